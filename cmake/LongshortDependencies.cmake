@@ -1,0 +1,30 @@
+# The libraries that Longshort stands on: Debian packages, and LibTorch from the Python wheel in .venv.
+
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+
+if(LONGSHORT_TORCH)
+  # gRPC's package asks for Protobuf; finding both before LibTorch keeps torch's own Protobuf out of the way.
+  find_package(Protobuf REQUIRED)
+  find_package(gRPC CONFIG REQUIRED)
+  find_package(spdlog REQUIRED)
+  find_package(prometheus-cpp CONFIG REQUIRED)
+
+  # LibTorch without its CMake package, which would ask for a whole CUDA toolkit: headers and two libraries are enough.
+  file(GLOB _torch_candidates ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  find_path(LONGSHORT_TORCH_ROOT include/ATen/ATen.h
+    HINTS ${_torch_candidates} NO_DEFAULT_PATH
+    DOC "Folder of the torch wheel (site-packages/torch)")
+  if(NOT LONGSHORT_TORCH_ROOT)
+    message(FATAL_ERROR "No LibTorch in .venv. Run deploy/install first, or set LONGSHORT_TORCH_ROOT to site-packages/torch.")
+  endif()
+  add_library(longshort::torch INTERFACE IMPORTED)
+  target_include_directories(longshort::torch SYSTEM INTERFACE
+    ${LONGSHORT_TORCH_ROOT}/include ${LONGSHORT_TORCH_ROOT}/include/torch/csrc/api/include)
+  target_link_libraries(longshort::torch INTERFACE
+    ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cpu.so ${LONGSHORT_TORCH_ROOT}/lib/libc10.so)
+  target_compile_definitions(longshort::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+endif()

@@ -1,0 +1,53 @@
+# One function for each kind of target, so that a folder's CMakeLists.txt only lists what is in the room.
+
+set(LONGSHORT_WARNINGS -Wall -Wextra -Werror)
+
+function(_longshort_target name)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE ${LONGSHORT_WARNINGS})
+endfunction()
+
+# longshort_library(name SOURCES a.cc ... DEPENDS public_library ... PRIVATE private_library ...)
+function(longshort_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  _longshort_target(${name})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE})
+endfunction()
+
+# longshort_program(name SOURCES main.cc ... DEPENDS library ... [INSTALL])
+function(longshort_program name)
+  cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  _longshort_target(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
+  if(ARG_INSTALL)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endfunction()
+
+# longshort_test(name SOURCES a_test.cc ... DEPENDS library ...): a GoogleTest program, run by ctest as one test.
+function(longshort_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  _longshort_target(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+# longshort_benchmark(name SOURCES a_bench.cc ... DEPENDS library ...): a Google Benchmark program; ctest never runs it.
+function(longshort_benchmark name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  _longshort_target(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} benchmark::benchmark)
+endfunction()
+
+# longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ...): a libFuzzer program (preset `fuzz`).
+function(longshort_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  _longshort_target(${name})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
+endfunction()

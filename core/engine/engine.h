@@ -1,0 +1,49 @@
+// The engine of one loaded language model: takes requests, runs them on a worker, tells their listeners.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/engine/request.h"
+
+namespace longshort {
+
+// A look at the engine, for metrics and refusals.
+struct EngineState {
+  int64_t queued_requests = 0;
+  int64_t active_streams = 0;  // sequences that hold cache pages
+  int64_t cache_bytes_used = 0;
+  int64_t cache_bytes_free = 0;
+};
+
+// Hears what the engine does, for metrics. Called by the engine's thread; must not block.
+class EngineObserver {
+ public:
+  virtual ~EngineObserver() = default;
+  virtual void OnQueued(absl::Duration waited) = 0;
+  virtual void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) = 0;
+  virtual void OnStep(absl::Duration step, int64_t rows) = 0;
+  virtual void OnFirstToken(absl::Duration since_submission) = 0;
+  virtual void OnNextToken(absl::Duration since_previous) = 0;
+  virtual void OnState(const EngineState& state) = 0;
+};
+
+// Thread-safe. A listener stays with the engine until its last call.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // On OK the listener will hear; on an error it never does. Requests were validated by the caller.
+  // Errors: RESOURCE_EXHAUSTED if the queue is full (the message says how long it is), UNAVAILABLE while draining.
+  virtual absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) = 0;
+  virtual absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) = 0;
+
+  virtual EngineState state() const = 0;
+
+  // Refuses new requests from now on, waits until what is there has ended, and ends the rest with UNAVAILABLE at `deadline`.
+  virtual void Drain(absl::Time deadline) = 0;
+};
+
+}  // namespace longshort

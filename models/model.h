@@ -1,0 +1,120 @@
+// What the engine needs of a model, in plain types: no LibTorch, no gRPC.
+//
+// A language model is stateful, but keeps no state of a sequence itself: all of it lives in cache pages, which the caller
+// names by number. Which page belongs to whom is the caller's bookkeeping (core/cache); what a page holds is the model's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace longshort {
+
+// What a language model is. Names follow the paper; lengths are in tokens.
+struct LanguageModelInfo {
+  int64_t layers = 0;
+  int64_t model_width = 0;         // d
+  int64_t heads = 0;               // H
+  int64_t feed_forward_width = 0;  // d_inner
+  int64_t chunk_size = 0;          // C
+  int64_t chunk_rank = 0;          // R
+  int64_t window_length = 0;       // W: a query sees itself and the W-1 tokens before it
+  int64_t memory_length = 0;       // M: tokens before the current segment that a query sees in compressed form
+  int64_t segment_length = 0;      // L
+  int64_t vocabulary_size = 0;     // V
+  int64_t parameters = 0;          // tied embedding counted once
+  std::string precision;           // "fp32" or "bf16"
+  std::string fingerprint;         // hex SHA-256 of config.json, vocabulary.txt and model.safetensors
+};
+
+// Tokens in a window page, and compressed vectors in a segment page.
+inline constexpr int64_t kRowsPerPage = 64;
+
+// How many pages of each kind a cache has, or a sequence needs.
+struct CachePages {
+  int64_t window = 0;      // normalised keys and values of kRowsPerPage tokens, all layers
+  int64_t segment = 0;     // compressed keys and values of finished chunks, kRowsPerPage vectors, all layers
+  int64_t open_chunk = 0;  // raw rows of the chunk that is not full yet, all layers
+};
+
+using PageId = int32_t;
+// Stands for a page of zero memory: the rows before a stream's first token. Never written.
+inline constexpr PageId kZeroPage = -1;
+
+// Some pages of one sequence: page `first + i` on the absolute grid is `ids[i]`. Page n of the grid holds rows
+// n*kRowsPerPage up to (n+1)*kRowsPerPage; rows before token 0 lie on pages below 0, which are always kZeroPage.
+//
+// One id may stand at several places of the grid if no query of the slice needs both (a ring): the model writes the rows of
+// a page only after the last query that needs the page's former rows.
+struct PageRange {
+  int64_t first = 0;
+  absl::Span<const PageId> ids;
+};
+
+// Some new tokens of one sequence. The spans must stay valid during Step.
+struct Slice {
+  // At least one; each in [0, V).
+  absl::Span<const int32_t> tokens;
+  // Stream position of tokens[0].
+  int64_t position = 0;
+  // Start s of the segment that tokens[0] belongs to: s <= position < s + L. A later token of the slice belongs to the segment
+  // that starts at s + n*L, so a slice may cross segment ends.
+  int64_t segment_start = 0;
+
+  // Window pages for every position from position-W+1 to the last token.
+  PageRange window_pages;
+  // Vectors of finished chunks as memory ("mix, then project"): vector j = chunk*R + t on the grid, from chunk (s-M)/C up to the
+  // last chunk that this slice finishes.
+  PageRange memory_pages;
+  // The same vectors as the current segment sees them ("project, then mix"), from chunk s/C.
+  PageRange segment_pages;
+  // The chunk that tokens[0] continues, and after the step the one left unfinished.
+  PageId open_chunk = 0;
+
+  // Logits are wanted for the last `logit_rows` tokens of the slice: row i predicts the token after it. 0 to tokens.size().
+  int64_t logit_rows = 0;
+};
+
+// What one step computed, for tests and metrics.
+struct StepCounts {
+  int64_t projected_rows = 0;   // rows through the query/key/value projections, summed over layers
+  int64_t compressed_rows = 0;  // rows through the key/value projections of finished chunks, summed over layers
+  int64_t output_rows = 0;      // rows through the output embedding
+};
+
+struct StepResult {
+  // [sum of logit_rows over the slices, V], slices in order. Owned by the model, valid until its next Step.
+  absl::Span<const float> logits;
+  StepCounts counts;
+};
+
+// The autoregressive model. One thread at a time calls it (a worker owns its replica).
+//
+// A result depends on the weights, M, L, the precision and the tokens of the sequence only: not on how its history was cut into
+// slices, nor on the other slices of a step (up to rounding in the library's matrix products).
+class LanguageModel {
+ public:
+  virtual ~LanguageModel() = default;
+
+  virtual const LanguageModelInfo& info() const = 0;
+
+  // Bytes of one page of each kind.
+  virtual CachePages PageBytes() const = 0;
+  // What one sequence needs at the most to run to any length, when the caller reuses pages as rings: slices of any length.
+  virtual CachePages PagesPerSequence() const = 0;
+
+  // Makes room for `pages` pages of each kind, numbered from 0; what was cached before is gone. Memory is taken from the
+  // system only as pages are first written. Errors: RESOURCE_EXHAUSTED.
+  virtual absl::Status AllocateCache(const CachePages& pages) = 0;
+
+  // Runs every slice one step on, as one batch of rows: one matrix product per weight, whatever the number of slices.
+  // At most one slice per sequence. Errors: INVALID_ARGUMENT for a slice that breaks what is said above (nothing is run),
+  // INTERNAL if the library fails (the cache pages of these slices are then undefined).
+  virtual absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) = 0;
+};
+
+}  // namespace longshort
