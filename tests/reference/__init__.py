@@ -1,0 +1,1 @@
+"""Independent references, in plain numpy and float64, of what the served models compute."""
