@@ -2,6 +2,7 @@
 
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
+find_package(OpenSSL REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)

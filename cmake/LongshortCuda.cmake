@@ -1,0 +1,47 @@
+# LONGSHORT_CUDA: whether CUDA sources are part of the build. Sets LONGSHORT_WITH_CUDA (ON, OFF) and
+# LONGSHORT_CUDA_TOOLKIT (its version, or empty).
+#   auto  on where nvcc is there and nvidia-smi lists a GPU
+#   on    needs nvcc, not a GPU: for build machines
+#   off   never
+# With it, CUDA is a language of the project (CMake's own check compiles with nvcc) and the programs' --version says which
+# toolkit. No device runs a model but the CPU in this version.
+
+if(NOT LONGSHORT_CUDA MATCHES "^(auto|on|off)$")
+  message(FATAL_ERROR "LONGSHORT_CUDA is \"${LONGSHORT_CUDA}\"; it must be auto, on or off.")
+endif()
+
+find_program(LONGSHORT_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin DOC "The CUDA compiler")
+find_program(LONGSHORT_NVIDIA_SMI nvidia-smi DOC "Lists the GPUs of this machine")
+mark_as_advanced(LONGSHORT_NVCC LONGSHORT_NVIDIA_SMI)
+
+set(LONGSHORT_WITH_CUDA OFF)
+set(LONGSHORT_CUDA_TOOLKIT "")
+if(LONGSHORT_CUDA STREQUAL "on")
+  set(LONGSHORT_WITH_CUDA ON)
+elseif(LONGSHORT_CUDA STREQUAL "auto" AND LONGSHORT_NVCC AND LONGSHORT_NVIDIA_SMI)
+  execute_process(COMMAND ${LONGSHORT_NVIDIA_SMI} --list-gpus
+    RESULT_VARIABLE _listed OUTPUT_VARIABLE _gpus ERROR_QUIET)
+  if(_listed EQUAL 0 AND _gpus MATCHES "GPU 0")
+    set(LONGSHORT_WITH_CUDA ON)
+  endif()
+endif()
+
+if(LONGSHORT_WITH_CUDA)
+  if(NOT LONGSHORT_NVCC)
+    message(FATAL_ERROR "LONGSHORT_CUDA=on needs nvcc: put it on PATH, set CUDA_HOME, or configure with LONGSHORT_CUDA=off.")
+  endif()
+  set(CMAKE_CUDA_COMPILER ${LONGSHORT_NVCC})
+  # CMake 3.25 does not know C++20 for nvcc 13.
+  set(CMAKE_CUDA_STANDARD 17)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    # A100, and H100 with H200.
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  set(LONGSHORT_CUDA_TOOLKIT ${CUDAToolkit_VERSION})
+  message(STATUS "CUDA: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+else()
+  message(STATUS "CUDA: not part of this build (LONGSHORT_CUDA=${LONGSHORT_CUDA})")
+endif()
