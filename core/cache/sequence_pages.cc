@@ -1,0 +1,87 @@
+#include "core/cache/sequence_pages.h"
+
+#include <algorithm>
+
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+int64_t DivideRoundingUp(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
+
+// Of a row, which may lie before token 0.
+int64_t PageOf(int64_t row) { return row >= 0 ? row / kRowsPerPage : -DivideRoundingUp(-row, kRowsPerPage); }
+
+}  // namespace
+
+SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_tokens) {
+  const auto pages_for_vectors_of = [&info](int64_t tokens) {
+    return DivideRoundingUp(tokens / info.chunk_size * info.chunk_rank, kRowsPerPage);
+  };
+  SequenceRings rings{
+      .window = DivideRoundingUp(info.window_length - 1, kRowsPerPage) + 1,
+      .memory = pages_for_vectors_of(info.memory_length + info.segment_length) + 1,
+      .segment = pages_for_vectors_of(info.segment_length) + 1,
+  };
+  // A sequence of M+L+W tokens or more may fill every ring; the bound also keeps the products below small.
+  if (most_tokens <= (rings.window + rings.memory + rings.segment) * kRowsPerPage * info.chunk_size) {
+    rings.window = std::min(rings.window, DivideRoundingUp(most_tokens, kRowsPerPage));
+    rings.memory = std::min(rings.memory, pages_for_vectors_of(most_tokens));
+    rings.segment = std::min(rings.segment, pages_for_vectors_of(most_tokens));
+  }
+  return rings;
+}
+
+CachePages PagesForSequence(const LanguageModelInfo& info, int64_t most_tokens) {
+  const SequenceRings rings = RingsForSequence(info, most_tokens);
+  return {.window = rings.window, .segment = rings.memory + rings.segment, .open_chunk = 1};
+}
+
+SequencePages::SequencePages(CachePools& pools, const LanguageModelInfo& info)
+    : pools_(&pools),
+      chunk_size_(info.chunk_size),
+      chunk_rank_(info.chunk_rank),
+      window_length_(info.window_length),
+      memory_length_(info.memory_length) {}
+
+absl::StatusOr<SequencePages> SequencePages::Acquire(CachePools& pools, const LanguageModelInfo& info,
+                                                     int64_t most_tokens) {
+  const SequenceRings rings = RingsForSequence(info, most_tokens);
+  SequencePages pages(pools, info);  // on an error its destructor gives back what was taken so far
+  LS_ASSIGN_OR_RETURN(pages.window_.pages, pools.window.Acquire(rings.window));
+  LS_ASSIGN_OR_RETURN(pages.memory_.pages, pools.segment.Acquire(rings.memory));
+  LS_ASSIGN_OR_RETURN(pages.segment_.pages, pools.segment.Acquire(rings.segment));
+  LS_ASSIGN_OR_RETURN(pages.open_chunk_, pools.open_chunk.Acquire(1));
+  return pages;
+}
+
+SequencePages::~SequencePages() {
+  pools_->window.Release(window_.pages);
+  pools_->segment.Release(memory_.pages);
+  pools_->segment.Release(segment_.pages);
+  pools_->open_chunk.Release(open_chunk_);
+}
+
+PageRange SequencePages::Ring::Cover(int64_t first_row, int64_t end_row) {
+  const int64_t first_page = PageOf(first_row);
+  range.clear();
+  if (end_row > first_row) {
+    for (int64_t page = first_page; page <= PageOf(end_row - 1); ++page) {
+      range.push_back(page < 0 ? kZeroPage : pages[page % static_cast<int64_t>(pages.size())]);
+    }
+  }
+  return {.first = first_page, .ids = range};
+}
+
+void SequencePages::FillIn(Slice& slice) {
+  const int64_t end = slice.position + static_cast<int64_t>(slice.tokens.size());
+  const int64_t first_memory_chunk = (slice.segment_start - memory_length_) / chunk_size_;  // exact: C divides both
+  const int64_t first_segment_chunk = slice.segment_start / chunk_size_;
+  const int64_t end_chunk = end / chunk_size_;  // the chunks before it are finished when the slice has run
+  slice.window_pages = window_.Cover(slice.position - window_length_ + 1, end);
+  slice.memory_pages = memory_.Cover(first_memory_chunk * chunk_rank_, end_chunk * chunk_rank_);
+  slice.segment_pages = segment_.Cover(first_segment_chunk * chunk_rank_, end_chunk * chunk_rank_);
+  slice.open_chunk = open_chunk_.front();
+}
+
+}  // namespace longshort

@@ -1,0 +1,84 @@
+// The cache pages of one sequence, and which of them a slice needs (Slice in models/model.h).
+//
+// A sequence has three rings of pages and one page for its open chunk. Page n of a grid (rows n*64 .. n*64+63) lies in
+// ring[n mod ring size], so a page that no later query can see is written again. A ring is as long as one query needs:
+//
+//   window    the W rows p-W+1 .. p touch at most ceil((W-1)/64) + 1 pages
+//   memory    (M+L)/C*R vectors from chunk (s-M)/C on, touching at most ceil(vectors/64) + 1 pages
+//   segment   L/C*R vectors from chunk s/C on, likewise
+//
+//   ring of 3:    page of the grid   ... -1   0   1   2   3   4 ...
+//                 page id             zero    a   b   c   a   b
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/cache/page_pool.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// Reads so many tokens that every ring is needed whole.
+inline constexpr int64_t kAnyNumberOfTokens = std::numeric_limits<int64_t>::max();
+
+// How many pages each ring of a sequence has.
+struct SequenceRings {
+  int64_t window = 0;
+  int64_t memory = 0;
+  int64_t segment = 0;
+};
+
+// The rings of a sequence that reads `most_tokens` tokens at the most: a short one never comes round, and needs less.
+SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_tokens = kAnyNumberOfTokens);
+
+// The same by kind of page: memory and segment vectors lie on segment pages. LanguageModel::PagesPerSequence() is
+// PagesForSequence(info).
+CachePages PagesForSequence(const LanguageModelInfo& info, int64_t most_tokens = kAnyNumberOfTokens);
+
+// Holds a sequence's pages from admission to its end; the destructor gives them back. Can be moved into place, not
+// assigned.
+//
+// Thread: the one that owns the pools, which must outlive this.
+class SequencePages {
+ public:
+  // Takes all the pages that a sequence of at most `most_tokens` tokens will ever need.
+  // Errors: RESOURCE_EXHAUSTED; then nothing was taken.
+  static absl::StatusOr<SequencePages> Acquire(CachePools& pools, const LanguageModelInfo& info,
+                                               int64_t most_tokens = kAnyNumberOfTokens);
+  SequencePages(SequencePages&&) noexcept = default;  // leaves the other without pages
+  SequencePages& operator=(SequencePages&&) = delete;
+  ~SequencePages();
+
+  // Fills in the three page ranges and the open chunk of a slice from its tokens.size(), position and segment_start.
+  // The ranges stay valid until the next call, or until this is moved or destroyed.
+  // REQUIRES: at least one token; position + tokens.size() <= most_tokens; 0 <= segment_start <= position <
+  // segment_start + L, and segment_start is a multiple of C.
+  void FillIn(Slice& slice);
+
+ private:
+  // Pages used in turn, and the part of the grid that a slice was given last.
+  struct Ring {
+    // The pages that rows first_row .. end_row-1 of the grid lie on.
+    PageRange Cover(int64_t first_row, int64_t end_row);
+
+    std::vector<PageId> pages;
+    std::vector<PageId> range;
+  };
+
+  SequencePages(CachePools& pools, const LanguageModelInfo& info);
+
+  CachePools* pools_;
+  int64_t chunk_size_;
+  int64_t chunk_rank_;
+  int64_t window_length_;
+  int64_t memory_length_;
+  Ring window_;
+  Ring memory_;
+  Ring segment_;
+  std::vector<PageId> open_chunk_;  // one page; none once moved from
+};
+
+}  // namespace longshort
