@@ -1,8 +1,8 @@
 // Text to token ids and back, as the model's training data was prepared.
 //
-// Ids 0..3 are fairseq's <s>, <pad>, </s>, <unk>; vocabulary.txt (dict.txt form: one "symbol count" a line) gives ids from 4 on.
-// In the byte vocabulary a symbol is the decimal number of a byte, in the character vocabulary it is the character itself,
-// with "_" for the space. A newline is id 2 in both.
+// Ids 0..3 are fairseq's <s>, <pad>, </s>, <unk>; vocabulary.txt (dict.txt form: one "symbol count" a line) gives ids
+// from 4 on. In the byte vocabulary a symbol is the decimal number of a byte, in the character vocabulary it is the
+// character itself, with "_" for the space. A newline is id 2 in both.
 //
 // Thread: immutable after Load, so any thread may use it.
 #pragma once

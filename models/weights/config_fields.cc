@@ -1,0 +1,70 @@
+#include "models/weights/config_fields.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "models/status_macros.h"
+#include "models/weights/strict_json.h"
+
+namespace longshort {
+namespace {
+
+std::string Listed(absl::Span<const std::string_view> names) {
+  return absl::StrJoin(names, ", ", [](std::string* out, std::string_view name) { out->append(name); });
+}
+
+}  // namespace
+
+absl::StatusOr<ConfigFields> ConfigFields::Parse(std::string_view text, const std::string& name) {
+  LS_ASSIGN_OR_RETURN(nlohmann::json document, ParseJsonObject(text, name));
+  return ConfigFields(std::move(document), name);
+}
+
+absl::Status ConfigFields::RefuseUnknown(absl::Span<const std::string_view> known) const {
+  for (const auto& [field, value] : document_.items()) {
+    if (std::find(known.begin(), known.end(), field) == known.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: unknown field %s; the fields are %s", name_, QuoteForMessage(field), Listed(known)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ConfigFields::Integer(std::string_view field) const {
+  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
+  const bool too_large = value->is_number_unsigned() && value->get<uint64_t>() > std::numeric_limits<int64_t>::max();
+  if (!value->is_number_integer() || too_large) return Wrong(field, *value, "a 64-bit integer");
+  return value->get<int64_t>();
+}
+
+absl::StatusOr<bool> ConfigFields::Boolean(std::string_view field) const {
+  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
+  if (!value->is_boolean()) return Wrong(field, *value, "true or false");
+  return value->get<bool>();
+}
+
+absl::StatusOr<size_t> ConfigFields::Choice(std::string_view field, absl::Span<const std::string_view> choices) const {
+  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
+  const auto found = value->is_string()
+                         ? std::find(choices.begin(), choices.end(), value->get_ref<const std::string&>())
+                         : choices.end();
+  if (found == choices.end()) return Wrong(field, *value, absl::StrFormat("one of %s", Listed(choices)));
+  return static_cast<size_t>(found - choices.begin());
+}
+
+absl::StatusOr<const nlohmann::json*> ConfigFields::Find(std::string_view field) const {
+  const auto found = document_.find(field);
+  if (found == document_.end())
+    return absl::InvalidArgumentError(absl::StrFormat("%s: field '%s' is missing", name_, field));
+  return &*found;
+}
+
+absl::Status ConfigFields::Wrong(std::string_view field, const nlohmann::json& value, std::string_view wanted) const {
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: %s is %s, it must be %s", name_, field, QuoteForMessage(value.dump()), wanted));
+}
+
+}  // namespace longshort

@@ -1,0 +1,137 @@
+#include "models/weights/language_model_config.h"
+
+#include <array>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "models/status_macros.h"
+#include "models/weights/config_fields.h"
+#include "models/weights/strict_json.h"
+
+namespace longshort {
+namespace {
+
+struct IntegerField {
+  std::string_view name;
+  int64_t LanguageModelConfig::*member;
+  int64_t least;
+  int64_t most;
+};
+
+struct BooleanField {
+  std::string_view name;
+  bool LanguageModelConfig::*member;
+};
+
+constexpr std::array<IntegerField, 12> kIntegerFields = {{
+    {"layers", &LanguageModelConfig::layers, 1, 1 << 10},
+    {"model_width", &LanguageModelConfig::model_width, 2, 1 << 14},
+    {"heads", &LanguageModelConfig::heads, 1, 1 << 10},
+    {"feed_forward_width", &LanguageModelConfig::feed_forward_width, 1, 1 << 17},
+    {"chunk_size", &LanguageModelConfig::chunk_size, 1, 1 << 14},
+    {"chunk_rank", &LanguageModelConfig::chunk_rank, 1, 1 << 8},
+    {"window_length", &LanguageModelConfig::window_length, 1, 1 << 17},
+    {"memory_length", &LanguageModelConfig::memory_length, 1, 1 << 22},
+    {"segment_length", &LanguageModelConfig::segment_length, 1, 1 << 22},
+    {"vocabulary_size", &LanguageModelConfig::vocabulary_size, 1, 1 << 22},
+    {"window_position_clamp", &LanguageModelConfig::window_position_clamp, -1, (int64_t{1} << 31) - 1},
+    {"chunk_position_clamp", &LanguageModelConfig::chunk_position_clamp, -1, (int64_t{1} << 31) - 1},
+}};
+
+constexpr std::array<BooleanField, 2> kBooleanFields = {{
+    {"pre_layer_norm", &LanguageModelConfig::pre_layer_norm},
+    {"projection_bias", &LanguageModelConfig::projection_bias},
+}};
+
+constexpr int64_t kMostPositionTableElements = int64_t{1} << 30;
+
+// In the order of their enumerations.
+constexpr std::array<std::string_view, 1> kArchitectures = {"language_model"};
+constexpr std::array<std::string_view, 2> kActivations = {"gelu", "relu"};
+constexpr std::array<std::string_view, 3> kTokenizers = {"none", "fairseq_bytes", "fairseq_characters"};
+
+std::vector<std::string_view> AllFields() {
+  std::vector<std::string_view> names = {"architecture", "activation", "tokenizer"};
+  for (const IntegerField& field : kIntegerFields) names.push_back(field.name);
+  for (const BooleanField& field : kBooleanFields) names.push_back(field.name);
+  return names;
+}
+
+absl::Status CheckRanges(const LanguageModelConfig& config, std::string_view name) {
+  for (const IntegerField& field : kIntegerFields) {
+    const int64_t value = config.*field.member;
+    if (value < field.least || value > field.most) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: %s is %d, it must lie in %d..%d", name, field.name, value, field.least, field.most));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMultiple(std::string_view name, std::string_view field, int64_t value, std::string_view unit_field,
+                           int64_t unit) {
+  if (value % unit == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: %s is %d, it must be a multiple of %s, %d", name, field, value, unit_field, unit));
+}
+
+}  // namespace
+
+int64_t LanguageModelConfig::PositionTableElements() const {
+  const int64_t vectors = ((memory_length + segment_length) / chunk_size - 1) * chunk_rank;
+  return layers * (window_length + vectors) * model_width;
+}
+
+absl::Status CheckLanguageModelConfig(const LanguageModelConfig& config, std::string_view name) {
+  LS_RETURN_IF_ERROR(CheckRanges(config, name));
+  LS_RETURN_IF_ERROR(CheckMultiple(name, "model_width", config.model_width, "2 (sines and cosines)", 2));
+  LS_RETURN_IF_ERROR(CheckMultiple(name, "model_width", config.model_width, "heads", config.heads));
+  LS_RETURN_IF_ERROR(CheckMultiple(name, "memory_length", config.memory_length, "chunk_size", config.chunk_size));
+  LS_RETURN_IF_ERROR(CheckMultiple(name, "segment_length", config.segment_length, "chunk_size", config.chunk_size));
+  if (config.memory_length < config.window_length) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: memory_length is %d, it must be at least window_length, %d",
+                                                      name, config.memory_length, config.window_length));
+  }
+  if (config.PositionTableElements() > kMostPositionTableElements) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: layers * (window_length + ((memory_length + segment_length) / chunk_size - 1) * "
+                        "chunk_rank) * model_width is %d, the limit is %d",
+                        name, config.PositionTableElements(), kMostPositionTableElements));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LanguageModelConfig> ParseLanguageModelConfig(std::string_view text, const std::string& name) {
+  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(text, name));
+  LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllFields()));
+
+  LanguageModelConfig config;
+  for (const IntegerField& field : kIntegerFields) {
+    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Integer(field.name));
+  }
+  for (const BooleanField& field : kBooleanFields) {
+    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Boolean(field.name));
+  }
+  LS_ASSIGN_OR_RETURN(const size_t activation, fields.Choice("activation", kActivations));
+  LS_ASSIGN_OR_RETURN(const size_t tokenizer, fields.Choice("tokenizer", kTokenizers));
+  config.activation = static_cast<Activation>(activation);
+  config.tokenizer = static_cast<TokenizerKind>(tokenizer);
+
+  LS_RETURN_IF_ERROR(CheckLanguageModelConfig(config, name));
+  if (config.window_position_clamp == -1) config.window_position_clamp = 0;
+  if (config.chunk_position_clamp == -1) config.chunk_position_clamp = 0;
+  return config;
+}
+
+std::string ToJson(const LanguageModelConfig& config) {
+  nlohmann::ordered_json document;
+  document["architecture"] = kArchitectures.front();
+  for (const IntegerField& field : kIntegerFields) document[std::string(field.name)] = config.*field.member;
+  for (const BooleanField& field : kBooleanFields) document[std::string(field.name)] = config.*field.member;
+  document["activation"] = kActivations[static_cast<size_t>(config.activation)];
+  document["tokenizer"] = kTokenizers[static_cast<size_t>(config.tokenizer)];
+  return document.dump(2) + "\n";
+}
+
+}  // namespace longshort

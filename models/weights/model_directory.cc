@@ -1,0 +1,45 @@
+#include "models/weights/model_directory.h"
+
+#include <string_view>
+#include <utility>
+
+#include "models/status_macros.h"
+#include "models/weights/mapped_file.h"
+#include "models/weights/sha256.h"
+
+namespace longshort {
+namespace {
+
+constexpr size_t kConfigLimitBytes = size_t{1} << 20;
+constexpr size_t kVocabularyLimitBytes = size_t{64} << 20;
+
+absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::string& path, size_t limit_bytes) {
+  absl::StatusOr<std::string> text = ReadTextFile(path, limit_bytes);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  if (!text.ok()) return std::move(text).status();
+  return *std::move(text);
+}
+
+absl::StatusOr<std::string> Fingerprint(const ModelDirectory& directory) {
+  const auto weights = directory.weights.bytes();
+  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_RETURN_IF_ERROR(hash.Add("config.json", directory.config_text));
+  if (directory.vocabulary_text) LS_RETURN_IF_ERROR(hash.Add("vocabulary.txt", *directory.vocabulary_text));
+  LS_RETURN_IF_ERROR(
+      hash.Add("model.safetensors", std::string_view(reinterpret_cast<const char*>(weights.data()), weights.size())));
+  return hash.Finish();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path) {
+  LS_ASSIGN_OR_RETURN(std::string config, ReadTextFile(path + "/config.json", kConfigLimitBytes));
+  LS_ASSIGN_OR_RETURN(std::optional<std::string> vocabulary,
+                      ReadOptionalTextFile(path + "/vocabulary.txt", kVocabularyLimitBytes));
+  LS_ASSIGN_OR_RETURN(SafetensorsFile weights, SafetensorsFile::Open(path + "/model.safetensors"));
+  ModelDirectory directory{path, std::move(config), std::move(vocabulary), std::move(weights), ""};
+  LS_ASSIGN_OR_RETURN(directory.fingerprint, Fingerprint(directory));
+  return directory;
+}
+
+}  // namespace longshort

@@ -1,0 +1,32 @@
+// A model directory on disk: <repository>/<model>/<version>/{config.json, model.safetensors, vocabulary.txt}.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "models/weights/safetensors.h"
+
+namespace longshort {
+
+// What is in the directory. Nothing here says that the files fit together; loading the model does.
+struct ModelDirectory {
+  std::string path;
+  std::string config_text;                     // config.json
+  std::optional<std::string> vocabulary_text;  // vocabulary.txt, which a model served by ids alone does without
+  SafetensorsFile weights;                     // model.safetensors, mapped
+  // Hex SHA-256 over name, length and content of each of the files: two directories have one fingerprint exactly if
+  // they hold the same model.
+  std::string fingerprint;
+
+  std::string config_path() const { return path + "/config.json"; }
+  std::string vocabulary_path() const { return path + "/vocabulary.txt"; }
+  std::string weights_path() const { return path + "/model.safetensors"; }
+};
+
+// Opens the directory and reads all of it once, for the fingerprint.
+// Errors: NOT_FOUND and the like for a missing file; INVALID_ARGUMENT for a config.json over 1 MiB, a vocabulary.txt
+// over 64 MiB, or a broken model.safetensors. All name the file.
+absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path);
+
+}  // namespace longshort

@@ -1,0 +1,257 @@
+#include "models/weights/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "models/status_macros.h"
+#include "models/weights/strict_json.h"
+
+namespace longshort {
+namespace {
+
+struct DataTypeRow {
+  DataType type;
+  std::string_view name;
+  int64_t bytes;
+};
+
+constexpr std::array<DataTypeRow, 15> kDataTypes = {{
+    {DataType::kBool, "BOOL", 1},
+    {DataType::kU8, "U8", 1},
+    {DataType::kI8, "I8", 1},
+    {DataType::kF8E4M3, "F8_E4M3", 1},
+    {DataType::kF8E5M2, "F8_E5M2", 1},
+    {DataType::kU16, "U16", 2},
+    {DataType::kI16, "I16", 2},
+    {DataType::kF16, "F16", 2},
+    {DataType::kBF16, "BF16", 2},
+    {DataType::kU32, "U32", 4},
+    {DataType::kI32, "I32", 4},
+    {DataType::kF32, "F32", 4},
+    {DataType::kU64, "U64", 8},
+    {DataType::kI64, "I64", 8},
+    {DataType::kF64, "F64", 8},
+}};
+
+constexpr size_t kLengthBytes = 8;
+constexpr std::string_view kMetadataKey = "__metadata__";
+
+const DataTypeRow& RowOf(DataType type) {
+  return *std::find_if(kDataTypes.begin(), kDataTypes.end(),
+                       [type](const DataTypeRow& row) { return row.type == type; });
+}
+
+// A tensor's header entry, read but not yet compared with its neighbours.
+struct Entry {
+  std::string name;
+  DataType type = DataType::kF32;
+  std::vector<int64_t> shape;
+  int64_t begin = 0;  // bytes from the start of the data
+  int64_t end = 0;
+};
+
+// Reads the entry of one tensor. Errors say what is wrong with it, without naming file and tensor.
+class EntryReader final {
+ public:
+  explicit EntryReader(const nlohmann::json& json) : json_(json) {}
+
+  absl::StatusOr<Entry> Read() const {
+    if (!json_.is_object()) return Wrong(absl::StrFormat("is a JSON %s, not an object", json_.type_name()));
+    for (const auto& [key, value] : json_.items()) {
+      if (key != "dtype" && key != "shape" && key != "data_offsets") {
+        return Wrong(absl::StrFormat("unknown key %s", QuoteForMessage(key)));
+      }
+    }
+    Entry entry;
+    LS_ASSIGN_OR_RETURN(entry.type, ReadType());
+    LS_ASSIGN_OR_RETURN(entry.shape, ReadIntegers("shape"));
+    LS_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, ReadIntegers("data_offsets"));
+    if (offsets.size() != 2) return Wrong(absl::StrFormat("data_offsets has %d numbers, not 2", offsets.size()));
+    entry.begin = offsets[0];
+    entry.end = offsets[1];
+    LS_RETURN_IF_ERROR(CheckLength(entry));
+    return entry;
+  }
+
+ private:
+  static absl::Status Wrong(const std::string& reason) { return absl::InvalidArgumentError(reason); }
+
+  absl::StatusOr<DataType> ReadType() const {
+    const auto found = json_.find("dtype");
+    if (found == json_.end()) return Wrong("dtype is missing");
+    if (!found->is_string()) return Wrong(absl::StrFormat("dtype is a JSON %s, not a string", found->type_name()));
+    const auto& name = found->get_ref<const std::string&>();
+    for (const DataTypeRow& row : kDataTypes) {
+      if (row.name == name) return row.type;
+    }
+    return Wrong(absl::StrFormat("dtype %s is unknown", QuoteForMessage(name)));
+  }
+
+  absl::StatusOr<std::vector<int64_t>> ReadIntegers(const char* key) const {
+    const auto found = json_.find(key);
+    if (found == json_.end()) return Wrong(absl::StrFormat("%s is missing", key));
+    if (!found->is_array()) return Wrong(absl::StrFormat("%s is a JSON %s, not an array", key, found->type_name()));
+    std::vector<int64_t> numbers;
+    for (const nlohmann::json& element : *found) {
+      if (!element.is_number_unsigned() || element.get<uint64_t>() > std::numeric_limits<int64_t>::max()) {
+        return Wrong(absl::StrFormat("%s holds %s, not an integer in 0..2^63-1", key, QuoteForMessage(element.dump())));
+      }
+      numbers.push_back(element.get<int64_t>());
+    }
+    return numbers;
+  }
+
+  // end - begin must be what shape and type say.
+  static absl::Status CheckLength(const Entry& entry) {
+    const std::string shape = absl::StrFormat("[%s] of %s", absl::StrJoin(entry.shape, ","), DataTypeName(entry.type));
+    const std::optional<int64_t> elements = ElementCount(entry.shape);
+    int64_t bytes = 0;
+    if (!elements || __builtin_mul_overflow(*elements, DataTypeBytes(entry.type), &bytes)) {
+      return Wrong(absl::StrFormat("shape %s is more than 2^63-1 bytes", QuoteForMessage(shape)));
+    }
+    if (entry.begin > entry.end) {
+      return Wrong(absl::StrFormat("data_offsets [%d,%d] end before they begin", entry.begin, entry.end));
+    }
+    if (entry.end - entry.begin != bytes) {
+      return Wrong(absl::StrFormat("data_offsets [%d,%d] span %d bytes, but shape %s takes %d", entry.begin, entry.end,
+                                   entry.end - entry.begin, QuoteForMessage(shape), bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  const nlohmann::json& json_;
+};
+
+// The tensors must lie one after the other, from the first byte of the data to the last.
+absl::Status CheckLayout(std::vector<Entry>& entries, int64_t data_bytes) {
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  int64_t next = 0;
+  for (const Entry& entry : entries) {
+    const std::string tensor =
+        absl::StrFormat("tensor %s: data_offsets [%d,%d] ", QuoteForMessage(entry.name), entry.begin, entry.end);
+    if (entry.end > data_bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%send after the data, which has %d bytes", tensor, data_bytes));
+    }
+    if (entry.begin < next) {
+      return absl::InvalidArgumentError(absl::StrFormat("%soverlap the tensor before, which ends at %d", tensor, next));
+    }
+    if (entry.begin > next) {
+      return absl::InvalidArgumentError(absl::StrFormat("%sleave a hole: the tensor before ends at %d", tensor, next));
+    }
+    next = entry.end;
+  }
+  if (next != data_bytes) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d bytes after the last tensor", data_bytes - next));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ReadMetadata(const nlohmann::json& json) {
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s is a JSON %s, not an object", kMetadataKey, json.type_name()));
+  }
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_string()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s %s is a JSON %s, not a string", kMetadataKey, QuoteForMessage(key), value.type_name()));
+    }
+    metadata.emplace(key, value.get<std::string>());
+  }
+  return metadata;
+}
+
+// The header's text. Errors do not name the file.
+absl::StatusOr<std::string_view> FindHeader(absl::Span<const std::byte> bytes) {
+  if (bytes.size() < kLengthBytes) {
+    return absl::InvalidArgumentError(absl::StrFormat("only %d bytes, too short for a header length", bytes.size()));
+  }
+  uint64_t length = 0;
+  for (size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
+  if (length > SafetensorsFile::kHeaderLimitBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("header length %d is over the limit of %d", length, SafetensorsFile::kHeaderLimitBytes));
+  }
+  if (length > bytes.size() - kLengthBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("header length %d, but only %d bytes follow", length, bytes.size() - kLengthBytes));
+  }
+  const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
+  if (header.empty() || header.front() != '{') return absl::InvalidArgumentError("the header does not start with '{'");
+  return header;
+}
+
+absl::Status Prefixed(const std::string& prefix, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrFormat("%s: %s", prefix, status.message()));
+}
+
+}  // namespace
+
+std::string_view DataTypeName(DataType type) { return RowOf(type).name; }
+
+int64_t DataTypeBytes(DataType type) { return RowOf(type).bytes; }
+
+std::optional<int64_t> ElementCount(absl::Span<const int64_t> shape) {
+  int64_t count = 1;
+  bool overflow = false;
+  for (const int64_t dimension : shape) {
+    if (dimension < 0) return std::nullopt;
+    if (dimension == 0) return 0;
+    overflow = overflow || __builtin_mul_overflow(count, dimension, &count);
+  }
+  if (overflow) return std::nullopt;
+  return count;
+}
+
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
+  LS_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  LS_ASSIGN_OR_RETURN(SafetensorsFile result, Parse(file.bytes(), path));
+  result.file_ = std::move(file);
+  return result;
+}
+
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Parse(absl::Span<const std::byte> bytes, std::string name) {
+  SafetensorsFile result;
+  result.name_ = std::move(name);
+  result.bytes_ = bytes;
+  if (absl::Status status = result.ReadHeader(); !status.ok()) return Prefixed(result.name_, status);
+  return result;
+}
+
+absl::Status SafetensorsFile::ReadHeader() {
+  LS_ASSIGN_OR_RETURN(const std::string_view header, FindHeader(bytes_));
+  LS_ASSIGN_OR_RETURN(const nlohmann::json document, ParseJsonObject(header, "header"));
+  const absl::Span<const std::byte> data = bytes_.subspan(kLengthBytes + header.size());
+
+  std::vector<Entry> entries;
+  for (const auto& [name, value] : document.items()) {
+    if (name == kMetadataKey) {
+      LS_ASSIGN_OR_RETURN(metadata_, ReadMetadata(value));
+      continue;
+    }
+    absl::StatusOr<Entry> entry = EntryReader(value).Read();
+    if (!entry.ok()) return Prefixed(absl::StrFormat("tensor %s", QuoteForMessage(name)), entry.status());
+    entry->name = name;
+    entries.push_back(*std::move(entry));
+  }
+  LS_RETURN_IF_ERROR(CheckLayout(entries, static_cast<int64_t>(data.size())));
+  for (Entry& entry : entries) {
+    tensors_.emplace(std::move(entry.name), TensorView{entry.type, std::move(entry.shape),
+                                                       data.subspan(entry.begin, entry.end - entry.begin)});
+  }
+  return absl::OkStatus();
+}
+
+const TensorView* SafetensorsFile::Find(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+}  // namespace longshort

@@ -1,0 +1,77 @@
+// Reading the safetensors format: named tensors in one file, described by a JSON header, read where they lie.
+//
+//   8 bytes     header length n, little-endian
+//   n bytes     JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ..., "__metadata__":
+//   {...}} the rest    the tensors' bytes, row-major, little-endian; offsets count from here
+//
+// The reader takes nothing on trust: every byte of the data belongs to exactly one tensor, and every tensor is as long
+// as its shape and type say. Tensors are not aligned: copy values out with CopyAsFloat32 (tensor_values.h) or memcpy.
+//
+// Thread: immutable after Open, so any thread may read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/weights/mapped_file.h"
+
+namespace longshort {
+
+enum class DataType { kBool, kU8, kI8, kF8E4M3, kF8E5M2, kU16, kI16, kF16, kBF16, kU32, kI32, kF32, kU64, kI64, kF64 };
+
+// The format's name of a type: "F32".
+std::string_view DataTypeName(DataType type);
+// Bytes of one element.
+int64_t DataTypeBytes(DataType type);
+
+// Elements of a tensor of this shape (1 for a scalar), or nothing if a dimension is negative or the product exceeds
+// int64.
+std::optional<int64_t> ElementCount(absl::Span<const int64_t> shape);
+
+// A tensor where it lies in the file.
+struct TensorView {
+  DataType type = DataType::kF32;
+  std::vector<int64_t> shape;
+  absl::Span<const std::byte> data;
+};
+
+class SafetensorsFile final {
+ public:
+  // The longest header that is read; the format's own limit.
+  static constexpr uint64_t kHeaderLimitBytes = 100'000'000;
+
+  // Maps the file and checks all of its header. The tensors live as long as this object (moves keep them in place).
+  // Errors: those of MappedFile::Open; INVALID_ARGUMENT naming the file, the tensor, the value and the limit it breaks.
+  static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
+  // Reads from memory, which must outlive the result; `name` stands for the file in errors.
+  static absl::StatusOr<SafetensorsFile> Parse(absl::Span<const std::byte> bytes, std::string name);
+
+  // The tensor of that name, or nullptr.
+  const TensorView* Find(std::string_view name) const;
+  const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // The path, or the name given to Parse.
+  const std::string& name() const { return name_; }
+  // The whole file.
+  absl::Span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  SafetensorsFile() = default;
+
+  absl::Status ReadHeader();
+
+  std::string name_;
+  MappedFile file_;  // what bytes_ lies in, if this object owns it
+  absl::Span<const std::byte> bytes_;
+  std::map<std::string, TensorView, std::less<>> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace longshort
