@@ -1,0 +1,74 @@
+"""Judges every reference case below a folder: tests/golden/run [DIR]. Exits 0 only if there are cases and all hold."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from golden import language_model_form
+from golden.outcome import CaseError, Outcome
+
+ROOT = Path(__file__).parents[2]
+FORMS: dict[str, Callable[[Path, dict[str, Any], Path], Outcome]] = {"language_model": language_model_form.judge}
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    configs = sorted(arguments.directory.rglob("config.json"))
+    if not configs:
+        print(f"golden: no config.json below {arguments.directory}", file=sys.stderr)
+        return 1
+
+    held = 0
+    for path in configs:
+        name = path.parent.relative_to(arguments.directory.parent)
+        try:
+            outcome = judge(path, arguments.build)
+        except CaseError as error:
+            print(f"FAIL {name}: {error}", flush=True)
+            continue
+        held += outcome.holds
+        print(f"{'ok  ' if outcome.holds else 'FAIL'} {name}: {describe(outcome)}", flush=True)
+    print(f"golden: {held} of {len(configs)} cases hold")
+    return 0 if held == len(configs) else 1
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tests/golden/run", description=__doc__)
+    parser.add_argument("directory", metavar="DIR", type=Path, nargs="?", default=Path(__file__).parent)
+    parser.add_argument("--preset", help="take the programs of build/PRESET (else LONGSHORT_BUILD, else build/release)")
+    arguments = parser.parse_args()
+    arguments.directory = arguments.directory.resolve()
+    if arguments.preset:
+        arguments.build = ROOT / "build" / arguments.preset
+    else:
+        arguments.build = Path(os.environ.get("LONGSHORT_BUILD") or ROOT / "build" / "release")
+    return arguments
+
+
+def judge(path: Path, build: Path) -> Outcome:
+    """Errors: CaseError."""
+    try:
+        config = json.loads(path.read_text())
+        form = config["form"]
+        if form not in FORMS:
+            raise CaseError(f'form "{form}" is unknown (known: {", ".join(FORMS)})')
+        return FORMS[form](path.parent, config, build)
+    except KeyError as error:
+        raise CaseError(f"config.json has no {error}") from error
+    except (OSError, ValueError, TypeError) as error:
+        raise CaseError(str(error)) from error
+
+
+def describe(outcome: Outcome) -> str:
+    modes = ", ".join(f"{mode} {difference:.1e}" for mode, difference in outcome.differences.items())
+    return f"{outcome.largest:.1e}, allowed {outcome.tolerance:.0e} ({modes})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
