@@ -1,8 +1,8 @@
 // longshort-golden: runs one file of a golden case through the served language model, whole and in pieces.
 //
-// Prints one JSON object a line for each way of cutting: {"mode": ..., "largest_difference": ..., "rows": ...}. The difference
-// is of log-probabilities, null if the model returned no number; rows counts the positions compared. Whether that is good
-// enough is for the caller to say (tests/golden/run): the exit code is 0 whenever the model ran.
+// Prints one JSON object a line for each way of cutting: {"mode": ..., "largest_difference": ..., "rows": ...}. The
+// difference is of log-probabilities, null if the model returned no number; rows counts the positions compared. Whether
+// that is good enough is for the caller to say (tests/golden/run): the exit code is 0 whenever the model ran.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -97,14 +97,16 @@ absl::Status RunFile(LanguageModel& model) {
   LS_RETURN_IF_ERROR(
       RunMode("random cuts", CutAtRandom(streams, copies, SegmentEnds::kKept, long_slice, random), model));
   if (!EndsEveryL(streams.front(), model.info().segment_length)) return absl::OkStatus();
-  return RunMode("across segment ends", CutAtRandom(streams, copies, SegmentEnds::kCrossed, 2 * long_slice, random), model);
+  return RunMode("across segment ends", CutAtRandom(streams, copies, SegmentEnds::kCrossed, 2 * long_slice, random),
+                 model);
 }
 
 absl::Status Run() {
   LanguageModelOptions options;
   options.precision = absl::GetFlag(FLAGS_precision);
   options.threads = absl::GetFlag(FLAGS_threads);
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, LoadLanguageModel(absl::GetFlag(FLAGS_model), options));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
+                      LoadLanguageModel(absl::GetFlag(FLAGS_model), options));
   return RunFile(*model);
 }
 

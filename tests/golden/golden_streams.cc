@@ -23,7 +23,8 @@ struct Values {
 };
 
 template <typename Value>
-absl::StatusOr<Values<Value>> Read(const SafetensorsFile& file, const std::string& name, DataType type, size_t dimensions) {
+absl::StatusOr<Values<Value>> Read(const SafetensorsFile& file, const std::string& name, DataType type,
+                                   size_t dimensions) {
   const TensorView* tensor = file.Find(name);
   if (tensor == nullptr) return absl::InvalidArgumentError(absl::StrCat(file.name(), " has no tensor ", name));
   if (tensor->type != type || tensor->shape.size() != dimensions) {
@@ -61,10 +62,10 @@ absl::StatusOr<Piece> ReadPiece(const SafetensorsFile& file, const std::string& 
   if (piece.tokens.shape[1] != length ||
       piece.logprobs.shape != std::vector<int64_t>{batch, count, info.vocabulary_size} ||
       std::any_of(piece.positions.begin(), piece.positions.end(), outside)) {
-    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": ", prefix, "tokens [",
-                                                   absl::StrJoin(piece.tokens.shape, ", "), "] and ", prefix, "logprobs [",
-                                                   absl::StrJoin(piece.logprobs.shape, ", "), "] do not fit ", length,
-                                                   " tokens and a vocabulary of ", info.vocabulary_size));
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.name(), ": ", prefix, "tokens [", absl::StrJoin(piece.tokens.shape, ", "), "] and ", prefix,
+                     "logprobs [", absl::StrJoin(piece.logprobs.shape, ", "), "] do not fit ", length,
+                     " tokens and a vocabulary of ", info.vocabulary_size));
   }
   return piece;
 }

@@ -28,11 +28,11 @@ struct GoldenStream {
 
 // Reads the streams (batch rows) of a file whose segments have these lengths, for a model of these hyperparameters.
 //
-// The file holds either segNN.tokens [batch, T] and segNN.logprobs [batch, T, V] for every segment, or, for all of them,
-// tokens [batch, N], positions [n] and logprobs [batch, n, V].
-// A segment before the last whose length is no multiple of the chunk is followed by id 0 up to the next multiple of
-// lcm(C, W), as the official code pads it; nothing is expected there.
-// Errors: INVALID_ARGUMENT naming the tensor that is missing or has another type or shape; those of SafetensorsFile::Open.
+// The file holds either segNN.tokens [batch, T] and segNN.logprobs [batch, T, V] for every segment, or, for all of
+// them, tokens [batch, N], positions [n] and logprobs [batch, n, V]. A segment before the last whose length is no
+// multiple of the chunk is followed by id 0 up to the next multiple of lcm(C, W), as the official code pads it; nothing
+// is expected there. Errors: INVALID_ARGUMENT naming the tensor that is missing or has another type or shape; those of
+// SafetensorsFile::Open.
 absl::StatusOr<std::vector<GoldenStream>> ReadGoldenStreams(const std::string& path, absl::Span<const int64_t> segments,
                                                             const LanguageModelInfo& info);
 

@@ -32,7 +32,8 @@ SliceLengths WholeSegments(const GoldenStream& stream) {
 
 SliceLengths TokenByToken(const GoldenStream& stream) { return SliceLengths(stream.length(), 1); }
 
-SliceLengths RandomCuts(const GoldenStream& stream, SegmentEnds segment_ends, int64_t long_slice, std::mt19937_64& random) {
+SliceLengths RandomCuts(const GoldenStream& stream, SegmentEnds segment_ends, int64_t long_slice,
+                        std::mt19937_64& random) {
   SliceLengths lengths;
   for (int64_t position = 0; position < stream.length(); position += lengths.back()) {
     const int64_t end = segment_ends == SegmentEnds::kKept ? stream.SegmentEnd(position) : stream.length();

@@ -22,6 +22,7 @@ SliceLengths TokenByToken(const GoldenStream& stream);
 enum class SegmentEnds { kKept, kCrossed };
 
 // Slices of random lengths: single tokens, a few, long ones up to twice `long_slice`, and steps sat out.
-SliceLengths RandomCuts(const GoldenStream& stream, SegmentEnds segment_ends, int64_t long_slice, std::mt19937_64& random);
+SliceLengths RandomCuts(const GoldenStream& stream, SegmentEnds segment_ends, int64_t long_slice,
+                        std::mt19937_64& random);
 
 }  // namespace longshort

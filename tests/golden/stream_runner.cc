@@ -31,8 +31,8 @@ class RunningStream final {
   // Length of the slice at this step; 0 once the stream is over.
   int64_t LengthAt(int64_t step) const { return step < steps() ? cut_.lengths[step] : 0; }
 
-  // The next `length` tokens, asking for logits from the first position where something is expected. Valid until the next
-  // call.
+  // The next `length` tokens, asking for logits from the first position where something is expected. Valid until the
+  // next call.
   Slice NextSlice(int64_t length) {
     Slice slice;
     slice.tokens = absl::MakeConstSpan(cut_.stream->tokens).subspan(position_, length);

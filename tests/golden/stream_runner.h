@@ -29,9 +29,8 @@ CachePages PagesForStreams(const LanguageModel& model, int64_t count);
 
 // Feeds all streams side by side, each from its first token: step n is one batch of everybody's n-th slice.
 //
-// REQUIRES: the model's cache has PagesForStreams pages. They are handed out in an order drawn from `seed`, so that no two
-// neighbours belong together, and may hold what earlier runs left there.
-// Errors: the model's.
+// REQUIRES: the model's cache has PagesForStreams pages. They are handed out in an order drawn from `seed`, so that no
+// two neighbours belong together, and may hold what earlier runs left there. Errors: the model's.
 absl::StatusOr<Comparison> RunStreams(LanguageModel& model, absl::Span<const CutStream> streams, uint64_t seed);
 
 }  // namespace longshort
