@@ -28,9 +28,9 @@ absl::StatusOr<Values<Value>> Read(const SafetensorsFile& file, const std::strin
   const TensorView* tensor = file.Find(name);
   if (tensor == nullptr) return absl::InvalidArgumentError(absl::StrCat(file.name(), " has no tensor ", name));
   if (tensor->type != type || tensor->shape.size() != dimensions) {
-    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": ", name, " is ", DataTypeName(tensor->type), " [",
-                                                   absl::StrJoin(tensor->shape, ", "), "], not ", DataTypeName(type),
-                                                   " of ", dimensions, " dimensions"));
+    return absl::InvalidArgumentError(absl::StrFormat("%s: %s is %s [%s], not %s of %d dimensions", file.name(), name,
+                                                      DataTypeName(tensor->type), absl::StrJoin(tensor->shape, ", "),
+                                                      DataTypeName(type), dimensions));
   }
   Values<Value> result{tensor->shape, std::vector<Value>(tensor->data.size() / sizeof(Value))};
   std::memcpy(result.values.data(), tensor->data.data(), tensor->data.size());
@@ -63,9 +63,9 @@ absl::StatusOr<Piece> ReadPiece(const SafetensorsFile& file, const std::string& 
       piece.logprobs.shape != std::vector<int64_t>{batch, count, info.vocabulary_size} ||
       std::any_of(piece.positions.begin(), piece.positions.end(), outside)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.name(), ": ", prefix, "tokens [", absl::StrJoin(piece.tokens.shape, ", "), "] and ", prefix,
-                     "logprobs [", absl::StrJoin(piece.logprobs.shape, ", "), "] do not fit ", length,
-                     " tokens and a vocabulary of ", info.vocabulary_size));
+        absl::StrFormat("%s: %stokens [%s] and %slogprobs [%s] do not fit %d tokens and a vocabulary of %d",
+                        file.name(), prefix, absl::StrJoin(piece.tokens.shape, ", "), prefix,
+                        absl::StrJoin(piece.logprobs.shape, ", "), length, info.vocabulary_size));
   }
   return piece;
 }

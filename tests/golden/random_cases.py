@@ -14,8 +14,8 @@ from reference.language_model import Hyperparameters, LanguageModel
 
 from golden import checkpoints, formula
 
-# Standard deviation of a matrix times the root of its inputs (1 for the others), and of a vector. About as spread as in the
-# case by formula: activations stay near 1, and no softmax is flat or a single peak.
+# Standard deviation of a matrix times the root of its inputs (1 for the others), and of a vector. About as
+# spread as in the case by formula: activations stay near 1, and no softmax is flat or a single peak.
 _MATRIX_GAINS = {"in_emb.weight": 1.5, "dconv_1.weight": 1.5, "proj_query.weight": 1.5, "proj_out.weight": 1.5}
 _VECTOR_DEVIATION = 0.2
 
