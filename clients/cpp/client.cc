@@ -82,9 +82,8 @@ absl::StatusOr<v1::ListModelsResponse> Client::ListModels() {
 }
 
 absl::StatusOr<v1::Model> Client::GetModel(const v1::GetModelRequest& request) {
-  return Unary<v1::Model>([&](grpc::ClientContext* context, v1::Model* response) {
-    return models_->GetModel(context, request, response);
-  });
+  return Unary<v1::Model>(
+      [&](grpc::ClientContext* context, v1::Model* response) { return models_->GetModel(context, request, response); });
 }
 
 absl::Status Client::GenerateStream(const v1::GenerateRequest& request,

@@ -1,0 +1,39 @@
+#include "clients/cpp/command.h"
+
+#include <cstdint>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+
+absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text) {
+  v1::ModelSelector selector;
+  const size_t slash = text.find('/');
+  selector.set_name(text.substr(0, slash));
+  if (slash == std::string::npos) return selector;
+  int64_t version = 0;
+  if (!absl::SimpleAtoi(text.substr(slash + 1), &version) || version < 1 || selector.name().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--model: \"", text, "\" is not of the form NAME or NAME/VERSION, with a version of at least 1"));
+  }
+  selector.set_version(version);
+  return selector;
+}
+
+ExitCode FailUsage(Terminal& terminal, absl::string_view message) {
+  terminal.error << "longshort: " << message << "\n";
+  return ExitCode::kUsage;
+}
+
+ExitCode FailCall(const CommandContext& context, const absl::Status& status) {
+  context.terminal.error << "longshort: " << absl::StatusCodeToString(status.code()) << ": " << status.message()
+                         << "\n";
+  if (status.code() == absl::StatusCode::kUnavailable) {
+    context.terminal.error << "Is a server running at " << context.options.server
+                           << "? --server=HOST:PORT names another.\n";
+  }
+  return ExitCodeOf(status);
+}
+
+}  // namespace longshort

@@ -1,0 +1,66 @@
+// A subcommand of the program.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "clients/cpp/client.h"
+#include "clients/cpp/exit_code.h"
+#include "clients/cpp/flag_set.h"
+#include "clients/cpp/terminal.h"
+
+namespace longshort {
+
+// Flags of every command.
+struct CommonOptions {
+  std::string server = Client::Options().server;
+  // name or name/version; empty for the only model.
+  std::string model;
+  absl::Duration timeout = absl::InfiniteDuration();
+  // One JSON object a line instead of what a person reads.
+  bool json = false;
+};
+
+// What a command works with. All outlive it.
+struct CommandContext {
+  const CommonOptions& options;
+  // From --model.
+  const v1::ModelSelector& model;
+  Client& client;
+  Terminal& terminal;
+};
+
+class Command {
+ public:
+  virtual ~Command() = default;
+
+  virtual absl::string_view name() const = 0;
+  // One line.
+  virtual absl::string_view summary() const = 0;
+  // For --help: how to call it, what it does, examples.
+  virtual absl::string_view description() const = 0;
+  virtual void AddFlags(FlagSet& flags) = 0;
+  // `arguments` are those that are no flags. Errors were told to context.terminal.error.
+  virtual ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) = 0;
+};
+
+std::unique_ptr<Command> MakeScoreCommand();
+std::unique_ptr<Command> MakeGenerateCommand();
+std::unique_ptr<Command> MakeModelsCommand();
+std::unique_ptr<Command> MakeTokenizeCommand();
+
+// "name" or "name/version" as a selector. Errors: INVALID_ARGUMENT.
+absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text);
+
+// Tells what is wrong with the command line or a file; returns kUsage.
+ExitCode FailUsage(Terminal& terminal, absl::string_view message);
+
+// Tells what the server or the connection answered, with what to do if nobody answered; returns ExitCodeOf(status).
+ExitCode FailCall(const CommandContext& context, const absl::Status& status);
+
+}  // namespace longshort

@@ -1,0 +1,69 @@
+#include "clients/cpp/documents.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace longshort {
+namespace {
+
+std::string ReadAll(std::istream& stream) { return std::string(std::istreambuf_iterator<char>(stream), {}); }
+
+}  // namespace
+
+std::vector<std::string> DocumentNames(std::vector<std::string> arguments) {
+  if (arguments.empty()) arguments.emplace_back("-");
+  return arguments;
+}
+
+absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& terminal) {
+  if (name == "-") {
+    if (terminal.input_is_terminal) terminal.error << "Reading standard input; Ctrl-D ends it.\n" << std::flush;
+    return ReadAll(terminal.input);
+  }
+  // Opening a folder succeeds; only reading it fails.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(name, ignored)) return absl::NotFoundError(absl::StrCat(name, ": is a folder"));
+  std::ifstream file(name, std::ios::binary);
+  if (!file) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
+  std::string bytes = ReadAll(file);
+  if (file.bad()) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
+  return bytes;
+}
+
+absl::StatusOr<v1::Input> MakeInput(std::string bytes, bool as_ids) {
+  v1::Input input;
+  if (!as_ids) {
+    input.set_raw(std::move(bytes));
+    return input;
+  }
+  v1::TokenIds* ids = input.mutable_ids();
+  for (const absl::string_view word : absl::StrSplit(bytes, absl::ByAnyChar(" \t\r\n,"), absl::SkipEmpty())) {
+    int32_t id = 0;
+    if (!absl::SimpleAtoi(word, &id)) {
+      return absl::InvalidArgumentError(absl::StrCat("--ids: \"", word, "\" is not a token id"));
+    }
+    ids->add_ids(id);
+  }
+  return input;
+}
+
+int64_t CountTokens(const v1::Input& input, const std::string& tokenizer) {
+  if (input.has_ids()) return input.ids().ids_size();
+  if (tokenizer != "fairseq_characters") return static_cast<int64_t>(input.raw().size());
+  // Every byte of a UTF-8 character but its first is of the form 10xxxxxx.
+  return std::count_if(input.raw().begin(), input.raw().end(),
+                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; });
+}
+
+}  // namespace longshort

@@ -1,0 +1,159 @@
+// `longshort generate`: continues a prompt.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "clients/cpp/command.h"
+#include "clients/cpp/completion_printer.h"
+#include "clients/cpp/documents.h"
+#include "clients/cpp/json_lines.h"
+
+namespace longshort {
+namespace {
+
+class GenerateCommand final : public Command {
+ public:
+  absl::string_view name() const override { return "generate"; }
+  absl::string_view summary() const override { return "Continue a prompt; text is shown as it is generated"; }
+  absl::string_view description() const override {
+    return R"(Usage: longshort generate [flags] [--prompt=TEXT | FILE | -]
+
+Continues the prompt: --prompt, or all of a file or of standard input (a newline at its end is part of it). The text goes to
+standard output as it is generated, a closing line with the seed to standard error. Unset sampling flags are the server's
+defaults. They apply in the order: logit bias, repetition, frequency and presence penalty, temperature, top-k, top-p, min-p.
+
+With --log-probabilities, one token a line instead of text: log-probability, id, bytes. With --json, one GenerateStreamResponse
+a line (with --no-stream, one GenerateResponse).
+
+Examples:
+  longshort generate --prompt='The history of '
+  longshort generate --prompt='The history of ' --max-tokens=500 --temperature=0.7 --top-p=0.9 --seed=1
+  longshort generate --completions=3 --stop='.' --echo --prompt='It was '
+  longshort generate --temperature=0 --json chapter.txt | jq -j '.delta.text // empty'
+)";
+  }
+  void AddFlags(FlagSet& flags) override {
+    flags.Add("prompt", "TEXT", "What to continue.", &prompt_);
+    flags.Add("ids", "", "The prompt lists token ids instead of text.", &ids_);
+    flags.Add("max-tokens", "N", "Tokens to generate at the most; 256 if unset.", &max_tokens_);
+    flags.Add("completions", "N", "How many continuations, 1 to 16.", &completions_);
+    flags.Add("stop", "TEXT", "Ends a continuation before this text; may be given up to 16 times.", &stop_);
+    flags.Add("echo", "", "Begin each continuation with the prompt.", &echo_);
+    flags.Add("temperature", "X", "0 takes the likeliest token every time; otherwise in (0, 100].", &temperature_);
+    flags.Add("top-k", "N", "Keep the N likeliest tokens.", &top_k_);
+    flags.Add("top-p", "X", "Keep the fewest tokens whose probabilities reach X, in (0, 1].", &top_p_);
+    flags.Add("min-p", "X", "Keep tokens with at least X times the likeliest's probability, in [0, 1].", &min_p_);
+    flags.Add("repetition-penalty", "X", "Make tokens of prompt and continuation less likely, in (0, 100].",
+              &repetition_penalty_);
+    flags.Add("frequency-penalty", "X", "Subtract X from a logit each time the token was generated.",
+              &frequency_penalty_);
+    flags.Add("presence-penalty", "X", "Subtract X from a logit once the token was generated.", &presence_penalty_);
+    flags.Add("logit-bias", "ID:X", "Add X to the logit of token ID; may be given many times.", &logit_bias_);
+    flags.Add("seed", "N", "Repeat a run: the same seed gives the same tokens.", &seed_);
+    flags.Add("log-probabilities", "", "Print tokens with their log-probabilities instead of text.",
+              &log_probabilities_);
+    flags.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
+    flags.Add("raw", "", "Write the model's bytes even where they are not UTF-8.", &raw_);
+    flags.Add("no-stream", "", "Ask for the whole answer at once.", &no_stream_);
+  }
+
+  ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+    if (prompt_.has_value() && !arguments.empty())
+      return FailUsage(context.terminal, "give --prompt or a file, not both");
+    if (arguments.size() > 1) return FailUsage(context.terminal, "generate takes one prompt");
+    std::string text;
+    if (prompt_.has_value()) {
+      text = *std::move(prompt_);
+    } else {
+      absl::StatusOr<std::string> document = ReadDocument(DocumentNames(arguments).front(), context.terminal);
+      if (!document.ok()) return FailUsage(context.terminal, document.status().message());
+      text = *std::move(document);
+    }
+    absl::StatusOr<v1::Input> prompt = MakeInput(std::move(text), ids_);
+    if (!prompt.ok()) return FailUsage(context.terminal, prompt.status().message());
+
+    const v1::GenerateRequest request = MakeRequest(context.model, *std::move(prompt));
+    const absl::Status status = no_stream_ ? Generate(request, context) : Stream(request, context);
+    return status.ok() ? ExitCode::kOk : FailCall(context, status);
+  }
+
+ private:
+  v1::GenerateRequest MakeRequest(const v1::ModelSelector& model, v1::Input prompt) const {
+    v1::GenerateRequest request;
+    *request.mutable_model() = model;
+    *request.mutable_prompt() = std::move(prompt);
+    request.set_max_tokens(max_tokens_);
+    request.set_completions(completions_);
+    for (const std::string& stop : stop_) request.add_stop(stop);
+    request.set_echo(echo_);
+    request.set_token_log_probabilities(log_probabilities_);
+    request.set_top_alternatives(top_alternatives_);
+    request.set_return_raw(raw_);
+
+    v1::Sampling& sampling = *request.mutable_sampling();
+    if (temperature_.has_value()) sampling.set_temperature(*temperature_);
+    sampling.set_top_k(top_k_);
+    if (top_p_.has_value()) sampling.set_top_p(*top_p_);
+    sampling.set_min_p(min_p_);
+    if (repetition_penalty_.has_value()) sampling.set_repetition_penalty(*repetition_penalty_);
+    sampling.set_frequency_penalty(frequency_penalty_);
+    sampling.set_presence_penalty(presence_penalty_);
+    for (const TokenBias& entry : logit_bias_) (*sampling.mutable_logit_bias())[entry.token] = entry.bias;
+    if (seed_.has_value()) sampling.set_seed(*seed_);
+    return request;
+  }
+
+  CompletionPrinter MakePrinter(Terminal& terminal) const {
+    using Form = CompletionPrinter::Form;
+    const Form form = log_probabilities_ ? Form::kTokens : raw_ ? Form::kRaw : Form::kText;
+    return CompletionPrinter(terminal, form, completions_);
+  }
+
+  absl::Status Stream(const v1::GenerateRequest& request, const CommandContext& context) const {
+    if (context.options.json) {
+      return context.client.GenerateStream(
+          request, [&](const v1::GenerateStreamResponse& message) { WriteJsonLine(message, context.terminal.output); });
+    }
+    CompletionPrinter printer = MakePrinter(context.terminal);
+    return context.client.GenerateStream(
+        request, [&](const v1::GenerateStreamResponse& message) { printer.OnMessage(message); });
+  }
+
+  absl::Status Generate(const v1::GenerateRequest& request, const CommandContext& context) const {
+    const absl::StatusOr<v1::GenerateResponse> response = context.client.Generate(request);
+    if (!response.ok()) return response.status();
+    if (context.options.json) {
+      WriteJsonLine(*response, context.terminal.output);
+    } else {
+      MakePrinter(context.terminal).OnResponse(*response);
+    }
+    return absl::OkStatus();
+  }
+
+  std::optional<std::string> prompt_;
+  bool ids_ = false;
+  int64_t max_tokens_ = 0;
+  int32_t completions_ = 0;
+  std::vector<std::string> stop_;
+  bool echo_ = false;
+  std::optional<double> temperature_;
+  int32_t top_k_ = 0;
+  std::optional<double> top_p_;
+  double min_p_ = 0;
+  std::optional<double> repetition_penalty_;
+  double frequency_penalty_ = 0;
+  double presence_penalty_ = 0;
+  std::vector<TokenBias> logit_bias_;
+  std::optional<uint64_t> seed_;
+  bool log_probabilities_ = false;
+  int32_t top_alternatives_ = 0;
+  bool raw_ = false;
+  bool no_stream_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeGenerateCommand() { return std::make_unique<GenerateCommand>(); }
+
+}  // namespace longshort

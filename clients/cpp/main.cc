@@ -1,0 +1,35 @@
+// The process around RunProgram: standard streams, Ctrl-C, exit code.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "clients/cpp/interrupt.h"
+#include "clients/cpp/program.h"
+
+int main(int argc, char** argv) {
+  using longshort::Client;
+  std::ios::sync_with_stdio(false);
+  std::mutex mutex;
+  std::shared_ptr<Client> client;  // guarded by mutex
+
+  // Cancels a running call, which then ends with CANCELLED; if there is none, the program waits for input: leave at
+  // once.
+  const longshort::InterruptWatcher watcher([&] {
+    const std::lock_guard lock(mutex);
+    if (client == nullptr || !client->Cancel()) std::_Exit(static_cast<int>(longshort::ExitCode::kCancelled));
+  });
+
+  longshort::Terminal terminal{std::cin, std::cout, std::cerr, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1};
+  const longshort::ExitCode code = longshort::RunProgram(std::vector<std::string>(argv + 1, argv + argc), terminal,
+                                                         [&](const Client::Options& options) {
+                                                           const std::lock_guard lock(mutex);
+                                                           return client = std::make_shared<Client>(options);
+                                                         });
+  std::cout << std::flush;
+  return static_cast<int>(code);
+}
