@@ -46,7 +46,7 @@ absl::StatusOr<std::string> CharacterOf(std::string_view symbol) {
     return absl::InvalidArgumentError("is not one UTF-8 character");
   }
   if (symbol == " ") return absl::InvalidArgumentError("is the space, which \"_\" stands for");
-  return symbol == "_" ? " " : std::string(symbol);
+  return std::string(symbol == "_" ? std::string_view(" ") : symbol);
 }
 
 absl::StatusOr<Pieces> ReadPieces(Tokenizer::Unit unit, std::string_view text, const std::string& name,
@@ -58,7 +58,7 @@ absl::StatusOr<Pieces> ReadPieces(Tokenizer::Unit unit, std::string_view text, c
                                                       name, kFirstSymbolId, symbols.size(), vocabulary_size));
   }
   Pieces pieces(static_cast<size_t>(vocabulary_size));
-  pieces[kNewlineId] = "\n";
+  pieces[kNewlineId] = std::string(1, '\n');
   for (size_t i = 0; i < symbols.size(); ++i) {
     if (IsMadeUpWord(symbols[i])) continue;
     absl::StatusOr<std::string> piece = unit == Tokenizer::Unit::kByte ? ByteOf(symbols[i]) : CharacterOf(symbols[i]);

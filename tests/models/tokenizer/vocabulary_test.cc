@@ -1,0 +1,57 @@
+#include "models/tokenizer/vocabulary.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string ErrorOf(std::string_view text) {
+  const auto symbols = ParseVocabulary(text, "some/vocabulary.txt");
+  EXPECT_EQ(symbols.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(symbols.status().message());
+}
+
+TEST(Vocabulary, ReadsASymbolALine) {
+  EXPECT_THAT(*ParseVocabulary("101 900\n32 0\nmadeupword0000 0\n", "f"), ElementsAre("101", "32", "madeupword0000"));
+  EXPECT_THAT(*ParseVocabulary("e 1\nt 1", "f"), ElementsAre("e", "t"));  // no newline at the end
+  EXPECT_THAT(*ParseVocabulary("", "f"), ElementsAre());
+}
+
+TEST(Vocabulary, NamesTheLineThatIsNoSymbolAndCount) {
+  for (const std::string line : {"e", "", " 5", "e ", "e five", "e -5", "e 5 ", "e 5\r", "e\t5", "e 5.0"}) {
+    EXPECT_THAT(ErrorOf("t 9\n" + line + "\nx 1\n"),
+                AllOf(HasSubstr("some/vocabulary.txt: line 2"), HasSubstr("count")));
+  }
+}
+
+TEST(Vocabulary, NamesBothLinesOfASymbolThatStandsTwice) {
+  EXPECT_THAT(ErrorOf("e 3\nt 2\ne 1\n"), AllOf(HasSubstr("line 3"), HasSubstr("'e'"), HasSubstr("line 1")));
+}
+
+TEST(Vocabulary, RefusesOverwriting) {
+  EXPECT_THAT(ErrorOf("e 3\n</s> 2 #fairseq:overwrite\n"), AllOf(HasSubstr("line 2"), HasSubstr("#fairseq:overwrite")));
+}
+
+TEST(Vocabulary, KnowsMadeUpWords) {
+  EXPECT_TRUE(IsMadeUpWord("madeupword0000"));
+  EXPECT_TRUE(IsMadeUpWord("madeupword12345"));
+  EXPECT_FALSE(IsMadeUpWord("madeupword"));
+  EXPECT_FALSE(IsMadeUpWord("madeupword000"));
+  EXPECT_FALSE(IsMadeUpWord("madeupword000x"));
+  EXPECT_FALSE(IsMadeUpWord("xmadeupword0000"));
+}
+
+TEST(Vocabulary, QuotesASymbolShortAndSafe) {
+  EXPECT_EQ(QuoteSymbol("a\n\xFF"), "'a\\n\\xff'");
+  EXPECT_EQ(QuoteSymbol(std::string(100, 'x')), "'" + std::string(60, 'x') + "'");
+}
+
+}  // namespace
+}  // namespace longshort
