@@ -22,15 +22,21 @@ struct EngineState {
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
+  // A request left the queue to run.
   virtual void OnQueued(absl::Duration waited) = 0;
+  // The last token of a prompt or document was read; `prefill` is from the request's first step on.
   virtual void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) = 0;
+  // The model ran a step of `rows` tokens, of all sequences together.
   virtual void OnStep(absl::Duration step, int64_t rows) = 0;
+  // A generation's first token, and each later one, was sampled.
   virtual void OnFirstToken(absl::Duration since_submission) = 0;
   virtual void OnNextToken(absl::Duration since_previous) = 0;
+  // How things stand after a step.
   virtual void OnState(const EngineState& state) = 0;
 };
 
-// Thread-safe. A listener stays with the engine until its last call.
+// Thread-safe. A listener stays with the engine until its last call. An engine is destroyed by a thread of its owner,
+// never from a listener's or the observer's call: Drain before the last owner may be a request in flight.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -42,7 +48,9 @@ class Engine {
 
   virtual EngineState state() const = 0;
 
-  // Refuses new requests from now on, waits until what is there has ended, and ends the rest with UNAVAILABLE at `deadline`.
+  // Refuses new requests from now on, waits until what is there has ended, and ends the rest with UNAVAILABLE at
+  // `deadline` (within one step). When it returns, every listener has had its last call. May be called again, by any
+  // thread but the engine's: the earliest deadline counts.
   virtual void Drain(absl::Time deadline) = 0;
 };
 

@@ -18,8 +18,8 @@ namespace longshort {
 // Set by any thread when nobody waits for the answer any more; the engine looks before every step.
 using CancellationFlag = std::atomic<bool>;
 
-// How the next token is chosen from the logits. Order: logit bias, repetition (prompt and generated tokens), frequency and
-// presence (generated tokens), temperature, top-k, top-p, min-p.
+// How the next token is chosen from the logits. Order: logit bias, repetition (prompt and generated tokens), frequency
+// and presence (generated tokens), temperature, top-k, top-p, min-p.
 struct SamplingOptions {
   // 0 takes the likeliest token; otherwise logits are divided by it. At least 0.
   double temperature = 1.0;
@@ -29,7 +29,8 @@ struct SamplingOptions {
   double top_p = 1.0;
   // Keep tokens at least this fraction as likely as the likeliest, in [0, 1]; 0 keeps all.
   double min_p = 0.0;
-  // Divides positive and multiplies negative logits of tokens seen in the prompt or generated; over 0, 1 changes nothing.
+  // Divides positive and multiplies negative logits of tokens seen in the prompt or generated; over 0, 1 changes
+  // nothing.
   double repetition_penalty = 1.0;
   // Subtracted per earlier generation of the token.
   double frequency_penalty = 0.0;
@@ -37,7 +38,8 @@ struct SamplingOptions {
   double presence_penalty = 0.0;
   // (token, added to its logit); each token at most once.
   std::vector<std::pair<int32_t, float>> logit_bias;
-  // Key of the counter-based generator, and which of a request's completions draws; the counter is the token's stream position.
+  // Key of the counter-based generator, and which of a request's completions draws; the counter is the token's stream
+  // position.
   uint64_t seed = 0;
   uint32_t completion = 0;
 };
@@ -65,9 +67,9 @@ struct RequestTimings {
 };
 
 enum class FinishReason {
-  kMaxTokens,    // max_tokens were generated
-  kStopString,   // a stop string was completed
-  kStopToken,    // a stop token was sampled
+  kMaxTokens,   // max_tokens were generated
+  kStopString,  // a stop string was completed
+  kStopToken,   // a stop token was sampled
 };
 
 struct GenerationRequest {
@@ -106,7 +108,7 @@ struct GenerationSummary {
   FinishReason finish_reason = FinishReason::kMaxTokens;
   // The stop string that ended it, if one did.
   std::string stop_string;
-  int64_t prompt_tokens = 0;
+  int64_t prompt_tokens = 0;     // read
   int64_t generated_tokens = 0;  // sampled, delivered or not
   RequestTimings timings;
 };
@@ -115,11 +117,12 @@ struct GenerationSummary {
 class GenerationListener {
  public:
   virtual ~GenerationListener() = default;
-  // Once, before any delta, if asked for: [prompt tokens - 1] entries, entry i is of prompt token i+1.
+  // Once, before any delta, if asked for: [prompt tokens - 1] entries, entry i is of prompt token i+1, with
+  // GenerationRequest::top_alternatives alternatives.
   virtual void OnPromptScored(std::vector<GeneratedToken> tokens) = 0;
   virtual void OnDelta(GenerationDelta delta) = 0;
-  // The last call. OK comes with a whole summary; an error (CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE, INTERNAL) with the
-  // counts so far.
+  // The last call. OK comes with a whole summary; an error (CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE, INTERNAL) with
+  // the counts so far.
   virtual void OnFinished(const absl::Status& status, const GenerationSummary& summary) = 0;
 };
 

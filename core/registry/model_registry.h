@@ -40,11 +40,11 @@ class ModelRegistry {
   // Loads the model directory of one version (design: <repository>/<model>/<version>/).
   using Loader = std::function<absl::StatusOr<LoadedLanguageModel>(const std::string& directory)>;
   // Makes the engine that serves a loaded model.
-  using EngineFactory = std::function<absl::StatusOr<std::unique_ptr<Engine>>(
-      const std::string& name, int64_t version, LoadedLanguageModel loaded)>;
+  using EngineFactory = std::function<absl::StatusOr<std::unique_ptr<Engine>>(const std::string& name, int64_t version,
+                                                                              LoadedLanguageModel loaded)>;
 
-  // Loads the newest version of every model in `repository`: <repository>/<model>/<version>/, versions being whole numbers.
-  // Errors: NOT_FOUND if there is no model; otherwise the first failure, naming the model and version.
+  // Loads the newest version of every model in `repository`: <repository>/<model>/<version>/, versions being whole
+  // numbers. Errors: NOT_FOUND if there is no model; otherwise the first failure, naming the model and version.
   static absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(const std::string& repository, const Loader& loader,
                                                              const EngineFactory& engine_factory);
 

@@ -1,0 +1,62 @@
+// Generates: reads the prompt, then samples a token and reads it, again and again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/engine/delta_buffer.h"
+#include "core/engine/engine.h"
+#include "core/engine/job.h"
+#include "core/engine/vocabulary.h"
+#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
+
+namespace longshort {
+
+// The logits of the last prompt token give the first generated token; the last generated token is never read.
+class GenerationJob final : public Job {
+ public:
+  // `vocabulary` and `observer` must outlive this.
+  GenerationJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener, const Vocabulary& vocabulary,
+                EngineObserver& observer);
+
+  const RequestContext& context() const override { return request_.context; }
+  int64_t MostTokens() const override { return prompt_tokens() + request_.max_tokens - 1; }
+  absl::Span<const int32_t> Unread() const override;
+  bool decoding() const override { return read_ == prompt_tokens(); }
+  int64_t LogitRows(int64_t count) const override;
+  absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) override;
+  bool complete() const override { return finish_reason_.has_value(); }
+  void Finish(const absl::Status& status, absl::Time now) override;
+
+ private:
+  int64_t prompt_tokens() const { return static_cast<int64_t>(request_.prompt.size()); }
+
+  // Scores the prompt's tokens behind the `count` that were read.
+  absl::Status ScorePrompt(int64_t count, absl::Span<const float> logits);
+  // Samples the next token from its row, [V], and delivers what can be.
+  absl::Status Generate(absl::Span<const float> row, absl::Time now);
+  // The sampled token with its log-probabilities, if asked for.
+  absl::StatusOr<GeneratedToken> Describe(int32_t token, absl::Span<const float> row);
+  void CountToken(absl::Time now);
+  void Deliver(GenerationDelta delta);
+
+  const GenerationRequest request_;
+  const std::shared_ptr<GenerationListener> listener_;
+  const Vocabulary& vocabulary_;
+  EngineObserver& observer_;
+  Sampler sampler_;
+  LogProbabilities log_probabilities_;
+  DeltaBuffer delta_buffer_;
+
+  int64_t read_ = 0;  // of the prompt
+  std::vector<GeneratedToken> prompt_scores_;
+  int32_t pending_ = 0;  // sampled and not read yet
+  int64_t generated_ = 0;
+  absl::Time last_token_time_ = absl::InfiniteFuture();
+  std::optional<FinishReason> finish_reason_;
+};
+
+}  // namespace longshort

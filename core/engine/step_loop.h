@@ -1,0 +1,96 @@
+// What a worker does, one step at a time: which requests run, what each reads in the next step, and how they end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/cache/page_pool.h"
+#include "core/engine/clock.h"
+#include "core/engine/engine.h"
+#include "core/engine/request_queue.h"
+#include "core/engine/sequence.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// Requests are admitted in the order of the queue while there is a stream free. An admitted one holds all the pages it
+// can ever need until it ends, so nothing that runs is ever short of pages. Every step serves all that run: one row of
+// each that decodes, and pieces of the prompts of the others, who share the rows that are left; so they join and leave
+// at every step.
+//
+// Thread: one worker's thread calls it, except state(). No lock is held while a listener or the observer is called.
+class StepLoop {
+ public:
+  struct Options {
+    // Sequences that run at once. The cache is made for so many of any length; its memory is taken as it is used.
+    int64_t max_streams = 16;
+    // Rows of one step, at least max_streams. Bounds a step's time and its logits: max_rows_per_step * V floats.
+    int64_t max_rows_per_step = 512;
+  };
+
+  // Gives the model its cache. All arguments must outlive the loop.
+  // Errors: INVALID_ARGUMENT for options out of range, INTERNAL if the model needs other pages than core/cache hands
+  // out, RESOURCE_EXHAUSTED if there is no memory for the cache.
+  static absl::StatusOr<std::unique_ptr<StepLoop>> Create(LanguageModel& model, RequestQueue& queue, const Clock& clock,
+                                                          EngineObserver& observer, const Options& options);
+
+  // Ends what nobody waits for any more, admits what can be, and runs one step of all there is.
+  // Returns whether something is left to do.
+  bool RunOnce();
+
+  // Ends all that runs or waits with `status`.
+  void EndAll(const absl::Status& status);
+
+  // As it was after the last step. Thread-safe.
+  EngineState state() const;
+
+  // Errors: INTERNAL if pages were lost or given out twice.
+  absl::Status CheckInvariants() const { return pools_.CheckInvariants(); }
+
+ private:
+  struct EndedJob {
+    std::unique_ptr<Job> job;
+    absl::Status status;
+  };
+
+  StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, EngineObserver& observer,
+           const Options& options, const CachePages& capacity);
+
+  void EndAbandoned();
+  void Admit();
+  // Decides how many tokens each sequence reads in this step.
+  void PlanPieces();
+  int64_t PieceWithin(int64_t share, int64_t position, int64_t unread) const;
+  void Step();
+  // Gives each sequence its rows of the logits; those that are complete leave.
+  void Deliver(absl::Span<const float> logits);
+
+  // Moves a sequence's job to ended_ and gives back its pages.
+  void End(std::unique_ptr<Sequence> sequence, absl::Status status);
+  void EndRunning(const absl::Status& status);
+  void PublishState();
+  // After the pages are free and the state tells so.
+  void TellEnded();
+
+  LanguageModel& model_;
+  RequestQueue& queue_;
+  const Clock& clock_;
+  EngineObserver& observer_;
+  const Options options_;
+  CachePools pools_;
+
+  std::vector<std::unique_ptr<Sequence>>
+      running_;                  // in the order of admission; after pools_, where their pages go back
+  std::vector<int64_t> pieces_;  // [running] tokens to read in this step
+  std::vector<Slice> slices_;    // [running]
+  std::vector<EndedJob> ended_;  // their listeners are told at the end of the step
+
+  mutable std::mutex state_mutex_;
+  EngineState state_;  // guarded by state_mutex_
+};
+
+}  // namespace longshort

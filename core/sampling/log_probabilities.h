@@ -1,0 +1,35 @@
+// Log-probabilities of tokens from one row of raw logits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "core/engine/request.h"
+
+namespace longshort {
+
+// The log-softmax of one row at a time; sums in double precision. Keeps its room between rows.
+class LogProbabilities {
+ public:
+  // Takes the next row, [V], which must stay valid while it is asked about.
+  // Errors: INTERNAL if a logit is not finite.
+  absl::Status SetRow(absl::Span<const float> logits);
+
+  // Nats. REQUIRES: SetRow was OK; token in [0, V).
+  double Of(int32_t token) const { return logits_[token] - log_normaliser_; }
+
+  // The `count` likeliest tokens (V if there are fewer), likeliest first; of equal ones the lowest id first.
+  std::vector<TokenLogProbability> Likeliest(int64_t count);
+
+ private:
+  absl::Span<const float> logits_;
+  double log_normaliser_ = 0;  // log of the sum of exp(logit)
+  std::vector<int32_t> order_;
+};
+
+// Errors: INTERNAL naming the first logit that is not finite.
+absl::Status CheckLogitsAreFinite(absl::Span<const float> logits);
+
+}  // namespace longshort

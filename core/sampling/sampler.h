@@ -1,0 +1,56 @@
+// Chooses the next token of one generation from a row of logits (SamplingOptions in core/engine/request.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/engine/request.h"
+
+namespace longshort {
+
+// The ids that may be sampled, ascending, at least one; shared by all generations of a model.
+using SampleableTokens = std::shared_ptr<const std::vector<int32_t>>;
+
+// Remembers which tokens the prompt had and which it chose, for the penalties. Allocates only when it is made.
+//
+// The choice depends on the options, those tokens, the logits and the position only. Options that keep tokens choose a
+// set; the draw then goes through that set by ascending id, so that two nearly equal logits changing places move no
+// other token.
+class Sampler {
+ public:
+  // REQUIRES: options within the ranges that SamplingOptions states, their tokens and the prompt's in [0,
+  // vocabulary_size).
+  Sampler(const SamplingOptions& options, SampleableTokens sampleable, int64_t vocabulary_size,
+          absl::Span<const int32_t> prompt);
+
+  // The token for stream position `position`, from the row of the token before it, [vocabulary_size].
+  // Errors: INTERNAL if a logit is not finite.
+  absl::StatusOr<int32_t> Sample(absl::Span<const float> logits, int64_t position);
+
+ private:
+  struct Candidate {
+    int32_t token;
+    double logit;   // with bias and penalties
+    double weight;  // in proportion to its probability; the likeliest has 1
+  };
+
+  // Step by step, in the order that SamplingOptions states.
+  void ApplyBiasAndPenalties(absl::Span<const float> logits);
+  int32_t Likeliest() const;
+  void ComputeWeights();
+  void KeepTopKAndTopP();
+  void KeepMinP();
+  int32_t Draw(double uniform) const;
+
+  const SamplingOptions options_;
+  const SampleableTokens sampleable_;
+  std::vector<float> bias_;            // [V], added to the logits
+  std::vector<bool> seen_;             // [V], in the prompt or generated
+  std::vector<int64_t> generated_;     // [V], how often each was chosen
+  std::vector<Candidate> candidates_;  // those still kept, by ascending id
+};
+
+}  // namespace longshort

@@ -1,0 +1,32 @@
+// Turns bytes that come piece by piece into text that is valid UTF-8 in every piece.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace longshort {
+
+// The bytes of a character that is not whole yet are held back. Bytes that are not UTF-8 become U+FFFD, one for each
+// maximal subpart: the longest beginning of a well-formed character, or else a single byte (Unicode 15, section 3.9,
+// the practice of the WHATWG decoder). The text does not depend on how the bytes were cut.
+class Utf8Stream {
+ public:
+  // Takes the next bytes and returns the text that they complete.
+  std::string Append(std::string_view bytes);
+  // At the end: U+FFFD if a character was left unfinished, otherwise nothing.
+  std::string Flush();
+
+ private:
+  void AppendByte(char byte, std::string& text);
+  // Begins a character. False if no character begins with this byte.
+  bool Begin(uint8_t byte);
+
+  std::string held_;       // the beginning of a character
+  size_t length_ = 0;      // of the whole character, in bytes
+  uint8_t lowest_ = 0x80;  // range of the next byte
+  uint8_t highest_ = 0xBF;
+};
+
+}  // namespace longshort
