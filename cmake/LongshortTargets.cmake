@@ -43,11 +43,19 @@ function(longshort_benchmark name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} benchmark::benchmark)
 endfunction()
 
-# longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ...): a libFuzzer program (preset `fuzz`).
+# longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ... CORPUS folder): a libFuzzer program (preset `fuzz`). Every
+# preset has it as a test that runs the inputs of the corpus once; without libFuzzer, replay_main.cc does.
 function(longshort_fuzzer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name})
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
+  set(_corpus ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
+  if(LONGSHORT_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME ${name} COMMAND ${name} -runs=0 ${_corpus})
+  else()
+    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc)
+    add_test(NAME ${name} COMMAND ${name} ${_corpus})
+  endif()
 endfunction()

@@ -1,0 +1,32 @@
+// Any bytes as a safetensors file: refused with a message, or every tensor lies inside the file and can be read.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "models/weights/language_model_tensors.h"
+#include "models/weights/safetensors.h"
+#include "models/weights/tensor_values.h"
+#include "tests/fuzz/require.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace longshort;
+  const auto bytes = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(data), size);
+  const auto file = SafetensorsFile::Parse(bytes, "fuzz");
+  if (!file.ok()) {
+    Require(file.status().code() == absl::StatusCode::kInvalidArgument, "a broken file is an invalid argument");
+    Require(file.status().message().substr(0, 6) == "fuzz: ", "the message starts with the file");
+    return 0;
+  }
+  size_t tensor_bytes = 0;
+  for (const auto& [name, tensor] : file->tensors()) {
+    tensor_bytes += tensor.data.size();
+    Require(file->Find(name) == &tensor, "a tensor is found by its name");
+    std::vector<float> values(tensor.data.size() / static_cast<size_t>(DataTypeBytes(tensor.type)));
+    Require(values.size() == static_cast<size_t>(*ElementCount(tensor.shape)), "a tensor is as long as its shape says");
+    Require(CopyAsFloat32(tensor, absl::MakeSpan(values)).ok() == IsFloatType(tensor.type), "floats can be read");
+  }
+  Require(tensor_bytes + 8 <= size, "tensors lie inside the file");
+  Require(!CheckTensors(*file, LanguageModelConfig()).ok(), "no small file holds the base model");
+  return 0;
+}
