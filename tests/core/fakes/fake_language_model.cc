@@ -1,0 +1,188 @@
+#include "tests/core/fakes/fake_language_model.h"
+
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+constexpr uint64_t kZeroRow = 11;
+constexpr uint64_t kZeroVector = 13;
+constexpr uint64_t kFormA = 17;
+constexpr uint64_t kFormB = 19;
+constexpr uint64_t kRubbish = 0xDEADBEEF;
+
+// The finaliser of splitmix64.
+uint64_t Mix(uint64_t value) {
+  value += 0x9E3779B97F4A7C15;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
+  return value ^ (value >> 31);
+}
+
+uint64_t Append(uint64_t hash, uint64_t value) { return Mix(hash ^ Mix(value)); }
+
+uint64_t RowOf(int32_t token) { return 1000 + static_cast<uint64_t>(token); }
+
+uint64_t VectorOf(uint64_t form, absl::Span<const int32_t> chunk, int64_t t) {
+  uint64_t hash = Append(form, static_cast<uint64_t>(t));
+  for (int32_t token : chunk) hash = Append(hash, RowOf(token));
+  return hash;
+}
+
+// In [-4, 4).
+float Logit(uint64_t hash, int64_t token) {
+  const uint64_t bits = Mix(hash + static_cast<uint64_t>(token)) >> 40;
+  return static_cast<float>(bits) * 0x1.0p-21f - 4.0f;
+}
+
+int64_t FloorDivide(int64_t value, int64_t divisor) {
+  return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor);
+}
+
+// Where a row of the grid lies: its page (kZeroPage for zero memory), or nothing if the range lacks it.
+struct Place {
+  bool found = false;
+  PageId page = kZeroPage;
+  int64_t row = 0;
+};
+
+Place PlaceOf(const PageRange& range, int64_t row) {
+  const int64_t page = FloorDivide(row, kRowsPerPage);
+  const int64_t index = page - range.first;
+  if (index < 0 || index >= static_cast<int64_t>(range.ids.size())) return {};
+  return {.found = true, .page = range.ids[index], .row = row - page * kRowsPerPage};
+}
+
+absl::Status CheckRange(const PageRange& range, const char* kind, int64_t first_row, int64_t end_row, size_t pages) {
+  for (int64_t row = first_row; row < end_row; ++row) {
+    const Place place = PlaceOf(range, row);
+    if (!place.found) return absl::InvalidArgumentError(absl::StrCat(kind, " row ", row, " lies on no page"));
+    const bool exists = row < 0 ? place.page == kZeroPage : place.page >= 0 && place.page < static_cast<PageId>(pages);
+    if (!exists) return absl::InvalidArgumentError(absl::StrCat(kind, " row ", row, " lies on page ", place.page));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+LanguageModelInfo SmallModelInfo() {
+  LanguageModelInfo info;
+  info.chunk_size = 4;
+  info.chunk_rank = 12;
+  info.window_length = 70;
+  info.memory_length = 72;
+  info.segment_length = 24;
+  info.vocabulary_size = 16;
+  return info;
+}
+
+CachePages FakeLanguageModel::PagesPerSequence() const {
+  const auto pages = [](int64_t rows) { return (rows + kRowsPerPage - 1) / kRowsPerPage + 1; };
+  const int64_t memory = (info_.memory_length + info_.segment_length) / info_.chunk_size * info_.chunk_rank;
+  const int64_t segment = info_.segment_length / info_.chunk_size * info_.chunk_rank;
+  return {.window = pages(info_.window_length - 1), .segment = pages(memory) + pages(segment), .open_chunk = 1};
+}
+
+absl::Status FakeLanguageModel::AllocateCache(const CachePages& pages) {
+  window_.assign(pages.window, std::vector<int32_t>(kRowsPerPage, -7));
+  segment_.assign(pages.segment, std::vector<uint64_t>(kRowsPerPage, kRubbish));
+  open_chunk_.assign(pages.open_chunk, std::vector<int32_t>(info_.chunk_size, -7));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> FakeLanguageModel::Step(absl::Span<const Slice> slices) {
+  if (on_step) LS_RETURN_IF_ERROR(on_step(slices));
+  for (const Slice& slice : slices) LS_RETURN_IF_ERROR(CheckSlice(slice));
+  logits_.clear();
+  for (const Slice& slice : slices) {
+    for (size_t index = 0; index < slice.tokens.size(); ++index) RunToken(slice, static_cast<int64_t>(index));
+  }
+  if (on_logits) on_logits(logits_);
+  return StepResult{.logits = logits_, .counts = {}};
+}
+
+absl::Status FakeLanguageModel::CheckSlice(const Slice& slice) const {
+  const auto count = static_cast<int64_t>(slice.tokens.size());
+  const int64_t start = slice.segment_start;
+  const int64_t end = slice.position + count;
+  const int64_t rank = info_.chunk_rank;
+  const int64_t end_vector = end / info_.chunk_size * rank;
+  if (count < 1) return absl::InvalidArgumentError("a slice without tokens");
+  if (slice.logit_rows < 0 || slice.logit_rows > count) return absl::InvalidArgumentError("logit_rows out of range");
+  if (start > slice.position || slice.position >= start + info_.segment_length) {
+    return absl::InvalidArgumentError(absl::StrCat("position ", slice.position, " in the segment from ", start));
+  }
+  for (int32_t token : slice.tokens) {
+    if (token < 0 || token >= info_.vocabulary_size) return absl::InvalidArgumentError(absl::StrCat("token ", token));
+  }
+  if (slice.open_chunk < 0 || slice.open_chunk >= static_cast<PageId>(open_chunk_.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("open chunk ", slice.open_chunk));
+  }
+  LS_RETURN_IF_ERROR(
+      CheckRange(slice.window_pages, "window", slice.position - info_.window_length + 1, end, window_.size()));
+  LS_RETURN_IF_ERROR(CheckRange(slice.memory_pages, "memory", (start - info_.memory_length) / info_.chunk_size * rank,
+                                end_vector, segment_.size()));
+  return CheckRange(slice.segment_pages, "segment", start / info_.chunk_size * rank, end_vector, segment_.size());
+}
+
+void FakeLanguageModel::RunToken(const Slice& slice, int64_t index) {
+  const int64_t position = slice.position + index;
+  const int64_t segments_on = (position - slice.segment_start) / info_.segment_length;
+  const Place place = PlaceOf(slice.window_pages, position);
+  window_[place.page][place.row] = slice.tokens[index];
+  open_chunk_[slice.open_chunk][position % info_.chunk_size] = slice.tokens[index];
+
+  const uint64_t hash = HashOfQuery(slice, position, slice.segment_start + segments_on * info_.segment_length);
+  if (index >= static_cast<int64_t>(slice.tokens.size()) - slice.logit_rows) {
+    for (int64_t token = 0; token < info_.vocabulary_size; ++token) logits_.push_back(Logit(hash, token));
+  }
+  if ((position + 1) % info_.chunk_size == 0) FinishChunk(slice, position / info_.chunk_size);
+}
+
+void FakeLanguageModel::FinishChunk(const Slice& slice, int64_t chunk) {
+  const std::vector<int32_t>& tokens = open_chunk_[slice.open_chunk];
+  for (int64_t t = 0; t < info_.chunk_rank; ++t) {
+    const Place memory = PlaceOf(slice.memory_pages, chunk * info_.chunk_rank + t);
+    const Place segment = PlaceOf(slice.segment_pages, chunk * info_.chunk_rank + t);
+    segment_[memory.page][memory.row] = VectorOf(kFormB, tokens, t);
+    segment_[segment.page][segment.row] = VectorOf(kFormA, tokens, t);
+  }
+}
+
+uint64_t FakeLanguageModel::HashOfQuery(const Slice& slice, int64_t position, int64_t segment_start) const {
+  uint64_t hash = 0;
+  for (int64_t row = position - info_.window_length + 1; row <= position; ++row) {
+    const Place place = PlaceOf(slice.window_pages, row);
+    hash = Append(hash, place.page == kZeroPage ? kZeroRow : RowOf(window_[place.page][place.row]));
+  }
+  const int64_t rank = info_.chunk_rank;
+  const int64_t first = (segment_start - info_.memory_length) / info_.chunk_size * rank;
+  for (int64_t vector = first; vector < position / info_.chunk_size * rank; ++vector) {
+    const bool in_segment = vector >= segment_start / info_.chunk_size * rank;
+    const Place place = PlaceOf(in_segment ? slice.segment_pages : slice.memory_pages, vector);
+    hash = Append(hash, place.page == kZeroPage ? kZeroVector : segment_[place.page][place.row]);
+  }
+  return hash;
+}
+
+std::vector<float> FakeLanguageModel::LogitsAfter(absl::Span<const int32_t> history) const {
+  const int64_t chunk_size = info_.chunk_size;
+  const int64_t position = static_cast<int64_t>(history.size()) - 1;
+  const int64_t segment_start = position / info_.segment_length * info_.segment_length;
+  uint64_t hash = 0;
+  for (int64_t row = position - info_.window_length + 1; row <= position; ++row) {
+    hash = Append(hash, row < 0 ? kZeroRow : RowOf(history[row]));
+  }
+  for (int64_t chunk = (segment_start - info_.memory_length) / chunk_size; chunk < position / chunk_size; ++chunk) {
+    const uint64_t form = chunk * chunk_size >= segment_start ? kFormA : kFormB;
+    for (int64_t t = 0; t < info_.chunk_rank; ++t) {
+      hash = Append(hash, chunk < 0 ? kZeroVector : VectorOf(form, history.subspan(chunk * chunk_size, chunk_size), t));
+    }
+  }
+  std::vector<float> logits;
+  for (int64_t token = 0; token < info_.vocabulary_size; ++token) logits.push_back(Logit(hash, token));
+  return logits;
+}
+
+}  // namespace longshort

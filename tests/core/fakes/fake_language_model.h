@@ -1,0 +1,58 @@
+// A language model whose logits are a hash of what a Transformer-LS query sees, read from the pages it is given.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// Chunks of 4 tokens give 12 vectors each, so every ring comes round within about 200 tokens, and vectors of one chunk
+// lie on two pages now and then. W is no multiple of C, and no length is one of the page size.
+LanguageModelInfo SmallModelInfo();
+
+// Keeps in its pages what the real model keeps there, with tokens in place of keys and values:
+//   window page    the tokens of its rows
+//   memory page    a hash of (form B, the tokens of the chunk, t) for vector j = chunk*R + t
+//   segment page   the same of form A
+//   open chunk     the tokens of the chunk that is not full
+// A query's logits are a hash of all that it sees, in order. So a page that is wrong, written too early or lost, a
+// wrong position or a wrong segment start each give other logits than LogitsAfter, which knows no pages.
+//
+// Pages hold rubbish until they are written. Step checks what models/model.h demands of a slice.
+class FakeLanguageModel final : public LanguageModel {
+ public:
+  explicit FakeLanguageModel(const LanguageModelInfo& info = SmallModelInfo()) : info_(info) {}
+
+  const LanguageModelInfo& info() const override { return info_; }
+  CachePages PageBytes() const override { return {.window = 1000, .segment = 100, .open_chunk = 10}; }
+  CachePages PagesPerSequence() const override;
+  absl::Status AllocateCache(const CachePages& pages) override;
+  absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
+
+  // The logits after a whole history, with segments at the multiples of L; [V].
+  std::vector<float> LogitsAfter(absl::Span<const int32_t> history) const;
+
+  // Called at the beginning of every step. What it returns, unless OK, is the result of the step.
+  std::function<absl::Status(absl::Span<const Slice>)> on_step;
+  // Called with the logits of every step before they are returned.
+  std::function<void(std::vector<float>&)> on_logits;
+
+ private:
+  absl::Status CheckSlice(const Slice& slice) const;
+  void RunToken(const Slice& slice, int64_t index);
+  void FinishChunk(const Slice& slice, int64_t chunk);
+  uint64_t HashOfQuery(const Slice& slice, int64_t position, int64_t segment_start) const;
+
+  const LanguageModelInfo info_;
+  std::vector<std::vector<int32_t>> window_;      // [pages][64]
+  std::vector<std::vector<uint64_t>> segment_;    // [pages][64]
+  std::vector<std::vector<int32_t>> open_chunk_;  // [pages][C]
+  std::vector<float> logits_;
+};
+
+}  // namespace longshort
