@@ -1,0 +1,69 @@
+# shellcheck shell=bash
+# Sourced by deploy/install, deploy/quickstart and tests/run: steps with visible progress, and a failure that says what to do.
+# The caller has set `root`, the checkout.
+
+step_logs=${root:?}/build/logs
+mkdir -p "$step_logs"
+
+if [[ -t 1 ]]; then
+  bold=$'\033[1m' red=$'\033[31m' green=$'\033[32m' plain=$'\033[0m' clear_line=$'\r\033[K'
+else
+  bold='' red='' green='' plain='' clear_line=''
+fi
+
+# say TEXT...: a line that stands out.
+say() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
+
+# seconds_since START: whole seconds since START, a value of $SECONDS.
+seconds_since() { echo "$((SECONDS - $1)) s"; }
+
+# A descriptor that never has anything to read: reading it with a time limit sleeps without a process.
+exec {_never}<> <(:)
+
+# Until it is ended, or the script is, shows how long a step has run and the last line of its log: at a terminal every second,
+# on one line; elsewhere every 30 seconds, as a line.
+_watch_step() {
+  local title=$1 log=$2 started=$SECONDS beat=0 last
+  while kill -0 $$ 2>/dev/null; do
+    read -r -t 1 -u "$_never" || true
+    if [[ ! -t 1 ]] && ((++beat % 30 != 0)); then continue; fi
+    last=$(tail -c 400 "$log" | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-70 || true)
+    if [[ -t 1 ]]; then
+      printf '%s%s: %s  %s' "$clear_line" "$title" "$(seconds_since "$started")" "$last"
+    else
+      printf '  %s: %s  %s\n' "$title" "$(seconds_since "$started")" "$last"
+    fi
+  done
+}
+
+# try_step TITLE COMMAND...: runs a command with its output in a log; prints one line with the time it took. Returns the
+# command's exit status; on a failure shows the end of the log. The log's path is in `step_log`.
+try_step() {
+  local title=$1 started=$SECONDS status=0 watcher
+  shift
+  step_log=$step_logs/$(tr -c '[:alnum:]\n' '-' <<<"$title").log
+  : >"$step_log"
+  _watch_step "$title" "$step_log" &
+  watcher=$!
+  "$@" </dev/null >"$step_log" 2>&1 || status=$?
+  kill "$watcher" 2>/dev/null || true
+  wait "$watcher" 2>/dev/null || true
+  if ((status == 0)); then
+    printf '%s%sok%s      %s (%s)\n' "$clear_line" "$green" "$plain" "$title" "$(seconds_since "$started")"
+  else
+    printf '%s%sFAILED%s  %s (%s, exit status %d)\n' "$clear_line" "$red" "$plain" "$title" "$(seconds_since "$started")" "$status"
+    tail -n 25 "$step_log" | sed 's/^/        | /'
+    printf '        the whole log: %s\n' "$step_log"
+  fi
+  return "$status"
+}
+
+# run_step TITLE ADVICE COMMAND...: as try_step; on a failure also says what to do, and ends the script.
+run_step() {
+  local title=$1 advice=$2
+  shift 2
+  if ! try_step "$title" "$@"; then
+    printf '        what to do: %s\n' "$advice"
+    exit 1
+  fi
+}
