@@ -1,0 +1,36 @@
+// A program of its own: every thread of it must have been started after the watcher.
+#include "clients/cpp/interrupt.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+TEST(InterruptWatcher, CallsBackForEachSignalInAThreadOfItsOwn) {
+  absl::Notification first;
+  std::atomic<int> calls = 0;
+  std::thread::id thread;
+  {
+    const InterruptWatcher watcher([&] {
+      if (++calls == 1) {
+        thread = std::this_thread::get_id();
+        first.Notify();
+      }
+    });
+    // To the process, as Ctrl-C is; blocked in this thread, so the watcher's takes it.
+    kill(getpid(), SIGINT);
+    first.WaitForNotification();
+  }
+  EXPECT_EQ(calls, 1);
+  EXPECT_NE(thread, std::this_thread::get_id());
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,103 @@
+// `longshort score`, `tokenize` and `models`: what is asked, and what is shown.
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/clients/program_fixture.h"
+
+namespace longshort {
+namespace {
+
+using testing::HasSubstr;
+
+using ScoreTest = ProgramTest;
+using TokenizeTest = ProgramTest;
+using ModelsTest = ProgramTest;
+
+TEST_F(ScoreTest, AFileIsOneDocumentOfItsVeryBytes) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "longshort_score_test.bin";
+  const std::string bytes("caf\xc3\xa9\n\xff\0end", 11);
+  std::ofstream(path, std::ios::binary) << bytes;
+  ASSERT_EQ(Run({"score", path.string()}), ExitCode::kOk) << error_;
+  ASSERT_EQ(server_.score_request.inputs_size(), 1);
+  EXPECT_EQ(server_.score_request.inputs(0).raw(), bytes);
+  std::filesystem::remove(path);
+}
+
+TEST_F(ScoreTest, ALineADocumentShowsCountsBitsAndRate) {
+  v1::TextScore& score = *server_.score.add_scores();
+  score.set_token_count(5);
+  score.set_scored_token_count(4);
+  score.set_log_likelihood(-2.772589);
+  score.set_bits_per_byte(1);
+  score.mutable_timings()->set_prefill_seconds(0.01);
+  ASSERT_EQ(Run({"score"}, "hello"), ExitCode::kOk) << error_;
+  // 5 tokens in 10 ms.
+  EXPECT_THAT(output_, HasSubstr("         5          4         -2.7726     1.0000          -        500  -\n"));
+}
+
+TEST_F(ScoreTest, TooLongADocumentIsRefusedWithWhatToDo) {
+  // The fake model takes 100 tokens, of a byte each.
+  EXPECT_EQ(Run({"score"}, std::string(101, 'a')), ExitCode::kRefused);
+  EXPECT_THAT(error_, HasSubstr("101 tokens"));
+  EXPECT_THAT(error_, HasSubstr("at most 100"));
+  EXPECT_THAT(error_, HasSubstr("--max-prompt-tokens=101"));
+  EXPECT_THAT(error_, HasSubstr("split --line-bytes=100"));
+  EXPECT_EQ(Run({"score"}, std::string(100, 'a')), ExitCode::kOk);
+}
+
+TEST_F(ScoreTest, ACharacterModelsLimitCountsCharacters) {
+  server_.models.front().set_tokenizer("fairseq_characters");
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "\u00e9";  // 200 bytes
+  EXPECT_EQ(Run({"score"}, text), ExitCode::kOk) << error_;
+  EXPECT_EQ(Run({"score"}, text + "a"), ExitCode::kRefused);
+}
+
+TEST_F(ScoreTest, JsonIsAResponseADocument) {
+  v1::TextScore& score = *server_.score.add_scores();
+  score.set_token_count(5);
+  score.set_bits_per_byte(2.5);
+  ASSERT_EQ(Run({"score", "--json", "--log-probabilities", "--top-alternatives=2"}, "hello"), ExitCode::kOk);
+  EXPECT_THAT(output_, testing::StartsWith(R"({"scores":[{"log_likelihood":0,"token_count":"5",)"));
+  EXPECT_THAT(output_, HasSubstr(R"("bits_per_byte":2.5)"));
+  EXPECT_TRUE(server_.score_request.token_log_probabilities());
+  EXPECT_EQ(server_.score_request.top_alternatives(), 2);
+}
+
+TEST_F(ScoreTest, NoSuchModelIsRefused) {
+  server_.models.clear();
+  EXPECT_EQ(Run({"score"}, "hello"), ExitCode::kRefused);
+  EXPECT_THAT(error_, HasSubstr("NOT_FOUND"));
+}
+
+TEST_F(TokenizeTest, IdsOnALineOrPiecesALineEach) {
+  server_.tokens.add_ids(97);
+  server_.tokens.add_ids(2);
+  server_.tokens.add_pieces("a");
+  server_.tokens.add_pieces("\n");
+  ASSERT_EQ(Run({"tokenize"}, "a\n"), ExitCode::kOk);
+  EXPECT_EQ(server_.tokenize_request.input().raw(), "a\n");
+  EXPECT_EQ(output_, "97 2\n");
+  ASSERT_EQ(Run({"tokenize", "--pieces"}, "a\n"), ExitCode::kOk);
+  EXPECT_EQ(output_, "    97  \"a\"\n     2  \"\\n\"\n");
+}
+
+TEST_F(ModelsTest, ListIsATableWithARowAModel) {
+  ASSERT_EQ(Run({"models"}), ExitCode::kOk);
+  EXPECT_THAT(output_, HasSubstr("NAME        VERSION  ARCHITECTURE    PARAMETERS"));
+  EXPECT_THAT(output_, HasSubstr("characters  3        language_model  2650000"));
+  ASSERT_EQ(Run({"models", "--json"}), ExitCode::kOk);
+  EXPECT_THAT(output_, HasSubstr(R"("vocabulary_size":)"));
+}
+
+TEST_F(ModelsTest, OneModelIsDescribed) {
+  ASSERT_EQ(Run({"models", "--model=characters/3"}), ExitCode::kOk);
+  EXPECT_EQ(server_.get_model_request.model().name(), "characters");
+  EXPECT_EQ(server_.get_model_request.model().version(), 3);
+  EXPECT_THAT(output_, HasSubstr("at most 100 tokens"));
+}
+
+}  // namespace
+}  // namespace longshort
