@@ -21,10 +21,10 @@ absl::Status CheckLogitsAreFinite(absl::Span<const float> logits) {
 absl::Status LogProbabilities::SetRow(absl::Span<const float> logits) {
   LS_RETURN_IF_ERROR(CheckLogitsAreFinite(logits));
   logits_ = logits;
-  const double largest = *std::max_element(logits.begin(), logits.end());
+  largest_ = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
-  for (float logit : logits) sum += std::exp(logit - largest);
-  log_normaliser_ = largest + std::log(sum);
+  for (float logit : logits) sum += std::exp(logit - largest_);
+  log_sum_ = std::log(sum);
   return absl::OkStatus();
 }
 

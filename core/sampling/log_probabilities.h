@@ -18,14 +18,15 @@ class LogProbabilities {
   absl::Status SetRow(absl::Span<const float> logits);
 
   // Nats. REQUIRES: SetRow was OK; token in [0, V).
-  double Of(int32_t token) const { return logits_[token] - log_normaliser_; }
+  double Of(int32_t token) const { return logits_[token] - largest_ - log_sum_; }
 
   // The `count` likeliest tokens (V if there are fewer), likeliest first; of equal ones the lowest id first.
   std::vector<TokenLogProbability> Likeliest(int64_t count);
 
  private:
   absl::Span<const float> logits_;
-  double log_normaliser_ = 0;  // log of the sum of exp(logit)
+  double largest_ = 0;
+  double log_sum_ = 0;  // log of the sum of exp(logit - largest)
   std::vector<int32_t> order_;
 };
 

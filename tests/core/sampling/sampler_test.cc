@@ -1,0 +1,239 @@
+#include "core/sampling/sampler.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "core/sampling/philox.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+SampleableTokens AllOf(int64_t vocabulary_size) {
+  std::vector<int32_t> tokens(vocabulary_size);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  return std::make_shared<const std::vector<int32_t>>(std::move(tokens));
+}
+
+SamplingOptions Greedy() {
+  SamplingOptions options;
+  options.temperature = 0;
+  return options;
+}
+
+// The logits that give these probabilities.
+std::vector<float> LogitsOf(const std::vector<double>& probabilities) {
+  std::vector<float> logits;
+  for (double probability : probabilities) logits.push_back(static_cast<float>(std::log(probability)));
+  return logits;
+}
+
+// How often each token is drawn in `draws` draws at different positions, penalties aside.
+std::map<int32_t, double> Frequencies(SamplingOptions options, const std::vector<float>& logits, int draws = 20000) {
+  Sampler sampler(options, AllOf(static_cast<int64_t>(logits.size())), static_cast<int64_t>(logits.size()), {});
+  std::map<int32_t, double> frequencies;
+  for (int position = 0; position < draws; ++position) {
+    const auto token = sampler.Sample(logits, position);
+    EXPECT_TRUE(token.ok()) << token.status();
+    frequencies[token.value_or(-1)] += 1.0 / draws;
+  }
+  return frequencies;
+}
+
+// With 20,000 draws a frequency deviates by 0.0035 at most (one sigma); 0.015 is over four.
+constexpr double kTolerance = 0.015;
+
+TEST(Sampler, GreedyTakesTheLikeliestAndOfEqualsTheLowestId) {
+  Sampler sampler(Greedy(), AllOf(4), 4, {});
+  const std::vector<float> logits = {1, 5, 5, 2};
+  EXPECT_EQ(*sampler.Sample(logits, 0), 1);
+}
+
+TEST(Sampler, TakesOnlySampleableTokens) {
+  const auto sampleable = std::make_shared<const std::vector<int32_t>>(std::vector<int32_t>{2, 4});
+  const std::vector<float> logits = {9, 9, 1, 9, 2};
+  Sampler greedy(Greedy(), sampleable, 5, {});
+  EXPECT_EQ(*greedy.Sample(logits, 0), 4);
+  Sampler random(SamplingOptions(), sampleable, 5, {});
+  for (int position = 0; position < 200; ++position) {
+    EXPECT_THAT(*random.Sample(logits, position), testing::AnyOf(2, 4));
+  }
+}
+
+TEST(Sampler, DrawsInProportionToTheProbabilities) {
+  const auto frequencies = Frequencies(SamplingOptions(), LogitsOf({0.1, 0.2, 0.3, 0.4}));
+  EXPECT_NEAR(frequencies.at(0), 0.1, kTolerance);
+  EXPECT_NEAR(frequencies.at(1), 0.2, kTolerance);
+  EXPECT_NEAR(frequencies.at(2), 0.3, kTolerance);
+  EXPECT_NEAR(frequencies.at(3), 0.4, kTolerance);
+}
+
+TEST(Sampler, DrawsByAscendingIdWithTheUniformNumberOfThePosition) {
+  SamplingOptions options;
+  options.seed = 5;
+  options.completion = 2;
+  Sampler sampler(options, AllOf(4), 4, {});
+  for (int64_t position = 0; position < 100; ++position) {
+    const auto expected = static_cast<int32_t>(UniformAt(5, position, 2) * 4);
+    EXPECT_EQ(*sampler.Sample(std::vector<float>(4, 1.0f), position), expected);
+  }
+}
+
+TEST(Sampler, DependsOnThePositionAndNotOnEarlierDraws) {
+  const std::vector<float> logits(16, 0.0f);
+  Sampler from_the_start(SamplingOptions(), AllOf(16), 16, {});
+  Sampler later(SamplingOptions(), AllOf(16), 16, {});
+  int32_t at_nine = 0;
+  for (int64_t position = 0; position < 10; ++position) at_nine = *from_the_start.Sample(logits, position);
+  EXPECT_EQ(*later.Sample(logits, 9), at_nine);
+}
+
+TEST(Sampler, TemperatureSharpensAndFlattens) {
+  SamplingOptions sharp;
+  sharp.temperature = 0.5;  // squares probabilities: 0.04 and 0.64, so 1/17 and 16/17
+  EXPECT_NEAR(Frequencies(sharp, LogitsOf({0.2, 0.8})).at(0), 1.0 / 17, kTolerance);
+  SamplingOptions flat;
+  flat.temperature = 2;  // roots of probabilities: 1 and 2 parts
+  EXPECT_NEAR(Frequencies(flat, LogitsOf({0.2, 0.8})).at(0), 1.0 / 3, kTolerance);
+}
+
+TEST(Sampler, TheLeastTemperatureIsGreedy) {
+  SamplingOptions options;
+  options.temperature = std::numeric_limits<double>::denorm_min();
+  Sampler sampler(options, AllOf(3), 3, {});
+  for (int position = 0; position < 50; ++position) {
+    EXPECT_EQ(*sampler.Sample(std::vector<float>{1.0f, 1.5f, -1.0f}, position), 1);
+  }
+}
+
+TEST(Sampler, TopKKeepsTheLikeliestAndOfEqualsTheLowestIds) {
+  SamplingOptions options;
+  options.top_k = 2;
+  const auto frequencies = Frequencies(options, LogitsOf({0.2, 0.1, 0.3, 0.2, 0.2}));
+  EXPECT_EQ(frequencies.size(), 2u);
+  EXPECT_NEAR(frequencies.at(0), 0.4, kTolerance);
+  EXPECT_NEAR(frequencies.at(2), 0.6, kTolerance);
+}
+
+TEST(Sampler, TopKBeyondTheVocabularyKeepsAll) {
+  SamplingOptions options;
+  options.top_k = 100;
+  EXPECT_EQ(Frequencies(options, LogitsOf({0.25, 0.25, 0.5})).size(), 3u);
+}
+
+TEST(Sampler, TopPKeepsTheFewestThatReachTheSum) {
+  const std::vector<float> logits = LogitsOf({0.1, 0.4, 0.2, 0.3});
+  SamplingOptions options;
+  options.top_p = 0.65;  // 0.4 + 0.3 reach it
+  const auto frequencies = Frequencies(options, logits);
+  EXPECT_EQ(frequencies.size(), 2u);
+  EXPECT_NEAR(frequencies.at(1), 4.0 / 7, kTolerance);
+  options.top_p = 0.75;  // 0.2 more is needed
+  EXPECT_EQ(Frequencies(options, logits).size(), 3u);
+}
+
+TEST(Sampler, TopPKeepsAtLeastOne) {
+  SamplingOptions options;
+  options.top_p = 1e-300;
+  const auto frequencies = Frequencies(options, LogitsOf({0.3, 0.3, 0.4}), 200);
+  EXPECT_THAT(frequencies, testing::ElementsAre(testing::Key(2)));
+}
+
+TEST(Sampler, TopPIsOfWhatTopKKept) {
+  SamplingOptions options;
+  options.top_k = 2;    // 0.4 and 0.3, that is 4/7 and 3/7
+  options.top_p = 0.5;  // of all, 0.4 would not reach it
+  EXPECT_EQ(Frequencies(options, LogitsOf({0.1, 0.4, 0.2, 0.3}), 200).size(), 1u);
+}
+
+TEST(Sampler, MinPKeepsWhatIsLikelyEnoughBesideTheLikeliest) {
+  SamplingOptions options;
+  options.min_p = 0.45;
+  const auto frequencies = Frequencies(options, LogitsOf({0.1, 0.4, 0.2, 0.3}));  // at least 0.18
+  EXPECT_THAT(frequencies, testing::ElementsAre(testing::Key(1), testing::Key(2), testing::Key(3)));
+  options.min_p = 1;
+  EXPECT_EQ(Frequencies(options, LogitsOf({0.1, 0.4, 0.2, 0.3}), 200).size(), 1u);
+}
+
+TEST(Sampler, LogitBiasIsAdded) {
+  SamplingOptions options = Greedy();
+  options.logit_bias = {{0, 3.5f}, {1, -100.0f}};
+  Sampler sampler(options, AllOf(3), 3, {});
+  EXPECT_EQ(*sampler.Sample(std::vector<float>{1, 9, 4}, 0), 0);
+}
+
+TEST(Sampler, RepetitionPenaltyWeakensTokensOfThePromptWhateverTheirSign) {
+  SamplingOptions options = Greedy();
+  options.repetition_penalty = 2;
+  const std::vector<int32_t> prompt = {0};
+  EXPECT_EQ(*Sampler(options, AllOf(2), 2, prompt).Sample(std::vector<float>{4, 2.5f}, 1), 1);    // 2 < 2.5
+  EXPECT_EQ(*Sampler(options, AllOf(2), 2, prompt).Sample(std::vector<float>{-2, -3.5f}, 1), 1);  // -4 < -3.5
+  EXPECT_EQ(*Sampler(options, AllOf(2), 2, prompt).Sample(std::vector<float>{4, 1.5f}, 1), 0);    // 2 > 1.5
+}
+
+TEST(Sampler, RepetitionPenaltyWeakensGeneratedTokensOnce) {
+  SamplingOptions options = Greedy();
+  options.repetition_penalty = 2;
+  Sampler sampler(options, AllOf(2), 2, {});
+  const std::vector<float> logits = {4, 1.5f};
+  EXPECT_EQ(*sampler.Sample(logits, 0), 0);
+  EXPECT_EQ(*sampler.Sample(logits, 1), 0);  // 2
+  EXPECT_EQ(*sampler.Sample(logits, 2), 0);  // 2 again
+}
+
+TEST(Sampler, FrequencyPenaltyGrowsWithEachGenerationAndIgnoresThePrompt) {
+  SamplingOptions options = Greedy();
+  options.frequency_penalty = 1;
+  Sampler sampler(options, AllOf(2), 2, std::vector<int32_t>{0, 0, 0, 0});
+  const std::vector<float> logits = {4, 1.5f};
+  std::vector<int32_t> tokens;
+  for (int position = 0; position < 5; ++position) tokens.push_back(*sampler.Sample(logits, position));
+  EXPECT_THAT(tokens, testing::ElementsAre(0, 0, 0, 1, 0));  // 4, 3, 2, 1 < 1.5, 1 > 0.5
+}
+
+TEST(Sampler, PresencePenaltyCountsOnce) {
+  SamplingOptions options = Greedy();
+  options.presence_penalty = 2;
+  Sampler sampler(options, AllOf(2), 2, std::vector<int32_t>{0});
+  const std::vector<float> logits = {4, 1.5f};
+  for (int position = 0; position < 5; ++position) EXPECT_EQ(*sampler.Sample(logits, position), 0);  // 4, then 2
+}
+
+TEST(Sampler, AppliesBiasBeforeRepetitionBeforeFrequency) {
+  SamplingOptions options = Greedy();
+  options.logit_bias = {{0, 4.0f}};
+  options.repetition_penalty = 2;
+  options.frequency_penalty = 1;
+  Sampler sampler(options, AllOf(2), 2, std::vector<int32_t>{0});
+  EXPECT_EQ(*sampler.Sample(std::vector<float>{2, 2.9f}, 0), 0);  // (2 + 4) / 2 = 3
+  EXPECT_EQ(*sampler.Sample(std::vector<float>{2, 1.9f}, 1), 0);  // (2 + 4) / 2 - 1 = 2; in another order 1.5 or 2.5
+  EXPECT_EQ(*sampler.Sample(std::vector<float>{2, 1.1f}, 2), 1);  // (2 + 4) / 2 - 2 = 1
+}
+
+TEST(Sampler, RefusesLogitsThatAreNotFinite) {
+  for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                    -std::numeric_limits<float>::infinity()}) {
+    for (double temperature : {0.0, 1.0}) {
+      SamplingOptions options;
+      options.temperature = temperature;
+      Sampler sampler(options, AllOf(3), 3, {});
+      EXPECT_EQ(sampler.Sample(std::vector<float>{1, bad, 2}, 0).status().code(), absl::StatusCode::kInternal);
+    }
+  }
+}
+
+TEST(Sampler, StandsTheWidestRangeOfLogits) {
+  const float huge = std::numeric_limits<float>::max();
+  EXPECT_THAT(Frequencies(SamplingOptions(), {-huge, huge, 0}, 100), testing::ElementsAre(testing::Key(1)));
+  SamplingOptions cold;
+  cold.temperature = 1e-300;
+  cold.top_p = 0.9;
+  cold.min_p = 0.1;
+  EXPECT_THAT(Frequencies(cold, {-huge, huge, 0}, 100), testing::ElementsAre(testing::Key(1)));
+}
+
+}  // namespace
+}  // namespace longshort
