@@ -24,13 +24,6 @@ def case(tmp_path: Path) -> Path:
     return Path(shutil.copytree(GOLDEN / "language_model" / "a_tiny", tmp_path / "cases" / "a_tiny"))
 
 
-def test_every_shipped_case_holds() -> None:
-    finished = run(GOLDEN)
-    print(finished.stdout)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "golden: 6 of 6 cases hold" in finished.stdout
-
-
 def test_a_log_probability_off_by_1e_4_fails(case: Path) -> None:
     path = case / "io.safetensors"
     tensors = {name: tensor.copy() for name, tensor in safetensors_file.read(path).items()}
