@@ -1,0 +1,34 @@
+// Counts the calls in flight, and lets no more in once the server stops.
+//
+// Shutting gRPC down "until a deadline" would wait for every open health Watch, which never ends by itself. So the
+// server counts its own calls, waits for those, and then shuts gRPC down at once.
+//
+// Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "absl/time/time.h"
+
+namespace longshort {
+
+class CallGate {
+ public:
+  // False once closed. On true the caller owes one Leave().
+  bool Enter();
+  void Leave();
+
+  void Close();
+  // Waits until nobody is inside, or until `deadline`. Returns how many are left.
+  int64_t WaitUntilEmpty(absl::Time deadline);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable left_;
+  int64_t inside_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace longshort

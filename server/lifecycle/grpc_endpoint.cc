@@ -1,0 +1,90 @@
+#include "server/lifecycle/grpc_endpoint.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+namespace {
+
+constexpr int kMillisecondsPerSecond = 1000;
+// A client that vanished without a word is noticed after so long, and its work stopped.
+constexpr int kPingAfterSeconds = 60;
+constexpr int kPingTimeoutSeconds = 20;
+// Clients may ping as often as this, with or without calls.
+constexpr int kLeastPingSeconds = 10;
+constexpr int kMostCallsPerConnection = 1024;
+// Threads for the services that gRPC runs synchronously (reflection); a bound, so that clients cannot make more.
+constexpr int kMostThreads = 64;
+constexpr int64_t kLeastBufferBytes = int64_t{64} << 20;
+
+void SetChannelArguments(grpc::ServerBuilder& builder) {
+  // Two servers on one port must not go unnoticed.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterSeconds * kMillisecondsPerSecond);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutSeconds * kMillisecondsPerSecond);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kLeastPingSeconds * kMillisecondsPerSecond);
+}
+
+// What gRPC may hold of messages that are on their way: an eighth of the memory, at least a few of the largest.
+size_t BufferBytes(const ServerOptions& options, const MachineLimits& machine) {
+  return static_cast<size_t>(std::max({machine.memory_bytes / 8, 4 * options.max_message_bytes, kLeastBufferBytes}));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
+                                                                  const MachineLimits& machine,
+                                                                  const CallEnvironment& environment) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+
+  auto endpoint = std::unique_ptr<GrpcEndpoint>(new GrpcEndpoint(environment));
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options.listen.ToString(), grpc::InsecureServerCredentials(), &endpoint->port_);
+  builder.RegisterService(&endpoint->inference_);
+  builder.RegisterService(&endpoint->models_);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  SetChannelArguments(builder);
+  grpc::ResourceQuota quota("longshort");
+  quota.Resize(BufferBytes(options, machine));
+  quota.SetMaxThreads(kMostThreads);
+  builder.SetResourceQuota(quota);
+
+  endpoint->server_ = builder.BuildAndStart();
+  if (endpoint->server_ == nullptr || endpoint->port_ == 0) {
+    return absl::UnavailableError(absl::StrCat("--listen=", options.listen.ToString(),
+                                               " cannot be bound: in use, or not an address of this machine"));
+  }
+  endpoint->AnnounceServing(environment);
+  return endpoint;
+}
+
+void GrpcEndpoint::AnnounceServing(const CallEnvironment& environment) {
+  grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
+  health.SetServingStatus("", true);
+  health.SetServingStatus(v1::Inference::service_full_name(), true);
+  health.SetServingStatus(v1::Models::service_full_name(), true);
+  for (const std::shared_ptr<ServedModel>& model : environment.models.List()) {
+    health.SetServingStatus(model->name, true);
+    health.SetServingStatus(absl::StrCat(model->name, "/", model->version), true);
+  }
+}
+
+void GrpcEndpoint::StopServing() { server_->GetHealthCheckService()->Shutdown(); }
+
+GrpcEndpoint::~GrpcEndpoint() {
+  if (server_ == nullptr) return;
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+}
+
+}  // namespace longshort

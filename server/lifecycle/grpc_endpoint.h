@@ -1,0 +1,44 @@
+// The gRPC side: the services of the contract, standard health, and reflection, on one port.
+//
+// Health knows "" (the server), "longshort.v1.Inference", "longshort.v1.Models", "<model>" and "<model>/<version>".
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/options/machine_limits.h"
+#include "server/options/server_options.h"
+#include "server/rpc/call_environment.h"
+#include "server/rpc/services.h"
+
+namespace longshort {
+
+class GrpcEndpoint {
+ public:
+  // Serves from now on. `environment` must outlive the endpoint.
+  // Errors: UNAVAILABLE if the address cannot be bound.
+  static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
+                                                             const CallEnvironment& environment);
+  // Ends what is still open (health watches, for instance) at once.
+  ~GrpcEndpoint();
+
+  // The port that is listened on.
+  int port() const { return port_; }
+
+  // Every name becomes NOT_SERVING, for good; watchers are told.
+  void StopServing();
+
+ private:
+  explicit GrpcEndpoint(const CallEnvironment& environment) : inference_(environment), models_(environment) {}
+
+  void AnnounceServing(const CallEnvironment& environment);
+
+  InferenceService inference_;
+  ModelsService models_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace longshort

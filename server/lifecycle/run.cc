@@ -1,0 +1,76 @@
+#include "server/lifecycle/run.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_format.h"
+#include "longshort_version.h"
+#include "models/status_macros.h"
+#include "server/lifecycle/load_models.h"
+#include "server/lifecycle/server.h"
+#include "server/lifecycle/signals.h"
+#include "server/log/library_logs.h"
+#include "server/log/logger.h"
+#include "server/options/command_line.h"
+#include "server/options/machine_limits.h"
+
+namespace longshort {
+namespace {
+
+int Fail(const absl::Status& status) {
+  absl::FPrintF(stderr, "longshort-server: %s\n", status.message());
+  return 1;
+}
+
+// Loads everything as for serving, and says what would be served.
+int CheckConfig(const ServerOptions& options, const MachineLimits& machine, const ModelRegistry::Loader& loader,
+                Logger& log) {
+  ServerMetrics metrics(options.latency_buckets);
+  const auto models = LoadModels(options, machine, loader, metrics, log);
+  if (!models.ok()) return Fail(models.status());
+  absl::PrintF("would serve gRPC on %s and HTTP on %s, with %d threads per step:\n", options.listen.ToString(),
+               options.http_listen.ToString(), options.threads);
+  for (const std::shared_ptr<ServedModel>& model : (*models)->List()) {
+    absl::PrintF("  %s/%d: language_model, %s, %d parameters, vocabulary of %d, memory %d, fingerprint %s\n",
+                 model->name, model->version, model->info.precision, model->info.parameters,
+                 model->info.vocabulary_size, model->info.memory_length, model->info.fingerprint.substr(0, 12));
+  }
+  return 0;
+}
+
+int Serve(const ServerOptions& options, const MachineLimits& machine, const ModelRegistry::Loader& loader, Logger& log,
+          SignalWatcher& signals) {
+  const auto server = Server::Start(options, machine, loader, log);
+  if (!server.ok()) {
+    log.Error("cannot start", {{"error", std::string(server.status().message())}});
+    return 1;
+  }
+  signals.WaitForStop();
+  (*server)->Drain();
+  return 0;
+}
+
+}  // namespace
+
+int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
+  if (!line.ok()) return Fail(line.status());
+  if (line->help) return std::fputs(HelpText().c_str(), stdout) < 0 ? 1 : 0;
+  if (line->version) return absl::PrintF("longshort-server %s\n", std::string(kVersion)) < 0 ? 1 : 0;
+
+  const MachineLimits machine = ReadMachineLimits();
+  const absl::StatusOr<ServerOptions> options = ValidateServerOptions(line->options, machine);
+  if (!options.ok()) return Fail(options.status());
+
+  SignalWatcher signals;
+  // Never destroyed: gRPC's own threads may log until the process is gone.
+  static Logger& log = *new Logger(options->log_format, options->log_level);
+  CaptureLibraryLogs(log);
+  const ModelRegistry::Loader loader = make_loader(*options);
+  const int code = options->check_config ? CheckConfig(*options, machine, loader, log)
+                                         : Serve(*options, machine, loader, log, signals);
+  log.Flush();
+  return code;
+}
+
+}  // namespace longshort

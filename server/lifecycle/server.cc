@@ -1,0 +1,75 @@
+#include "server/lifecycle/server.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "models/status_macros.h"
+#include "server/lifecycle/load_models.h"
+
+namespace longshort {
+namespace {
+
+// The engines end late calls at the drain's deadline; this is for their last messages to go out.
+constexpr absl::Duration kLastMessages = absl::Seconds(1);
+
+RequestLimits LimitsOf(const ServerOptions& options) {
+  RequestLimits limits;
+  limits.prompt_tokens = options.max_prompt_tokens;
+  limits.generate_tokens = options.max_generate_tokens;
+  return limits;
+}
+
+}  // namespace
+
+Server::Server(const ServerOptions& options, Logger& log)
+    : options_(options), log_(log), metrics_(options.latency_buckets) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const MachineLimits& machine,
+                                                      const ModelRegistry::Loader& loader, Logger& log) {
+  auto server = std::unique_ptr<Server>(new Server(options, log));
+  ServerMetrics& metrics = server->metrics_;
+  LS_ASSIGN_OR_RETURN(server->http_,
+                      HttpEndpoints::Start(options.http_listen, [&metrics] { return metrics.Serialize(); }));
+  LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
+  server->environment_ =
+      std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *server->models_,
+                                                           .metrics = metrics,
+                                                           .log = log,
+                                                           .gate = server->gate_,
+                                                           .limits = LimitsOf(options),
+                                                           .keepalive_interval = options.keepalive_interval});
+  LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_));
+  LS_RETURN_IF_ERROR(server->WritePortFile());
+  server->http_->SetReady(true);
+  log.Info("ready", {{"grpc", absl::StrCat(options.listen.host, ":", server->grpc_->port())},
+                     {"http", absl::StrCat(options.http_listen.host, ":", server->http_->port())}});
+  return server;
+}
+
+// Written beside and renamed, so that who waits for the file never reads half of it.
+absl::Status Server::WritePortFile() const {
+  if (options_.port_file.empty()) return absl::OkStatus();
+  const std::string beside = options_.port_file + ".new";
+  std::ofstream file(beside);
+  file << "{\"grpc\": " << grpc_->port() << ", \"http\": " << http_->port() << "}\n";
+  file.close();
+  if (!file || std::rename(beside.c_str(), options_.port_file.c_str()) != 0) {
+    return absl::UnavailableError(absl::StrCat("--port-file=", options_.port_file, " cannot be written"));
+  }
+  return absl::OkStatus();
+}
+
+void Server::Drain() {
+  const absl::Time deadline = absl::Now() + options_.drain_timeout;
+  http_->SetReady(false);
+  grpc_->StopServing();
+  gate_.Close();
+  log_.Info("draining", {{"timeout", absl::FormatDuration(options_.drain_timeout)}});
+  models_->Drain(deadline);
+  const int64_t left = gate_.WaitUntilEmpty(std::max(deadline, absl::Now() + kLastMessages));
+  log_.Info("drained", {{"calls_cut_off", left}});
+}
+
+}  // namespace longshort

@@ -1,0 +1,46 @@
+// The running server: HTTP, models with their engines, gRPC; started in this order, stopped gently in the other.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/registry/model_registry.h"
+#include "server/http/http_endpoints.h"
+#include "server/lifecycle/call_gate.h"
+#include "server/lifecycle/grpc_endpoint.h"
+#include "server/log/logger.h"
+#include "server/metrics/server_metrics.h"
+#include "server/options/machine_limits.h"
+#include "server/options/server_options.h"
+#include "server/rpc/call_environment.h"
+
+namespace longshort {
+
+class Server {
+ public:
+  // Binds HTTP (not ready yet), loads all models, binds gRPC, writes --port-file, and is ready. `log` must outlive the
+  // server. Errors: an address that cannot be bound, or the first model that cannot be loaded, by name.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, const MachineLimits& machine,
+                                                       const ModelRegistry::Loader& loader, Logger& log);
+
+  // Not ready, health NOT_SERVING, new calls UNAVAILABLE; calls in flight go on until they end or --drain-timeout has
+  // passed, when the engines end them with UNAVAILABLE. Returns when all is over, whatever else clients keep open.
+  void Drain();
+
+ private:
+  Server(const ServerOptions& options, Logger& log);
+
+  absl::Status WritePortFile() const;
+
+  const ServerOptions options_;
+  Logger& log_;
+  ServerMetrics metrics_;
+  CallGate gate_;
+  // In the order in which they depend on each other; destroyed last to first.
+  std::unique_ptr<HttpEndpoints> http_;
+  std::unique_ptr<ModelRegistry> models_;
+  std::unique_ptr<CallEnvironment> environment_;
+  std::unique_ptr<GrpcEndpoint> grpc_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,30 @@
+// SIGTERM and SIGINT: the first asks the server to stop, the second ends the process at once.
+#pragma once
+
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+
+namespace longshort {
+
+// To be made by the main thread before any other thread: threads made later inherit that these signals are blocked, so
+// that only the watcher's thread takes them (by sigwait, hence outside of any signal handler).
+class SignalWatcher {
+ public:
+  SignalWatcher();
+  ~SignalWatcher();
+  SignalWatcher(const SignalWatcher&) = delete;
+  SignalWatcher& operator=(const SignalWatcher&) = delete;
+
+  // Returns at the first signal.
+  void WaitForStop() { stop_.WaitForNotification(); }
+  bool stop_requested() const { return stop_.HasBeenNotified(); }
+
+ private:
+  void Watch();
+
+  absl::Notification stop_;
+  std::thread thread_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,33 @@
+#include "server/log/library_logs.h"
+
+#include <google/protobuf/stubs/logging.h>
+#include <grpc/support/log.h>
+
+#include <atomic>
+#include <string>
+
+namespace longshort {
+namespace {
+
+// The libraries take functions without state.
+std::atomic<Logger*> target = nullptr;
+
+void FromGrpc(gpr_log_func_args* line) {
+  if (line->severity == GPR_LOG_SEVERITY_ERROR) target.load()->Error("gRPC", {{"error", std::string(line->message)}});
+}
+
+// A message that cannot be parsed is the client's mistake, and on its request's line.
+void FromProtobuf(google::protobuf::LogLevel level, const char*, int, const std::string& message) {
+  const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
+  target.load()->Log(fatal ? LogLevel::kError : LogLevel::kDebug, "Protobuf", {{"error", message}});
+}
+
+}  // namespace
+
+void CaptureLibraryLogs(Logger& log) {
+  target = &log;
+  gpr_set_log_function(FromGrpc);
+  google::protobuf::SetLogHandler(FromProtobuf);
+}
+
+}  // namespace longshort

@@ -1,0 +1,134 @@
+#include "server/metrics/server_metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "longshort_version.h"
+
+namespace longshort {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+
+// Rows of a step: powers of two up to what a long prompt may bring.
+const prometheus::Histogram::BucketBoundaries kRowBuckets = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
+
+}  // namespace
+
+// One model's numbers, kept up by its engine.
+class ServerMetrics::ModelMetrics final : public EngineObserver {
+ public:
+  ModelMetrics(ServerMetrics& all, const std::string& model)
+      : queue_(all.queue_duration_.Add({{"model", model}}, all.latency_buckets_)),
+        prefill_(all.prefill_duration_.Add({{"model", model}}, all.latency_buckets_)),
+        step_(all.step_duration_.Add({{"model", model}}, all.latency_buckets_)),
+        first_token_(all.time_to_first_token_.Add({{"model", model}}, all.latency_buckets_)),
+        next_token_(all.inter_token_duration_.Add({{"model", model}}, all.latency_buckets_)),
+        rows_(all.batch_rows_.Add({{"model", model}}, kRowBuckets)),
+        prompt_tokens_(all.prompt_tokens_.Add({{"model", model}})),
+        generated_tokens_(all.generated_tokens_.Add({{"model", model}})),
+        streams_(all.streams_active_.Add({{"model", model}})),
+        cache_used_(all.cache_bytes_.Add({{"model", model}, {"state", "used"}})),
+        cache_free_(all.cache_bytes_.Add({{"model", model}, {"state", "free"}})) {}
+
+  void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
+  void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) override {
+    prefill_.Observe(absl::ToDoubleSeconds(prefill));
+    prompt_tokens_.Increment(static_cast<double>(prompt_tokens));
+  }
+  void OnStep(absl::Duration step, int64_t rows) override {
+    step_.Observe(absl::ToDoubleSeconds(step));
+    rows_.Observe(static_cast<double>(rows));
+  }
+  void OnFirstToken(absl::Duration since_submission) override {
+    first_token_.Observe(absl::ToDoubleSeconds(since_submission));
+    generated_tokens_.Increment();
+  }
+  void OnNextToken(absl::Duration since_previous) override {
+    next_token_.Observe(absl::ToDoubleSeconds(since_previous));
+    generated_tokens_.Increment();
+  }
+  void OnState(const EngineState& state) override {
+    streams_.Set(static_cast<double>(state.active_streams));
+    cache_used_.Set(static_cast<double>(state.cache_bytes_used));
+    cache_free_.Set(static_cast<double>(state.cache_bytes_free));
+  }
+
+ private:
+  prometheus::Histogram& queue_;
+  prometheus::Histogram& prefill_;
+  prometheus::Histogram& step_;
+  prometheus::Histogram& first_token_;
+  prometheus::Histogram& next_token_;
+  prometheus::Histogram& rows_;
+  prometheus::Counter& prompt_tokens_;
+  prometheus::Counter& generated_tokens_;
+  prometheus::Gauge& streams_;
+  prometheus::Gauge& cache_used_;
+  prometheus::Gauge& cache_free_;
+};
+
+std::string CodeName(absl::StatusCode code) { return absl::StatusCodeToString(code); }
+
+prometheus::Family<prometheus::Histogram>& ServerMetrics::Latency(const char* name, const char* help) {
+  return BuildHistogram().Name(name).Help(help).Register(registry_);
+}
+
+ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
+    : latency_buckets_(std::move(latency_buckets)),
+      requests_(BuildCounter()
+                    .Name("longshort_requests_total")
+                    .Help("Calls that ended, by final gRPC code")
+                    .Register(registry_)),
+      request_duration_(Latency("longshort_request_duration_seconds", "From a call's arrival to its end")),
+      queue_duration_(Latency("longshort_queue_duration_seconds", "From submission to the engine to the first step")),
+      prefill_duration_(Latency("longshort_prefill_duration_seconds", "From the first step until the prompt was read")),
+      step_duration_(Latency("longshort_step_duration_seconds", "One step of the model, over all its rows")),
+      time_to_first_token_(
+          Latency("longshort_time_to_first_token_seconds", "From submission to the first sampled token")),
+      inter_token_duration_(
+          Latency("longshort_inter_token_duration_seconds", "Between two sampled tokens of a completion")),
+      batch_rows_(Latency("longshort_batch_rows", "Tokens in one step, over all sequences")),
+      prompt_tokens_(BuildCounter()
+                         .Name("longshort_prompt_tokens_total")
+                         .Help("Tokens of prompts and documents read")
+                         .Register(registry_)),
+      generated_tokens_(
+          BuildCounter().Name("longshort_generated_tokens_total").Help("Tokens sampled").Register(registry_)),
+      streams_active_(
+          BuildGauge().Name("longshort_streams_active").Help("Sequences that hold cache now").Register(registry_)),
+      cache_bytes_(
+          BuildGauge().Name("longshort_cache_bytes").Help("Bytes of cache pages, by state").Register(registry_)),
+      load_duration_(BuildGauge()
+                         .Name("longshort_model_load_duration_seconds")
+                         .Help("How long loading the model took")
+                         .Register(registry_)) {
+  BuildGauge()
+      .Name("longshort_build_info")
+      .Help("Always 1; the labels say what runs")
+      .Register(registry_)
+      .Add({{"version", std::string(kVersion)}, {"compiler", __VERSION__}})
+      .Set(1);
+}
+
+void ServerMetrics::CountRequest(const std::string& rpc, const std::string& model, absl::StatusCode code,
+                                 absl::Duration duration) {
+  requests_.Add({{"rpc", rpc}, {"model", model}, {"code", CodeName(code)}}).Increment();
+  request_duration_.Add({{"rpc", rpc}, {"model", model}}, latency_buckets_).Observe(absl::ToDoubleSeconds(duration));
+}
+
+std::unique_ptr<EngineObserver> ServerMetrics::ObserveEngine(const std::string& model) {
+  return std::make_unique<ModelMetrics>(*this, model);
+}
+
+void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration) {
+  load_duration_.Add({{"model", model}, {"version", std::to_string(version)}}).Set(absl::ToDoubleSeconds(duration));
+}
+
+std::string ServerMetrics::Serialize() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+
+}  // namespace longshort

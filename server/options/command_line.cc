@@ -1,0 +1,158 @@
+#include "server/options/command_line.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "models/status_macros.h"
+#include "server/options/option_table.h"
+
+namespace longshort {
+namespace {
+
+OptionTable::Reader AddressReader(ListenAddress* address) {
+  return [address](const std::string& text) -> absl::Status {
+    absl::StatusOr<ListenAddress> parsed = ParseListenAddress(text);
+    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat("is wrong: ", parsed.status().message()));
+    *address = *std::move(parsed);
+    return absl::OkStatus();
+  };
+}
+
+absl::Status ReadLogFormat(const std::string& text, LogFormat* format) {
+  if (text != "text" && text != "json") return absl::InvalidArgumentError("must be text or json");
+  *format = text == "json" ? LogFormat::kJson : LogFormat::kText;
+  return absl::OkStatus();
+}
+
+absl::Status ReadLogLevel(const std::string& text, LogLevel* level) {
+  if (text == "debug") return *level = LogLevel::kDebug, absl::OkStatus();
+  if (text == "info") return *level = LogLevel::kInfo, absl::OkStatus();
+  if (text == "warning") return *level = LogLevel::kWarning, absl::OkStatus();
+  if (text == "error") return *level = LogLevel::kError, absl::OkStatus();
+  return absl::InvalidArgumentError("must be debug, info, warning or error");
+}
+
+absl::Status ReadBuckets(const std::string& text, std::vector<double>* buckets) {
+  std::vector<double> bounds;
+  for (const absl::string_view item : absl::StrSplit(text, ',')) {
+    double bound = 0;
+    if (!absl::SimpleAtod(item, &bound)) {
+      return absl::InvalidArgumentError("must be seconds with commas between, such as 0.001,0.01,0.1,1");
+    }
+    bounds.push_back(bound);
+  }
+  *buckets = std::move(bounds);
+  return absl::OkStatus();
+}
+
+void AddPlaces(OptionTable& table, ServerOptions& options) {
+  table.AddText(
+      "model-repository", "DIR",
+      "Folder of models: DIR/<model>/<version>/{config.json, model.safetensors, vocabulary.txt}. The newest version "
+      "of each is served. Required.",
+      &options.model_repository);
+  table.AddCustom("listen", "host:port", options.listen.ToString(),
+                  "Address of gRPC; port 0 lets the system choose. Loopback by default, because the server has no "
+                  "authentication: being reachable from outside is for you to decide.",
+                  AddressReader(&options.listen));
+  table.AddCustom("http-listen", "host:port", options.http_listen.ToString(),
+                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz.", AddressReader(&options.http_listen));
+  table.AddText("port-file", "FILE",
+                "Write the ports, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0.",
+                &options.port_file);
+}
+
+void AddExecution(OptionTable& table, ServerOptions& options) {
+  table.AddText("devices", "LIST", "Where models run: cpu (or cpu:1, one replica).", &options.devices);
+  table.AddText(
+      "precision", "fp32|bf16",
+      "Of weights and matrix products. fp32 computes what the reference computes; bf16 halves the memory and is "
+      "faster on CPUs with AMX, at about three digits.",
+      &options.precision);
+  table.AddNumber("threads", "N",
+                  "Threads of one model step, 1 to 1024. 0 takes what the process may use: its CPU affinity and the "
+                  "cgroup's limit, not the machine's size.",
+                  &options.threads);
+}
+
+void AddLimits(OptionTable& table, ServerOptions& options) {
+  table.AddNumber(
+      "max-streams", "N",
+      "Sequences that run at once, per model, 1 to 65536. Each reserves a cache of fixed size, so more streams "
+      "mean more memory; a number that does not fit is refused at the start. 0 takes 16, or what fits in half of "
+      "the memory (the cgroup's limit).",
+      &options.max_streams);
+  table.AddNumber(
+      "max-queued-requests", "N",
+      "Requests that may wait, per model, 1 to 1048576, before more are refused with RESOURCE_EXHAUSTED: a long "
+      "queue only makes everybody late.",
+      &options.max_queued_requests);
+  table.AddNumber("max-message-bytes", "BYTES",
+                  "Largest request, 1024 to 1073741824. The default (8 MiB) takes a 5 MB document in one call.",
+                  &options.max_message_bytes);
+  table.AddNumber("max-prompt-tokens", "N",
+                  "Longest prompt or document, 1 to 1073741824. Memory does not grow with it: the default only follows "
+                  "--max-message-bytes.",
+                  &options.max_prompt_tokens);
+  table.AddNumber("max-generate-tokens", "N", "Longest completion, 1 to 1073741824.", &options.max_generate_tokens);
+}
+
+void AddOperation(OptionTable& table, ServerOptions& options) {
+  table.AddDuration("drain-timeout",
+                    "How long requests in flight may go on after SIGTERM or SIGINT, 0 to 1h. Below the grace period of "
+                    "whatever stops the server. A second signal exits at once.",
+                    &options.drain_timeout);
+  table.AddDuration(
+      "keepalive-interval",
+      "A stream that was silent for so long sends a keepalive message, 100ms to 1h. Below the idle timeout of "
+      "the usual proxies (60s).",
+      &options.keepalive_interval);
+  table.AddCustom("log-format", "text|json", "text", "Form of the log lines on standard error; one line per request.",
+                  [&options](const std::string& text) { return ReadLogFormat(text, &options.log_format); });
+  table.AddCustom("log-level", "debug|info|warning|error", "info", "Least important line that is written.",
+                  [&options](const std::string& text) { return ReadLogLevel(text, &options.log_level); });
+  table.AddCustom("latency-buckets", "SECONDS,...", absl::StrJoin(options.latency_buckets, ","),
+                  "Upper bounds of the latency histograms, in seconds, rising.",
+                  [&options](const std::string& text) { return ReadBuckets(text, &options.latency_buckets); });
+  table.AddSwitch(
+      "check-config",
+      "Check the options, load every model, print what would be served, and exit: 0 if all is well, 1 if not.",
+      &options.check_config);
+}
+
+OptionTable MakeTable(CommandLine& line) {
+  OptionTable table;
+  AddPlaces(table, line.options);
+  AddExecution(table, line.options);
+  AddLimits(table, line.options);
+  AddOperation(table, line.options);
+  table.AddSwitch("help", "Print this and exit.", &line.help);
+  table.AddSwitch("version", "Print the version and exit.", &line.version);
+  return table;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  LS_RETURN_IF_ERROR(MakeTable(line).Parse(arguments));
+  return line;
+}
+
+std::string HelpText() {
+  CommandLine defaults;
+  return absl::StrCat(
+      "longshort-server: serves Transformer-LS language models over gRPC.\n\n"
+      "  longshort-server --model-repository=models/zoo\n\n"
+      "Options (--name=value or --name value):\n",
+      MakeTable(defaults).Help(),
+      "  --flagfile=FILE  (no default)\n"
+      "      Read options from FILE, one --name=value a line; lines that begin with # are comments. Later\n"
+      "      options win.\n");
+}
+
+}  // namespace longshort

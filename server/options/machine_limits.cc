@@ -1,0 +1,120 @@
+#include "server/options/machine_limits.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::optional<int64_t> ReadNumber(const std::string& path) {
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(ReadFile(path), &value)) return std::nullopt;
+  return value;
+}
+
+// The process's group in one hierarchy, from /proc/self/cgroup lines "id:controllers:/path". v2 has no controllers.
+std::string GroupPath(const std::string& groups, absl::string_view controller) {
+  for (const absl::string_view line : absl::StrSplit(groups, '\n')) {
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() != 3) continue;
+    for (const absl::string_view name : absl::StrSplit(fields[1], ',')) {
+      if (name == controller) return fields[2];
+    }
+  }
+  return "/";
+}
+
+// "/a/b" -> "/a/b", "/a", "": a group is bound by every group above it.
+std::vector<std::string> GroupAndAbove(std::string group) {
+  std::vector<std::string> groups;
+  while (group.size() > 1) {
+    groups.push_back(group);
+    group.erase(group.rfind('/'));
+  }
+  groups.emplace_back();
+  return groups;
+}
+
+int64_t CpusFromQuota(int64_t quota, int64_t period) {
+  if (quota <= 0 || period <= 0) return kUnlimited;
+  return std::max<int64_t>(1, quota / period);
+}
+
+int64_t CgroupCpus(const std::string& root, const std::string& groups) {
+  int64_t cpus = kUnlimited;
+  for (const std::string& group : GroupAndAbove(GroupPath(groups, ""))) {
+    const std::vector<std::string> fields = absl::StrSplit(ReadFile(root + "/sys/fs/cgroup" + group + "/cpu.max"),
+                                                           absl::ByAnyChar(" \n"), absl::SkipEmpty());
+    int64_t quota = 0, period = 0;
+    if (fields.size() == 2 && absl::SimpleAtoi(fields[0], &quota) && absl::SimpleAtoi(fields[1], &period)) {
+      cpus = std::min(cpus, CpusFromQuota(quota, period));
+    }
+  }
+  for (const std::string& group : GroupAndAbove(GroupPath(groups, "cpu"))) {
+    const std::string folder = root + "/sys/fs/cgroup/cpu" + group;
+    const int64_t quota = ReadNumber(folder + "/cpu.cfs_quota_us").value_or(-1);
+    cpus = std::min(cpus, CpusFromQuota(quota, ReadNumber(folder + "/cpu.cfs_period_us").value_or(-1)));
+  }
+  return cpus;
+}
+
+int64_t CgroupMemory(const std::string& root, const std::string& groups) {
+  int64_t bytes = kUnlimited;
+  for (const std::string& group : GroupAndAbove(GroupPath(groups, ""))) {
+    bytes = std::min(bytes, ReadNumber(root + "/sys/fs/cgroup" + group + "/memory.max").value_or(kUnlimited));
+  }
+  for (const std::string& group : GroupAndAbove(GroupPath(groups, "memory"))) {
+    const std::string file = root + "/sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes";
+    bytes = std::min(bytes, ReadNumber(file).value_or(kUnlimited));
+  }
+  return bytes;
+}
+
+// From "MemTotal:  24000000 kB".
+int64_t MachineMemory(const std::string& root) {
+  for (const absl::string_view line : absl::StrSplit(ReadFile(root + "/proc/meminfo"), '\n')) {
+    const std::vector<std::string> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    int64_t kibibytes = 0;
+    if (fields.size() == 3 && fields[0] == "MemTotal:" && absl::SimpleAtoi(fields[1], &kibibytes))
+      return kibibytes << 10;
+  }
+  return kUnlimited;
+}
+
+int64_t AffinityCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return std::thread::hardware_concurrency();
+}
+
+}  // namespace
+
+MachineLimits ReadMachineLimits(const std::string& root) {
+  const std::string groups = ReadFile(root + "/proc/self/cgroup");
+  const int64_t memory = std::min(MachineMemory(root), CgroupMemory(root, groups));
+  return {.cpus = std::max<int64_t>(1, std::min(AffinityCpus(), CgroupCpus(root, groups))),
+          .memory_bytes = memory == kUnlimited ? 0 : memory};
+}
+
+}  // namespace longshort

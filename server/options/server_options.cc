@@ -1,0 +1,109 @@
+#include "server/options/server_options.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+absl::Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", name, " is ", value, "; it must be in [", low, ", ", high, "]"));
+}
+
+absl::Status CheckRange(const char* name, absl::Duration value, absl::Duration low, absl::Duration high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", name, " is ", absl::FormatDuration(value), "; it must be in [",
+                                                 absl::FormatDuration(low), ", ", absl::FormatDuration(high), "]"));
+}
+
+absl::Status CheckRepository(const std::string& path) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(
+        "--model-repository is missing: the folder that holds <model>/<version>/config.json");
+  }
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("--model-repository is '", path, "', which is not a directory"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckChoices(const ServerOptions& options) {
+  if (options.devices != "cpu" && options.devices != "cpu:1") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--devices is '", options.devices, "'; this build serves on cpu (or cpu:1, one replica)"));
+  }
+  if (options.precision != "fp32" && options.precision != "bf16") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--precision is '", options.precision, "'; it must be fp32 or bf16"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBuckets(const std::vector<double>& buckets) {
+  if (buckets.empty()) return absl::InvalidArgumentError("--latency-buckets is empty; it needs at least one bound");
+  double previous = 0;
+  for (const double bound : buckets) {
+    if (!(bound > previous)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--latency-buckets has ", bound, " after ", previous, "; bounds are positive seconds and rise"));
+    }
+    previous = bound;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ListenAddress::ToString() const {
+  const bool bracketed = host.find(':') != std::string::npos;
+  return bracketed ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
+}
+
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  std::string host = text.substr(0, colon == std::string::npos ? 0 : colon);
+  const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (host.empty() || (!bracketed && host.find(':') != std::string::npos)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not host:port (an IPv6 host stands in brackets: [::1]:8500)"));
+  }
+  const std::string port_text = text.substr(colon + 1);
+  ListenAddress address{.host = std::move(host)};
+  if (!absl::SimpleAtoi(port_text, &address.port) || address.port < 0 || address.port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' has the port '", port_text, "'; it must be in [0, 65535]"));
+  }
+  return address;
+}
+
+absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const MachineLimits& machine) {
+  LS_RETURN_IF_ERROR(CheckRepository(options.model_repository));
+  LS_RETURN_IF_ERROR(CheckChoices(options));
+  if (options.threads == 0) options.threads = machine.cpus;
+  LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, 1, 1024));
+  LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, 0, 65536));
+  LS_RETURN_IF_ERROR(CheckRange("max-queued-requests", options.max_queued_requests, 1, 1 << 20));
+  LS_RETURN_IF_ERROR(CheckRange("max-message-bytes", options.max_message_bytes, 1 << 10, 1 << 30));
+  LS_RETURN_IF_ERROR(CheckRange("max-prompt-tokens", options.max_prompt_tokens, 1, 1 << 30));
+  LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, 1, 1 << 30));
+  LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, absl::ZeroDuration(), absl::Hours(1)));
+  LS_RETURN_IF_ERROR(
+      CheckRange("keepalive-interval", options.keepalive_interval, absl::Milliseconds(100), absl::Hours(1)));
+  LS_RETURN_IF_ERROR(CheckBuckets(options.latency_buckets));
+  if (options.listen.port != 0 && options.listen.port == options.http_listen.port &&
+      options.listen.host == options.http_listen.host) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen and --http-listen are both ", options.listen.ToString(), "; they need a port each"));
+  }
+  return options;
+}
+
+}  // namespace longshort

@@ -1,0 +1,83 @@
+// What the server is told: one struct, filled from the command line and files, checked before anything starts.
+//
+// The comments here are the long form of what `longshort-server --help` prints (server/options/command_line.cc).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/options/machine_limits.h"
+
+namespace longshort {
+
+// Where to listen: a host name or address, and a port (0 lets the system choose).
+struct ListenAddress {
+  std::string host;
+  int port = 0;
+
+  // "host:port"; an IPv6 host stands in brackets.
+  std::string ToString() const;
+};
+
+// Reads "host:port" or "[ipv6]:port". Errors: INVALID_ARGUMENT saying what is wrong with `text`.
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
+
+enum class LogFormat { kText, kJson };
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+struct ServerOptions {
+  // Folder of models, <repository>/<model>/<version>/. Has no default: nothing can be served without.
+  std::string model_repository;
+
+  // gRPC. Loopback by default: the server has no authentication, so being seen from outside is a decision to take.
+  ListenAddress listen = {.host = "127.0.0.1", .port = 8500};
+  // HTTP: /metrics, /livez, /readyz.
+  ListenAddress http_listen = {.host = "127.0.0.1", .port = 8501};
+  // If not empty: written once both ports are open, as {"grpc": port, "http": port}. For port 0.
+  std::string port_file;
+
+  // Where models run: "cpu" (or "cpu:1": one replica).
+  std::string devices = "cpu";
+  // Of weights and matrix products: "fp32" is exact, "bf16" halves memory and is fast where the CPU has AMX.
+  std::string precision = "fp32";
+  // Threads of one model step, 1 to 1024. 0 takes the CPUs that the process may use (affinity and cgroup).
+  int64_t threads = 0;
+
+  // Sequences that run at once, per model, 1 to 65536; each holds a cache of fixed size. 0 takes 16, or as many as fit
+  // in half of the memory.
+  int64_t max_streams = 0;
+  // Requests that wait, per model, before new ones are refused with RESOURCE_EXHAUSTED; 1 to 1048576.
+  int64_t max_queued_requests = 1024;
+
+  // Largest request, bytes, 1 KiB to 1 GiB. The default takes the 5 MB test sets of the paper in one call.
+  int64_t max_message_bytes = int64_t{8} << 20;
+  // Longest prompt or document, tokens, 1 to 2^30. The default follows max_message_bytes: a byte is at most a token.
+  int64_t max_prompt_tokens = int64_t{8} << 20;
+  // Longest completion, tokens, 1 to 2^30.
+  int64_t max_generate_tokens = 65536;
+
+  // How long requests in flight may go on after SIGTERM; 0 to 1 h.
+  absl::Duration drain_timeout = absl::Seconds(30);
+  // A stream that was silent for so long sends a keepalive message; 100 ms to 1 h. Shorter than what proxies usually
+  // allow.
+  absl::Duration keepalive_interval = absl::Seconds(15);
+
+  LogFormat log_format = LogFormat::kText;
+  LogLevel log_level = LogLevel::kInfo;
+  // Upper bounds of the latency histograms, seconds, rising. 1-2-5 steps from 50 us to 200 s.
+  std::vector<double> latency_buckets = {0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
+                                         0.2,     0.5,    1,      2,      5,     10,    20,    50,   100,  200};
+
+  // Load everything, say what would be served, and exit.
+  bool check_config = false;
+};
+
+// Checks every range above and fills what follows the machine (threads).
+// Errors: INVALID_ARGUMENT naming the option, its value and the limit.
+absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const MachineLimits& machine);
+
+}  // namespace longshort

@@ -1,0 +1,20 @@
+// The engine's results as messages of the contract.
+#pragma once
+
+#include "core/engine/request.h"
+#include "core/registry/model_registry.h"
+#include "longshort/v1/inference.pb.h"
+#include "longshort/v1/models.pb.h"
+#include "server/requests/request_limits.h"
+
+namespace longshort {
+
+v1::TokenLogProbability ToMessage(const GeneratedToken& token, const ServedModel& model);
+v1::Timings ToMessage(const RequestTimings& timings);
+v1::ModelSelector SelectorOf(const ServedModel& model);
+// `token_count`: tokens of the document.
+v1::TextScore ToMessage(const Score& score, int64_t token_count, const ServedModel& model);
+v1::FinishReason ToMessage(FinishReason reason);
+v1::Model DescribeModel(const ServedModel& model, const RequestLimits& limits);
+
+}  // namespace longshort

@@ -1,0 +1,25 @@
+// How a wrong request is told: which field, what it was, what it must be.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+
+// INVALID_ARGUMENT "sampling.top_p is 1.5; it must be in (0, 1]".
+inline absl::Status FieldError(const std::string& field, const absl::AlphaNum& value, const std::string& limit) {
+  return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, "; it must be ", limit));
+}
+
+// INVALID_ARGUMENT unless low <= value <= high.
+inline absl::Status CheckFieldRange(const std::string& field, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return FieldError(field, value, absl::StrCat("in [", low, ", ", high, "]"));
+}
+
+// Client's text as it can stand in a message: at most 64 bytes, control characters escaped, in quotes.
+std::string Quoted(const std::string& text);
+
+}  // namespace longshort

@@ -1,0 +1,67 @@
+#include "server/requests/input_reader.h"
+
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+#include "server/requests/field_error.h"
+
+namespace longshort {
+namespace {
+
+absl::StatusOr<std::vector<int32_t>> ReadIds(const v1::TokenIds& ids, const std::string& field,
+                                             const ServedModel& model) {
+  const int64_t vocabulary_size = model.info.vocabulary_size;
+  for (int i = 0; i < ids.ids_size(); ++i) {
+    LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat(field, ".ids.ids[", i, "]"), ids.ids(i), 0, vocabulary_size - 1));
+  }
+  return std::vector<int32_t>(ids.ids().begin(), ids.ids().end());
+}
+
+absl::StatusOr<std::vector<int32_t>> ReadText(const std::string& text, const std::string& field,
+                                              const ServedModel& model) {
+  if (model.tokenizer == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is text; it must be ids, because model ", Quoted(model.name), " has no vocabulary"));
+  }
+  absl::StatusOr<std::vector<int32_t>> tokens = model.tokenizer->Encode(text);
+  if (!tokens.ok()) {
+    return absl::Status(tokens.status().code(), absl::StrCat(field, ": ", tokens.status().message()));
+  }
+  return tokens;
+}
+
+absl::StatusOr<std::vector<int32_t>> ReadKind(const v1::Input& input, const std::string& field,
+                                              const ServedModel& model) {
+  switch (input.kind_case()) {
+    case v1::Input::kText:
+      return ReadText(input.text(), absl::StrCat(field, ".text"), model);
+    case v1::Input::kRaw:
+      return ReadText(input.raw(), absl::StrCat(field, ".raw"), model);
+    case v1::Input::kIds:
+      return ReadIds(input.ids(), field, model);
+    case v1::Input::KIND_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(field, " is unset; it must have text, raw or ids"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int32_t>> ReadInput(const v1::Input& input, const std::string& field,
+                                               const ServedModel& model, int64_t most_tokens) {
+  LS_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, ReadKind(input, field, model));
+  if (tokens.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is empty; it must have at least one token"));
+  }
+  const auto count = static_cast<int64_t>(tokens.size());
+  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of tokens of ", field), count, 1, most_tokens));
+  return tokens;
+}
+
+std::string DecodeTokens(const std::vector<int32_t>& tokens, const ServedModel& model) {
+  std::string bytes;
+  if (model.tokenizer == nullptr) return bytes;
+  for (const int32_t token : tokens) bytes += model.tokenizer->Decode(token);
+  return bytes;
+}
+
+}  // namespace longshort

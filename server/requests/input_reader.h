@@ -1,0 +1,26 @@
+// An Input of the contract (text, bytes or ids) as token ids of a model.
+//
+// Thread: free functions without state; they run on gRPC's threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/registry/model_registry.h"
+#include "longshort/v1/types.pb.h"
+
+namespace longshort {
+
+// The tokens of `input`, 1 to `most_tokens` of them, each in [0, V).
+// `field` names the input in messages ("prompt", "inputs[3]").
+// Errors: INVALID_ARGUMENT if it is empty, too long, has an id outside the vocabulary (with its index) or a byte or
+// character outside the vocabulary (with its offset), or is text for a model that takes ids only.
+absl::StatusOr<std::vector<int32_t>> ReadInput(const v1::Input& input, const std::string& field,
+                                               const ServedModel& model, int64_t most_tokens);
+
+// The bytes that the tokens stand for; empty for a model that takes ids only.
+std::string DecodeTokens(const std::vector<int32_t>& tokens, const ServedModel& model);
+
+}  // namespace longshort

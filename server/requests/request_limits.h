@@ -1,0 +1,27 @@
+// What the server takes in one call. Requests beyond are INVALID_ARGUMENT; GetModel tells the limits.
+#pragma once
+
+#include <cstdint>
+
+namespace longshort {
+
+struct RequestLimits {
+  // Tokens of one prompt or document; for several completions, tokens of all their prompts together.
+  int64_t prompt_tokens = 0;
+  // Tokens of one completion.
+  int64_t generate_tokens = 0;
+
+  int64_t completions = 16;
+  // Documents of one ScoreText call.
+  int64_t inputs = 64;
+  // Likeliest tokens named at one place.
+  int64_t top_alternatives = 20;
+  int64_t stop_strings = 16;
+  int64_t stop_string_bytes = 256;
+  int64_t logit_biases = 1024;
+  // Tokens described one by one in an answer (each alternative counts too) or echoed: an answer stays below the 4 MiB
+  // that gRPC clients take by default.
+  int64_t described_tokens = int64_t{1} << 18;
+};
+
+}  // namespace longshort

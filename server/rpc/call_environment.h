@@ -1,0 +1,23 @@
+// What every call needs of the server. The references outlive all calls.
+#pragma once
+
+#include "absl/time/time.h"
+#include "core/registry/model_registry.h"
+#include "server/lifecycle/call_gate.h"
+#include "server/log/logger.h"
+#include "server/metrics/server_metrics.h"
+#include "server/requests/request_limits.h"
+
+namespace longshort {
+
+struct CallEnvironment {
+  const ModelRegistry& models;
+  ServerMetrics& metrics;
+  Logger& log;
+  CallGate& gate;
+  RequestLimits limits;
+  // A stream that was silent for so long says that it is alive.
+  absl::Duration keepalive_interval;
+};
+
+}  // namespace longshort

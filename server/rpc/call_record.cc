@@ -1,0 +1,108 @@
+#include "server/rpc/call_record.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+#include "models/status_macros.h"
+#include "server/requests/field_error.h"
+
+namespace longshort {
+namespace {
+
+constexpr char kRequestIdKey[] = "x-request-id";
+constexpr size_t kMostIdBytes = 128;
+constexpr int64_t kMostModelNameBytes = 256;
+
+bool IsSaneId(const std::string& id) {
+  const auto allowed = [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == ':' || c == '-';
+  };
+  return !id.empty() && id.size() <= kMostIdBytes && std::all_of(id.begin(), id.end(), allowed);
+}
+
+std::string DrawId() {
+  std::random_device device;
+  return absl::StrFormat("%08x%08x", device(), device());
+}
+
+std::string RequestId(const grpc::CallbackServerContext& context) {
+  const auto found = context.client_metadata().find(kRequestIdKey);
+  if (found == context.client_metadata().end()) return DrawId();
+  std::string id(found->second.data(), found->second.size());
+  return IsSaneId(id) ? id : DrawId();
+}
+
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
+  const auto deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
+  return absl::FromChrono(deadline);
+}
+
+}  // namespace
+
+CallRecord::CallRecord(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext& context)
+    : environment_(environment), rpc_(rpc), arrived_(absl::Now()) {
+  engine_context_.id = RequestId(context);
+  engine_context_.deadline = DeadlineOf(context);
+  context.AddInitialMetadata(kRequestIdKey, engine_context_.id);
+}
+
+CallRecord::~CallRecord() {
+  if (inside_) environment_.gate.Leave();
+}
+
+absl::Status CallRecord::Admit() {
+  inside_ = environment_.gate.Enter();
+  return inside_ ? absl::OkStatus() : absl::UnavailableError("the server is stopping");
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> CallRecord::FindModel(const v1::ModelSelector& selector) {
+  if (selector.version() < 0) return FieldError("model.version", selector.version(), "at least 0");
+  LS_RETURN_IF_ERROR(CheckFieldRange("number of bytes of model.name", static_cast<int64_t>(selector.name().size()), 0,
+                                     kMostModelNameBytes));
+  absl::StatusOr<std::shared_ptr<ServedModel>> found = environment_.models.Find(selector.name(), selector.version());
+  if (found.ok()) {
+    model_ = (*found)->name;
+    version_ = (*found)->version;
+  }
+  return found;
+}
+
+void CallRecord::AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings) {
+  prompt_tokens_ += prompt_tokens;
+  generated_tokens_ += generated_tokens;
+  timings_.queue = std::max(timings_.queue, timings.queue);
+  timings_.prefill = std::max(timings_.prefill, timings.prefill);
+  timings_.decode = std::max(timings_.decode, timings.decode);
+}
+
+grpc::Status CallRecord::Finish(const absl::Status& status) {
+  const absl::Time now = absl::Now();
+  absl::StatusCode code = status.code();
+  // gRPC cancels a call whose deadline has passed; the deadline is what really ended it.
+  if (code == absl::StatusCode::kCancelled && now >= engine_context_.deadline)
+    code = absl::StatusCode::kDeadlineExceeded;
+  environment_.metrics.CountRequest(rpc_, model_, code, now - arrived_);
+
+  LogFields fields = {{"id", engine_context_.id}, {"rpc", std::string(rpc_)},
+                      {"model", model_},          {"version", version_},
+                      {"code", CodeName(code)},   {"seconds", absl::ToDoubleSeconds(now - arrived_)}};
+  if (prompt_tokens_ > 0) {
+    fields.insert(fields.end(), {{"prompt_tokens", prompt_tokens_},
+                                 {"generated_tokens", generated_tokens_},
+                                 {"queue_seconds", absl::ToDoubleSeconds(timings_.queue)},
+                                 {"prefill_seconds", absl::ToDoubleSeconds(timings_.prefill)},
+                                 {"decode_seconds", absl::ToDoubleSeconds(timings_.decode)}});
+  }
+  const std::string message(status.message());
+  if (!status.ok()) fields.emplace_back("error", message);
+  const bool our_fault = code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
+  environment_.log.Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "request", fields);
+  return grpc::Status(static_cast<grpc::StatusCode>(code), message);
+}
+
+}  // namespace longshort

@@ -1,0 +1,61 @@
+// One call, from arrival to its end: its id, its place in the gate, its metrics and its line in the log.
+//
+// Thread: one thread at a time.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/engine/request.h"
+#include "longshort/v1/types.pb.h"
+#include "server/rpc/call_environment.h"
+
+namespace longshort {
+
+class CallRecord {
+ public:
+  // Takes the request id from the metadata x-request-id if it is 1 to 128 letters, digits or any of "._:-", else draws
+  // one; returns it in the initial metadata. `rpc` must be a literal. `context` must outlive the record's Finish.
+  CallRecord(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext& context);
+  // Leaves the gate: the call is over for gRPC too.
+  ~CallRecord();
+  CallRecord(const CallRecord&) = delete;
+  CallRecord& operator=(const CallRecord&) = delete;
+
+  // UNAVAILABLE if the server is stopping.
+  absl::Status Admit();
+  // The model that the call names; from now on it is the call's in metrics and log. Errors: as ModelRegistry::Find.
+  absl::StatusOr<std::shared_ptr<ServedModel>> FindModel(const v1::ModelSelector& selector);
+
+  // For the engine: id, deadline, and a flag that Cancel() sets.
+  const RequestContext& engine_context() const { return engine_context_; }
+  // Thread-safe, from any thread.
+  void Cancel() { engine_context_.cancelled->store(true); }
+
+  // Adds to what the log line tells of one completion or document.
+  void AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings);
+
+  // Counts and logs the call. To be called once, right before gRPC is told the status that this returns.
+  grpc::Status Finish(const absl::Status& status);
+
+ private:
+  const CallEnvironment& environment_;
+  const char* const rpc_;
+  const absl::Time arrived_;
+  RequestContext engine_context_;
+  bool inside_ = false;
+  std::string model_;
+  int64_t version_ = 0;
+  int64_t prompt_tokens_ = 0;
+  int64_t generated_tokens_ = 0;
+  // The longest of the call's completions or documents.
+  RequestTimings timings_;
+};
+
+}  // namespace longshort

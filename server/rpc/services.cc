@@ -1,0 +1,53 @@
+#include "server/rpc/services.h"
+
+#include "absl/status/statusor.h"
+#include "server/rpc/describe_models.h"
+#include "server/rpc/generate.h"
+#include "server/rpc/generate_stream.h"
+#include "server/rpc/immediate_call.h"
+#include "server/rpc/score_text.h"
+#include "server/rpc/tokenize.h"
+
+namespace longshort {
+
+grpc::ServerUnaryReactor* InferenceService::ScoreText(grpc::CallbackServerContext* context,
+                                                      const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return longshort::ScoreText(environment_, context, request, response);
+}
+
+grpc::ServerUnaryReactor* InferenceService::Generate(grpc::CallbackServerContext* context,
+                                                     const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return longshort::Generate(environment_, context, request, response);
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* InferenceService::GenerateStream(grpc::CallbackServerContext* context,
+                                                                             const grpc::ByteBuffer* request) {
+  return longshort::GenerateStream(environment_, context, request);
+}
+
+grpc::ServerUnaryReactor* InferenceService::Tokenize(grpc::CallbackServerContext* context,
+                                                     const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return AnswerAtOnce<v1::TokenizeRequest>(environment_, "Tokenize", context, request, response,
+                                           [this](CallRecord& record, const v1::TokenizeRequest& question) {
+                                             return longshort::Tokenize(environment_.limits, record, question);
+                                           });
+}
+
+grpc::ServerUnaryReactor* ModelsService::ListModels(grpc::CallbackServerContext* context,
+                                                    const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return AnswerAtOnce<v1::ListModelsRequest>(
+      environment_, "ListModels", context, request, response,
+      [this](CallRecord&, const v1::ListModelsRequest&) -> absl::StatusOr<v1::ListModelsResponse> {
+        return longshort::ListModels(environment_);
+      });
+}
+
+grpc::ServerUnaryReactor* ModelsService::GetModel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                                  grpc::ByteBuffer* response) {
+  return AnswerAtOnce<v1::GetModelRequest>(environment_, "GetModel", context, request, response,
+                                           [this](CallRecord& record, const v1::GetModelRequest& question) {
+                                             return longshort::GetModel(environment_.limits, record, question);
+                                           });
+}
+
+}  // namespace longshort

@@ -1,0 +1,64 @@
+// A unary call of gRPC's callback API: admitted, run, finished exactly once.
+//
+// Ownership is shared, because two sides let go in either order: gRPC (until OnDone) and the engine, whose listeners
+// hold the call until they have been told the end. A call lives until both are through.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "server/rpc/call_record.h"
+#include "server/rpc/message_bytes.h"
+
+namespace longshort {
+
+class UnaryCall : public grpc::ServerUnaryReactor {
+ public:
+  // Makes a `Call`, runs it, and gives it to gRPC. `Call`'s constructor takes the environment, the context, `response`
+  // and then `arguments`.
+  template <typename Call, typename... Arguments>
+  static grpc::ServerUnaryReactor* Start(const CallEnvironment& environment, grpc::CallbackServerContext* context,
+                                         const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
+                                         Arguments&&... arguments) {
+    auto call = std::make_shared<Call>(environment, context, response, std::forward<Arguments>(arguments)...);
+    UnaryCall& base = *call;
+    base.self_ = call;
+    absl::Status status = base.record_.Admit();
+    if (status.ok()) status = base.Run(*request);
+    if (!status.ok()) base.FinishWithError(status);
+    return call.get();
+  }
+
+ protected:
+  UnaryCall(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext* context,
+            grpc::ByteBuffer* response)
+      : record_(environment, rpc, *context), response_(response) {}
+
+  // Begins the work. After OK the call ends by FinishWith... once, from here or later; an error ends it at once.
+  virtual absl::Status Run(const grpc::ByteBuffer& request) = 0;
+
+  template <typename Message>
+  void FinishWith(const Message& message) {
+    absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(message);
+    if (bytes.ok()) *response_ = *std::move(bytes);
+    Finish(record_.Finish(bytes.status()));
+  }
+  void FinishWithError(const absl::Status& status) { Finish(record_.Finish(status)); }
+
+  CallRecord& record() { return record_; }
+  // For the engine's listeners.
+  std::shared_ptr<UnaryCall> self() const { return self_; }
+
+ private:
+  void OnCancel() final { record_.Cancel(); }
+  void OnDone() final { self_.reset(); }
+
+  CallRecord record_;
+  grpc::ByteBuffer* const response_;
+  std::shared_ptr<UnaryCall> self_;
+};
+
+}  // namespace longshort
