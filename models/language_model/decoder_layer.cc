@@ -1,0 +1,46 @@
+#include "models/language_model/decoder_layer.h"
+
+#include <cmath>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+
+namespace longshort {
+
+at::Tensor LinearWeights::operator()(const at::Tensor& rows) const {
+  if (weight.scalar_type() == at::kFloat) return at::linear(rows, weight, bias.defined() ? c10::make_optional(bias) : c10::nullopt);
+  at::Tensor product = at::linear(rows.to(weight.scalar_type()), weight).to(at::kFloat);
+  return bias.defined() ? product.add_(bias) : product;
+}
+
+at::Tensor NormWeights::operator()(const at::Tensor& rows) const {
+  return at::layer_norm(rows, {rows.size(-1)}, gain, bias, 1e-5);
+}
+
+at::Tensor DecoderLayer::AttentionInput(const at::Tensor& hidden) const { return pre_layer_norm ? norm1(hidden) : hidden; }
+
+Projections DecoderLayer::Project(const at::Tensor& input) const {
+  const double head_dim = static_cast<double>(input.size(-1)) / static_cast<double>(heads);
+  return {.queries = query(input) / std::sqrt(head_dim),
+          .keys = key(input),
+          .values = value(input),
+          .projection_logits = dynamic_projection(input)};
+}
+
+at::Tensor DecoderLayer::Finish(const at::Tensor& input, const at::Tensor& attended) const {
+  const NormWeights& after_attention = pre_layer_norm ? norm2 : norm1;
+  const at::Tensor middle = after_attention(input + output(attended));
+  const at::Tensor inner = feed_forward_in(middle);
+  const at::Tensor result = middle + feed_forward_out(gelu ? at::gelu(inner) : at::relu(inner));
+  return pre_layer_norm ? result : norm2(result);
+}
+
+RelativePositions DecoderLayer::Positions(const at::Tensor& window_table, const at::Tensor& chunk_table) const {
+  const int64_t head_dim = window_table.size(1) / heads;
+  return {.window = window_positions(window_table).view({-1, heads, head_dim}),
+          .chunk = chunk_positions(chunk_table).view({-1, heads, head_dim}),
+          .window_bias = window_bias,
+          .relative_bias = relative_bias};
+}
+
+}  // namespace longshort

@@ -1,0 +1,64 @@
+// One layer of the language model: its weights and its maths, row by row. The served step and the trainer run these functions;
+// they differ only in how attention finds its keys (cache pages, or tensors that remember their gradients).
+#pragma once
+
+#include <cstdint>
+
+#include "ATen/core/Tensor.h"
+#include "models/attention/causal_attention.h"
+#include "models/weights/language_model_config.h"
+
+namespace longshort {
+
+// A linear map, y = W x + b. Weights are stored [out, in].
+struct LinearWeights {
+  at::Tensor weight;
+  at::Tensor bias;  // undefined: none
+
+  // rows [..., in] float32 -> [..., out] float32. With bfloat16 weights the product is done in bfloat16, the bias added after.
+  at::Tensor operator()(const at::Tensor& rows) const;
+};
+
+struct NormWeights {
+  at::Tensor gain;  // [d]
+  at::Tensor bias;  // [d]
+
+  // Layer normalisation over the last dimension, epsilon 1e-5.
+  at::Tensor operator()(const at::Tensor& rows) const;
+};
+
+// What a layer computes of each row before rows meet.
+struct Projections {
+  at::Tensor queries;            // [..., d], scaled by 1/sqrt(head_dim)
+  at::Tensor keys;               // [..., d], before DualLN
+  at::Tensor values;             // [..., d], before DualLN
+  at::Tensor projection_logits;  // [..., H*R]: of the dynamic projection
+};
+
+struct DecoderLayer {
+  LinearWeights query, key, value, output;
+  LinearWeights dynamic_projection;  // dconv_1
+  LinearWeights window_positions;    // r_net
+  LinearWeights chunk_positions;     // r_net_chunk
+  at::Tensor window_bias;            // r_w_bias [H, head_dim]
+  at::Tensor relative_bias;          // r_r_bias [H, head_dim]
+  NormWeights window_norm;           // DualLN of the window's keys and values
+  NormWeights chunk_norm;            // DualLN of compressed keys and values
+  NormWeights norm1, norm2;
+  LinearWeights feed_forward_in, feed_forward_out;
+  bool pre_layer_norm = true;
+  bool gelu = true;
+  int64_t heads = 0;
+
+  // What attention reads, of the layer's input h [..., d].
+  at::Tensor AttentionInput(const at::Tensor& hidden) const;
+  Projections Project(const at::Tensor& input) const;
+  // The layer's output from its attention input and what attention gave, both [..., d]. The residual branch carries the
+  // normalised input, as the official model does.
+  at::Tensor Finish(const at::Tensor& input, const at::Tensor& attended) const;
+
+  // The learned positions of this layer, for distances 0 .. W-1 and 0 .. count-1 of the tables [W, d] and [count, d].
+  RelativePositions Positions(const at::Tensor& window_table, const at::Tensor& chunk_table) const;
+};
+
+}  // namespace longshort
