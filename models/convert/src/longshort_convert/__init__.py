@@ -1,0 +1,1 @@
+"""Turns official Transformer-LS checkpoints into model directories for Longshort."""

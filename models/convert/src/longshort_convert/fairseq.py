@@ -1,0 +1,207 @@
+"""What an official fairseq checkpoint of the Transformer-LS language model says: hyperparameters and weights.
+
+Two styles: `cfg` is a dict with the model's fields in cfg["model"] (`args` is None), or `args` is a namespace with all
+fields flat. The state dict's keys start with `decoder.model.`; vocab_size in the fields is a default that nobody set, so
+the number of embedding rows counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longshort_convert.checkpoint import Namespace, Tensor
+from longshort_convert.errors import ConvertError
+
+MODEL_NAME = "transformer-ls"
+_PREFIX = "decoder.model."
+_WEIGHT_TYPES = ("float32", "float16", "bfloat16")
+
+_POSITIVE_FIELDS = (
+    "n_layer",
+    "d_model",
+    "n_head",
+    "d_inner",
+    "chunk_size",
+    "chunk_rank",
+    "window_len",
+    "mem_len",
+)
+_CLAMP_FIELDS = ("clamp_len", "cpos_clamp_len")
+_SWITCH_FIELDS = ("pre_ln", "use_gelu", "use_bias")
+# Fields that matter in training only, and vocab_size (see above).
+_OTHER_FIELDS = ("_name", "vocab_size", "dropout", "emb_dropout", "grad_chk", "probing")
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """The official names."""
+
+    n_layer: int
+    d_model: int
+    n_head: int
+    d_inner: int
+    chunk_size: int
+    chunk_rank: int
+    window_len: int
+    mem_len: int
+    clamp_len: int
+    cpos_clamp_len: int
+    pre_ln: bool
+    use_gelu: bool
+    use_bias: bool
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A tensor to store: row-major numbers (of bfloat16: the bits as uint16) and the name of their type."""
+
+    type_name: str
+    values: NDArray[Any]
+
+
+def read_hyperparameters(checkpoint: object) -> Hyperparameters:
+    """Raises ConvertError naming the field that is missing, unknown or no sensible value."""
+    fields, where = _model_fields(checkpoint)
+    values: dict[str, Any] = {}
+    for name in (*_POSITIVE_FIELDS, *_CLAMP_FIELDS, *_SWITCH_FIELDS):
+        if name not in fields:
+            raise ConvertError(f"{where}: field {name} is missing")
+        values[name] = fields[name]
+    for name in _SWITCH_FIELDS:
+        if type(values[name]) is not bool:
+            raise ConvertError(f"{where}: {name} is {values[name]!r}, not True or False")
+    for name in (*_POSITIVE_FIELDS, *_CLAMP_FIELDS):
+        if type(values[name]) is not int:
+            raise ConvertError(f"{where}: {name} is {values[name]!r}, not an integer")
+    for name in _POSITIVE_FIELDS:
+        if values[name] < 1:
+            raise ConvertError(f"{where}: {name} is {values[name]}, less than 1")
+    if values["d_model"] % values["n_head"] != 0:
+        raise ConvertError(f"{where}: d_model {values['d_model']} is no multiple of n_head {values['n_head']}")
+    return Hyperparameters(**values)
+
+
+def read_weights(checkpoint: object, hyperparameters: Hyperparameters) -> dict[str, Weight]:
+    """Every tensor of the model by its name without prefix; the tied output embedding is left out.
+
+    Raises ConvertError naming the tensor that is missing, unknown, of another shape or type, or not tied.
+    """
+    state = _state_dict(checkpoint)
+    embedding = _tensor(state, f"{_PREFIX}in_emb.weight")
+    if len(embedding.shape) != 2 or embedding.shape[0] < 1:
+        raise ConvertError(f"tensor {_PREFIX}in_emb.weight has shape {list(embedding.shape)}, not [V, d_model]")
+    if hyperparameters.n_layer > len(state):
+        raise ConvertError(f"n_layer is {hyperparameters.n_layer}, but there are only {len(state)} tensors")
+    shapes = _official_shapes(hyperparameters, embedding.shape[0])
+    for key in state:
+        if not isinstance(key, str) or key not in shapes:
+            raise ConvertError(f"tensor {key!r} is unknown")
+    weights = {}
+    for key, shape in shapes.items():
+        tensor = _tensor(state, key)
+        if tensor.shape != shape:
+            raise ConvertError(f"tensor {key} has shape {list(tensor.shape)}, the fields make it {list(shape)}")
+        if tensor.type_name not in _WEIGHT_TYPES:
+            raise ConvertError(f"tensor {key} has type {tensor.type_name}, not one of {', '.join(_WEIGHT_TYPES)}")
+        weights[key.removeprefix(_PREFIX)] = Weight(tensor.type_name, _stored_form(key, tensor.read()))
+    _drop_tied_embedding(weights)
+    return weights
+
+
+def _model_fields(checkpoint: object) -> tuple[Mapping[str, Any], str]:
+    """The model's fields, and what to call them in an error."""
+    top = _mapping(checkpoint, "the checkpoint")
+    if top.get("cfg") is not None:
+        where = 'cfg["model"]'
+        fields = _mapping(_mapping(top["cfg"], "cfg").get("model"), where)
+        _check_name(fields.get("_name"), f"{where}: _name")
+        known = (*_POSITIVE_FIELDS, *_CLAMP_FIELDS, *_SWITCH_FIELDS, *_OTHER_FIELDS)
+        for name in fields:
+            if name not in known:
+                raise ConvertError(f"{where}: field {name!r} is unknown")
+        return fields, where
+    if isinstance(top.get("args"), Namespace):
+        fields = top["args"].values
+        _check_name(fields.get("arch"), "args: arch")
+        _check_name(fields.get("_name"), "args: _name")
+        return fields, "args"
+    raise ConvertError("the checkpoint has no hyperparameters: neither cfg is a dict nor args a namespace")
+
+
+def _check_name(name: object, where: str) -> None:
+    if name is not None and name != MODEL_NAME:
+        raise ConvertError(f"{where} is {name!r}, not {MODEL_NAME!r}")
+
+
+def _mapping(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConvertError(f"{where} is of type {type(value).__name__}, not a dict")
+    return value
+
+
+def _state_dict(checkpoint: object) -> Mapping[str, Any]:
+    top = _mapping(checkpoint, "the checkpoint")
+    return _mapping(top.get("model"), 'the state dict, checkpoint["model"],')
+
+
+def _tensor(state: Mapping[str, Any], key: str) -> Tensor:
+    if key not in state:
+        raise ConvertError(f"tensor {key} is missing")
+    if not isinstance(state[key], Tensor):
+        raise ConvertError(f"{key} is of type {type(state[key]).__name__}, not a tensor")
+    return state[key]
+
+
+def _official_shapes(fields: Hyperparameters, vocabulary_size: int) -> dict[str, tuple[int, ...]]:
+    """Every key of the official state dict with its shape."""
+    d, heads, inner = fields.d_model, fields.n_head, fields.d_inner
+    shapes: dict[str, tuple[int, ...]] = {
+        "in_emb.weight": (vocabulary_size, d),
+        "out_emb.weight": (vocabulary_size, d),
+        "out_emb.bias": (vocabulary_size,),
+        "pos_emb.inv_freq": (d // 2,),
+    }
+    layer: dict[str, tuple[int, ...]] = {
+        "attn.r_r_bias": (1, heads, 1, d // heads),
+        "attn.r_w_bias": (1, heads, 1, 1, d // heads),
+        "attn.dconv_1.weight": (heads * fields.chunk_rank, d),
+        "attn.dconv_1.bias": (heads * fields.chunk_rank,),
+        "attn.r_net.weight": (d, d),
+        "attn.r_net_chunk.weight": (d, d),
+        "attn.r_net_chunk.bias": (d,),
+        "ff.fc1.weight": (inner, d),
+        "ff.fc1.bias": (inner,),
+        "ff.fc2.weight": (d, inner),
+        "ff.fc2.bias": (d,),
+    }
+    for norm in ("attn.dual_ln_dproj", "attn.dual_ln_win", "norm1", "norm2"):
+        layer |= {f"{norm}.weight": (d,), f"{norm}.bias": (d,)}
+    for projection in ("query", "key", "val", "out"):
+        layer[f"attn.proj_{projection}.weight"] = (d, d)
+        if fields.use_bias:
+            layer[f"attn.proj_{projection}.bias"] = (d,)
+    for index in range(fields.n_layer):
+        shapes |= {f"layers.{index}.{name}": shape for name, shape in layer.items()}
+    return {_PREFIX + name: shape for name, shape in shapes.items()}
+
+
+def _stored_form(key: str, values: NDArray[Any]) -> NDArray[Any]:
+    """The position biases are [heads, head width] once stored; their other dimensions are 1."""
+    if key.endswith((".r_r_bias", ".r_w_bias")):
+        return values.reshape(values.shape[1], values.shape[-1])
+    return values
+
+
+def _drop_tied_embedding(weights: dict[str, Weight]) -> None:
+    tied, embedding = weights.pop("out_emb.weight"), weights["in_emb.weight"]
+    if tied.type_name != embedding.type_name or not np.array_equal(_bits(tied), _bits(embedding)):
+        raise ConvertError(f"tensor {_PREFIX}out_emb.weight differs from {_PREFIX}in_emb.weight, but they are tied")
+
+
+def _bits(weight: Weight) -> NDArray[Any]:
+    return weight.values.view(f"<u{weight.values.itemsize}")

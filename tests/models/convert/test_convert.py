@@ -1,0 +1,255 @@
+"""Checkpoints become model directories: what is in them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from longshort_convert.__main__ import main
+from reference import checkpoint_file, safetensors_file
+
+from models.convert import made_up
+
+_GOLDEN = Path(__file__).parents[2] / "golden" / "language_model"
+_GOLDEN_CASES = sorted(path.parent.name for path in _GOLDEN.glob("*/weights.pt"))
+
+
+def _run(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def _config(out: Path) -> dict[str, Any]:
+    return json.loads((out / "config.json").read_text())
+
+
+def _refused(capsys: pytest.CaptureFixture[str], out: Path, *arguments: object) -> str:
+    """The message of a refusal, which leaves nothing behind."""
+    before = sorted(out.parent.iterdir())
+    assert _run(*arguments, "--out", out) == 2
+    assert sorted(out.parent.iterdir()) == before
+    message = capsys.readouterr().err
+    assert message.startswith("longshort_convert: ")
+    return message
+
+
+def test_there_are_golden_checkpoints() -> None:
+    assert {"a_tiny", "b_medium", "d3_fp16ckpt"} <= set(_GOLDEN_CASES)
+
+
+@pytest.mark.parametrize("case", _GOLDEN_CASES)
+def test_a_golden_checkpoint_keeps_every_number_and_its_type(case: str, tmp_path: Path) -> None:
+    official = json.loads((_GOLDEN / case / "config.json").read_text())
+    assert _run(_GOLDEN / case / "weights.pt", "--out", tmp_path / "model") == 0
+    config = _config(tmp_path / "model")
+    assert config == {
+        "architecture": "language_model",
+        "layers": official["n_layer"],
+        "model_width": official["d_model"],
+        "heads": official["n_head"],
+        "feed_forward_width": official["d_inner"],
+        "chunk_size": official["chunk_size"],
+        "chunk_rank": official["chunk_rank"],
+        "window_length": official["window_len"],
+        "memory_length": official["mem_len"],
+        "segment_length": 256,
+        "vocabulary_size": official["vocab_size"],
+        "window_position_clamp": max(official["clamp_len"], 0),
+        "chunk_position_clamp": max(official["cpos_clamp_len"], 0),
+        "pre_layer_norm": official["pre_ln"],
+        "projection_bias": official["use_bias"],
+        "activation": "gelu" if official["use_gelu"] else "relu",
+        "tokenizer": "none",
+    }
+    state = checkpoint_file.read(_GOLDEN / case / "weights.pt")["model"]
+    stored = safetensors_file.read(tmp_path / "model" / "model.safetensors")
+    assert len(stored) == len(state) - 1  # the tied output embedding is not stored
+    for name, values in stored.items():
+        original = state[f"decoder.model.{name}"]
+        assert values.dtype == original.dtype == np.dtype(official["weights_dtype"])
+        assert np.array_equal(values, original.reshape(values.shape)), name
+        if original.ndim > 2:
+            assert values.shape == (official["n_head"], official["d_model"] // official["n_head"])
+        else:
+            assert values.shape == original.shape
+
+
+@pytest.mark.parametrize("style", [made_up.cfg_style, made_up.args_style])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_both_styles_and_precisions_give_the_same_model(
+    style: Callable[..., dict[str, Any]], dtype: str, tmp_path: Path
+) -> None:
+    state = made_up.state_dict(dtype)
+    path = made_up.save(tmp_path, style(state=state))
+    assert _run(path, "--segment-length", 8, "--mem-len", 32, "--out", tmp_path / "model") == 0
+    config = _config(tmp_path / "model")
+    assert (config["segment_length"], config["memory_length"]) == (8, 32)
+    assert (config["chunk_rank"], config["window_length"], config["chunk_position_clamp"]) == (3, 6, 5)
+    assert (config["pre_layer_norm"], config["projection_bias"], config["activation"]) == (False, True, "relu")
+    assert config["vocabulary_size"] == made_up.VOCABULARY_SIZE  # not vocab_size, which nobody sets
+    stored = safetensors_file.read(tmp_path / "model" / "model.safetensors")
+    assert {f"decoder.model.{name}" for name in stored} == set(state) - {"decoder.model.out_emb.weight"}
+    for name, values in stored.items():
+        assert values.dtype == np.dtype(dtype)
+        assert np.array_equal(values, state[f"decoder.model.{name}"].reshape(values.shape)), name
+
+
+def test_the_memory_is_the_checkpoints_by_default(tmp_path: Path) -> None:
+    assert _run(made_up.save(tmp_path, made_up.cfg_style()), "--out", tmp_path / "model") == 0
+    assert _config(tmp_path / "model")["memory_length"] == made_up.FIELDS["mem_len"]
+
+
+@pytest.mark.parametrize(
+    ("dictionary", "tokenizer"),
+    [
+        ("101 5\n32 4\n0 1\nmadeupword0000 0\n", "fairseq_bytes"),
+        ("_ 9\ne 5\né 2\nmadeupword0000 0\n", "fairseq_characters"),
+        ("1 9\n2 5\n", "fairseq_bytes"),
+    ],
+)
+def test_the_tokenizer_is_what_the_symbols_show(dictionary: str, tokenizer: str, tmp_path: Path) -> None:
+    (tmp_path / "dict.txt").write_text(dictionary, encoding="utf-8")
+    path = made_up.save(tmp_path, made_up.cfg_style())
+    assert _run(path, "--vocabulary", tmp_path / "dict.txt", "--out", tmp_path / "model") == 0
+    assert _config(tmp_path / "model")["tokenizer"] == tokenizer
+    assert (tmp_path / "model" / "vocabulary.txt").read_text(encoding="utf-8") == dictionary
+
+
+def test_the_tokenizer_can_be_said(tmp_path: Path) -> None:
+    (tmp_path / "dict.txt").write_text("1 9\n2 5\n")
+    path = made_up.save(tmp_path, made_up.cfg_style())
+    arguments = ["--vocabulary", tmp_path / "dict.txt", "--tokenizer", "fairseq_characters"]
+    assert _run(path, *arguments, "--out", tmp_path / "model") == 0
+    assert _config(tmp_path / "model")["tokenizer"] == "fairseq_characters"
+
+
+@pytest.mark.parametrize(
+    ("dictionary", "words"),
+    [
+        ("101 5\n10 4\n", ["line 2", "newline"]),
+        ("101 5\nab 4\n", ["line 2", "neither bytes"]),
+        ("101 5\n256 4\n", ["line 2", "'256'"]),
+        ("101 5\n101 4\n", ["line 2", "line 1 already"]),
+        ("101\n", ["line 1", "symbol count"]),
+        ("101 5\n\n", ["line 2", "symbol count"]),
+        ("101 5 #fairseq:overwrite\n", ["line 1", "overwrite"]),
+        ("".join(f"{byte} 1\n" for byte in range(20, 26)), ["4 + 6 symbols", "9 embedding rows"]),
+        (b"\xff 5\n", ["not UTF-8"]),
+    ],
+)
+def test_a_wrong_vocabulary_is_refused(
+    dictionary: str | bytes, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "dict.txt").write_bytes(dictionary if isinstance(dictionary, bytes) else dictionary.encode())
+    path = made_up.save(tmp_path, made_up.cfg_style())
+    message = _refused(capsys, tmp_path / "model", path, "--vocabulary", tmp_path / "dict.txt")
+    for word in ["dict.txt", *words]:
+        assert word in message
+
+
+def _spoil_state(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    state = made_up.state_dict()
+    change(state)
+    return made_up.cfg_style(state=state)
+
+
+def _with_fields(**fields: Any) -> dict[str, Any]:
+    return made_up.cfg_style(made_up.FIELDS | fields)
+
+
+def _without_field(name: str) -> dict[str, Any]:
+    return made_up.cfg_style({key: value for key, value in made_up.FIELDS.items() if key != name})
+
+
+_NORM = "decoder.model.layers.1.norm2.weight"
+_TIED = "decoder.model.out_emb.weight"
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "words"),
+    [
+        (_spoil_state(lambda state: state.pop(_NORM)), [_NORM, "missing"]),
+        (
+            _spoil_state(lambda state: state.update({"decoder.model.layers.2.x": np.zeros(3)})),
+            ["layers.2.x", "unknown"],
+        ),
+        (_spoil_state(lambda state: state.update({"encoder.x": np.zeros(3)})), ["encoder.x", "unknown"]),
+        (_spoil_state(lambda state: state.update({_NORM: np.zeros(7, np.float32)})), [_NORM, "[7]", "[8]"]),
+        (_spoil_state(lambda state: state.update({_NORM: np.zeros(8, np.int64)})), [_NORM, "int64"]),
+        (_spoil_state(lambda state: state.update({_NORM: np.zeros(8, np.float64)})), [_NORM, "float64"]),
+        (_spoil_state(lambda state: state.update({_NORM: "text"})), [_NORM, "str", "not a tensor"]),
+        (_spoil_state(lambda state: state.update({_TIED: state[_TIED] + 1})), [_TIED, "tied"]),
+        (_spoil_state(lambda state: state.update({_TIED: state[_TIED].astype(np.float16)})), [_TIED, "tied"]),
+        (_with_fields(_name="transformer_lm"), ["_name", "'transformer_lm'"]),
+        (_with_fields(adaptive_input=True), ["adaptive_input", "unknown"]),
+        (_with_fields(use_bias=False), ["bias", "unknown"]),
+        (_with_fields(n_layer=3), ["layers.2", "missing"]),
+        (_with_fields(n_layer=10**12), ["n_layer is 1000000000000"]),
+        (_with_fields(n_layer=0), ["n_layer is 0"]),
+        (_with_fields(n_layer="2"), ["n_layer is '2'"]),
+        (_with_fields(n_layer=True), ["n_layer is True"]),
+        (_with_fields(pre_ln=1), ["pre_ln is 1"]),
+        (_with_fields(n_head=3), ["d_model 8", "n_head 3"]),
+        (_with_fields(mem_len=18), ["mem_len 18", "chunk_size 4"]),
+        (_with_fields(mem_len=4), ["mem_len 4", "window_len 6"]),
+        (_without_field("window_len"), ["window_len is missing"]),
+        ({"args": None, "cfg": None, "model": made_up.state_dict()}, ["neither cfg", "nor args"]),
+        ({"cfg": made_up.cfg_style()["cfg"]}, ["state dict", "NoneType"]),
+        ({"cfg": {"model": 3}, "model": {}}, ['cfg["model"]', "int"]),
+        ([1, 2], ["the checkpoint", "list"]),
+    ],
+)
+def test_what_is_not_known_is_refused_by_name(
+    checkpoint: object, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = _refused(capsys, tmp_path / "model", made_up.save(tmp_path, checkpoint))
+    for word in words:
+        assert word in message
+
+
+def test_another_architecture_in_args_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = made_up.args_style()
+    checkpoint["args"].arch = "transformer_lm_gbw"
+    message = _refused(capsys, tmp_path / "model", made_up.save(tmp_path, checkpoint))
+    assert "'transformer_lm_gbw'" in message
+
+
+def test_a_segment_that_is_no_multiple_of_the_chunk_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made_up.save(tmp_path, made_up.cfg_style())
+    assert "segment length 10" in _refused(capsys, tmp_path / "model", path, "--segment-length", 10)
+
+
+def test_a_directory_that_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = made_up.save(tmp_path, made_up.cfg_style())
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "notes").write_text("mine")
+    assert "is there already" in _refused(capsys, tmp_path / "model", path)
+    assert (tmp_path / "model" / "notes").read_text() == "mine"
+
+
+def test_a_tokenizer_needs_a_vocabulary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = made_up.save(tmp_path, made_up.cfg_style())
+    assert "needs --vocabulary" in _refused(capsys, tmp_path / "model", path, "--tokenizer", "fairseq_bytes")
+
+
+@pytest.mark.parametrize("arguments", [[], ["checkpoint.pt"], ["checkpoint.pt", "--out", "x", "--mem-len", "0"]])
+def test_wrong_usage_has_exit_code_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+
+
+def test_the_command_runs_as_documented(tmp_path: Path) -> None:
+    path = made_up.save(tmp_path, made_up.cfg_style())
+    command = [sys.executable, "-m", "longshort_convert", path, "--out", tmp_path / "zoo" / "model" / "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "2 layers, width 8" in done.stdout
+    files = sorted(file.name for file in (tmp_path / "zoo" / "model" / "1").iterdir())
+    assert files == ["config.json", "model.safetensors"]
