@@ -1,0 +1,257 @@
+// Many requests in one StepLoop: who runs when, and how they end before their time.
+
+#include <limits>
+#include <numeric>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/step_loop_harness.h"
+
+namespace longshort {
+namespace {
+
+using testing::ElementsAre;
+
+// How many tokens each sequence reads in each step.
+using Pieces = std::vector<std::vector<int64_t>>;
+
+void RecordPieces(StepLoopHarness& harness, Pieces& pieces) {
+  harness.model.on_step = [&pieces](absl::Span<const Slice> slices) {
+    pieces.emplace_back();
+    for (const Slice& slice : slices) pieces.back().push_back(static_cast<int64_t>(slice.tokens.size()));
+    return absl::OkStatus();
+  };
+}
+
+TEST(StepLoopOptions, OutOfRangeAreRefusedByName) {
+  FakeLanguageModel model;
+  RequestQueue queue(1);
+  FakeClock clock;
+  RecordingObserver observer;
+  const auto no_streams = StepLoop::Create(model, queue, clock, observer, {.max_streams = 0, .max_rows_per_step = 1});
+  EXPECT_EQ(no_streams.status().message(), "max_streams is 0, must be at least 1");
+  const auto few_rows = StepLoop::Create(model, queue, clock, observer, {.max_streams = 4, .max_rows_per_step = 3});
+  EXPECT_EQ(few_rows.status().message(), "max_rows_per_step is 3, must be at least max_streams (4)");
+}
+
+TEST(StepLoop, HasNothingToDoWithoutRequests) {
+  StepLoopHarness harness;
+  EXPECT_FALSE(harness.loop->RunOnce());
+  EXPECT_TRUE(harness.observer.steps.empty());
+}
+
+//   step        1   2   3   4   5
+//   A (8 + 4)   8   1   1   1
+//   B (6 + 2)       6   1
+//   C (5 + 2)               5   1
+TEST(StepLoop, LetsStreamsJoinAndLeaveAtEveryStep) {
+  StepLoopHarness harness;
+  Pieces pieces;
+  RecordPieces(harness, pieces);
+  harness.Generate(SomeGeneration(8, 4));
+  harness.loop->RunOnce();
+  harness.Generate(SomeGeneration(6, 2, 1));
+  harness.loop->RunOnce();
+  harness.loop->RunOnce();
+  harness.Generate(SomeGeneration(5, 2, 2));
+  harness.RunToEnd();
+  EXPECT_THAT(pieces,
+              ElementsAre(ElementsAre(8), ElementsAre(1, 6), ElementsAre(1, 1), ElementsAre(1, 5), ElementsAre(1)));
+}
+
+// Twenty rows a step: one for the stream that decodes, the others shared, cut at multiples of C = 4.
+TEST(StepLoop, ServesDecodingStreamsFirstAndSharesTheRestAmongPrompts) {
+  StepLoopHarness harness({.max_streams = 4, .max_rows_per_step = 20});
+  Pieces pieces;
+  RecordPieces(harness, pieces);
+  harness.Generate(SomeGeneration(4, 4));
+  harness.loop->RunOnce();
+  harness.Generate(SomeGeneration(100, 1, 1));
+  harness.Generate(SomeGeneration(6, 1, 2));
+  harness.Score(SomeScoring(100, 3));
+  harness.loop->RunOnce();
+  harness.loop->RunOnce();
+  EXPECT_THAT(pieces, ElementsAre(ElementsAre(4),           //
+                                  ElementsAre(1, 4, 6, 8),  // shares of 6, 7 and, as 4 + 6 were used, 9
+                                  ElementsAre(1, 8, 8)));   // shares of 9 and 11
+}
+
+TEST(StepLoop, NeverExceedsTheRowsOfAStepAndServesEveryStreamEvenWhenTheyAreFew) {
+  StepLoopHarness harness({.max_streams = 5, .max_rows_per_step = 5});
+  Pieces pieces;
+  RecordPieces(harness, pieces);
+  for (uint32_t seed = 0; seed < 9; ++seed) harness.Generate(SomeGeneration(10 + seed, 6, seed));
+  harness.RunToEnd();
+  for (const auto& step : pieces) {
+    EXPECT_LE(std::accumulate(step.begin(), step.end(), int64_t{0}), 5);
+    EXPECT_THAT(step, testing::Each(testing::Ge(1)));
+  }
+}
+
+TEST(StepLoop, AdmitsInTheOrderOfTheQueueWhenAStreamIsFree) {
+  StepLoopHarness harness({.max_streams = 2, .max_rows_per_step = 100});
+  const auto a = harness.Generate(SomeGeneration(3, 4, 1));
+  const auto b = harness.Generate(SomeGeneration(3, 2, 2));
+  const auto c = harness.Generate(SomeGeneration(3, 2, 3));
+  const auto d = harness.Generate(SomeGeneration(3, 1, 4));
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.loop->state().active_streams, 2);
+  EXPECT_EQ(harness.loop->state().queued_requests, 2);
+  EXPECT_TRUE(c->deltas.empty());
+  harness.loop->RunOnce();  // b ends
+  EXPECT_TRUE(b->end.ended());
+  harness.loop->RunOnce();  // c begins
+  EXPECT_EQ(c->deltas.size(), 1u);
+  EXPECT_TRUE(d->deltas.empty());
+  harness.RunToEnd();
+  EXPECT_TRUE(a->end.ended() && c->end.ended() && d->end.ended());
+}
+
+// Pages cost 1000, 100 and 10 bytes. This stream reads 40 + 30 - 1 = 69 tokens, 17 chunks of 12 vectors: two window
+// pages, four memory pages, three (of L = 24 tokens) for the segment and the open chunk.
+TEST(StepLoop, HoldsAStreamsWholeNeedFromAdmissionToEnd) {
+  StepLoopHarness harness({.max_streams = 2, .max_rows_per_step = 100});
+  const int64_t all_bytes = harness.loop->state().cache_bytes_free;
+  EXPECT_EQ(all_bytes, 2 * (3 * 1000 + (6 + 3) * 100 + 10));
+  harness.Generate(SomeGeneration(40, 30));
+  while (harness.loop->RunOnce()) {
+    EXPECT_EQ(harness.loop->state().cache_bytes_used, 2 * 1000 + (4 + 3) * 100 + 10);
+    EXPECT_EQ(harness.loop->state().cache_bytes_free, all_bytes - 2710);
+    EXPECT_EQ(harness.observer.state.cache_bytes_used, 2710);
+  }
+  EXPECT_EQ(harness.loop->state().cache_bytes_free, all_bytes);
+}
+
+TEST(StepLoop, EndsACancelledStreamBeforeTheNextStep) {
+  StepLoopHarness harness;
+  GenerationRequest request = SomeGeneration(5, 100);
+  const auto listener = harness.Generate(request);
+  harness.loop->RunOnce();
+  harness.loop->RunOnce();
+  request.context.cancelled->store(true);
+  EXPECT_FALSE(harness.loop->RunOnce());
+  EXPECT_EQ(harness.observer.steps.size(), 2u);
+  EXPECT_EQ(listener->status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(listener->summary.prompt_tokens, 5);
+  EXPECT_EQ(listener->summary.generated_tokens, 2);
+  EXPECT_EQ(harness.loop->state().cache_bytes_used, 0);
+}
+
+TEST(StepLoop, EndsAStreamAtItsDeadlineWithTheCountsSoFar) {
+  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 8});
+  harness.model.on_step = [&harness](absl::Span<const Slice>) {
+    harness.clock.Advance(absl::Milliseconds(10));
+    return absl::OkStatus();
+  };
+  GenerationRequest request = SomeGeneration(24, 100);
+  request.context.deadline = harness.clock.Now() + absl::Milliseconds(20);
+  const auto listener = harness.Generate(request);
+  harness.RunToEnd();
+  EXPECT_EQ(listener->status, absl::DeadlineExceededError("the deadline passed while the request was running"));
+  EXPECT_EQ(listener->summary.prompt_tokens, 16);
+  EXPECT_EQ(listener->summary.generated_tokens, 0);
+  EXPECT_EQ(listener->summary.timings.prefill, absl::Milliseconds(20));
+}
+
+TEST(StepLoop, EndsQueuedRequestsThatNobodyWaitsForWithoutAStep) {
+  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 100});
+  harness.Generate(SomeGeneration(5, 50));
+  harness.loop->RunOnce();
+  ScoringRequest expired = SomeScoring(50);
+  expired.context.deadline = harness.clock.Now() + absl::Seconds(1);
+  ScoringRequest cancelled = SomeScoring(50);
+  const auto expired_listener = harness.Score(expired);
+  const auto cancelled_listener = harness.Score(cancelled);
+  const auto patient_listener = harness.Score(SomeScoring(50));
+  cancelled.context.cancelled->store(true);
+  harness.clock.Advance(absl::Seconds(1));
+  harness.loop->RunOnce();
+  EXPECT_EQ(expired_listener->score.status(),
+            absl::DeadlineExceededError("the deadline passed while the request waited in the queue"));
+  EXPECT_EQ(cancelled_listener->score.status(), absl::CancelledError("the client cancelled"));
+  EXPECT_FALSE(patient_listener->end.ended());
+  EXPECT_EQ(harness.observer.queued.size(), 1u);
+  harness.RunToEnd();
+  EXPECT_TRUE(patient_listener->score.ok());
+}
+
+TEST(StepLoop, ARequestThatExpiredInTheQueueOfAnIdleEngineCostsNoStep) {
+  StepLoopHarness harness;
+  GenerationRequest request = SomeGeneration(5, 5);
+  request.context.deadline = harness.clock.Now();
+  const auto listener = harness.Generate(request);
+  EXPECT_FALSE(harness.loop->RunOnce());
+  EXPECT_EQ(listener->status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(harness.observer.steps.empty());
+}
+
+TEST(StepLoop, LivesOnAfterAStepThatFailed) {
+  StepLoopHarness harness;
+  int step = 0;
+  harness.model.on_step = [&step](absl::Span<const Slice>) {
+    return ++step == 2 ? absl::InternalError("out of luck") : absl::OkStatus();
+  };
+  const auto first = harness.Generate(SomeGeneration(5, 10));
+  const auto second = harness.Score(SomeScoring(1000));
+  harness.RunToEnd();
+  EXPECT_EQ(first->status, absl::InternalError("the model's step failed: out of luck"));
+  EXPECT_EQ(first->summary.generated_tokens, 1);
+  EXPECT_EQ(second->score.status().code(), absl::StatusCode::kInternal);
+
+  const GenerationRequest request = SomeGeneration(5, 10, 1);
+  const auto later = harness.Generate(request);
+  harness.RunToEnd();
+  EXPECT_TRUE(later->status.ok());
+  EXPECT_EQ(later->tokens, harness.TokensAlone(request));
+}
+
+TEST(StepLoop, LogitsThatAreNotFiniteEndTheirOwnRequestOnly) {
+  StepLoopHarness harness;
+  const GenerationRequest request = SomeGeneration(5, 10, 1);
+  const auto poisoned = harness.Generate(SomeGeneration(5, 10));
+  const auto other = harness.Generate(request);
+  int step = 0;
+  harness.model.on_logits = [&step](std::vector<float>& logits) {
+    if (++step == 3) logits[7] = std::numeric_limits<float>::quiet_NaN();  // the first row
+  };
+  harness.RunToEnd();
+  EXPECT_EQ(poisoned->status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(poisoned->summary.generated_tokens, 2);
+  EXPECT_TRUE(other->status.ok());
+  EXPECT_EQ(other->tokens, harness.TokensAlone(request));
+}
+
+TEST(StepLoop, LogitsOfAWrongSizeEndTheStep) {
+  StepLoopHarness harness;
+  harness.model.on_logits = [](std::vector<float>& logits) { logits.pop_back(); };
+  const auto listener = harness.Generate(SomeGeneration(5, 10));
+  harness.RunToEnd();
+  EXPECT_EQ(listener->status.code(), absl::StatusCode::kInternal);
+}
+
+TEST(StepLoop, EndAllEndsWhatRunsAndWhatWaits) {
+  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 100});
+  const auto running = harness.Generate(SomeGeneration(5, 10));
+  const auto waiting = harness.Score(SomeScoring(5));
+  harness.loop->RunOnce();
+  harness.loop->EndAll(absl::UnavailableError("stopping"));
+  EXPECT_EQ(running->status, absl::UnavailableError("stopping"));
+  EXPECT_EQ(waiting->score.status(), absl::UnavailableError("stopping"));
+  EXPECT_FALSE(harness.loop->RunOnce());
+  EXPECT_EQ(harness.loop->state().cache_bytes_used, 0);
+}
+
+TEST(StepLoop, AListenerMayAskForMoreFromItsCall) {
+  StepLoopHarness harness;
+  const auto first = harness.Generate(SomeGeneration(5, 2));
+  std::shared_ptr<RecordingScoringListener> second;
+  first->on_delta = [&harness, &second] {
+    if (!second) second = harness.Score(SomeScoring(9));
+  };
+  harness.RunToEnd();
+  ASSERT_NE(second, nullptr);
+  EXPECT_TRUE(second->score.ok());
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,110 @@
+// A StepLoop with all that it needs, driven by the test's own thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/engine/generation_job.h"
+#include "core/engine/scoring_job.h"
+#include "core/engine/step_loop.h"
+#include "core/engine/vocabulary.h"
+#include "tests/core/fakes/fake_clock.h"
+#include "tests/core/fakes/fake_language_model.h"
+#include "tests/core/fakes/fake_tokenizer.h"
+#include "tests/core/fakes/recording_listeners.h"
+
+namespace longshort {
+
+// The pieces of SmallModelInfo's 16 ids: 0, 1, 3 and 15 are never sampled.
+inline std::vector<std::string> SmallPieces() {
+  return {"", "", "\n", "", "a", "b", "c", "d", "e", "f", "g", "h", "i", "jk", "lmn", ""};
+}
+
+class StepLoopHarness {
+ public:
+  explicit StepLoopHarness(const StepLoop::Options& options = {}, int64_t queue_capacity = 1000)
+      : vocabulary(*Vocabulary::Make(model.info().vocabulary_size, std::make_shared<FakeTokenizer>(SmallPieces()))),
+        queue(queue_capacity),
+        loop(*StepLoop::Create(model, queue, clock, observer, options)) {}
+
+  std::shared_ptr<RecordingGenerationListener> Generate(GenerationRequest request) {
+    auto listener = std::make_shared<RecordingGenerationListener>();
+    Push(std::make_unique<GenerationJob>(std::move(request), listener, vocabulary, observer));
+    return listener;
+  }
+
+  std::shared_ptr<RecordingScoringListener> Score(ScoringRequest request) {
+    auto listener = std::make_shared<RecordingScoringListener>();
+    Push(std::make_unique<ScoringJob>(std::move(request), listener, vocabulary.size, observer));
+    return listener;
+  }
+
+  void RunToEnd() {
+    while (loop->RunOnce()) ASSERT_TRUE(loop->CheckInvariants().ok()) << loop->CheckInvariants();
+    EXPECT_EQ(loop->state().cache_bytes_used, 0);
+    EXPECT_EQ(loop->state().active_streams, 0);
+  }
+
+  // What a request must generate, all max_tokens of it, found without the engine and its pages.
+  std::vector<int32_t> TokensAlone(const GenerationRequest& request) const {
+    Sampler sampler(request.sampling, vocabulary.sampleable, vocabulary.size, request.prompt);
+    std::vector<int32_t> history = request.prompt;
+    for (int64_t i = 0; i < request.max_tokens; ++i) {
+      history.push_back(*sampler.Sample(model.LogitsAfter(history), static_cast<int64_t>(history.size())));
+    }
+    return std::vector<int32_t>(history.begin() + static_cast<int64_t>(request.prompt.size()), history.end());
+  }
+
+  // The raw model's log-probability of history[index], index at least 1.
+  float LogProbabilityAlone(absl::Span<const int32_t> history, int64_t index) const {
+    const std::vector<float> logits = model.LogitsAfter(history.first(index));
+    LogProbabilities log_probabilities;
+    EXPECT_TRUE(log_probabilities.SetRow(logits).ok());
+    return static_cast<float>(log_probabilities.Of(history[index]));
+  }
+
+  std::string TextOf(const std::vector<int32_t>& tokens) const {
+    std::string text;
+    for (int32_t token : tokens) text += vocabulary.Decode(token);
+    return text;
+  }
+
+  FakeClock clock;
+  FakeLanguageModel model;
+  RecordingObserver observer;
+  Vocabulary vocabulary;
+  RequestQueue queue;
+  std::unique_ptr<StepLoop> loop;
+
+ private:
+  void Push(std::unique_ptr<Job> job) {
+    job->times.submitted = clock.Now();
+    ASSERT_TRUE(queue.Push(std::move(job)).ok());
+  }
+};
+
+// Tokens that look random, each in [4, 15); different for each `seed`.
+inline std::vector<int32_t> SomeTokens(int64_t count, uint32_t seed = 0) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>(4 + (i * i * 7 + i * 3 + seed * 5) % 11));
+  return tokens;
+}
+
+inline GenerationRequest SomeGeneration(int64_t prompt_tokens, int64_t max_tokens, uint32_t seed = 0) {
+  GenerationRequest request;
+  request.prompt = SomeTokens(prompt_tokens, seed);
+  request.max_tokens = max_tokens;
+  request.sampling.seed = seed;
+  return request;
+}
+
+inline ScoringRequest SomeScoring(int64_t tokens, uint32_t seed = 0) {
+  ScoringRequest request;
+  request.tokens = SomeTokens(tokens, seed);
+  return request;
+}
+
+}  // namespace longshort
