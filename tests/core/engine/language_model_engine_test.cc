@@ -1,0 +1,198 @@
+// The engine with its own thread; run under the thread sanitizer too.
+#include "core/engine/language_model_engine.h"
+
+#include <atomic>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/step_loop_harness.h"
+
+namespace longshort {
+namespace {
+
+// Lets a test hold the worker inside a step.
+class Gate {
+ public:
+  void Pass() {
+    std::unique_lock lock(mutex_);
+    ++arrived_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void WaitForArrival() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return arrived_ > 0; });
+  }
+  void Open() {
+    std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int arrived_ = 0;
+  bool open_ = false;
+};
+
+class LanguageModelEngineTest : public testing::Test {
+ protected:
+  std::unique_ptr<LanguageModelEngine> MakeEngine(const LanguageModelEngine::Options& options = {}) {
+    auto model = std::make_unique<FakeLanguageModel>();
+    model->on_step = on_step;
+    auto engine = LanguageModelEngine::Create(std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()), nullptr,
+                                              clock_, options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    return *std::move(engine);
+  }
+
+  std::function<absl::Status(absl::Span<const Slice>)> on_step;
+  RealClock clock_;
+};
+
+TEST_F(LanguageModelEngineTest, RunsGenerationsAndScoringsOfManyThreadsAtOnce) {
+  const auto engine =
+      MakeEngine({.max_queued_requests = 1000, .step_loop = {.max_streams = 5, .max_rows_per_step = 40}});
+  const StepLoopHarness reference;
+  std::vector<std::thread> clients;
+  for (uint32_t client = 0; client < 4; ++client) {
+    clients.emplace_back([&engine, &reference, client] {
+      for (uint32_t round = 0; round < 5; ++round) {
+        const GenerationRequest request = SomeGeneration(20 + client, 30, 10 * client + round);
+        const auto generation = std::make_shared<RecordingGenerationListener>();
+        const auto scoring = std::make_shared<RecordingScoringListener>();
+        ASSERT_TRUE(engine->Generate(request, generation).ok());
+        ASSERT_TRUE(engine->Score(SomeScoring(50 + round), scoring).ok());
+        ASSERT_TRUE(generation->end.Wait());
+        ASSERT_TRUE(scoring->end.Wait());
+        EXPECT_EQ(generation->tokens, reference.TokensAlone(request));
+        EXPECT_TRUE(scoring->score.ok());
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  engine->Drain(absl::InfiniteFuture());
+  const EngineState state = engine->state();
+  EXPECT_EQ(state.queued_requests, 0);
+  EXPECT_EQ(state.active_streams, 0);
+  EXPECT_EQ(state.cache_bytes_used, 0);
+}
+
+TEST_F(LanguageModelEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNeverHear) {
+  Gate gate;
+  on_step = [&gate](absl::Span<const Slice>) {
+    gate.Pass();
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine({.max_queued_requests = 2, .step_loop = {.max_streams = 1, .max_rows_per_step = 64}});
+  const auto running = std::make_shared<RecordingScoringListener>();
+  ASSERT_TRUE(engine->Score(SomeScoring(5), running).ok());
+  gate.WaitForArrival();
+  const auto waiting = std::make_shared<RecordingScoringListener>();
+  ASSERT_TRUE(engine->Score(SomeScoring(5), waiting).ok());
+  ASSERT_TRUE(engine->Score(SomeScoring(5), std::make_shared<RecordingScoringListener>()).ok());
+  EXPECT_EQ(engine->state().queued_requests, 2);
+
+  const auto refused = std::make_shared<RecordingScoringListener>();
+  EXPECT_EQ(engine->Score(SomeScoring(5), refused).code(), absl::StatusCode::kResourceExhausted);
+  gate.Open();
+  EXPECT_TRUE(waiting->end.Wait());
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_FALSE(refused->end.ended());
+}
+
+TEST_F(LanguageModelEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
+  const auto engine = MakeEngine();
+  const auto listener = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(SomeGeneration(10, 200), listener).ok());
+  engine->Drain(absl::Now() + absl::Minutes(1));
+  EXPECT_TRUE(listener->end.ended());
+  EXPECT_TRUE(listener->status.ok()) << listener->status;
+  EXPECT_EQ(engine->Generate(SomeGeneration(10, 2), listener).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(LanguageModelEngineTest, DrainEndsTheRestAtItsDeadline) {
+  on_step = [](absl::Span<const Slice>) {
+    absl::SleepFor(absl::Milliseconds(1));
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine({.max_queued_requests = 10, .step_loop = {.max_streams = 1, .max_rows_per_step = 64}});
+  const auto running = std::make_shared<RecordingGenerationListener>();
+  const auto waiting = std::make_shared<RecordingScoringListener>();
+  ASSERT_TRUE(engine->Generate(SomeGeneration(10, 1000000), running).ok());
+  ASSERT_TRUE(engine->Score(SomeScoring(10), waiting).ok());
+  engine->Drain(absl::Now() + absl::Milliseconds(20));
+  EXPECT_TRUE(running->end.ended());
+  EXPECT_TRUE(waiting->end.ended());
+  EXPECT_EQ(running->status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(waiting->score.status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(LanguageModelEngineTest, AnEarlierDeadlineOvertakesADrainThatWaits) {
+  const auto engine = MakeEngine();
+  const auto listener = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(SomeGeneration(10, 1000000), listener).ok());
+  std::thread patient([&engine] { engine->Drain(absl::InfiniteFuture()); });
+  engine->Drain(absl::InfinitePast());
+  patient.join();
+  EXPECT_EQ(listener->status.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(LanguageModelEngineTest, ItsDestructorEndsWhatIsLeft) {
+  const auto running = std::make_shared<RecordingGenerationListener>();
+  const auto waiting = std::make_shared<RecordingScoringListener>();
+  {
+    const auto engine =
+        MakeEngine({.max_queued_requests = 9, .step_loop = {.max_streams = 1, .max_rows_per_step = 64}});
+    ASSERT_TRUE(engine->Generate(SomeGeneration(10, 1000000), running).ok());
+    ASSERT_TRUE(engine->Score(SomeScoring(10), waiting).ok());
+  }
+  EXPECT_TRUE(running->end.ended());
+  EXPECT_EQ(running->status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(waiting->end.ended());
+}
+
+TEST_F(LanguageModelEngineTest, SleepsWhileThereIsNothingToDoAndWakesForARequest) {
+  std::atomic<int> steps = 0;
+  on_step = [&steps](absl::Span<const Slice>) {
+    ++steps;
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine();
+  for (int round = 1; round <= 3; ++round) {
+    const auto listener = std::make_shared<RecordingScoringListener>();
+    ASSERT_TRUE(engine->Score(SomeScoring(10), listener).ok());
+    ASSERT_TRUE(listener->end.Wait());
+    absl::SleepFor(absl::Milliseconds(5));
+    EXPECT_EQ(steps, round);
+  }
+}
+
+TEST_F(LanguageModelEngineTest, CancellationFromAnotherThreadEndsTheStream) {
+  const auto engine = MakeEngine();
+  const GenerationRequest request = SomeGeneration(10, 1000000);
+  const auto listener = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(request, listener).ok());
+  absl::SleepFor(absl::Milliseconds(2));
+  request.context.cancelled->store(true);
+  ASSERT_TRUE(listener->end.Wait());
+  EXPECT_EQ(listener->status.code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(LanguageModelEngineTest, RefusesOptionsOutOfRange) {
+  const auto engine = LanguageModelEngine::Create(std::make_unique<FakeLanguageModel>(), nullptr, nullptr, clock_,
+                                                  {.max_queued_requests = 0, .step_loop = {}});
+  EXPECT_EQ(engine.status(), absl::InvalidArgumentError("max_queued_requests is 0, must be at least 1"));
+}
+
+TEST_F(LanguageModelEngineTest, RefusesATokenizerOfAnotherModel) {
+  const auto engine =
+      LanguageModelEngine::Create(std::make_unique<FakeLanguageModel>(),
+                                  std::make_shared<FakeTokenizer>(std::vector<std::string>{"a"}), nullptr, clock_, {});
+  EXPECT_EQ(engine.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace longshort
