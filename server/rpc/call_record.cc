@@ -15,6 +15,9 @@ namespace {
 
 constexpr char kRequestIdKey[] = "x-request-id";
 constexpr size_t kMostIdBytes = 128;
+// A client cancels a call when its deadline passes, and its clock began to run a little before ours: a cancellation so close to
+// the deadline was the deadline.
+constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 constexpr int64_t kMostModelNameBytes = 256;
 
 bool IsSaneId(const std::string& id) {
@@ -83,9 +86,9 @@ void CallRecord::AddWork(int64_t prompt_tokens, int64_t generated_tokens, const 
 grpc::Status CallRecord::Finish(const absl::Status& status) {
   const absl::Time now = absl::Now();
   absl::StatusCode code = status.code();
-  // gRPC cancels a call whose deadline has passed; the deadline is what really ended it.
-  if (code == absl::StatusCode::kCancelled && now >= engine_context_.deadline)
+  if (code == absl::StatusCode::kCancelled && now >= engine_context_.deadline - kDeadlineSlack) {
     code = absl::StatusCode::kDeadlineExceeded;
+  }
   environment_.metrics.CountRequest(rpc_, model_, code, now - arrived_);
 
   LogFields fields = {{"id", engine_context_.id}, {"rpc", std::string(rpc_)},

@@ -1,0 +1,113 @@
+"""A real longshort-server, started on loopback with ports of the system's choice."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+
+ROOT = Path(__file__).parents[2]
+BINARY = Path(os.environ.get("LONGSHORT_SERVER", ROOT / "build/release/bin/longshort-server"))
+START_SECONDS = 60.0
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Returns as soon as the condition holds; fails if it does not within the time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the condition did not come true in time"
+        time.sleep(0.02)
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the program to its end, for what ends by itself."""
+    return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=START_SECONDS, check=False)
+
+
+class Server:
+    """A server process. Use as a context manager; leaving it stops the process if it still runs."""
+
+    def __init__(self, repository: Path, folder: Path, *arguments: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port_file = folder / "ports.json"
+        self.log_path = folder / "server.log"
+        self._log = self.log_path.open("wb")
+        self.process = subprocess.Popen(
+            [
+                BINARY,
+                f"--model-repository={repository}",
+                "--listen=127.0.0.1:0",
+                "--http-listen=127.0.0.1:0",
+                f"--port-file={self.port_file}",
+                *arguments,
+            ],
+            stderr=self._log,
+        )
+        self._wait_for_ports()
+        ports = json.loads(self.port_file.read_text())
+        self.grpc_port: int = ports["grpc"]
+        self.http_port: int = ports["http"]
+        self.channel = self.new_channel()
+
+    def _wait_for_ports(self) -> None:
+        def started() -> bool:
+            assert self.process.poll() is None, f"the server ended at its start:\n{self.log()}"
+            return self.port_file.exists()
+
+        wait_until(started, START_SECONDS)
+
+    def new_channel(self) -> grpc.Channel:
+        """A connection of its own."""
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
+        return grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}", options)
+
+    def log(self) -> str:
+        """What the server has written to standard error."""
+        return self.log_path.read_text()
+
+    def http(self, path: str) -> tuple[int, str]:
+        """Status and body of a GET."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum of the samples of this name that have at least these labels; 0 if there is none."""
+        total = 0.0
+        for line in self.http("/metrics")[1].splitlines():
+            found = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
+            if found is None or found[1] != name:
+                continue
+            have = dict(re.findall(r'(\w+)="([^"]*)"', found[2] or ""))
+            if labels.items() <= have.items():
+                total += float(found[3])
+        return total
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, seconds: float = 15.0) -> int:
+        """The exit code, once the process has ended."""
+        return self.process.wait(seconds)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.channel.close()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._log.close()

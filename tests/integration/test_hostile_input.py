@@ -1,0 +1,119 @@
+"""No input of any kind ends the process."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+
+from integration import expect
+from integration.server_process import Server
+
+METHODS = [
+    "/longshort.v1.Inference/ScoreText",
+    "/longshort.v1.Inference/Generate",
+    "/longshort.v1.Inference/GenerateStream",
+    "/longshort.v1.Inference/Tokenize",
+    "/longshort.v1.Models/GetModel",
+]
+
+
+@pytest.fixture(autouse=True)
+def still_serves(api: SimpleNamespace, server: Server) -> Iterator[None]:
+    """After each test the same process answers, on a new connection."""
+    yield
+    assert server.process.poll() is None
+    with server.new_channel() as channel:
+        answer = api.inference_grpc.InferenceStub(channel).Generate(
+            api.inference.GenerateRequest(prompt={"text": "still there?"}, max_tokens=3), timeout=10
+        )
+    assert answer.usage.generated_tokens == 3
+    assert server.http("/readyz")[0] == 200
+
+
+def call_raw(server: Server, method: str, payload: bytes) -> Any:
+    """Sends bytes as a request message."""
+    if method.endswith("Stream"):
+        return list(server.channel.unary_stream(method)(payload, timeout=10))
+    return server.channel.unary_unary(method)(payload, timeout=10)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_malformed_message_is_an_invalid_argument(server: Server, method: str) -> None:
+    rpc = method.rsplit("/", 1)[1]
+    before = server.metric("longshort_requests_total", rpc=rpc, code="INVALID_ARGUMENT")
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "malformed"):
+        call_raw(server, method, b"\xff\xff\xff\xff\x07")
+    assert server.metric("longshort_requests_total", rpc=rpc, code="INVALID_ARGUMENT") == before + 1
+
+
+def test_text_that_is_not_utf8_is_an_invalid_argument(server: Server) -> None:
+    text = b"\x0a\x02\xc3\x28"  # Input.text = "\xc3("
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "UTF-8"):
+        call_raw(server, "/longshort.v1.Inference/Tokenize", b"\x12" + bytes([len(text)]) + text)
+
+
+def test_a_message_that_is_too_large_is_refused(api: SimpleNamespace, inference: Any) -> None:
+    with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"):
+        question = api.inference.ScoreTextRequest(inputs=[{"raw": b"x" * (9 << 20)}])
+        inference.ScoreText(question, timeout=10)
+
+
+def test_many_empty_inputs_are_refused(api: SimpleNamespace, server: Server) -> None:
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "number of inputs is 2000000"):
+        call_raw(server, "/longshort.v1.Inference/ScoreText", b"\x12\x00" * 2_000_000)
+
+
+def test_deeply_nested_and_random_messages(server: Server) -> None:
+    generator = random.Random(7)
+    for _ in range(300):
+        payload = generator.randbytes(generator.randrange(200))
+        try:
+            call_raw(server, generator.choice(METHODS), payload)
+        except grpc.RpcError as error:
+            assert error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
+
+
+@pytest.mark.parametrize("port", ["grpc_port", "http_port"])
+def test_random_bytes_on_the_wire(server: Server, port: str) -> None:
+    generator = random.Random(11)
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    for beginning in (b"", b"GET /metrics HTTP/1.1\r\n", preface, preface + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"):
+        for _ in range(10):
+            with socket.create_connection(("127.0.0.1", getattr(server, port)), timeout=5) as connection:
+                try:
+                    connection.sendall(beginning + generator.randbytes(5000))
+                    connection.shutdown(socket.SHUT_WR)
+                    connection.settimeout(0.2)
+                    while connection.recv(65536):
+                        pass
+                except OSError:
+                    pass  # refused, which is what it deserves
+
+
+def test_connections_that_say_nothing_do_not_keep_probes_waiting(server: Server) -> None:
+    silent = [socket.create_connection(("127.0.0.1", server.http_port)) for _ in range(3)]
+    try:
+        assert server.http("/livez")[0] == 200
+    finally:
+        for connection in silent:
+            connection.close()
+
+
+def test_clients_that_vanish(api: SimpleNamespace, server: Server) -> None:
+    question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=65536, completions=2)
+    for _ in range(20):
+        channel = server.new_channel()
+        call = api.inference_grpc.InferenceStub(channel).GenerateStream(question)
+        next(call)
+        channel.close()
+
+
+def test_an_unknown_method_is_unimplemented(server: Server) -> None:
+    with expect.error(grpc.StatusCode.UNIMPLEMENTED):
+        call_raw(server, "/longshort.v1.Inference/Nothing", b"")

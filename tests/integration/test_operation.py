@@ -1,0 +1,232 @@
+"""Health, reflection, metrics, probes, logs and configuration of the real server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.descriptor_pool import DescriptorPool
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+from integration import expect, model_directory
+from integration.server_process import Server, run, wait_until
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+HEALTH_NAMES = ["", "longshort.v1.Inference", "longshort.v1.Models", "tiny", "tiny/1"]
+
+
+@pytest.mark.parametrize("name", HEALTH_NAMES)
+def test_health_check_and_watch(server: Server, name: str) -> None:
+    health = health_pb2_grpc.HealthStub(server.channel)
+    assert health.Check(health_pb2.HealthCheckRequest(service=name), timeout=5).status == SERVING
+    watch = health.Watch(health_pb2.HealthCheckRequest(service=name), timeout=5)
+    assert next(watch).status == SERVING
+    watch.cancel()
+
+
+def test_health_of_an_unknown_name(server: Server) -> None:
+    with expect.error(grpc.StatusCode.NOT_FOUND):
+        health_pb2_grpc.HealthStub(server.channel).Check(health_pb2.HealthCheckRequest(service="nobody"), timeout=5)
+
+
+def test_reflection_tells_the_contract(server: Server) -> None:
+    database = ProtoReflectionDescriptorDatabase(server.channel)
+    assert {"longshort.v1.Inference", "longshort.v1.Models"} <= set(database.get_services())
+    service = DescriptorPool(database).FindServiceByName("longshort.v1.Inference")
+    assert {method.name for method in service.methods} == {"ScoreText", "Generate", "GenerateStream", "Tokenize"}
+
+
+def test_models_are_described(api: SimpleNamespace, models: Any) -> None:
+    (model,) = models.ListModels(api.models.ListModelsRequest(), timeout=5).models
+    assert (model.name, model.version, model.architecture) == ("tiny", 1, "language_model")
+    assert (model.precision, model.tokenizer, model.vocabulary_size) == ("fp32", "fairseq_bytes", 260)
+    assert len(model.fingerprint) == 64
+    hyperparameters = model.language_model
+    assert hyperparameters.layers == model_directory.LAYERS
+    assert hyperparameters.model_width == model_directory.WIDTH
+    assert hyperparameters.memory_length == model_directory.CONFIG["memory_length"]
+    assert (model.limits.completions, model.limits.inputs, model.limits.max_tokens) == (16, 64, 65536)
+    for selector in ({}, {"name": "tiny"}, {"name": "tiny", "version": 1}):
+        assert models.GetModel(api.models.GetModelRequest(model=selector), timeout=5) == model
+    with expect.error(grpc.StatusCode.NOT_FOUND, "nobody", "tiny"):
+        models.GetModel(api.models.GetModelRequest(model={"name": "nobody"}), timeout=5)
+
+
+def test_probes_and_unknown_paths(server: Server) -> None:
+    assert server.http("/livez") == (200, "ok\n")
+    assert server.http("/readyz") == (200, "ready\n")
+    assert server.http("/nothing")[0] == 404
+
+
+def test_metrics_tell_what_was_done(api: SimpleNamespace, inference: Any, server: Server) -> None:
+    def count(code: str) -> float:
+        return server.metric("longshort_requests_total", rpc="Generate", model="tiny", code=code)
+
+    before = {
+        "ok": count("OK"),
+        "wrong": count("INVALID_ARGUMENT"),
+        "prompt": server.metric("longshort_prompt_tokens_total", model="tiny"),
+        "generated": server.metric("longshort_generated_tokens_total", model="tiny"),
+        "first": server.metric("longshort_time_to_first_token_seconds_count", model="tiny"),
+        "next": server.metric("longshort_inter_token_duration_seconds_count", model="tiny"),
+    }
+    inference.Generate(api.inference.GenerateRequest(prompt={"text": "12345"}, max_tokens=10), timeout=10)
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT):
+        inference.Generate(api.inference.GenerateRequest(), timeout=10)
+    with expect.error(grpc.StatusCode.NOT_FOUND):
+        inference.Generate(api.inference.GenerateRequest(model={"name": "x"}), timeout=10)
+    wait_until(lambda: count("OK") == before["ok"] + 1)
+    assert count("INVALID_ARGUMENT") == before["wrong"] + 1
+    assert server.metric("longshort_requests_total", rpc="Generate", model="", code="NOT_FOUND") >= 1
+    assert server.metric("longshort_prompt_tokens_total", model="tiny") == before["prompt"] + 5
+    assert server.metric("longshort_generated_tokens_total", model="tiny") == before["generated"] + 10
+    assert server.metric("longshort_time_to_first_token_seconds_count", model="tiny") == before["first"] + 1
+    assert server.metric("longshort_inter_token_duration_seconds_count", model="tiny") == before["next"] + 9
+    assert server.metric("longshort_cache_bytes", model="tiny", state="free") > 0
+    assert server.metric("longshort_cache_bytes", model="tiny", state="used") == 0
+    assert server.metric("longshort_build_info") == 1
+    assert server.metric("longshort_model_load_duration_seconds", model="tiny") > 0
+    for histogram in ("request", "queue", "prefill", "step"):
+        name = f"longshort_{histogram}_duration_seconds"
+        assert server.metric(f"{name}_count", model="tiny") > 0
+        assert f'{name}_bucket{{model="tiny",le="5e-05"}}' in server.http("/metrics")[1] or histogram == "request"
+    assert server.metric("longshort_batch_rows_count", model="tiny") > 0
+
+
+def test_a_request_id_is_returned_and_logged(api: SimpleNamespace, inference: Any, server: Server) -> None:
+    question = api.inference.TokenizeRequest(input={"text": "x"})
+    _, call = inference.Tokenize.with_call(question, metadata=[("x-request-id", "my-id:1")], timeout=5)
+    assert dict(call.initial_metadata())["x-request-id"] == "my-id:1"
+    _, call = inference.Tokenize.with_call(question, metadata=[("x-request-id", "no good =")], timeout=5)
+    drawn = dict(call.initial_metadata())["x-request-id"]
+    assert len(drawn) == 16
+    wait_until(lambda: f"id={drawn}" in server.log())
+    assert "request id=my-id:1 rpc=Tokenize model=tiny version=1 code=OK" in server.log()
+
+
+def test_log_lines_are_json_if_asked_for(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, "--log-format=json") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        with expect.error(grpc.StatusCode.NOT_FOUND):
+            stub.Generate(api.inference.GenerateRequest(model={"name": 'a"\\\n\x01é'}), timeout=10)
+        server.terminate()
+        assert server.wait() == 0
+        lines = [json.loads(line) for line in server.log().splitlines()]
+    assert [line["message"] for line in lines] == ["model", "ready", "request", "draining", "drained"]
+    assert lines[2]["code"] == "NOT_FOUND" and 'a"\\\n\x01é' in lines[2]["error"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "parts"),
+    [
+        ("--max-stream=1", ("--max-stream is not an option", "--max-streams")),
+        ("--precision=fp64", ("--precision", "fp64", "bf16")),
+        ("--devices=cuda", ("--devices", "cuda")),
+        ("--listen=nowhere", ("--listen", "nowhere", "host:port")),
+        ("--http-listen=127.0.0.1:70000", ("--http-listen", "70000", "65535")),
+        ("--threads=many", ("--threads", "many", "whole number")),
+        ("--drain-timeout=30", ("--drain-timeout", "30", "unit")),
+        ("--max-queued-requests=0", ("--max-queued-requests is 0", "[1, 1048576]")),
+        ("--latency-buckets=1,0.5", ("--latency-buckets", "0.5 after 1")),
+        ("--log-level=loud", ("--log-level", "loud", "debug")),
+        ("--flagfile=/no/such/file", ("/no/such/file",)),
+        ("positional", ("positional",)),
+        ("--max-streams=60000000", ("--max-streams is 60000000",)),
+    ],
+)
+def test_a_wrong_option_is_named(repository: Path, argument: str, parts: tuple[str, ...]) -> None:
+    ended = run(f"--model-repository={repository}", argument)
+    assert ended.returncode == 1
+    for part in parts:
+        assert part in ended.stderr
+
+
+def test_help_and_version() -> None:
+    ended = run("--help")
+    assert ended.returncode == 0
+    for option in ("model-repository", "listen", "http-listen", "devices", "precision", "drain-timeout", "log-format"):
+        assert f"--{option}=" in ended.stdout
+    ended = run("--version")
+    assert ended.returncode == 0 and ended.stdout.startswith("longshort-server ")
+
+
+def test_check_config_tells_what_would_be_served(repository: Path, tmp_path: Path) -> None:
+    flags = tmp_path / "flags"
+    flags.write_text(f"# what we serve\n--model-repository={repository}\n\n--listen=127.0.0.1:1234\n--check-config\n")
+    ended = run(f"--flagfile={flags}", "--threads=1")
+    assert ended.returncode == 0, ended.stderr
+    assert "127.0.0.1:1234" in ended.stdout and "tiny/1: language_model, fp32" in ended.stdout
+
+
+def test_check_config_refuses_a_broken_model(tmp_path: Path) -> None:
+    directory = model_directory.write(tmp_path, name="broken")
+    weights = directory / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    ended = run(f"--model-repository={tmp_path}", "--check-config")
+    assert ended.returncode == 1
+    assert "broken" in ended.stderr and "model.safetensors" in ended.stderr
+
+
+def test_an_error_in_a_file_tells_the_line(repository: Path, tmp_path: Path) -> None:
+    flags = tmp_path / "flags"
+    flags.write_text("# comment\n--threads=none\n")
+    ended = run(f"--model-repository={repository}", f"--flagfile={flags}")
+    assert ended.returncode == 1 and f"{flags}:2: --threads" in ended.stderr
+
+
+def test_a_missing_or_empty_repository_is_named(tmp_path: Path) -> None:
+    for repository in (tmp_path / "missing", tmp_path):
+        ended = run(f"--model-repository={repository}", "--check-config")
+        assert ended.returncode == 1 and str(repository) in ended.stderr
+    assert "--model-repository" in run().stderr
+
+
+@pytest.mark.parametrize("option", ["--listen", "--http-listen"])
+def test_a_port_in_use_is_named(repository: Path, option: str) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        rest = {"--listen": "127.0.0.1:0", "--http-listen": "127.0.0.1:0"} | {option: f"127.0.0.1:{port}"}
+        ended = run(f"--model-repository={repository}", *[f"{name}={value}" for name, value in rest.items()])
+    assert ended.returncode == 1 and f"{option}=127.0.0.1:{port}" in ended.stderr
+
+
+def test_two_models_are_told_apart(api: SimpleNamespace, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    model_directory.write(repository, "one", 1, seed=1)
+    model_directory.write(repository, "one", 3, seed=2)
+    model_directory.write(repository, "two", 2, seed=3)
+    with Server(repository, tmp_path) as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "one", "two"):
+            stub.Tokenize(api.inference.TokenizeRequest(input={"text": "x"}), timeout=5)
+        answer = stub.Tokenize(api.inference.TokenizeRequest(model={"name": "one"}, input={"text": "x"}), timeout=5)
+        assert (answer.model.name, answer.model.version) == ("one", 3)
+        health = health_pb2_grpc.HealthStub(server.channel)
+        for name in ("one", "one/3", "two", "two/2"):
+            assert health.Check(health_pb2.HealthCheckRequest(service=name), timeout=5).status == SERVING
+
+
+def test_a_full_queue_refuses(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, "--max-streams=1", "--max-queued-requests=1") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        long = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=65536)
+        running = stub.GenerateStream(long)
+        assert next(running).HasField("start")
+        wait_until(lambda: server.metric("longshort_streams_active") == 1)
+        waiting = stub.GenerateStream(long)
+        assert next(waiting).HasField("start")
+        time.sleep(0.1)
+        with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED):
+            stub.Generate(long, timeout=5)
+        running.cancel()
+        waiting.cancel()
+        wait_until(lambda: server.metric("longshort_streams_active") == 0)

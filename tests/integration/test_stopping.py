@@ -1,0 +1,124 @@
+"""SIGTERM: not ready, what runs is finished, exit 0, whatever clients keep open."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from integration import expect
+from integration.server_process import Server, wait_until
+
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+
+
+def open_stream(api: SimpleNamespace, server: Server, max_tokens: int) -> Any:
+    """A stream that has begun to generate."""
+    stub = api.inference_grpc.InferenceStub(server.new_channel())
+    call = stub.GenerateStream(api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=max_tokens))
+    for event in call:
+        if event.HasField("delta"):
+            return call
+    raise AssertionError("the stream ended before its first text")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_stops_at_once(repository: Path, tmp_path: Path, number: signal.Signals) -> None:
+    with Server(repository, tmp_path) as server:
+        start = time.monotonic()
+        server.process.send_signal(number)
+        assert server.wait() == 0
+        assert time.monotonic() - start < 3
+
+
+def test_open_watches_do_not_hold_the_server(repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, "--drain-timeout=20s") as server:
+        names = ["", "longshort.v1.Inference", "tiny", "tiny/1", "nobody"] * 4
+        watches = [
+            health_pb2_grpc.HealthStub(server.new_channel()).Watch(health_pb2.HealthCheckRequest(service=name))
+            for name in names
+        ]
+        for watch in watches:
+            next(watch)
+        start = time.monotonic()
+        server.terminate()
+        assert server.wait() == 0
+        assert time.monotonic() - start < 5
+        for watch in watches:
+            watch.cancel()
+
+
+def test_what_runs_is_finished_and_new_work_refused(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, "--drain-timeout=60s") as server:
+        health = health_pb2_grpc.HealthStub(server.channel)
+        watch = health.Watch(health_pb2.HealthCheckRequest(service="tiny"))
+        next(watch)
+        running = open_stream(api, server, max_tokens=4000)
+        server.terminate()
+        wait_until(lambda: server.http("/readyz") == (503, "not ready\n"))
+        assert server.http("/livez")[0] == 200
+        assert next(watch).status == NOT_SERVING
+        assert health.Check(health_pb2.HealthCheckRequest(), timeout=5).status == NOT_SERVING
+        with expect.error(UNAVAILABLE, "stopping"):
+            api.models_grpc.ModelsStub(server.channel).ListModels(api.models.ListModelsRequest(), timeout=5)
+        with expect.error(UNAVAILABLE, "stopping"):
+            question = api.inference.GenerateRequest(prompt={"text": "x"})
+            list(api.inference_grpc.InferenceStub(server.channel).GenerateStream(question, timeout=5))
+        events = list(running)
+        assert events[-1].summary.usage.generated_tokens == 4000
+        assert server.wait() == 0
+
+
+def test_what_takes_too_long_is_cut_off(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, "--drain-timeout=500ms") as server:
+        running = open_stream(api, server, max_tokens=65536)
+        start = time.monotonic()
+        server.terminate()
+        with expect.error(UNAVAILABLE, "stopping"):
+            list(running)
+        assert server.wait() == 0
+        assert 0.4 < time.monotonic() - start < 4
+
+
+def test_a_reader_that_stopped_reading_does_not_hold_the_server(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    with Server(repository, tmp_path, "--drain-timeout=500ms") as server:
+        question = api.inference.GenerateRequest(
+            prompt={"text": "x" * 100_000}, echo=True, max_tokens=1000, token_log_probabilities=True
+        )
+        call = api.inference_grpc.InferenceStub(server.new_channel()).GenerateStream(question)
+        next(call)
+        time.sleep(1)
+        server.terminate()
+        assert server.wait() == 0
+        call.cancel()
+
+
+def test_a_second_signal_ends_the_process_at_once(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, "--drain-timeout=60s") as server:
+        call = open_stream(api, server, max_tokens=65536)
+        server.terminate()
+        wait_until(lambda: server.http("/readyz")[0] == 503)
+        server.terminate()
+        assert server.wait(3) == 128 + signal.SIGTERM
+        call.cancel()
+
+
+def test_sigterm_under_load(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, "--drain-timeout=1s") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        question = api.inference.GenerateRequest(prompt={"text": "x" * 200}, max_tokens=65536, completions=4)
+        calls = [stub.Generate.future(question) for _ in range(20)] + [stub.GenerateStream(question) for _ in range(20)]
+        wait_until(lambda: server.metric("longshort_streams_active") > 0)
+        server.terminate()
+        assert server.wait() == 0
+        for call in calls:
+            assert call.code() in (UNAVAILABLE, grpc.StatusCode.CANCELLED)
