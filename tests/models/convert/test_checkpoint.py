@@ -72,8 +72,7 @@ def test_nothing_is_run(tmp_path: Path) -> None:
     for pickled in [
         b"cos\nsystem\n" + b"(" + _opcodes(f"touch {trace}") + b"tR.",
         b"cbuiltins\neval\n" + b"(" + _opcodes(f"open({str(trace)!r}, 'w')") + b"tR.",
-        b"(" + _opcodes(f"touch {trace}") + b"ios\nsystem\n.",
-        pickle.dumps(trace),
+        pickle.dumps(trace, protocol=2),
     ]:
         with pytest.raises(ConvertError, match="which is not known here and is not run"):
             read_checkpoint(_archive(tmp_path / "c", {"a/data.pkl": pickled}))
@@ -129,6 +128,9 @@ def test_a_storage_is_as_long_as_it_says(tmp_path: Path) -> None:
         b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n(K\x01K\x02K\x03K\x04tR.",
         b"\x80\x02ctorch._utils\n_rebuild_parameter\n(K\x01tR.",
         b"\x80\x02(K\x01K\x02tQ.",  # a reference to no storage
+        b"(" + _opcodes("true") + b"ios\nsystem\n.",  # a call by another opcode
+        b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b".",  # a terabyte of zeros
+        b"\x80\x02Nr\xff\xff\xff\x7f.",  # a memo of two thousand million objects
         b"\x80\x02ctorch\nFloatStorage\n}" + _opcodes("bits", "O") + b"sb.",  # changes a type
         b"\x80\x02ctorch\nFloatStorage\nN}" + _opcodes("bits", "O") + b"s\x86b.",
     ],

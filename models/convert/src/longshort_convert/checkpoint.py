@@ -2,8 +2,8 @@
 
 Such a file is a zip archive: one pickle, `<root>/data.pkl`, that refers to storages `<root>/data/<key>`, which hold
 raw little-endian numbers. Of all that a pickle can ask for, only plain values, argparse.Namespace and tensors are known
-here: what torch.load(weights_only=True) allows, and less. What the pickle builds is immutable (tuples) or plain data, so
-that no opcode can change what is known here. A storage is read when a tensor over it is asked for, so an optimizer's
+here: what torch.load(weights_only=True) allows, and less. What the pickle builds is immutable (tuples) or plain data,
+so that no opcode can change what is known here. A storage is read when a tensor over it is asked for, so an optimizer's
 state costs nothing.
 """
 
@@ -13,6 +13,7 @@ import collections
 import io
 import math
 import pickle
+import pickletools
 import struct
 import zipfile
 from pathlib import Path
@@ -46,6 +47,46 @@ class ElementType(NamedTuple):
     name: str
     bits: str
 
+
+# What torch.save writes, in pickle's protocol 2. None of these takes more memory than the pickle is long.
+_OPCODES = frozenset(
+    # fmt: off
+    [
+        "PROTO",
+        "STOP",
+        "MARK",
+        "GLOBAL",
+        "REDUCE",
+        "NEWOBJ",
+        "BUILD",
+        "BINPERSID",
+        "BINPUT",
+        "LONG_BINPUT",
+        "BINGET",
+        "LONG_BINGET",
+        "NONE",
+        "NEWTRUE",
+        "NEWFALSE",
+        "BININT",
+        "BININT1",
+        "BININT2",
+        "LONG1",
+        "BINFLOAT",
+        "BINUNICODE",
+        "EMPTY_TUPLE",
+        "TUPLE1",
+        "TUPLE2",
+        "TUPLE3",
+        "TUPLE",
+        "EMPTY_LIST",
+        "APPEND",
+        "APPENDS",
+        "EMPTY_DICT",
+        "SETITEM",
+        "SETITEMS",
+    ]
+    # fmt: on
+)
 
 _STORAGE_TYPES = {
     "FloatStorage": ElementType("float32", "<f4"),
@@ -184,6 +225,7 @@ def read_checkpoint(path: Path) -> Any:
             root = pickled[0].removesuffix("data.pkl")
             _check_byte_order(archive, f"{root}byteorder", path)
             content = _read_member(archive, pickled[0], _PICKLE_LIMIT_BYTES)
+            _check_opcodes(content)
             return _Unpickler(io.BytesIO(content), path, root).load()
     except zipfile.BadZipFile as error:
         raise ConvertError(
@@ -197,6 +239,14 @@ def _naturals(numbers: object) -> tuple[int, ...]:
     if not isinstance(numbers, tuple) or not all(type(number) is int and number >= 0 for number in numbers):
         raise pickle.UnpicklingError("a size, stride or offset is no natural number")
     return numbers
+
+
+def _check_opcodes(pickled: bytes) -> None:
+    for opcode, argument, _ in pickletools.genops(pickled):
+        if opcode.name not in _OPCODES:
+            raise pickle.UnpicklingError(f"opcode {opcode.name} in its pickle is none that torch.save writes")
+        if opcode.name == "LONG_BINPUT" and argument > len(pickled):
+            raise pickle.UnpicklingError(f"its pickle has no {argument} objects to remember")
 
 
 def _check_byte_order(archive: zipfile.ZipFile, member: str, path: Path) -> None:
@@ -216,5 +266,5 @@ def _read_member(archive: zipfile.ZipFile, member: str, limit_bytes: int) -> byt
         raise ConvertError(f"{archive.filename}: {member} has {info.file_size} bytes, more than {limit_bytes}")
     try:
         return archive.read(info)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+    except (*_BROKEN, zipfile.BadZipFile, OSError) as error:
         raise ConvertError(f"{archive.filename}: {member} is broken: {error}") from error

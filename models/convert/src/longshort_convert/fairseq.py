@@ -1,8 +1,8 @@
 """What an official fairseq checkpoint of the Transformer-LS language model says: hyperparameters and weights.
 
 Two styles: `cfg` is a dict with the model's fields in cfg["model"] (`args` is None), or `args` is a namespace with all
-fields flat. The state dict's keys start with `decoder.model.`; vocab_size in the fields is a default that nobody set, so
-the number of embedding rows counts.
+fields flat. The state dict's keys start with `decoder.model.`; vocab_size in the fields is a default that nobody set,
+so the number of embedding rows counts.
 """
 
 from __future__ import annotations
