@@ -45,7 +45,7 @@ class Client::RunningCall final {
 
 Client::Client(const Options& options) : Client(Connect(options.server), options) {}
 
-Client::Client(std::shared_ptr<grpc::Channel> channel, const Options& options)
+Client::Client(const std::shared_ptr<grpc::Channel>& channel, const Options& options)
     : timeout_(options.timeout), inference_(v1::Inference::NewStub(channel)), models_(v1::Models::NewStub(channel)) {}
 
 template <typename Response, typename Call>

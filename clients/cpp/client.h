@@ -37,7 +37,7 @@ class Client final {
   // Connects with the first call, not here.
   explicit Client(const Options& options);
   // Over a channel that exists already (in-process servers, other credentials); `options.server` is not used.
-  Client(std::shared_ptr<grpc::Channel> channel, const Options& options);
+  Client(const std::shared_ptr<grpc::Channel>& channel, const Options& options);
 
   absl::StatusOr<v1::ScoreTextResponse> ScoreText(const v1::ScoreTextRequest& request);
   absl::StatusOr<v1::GenerateResponse> Generate(const v1::GenerateRequest& request);

@@ -67,7 +67,7 @@ std::string CompletionPrinter::Render(const Part& part) const {
   return lines;
 }
 
-void CompletionPrinter::Add(int index, std::string text) {
+void CompletionPrinter::Add(int index, const std::string& text) {
   const auto place = static_cast<size_t>(index);
   if (place >= states_.size()) return;
   if (place == current_) {

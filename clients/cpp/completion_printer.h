@@ -35,7 +35,7 @@ class CompletionPrinter final {
     bool ended = false;
   };
 
-  void Add(int index, std::string text);
+  void Add(int index, const std::string& text);
   void End(int index, v1::FinishReason reason, const std::string& stop);
   void WriteHeading();
   // For every completion how it ended, then rate and seed.
