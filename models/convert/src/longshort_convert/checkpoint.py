@@ -50,7 +50,6 @@ class ElementType(NamedTuple):
 
 # What torch.save writes, in pickle's protocol 2. None of these takes more memory than the pickle is long.
 _OPCODES = frozenset(
-    # fmt: off
     [
         "PROTO",
         "STOP",
@@ -85,7 +84,6 @@ _OPCODES = frozenset(
         "SETITEM",
         "SETITEMS",
     ]
-    # fmt: on
 )
 
 _STORAGE_TYPES = {
