@@ -34,10 +34,11 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
 
   for (int64_t index = 0; index < config.layers; ++index) {
     const std::string layer_name = "layers." + std::to_string(index) + ".";
-    const auto linear = [&](const std::string& name, bool has_bias) {
-      return LinearWeights{.weight = tensor(layer_name + name + ".weight").to(product_type),
+    const auto map = [&](const std::string& name, bool has_bias, at::ScalarType type) {
+      return LinearWeights{.weight = tensor(layer_name + name + ".weight").to(type),
                            .bias = has_bias ? tensor(layer_name + name + ".bias") : at::Tensor()};
     };
+    const auto linear = [&](const std::string& name, bool has_bias) { return map(name, has_bias, product_type); };
     const auto norm = [&](const std::string& name) {
       return NormWeights{.gain = tensor(layer_name + name + ".weight"), .bias = tensor(layer_name + name + ".bias")};
     };
@@ -47,8 +48,8 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
         .value = linear("attn.proj_val", config.projection_bias),
         .output = linear("attn.proj_out", config.projection_bias),
         .dynamic_projection = linear("attn.dconv_1", true),
-        .window_positions = linear("attn.r_net", false),
-        .chunk_positions = linear("attn.r_net_chunk", true),
+        .window_positions = map("attn.r_net", false, at::kFloat),
+        .chunk_positions = map("attn.r_net_chunk", true, at::kFloat),
         .window_bias = tensor(layer_name + "attn.r_w_bias"),
         .relative_bias = tensor(layer_name + "attn.r_r_bias"),
         .window_norm = norm("attn.dual_ln_win"),

@@ -30,7 +30,7 @@ struct Decoder {
 };
 
 // Builds the decoder from `tensor`, which gives each stored tensor by its name in model.safetensors (float32, of the shape that
-// ExpectedTensors says). Matrices are cast to `product_type`; everything else stays float32.
+// LanguageModelTensors says). Matrices that meet tokens are cast to `product_type`; everything else stays float32.
 Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type,
                     const std::function<at::Tensor(const std::string& name)>& tensor);
 

@@ -1,0 +1,94 @@
+// Causal long-short attention over cache pages, for one head and a run of queries: the served drop-in for the reference op
+// (models/attention/causal_attention.h), with the same result to rounding.
+//
+// Keys are folded in blocks of 64 on the absolute grid, left to right (memory, segment, window), so that a query's bits depend on
+// its history only, not on which queries are computed beside it. Nothing is allocated; memory is read once per four queries.
+#pragma once
+
+#include <cstdint>
+
+namespace longshort::cpu {
+
+// Keys in a block: kRowsPerPage.
+inline constexpr int64_t kBlock = 64;
+// Values of a head are padded to a multiple of this many floats.
+inline constexpr int64_t kLanes = 16;
+// Queries that share one pass over the keys.
+inline constexpr int64_t kQueriesPerTile = 4;
+
+// A value stored as the upper half of a float32.
+struct BFloat16 {
+  uint16_t bits = 0;
+};
+
+constexpr int64_t PaddedHeadWidth(int64_t head_width) { return (head_width + kLanes - 1) / kLanes * kLanes; }
+
+// Consecutive key blocks of one head, on the absolute grid: block `first + i` is page page_ids[i], or the zero page if that is
+// negative. Within a page:
+//   keys    [head_width][kBlock]           channel by channel, so that 64 keys lie side by side
+//   values  [kBlock][PaddedHeadWidth]
+template <typename Element>
+struct KeyBlocks {
+  int64_t first = 0;
+  const int32_t* page_ids = nullptr;
+  const Element* pages = nullptr;      // the layer's part of page 0
+  const Element* zero_page = nullptr;  // the layer's part of the zero page
+  int64_t page_elements = 0;           // from one page to the next
+  int64_t key_offset = 0;              // of the head, within the layer's part
+  int64_t value_offset = 0;
+};
+
+// Position terms of one head, oldest distance first and padded by a block of zeros on both sides, so that 64 of them can be read
+// from any key block's place.
+//   table  [head_width][kBlock + count + kBlock]: column kBlock + count-1-n holds distance n
+template <typename Element>
+struct DistanceTable {
+  const Element* table = nullptr;
+  int64_t count = 0;
+
+  int64_t stride() const { return count + 2 * kBlock; }
+};
+
+template <typename Element>
+struct AttentionRun {
+  // Shape of the model.
+  int64_t head_width = 0;
+  int64_t window_length = 0;
+  int64_t chunk_size = 0;
+  int64_t chunk_rank = 0;
+
+  // Queries of this head, scaled by 1/sqrt(head_width): row i, at stream position `position + i`, begins at queries + i * stride.
+  const float* queries = nullptr;
+  float* output = nullptr;  // [count] rows of head_width floats, with the same stride
+  int64_t stride = 0;
+  int64_t count = 0;
+  int64_t position = 0;
+  const float* window_bias = nullptr;    // [head_width], added to queries that meet window keys
+  const float* relative_bias = nullptr;  // [head_width], added to queries that meet window positions
+
+  // Compressed vectors first_vector .. segment_vector-1 are read from `memory`; from there to the query's own chunk, from
+  // `segment`. All queries of a run lie in one segment.
+  int64_t first_vector = 0;
+  int64_t segment_vector = 0;
+  KeyBlocks<Element> memory;
+  KeyBlocks<Element> segment;
+  KeyBlocks<Element> window;
+  DistanceTable<Element> chunk_distances;
+  DistanceTable<Element> window_distances;
+
+  // [AttentionScratchFloats(head_width)], for this call only.
+  float* scratch = nullptr;
+};
+
+constexpr int64_t AttentionScratchFloats(int64_t head_width) {
+  return kQueriesPerTile * (2 * head_width + PaddedHeadWidth(head_width));
+}
+
+// The best code for this processor (AVX-512, AVX2, or plain), chosen once. Element is float or BFloat16.
+template <typename Element>
+void Attend(const AttentionRun<Element>& run);
+
+// The instruction set that Attend uses: "avx512", "avx2" or "baseline".
+const char* InstructionSet();
+
+}  // namespace longshort::cpu

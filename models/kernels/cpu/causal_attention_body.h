@@ -1,0 +1,279 @@
+// The body of causal_attention.h, compiled once for each instruction set (LONGSHORT_INSTRUCTION_SET names the namespace).
+// Nothing but builtins and plain loops: an inline function of a library, compiled here for AVX-512, could be the one that the
+// linker keeps for every processor.
+#pragma once
+
+#include <cstdint>
+
+#include "models/kernels/cpu/causal_attention.h"
+
+namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET {
+namespace {
+
+using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+using IntLanes = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
+using HalfLanes = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
+
+constexpr int64_t kVectors = kBlock / kLanes;  // vectors of lanes in a block
+constexpr float kMinusInfinity = -__builtin_inff();
+
+#define LS_INLINE inline __attribute__((always_inline))
+
+LS_INLINE void Load(const float* from, Lanes& to) { __builtin_memcpy(&to, from, sizeof(to)); }
+LS_INLINE void Load(const BFloat16* from, Lanes& to) {
+  HalfLanes halves;
+  __builtin_memcpy(&halves, from, sizeof(halves));
+  const IntLanes bits = __builtin_convertvector(halves, IntLanes) << 16;
+  __builtin_memcpy(&to, &bits, sizeof(to));
+}
+
+// e^x for x <= 0, to 2 units in the last place; below -87 it is e^-87, which no float32 sum of probabilities notices.
+LS_INLINE void Exponential(Lanes& x) {
+  constexpr float kLog2E = 1.44269504088896341f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number in the low bits
+  x = x < -87.0f ? Lanes{} - 87.0f : x;
+  const Lanes shifted = x * kLog2E + kRound;
+  const Lanes whole = shifted - kRound;
+  const Lanes r = (x - whole * kLn2High) - whole * kLn2Low;
+  // Taylor coefficients 1/k!, to the seventh power: |r| <= ln(2)/2.
+  Lanes p = r * (1.0f / 5040) + (1.0f / 720);
+  p = p * r + (1.0f / 120);
+  p = p * r + (1.0f / 24);
+  p = p * r + (1.0f / 6);
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const IntLanes exponent = __builtin_convertvector(whole, IntLanes) << 23;
+  IntLanes bits;
+  __builtin_memcpy(&bits, &p, sizeof(bits));
+  bits += exponent;
+  __builtin_memcpy(&x, &bits, sizeof(x));
+}
+
+LS_INLINE float Maximum(const Lanes& x) {
+  float result = x[0];
+  for (int64_t i = 1; i < kLanes; ++i) result = x[i] > result ? x[i] : result;
+  return result;
+}
+LS_INLINE float Sum(const Lanes& x) {
+  float result = x[0];
+  for (int64_t i = 1; i < kLanes; ++i) result += x[i];
+  return result;
+}
+
+// Keys begin .. end-1 of the grid.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+LS_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
+LS_INLINE int64_t Greatest(int64_t a, int64_t b) { return a > b ? a : b; }
+LS_INLINE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+
+// Up to kQueriesPerTile queries and their softmax so far.
+struct Tile {
+  int64_t position = 0;
+  const float* content_queries = nullptr;   // [queries][head_width]: what meets keys
+  const float* distance_queries = nullptr;  // [queries][head_width]: what meets positions
+  float* mixed = nullptr;                   // [queries][padded width]: sum of probabilities times values
+  float maximum[kQueriesPerTile];
+  float sum[kQueriesPerTile];
+};
+
+// Scores of one block: content and distance. `columns[q]` is where query q's distances begin in the table's rows.
+template <typename Element, int64_t kQueries>
+LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const Element* keys, const DistanceTable<Element>& distances,
+                           const int64_t* columns, Lanes (&scores)[kQueries][kVectors]) {
+  for (int64_t q = 0; q < kQueries; ++q) {
+    for (int64_t v = 0; v < kVectors; ++v) scores[q][v] = Lanes{};
+  }
+  const int64_t stride = distances.stride();
+  for (int64_t c = 0; c < head_width; ++c) {
+    Lanes key[kVectors];
+    for (int64_t v = 0; v < kVectors; ++v) Load(keys + c * kBlock + v * kLanes, key[v]);
+    for (int64_t q = 0; q < kQueries; ++q) {
+      const float content = tile.content_queries[q * head_width + c];
+      const float distance = tile.distance_queries[q * head_width + c];
+      const Element* const row = distances.table + c * stride + columns[q];
+      for (int64_t v = 0; v < kVectors; ++v) {
+        Lanes position;
+        Load(row + v * kLanes, position);
+        scores[q][v] += key[v] * content;
+        scores[q][v] += position * distance;
+      }
+    }
+  }
+}
+
+// Turns the scores of keys `range` (in the block's lanes) into probabilities relative to the new maximum, the rest into 0, and
+// scales what was summed before.
+LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& maximum, float& sum, float& rescale) {
+  IntLanes lane;
+  for (int64_t i = 0; i < kLanes; ++i) lane[i] = static_cast<int32_t>(i);
+  const auto begin = static_cast<int32_t>(range.begin), end = static_cast<int32_t>(range.end);
+  Lanes highest = Lanes{} + kMinusInfinity;
+  for (int64_t v = 0; v < kVectors; ++v) {
+    const IntLanes index = lane + static_cast<int32_t>(v * kLanes);
+    scores[v] = (index >= begin) & (index < end) ? scores[v] : Lanes{} + kMinusInfinity;
+    highest = scores[v] > highest ? scores[v] : highest;
+  }
+  const float block_maximum = Maximum(highest);
+  const float new_maximum = block_maximum > maximum ? block_maximum : maximum;
+  Lanes factor = Lanes{} + (maximum - new_maximum);
+  Exponential(factor);
+  rescale = maximum == kMinusInfinity ? 0.0f : factor[0];
+  Lanes total = Lanes{};
+  for (int64_t v = 0; v < kVectors; ++v) {
+    const IntLanes index = lane + static_cast<int32_t>(v * kLanes);
+    Lanes probability = scores[v] - new_maximum;
+    Exponential(probability);
+    scores[v] = (index >= begin) & (index < end) ? probability : Lanes{};
+    total += scores[v];
+  }
+  maximum = new_maximum;
+  sum = sum * rescale + Sum(total);
+}
+
+// Adds probabilities times values of rows `range` to what was mixed before, scaled, for kGroup vectors of channels that stay in
+// registers. `values` and `mixed` begin at the group's first channel.
+template <typename Element, int64_t kQueries, int64_t kGroup>
+LS_INLINE void MixChannels(int64_t padded_width, const Element* values, const Range& range, const float* rescale,
+                           const float (&weights)[kQueries][kBlock], float* mixed) {
+  Lanes sums[kQueries][kGroup];
+  for (int64_t q = 0; q < kQueries; ++q) {
+    for (int64_t v = 0; v < kGroup; ++v) {
+      Load(mixed + q * padded_width + v * kLanes, sums[q][v]);
+      sums[q][v] *= rescale[q];
+    }
+  }
+  for (int64_t row = range.begin; row < range.end; ++row) {
+    for (int64_t v = 0; v < kGroup; ++v) {
+      Lanes value;
+      Load(values + row * padded_width + v * kLanes, value);
+      for (int64_t q = 0; q < kQueries; ++q) sums[q][v] += value * weights[q][row];
+    }
+  }
+  for (int64_t q = 0; q < kQueries; ++q) {
+    for (int64_t v = 0; v < kGroup; ++v) {
+      __builtin_memcpy(mixed + q * padded_width + v * kLanes, &sums[q][v], sizeof(Lanes));
+    }
+  }
+}
+
+template <typename Element, int64_t kQueries>
+LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const Element* values, const Range& range, const float* rescale,
+                         const Lanes (&probabilities)[kQueries][kVectors]) {
+  float weights[kQueries][kBlock];
+  __builtin_memcpy(weights, probabilities, sizeof(weights));
+  int64_t channel = 0;
+  for (; channel + 4 * kLanes <= padded_width; channel += 4 * kLanes) {
+    MixChannels<Element, kQueries, 4>(padded_width, values + channel, range, rescale, weights, tile.mixed + channel);
+  }
+  for (; channel + 2 * kLanes <= padded_width; channel += 2 * kLanes) {
+    MixChannels<Element, kQueries, 2>(padded_width, values + channel, range, rescale, weights, tile.mixed + channel);
+  }
+  for (; channel < padded_width; channel += kLanes) {
+    MixChannels<Element, kQueries, 1>(padded_width, values + channel, range, rescale, weights, tile.mixed + channel);
+  }
+}
+
+// Folds the blocks that hold the keys seen by any query of the tile; query q sees ranges[q], and meets key `j` at column
+// j + column_shifts[q] of the distance table.
+template <typename Element, int64_t kQueries>
+LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyBlocks<Element>& blocks,
+                        const DistanceTable<Element>& distances, const Range* ranges, const int64_t* column_shifts) {
+  const int64_t padded_width = PaddedHeadWidth(run.head_width);
+  Range all = ranges[0];
+  for (int64_t q = 1; q < kQueries; ++q) {
+    all.begin = Least(all.begin, ranges[q].begin);
+    all.end = Greatest(all.end, ranges[q].end);
+  }
+  if (all.begin >= all.end) return;
+  for (int64_t block = FloorDivide(all.begin, kBlock); block * kBlock < all.end; ++block) {
+    const int64_t block_begin = block * kBlock;
+    const int32_t page_id = blocks.page_ids[block - blocks.first];
+    const Element* const page = page_id < 0 ? blocks.zero_page : blocks.pages + page_id * blocks.page_elements;
+    int64_t columns[kQueries];
+    for (int64_t q = 0; q < kQueries; ++q) {
+      // A query that sees nothing of the block may lie outside the table: it reads anywhere in it, and its scores are dropped.
+      columns[q] = Least(Greatest(block_begin + column_shifts[q], 0), distances.count + kBlock);
+    }
+    Lanes scores[kQueries][kVectors];
+    BlockScores<Element, kQueries>(tile, run.head_width, page + blocks.key_offset, distances, columns, scores);
+
+    float rescale[kQueries];
+    for (int64_t q = 0; q < kQueries; ++q) {
+      const Range lanes = {Greatest(ranges[q].begin - block_begin, 0), Least(ranges[q].end - block_begin, kBlock)};
+      if (lanes.begin < lanes.end) {
+        FoldScores(scores[q], lanes, tile.maximum[q], tile.sum[q], rescale[q]);
+      } else {
+        rescale[q] = 1.0f;
+        for (int64_t v = 0; v < kVectors; ++v) scores[q][v] = Lanes{};
+      }
+    }
+    const Range rows = {Greatest(all.begin - block_begin, 0), Least(all.end - block_begin, kBlock)};
+    MixValues<Element, kQueries>(tile, padded_width, page + blocks.value_offset, rows, rescale, scores);
+  }
+}
+
+template <typename Element, int64_t kQueries>
+LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query) {
+  const int64_t width = run.head_width, padded_width = PaddedHeadWidth(width);
+  float* const content_queries = run.scratch;
+  float* const distance_queries = content_queries + kQueriesPerTile * width;
+  Tile tile;
+  tile.position = run.position + first_query;
+  tile.content_queries = content_queries;
+  tile.distance_queries = distance_queries;
+  tile.mixed = distance_queries + kQueriesPerTile * width;
+  for (int64_t i = 0; i < kQueries * padded_width; ++i) tile.mixed[i] = 0.0f;
+
+  Range memory[kQueries], segment[kQueries], window[kQueries];
+  int64_t chunk_shifts[kQueries], window_shifts[kQueries];
+  for (int64_t q = 0; q < kQueries; ++q) {
+    const int64_t position = tile.position + q;
+    const int64_t own_vector = position / run.chunk_size * run.chunk_rank;  // g*R: where the query's own chunk begins
+    tile.maximum[q] = kMinusInfinity;
+    tile.sum[q] = 0.0f;
+    memory[q] = {run.first_vector, run.segment_vector};
+    segment[q] = {run.segment_vector, own_vector};
+    window[q] = {position - run.window_length + 1, position + 1};
+    // Column of distance n is kBlock + count-1-n, with n = own_vector-1-j for vectors and n = position-j for rows.
+    chunk_shifts[q] = kBlock + run.chunk_distances.count - own_vector;
+    window_shifts[q] = kBlock + run.window_distances.count - 1 - position;
+    const float* const query = run.queries + (first_query + q) * run.stride;
+    for (int64_t c = 0; c < width; ++c) content_queries[q * width + c] = distance_queries[q * width + c] = query[c];
+  }
+  FoldKeys<Element, kQueries>(tile, run, run.memory, run.chunk_distances, memory, chunk_shifts);
+  FoldKeys<Element, kQueries>(tile, run, run.segment, run.chunk_distances, segment, chunk_shifts);
+
+  for (int64_t q = 0; q < kQueries; ++q) {
+    for (int64_t c = 0; c < width; ++c) {
+      content_queries[q * width + c] += run.window_bias[c];
+      distance_queries[q * width + c] += run.relative_bias[c];
+    }
+  }
+  FoldKeys<Element, kQueries>(tile, run, run.window, run.window_distances, window, window_shifts);
+
+  for (int64_t q = 0; q < kQueries; ++q) {
+    float* const output = run.output + (first_query + q) * run.stride;
+    const float scale = 1.0f / tile.sum[q];
+    for (int64_t c = 0; c < width; ++c) output[c] = tile.mixed[q * padded_width + c] * scale;
+  }
+}
+
+#undef LS_INLINE
+
+}  // namespace
+
+template <typename Element>
+void Attend(const AttentionRun<Element>& run) {
+  int64_t query = 0;
+  for (; query + kQueriesPerTile <= run.count; query += kQueriesPerTile) AttendTile<Element, kQueriesPerTile>(run, query);
+  for (; query < run.count; ++query) AttendTile<Element, 1>(run, query);
+}
+
+template void Attend(const AttentionRun<float>& run);
+template void Attend(const AttentionRun<BFloat16>& run);
+
+}  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET

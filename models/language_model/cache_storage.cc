@@ -1,0 +1,89 @@
+#include "models/language_model/cache_storage.h"
+
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "absl/strings/str_format.h"
+
+namespace longshort {
+namespace {
+
+constexpr size_t kAlignment = 64;  // bytes: a cache line, and a vector register of the kernels
+
+// Memory for `count` pages, taken from the system only where it is written.
+void* AllocatePages(int64_t pages, int64_t page_bytes) {
+  if (pages > std::numeric_limits<int64_t>::max() / page_bytes - 1) return nullptr;
+  const size_t bytes = static_cast<size_t>(pages * page_bytes);
+  return std::aligned_alloc(kAlignment, (bytes + kAlignment) / kAlignment * kAlignment);
+}
+
+absl::Status OutOfMemory(int64_t pages, int64_t page_bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("no memory for %d cache pages of %d bytes; allow fewer streams", pages, page_bytes));
+}
+
+void Convert(float from, float& to) { to = from; }
+// Rounds to nearest, ties to even. The values of a model are finite.
+void Convert(float from, cpu::BFloat16& to) {
+  uint32_t bits;
+  std::memcpy(&bits, &from, sizeof(bits));
+  to.bits = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+}  // namespace
+
+template <typename Element>
+PageStorage<Element>::PageStorage(const PageLayout& layout) : layout_(layout) {
+  zero_page_.reset(static_cast<Element*>(AllocatePages(1, layout.page_elements() * static_cast<int64_t>(sizeof(Element)))));
+  if (zero_page_ == nullptr) throw std::bad_alloc();
+}
+
+template <typename Element>
+absl::Status PageStorage<Element>::Allocate(int64_t pages) {
+  const int64_t page_bytes = layout_.page_elements() * static_cast<int64_t>(sizeof(Element));
+  pages_ = 0;
+  memory_.reset();
+  memory_.reset(static_cast<Element*>(AllocatePages(pages, page_bytes)));
+  if (memory_ == nullptr) return OutOfMemory(pages, page_bytes);
+  pages_ = pages;
+  return absl::OkStatus();
+}
+
+template <typename Element>
+void PageStorage<Element>::WriteRow(PageId page, int64_t layer, int64_t row, const float* keys, const float* values) {
+  WriteRowAt(memory_.get() + page * layout_.page_elements() + layer * layout_.layer_elements(), row, keys, values);
+}
+
+template <typename Element>
+void PageStorage<Element>::WriteZeroRow(int64_t layer, const float* keys, const float* values) {
+  for (int64_t row = 0; row < kRowsPerPage; ++row) {
+    WriteRowAt(zero_page_.get() + layer * layout_.layer_elements(), row, keys, values);
+  }
+}
+
+template <typename Element>
+void PageStorage<Element>::WriteRowAt(Element* layer_part, int64_t row, const float* keys, const float* values) const {
+  const int64_t width = layout_.head_width;
+  for (int64_t head = 0; head < layout_.heads; ++head) {
+    Element* const key_column = layer_part + layout_.key_offset(head) + row;
+    Element* const value_row = layer_part + layout_.value_offset(head) + row * layout_.padded_width();
+    for (int64_t c = 0; c < width; ++c) Convert(keys[head * width + c], key_column[c * kRowsPerPage]);
+    for (int64_t c = 0; c < width; ++c) Convert(values[head * width + c], value_row[c]);
+    for (int64_t c = width; c < layout_.padded_width(); ++c) value_row[c] = Element{};
+  }
+}
+
+template class PageStorage<float>;
+template class PageStorage<cpu::BFloat16>;
+
+absl::Status OpenChunkStorage::Allocate(int64_t pages) {
+  pages_ = 0;
+  memory_.reset();
+  memory_.reset(static_cast<float*>(AllocatePages(pages, page_bytes())));
+  if (memory_ == nullptr) return OutOfMemory(pages, page_bytes());
+  pages_ = pages;
+  return absl::OkStatus();
+}
+
+}  // namespace longshort

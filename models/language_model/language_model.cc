@@ -1,0 +1,84 @@
+#include "models/language_model/language_model.h"
+
+#include <exception>
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "absl/strings/str_cat.h"
+#include "c10/core/InferenceMode.h"
+#include "models/language_model/transformer_ls.h"
+#include "models/status_macros.h"
+#include "models/tokenizer/fairseq_tokenizer.h"
+#include "models/weights/language_model_config.h"
+#include "models/weights/language_model_tensors.h"
+#include "models/weights/tensor_values.h"
+
+namespace longshort {
+namespace {
+
+// Copies a stored tensor; its type and presence were checked before.
+at::Tensor ReadTensor(const SafetensorsFile& file, const std::string& name) {
+  const TensorView& view = *file.Find(name);
+  at::Tensor tensor = at::empty(view.shape, at::kFloat);
+  const absl::Status copied = CopyAsFloat32(view, {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
+  TORCH_CHECK(copied.ok(), name, ": ", std::string(copied.message()));
+  return tensor;
+}
+
+LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirectory& directory, const std::string& precision) {
+  return {.layers = config.layers,
+          .model_width = config.model_width,
+          .heads = config.heads,
+          .feed_forward_width = config.feed_forward_width,
+          .chunk_size = config.chunk_size,
+          .chunk_rank = config.chunk_rank,
+          .window_length = config.window_length,
+          .memory_length = config.memory_length,
+          .segment_length = config.segment_length,
+          .vocabulary_size = config.vocabulary_size,
+          .parameters = CountParameters(config),
+          .precision = precision,
+          .fingerprint = directory.fingerprint};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const std::string& directory,
+                                                                 const LanguageModelOptions& options) {
+  LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory));
+  return LoadLanguageModel(opened, options);
+}
+
+absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDirectory& directory,
+                                                                 const LanguageModelOptions& options) {
+  if (options.precision != "fp32" && options.precision != "bf16") {
+    return absl::InvalidArgumentError(absl::StrCat("precision is '", options.precision, "'; it must be fp32 or bf16"));
+  }
+  LS_ASSIGN_OR_RETURN(const LanguageModelConfig config, ParseLanguageModelConfig(directory.config_text, directory.config_path()));
+  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, config));
+  LanguageModelInfo info = MakeInfo(config, directory, options.precision);
+  try {
+    const c10::InferenceMode inference;
+    const auto read = [&](const std::string& name) { return ReadTensor(directory.weights, name); };
+    if (options.precision == "bf16") {
+      return std::make_unique<TransformerLs<cpu::BFloat16>>(MakeDecoder(config, at::kBFloat16, read), std::move(info),
+                                                            options.threads);
+    }
+    return std::make_unique<TransformerLs<float>>(MakeDecoder(config, at::kFloat, read), std::move(info), options.threads);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& directory) {
+  LS_ASSIGN_OR_RETURN(const LanguageModelConfig config, ParseLanguageModelConfig(directory.config_text, directory.config_path()));
+  if (config.tokenizer == TokenizerKind::kNone) return nullptr;
+  if (!directory.vocabulary_text) {
+    return absl::InvalidArgumentError(absl::StrCat(directory.vocabulary_path(), ": missing, and config.json names a tokenizer"));
+  }
+  const Tokenizer::Unit unit =
+      config.tokenizer == TokenizerKind::kFairseqBytes ? Tokenizer::Unit::kByte : Tokenizer::Unit::kCharacter;
+  return LoadFairseqTokenizer(unit, *directory.vocabulary_text, directory.vocabulary_path(), config.vocabulary_size);
+}
+
+}  // namespace longshort

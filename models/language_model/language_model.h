@@ -1,0 +1,32 @@
+// Loads a Transformer-LS language model for serving.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "models/model.h"
+#include "models/tokenizer/tokenizer.h"
+#include "models/weights/model_directory.h"
+
+namespace longshort {
+
+struct LanguageModelOptions {
+  // "fp32", or "bf16": matrix products and cache pages in bfloat16; sums, norms and softmaxes stay float32.
+  std::string precision = "fp32";
+  // Threads that one step uses; 0 takes one for each core.
+  int threads = 0;
+};
+
+// Loads config.json and model.safetensors of a model directory.
+// Errors: those of OpenModelDirectory, ParseLanguageModelConfig and CheckTensors; INVALID_ARGUMENT for another precision.
+absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const std::string& directory,
+                                                                 const LanguageModelOptions& options);
+absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDirectory& directory,
+                                                                 const LanguageModelOptions& options);
+
+// The tokenizer that belongs to a model directory; null where config.json says "none".
+// Errors: INVALID_ARGUMENT if vocabulary.txt is missing or broken.
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& directory);
+
+}  // namespace longshort

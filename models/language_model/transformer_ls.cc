@@ -1,0 +1,272 @@
+#include "models/language_model/transformer_ls.h"
+
+#include <algorithm>
+#include <exception>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "ATen/Parallel.h"
+#include "absl/strings/str_cat.h"
+#include "c10/core/InferenceMode.h"
+#include "models/kernels/cpu/chunk_mixing.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+int64_t RingPages(int64_t rows) { return (rows + kRowsPerPage - 1) / kRowsPerPage + 1; }
+
+// Row `row` of a contiguous float32 matrix.
+const float* Row(const at::Tensor& matrix, int64_t row) { return matrix.const_data_ptr<float>() + row * matrix.size(1); }
+float* MutableRow(const at::Tensor& matrix, int64_t row) { return matrix.mutable_data_ptr<float>() + row * matrix.size(1); }
+
+// LibTorch's thread count belongs to the calling thread: set it when a new thread takes the model over.
+void UseThreads(int threads) {
+  thread_local int used = 0;
+  if (threads == 0 || threads == used) return;
+  at::set_num_threads(threads);
+  used = threads;
+}
+
+}  // namespace
+
+template <typename Element>
+TransformerLs<Element>::TransformerLs(Decoder decoder, LanguageModelInfo info, int threads)
+    : decoder_(std::move(decoder)),
+      info_(std::move(info)),
+      threads_(threads),
+      distances_(decoder_),
+      layout_{.layers = info_.layers, .heads = info_.heads, .head_width = info_.model_width / info_.heads},
+      window_pages_(layout_),
+      segment_pages_(layout_),
+      open_chunks_(info_.layers, info_.chunk_size, 3 * info_.model_width + info_.heads * info_.chunk_rank) {
+  const c10::InferenceMode inference;
+  for (int64_t index = 0; index < info_.layers; ++index) {
+    DecoderLayer& layer = decoder_.layers[index];
+    layer.window_positions = layer.chunk_positions = {};  // the distance tables are all that is needed of them
+    const Projections zero = layer.Project(layer.AttentionInput(at::zeros({1, info_.model_width})));
+    window_pages_.WriteZeroRow(index, Row(layer.window_norm(zero.keys), 0), Row(layer.window_norm(zero.values), 0));
+    segment_pages_.WriteZeroRow(index, Row(layer.chunk_norm(zero.keys), 0), Row(layer.chunk_norm(zero.values), 0));
+  }
+}
+
+template <typename Element>
+CachePages TransformerLs<Element>::PageBytes() const {
+  const int64_t page_bytes = layout_.page_elements() * static_cast<int64_t>(sizeof(Element));
+  return {.window = page_bytes, .segment = page_bytes, .open_chunk = open_chunks_.page_bytes()};
+}
+
+template <typename Element>
+CachePages TransformerLs<Element>::PagesPerSequence() const {
+  const int64_t memory = (info_.memory_length + info_.segment_length) / info_.chunk_size * info_.chunk_rank;
+  const int64_t segment = info_.segment_length / info_.chunk_size * info_.chunk_rank;
+  return {.window = RingPages(info_.window_length - 1), .segment = RingPages(memory) + RingPages(segment), .open_chunk = 1};
+}
+
+template <typename Element>
+absl::Status TransformerLs<Element>::AllocateCache(const CachePages& pages) {
+  LS_RETURN_IF_ERROR(window_pages_.Allocate(pages.window));
+  LS_RETURN_IF_ERROR(segment_pages_.Allocate(pages.segment));
+  return open_chunks_.Allocate(pages.open_chunk);
+}
+
+template <typename Element>
+absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> slices) {
+  if (slices.empty()) return absl::InvalidArgumentError("a step needs at least 1 slice");
+  LS_RETURN_IF_ERROR(CheckSlices(slices, info_,
+                                 {.window = window_pages_.pages(), .segment = segment_pages_.pages(),
+                                  .open_chunk = open_chunks_.pages()}));
+  try {
+    return Run(slices);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("LibTorch failed in a step of ", slices.size(), " slices: ", error.what()));
+  }
+}
+
+template <typename Element>
+StepResult TransformerLs<Element>::Run(absl::Span<const Slice> slices) {
+  const c10::InferenceMode inference;
+  UseThreads(threads_);
+  const StepPlan plan = PlanStep(slices, info_);
+  const at::Tensor ids = at::empty({plan.rows}, at::kInt);
+  int32_t* next_id = ids.mutable_data_ptr<int32_t>();
+  for (const Slice& slice : slices) next_id = std::copy(slice.tokens.begin(), slice.tokens.end(), next_id);
+
+  StepResult result;
+  at::Tensor hidden = decoder_.Embed(ids);
+  for (int64_t layer = 0; layer < info_.layers; ++layer) hidden = RunLayer(layer, slices, plan, hidden, result.counts);
+  if (plan.logit_rows > 0) {
+    logits_ = decoder_.Logits(LogitRows(slices, plan, hidden));
+    result.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())};
+    result.counts.output_rows = plan.logit_rows;
+  }
+  return result;
+}
+
+template <typename Element>
+at::Tensor TransformerLs<Element>::RunLayer(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan,
+                                            const at::Tensor& hidden, StepCounts& counts) {
+  const DecoderLayer& weights = decoder_.layers[layer];
+  const at::Tensor input = weights.AttentionInput(hidden);
+  const Projections projections = weights.Project(input);
+  counts.projected_rows += plan.rows;
+  NewRows rows{.queries = projections.queries,
+               .window_keys = weights.window_norm(projections.keys),
+               .window_values = weights.window_norm(projections.values),
+               .attended = at::empty_like(projections.queries),
+               .compressed = {}};
+  if (!plan.finished.empty()) {
+    rows.compressed = FinishChunks(layer, slices, plan, input, projections);
+    counts.compressed_rows += rows.compressed.memory_keys.size(0);
+  }
+  KeepOpenRows(layer, slices, plan, input, projections);
+
+  const int64_t heads = info_.heads;
+  for (const std::vector<QueryRun>& round : plan.rounds) {
+    const auto runs = static_cast<int64_t>(round.size());
+    at::parallel_for(0, runs, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) WriteRun(layer, slices[round[i].slice], plan, round[i], rows);
+    });
+    at::parallel_for(0, runs * heads, 1, [&](int64_t begin, int64_t end) {
+      std::vector<float> scratch(cpu::AttentionScratchFloats(layout_.head_width));
+      for (int64_t i = begin; i < end; ++i) {
+        const QueryRun& run = round[i / heads];
+        AttendRun(layer, i % heads, slices[run.slice], run, rows, scratch.data());
+      }
+    });
+  }
+  return weights.Finish(input, rows.attended);
+}
+
+template <typename Element>
+auto TransformerLs<Element>::FinishChunks(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan,
+                                          const at::Tensor& input, const Projections& projections) -> CompressedRows {
+  const DecoderLayer& weights = decoder_.layers[layer];
+  const int64_t width = info_.model_width, chunk_size = info_.chunk_size, rank = info_.chunk_rank, heads = info_.heads;
+  const auto finished = static_cast<int64_t>(plan.finished.size());
+  const at::Tensor mixed = at::empty({3, finished * rank, width});
+  float* const mixed_floats = mixed.mutable_data_ptr<float>();
+
+  at::parallel_for(0, finished, 1, [&](int64_t begin, int64_t end) {
+    std::vector<const float*> pointers(4 * chunk_size);
+    const auto part = [&](int64_t index) { return absl::MakeSpan(pointers).subspan(index * chunk_size, chunk_size); };
+    std::vector<float> mixing(chunk_size * heads * rank);
+    for (int64_t n = begin; n < end; ++n) {
+      const FinishedChunk& chunk = plan.finished[n];
+      for (int64_t i = 0; i < chunk_size; ++i) {
+        const int64_t row = chunk.last_row - (chunk_size - 1 - i);
+        const bool is_new = row >= plan.first_rows[chunk.slice];
+        const float* const kept = open_chunks_.Row(slices[chunk.slice].open_chunk, layer, i);
+        part(0)[i] = is_new ? Row(input, row) : kept;
+        part(1)[i] = is_new ? Row(projections.keys, row) : kept + width;
+        part(2)[i] = is_new ? Row(projections.values, row) : kept + 2 * width;
+        part(3)[i] = is_new ? Row(projections.projection_logits, row) : kept + 3 * width;
+      }
+      cpu::ChunkWeights(part(3), heads * rank, mixing.data());
+      for (int64_t kind = 0; kind < 3; ++kind) {
+        cpu::MixChunk(part(kind), mixing.data(), heads, rank, width / heads, mixed_floats + (kind * finished + n) * rank * width);
+      }
+    }
+  });
+  return {.memory_keys = weights.chunk_norm(weights.key(mixed[0])),
+          .memory_values = weights.chunk_norm(weights.value(mixed[0])),
+          .segment_keys = weights.chunk_norm(mixed[1]),
+          .segment_values = weights.chunk_norm(mixed[2])};
+}
+
+template <typename Element>
+void TransformerLs<Element>::KeepOpenRows(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan,
+                                          const at::Tensor& input, const Projections& projections) {
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const Slice& slice = slices[i];
+    const int64_t end = slice.position + static_cast<int64_t>(slice.tokens.size());
+    const int64_t open_begin = std::max(slice.position, end / info_.chunk_size * info_.chunk_size);
+    for (int64_t position = open_begin; position < end; ++position) {
+      const int64_t row = plan.first_rows[i] + position - slice.position;
+      float* kept = open_chunks_.Row(slice.open_chunk, layer, position % info_.chunk_size);
+      for (const at::Tensor* const matrix : {&input, &projections.keys, &projections.values, &projections.projection_logits}) {
+        kept = std::copy_n(Row(*matrix, row), matrix->size(1), kept);
+      }
+    }
+  }
+}
+
+template <typename Element>
+void TransformerLs<Element>::WriteRun(int64_t layer, const Slice& slice, const StepPlan& plan, const QueryRun& run,
+                                      const NewRows& rows) {
+  const auto page_of = [](const PageRange& range, int64_t grid_row) { return range.ids[grid_row / kRowsPerPage - range.first]; };
+  for (int64_t i = 0; i < run.count; ++i) {
+    const int64_t position = run.position + i;
+    window_pages_.WriteRow(page_of(slice.window_pages, position), layer, position % kRowsPerPage,
+                           Row(rows.window_keys, run.row + i), Row(rows.window_values, run.row + i));
+  }
+  const CompressedRows& compressed = rows.compressed;
+  for (int64_t n = run.first_finished; n < run.first_finished + run.finished_count; ++n) {
+    for (int64_t t = 0; t < info_.chunk_rank; ++t) {
+      const int64_t vector = plan.finished[n].chunk * info_.chunk_rank + t, row = n * info_.chunk_rank + t;
+      segment_pages_.WriteRow(page_of(slice.memory_pages, vector), layer, vector % kRowsPerPage,
+                              Row(compressed.memory_keys, row), Row(compressed.memory_values, row));
+      segment_pages_.WriteRow(page_of(slice.segment_pages, vector), layer, vector % kRowsPerPage,
+                              Row(compressed.segment_keys, row), Row(compressed.segment_values, row));
+    }
+  }
+}
+
+template <typename Element>
+void TransformerLs<Element>::AttendRun(int64_t layer, int64_t head, const Slice& slice, const QueryRun& run, const NewRows& rows,
+                                       float* scratch) {
+  const DecoderLayer& weights = decoder_.layers[layer];
+  const int64_t head_width = layout_.head_width, chunk = info_.chunk_size, rank = info_.chunk_rank;
+  const int64_t segment_vector = run.segment_start / chunk * rank;
+  cpu::Attend<Element>({
+      .head_width = head_width,
+      .window_length = info_.window_length,
+      .chunk_size = chunk,
+      .chunk_rank = rank,
+      .queries = Row(rows.queries, run.row) + head * head_width,
+      .output = MutableRow(rows.attended, run.row) + head * head_width,
+      .stride = info_.model_width,
+      .count = run.count,
+      .position = run.position,
+      .window_bias = Row(weights.window_bias, head),
+      .relative_bias = Row(weights.relative_bias, head),
+      .first_vector = segment_vector - info_.memory_length / chunk * rank,
+      .segment_vector = segment_vector,
+      .memory = Blocks(segment_pages_, slice.memory_pages, layer, head),
+      .segment = Blocks(segment_pages_, slice.segment_pages, layer, head),
+      .window = Blocks(window_pages_, slice.window_pages, layer, head),
+      .chunk_distances = distances_.Chunk(layer, head),
+      .window_distances = distances_.Window(layer, head),
+      .scratch = scratch,
+  });
+}
+
+template <typename Element>
+cpu::KeyBlocks<Element> TransformerLs<Element>::Blocks(const PageStorage<Element>& storage, const PageRange& range, int64_t layer,
+                                                       int64_t head) const {
+  return {.first = range.first,
+          .page_ids = range.ids.data(),
+          .pages = storage.FirstPage(layer),
+          .zero_page = storage.ZeroPage(layer),
+          .page_elements = layout_.page_elements(),
+          .key_offset = layout_.key_offset(head),
+          .value_offset = layout_.value_offset(head)};
+}
+
+template <typename Element>
+at::Tensor TransformerLs<Element>::LogitRows(absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& hidden) const {
+  if (plan.logit_rows == plan.rows) return hidden;
+  std::vector<at::Tensor> parts;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const int64_t count = slices[i].logit_rows, end = plan.first_rows[i] + static_cast<int64_t>(slices[i].tokens.size());
+    if (count > 0) parts.push_back(hidden.narrow(0, end - count, count));
+  }
+  return at::cat(parts);
+}
+
+template class TransformerLs<float>;
+template class TransformerLs<cpu::BFloat16>;
+
+}  // namespace longshort

@@ -1,0 +1,66 @@
+// The served language model on the CPU: runs slices from cache pages.
+//
+// A step goes through the layers once, with all rows of all slices in each matrix product; only attention and the mixing of
+// finished chunks look at slices one by one, in the kernels of models/kernels/cpu.
+//
+// Element is what cache pages and position tables hold: float with float32 products, cpu::BFloat16 with bfloat16 ones.
+#pragma once
+
+#include <cstdint>
+
+#include "ATen/core/Tensor.h"
+#include "models/language_model/cache_storage.h"
+#include "models/language_model/decoder.h"
+#include "models/language_model/distance_tables.h"
+#include "models/language_model/step_plan.h"
+#include "models/model.h"
+
+namespace longshort {
+
+template <typename Element>
+class TransformerLs final : public LanguageModel {
+ public:
+  // `threads` as in LanguageModelOptions. Throws what LibTorch throws.
+  TransformerLs(Decoder decoder, LanguageModelInfo info, int threads);
+
+  const LanguageModelInfo& info() const override { return info_; }
+  CachePages PageBytes() const override;
+  CachePages PagesPerSequence() const override;
+  absl::Status AllocateCache(const CachePages& pages) override;
+  absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
+
+ private:
+  // Compressed vectors of the chunks that a step finishes, after DualLN; each [finished * R, d].
+  struct CompressedRows {
+    at::Tensor memory_keys, memory_values;    // mix, then project: for later segments
+    at::Tensor segment_keys, segment_values;  // project, then mix: for the chunk's own segment
+  };
+  // What a layer has of the new rows when attention begins; each [rows, d].
+  struct NewRows {
+    at::Tensor queries, window_keys, window_values, attended;
+    CompressedRows compressed;
+  };
+
+  StepResult Run(absl::Span<const Slice> slices);
+  at::Tensor RunLayer(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& hidden,
+                      StepCounts& counts);
+  CompressedRows FinishChunks(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& input,
+                              const Projections& projections);
+  void KeepOpenRows(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& input,
+                    const Projections& projections);
+  void WriteRun(int64_t layer, const Slice& slice, const StepPlan& plan, const QueryRun& run, const NewRows& rows);
+  void AttendRun(int64_t layer, int64_t head, const Slice& slice, const QueryRun& run, const NewRows& rows, float* scratch);
+  cpu::KeyBlocks<Element> Blocks(const PageStorage<Element>& storage, const PageRange& range, int64_t layer, int64_t head) const;
+  at::Tensor LogitRows(absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& hidden) const;
+
+  Decoder decoder_;
+  LanguageModelInfo info_;
+  int threads_;
+  DistanceTables<Element> distances_;
+  PageLayout layout_;
+  PageStorage<Element> window_pages_, segment_pages_;
+  OpenChunkStorage open_chunks_;
+  at::Tensor logits_;  // of the last step
+};
+
+}  // namespace longshort
