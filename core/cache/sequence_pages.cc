@@ -18,18 +18,13 @@ SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_token
   const auto pages_for_vectors_of = [&info](int64_t tokens) {
     return DivideRoundingUp(tokens / info.chunk_size * info.chunk_rank, kRowsPerPage);
   };
-  SequenceRings rings{
-      .window = DivideRoundingUp(info.window_length - 1, kRowsPerPage) + 1,
-      .memory = pages_for_vectors_of(info.memory_length + info.segment_length) + 1,
-      .segment = pages_for_vectors_of(info.segment_length) + 1,
-  };
-  // A sequence of M+L+W tokens or more may fill every ring; the bound also keeps the products below small.
-  if (most_tokens <= (rings.window + rings.memory + rings.segment) * kRowsPerPage * info.chunk_size) {
-    rings.window = std::min(rings.window, DivideRoundingUp(most_tokens, kRowsPerPage));
-    rings.memory = std::min(rings.memory, pages_for_vectors_of(most_tokens));
-    rings.segment = std::min(rings.segment, pages_for_vectors_of(most_tokens));
-  }
-  return rings;
+  const int64_t tokens = std::min(most_tokens, kAnyNumberOfTokens);
+  const int64_t window = DivideRoundingUp(info.window_length - 1, kRowsPerPage) + 1;
+  const int64_t memory = pages_for_vectors_of(info.memory_length + info.segment_length) + 1;
+  const int64_t segment = pages_for_vectors_of(info.segment_length) + 1;
+  return {.window = std::min(window, DivideRoundingUp(tokens, kRowsPerPage)),
+          .memory = std::min(memory, pages_for_vectors_of(tokens)),
+          .segment = std::min(segment, pages_for_vectors_of(tokens))};
 }
 
 CachePages PagesForSequence(const LanguageModelInfo& info, int64_t most_tokens) {

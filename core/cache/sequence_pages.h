@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,8 +20,8 @@
 
 namespace longshort {
 
-// Reads so many tokens that every ring is needed whole.
-inline constexpr int64_t kAnyNumberOfTokens = std::numeric_limits<int64_t>::max();
+// More tokens than any stream has: every ring is needed whole.
+inline constexpr int64_t kAnyNumberOfTokens = int64_t{1} << 40;
 
 // How many pages each ring of a sequence has.
 struct SequenceRings {

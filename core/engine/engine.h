@@ -18,7 +18,8 @@ struct EngineState {
   int64_t cache_bytes_free = 0;
 };
 
-// Hears what the engine does, for metrics. Called by the engine's thread; must not block.
+// Hears what the engine does, for metrics. Called by the engine's thread (OnState first by the one that makes the
+// engine); must not block.
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;

@@ -93,7 +93,12 @@ void StepLoop::Admit() {
   while (static_cast<int64_t>(running_.size()) < options_.max_streams) {
     std::unique_ptr<Job> job = queue_.TakeFirst();
     if (job == nullptr) return;
-    job->times.started = clock_.Now();
+    const absl::Time now = clock_.Now();
+    if (absl::Status why = job->WhyAbandoned(now); !why.ok()) {  // it came just now, too late
+      ended_.push_back({std::move(job), std::move(why)});
+      continue;
+    }
+    job->times.started = now;
     observer_.OnQueued(job->times.started - job->times.submitted);
     if (job->complete()) {
       ended_.push_back({std::move(job), absl::OkStatus()});
