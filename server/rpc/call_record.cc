@@ -15,8 +15,8 @@ namespace {
 
 constexpr char kRequestIdKey[] = "x-request-id";
 constexpr size_t kMostIdBytes = 128;
-// A client cancels a call when its deadline passes, and its clock began to run a little before ours: a cancellation so close to
-// the deadline was the deadline.
+// A client cancels a call when its deadline passes, and its clock began to run a little before ours: a cancellation so
+// close to the deadline was the deadline.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 constexpr int64_t kMostModelNameBytes = 256;
 

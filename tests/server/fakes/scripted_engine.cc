@@ -1,0 +1,105 @@
+#include "tests/server/fakes/scripted_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "models/tokenizer/fairseq_tokenizer.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kVocabularySize = 260;
+
+LanguageModelInfo Info() {
+  LanguageModelInfo info;
+  info.vocabulary_size = kVocabularySize;
+  info.precision = "fp32";
+  info.fingerprint = "f00d";
+  return info;
+}
+
+std::shared_ptr<const Tokenizer> ByteTokenizer() {
+  std::string vocabulary;
+  for (int byte = 0; byte < 256; ++byte) {
+    if (byte != '\n') vocabulary += std::to_string(byte) + " 1\n";
+  }
+  return *LoadFairseqTokenizer(Tokenizer::Unit::kByte, vocabulary, "vocabulary.txt", kVocabularySize);
+}
+
+// Only described, never run.
+class DescribedModel final : public LanguageModel {
+ public:
+  const LanguageModelInfo& info() const override { return info_; }
+  CachePages PageBytes() const override { return {}; }
+  CachePages PagesPerSequence() const override { return {}; }
+  absl::Status AllocateCache(const CachePages&) override { return absl::OkStatus(); }
+  absl::StatusOr<StepResult> Step(absl::Span<const Slice>) override {
+    return absl::UnimplementedError("described only");
+  }
+
+ private:
+  const LanguageModelInfo info_ = Info();
+};
+
+}  // namespace
+
+absl::Status ScriptedEngine::Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) {
+  const std::lock_guard lock(mutex_);
+  absl::Status status = on_submit(submissions_++);
+  if (status.ok()) generations_.push_back({std::move(request), std::move(listener)});
+  submitted_.notify_all();
+  return status;
+}
+
+absl::Status ScriptedEngine::Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) {
+  const std::lock_guard lock(mutex_);
+  absl::Status status = on_submit(submissions_++);
+  if (status.ok()) scorings_.push_back({std::move(request), std::move(listener)});
+  submitted_.notify_all();
+  return status;
+}
+
+std::vector<ScriptedEngine::Generation> ScriptedEngine::TakeGenerations(size_t count) {
+  std::unique_lock lock(mutex_);
+  submitted_.wait(lock, [&] { return generations_.size() >= count; });
+  return std::exchange(generations_, {});
+}
+
+std::vector<ScriptedEngine::Scoring> ScriptedEngine::TakeScorings(size_t count) {
+  std::unique_lock lock(mutex_);
+  submitted_.wait(lock, [&] { return scorings_.size() >= count; });
+  return std::exchange(scorings_, {});
+}
+
+std::shared_ptr<ServedModel> ByteModel(std::unique_ptr<Engine> engine) {
+  auto model = std::make_shared<ServedModel>();
+  model->name = "m";
+  model->version = 1;
+  model->info = Info();
+  model->tokenizer = ByteTokenizer();
+  model->engine = std::move(engine);
+  return model;
+}
+
+std::shared_ptr<ServedModel> IdModel() {
+  auto model = ByteModel();
+  model->tokenizer = nullptr;
+  return model;
+}
+
+std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<Engine> engine) {
+  const std::filesystem::path repository = std::filesystem::path(::testing::TempDir()) / "scripted";
+  std::filesystem::create_directories(repository / "m" / "1");
+  const auto load = [](const std::string&) -> absl::StatusOr<LoadedLanguageModel> {
+    return LoadedLanguageModel{.model = std::make_unique<DescribedModel>(), .tokenizer = ByteTokenizer()};
+  };
+  const auto make_engine = [&](const std::string&, int64_t,
+                               LoadedLanguageModel) -> absl::StatusOr<std::unique_ptr<Engine>> {
+    return std::move(engine);
+  };
+  return *ModelRegistry::Load(repository.string(), load, make_engine);
+}
+
+}  // namespace longshort

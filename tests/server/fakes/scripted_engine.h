@@ -1,0 +1,56 @@
+// An engine that does what a test says, and a registry that serves it under the name "m".
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/engine/engine.h"
+#include "core/registry/model_registry.h"
+
+namespace longshort {
+
+// Keeps what is submitted until the test asks for it. Thread-safe.
+class ScriptedEngine final : public Engine {
+ public:
+  struct Generation {
+    GenerationRequest request;
+    std::shared_ptr<GenerationListener> listener;
+  };
+  struct Scoring {
+    ScoringRequest request;
+    std::shared_ptr<ScoringListener> listener;
+  };
+
+  // Submission number n (from 0) is answered with what this returns.
+  std::function<absl::Status(int)> on_submit = [](int) { return absl::OkStatus(); };
+
+  absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
+  absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
+  EngineState state() const override { return {}; }
+  void Drain(absl::Time) override {}
+
+  // Waits until `count` have been accepted, and hands them over.
+  std::vector<Generation> TakeGenerations(size_t count);
+  std::vector<Scoring> TakeScorings(size_t count);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable submitted_;
+  int submissions_ = 0;
+  std::vector<Generation> generations_;
+  std::vector<Scoring> scorings_;
+};
+
+// A model with fairseq's byte vocabulary: byte b (but the newline, 2) has an id, and V = 260. `engine` may be null.
+std::shared_ptr<ServedModel> ByteModel(std::unique_ptr<Engine> engine = nullptr);
+// The same without vocabulary.
+std::shared_ptr<ServedModel> IdModel();
+
+// A registry whose only model, "m" version 1, is a ByteModel run by `engine`.
+std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<Engine> engine);
+
+}  // namespace longshort

@@ -1,0 +1,35 @@
+#include "server/lifecycle/cache_budget.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace longshort {
+namespace {
+
+TEST(CacheBudget, TheDefaultIsSixteenStreamsOrWhatFitsInHalf) {
+  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 1, 0), 16);
+  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 100, 0), 5);
+}
+
+TEST(CacheBudget, WhatWasAskedForMayTakeAllButNotMore) {
+  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 100, 10), 10);
+  const auto refused = CacheBudget(1000).Reserve("m", 100, 11);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()), ::testing::AllOf(::testing::HasSubstr("--max-streams is 11"),
+                                                                        ::testing::HasSubstr("at most 10 streams")));
+}
+
+TEST(CacheBudget, ModelsShareTheMemory) {
+  CacheBudget budget(1000);
+  EXPECT_EQ(*budget.Reserve("first", 100, 8), 8);
+  EXPECT_EQ(budget.Reserve("second", 100, 3).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(*budget.Reserve("second", 100, 2), 2);
+  EXPECT_EQ(budget.Reserve("third", 100, 0).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(CacheBudget, UnknownMemoryRefusesNothing) {
+  EXPECT_EQ(*CacheBudget(0).Reserve("m", int64_t{1} << 40, 1000), 1000);
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,39 @@
+#include "server/lifecycle/call_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/time/clock.h"
+
+namespace longshort {
+namespace {
+
+TEST(CallGate, LetsNobodyInOnceClosed) {
+  CallGate gate;
+  EXPECT_TRUE(gate.Enter());
+  gate.Close();
+  EXPECT_FALSE(gate.Enter());
+}
+
+TEST(CallGate, WaitsForThoseInside) {
+  CallGate gate;
+  ASSERT_TRUE(gate.Enter());
+  std::thread leaver([&] {
+    absl::SleepFor(absl::Milliseconds(20));
+    gate.Leave();
+  });
+  EXPECT_EQ(gate.WaitUntilEmpty(absl::Now() + absl::Seconds(30)), 0);
+  leaver.join();
+}
+
+TEST(CallGate, TellsHowManyAreLeftAtTheDeadline) {
+  CallGate gate;
+  gate.Enter();
+  gate.Enter();
+  gate.Leave();
+  EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 1);
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,56 @@
+#include "server/metrics/server_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace longshort {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ServerMetrics, CountsCallsByFinalCode) {
+  ServerMetrics metrics({0.1, 1});
+  metrics.CountRequest("Generate", "m", absl::StatusCode::kOk, absl::Milliseconds(500));
+  metrics.CountRequest("Generate", "m", absl::StatusCode::kOk, absl::Milliseconds(50));
+  metrics.CountRequest("Generate", "", absl::StatusCode::kNotFound, absl::ZeroDuration());
+  const std::string text = metrics.Serialize();
+  EXPECT_THAT(text, HasSubstr(R"(longshort_requests_total{code="OK",model="m",rpc="Generate"} 2)"));
+  EXPECT_THAT(text, HasSubstr(R"(longshort_requests_total{code="NOT_FOUND",model="",rpc="Generate"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(longshort_request_duration_seconds_bucket{model="m",rpc="Generate",le="0.1"} 1)"));
+  EXPECT_THAT(text, HasSubstr(R"(longshort_request_duration_seconds_bucket{model="m",rpc="Generate",le="1"} 2)"));
+}
+
+TEST(ServerMetrics, AnEngineReportsThroughItsObserver) {
+  ServerMetrics metrics({0.1, 1});
+  const auto observer = metrics.ObserveEngine("m");
+  observer->OnQueued(absl::Milliseconds(1));
+  observer->OnPrefilled(absl::Milliseconds(2), 7);
+  observer->OnStep(absl::Milliseconds(3), 9);
+  observer->OnFirstToken(absl::Milliseconds(4));
+  observer->OnNextToken(absl::Milliseconds(5));
+  observer->OnNextToken(absl::Milliseconds(5));
+  observer->OnState({.active_streams = 2, .cache_bytes_used = 30, .cache_bytes_free = 70});
+  const std::string text = metrics.Serialize();
+  for (const char* line : {
+           R"(longshort_queue_duration_seconds_count{model="m"} 1)",
+           R"(longshort_prefill_duration_seconds_count{model="m"} 1)",
+           R"(longshort_step_duration_seconds_sum{model="m"} 0.003)",
+           R"(longshort_time_to_first_token_seconds_count{model="m"} 1)",
+           R"(longshort_inter_token_duration_seconds_count{model="m"} 2)",
+           R"(longshort_batch_rows_sum{model="m"} 9)",
+           R"(longshort_prompt_tokens_total{model="m"} 7)",
+           R"(longshort_generated_tokens_total{model="m"} 3)",
+           R"(longshort_streams_active{model="m"} 2)",
+           R"(longshort_cache_bytes{model="m",state="used"} 30)",
+           R"(longshort_cache_bytes{model="m",state="free"} 70)",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
+TEST(ServerMetrics, TheBuildIsKnownFromTheStart) {
+  EXPECT_THAT(ServerMetrics({1}).Serialize(), HasSubstr("longshort_build_info{"));
+}
+
+}  // namespace
+}  // namespace longshort

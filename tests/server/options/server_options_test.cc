@@ -1,0 +1,99 @@
+#include "server/options/server_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace longshort {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr MachineLimits kMachine = {.cpus = 3, .memory_bytes = int64_t{1} << 30};
+
+ServerOptions ValidOptions() {
+  ServerOptions options;
+  options.model_repository = ::testing::TempDir();
+  return options;
+}
+
+std::string MessageOf(const ServerOptions& options) {
+  const auto validated = ValidateServerOptions(options, kMachine);
+  EXPECT_EQ(validated.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(validated.status().message());
+}
+
+TEST(ServerOptions, DefaultsAreValidAndThreadsFollowTheMachine) {
+  const auto validated = ValidateServerOptions(ValidOptions(), kMachine);
+  ASSERT_TRUE(validated.ok()) << validated.status();
+  EXPECT_EQ(validated->threads, 3);
+}
+
+TEST(ServerOptions, ThreadsThatWereAskedForStay) {
+  ServerOptions options = ValidOptions();
+  options.threads = 7;
+  EXPECT_EQ(ValidateServerOptions(options, kMachine)->threads, 7);
+}
+
+TEST(ServerOptions, ARepositoryIsNeeded) {
+  EXPECT_THAT(MessageOf(ServerOptions()), HasSubstr("--model-repository is missing"));
+  ServerOptions options;
+  options.model_repository = "/no/such/folder";
+  EXPECT_THAT(MessageOf(options), HasSubstr("'/no/such/folder', which is not a directory"));
+}
+
+TEST(ServerOptions, WhatIsOutOfRangeIsNamedWithItsLimit) {
+  ServerOptions options = ValidOptions();
+  options.max_streams = -1;
+  EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--max-streams is -1"), HasSubstr("[0, 65536]")));
+  options = ValidOptions();
+  options.drain_timeout = absl::Seconds(-1);
+  EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--drain-timeout is -1s"), HasSubstr("[0, 1h]")));
+  options = ValidOptions();
+  options.max_message_bytes = int64_t{1} << 31;
+  EXPECT_THAT(MessageOf(options), HasSubstr("--max-message-bytes is 2147483648"));
+}
+
+TEST(ServerOptions, DevicesOfOtherKindsAreRefused) {
+  ServerOptions options = ValidOptions();
+  options.devices = "cpu:1";
+  EXPECT_TRUE(ValidateServerOptions(options, kMachine).ok());
+  for (const char* devices : {"cuda", "cpu:2", "cpu,cpu", ""}) {
+    options.devices = devices;
+    EXPECT_THAT(MessageOf(options), HasSubstr("--devices"));
+  }
+}
+
+TEST(ServerOptions, BucketsRise) {
+  ServerOptions options = ValidOptions();
+  for (const std::vector<double>& wrong :
+       {std::vector<double>{}, {0.0}, {1.0, 1.0}, {2.0, 1.0}, {std::nan("")}, {1.0, std::nan("")}}) {
+    options.latency_buckets = wrong;
+    EXPECT_THAT(MessageOf(options), HasSubstr("--latency-buckets"));
+  }
+}
+
+TEST(ServerOptions, TwoEndpointsNeedTwoPorts) {
+  ServerOptions options = ValidOptions();
+  options.http_listen = options.listen;
+  EXPECT_THAT(MessageOf(options), HasSubstr("they need a port each"));
+  options.listen.port = options.http_listen.port = 0;
+  EXPECT_TRUE(ValidateServerOptions(options, kMachine).ok());
+}
+
+TEST(ListenAddress, ReadsHostAndPort) {
+  EXPECT_EQ(ParseListenAddress("localhost:80")->ToString(), "localhost:80");
+  EXPECT_EQ(ParseListenAddress("[::1]:0")->host, "::1");
+  EXPECT_EQ(ParseListenAddress("[::1]:8500")->ToString(), "[::1]:8500");
+}
+
+TEST(ListenAddress, RefusesWhatIsNone) {
+  for (const char* wrong : {"", ":", "host", "host:", ":80", "host:x", "host:-1", "host:65536", "::1:80", "[]:80"}) {
+    EXPECT_EQ(ParseListenAddress(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,184 @@
+// The services over a real connection on loopback, with an engine that does what the test says.
+
+#include "server/rpc/services.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "server/lifecycle/grpc_endpoint.h"
+#include "tests/server/fakes/scripted_engine.h"
+
+namespace longshort {
+namespace {
+
+class ServicesTest : public ::testing::Test {
+ protected:
+  ServicesTest() {
+    auto scripted = std::make_unique<ScriptedEngine>();
+    engine_ = scripted.get();
+    models_ = RegistryOf(std::move(scripted));
+    environment_ =
+        std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *models_,
+                                                             .metrics = metrics_,
+                                                             .log = log_,
+                                                             .gate = gate_,
+                                                             .limits = {.prompt_tokens = 1000, .generate_tokens = 1000},
+                                                             .keepalive_interval = absl::Milliseconds(50)});
+    ServerOptions options;
+    options.listen.port = 0;
+    auto endpoint = GrpcEndpoint::Start(options, MachineLimits(), *environment_);
+    EXPECT_TRUE(endpoint.ok()) << endpoint.status();
+    endpoint_ = *std::move(endpoint);
+    const auto channel =
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials());
+    stub_ = v1::Inference::NewStub(channel);
+    request_.mutable_prompt()->set_text("p");
+  }
+
+  ScriptedEngine* engine_;
+  std::unique_ptr<ModelRegistry> models_;
+  ServerMetrics metrics_{{1.0}};
+  Logger log_{LogFormat::kText, LogLevel::kError};
+  CallGate gate_;
+  std::unique_ptr<CallEnvironment> environment_;
+  std::unique_ptr<GrpcEndpoint> endpoint_;
+  std::unique_ptr<v1::Inference::Stub> stub_;
+  v1::GenerateRequest request_;
+};
+
+GenerationDelta Bytes(const std::string& bytes) { return {.bytes = bytes, .tokens = {GeneratedToken()}}; }
+
+GenerationSummary Summary(int64_t generated) { return {.prompt_tokens = 1, .generated_tokens = generated}; }
+
+TEST_F(ServicesTest, ACharacterThatIsCutArrivesWhole) {
+  grpc::ClientContext context;
+  const auto reader = stub_->GenerateStream(&context, request_);
+  const auto listener = engine_->TakeGenerations(1)[0].listener;
+  listener->OnDelta(Bytes("\xC3"));
+  listener->OnDelta(Bytes("\xA9"));
+  listener->OnDelta(Bytes("\xE2\x82"));
+  listener->OnFinished(absl::OkStatus(), Summary(3));
+  std::string text;
+  int64_t tokens = 0;
+  v1::GenerateStreamResponse event;
+  while (reader->Read(&event)) {
+    text += event.delta().text();
+    tokens += event.delta().token_count();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(text, "\xC3\xA9\xEF\xBF\xBD");
+  EXPECT_EQ(tokens, 3);
+}
+
+TEST_F(ServicesTest, ARefusedCompletionCancelsTheOthersAndIsTheAnswer) {
+  engine_->on_submit = [](int n) {
+    return n == 1 ? absl::ResourceExhaustedError("the queue is full") : absl::OkStatus();
+  };
+  request_.set_completions(3);
+  std::thread engine_thread([this] {
+    const auto first = engine_->TakeGenerations(1)[0];
+    while (!first.request.context.cancelled->load()) std::this_thread::yield();
+    first.listener->OnFinished(absl::CancelledError("cancelled"), Summary(0));
+  });
+  grpc::ClientContext context;
+  v1::GenerateResponse response;
+  const grpc::Status status = stub_->Generate(&context, request_, &response);
+  engine_thread.join();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_message(), "the queue is full");
+}
+
+TEST_F(ServicesTest, AnErrorOfTheEngineComesAfterTheTextBeforeIt) {
+  grpc::ClientContext context;
+  const auto reader = stub_->GenerateStream(&context, request_);
+  const auto listener = engine_->TakeGenerations(1)[0].listener;
+  listener->OnDelta(Bytes("text"));
+  listener->OnFinished(absl::InternalError("the model failed"), Summary(1));
+  std::string text;
+  v1::GenerateStreamResponse event;
+  while (reader->Read(&event)) text += event.delta().text();
+  EXPECT_EQ(text, "text");
+  const grpc::Status status = reader->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(status.error_message(), "the model failed");
+}
+
+TEST_F(ServicesTest, AClientThatLeavesCancelsTheWorkAndTheEngineMayGoOnTelling) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  auto reader = stub_->GenerateStream(context.get(), request_);
+  const auto generation = engine_->TakeGenerations(1)[0];
+  context->TryCancel();
+  reader->Finish();
+  while (!generation.request.context.cancelled->load()) std::this_thread::yield();
+  for (int i = 0; i < 100; ++i) generation.listener->OnDelta(Bytes("x"));
+  generation.listener->OnFinished(absl::CancelledError("cancelled"), Summary(100));
+}
+
+TEST_F(ServicesTest, ASilentStreamSendsKeepalives) {
+  grpc::ClientContext context;
+  const auto reader = stub_->GenerateStream(&context, request_);
+  const auto listener = engine_->TakeGenerations(1)[0].listener;
+  v1::GenerateStreamResponse event;
+  ASSERT_TRUE(reader->Read(&event) && event.has_start());
+  ASSERT_TRUE(reader->Read(&event) && event.has_keep_alive());
+  ASSERT_TRUE(reader->Read(&event) && event.has_keep_alive());
+  listener->OnFinished(absl::OkStatus(), Summary(0));
+  while (reader->Read(&event)) {
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+}
+
+TEST_F(ServicesTest, ScoresComeInTheOrderOfTheInputsWhateverEndsFirst) {
+  v1::ScoreTextRequest request;
+  for (const char* text : {"aa", "bbb"}) request.add_inputs()->set_text(text);
+  std::thread engine_thread([this] {
+    const auto scorings = engine_->TakeScorings(2);
+    scorings[1].listener->OnFinished(Score{.total_log_probability = -4, .scored_tokens = 2});
+    scorings[0].listener->OnFinished(Score{.total_log_probability = -1, .scored_tokens = 1});
+  });
+  grpc::ClientContext context;
+  v1::ScoreTextResponse response;
+  EXPECT_TRUE(stub_->ScoreText(&context, request, &response).ok());
+  engine_thread.join();
+  ASSERT_EQ(response.scores_size(), 2);
+  EXPECT_EQ(response.scores(0).log_likelihood(), -1);
+  EXPECT_EQ(response.scores(1).log_likelihood(), -4);
+  EXPECT_NEAR(response.scores(1).bits_per_byte(), 2 / 0.6931471805599453, 1e-12);
+  EXPECT_EQ(response.usage().prompt_tokens(), 5);
+}
+
+TEST_F(ServicesTest, DeadlineAndIdReachTheEngine) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(100));
+  context.AddMetadata("x-request-id", "chosen");
+  const auto reader = stub_->GenerateStream(&context, request_);
+  const auto generation = engine_->TakeGenerations(1)[0];
+  EXPECT_EQ(generation.request.context.id, "chosen");
+  const absl::Duration left = generation.request.context.deadline - absl::Now();
+  EXPECT_GT(left, absl::Seconds(90));
+  EXPECT_LE(left, absl::Seconds(101));
+  generation.listener->OnFinished(absl::OkStatus(), Summary(0));
+  v1::GenerateStreamResponse event;
+  while (reader->Read(&event)) {
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+}
+
+TEST_F(ServicesTest, AClosedGateRefuses) {
+  gate_.Close();
+  grpc::ClientContext context;
+  v1::GenerateResponse response;
+  const grpc::Status status = stub_->Generate(&context, request_, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now()), 0);
+}
+
+}  // namespace
+}  // namespace longshort
