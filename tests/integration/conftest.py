@@ -17,7 +17,7 @@ from integration.server_process import ROOT, Server
 
 @pytest.fixture(scope="session")
 def api(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """Modules generated from proto/: `inference`, `models`, `types` (messages) and their `_grpc` counterparts (stubs)."""
+    """Modules generated from proto/: `inference`, `models`, `types` (messages), and `inference_grpc` etc. (stubs)."""
     folder = tmp_path_factory.mktemp("stubs")
     names = ("types", "inference", "models")
     protos = [f"longshort/v1/{name}.proto" for name in names]

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 
 namespace longshort {
@@ -23,7 +24,7 @@ LanguageModelInfo Info() {
 std::shared_ptr<const Tokenizer> ByteTokenizer() {
   std::string vocabulary;
   for (int byte = 0; byte < 256; ++byte) {
-    if (byte != '\n') vocabulary += std::to_string(byte) + " 1\n";
+    if (byte != '\n') absl::StrAppend(&vocabulary, byte, " 1\n");
   }
   return *LoadFairseqTokenizer(Tokenizer::Unit::kByte, vocabulary, "vocabulary.txt", kVocabularySize);
 }
@@ -75,7 +76,7 @@ std::vector<ScriptedEngine::Scoring> ScriptedEngine::TakeScorings(size_t count) 
 
 std::shared_ptr<ServedModel> ByteModel(std::unique_ptr<Engine> engine) {
   auto model = std::make_shared<ServedModel>();
-  model->name = "m";
+  model->name = std::string("m");
   model->version = 1;
   model->info = Info();
   model->tokenizer = ByteTokenizer();

@@ -55,7 +55,19 @@ class ServicesTest : public ::testing::Test {
 
 GenerationDelta Bytes(const std::string& bytes) { return {.bytes = bytes, .tokens = {GeneratedToken()}}; }
 
-GenerationSummary Summary(int64_t generated) { return {.prompt_tokens = 1, .generated_tokens = generated}; }
+GenerationSummary Summary(int64_t generated) {
+  GenerationSummary summary;
+  summary.prompt_tokens = 1;
+  summary.generated_tokens = generated;
+  return summary;
+}
+
+Score Scored(double total_log_probability, int64_t scored_tokens) {
+  Score score;
+  score.total_log_probability = total_log_probability;
+  score.scored_tokens = scored_tokens;
+  return score;
+}
 
 TEST_F(ServicesTest, ACharacterThatIsCutArrivesWhole) {
   grpc::ClientContext context;
@@ -140,8 +152,8 @@ TEST_F(ServicesTest, ScoresComeInTheOrderOfTheInputsWhateverEndsFirst) {
   for (const char* text : {"aa", "bbb"}) request.add_inputs()->set_text(text);
   std::thread engine_thread([this] {
     const auto scorings = engine_->TakeScorings(2);
-    scorings[1].listener->OnFinished(Score{.total_log_probability = -4, .scored_tokens = 2});
-    scorings[0].listener->OnFinished(Score{.total_log_probability = -1, .scored_tokens = 1});
+    scorings[1].listener->OnFinished(Scored(-4, 2));
+    scorings[0].listener->OnFinished(Scored(-1, 1));
   });
   grpc::ClientContext context;
   v1::ScoreTextResponse response;
