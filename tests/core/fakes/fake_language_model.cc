@@ -64,6 +64,21 @@ absl::Status CheckRange(const PageRange& range, const char* kind, int64_t first_
   return absl::OkStatus();
 }
 
+// One query needs all of these rows at once, so no page may stand for two of theirs.
+absl::Status CheckPagesDiffer(const PageRange& range, const char* kind, int64_t first_row, int64_t end_row) {
+  if (first_row >= end_row) return absl::OkStatus();
+  const int64_t first_page = FloorDivide(first_row, kRowsPerPage);
+  for (int64_t page = first_page; page * kRowsPerPage < end_row; ++page) {
+    const PageId id = range.ids[page - range.first];
+    for (int64_t earlier = first_page; earlier < page; ++earlier) {
+      if (id == range.ids[earlier - range.first] && id != kZeroPage) {
+        return absl::InvalidArgumentError(absl::StrCat("a query needs two ", kind, " pages that are both page ", id));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 LanguageModelInfo SmallModelInfo() {
@@ -123,17 +138,34 @@ absl::Status FakeLanguageModel::CheckSlice(const Slice& slice) const {
       CheckRange(slice.window_pages, "window", slice.position - info_.window_length + 1, end, window_.size()));
   LS_RETURN_IF_ERROR(CheckRange(slice.memory_pages, "memory", (start - info_.memory_length) / info_.chunk_size * rank,
                                 end_vector, segment_.size()));
-  return CheckRange(slice.segment_pages, "segment", start / info_.chunk_size * rank, end_vector, segment_.size());
+  LS_RETURN_IF_ERROR(
+      CheckRange(slice.segment_pages, "segment", start / info_.chunk_size * rank, end_vector, segment_.size()));
+  for (int64_t position = slice.position; position < end; ++position) LS_RETURN_IF_ERROR(CheckQuery(slice, position));
+  return absl::OkStatus();
+}
+
+absl::Status FakeLanguageModel::CheckQuery(const Slice& slice, int64_t position) const {
+  const int64_t first_row = position - info_.window_length + 1;
+  const int64_t segment_chunk = SegmentStart(slice, position) / info_.chunk_size;
+  const int64_t memory_chunk = segment_chunk - info_.memory_length / info_.chunk_size;
+  const int64_t rank = info_.chunk_rank;
+  const int64_t end_vector = position / info_.chunk_size * rank;
+  LS_RETURN_IF_ERROR(CheckPagesDiffer(slice.window_pages, "window", first_row, position + 1));
+  LS_RETURN_IF_ERROR(CheckPagesDiffer(slice.memory_pages, "memory", memory_chunk * rank, end_vector));
+  return CheckPagesDiffer(slice.segment_pages, "segment", segment_chunk * rank, end_vector);
+}
+
+int64_t FakeLanguageModel::SegmentStart(const Slice& slice, int64_t position) const {
+  return position - (position - slice.segment_start) % info_.segment_length;
 }
 
 void FakeLanguageModel::RunToken(const Slice& slice, int64_t index) {
   const int64_t position = slice.position + index;
-  const int64_t segments_on = (position - slice.segment_start) / info_.segment_length;
   const Place place = PlaceOf(slice.window_pages, position);
   window_[place.page][place.row] = slice.tokens[index];
   open_chunk_[slice.open_chunk][position % info_.chunk_size] = slice.tokens[index];
 
-  const uint64_t hash = HashOfQuery(slice, position, slice.segment_start + segments_on * info_.segment_length);
+  const uint64_t hash = HashOfQuery(slice, position, SegmentStart(slice, position));
   if (index >= static_cast<int64_t>(slice.tokens.size()) - slice.logit_rows) {
     for (int64_t token = 0; token < info_.vocabulary_size; ++token) logits_.push_back(Logit(hash, token));
   }

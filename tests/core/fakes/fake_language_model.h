@@ -44,6 +44,9 @@ class FakeLanguageModel final : public LanguageModel {
 
  private:
   absl::Status CheckSlice(const Slice& slice) const;
+  absl::Status CheckQuery(const Slice& slice, int64_t position) const;
+  // Of the segment that a position of the slice belongs to.
+  int64_t SegmentStart(const Slice& slice, int64_t position) const;
   void RunToken(const Slice& slice, int64_t index);
   void FinishChunk(const Slice& slice, int64_t chunk);
   uint64_t HashOfQuery(const Slice& slice, int64_t position, int64_t segment_start) const;
