@@ -84,6 +84,15 @@ TEST_F(TokenizeTest, IdsOnALineOrPiecesALineEach) {
   EXPECT_EQ(output_, "    97  \"a\"\n     2  \"\\n\"\n");
 }
 
+TEST_F(TokenizeTest, PiecesThatCannotBePrintedAreEscaped) {
+  for (const char* piece : {"\xc3", "\u00e9", "\x01"}) {
+    server_.tokens.add_ids(7);
+    server_.tokens.add_pieces(piece);
+  }
+  ASSERT_EQ(Run({"tokenize", "--pieces"}, "a"), ExitCode::kOk);
+  EXPECT_EQ(output_, "     7  \"\\xc3\"\n     7  \"\u00e9\"\n     7  \"\\x01\"\n");
+}
+
 TEST_F(ModelsTest, ListIsATableWithARowAModel) {
   ASSERT_EQ(Run({"models"}), ExitCode::kOk);
   EXPECT_THAT(output_, HasSubstr("NAME        VERSION  ARCHITECTURE    PARAMETERS"));
