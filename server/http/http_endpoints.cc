@@ -12,7 +12,8 @@ namespace {
 
 constexpr char kPlain[] = "text/plain; charset=utf-8";
 constexpr char kPrometheusText[] = "text/plain; version=0.0.4; charset=utf-8";
-constexpr size_t kThreads = 4;
+// Each serves one connection; more than probes and scrapers need, so that a few silent ones keep nobody waiting.
+constexpr size_t kThreads = 16;
 // A client that is slower than this to send its request or to take the answer is cut off, so that it cannot hold a
 // thread.
 constexpr time_t kPatienceSeconds = 2;

@@ -1,6 +1,7 @@
 #include "server/lifecycle/run.h"
 
 #include <cstdio>
+#include <exception>
 #include <memory>
 
 #include "absl/strings/str_format.h"
@@ -50,9 +51,7 @@ int Serve(const ServerOptions& options, const MachineLimits& machine, const Mode
   return 0;
 }
 
-}  // namespace
-
-int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
+int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
   if (!line.ok()) return Fail(line.status());
   if (line->help) return std::fputs(HelpText().c_str(), stdout) < 0 ? 1 : 0;
@@ -71,6 +70,17 @@ int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& ma
                                          : Serve(*options, machine, loader, log, signals);
   log.Flush();
   return code;
+}
+
+}  // namespace
+
+int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
+  // Libraries throw where the system has no thread or no memory to give.
+  try {
+    return Run(arguments, make_loader);
+  } catch (const std::exception& error) {
+    return Fail(absl::ResourceExhaustedError(error.what()));
+  }
 }
 
 }  // namespace longshort
