@@ -22,6 +22,12 @@ int64_t RingPages(int64_t rows) { return (rows + kRowsPerPage - 1) / kRowsPerPag
 const float* Row(const at::Tensor& matrix, int64_t row) { return matrix.const_data_ptr<float>() + row * matrix.size(1); }
 float* MutableRow(const at::Tensor& matrix, int64_t row) { return matrix.mutable_data_ptr<float>() + row * matrix.size(1); }
 
+// How many items of so many multiply-adds each are worth a thread of their own: waking one costs some microseconds.
+int64_t ItemsPerThread(int64_t multiply_adds) {
+  constexpr int64_t kWorthAThread = 200'000;
+  return std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, multiply_adds));
+}
+
 // LibTorch's thread count belongs to the calling thread: set it when a new thread takes the model over.
 void UseThreads(int threads) {
   thread_local int used = 0;
@@ -86,6 +92,11 @@ absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> 
 }
 
 template <typename Element>
+int64_t TransformerLs<Element>::VisibleKeys() const {
+  return info_.window_length + (info_.memory_length + info_.segment_length) / info_.chunk_size * info_.chunk_rank;
+}
+
+template <typename Element>
 StepResult TransformerLs<Element>::Run(absl::Span<const Slice> slices) {
   const c10::InferenceMode inference;
   UseThreads(threads_);
@@ -126,10 +137,15 @@ at::Tensor TransformerLs<Element>::RunLayer(int64_t layer, absl::Span<const Slic
   const int64_t heads = info_.heads;
   for (const std::vector<QueryRun>& round : plan.rounds) {
     const auto runs = static_cast<int64_t>(round.size());
-    at::parallel_for(0, runs, 1, [&](int64_t begin, int64_t end) {
+    const int64_t queries = std::max_element(round.begin(), round.end(), [](const QueryRun& a, const QueryRun& b) {
+                              return a.count < b.count;
+                            })->count;
+    at::parallel_for(0, runs, ItemsPerThread(queries * info_.model_width * 2), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) WriteRun(layer, slices[round[i].slice], plan, round[i], rows);
     });
-    at::parallel_for(0, runs * heads, 1, [&](int64_t begin, int64_t end) {
+    // Three products of a head's width for each key: content, distance, value.
+    const int64_t attention_work = queries * VisibleKeys() * layout_.head_width * 3;
+    at::parallel_for(0, runs * heads, ItemsPerThread(attention_work), [&](int64_t begin, int64_t end) {
       std::vector<float> scratch(cpu::AttentionScratchFloats(layout_.head_width));
       for (int64_t i = begin; i < end; ++i) {
         const QueryRun& run = round[i / heads];
@@ -149,7 +165,7 @@ auto TransformerLs<Element>::FinishChunks(int64_t layer, absl::Span<const Slice>
   const at::Tensor mixed = at::empty({3, finished * rank, width});
   float* const mixed_floats = mixed.mutable_data_ptr<float>();
 
-  at::parallel_for(0, finished, 1, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, finished, ItemsPerThread(3 * chunk_size * rank * width), [&](int64_t begin, int64_t end) {
     std::vector<const float*> pointers(4 * chunk_size);
     const auto part = [&](int64_t index) { return absl::MakeSpan(pointers).subspan(index * chunk_size, chunk_size); };
     std::vector<float> mixing(chunk_size * heads * rank);

@@ -41,6 +41,8 @@ class TransformerLs final : public LanguageModel {
     CompressedRows compressed;
   };
 
+  // Keys that a query meets at the most.
+  int64_t VisibleKeys() const;
   StepResult Run(absl::Span<const Slice> slices);
   at::Tensor RunLayer(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& hidden,
                       StepCounts& counts);

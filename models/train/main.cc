@@ -26,6 +26,7 @@ ABSL_FLAG(int64_t, memory_length, 1024, "Tokens before the segment that are seen
 ABSL_FLAG(int64_t, segment_length, 256, "Tokens of a segment; part of the model, the server uses it too.");
 
 ABSL_FLAG(int64_t, steps, 1000, "Optimizer steps of the whole run; decides the learning rate's course.");
+ABSL_FLAG(int64_t, stop_after_steps, 0, "Stop at this step, with a checkpoint to go on from; 0 goes to the end.");
 ABSL_FLAG(int64_t, batch, 8, "Parallel streams of text.");
 ABSL_FLAG(int64_t, tokens_per_stream, 512, "Tokens of each stream in a step; gradients reach this far back.");
 ABSL_FLAG(double, learning_rate, 2e-3, "Peak of the learning rate.");
@@ -64,6 +65,7 @@ TrainerOptions OptionsFromFlags() {
   options.held_out_interval = absl::GetFlag(FLAGS_held_out_interval);
   options.checkpoint_interval = absl::GetFlag(FLAGS_checkpoint_interval);
   options.bfloat16_products = absl::GetFlag(FLAGS_bfloat16_products);
+  options.stop_after_steps = absl::GetFlag(FLAGS_stop_after_steps);
   options.checkpoint_path = absl::GetFlag(FLAGS_checkpoint);
   options.output_directory = absl::GetFlag(FLAGS_out);
   return options;

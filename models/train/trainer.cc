@@ -64,7 +64,9 @@ class Trainer final {
       ++state_.steps_done;
       progress.Report(state_.steps_done, bits, norm, LearningRate(options_.optimizer, step));
       const bool last = state_.steps_done == total;
-      if (last || state_.steps_done % options_.checkpoint_interval == 0) LS_RETURN_IF_ERROR(Save());
+      const bool stop = state_.steps_done == options_.stop_after_steps;
+      if (last || stop || state_.steps_done % options_.checkpoint_interval == 0) LS_RETURN_IF_ERROR(Save());
+      if (stop && !last) return absl::OkStatus();
       if (state_.steps_done % options_.held_out_interval == 0 || (last && options_.held_out_interval > 0)) {
         progress.ReportHeldOut(state_.steps_done, HeldOutBits(), HeldOutTokens());
       }

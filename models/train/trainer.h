@@ -21,6 +21,7 @@ struct TrainerOptions {
   int64_t held_out_interval = 500;  // steps between looks at the held-out text
   int64_t checkpoint_interval = 100;
   bool bfloat16_products = false;
+  int64_t stop_after_steps = 0;  // stop at this step with a checkpoint, as a run in parts does; 0 goes to the end
   std::string checkpoint_path;   // resumed from if it is there
   std::string output_directory;  // the model directory
 };

@@ -84,11 +84,16 @@ constexpr int64_t AttentionScratchFloats(int64_t head_width) {
   return kQueriesPerTile * (2 * head_width + PaddedHeadWidth(head_width));
 }
 
-// The best code for this processor (AVX-512, AVX2, or plain), chosen once. Element is float or BFloat16.
-template <typename Element>
-void Attend(const AttentionRun<Element>& run);
+// The code is compiled for each of these; a later one is faster.
+enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
 
-// The instruction set that Attend uses: "avx512", "avx2" or "baseline".
-const char* InstructionSet();
+// The best that this processor has.
+InstructionSet BestInstructionSet();
+// "baseline", "avx2" or "avx512".
+const char* InstructionSetName(InstructionSet set);
+
+// Element is float or BFloat16. REQUIRES: the processor has `set`.
+template <typename Element>
+void Attend(const AttentionRun<Element>& run, InstructionSet set = BestInstructionSet());
 
 }  // namespace longshort::cpu

@@ -1,0 +1,254 @@
+#include "models/kernels/cpu/causal_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace longshort::cpu {
+namespace {
+
+float Widen(float value) { return value; }
+float Widen(BFloat16 value) {
+  const uint32_t bits = static_cast<uint32_t>(value.bits) << 16;
+  float result;
+  std::memcpy(&result, &bits, sizeof(result));
+  return result;
+}
+
+// A random problem: one head, some queries, pages in random order, garbage where nothing was written.
+template <typename Element>
+class Problem {
+ public:
+  Problem(int64_t head_width, int64_t window, int64_t chunk, int64_t rank, int64_t memory, int64_t position, int64_t count,
+          uint64_t seed)
+      : random_(seed) {
+    run_.head_width = head_width;
+    run_.window_length = window;
+    run_.chunk_size = chunk;
+    run_.chunk_rank = rank;
+    run_.stride = head_width + 3;
+    run_.count = count;
+    run_.position = position;
+    const int64_t segment_start = position / (4 * chunk) * 4 * chunk;
+    run_.segment_vector = segment_start / chunk * rank;
+    run_.first_vector = run_.segment_vector - memory / chunk * rank;
+
+    queries_ = Floats(run_.stride * count);
+    output_.assign(run_.stride * count, 0.0f);
+    window_bias_ = Floats(head_width);
+    relative_bias_ = Floats(head_width);
+    scratch_.resize(AttentionScratchFloats(head_width));
+    run_.queries = queries_.data();
+    run_.output = output_.data();
+    run_.window_bias = window_bias_.data();
+    run_.relative_bias = relative_bias_.data();
+    run_.scratch = scratch_.data();
+
+    const int64_t last = position + count - 1;
+    run_.window_distances = Table(window_table_, window);
+    run_.chunk_distances = Table(chunk_table_, std::max<int64_t>(1, last / chunk * rank - run_.first_vector));
+    run_.memory = Pages(memory_ids_, run_.first_vector, run_.segment_vector);
+    run_.segment = Pages(segment_ids_, run_.segment_vector, last / chunk * rank);
+    run_.window = Pages(window_ids_, position - window + 1, position + 1 + count);
+  }
+
+  // Largest difference between the kernel and sums in double precision.
+  double Error(InstructionSet set) {
+    for (KeyBlocks<Element>* const blocks : {&run_.memory, &run_.segment, &run_.window}) {
+      blocks->pages = pages_.data();
+      blocks->zero_page = zero_page_.data();
+      blocks->page_elements = PageElements();
+      blocks->key_offset = 0;
+      blocks->value_offset = run_.head_width * kBlock;
+    }
+    Attend(run_, set);
+    double largest = 0;
+    for (int64_t i = 0; i < run_.count; ++i) {
+      const std::vector<double> expected = Expected(i);
+      for (int64_t c = 0; c < run_.head_width; ++c) {
+        const double difference = std::abs(expected[c] - output_[i * run_.stride + c]);
+        largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
+      }
+    }
+    return largest;
+  }
+  const std::vector<float>& output() const { return output_; }
+  AttentionRun<Element>& run() { return run_; }
+
+ private:
+  int64_t PageElements() const { return (run_.head_width + PaddedHeadWidth(run_.head_width)) * kBlock; }
+
+  std::vector<float> Floats(int64_t count) {
+    std::normal_distribution<float> normal;
+    std::vector<float> floats(count);
+    for (float& value : floats) value = normal(random_);
+    return floats;
+  }
+  std::vector<Element> Elements(int64_t count) {
+    std::vector<Element> elements(count);
+    const std::vector<float> floats = Floats(count);
+    for (int64_t i = 0; i < count; ++i) {
+      if constexpr (std::is_same_v<Element, float>) {
+        elements[i] = floats[i];
+      } else {
+        uint32_t bits;
+        std::memcpy(&bits, &floats[i], sizeof(bits));
+        elements[i].bits = static_cast<uint16_t>(bits >> 16);
+      }
+    }
+    return elements;
+  }
+
+  DistanceTable<Element> Table(std::vector<Element>& storage, int64_t count) {
+    const int64_t stride = count + 2 * kBlock;
+    storage.assign(run_.head_width * stride, Element{});
+    for (int64_t c = 0; c < run_.head_width; ++c) {
+      const std::vector<Element> row = Elements(count);
+      std::copy(row.begin(), row.end(), storage.begin() + c * stride + kBlock);
+    }
+    return {.table = storage.data(), .count = count};
+  }
+
+  // Pages for rows begin .. end-1; those before row 0 are the zero page. Rows that are not asked for hold NaN.
+  KeyBlocks<Element> Pages(std::vector<int32_t>& ids, int64_t begin, int64_t end) {
+    Element nan{};
+    if constexpr (std::is_same_v<Element, float>) {
+      nan = std::nanf("");
+    } else {
+      nan.bits = 0x7fc0;
+    }
+    if (zero_page_.empty()) zero_page_ = Elements(PageElements());
+    const auto floor_divide = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
+    const int64_t first = floor_divide(begin, kBlock);
+    for (int64_t page = first; page * kBlock < end; ++page) {
+      if (page < 0) {
+        ids.push_back(-1);
+        continue;
+      }
+      ids.push_back(static_cast<int32_t>(pages_.size() / PageElements()));
+      std::vector<Element> content = Elements(PageElements());
+      const int64_t width = run_.head_width, padded = PaddedHeadWidth(width);
+      for (int64_t lane = 0; lane < kBlock; ++lane) {
+        if (page * kBlock + lane >= begin && page * kBlock + lane < end) continue;
+        for (int64_t c = 0; c < width; ++c) content[c * kBlock + lane] = nan;
+        for (int64_t c = 0; c < padded; ++c) content[width * kBlock + lane * padded + c] = nan;
+      }
+      pages_.insert(pages_.end(), content.begin(), content.end());
+    }
+    KeyBlocks<Element> blocks;
+    blocks.first = first;
+    blocks.page_ids = ids.data();
+    return blocks;
+  }
+
+  const Element* Page(const KeyBlocks<Element>& blocks, int64_t row) const {
+    const int64_t page = row >= 0 ? row / kBlock : -((kBlock - 1 - row) / kBlock);
+    const int32_t id = blocks.page_ids[page - blocks.first];
+    return id < 0 ? blocks.zero_page : blocks.pages + id * blocks.page_elements;
+  }
+
+  std::vector<double> Expected(int64_t query) const {
+    const int64_t width = run_.head_width, padded = PaddedHeadWidth(width), position = run_.position + query;
+    const int64_t own_vector = position / run_.chunk_size * run_.chunk_rank;
+    std::vector<double> scores;
+    std::vector<const Element*> values;
+    const auto meet = [&](const KeyBlocks<Element>& blocks, const DistanceTable<Element>& table, int64_t row, int64_t distance,
+                          bool in_window) {
+      const Element* const page = Page(blocks, row);
+      const int64_t lane = ((row % kBlock) + kBlock) % kBlock;
+      double score = 0;
+      for (int64_t c = 0; c < width; ++c) {
+        const double q = run_.queries[query * run_.stride + c];
+        score += (q + (in_window ? run_.window_bias[c] : 0.0)) * Widen(page[c * kBlock + lane]);
+        score += (q + (in_window ? run_.relative_bias[c] : 0.0)) *
+                 Widen(table.table[c * table.stride() + kBlock + table.count - 1 - distance]);
+      }
+      scores.push_back(score);
+      values.push_back(page + width * kBlock + lane * padded);
+    };
+    for (int64_t j = run_.first_vector; j < own_vector; ++j) {
+      meet(j < run_.segment_vector ? run_.memory : run_.segment, run_.chunk_distances, j, own_vector - 1 - j, false);
+    }
+    for (int64_t j = position - run_.window_length + 1; j <= position; ++j) {
+      meet(run_.window, run_.window_distances, j, position - j, true);
+    }
+    const double highest = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    std::vector<double> mixed(width, 0.0);
+    for (size_t n = 0; n < scores.size(); ++n) {
+      const double probability = std::exp(scores[n] - highest);
+      sum += probability;
+      for (int64_t c = 0; c < width; ++c) mixed[c] += probability * Widen(values[n][c]);
+    }
+    for (double& value : mixed) value /= sum;
+    return mixed;
+  }
+
+  std::mt19937_64 random_;
+  AttentionRun<Element> run_;
+  std::vector<float> queries_, output_, window_bias_, relative_bias_, scratch_;
+  std::vector<Element> window_table_, chunk_table_, pages_, zero_page_;
+  std::vector<int32_t> memory_ids_, segment_ids_, window_ids_;
+};
+
+std::vector<InstructionSet> InstructionSetsHere() {
+  std::vector<InstructionSet> sets;
+  for (const InstructionSet set : {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+    if (set <= BestInstructionSet()) sets.push_back(set);
+  }
+  return sets;
+}
+
+template <typename Element>
+class CausalAttention : public ::testing::Test {};
+using ElementTypes = ::testing::Types<float, BFloat16>;
+TYPED_TEST_SUITE(CausalAttention, ElementTypes);
+
+TYPED_TEST(CausalAttention, MeetsExactSumsForAnyShapeOnEveryInstructionSet) {
+  std::mt19937_64 random(1);
+  for (int trial = 0; trial < 40; ++trial) {
+    const int64_t head_width = 1 + static_cast<int64_t>(random() % 100), chunk = 1 + static_cast<int64_t>(random() % 9);
+    const int64_t window = 1 + static_cast<int64_t>(random() % 200), rank = 1 + static_cast<int64_t>(random() % 3);
+    const int64_t memory = chunk * static_cast<int64_t>(random() % 40), segment = 4 * chunk;
+    const int64_t position = static_cast<int64_t>(random() % 500);
+    const int64_t count = 1 + static_cast<int64_t>(random() % std::min<int64_t>(segment - position % segment, 64 - position % 64));
+    Problem<TypeParam> problem(head_width, window, chunk, rank, memory, position, count, trial);
+    for (const InstructionSet set : InstructionSetsHere()) {
+      EXPECT_LT(problem.Error(set), 5e-5) << InstructionSetName(set) << " width " << head_width << " window " << window << " chunk "
+                                          << chunk << " rank " << rank << " memory " << memory << " position " << position;
+    }
+  }
+}
+
+TYPED_TEST(CausalAttention, AQuerysBitsDoNotDependOnTheQueriesBesideIt) {
+  for (const InstructionSet set : InstructionSetsHere()) {
+    Problem<TypeParam> problem(24, 100, 4, 2, 64, 131, 13, 5);
+    problem.Error(set);
+    const std::vector<float> together = problem.output();
+    AttentionRun<TypeParam>& run = problem.run();
+    for (int64_t i = 0; i < 13; ++i) {
+      run.count = 1;
+      run.position = 131 + i;
+      Attend(run, set);
+      EXPECT_EQ(0, std::memcmp(run.output, &together[i * run.stride], 24 * sizeof(float))) << InstructionSetName(set) << " query " << i;
+      run.queries += run.stride;
+      run.output += run.stride;
+    }
+  }
+}
+
+TYPED_TEST(CausalAttention, SurvivesScoresThatOverflowAnExponential) {
+  Problem<TypeParam> problem(16, 40, 4, 1, 32, 70, 4, 9);
+  std::vector<float> large(problem.run().queries, problem.run().queries + 4 * problem.run().stride);
+  for (float& value : large) value *= 200;
+  problem.run().queries = large.data();
+  for (const InstructionSet set : InstructionSetsHere()) EXPECT_LT(problem.Error(set), 1e-3);
+}
+
+}  // namespace
+}  // namespace longshort::cpu

@@ -1,0 +1,20 @@
+// A language model with random weights of every kind, for tests: no bias is zero, no gain is one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "models/language_model/decoder.h"
+#include "models/model.h"
+#include "models/weights/language_model_config.h"
+
+namespace longshort {
+
+Decoder RandomDecoder(const LanguageModelConfig& config, uint64_t seed, at::ScalarType product_type = at::kFloat);
+
+LanguageModelInfo InfoOf(const LanguageModelConfig& config);
+
+// A small configuration: 2 layers, 3 heads of 8 channels, C=4, R=1, W=10, M=24, L=12.
+LanguageModelConfig SmallConfig();
+
+}  // namespace longshort

@@ -1,0 +1,117 @@
+#include "models/train/trainer.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "models/language_model/language_model.h"
+#include "models/train/training_text.h"
+
+namespace longshort {
+namespace {
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  TrainerTest() : directory_(::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    for (int i = 0; i < 400; ++i) text_ += "the quick brown fox no. " + std::to_string(i % 7) + "\n";
+  }
+
+  TrainerOptions Options(const std::string& name, int64_t steps) const {
+    TrainerOptions options;
+    options.config.layers = 2;
+    options.config.model_width = 16;
+    options.config.heads = 2;
+    options.config.feed_forward_width = 32;
+    options.config.chunk_size = 4;
+    options.config.window_length = 8;
+    options.config.memory_length = 16;
+    options.config.segment_length = 16;
+    options.batch = 4;
+    options.tokens_per_stream = 32;
+    options.shards = 2;
+    options.optimizer.total_steps = steps;
+    options.optimizer.warmup_steps = 4;
+    options.held_out_fraction = 0.1;
+    options.held_out_interval = 1000;
+    options.checkpoint_interval = 10;
+    options.checkpoint_path = directory_ + "/" + name + ".checkpoint";
+    options.output_directory = directory_ + "/" + name;
+    return options;
+  }
+
+  std::string directory_, text_;
+};
+
+TEST_F(TrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
+  ASSERT_TRUE(Train(Options("whole", 30), text_).ok());
+  TrainerOptions interrupted = Options("interrupted", 30);
+  interrupted.stop_after_steps = 20;
+  ASSERT_TRUE(Train(interrupted, text_).ok());
+  EXPECT_FALSE(std::filesystem::exists(interrupted.output_directory));
+  interrupted.stop_after_steps = 0;
+  ASSERT_TRUE(Train(interrupted, text_).ok());
+  EXPECT_EQ(Contents(directory_ + "/whole/model.safetensors"), Contents(directory_ + "/interrupted/model.safetensors"));
+}
+
+TEST_F(TrainerTest, WritesAModelThatTheServersCodeLoads) {
+  ASSERT_TRUE(Train(Options("model", 10), text_).ok());
+  const auto model = LoadLanguageModel(directory_ + "/model", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->info().vocabulary_size, 264);
+  const auto opened = OpenModelDirectory(directory_ + "/model");
+  ASSERT_TRUE(opened.ok());
+  const auto tokenizer = LoadTokenizer(*opened);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  std::string every_byte;
+  for (int byte = 0; byte < 256; ++byte) every_byte.push_back(static_cast<char>(byte));
+  EXPECT_TRUE((*tokenizer)->Encode(every_byte).ok());
+}
+
+TEST_F(TrainerTest, RefusesACheckpointOfAnotherRun) {
+  ASSERT_TRUE(Train(Options("run", 10), text_).ok());
+  TrainerOptions other = Options("run", 10);
+  other.optimizer.peak_learning_rate = 1e-3;
+  EXPECT_EQ(Train(other, text_).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TrainerTest, RefusesOptionsThatDoNotFitTogether) {
+  TrainerOptions options = Options("bad", 10);
+  options.tokens_per_stream = 24;
+  EXPECT_EQ(Train(options, text_).code(), absl::StatusCode::kInvalidArgument);
+  options = Options("bad", 10);
+  options.shards = 5;
+  EXPECT_EQ(Train(options, text_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Train(Options("bad", 10), "short").code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(StreamBatches, StreamsRunOnFromBatchToBatchAndTargetsAreTheNextTokens) {
+  std::vector<int32_t> ids(100);
+  for (int32_t i = 0; i < 100; ++i) ids[i] = i;
+  const StreamBatches batches(ids, 2, 8);
+  EXPECT_EQ(batches.batches_per_pass(), 6);  // (100 - 1) / 2 = 49 tokens a stream
+  const auto first = batches.At(0), second = batches.At(1), next_pass = batches.At(6);
+  EXPECT_TRUE(first.starts);
+  EXPECT_FALSE(second.starts);
+  EXPECT_TRUE(next_pass.starts);
+  const auto at = [](const at::Tensor& tensor, int64_t row, int64_t column) {
+    return tensor.const_data_ptr<int64_t>()[row * tensor.size(1) + column];
+  };
+  EXPECT_EQ(at(first.inputs, 0, 0), 0);
+  EXPECT_EQ(at(first.inputs, 1, 0), 49);
+  EXPECT_EQ(at(first.targets, 1, 0), 50);
+  EXPECT_EQ(at(second.inputs, 0, 0), 8);
+  EXPECT_EQ(at(second.targets, 0, 7), 16);
+  EXPECT_EQ(at(next_pass.inputs, 0, 0), 4);  // half a batch on
+}
+
+}  // namespace
+}  // namespace longshort
