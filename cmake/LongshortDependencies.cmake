@@ -28,4 +28,6 @@ if(LONGSHORT_TORCH)
   target_link_libraries(longshort::torch INTERFACE
     ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cpu.so ${LONGSHORT_TORCH_ROOT}/lib/libc10.so)
   target_compile_definitions(longshort::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+  # Installed programs find LibTorch where the build found it: they need the checkout's .venv (or LONGSHORT_TORCH_ROOT).
+  set(CMAKE_INSTALL_RPATH ${LONGSHORT_TORCH_ROOT}/lib)
 endif()
