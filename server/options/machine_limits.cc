@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
@@ -63,15 +64,15 @@ int64_t CpusFromQuota(int64_t quota, int64_t period) {
 int64_t CgroupCpus(const std::string& root, const std::string& groups) {
   int64_t cpus = kUnlimited;
   for (const std::string& group : GroupAndAbove(GroupPath(groups, ""))) {
-    const std::vector<std::string> fields = absl::StrSplit(ReadFile(root + "/sys/fs/cgroup" + group + "/cpu.max"),
-                                                           absl::ByAnyChar(" \n"), absl::SkipEmpty());
+    const std::vector<std::string> fields = absl::StrSplit(
+        ReadFile(absl::StrCat(root, "/sys/fs/cgroup", group, "/cpu.max")), absl::ByAnyChar(" \n"), absl::SkipEmpty());
     int64_t quota = 0, period = 0;
     if (fields.size() == 2 && absl::SimpleAtoi(fields[0], &quota) && absl::SimpleAtoi(fields[1], &period)) {
       cpus = std::min(cpus, CpusFromQuota(quota, period));
     }
   }
   for (const std::string& group : GroupAndAbove(GroupPath(groups, "cpu"))) {
-    const std::string folder = root + "/sys/fs/cgroup/cpu" + group;
+    const std::string folder = absl::StrCat(root, "/sys/fs/cgroup/cpu", group);
     const int64_t quota = ReadNumber(folder + "/cpu.cfs_quota_us").value_or(-1);
     cpus = std::min(cpus, CpusFromQuota(quota, ReadNumber(folder + "/cpu.cfs_period_us").value_or(-1)));
   }
@@ -81,10 +82,11 @@ int64_t CgroupCpus(const std::string& root, const std::string& groups) {
 int64_t CgroupMemory(const std::string& root, const std::string& groups) {
   int64_t bytes = kUnlimited;
   for (const std::string& group : GroupAndAbove(GroupPath(groups, ""))) {
-    bytes = std::min(bytes, ReadNumber(root + "/sys/fs/cgroup" + group + "/memory.max").value_or(kUnlimited));
+    bytes =
+        std::min(bytes, ReadNumber(absl::StrCat(root, "/sys/fs/cgroup", group, "/memory.max")).value_or(kUnlimited));
   }
   for (const std::string& group : GroupAndAbove(GroupPath(groups, "memory"))) {
-    const std::string file = root + "/sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes";
+    const std::string file = absl::StrCat(root, "/sys/fs/cgroup/memory", group, "/memory.limit_in_bytes");
     bytes = std::min(bytes, ReadNumber(file).value_or(kUnlimited));
   }
   return bytes;

@@ -43,8 +43,9 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   template <typename Message>
   void FinishWith(const Message& message) {
     absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(message);
-    if (bytes.ok()) *response_ = *std::move(bytes);
-    Finish(record_.Finish(bytes.status()));
+    if (!bytes.ok()) return FinishWithError(bytes.status());
+    *response_ = *std::move(bytes);
+    Finish(record_.Finish(absl::OkStatus()));
   }
   void FinishWithError(const absl::Status& status) { Finish(record_.Finish(status)); }
 
