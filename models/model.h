@@ -1,7 +1,8 @@
 // What the engine needs of a model, in plain types: no LibTorch, no gRPC.
 //
-// A language model is stateful, but keeps no state of a sequence itself: all of it lives in cache pages, which the caller
-// names by number. Which page belongs to whom is the caller's bookkeeping (core/cache); what a page holds is the model's.
+// A language model is stateful, but keeps no state of a sequence itself: all of it lives in cache pages, which the
+// caller names by number. Which page belongs to whom is the caller's bookkeeping (core/cache); what a page holds is the
+// model's.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +49,8 @@ inline constexpr PageId kZeroPage = -1;
 // Some pages of one sequence: page `first + i` on the absolute grid is `ids[i]`. Page n of the grid holds rows
 // n*kRowsPerPage up to (n+1)*kRowsPerPage; rows before token 0 lie on pages below 0, which are always kZeroPage.
 //
-// One id may stand at several places of the grid if no query of the slice needs both (a ring): the model writes the rows of
-// a page only after the last query that needs the page's former rows.
+// One id may stand at several places of the grid if no query of the slice needs both (a ring): the model writes the
+// rows of a page only after the last query that needs the page's former rows.
 struct PageRange {
   int64_t first = 0;
   absl::Span<const PageId> ids;
@@ -61,21 +62,22 @@ struct Slice {
   absl::Span<const int32_t> tokens;
   // Stream position of tokens[0].
   int64_t position = 0;
-  // Start s of the segment that tokens[0] belongs to: s <= position < s + L. A later token of the slice belongs to the segment
-  // that starts at s + n*L, so a slice may cross segment ends.
+  // Start s of the segment that tokens[0] belongs to: s <= position < s + L. A later token of the slice belongs to the
+  // segment that starts at s + n*L, so a slice may cross segment ends.
   int64_t segment_start = 0;
 
   // Window pages for every position from position-W+1 to the last token.
   PageRange window_pages;
-  // Vectors of finished chunks as memory ("mix, then project"): vector j = chunk*R + t on the grid, from chunk (s-M)/C up to the
-  // last chunk that this slice finishes.
+  // Vectors of finished chunks as memory ("mix, then project"): vector j = chunk*R + t on the grid, from chunk (s-M)/C
+  // up to the last chunk that this slice finishes.
   PageRange memory_pages;
   // The same vectors as the current segment sees them ("project, then mix"), from chunk s/C.
   PageRange segment_pages;
   // The chunk that tokens[0] continues, and after the step the one left unfinished.
   PageId open_chunk = 0;
 
-  // Logits are wanted for the last `logit_rows` tokens of the slice: row i predicts the token after it. 0 to tokens.size().
+  // Logits are wanted for the last `logit_rows` tokens of the slice: row i predicts the token after it. 0 to
+  // tokens.size().
   int64_t logit_rows = 0;
 };
 
@@ -94,8 +96,8 @@ struct StepResult {
 
 // The autoregressive model. One thread at a time calls it (a worker owns its replica).
 //
-// A result depends on the weights, M, L, the precision and the tokens of the sequence only: not on how its history was cut into
-// slices, nor on the other slices of a step (up to rounding in the library's matrix products).
+// A result depends on the weights, M, L, the precision and the tokens of the sequence only: not on how its history was
+// cut into slices, nor on the other slices of a step (up to rounding in the library's matrix products).
 class LanguageModel {
  public:
   virtual ~LanguageModel() = default;
@@ -104,16 +106,17 @@ class LanguageModel {
 
   // Bytes of one page of each kind.
   virtual CachePages PageBytes() const = 0;
-  // What one sequence needs at the most to run to any length, when the caller reuses pages as rings: slices of any length.
+  // What one sequence needs at the most to run to any length, when the caller reuses pages as rings: slices of any
+  // length.
   virtual CachePages PagesPerSequence() const = 0;
 
-  // Makes room for `pages` pages of each kind, numbered from 0; what was cached before is gone. Memory is taken from the
-  // system only as pages are first written. Errors: RESOURCE_EXHAUSTED.
+  // Makes room for `pages` pages of each kind, numbered from 0; what was cached before is gone. Memory is taken from
+  // the system only as pages are first written. Errors: RESOURCE_EXHAUSTED.
   virtual absl::Status AllocateCache(const CachePages& pages) = 0;
 
   // Runs every slice one step on, as one batch of rows: one matrix product per weight, whatever the number of slices.
-  // At most one slice per sequence. Errors: INVALID_ARGUMENT for a slice that breaks what is said above (nothing is run),
-  // INTERNAL if the library fails (the cache pages of these slices are then undefined).
+  // At most one slice per sequence. Errors: INVALID_ARGUMENT for a slice that breaks what is said above (nothing is
+  // run), INTERNAL if the library fails (the cache pages of these slices are then undefined).
   virtual absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) = 0;
 };
 

@@ -15,24 +15,24 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 at::Tensor WindowScores(const at::Tensor& queries, const at::Tensor& keys, const RelativePositions& positions) {
   const int64_t batch = queries.size(0), n = queries.size(1), heads = queries.size(2);
   const int64_t window = positions.window.size(0);
-  const at::Tensor content =
-      at::matmul((queries + positions.window_bias).transpose(1, 2), keys.permute({0, 2, 3, 1}));
+  const at::Tensor content = at::matmul((queries + positions.window_bias).transpose(1, 2), keys.permute({0, 2, 3, 1}));
 
   // Distance W-1 (the oldest key) first, so that columns run with the keys: [batch, heads, n, W].
   const at::Tensor by_distance = positions.window.flip(0).permute({1, 2, 0});
   const at::Tensor relative = at::matmul((queries + positions.relative_bias).transpose(1, 2), by_distance);
 
-  // Shifts row i by i columns, without moving anything: rows of W+n, read as rows of W+n-1. The padding that comes to lie left
-  // and right of each row's window is the mask.
-  const at::Tensor padded = at::constant_pad_nd(relative, {0, n}, kMinusInfinity).view({batch, heads, n * (window + n)});
+  // Shifts row i by i columns, without moving anything: rows of W+n, read as rows of W+n-1. The padding that comes to
+  // lie left and right of each row's window is the mask.
+  const at::Tensor padded =
+      at::constant_pad_nd(relative, {0, n}, kMinusInfinity).view({batch, heads, n * (window + n)});
   const at::Tensor shifted = padded.narrow(2, 0, n * (n + window - 1)).view({batch, heads, n, n + window - 1});
   return content + shifted;
 }
 
 // Scores of the compressed vectors, -infinity where a query's chunk does not see them yet.
 //   returns [batch, heads, n, m]
-at::Tensor ChunkScores(const at::Tensor& queries, const at::Tensor& keys, int64_t visible, int64_t chunk_size, int64_t rank,
-                       const RelativePositions& positions) {
+at::Tensor ChunkScores(const at::Tensor& queries, const at::Tensor& keys, int64_t visible, int64_t chunk_size,
+                       int64_t rank, const RelativePositions& positions) {
   const int64_t batch = queries.size(0), n = queries.size(1), heads = queries.size(2), head_dim = queries.size(3);
   const int64_t chunks = n / chunk_size, m = keys.size(1);
   const at::Tensor by_head = queries.transpose(1, 2);

@@ -1,5 +1,5 @@
-// Dynamic projection (equation 3 of the paper): each chunk of C rows is compressed to R vectors per head, by weights that depend
-// on the rows. The reference op: differentiable, any device.
+// Dynamic projection (equation 3 of the paper): each chunk of C rows is compressed to R vectors per head, by weights
+// that depend on the rows. The reference op: differentiable, any device.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,8 @@ void Convert(float from, cpu::BFloat16& to) {
 
 template <typename Element>
 PageStorage<Element>::PageStorage(const PageLayout& layout) : layout_(layout) {
-  zero_page_.reset(static_cast<Element*>(AllocatePages(1, layout.page_elements() * static_cast<int64_t>(sizeof(Element)))));
+  zero_page_.reset(
+      static_cast<Element*>(AllocatePages(1, layout.page_elements() * static_cast<int64_t>(sizeof(Element)))));
   if (zero_page_ == nullptr) throw std::bad_alloc();
 }
 

@@ -29,8 +29,9 @@ struct Decoder {
   at::Tensor ChunkPositionTable() const;
 };
 
-// Builds the decoder from `tensor`, which gives each stored tensor by its name in model.safetensors (float32, of the shape that
-// LanguageModelTensors says). Matrices that meet tokens are cast to `product_type`; everything else stays float32.
+// Builds the decoder from `tensor`, which gives each stored tensor by its name in model.safetensors (float32, of the
+// shape that LanguageModelTensors says). Matrices that meet tokens are cast to `product_type`; everything else stays
+// float32.
 Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type,
                     const std::function<at::Tensor(const std::string& name)>& tensor);
 

@@ -1,5 +1,5 @@
-// One layer of the language model: its weights and its maths, row by row. The served step and the trainer run these functions;
-// they differ only in how attention finds its keys (cache pages, or tensors that remember their gradients).
+// One layer of the language model: its weights and its maths, row by row. The served step and the trainer run these
+// functions; they differ only in how attention finds its keys (cache pages, or tensors that remember their gradients).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct LinearWeights {
   at::Tensor weight;
   at::Tensor bias;  // undefined: none
 
-  // rows [..., in] float32 -> [..., out] float32. With bfloat16 weights the product is done in bfloat16, the bias added after.
+  // rows [..., in] float32 -> [..., out] float32. With bfloat16 weights the product is done in bfloat16, the bias added
+  // after.
   at::Tensor operator()(const at::Tensor& rows) const;
 };
 

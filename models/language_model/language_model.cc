@@ -20,12 +20,14 @@ namespace {
 at::Tensor ReadTensor(const SafetensorsFile& file, const std::string& name) {
   const TensorView& view = *file.Find(name);
   at::Tensor tensor = at::empty(view.shape, at::kFloat);
-  const absl::Status copied = CopyAsFloat32(view, {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
+  const absl::Status copied =
+      CopyAsFloat32(view, {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
   TORCH_CHECK(copied.ok(), name, ": ", std::string(copied.message()));
   return tensor;
 }
 
-LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirectory& directory, const std::string& precision) {
+LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirectory& directory,
+                           const std::string& precision) {
   return {.layers = config.layers,
           .model_width = config.model_width,
           .heads = config.heads,
@@ -54,7 +56,8 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
   if (options.precision != "fp32" && options.precision != "bf16") {
     return absl::InvalidArgumentError(absl::StrCat("precision is '", options.precision, "'; it must be fp32 or bf16"));
   }
-  LS_ASSIGN_OR_RETURN(const LanguageModelConfig config, ParseLanguageModelConfig(directory.config_text, directory.config_path()));
+  LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
+                      ParseLanguageModelConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, config));
   LanguageModelInfo info = MakeInfo(config, directory, options.precision);
   try {
@@ -64,17 +67,20 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
       return std::make_unique<TransformerLs<cpu::BFloat16>>(MakeDecoder(config, at::kBFloat16, read), std::move(info),
                                                             options.threads);
     }
-    return std::make_unique<TransformerLs<float>>(MakeDecoder(config, at::kFloat, read), std::move(info), options.threads);
+    return std::make_unique<TransformerLs<float>>(MakeDecoder(config, at::kFloat, read), std::move(info),
+                                                  options.threads);
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));
   }
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& directory) {
-  LS_ASSIGN_OR_RETURN(const LanguageModelConfig config, ParseLanguageModelConfig(directory.config_text, directory.config_path()));
+  LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
+                      ParseLanguageModelConfig(directory.config_text, directory.config_path()));
   if (config.tokenizer == TokenizerKind::kNone) return nullptr;
   if (!directory.vocabulary_text) {
-    return absl::InvalidArgumentError(absl::StrCat(directory.vocabulary_path(), ": missing, and config.json names a tokenizer"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.vocabulary_path(), ": missing, and config.json names a tokenizer"));
   }
   const Tokenizer::Unit unit =
       config.tokenizer == TokenizerKind::kFairseqBytes ? Tokenizer::Unit::kByte : Tokenizer::Unit::kCharacter;

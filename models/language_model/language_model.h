@@ -19,7 +19,8 @@ struct LanguageModelOptions {
 };
 
 // Loads config.json and model.safetensors of a model directory.
-// Errors: those of OpenModelDirectory, ParseLanguageModelConfig and CheckTensors; INVALID_ARGUMENT for another precision.
+// Errors: those of OpenModelDirectory, ParseLanguageModelConfig and CheckTensors; INVALID_ARGUMENT for another
+// precision.
 absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const std::string& directory,
                                                                  const LanguageModelOptions& options);
 absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDirectory& directory,

@@ -31,7 +31,8 @@ int64_t QueryBlock(const LanguageModelConfig& config) {
   const int64_t chunks = config.segment_length / config.chunk_size;
   int64_t best = 1;
   for (int64_t count = 1; count <= chunks; ++count) {
-    if (chunks % count == 0 && count * config.chunk_size <= std::max<int64_t>(64, config.window_length / 2)) best = count;
+    if (chunks % count == 0 && count * config.chunk_size <= std::max<int64_t>(64, config.window_length / 2))
+      best = count;
   }
   return best * config.chunk_size;
 }
@@ -39,8 +40,8 @@ int64_t QueryBlock(const LanguageModelConfig& config) {
 at::Tensor Heads(const at::Tensor& rows, int64_t heads) { return rows.view({rows.size(0), rows.size(1), heads, -1}); }
 
 // One layer over hidden [batch, T, d]; `memory` is read, then replaced.
-at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& layer, const RelativePositions& positions,
-                        const at::Tensor& hidden, LayerMemory& memory) {
+at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& layer,
+                        const RelativePositions& positions, const at::Tensor& hidden, LayerMemory& memory) {
   const int64_t tokens = hidden.size(1), heads = config.heads, rank = config.chunk_rank;
   const int64_t past_rows = config.window_length - 1, past_vectors = config.memory_length / config.chunk_size * rank;
   const at::Tensor input = layer.AttentionInput(hidden);
@@ -61,21 +62,25 @@ at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& l
     // The memory ends where the segment starts; then the segment's own chunks.
     const auto visible_chunks = [&](const at::Tensor& in_memory, const at::Tensor& in_segment) {
       return Heads(at::cat({in_memory.narrow(1, segment_vectors, past_vectors),
-                            in_segment.narrow(1, segment_vectors, seen_in_segment + added_within_block)}, 1), heads);
+                            in_segment.narrow(1, segment_vectors, seen_in_segment + added_within_block)},
+                           1),
+                   heads);
     };
-    attended.push_back(CausalAttention(
-        Heads(projections.queries.narrow(1, begin, block), heads),
-        Heads(window_keys.narrow(1, begin, past_rows + block), heads),
-        Heads(window_values.narrow(1, begin, past_rows + block), heads),
-        visible_chunks(memory_keys, chunks.segment_keys), visible_chunks(memory_values, chunks.segment_values),
-        past_vectors + seen_in_segment, config.chunk_size, rank, positions));
+    attended.push_back(CausalAttention(Heads(projections.queries.narrow(1, begin, block), heads),
+                                       Heads(window_keys.narrow(1, begin, past_rows + block), heads),
+                                       Heads(window_values.narrow(1, begin, past_rows + block), heads),
+                                       visible_chunks(memory_keys, chunks.segment_keys),
+                                       visible_chunks(memory_values, chunks.segment_values),
+                                       past_vectors + seen_in_segment, config.chunk_size, rank, positions));
   }
 
   const auto last = [](const at::Tensor& rows, int64_t count) {
     return rows.narrow(1, rows.size(1) - count, count).detach();
   };
-  memory = {.window_keys = last(window_keys, past_rows), .window_values = last(window_values, past_rows),
-            .memory_keys = last(memory_keys, past_vectors), .memory_values = last(memory_values, past_vectors)};
+  memory = {.window_keys = last(window_keys, past_rows),
+            .window_values = last(window_values, past_rows),
+            .memory_keys = last(memory_keys, past_vectors),
+            .memory_values = last(memory_values, past_vectors)};
   return layer.Finish(input, at::cat(attended, 1));
 }
 

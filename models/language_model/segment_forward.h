@@ -1,5 +1,5 @@
-// The model over whole segments of a batch of streams, differentiable: what the trainer runs, and the plain reference of the
-// served step (transformer_ls.h).
+// The model over whole segments of a batch of streams, differentiable: what the trainer runs, and the plain reference
+// of the served step (transformer_ls.h).
 #pragma once
 
 #include <vector>

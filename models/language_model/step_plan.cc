@@ -15,18 +15,22 @@ absl::Status Broken(size_t slice, const char* field, int64_t value, const std::s
 }
 
 // Every page from row `first` to row `end - 1` must be there.
-absl::Status CheckPages(size_t slice, const char* field, const PageRange& range, int64_t first, int64_t end, int64_t page_count) {
+absl::Status CheckPages(size_t slice, const char* field, const PageRange& range, int64_t first, int64_t end,
+                        int64_t page_count) {
   if (first < end) {
     const int64_t first_page = FloorDivide(first, kRowsPerPage), last_page = FloorDivide(end - 1, kRowsPerPage);
-    if (range.first > first_page) return Broken(slice, field, range.first, absl::StrFormat("must begin at page %d or before", first_page));
+    if (range.first > first_page)
+      return Broken(slice, field, range.first, absl::StrFormat("must begin at page %d or before", first_page));
     const int64_t range_end = range.first + static_cast<int64_t>(range.ids.size());
-    if (range_end <= last_page) return Broken(slice, field, range_end, absl::StrFormat("must end after page %d", last_page));
+    if (range_end <= last_page)
+      return Broken(slice, field, range_end, absl::StrFormat("must end after page %d", last_page));
   }
   for (size_t i = 0; i < range.ids.size(); ++i) {
     const bool is_zero = range.first + static_cast<int64_t>(i) < 0;
     if (is_zero ? range.ids[i] != kZeroPage : range.ids[i] < 0 || range.ids[i] >= page_count) {
-      return Broken(slice, field, range.ids[i], absl::StrFormat("page %d must be %s", range.first + static_cast<int64_t>(i),
-                                                                is_zero ? "the zero page" : absl::StrFormat("in [0, %d)", page_count)));
+      return Broken(slice, field, range.ids[i],
+                    absl::StrFormat("page %d must be %s", range.first + static_cast<int64_t>(i),
+                                    is_zero ? "the zero page" : absl::StrFormat("in [0, %d)", page_count)));
     }
   }
   return absl::OkStatus();
@@ -56,7 +60,8 @@ absl::Status CheckSlice(size_t index, const Slice& slice, const LanguageModelInf
   const int64_t end = slice.position + tokens, end_vector = end / chunk * info.chunk_rank;
   const int64_t segment_vector = start / chunk * info.chunk_rank;
   const int64_t first_vector = segment_vector - info.memory_length / chunk * info.chunk_rank;
-  LS_RETURN_IF_ERROR(CheckPages(index, "window_pages", slice.window_pages, slice.position - info.window_length + 1, end, pages.window));
+  LS_RETURN_IF_ERROR(CheckPages(index, "window_pages", slice.window_pages, slice.position - info.window_length + 1, end,
+                                pages.window));
   LS_RETURN_IF_ERROR(CheckPages(index, "memory_pages", slice.memory_pages, first_vector, end_vector, pages.segment));
   return CheckPages(index, "segment_pages", slice.segment_pages, segment_vector, end_vector, pages.segment);
 }

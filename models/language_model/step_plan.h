@@ -1,5 +1,5 @@
-// What a step has to do, worked out from its slices before any arithmetic: which chunks become full, and in which runs the new
-// rows attend.
+// What a step has to do, worked out from its slices before any arithmetic: which chunks become full, and in which runs
+// the new rows attend.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace longshort {
 
-// Queries of one slice that lie on one window page and in one segment. Runs of a slice come one after the other: the rows of a
-// run are written before its queries attend, and after the queries of the run before.
+// Queries of one slice that lie on one window page and in one segment. Runs of a slice come one after the other: the
+// rows of a run are written before its queries attend, and after the queries of the run before.
 struct QueryRun {
   int64_t slice = 0;
-  int64_t row = 0;    // of the step's rows
+  int64_t row = 0;  // of the step's rows
   int64_t count = 0;
   int64_t position = 0;
   int64_t segment_start = 0;
@@ -26,15 +26,15 @@ struct QueryRun {
 
 struct FinishedChunk {
   int64_t slice = 0;
-  int64_t chunk = 0;    // on the grid: tokens chunk*C .. chunk*C + C-1
+  int64_t chunk = 0;     // on the grid: tokens chunk*C .. chunk*C + C-1
   int64_t last_row = 0;  // of the step's rows: its last token
 };
 
 struct StepPlan {
   int64_t rows = 0;
   int64_t logit_rows = 0;
-  std::vector<int64_t> first_rows;       // of each slice
-  std::vector<FinishedChunk> finished;   // slice by slice, ascending
+  std::vector<int64_t> first_rows;            // of each slice
+  std::vector<FinishedChunk> finished;        // slice by slice, ascending
   std::vector<std::vector<QueryRun>> rounds;  // round n holds every slice's n-th run
 };
 

@@ -19,8 +19,12 @@ namespace {
 int64_t RingPages(int64_t rows) { return (rows + kRowsPerPage - 1) / kRowsPerPage + 1; }
 
 // Row `row` of a contiguous float32 matrix.
-const float* Row(const at::Tensor& matrix, int64_t row) { return matrix.const_data_ptr<float>() + row * matrix.size(1); }
-float* MutableRow(const at::Tensor& matrix, int64_t row) { return matrix.mutable_data_ptr<float>() + row * matrix.size(1); }
+const float* Row(const at::Tensor& matrix, int64_t row) {
+  return matrix.const_data_ptr<float>() + row * matrix.size(1);
+}
+float* MutableRow(const at::Tensor& matrix, int64_t row) {
+  return matrix.mutable_data_ptr<float>() + row * matrix.size(1);
+}
 
 // How many items of so many multiply-adds each are worth a thread of their own: waking one costs some microseconds.
 int64_t ItemsPerThread(int64_t multiply_adds) {
@@ -68,7 +72,8 @@ template <typename Element>
 CachePages TransformerLs<Element>::PagesPerSequence() const {
   const int64_t memory = (info_.memory_length + info_.segment_length) / info_.chunk_size * info_.chunk_rank;
   const int64_t segment = info_.segment_length / info_.chunk_size * info_.chunk_rank;
-  return {.window = RingPages(info_.window_length - 1), .segment = RingPages(memory) + RingPages(segment), .open_chunk = 1};
+  return {
+      .window = RingPages(info_.window_length - 1), .segment = RingPages(memory) + RingPages(segment), .open_chunk = 1};
 }
 
 template <typename Element>
@@ -81,9 +86,9 @@ absl::Status TransformerLs<Element>::AllocateCache(const CachePages& pages) {
 template <typename Element>
 absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> slices) {
   if (slices.empty()) return absl::InvalidArgumentError("a step needs at least 1 slice");
-  LS_RETURN_IF_ERROR(CheckSlices(slices, info_,
-                                 {.window = window_pages_.pages(), .segment = segment_pages_.pages(),
-                                  .open_chunk = open_chunks_.pages()}));
+  LS_RETURN_IF_ERROR(CheckSlices(
+      slices, info_,
+      {.window = window_pages_.pages(), .segment = segment_pages_.pages(), .open_chunk = open_chunks_.pages()}));
   try {
     return Run(slices);
   } catch (const std::exception& error) {
@@ -182,7 +187,8 @@ auto TransformerLs<Element>::FinishChunks(int64_t layer, absl::Span<const Slice>
       }
       cpu::ChunkWeights(part(3), heads * rank, mixing.data());
       for (int64_t kind = 0; kind < 3; ++kind) {
-        cpu::MixChunk(part(kind), mixing.data(), heads, rank, width / heads, mixed_floats + (kind * finished + n) * rank * width);
+        cpu::MixChunk(part(kind), mixing.data(), heads, rank, width / heads,
+                      mixed_floats + (kind * finished + n) * rank * width);
       }
     }
   });
@@ -202,7 +208,8 @@ void TransformerLs<Element>::KeepOpenRows(int64_t layer, absl::Span<const Slice>
     for (int64_t position = open_begin; position < end; ++position) {
       const int64_t row = plan.first_rows[i] + position - slice.position;
       float* kept = open_chunks_.Row(slice.open_chunk, layer, position % info_.chunk_size);
-      for (const at::Tensor* const matrix : {&input, &projections.keys, &projections.values, &projections.projection_logits}) {
+      for (const at::Tensor* const matrix :
+           {&input, &projections.keys, &projections.values, &projections.projection_logits}) {
         kept = std::copy_n(Row(*matrix, row), matrix->size(1), kept);
       }
     }
@@ -212,7 +219,9 @@ void TransformerLs<Element>::KeepOpenRows(int64_t layer, absl::Span<const Slice>
 template <typename Element>
 void TransformerLs<Element>::WriteRun(int64_t layer, const Slice& slice, const StepPlan& plan, const QueryRun& run,
                                       const NewRows& rows) {
-  const auto page_of = [](const PageRange& range, int64_t grid_row) { return range.ids[grid_row / kRowsPerPage - range.first]; };
+  const auto page_of = [](const PageRange& range, int64_t grid_row) {
+    return range.ids[grid_row / kRowsPerPage - range.first];
+  };
   for (int64_t i = 0; i < run.count; ++i) {
     const int64_t position = run.position + i;
     window_pages_.WriteRow(page_of(slice.window_pages, position), layer, position % kRowsPerPage,
@@ -231,8 +240,8 @@ void TransformerLs<Element>::WriteRun(int64_t layer, const Slice& slice, const S
 }
 
 template <typename Element>
-void TransformerLs<Element>::AttendRun(int64_t layer, int64_t head, const Slice& slice, const QueryRun& run, const NewRows& rows,
-                                       float* scratch) {
+void TransformerLs<Element>::AttendRun(int64_t layer, int64_t head, const Slice& slice, const QueryRun& run,
+                                       const NewRows& rows, float* scratch) {
   const DecoderLayer& weights = decoder_.layers[layer];
   const int64_t head_width = layout_.head_width, chunk = info_.chunk_size, rank = info_.chunk_rank;
   const int64_t segment_vector = run.segment_start / chunk * rank;
@@ -260,8 +269,8 @@ void TransformerLs<Element>::AttendRun(int64_t layer, int64_t head, const Slice&
 }
 
 template <typename Element>
-cpu::KeyBlocks<Element> TransformerLs<Element>::Blocks(const PageStorage<Element>& storage, const PageRange& range, int64_t layer,
-                                                       int64_t head) const {
+cpu::KeyBlocks<Element> TransformerLs<Element>::Blocks(const PageStorage<Element>& storage, const PageRange& range,
+                                                       int64_t layer, int64_t head) const {
   return {.first = range.first,
           .page_ids = range.ids.data(),
           .pages = storage.FirstPage(layer),
@@ -272,11 +281,13 @@ cpu::KeyBlocks<Element> TransformerLs<Element>::Blocks(const PageStorage<Element
 }
 
 template <typename Element>
-at::Tensor TransformerLs<Element>::LogitRows(absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& hidden) const {
+at::Tensor TransformerLs<Element>::LogitRows(absl::Span<const Slice> slices, const StepPlan& plan,
+                                             const at::Tensor& hidden) const {
   if (plan.logit_rows == plan.rows) return hidden;
   std::vector<at::Tensor> parts;
   for (size_t i = 0; i < slices.size(); ++i) {
-    const int64_t count = slices[i].logit_rows, end = plan.first_rows[i] + static_cast<int64_t>(slices[i].tokens.size());
+    const int64_t count = slices[i].logit_rows,
+                  end = plan.first_rows[i] + static_cast<int64_t>(slices[i].tokens.size());
     if (count > 0) parts.push_back(hidden.narrow(0, end - count, count));
   }
   return at::cat(parts);

@@ -1,7 +1,7 @@
 // The served language model on the CPU: runs slices from cache pages.
 //
-// A step goes through the layers once, with all rows of all slices in each matrix product; only attention and the mixing of
-// finished chunks look at slices one by one, in the kernels of models/kernels/cpu.
+// A step goes through the layers once, with all rows of all slices in each matrix product; only attention and the
+// mixing of finished chunks look at slices one by one, in the kernels of models/kernels/cpu.
 //
 // Element is what cache pages and position tables hold: float with float32 products, cpu::BFloat16 with bfloat16 ones.
 #pragma once
@@ -46,13 +46,15 @@ class TransformerLs final : public LanguageModel {
   StepResult Run(absl::Span<const Slice> slices);
   at::Tensor RunLayer(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& hidden,
                       StepCounts& counts);
-  CompressedRows FinishChunks(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& input,
-                              const Projections& projections);
+  CompressedRows FinishChunks(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan,
+                              const at::Tensor& input, const Projections& projections);
   void KeepOpenRows(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& input,
                     const Projections& projections);
   void WriteRun(int64_t layer, const Slice& slice, const StepPlan& plan, const QueryRun& run, const NewRows& rows);
-  void AttendRun(int64_t layer, int64_t head, const Slice& slice, const QueryRun& run, const NewRows& rows, float* scratch);
-  cpu::KeyBlocks<Element> Blocks(const PageStorage<Element>& storage, const PageRange& range, int64_t layer, int64_t head) const;
+  void AttendRun(int64_t layer, int64_t head, const Slice& slice, const QueryRun& run, const NewRows& rows,
+                 float* scratch);
+  cpu::KeyBlocks<Element> Blocks(const PageStorage<Element>& storage, const PageRange& range, int64_t layer,
+                                 int64_t head) const;
   at::Tensor LogitRows(absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& hidden) const;
 
   Decoder decoder_;

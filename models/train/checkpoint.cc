@@ -18,12 +18,14 @@ absl::Status SaveCheckpoint(const std::string& path, const TrainingState& state)
   std::vector<NamedTensor> tensors;
   for (const NamedParameter& tensor : state.tensors) {
     values.push_back(tensor.value.detach().contiguous());
-    tensors.push_back({.name = tensor.name,
-                       .type = DataType::kF32,
-                       .shape = values.back().sizes().vec(),
-                       .data = {static_cast<const std::byte*>(values.back().const_data_ptr()), values.back().nbytes()}});
+    tensors.push_back(
+        {.name = tensor.name,
+         .type = DataType::kF32,
+         .shape = values.back().sizes().vec(),
+         .data = {static_cast<const std::byte*>(values.back().const_data_ptr()), values.back().nbytes()}});
   }
-  return WriteSafetensors(path, tensors, {{"steps_done", absl::StrCat(state.steps_done)}, {"settings", state.settings}});
+  return WriteSafetensors(path, tensors,
+                          {{"steps_done", absl::StrCat(state.steps_done)}, {"settings", state.settings}});
 }
 
 absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
@@ -33,18 +35,21 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
     return found == file.metadata().end() ? std::string() : found->second;
   };
   if (text("settings") != state.settings) {
-    return absl::FailedPreconditionError(absl::StrCat(path, ": belongs to a run with other settings (", text("settings"),
-                                                      "), not (", state.settings, "); give another --checkpoint"));
+    return absl::FailedPreconditionError(absl::StrCat(path, ": belongs to a run with other settings (",
+                                                      text("settings"), "), not (", state.settings,
+                                                      "); give another --checkpoint"));
   }
   if (!absl::SimpleAtoi(text("steps_done"), &state.steps_done)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, ": steps_done is '", text("steps_done"), "', not a number"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": steps_done is '", text("steps_done"), "', not a number"));
   }
   const c10::NoGradGuard no_grad;
   for (NamedParameter& tensor : state.tensors) {
     const TensorView* const saved = file.Find(tensor.name);
     const auto shape = tensor.value.sizes();
     if (saved == nullptr || !std::equal(shape.begin(), shape.end(), saved->shape.begin(), saved->shape.end())) {
-      return absl::FailedPreconditionError(absl::StrCat(path, ": tensor ", tensor.name, " is missing or of another shape"));
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": tensor ", tensor.name, " is missing or of another shape"));
     }
     at::Tensor value = at::empty(shape);
     LS_RETURN_IF_ERROR(CopyAsFloat32(*saved, {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}));

@@ -23,7 +23,8 @@ struct TrainingState {
 absl::Status SaveCheckpoint(const std::string& path, const TrainingState& state);
 
 // Copies the saved values into `state.tensors` and sets `state.steps_done`.
-// Errors: NOT_FOUND if there is no file; FAILED_PRECONDITION if it is of a run with other settings or tensors, naming them.
+// Errors: NOT_FOUND if there is no file; FAILED_PRECONDITION if it is of a run with other settings or tensors, naming
+// them.
 absl::Status LoadCheckpoint(const std::string& path, TrainingState& state);
 
 }  // namespace longshort

@@ -90,7 +90,8 @@ int Main() {
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "Trains a byte language model on one text.\n"
-      "Example: longshort-train --text=enwiki_p10.xml --out=models/zoo/enwiki/1 --checkpoint=enwiki.checkpoint --steps=5000");
+      "Example: longshort-train --text=enwiki_p10.xml --out=models/zoo/enwiki/1 --checkpoint=enwiki.checkpoint "
+      "--steps=5000");
   absl::ParseCommandLine(argc, argv);
   return longshort::Main();
 }

@@ -15,13 +15,15 @@ double LearningRate(const OptimizerOptions& options, int64_t step) {
   if (step < options.warmup_steps) {
     return options.peak_learning_rate * static_cast<double>(step + 1) / static_cast<double>(options.warmup_steps);
   }
-  const double progress = std::min(1.0, static_cast<double>(step - options.warmup_steps) /
-                                            static_cast<double>(std::max<int64_t>(1, options.total_steps - options.warmup_steps)));
+  const double progress =
+      std::min(1.0, static_cast<double>(step - options.warmup_steps) /
+                        static_cast<double>(std::max<int64_t>(1, options.total_steps - options.warmup_steps)));
   const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * progress));
   return options.peak_learning_rate * (options.final_fraction + (1 - options.final_fraction) * cosine);
 }
 
-Optimizer::Optimizer(const OptimizerOptions& options, const std::vector<NamedParameter>& parameters) : options_(options) {
+Optimizer::Optimizer(const OptimizerOptions& options, const std::vector<NamedParameter>& parameters)
+    : options_(options) {
   decayed_.weight_decay = options.weight_decay;
   for (const NamedParameter& parameter : parameters) {
     if (!parameter.value.requires_grad()) continue;
@@ -57,8 +59,9 @@ void Optimizer::StepGroup(Group& group, double learning_rate, double scale) {
     value.mutable_grad().reset();
   }
   for (at::Tensor& count : group.steps) count.add_(1);
-  at::_fused_adamw_(group.values, gradients, group.means, group.squares, /*max_exp_avg_sqs=*/{}, group.steps, learning_rate,
-                    options_.beta1, options_.beta2, group.weight_decay, options_.epsilon, /*amsgrad=*/false,
+  at::_fused_adamw_(group.values, gradients, group.means, group.squares, /*max_exp_avg_sqs=*/{}, group.steps,
+                    learning_rate, options_.beta1, options_.beta2, group.weight_decay, options_.epsilon,
+                    /*amsgrad=*/false,
                     /*maximize=*/false);
 }
 

@@ -26,7 +26,8 @@ class Optimizer final {
   // Trains those of `parameters` that collect gradients.
   Optimizer(const OptimizerOptions& options, const std::vector<NamedParameter>& parameters);
 
-  // Applies the collected gradients as step number `step` (from 0) and clears them. Returns the gradient's norm before clipping.
+  // Applies the collected gradients as step number `step` (from 0) and clears them. Returns the gradient's norm before
+  // clipping.
   double Step(int64_t step);
 
   // The running means, to be saved and restored: "mean.<name>" and "square.<name>".

@@ -66,10 +66,11 @@ absl::Status WriteModelDirectory(const std::string& directory, const LanguageMod
   for (const NamedParameter& parameter : parameters) {
     const bool exact = parameter.name == kFrequencies;
     halves.push_back(parameter.value.detach().to(exact ? at::kFloat : at::kHalf).contiguous());
-    tensors.push_back({.name = parameter.name,
-                       .type = exact ? DataType::kF32 : DataType::kF16,
-                       .shape = halves.back().sizes().vec(),
-                       .data = {static_cast<const std::byte*>(halves.back().const_data_ptr()), halves.back().nbytes()}});
+    tensors.push_back(
+        {.name = parameter.name,
+         .type = exact ? DataType::kF32 : DataType::kF16,
+         .shape = halves.back().sizes().vec(),
+         .data = {static_cast<const std::byte*>(halves.back().const_data_ptr()), halves.back().nbytes()}});
   }
   LS_RETURN_IF_ERROR(WriteSafetensors(directory + "/model.safetensors", tensors));
   LS_RETURN_IF_ERROR(WriteFileAtomically(directory + "/vocabulary.txt", {vocabulary}));

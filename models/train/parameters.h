@@ -16,8 +16,8 @@ struct NamedParameter {
   at::Tensor value;  // float32; a leaf that collects gradients, but for pos_emb.inv_freq
 };
 
-// Random weights for training from nothing: matrices normal with deviation 1/sqrt(in) (the embedding 1/sqrt(d)), gains 1, biases 0.
-// `seed` decides every value.
+// Random weights for training from nothing: matrices normal with deviation 1/sqrt(in) (the embedding 1/sqrt(d)), gains
+// 1, biases 0. `seed` decides every value.
 std::vector<NamedParameter> InitialParameters(const LanguageModelConfig& config, uint64_t seed);
 
 // A decoder that computes with these very tensors, so that gradients reach them. Matrix products run in `product_type`.

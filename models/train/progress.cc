@@ -29,17 +29,18 @@ void TrainingProgress::Report(int64_t steps_done, double bits, double gradient_n
   const absl::Duration left = absl::Seconds(per_step * static_cast<double>(total_steps_ - steps_done));
   constexpr int kWidth = 24;
   const int filled = static_cast<int>(kWidth * steps_done / total_steps_);
-  absl::FPrintF(stderr, "%s[%s%s] step %d/%d  loss %.4f nats  %.3f bits/byte  gradient %.2f  rate %.1e  %.0f tokens/s  %s left%s",
-                terminal_ ? "\r\033[K" : "", std::string(filled, '#'), std::string(kWidth - filled, '.'), steps_done, total_steps_,
-                smoothed_bits_ * 0.693147180559945, smoothed_bits_, gradient_norm, learning_rate,
-                static_cast<double>(tokens_per_step_) / per_step, absl::FormatDuration(absl::Trunc(left, absl::Seconds(1))),
-                terminal_ && steps_done != total_steps_ ? "" : "\n");
+  absl::FPrintF(
+      stderr, "%s[%s%s] step %d/%d  loss %.4f nats  %.3f bits/byte  gradient %.2f  rate %.1e  %.0f tokens/s  %s left%s",
+      terminal_ ? "\r\033[K" : "", std::string(filled, '#'), std::string(kWidth - filled, '.'), steps_done,
+      total_steps_, smoothed_bits_ * 0.693147180559945, smoothed_bits_, gradient_norm, learning_rate,
+      static_cast<double>(tokens_per_step_) / per_step, absl::FormatDuration(absl::Trunc(left, absl::Seconds(1))),
+      terminal_ && steps_done != total_steps_ ? "" : "\n");
   std::fflush(stderr);
 }
 
 void TrainingProgress::ReportHeldOut(int64_t steps_done, double bits, int64_t tokens) {
-  absl::FPrintF(stderr, "%sstep %d: held-out %.4f bits/byte over %d tokens\n", terminal_ ? "\r\033[K" : "", steps_done, bits,
-                tokens);
+  absl::FPrintF(stderr, "%sstep %d: held-out %.4f bits/byte over %d tokens\n", terminal_ ? "\r\033[K" : "", steps_done,
+                bits, tokens);
 }
 
 }  // namespace longshort

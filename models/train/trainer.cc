@@ -75,7 +75,8 @@ class Trainer final {
   }
 
  private:
-  // Some of the streams, worked on by one thread: the same weights (the tensors share their storage), gradients of its own.
+  // Some of the streams, worked on by one thread: the same weights (the tensors share their storage), gradients of its
+  // own.
   struct Shard {
     int64_t first_stream = 0, streams = 0;
     std::vector<NamedParameter> parameters;
@@ -117,7 +118,9 @@ class Trainer final {
     return loss / std::numbers::ln2;
   }
 
-  double Share(const Shard& shard) const { return static_cast<double>(shard.streams) / static_cast<double>(options_.batch); }
+  double Share(const Shard& shard) const {
+    return static_cast<double>(shard.streams) / static_cast<double>(options_.batch);
+  }
 
   void RunShard(Shard& shard, const StreamBatches::Batch& batch) {
     const Decoder decoder = DecoderOf(shard.parameters);
@@ -186,20 +189,22 @@ class Trainer final {
 std::string Settings(const TrainerOptions& options, const std::string& text_hash) {
   const OptimizerOptions& optimizer = options.optimizer;
   return absl::StrCat(ToJson(options.config), " batch=", options.batch, " tokens=", options.tokens_per_stream,
-                      " shards=", options.shards, " seed=", options.seed, " steps=", optimizer.total_steps, " rate=", optimizer.peak_learning_rate,
-                      " warmup=", optimizer.warmup_steps, " final=", optimizer.final_fraction,
-                      " decay=", optimizer.weight_decay, " clip=", optimizer.gradient_norm,
-                      " held_out=", options.held_out_fraction, " bfloat16=", options.bfloat16_products,
-                      " text=", text_hash);
+                      " shards=", options.shards, " seed=", options.seed, " steps=", optimizer.total_steps,
+                      " rate=", optimizer.peak_learning_rate, " warmup=", optimizer.warmup_steps,
+                      " final=", optimizer.final_fraction, " decay=", optimizer.weight_decay,
+                      " clip=", optimizer.gradient_norm, " held_out=", options.held_out_fraction,
+                      " bfloat16=", options.bfloat16_products, " text=", text_hash);
 }
 
 absl::Status CheckOptions(const TrainerOptions& options, int64_t train_tokens, int64_t held_out_tokens) {
   if (options.tokens_per_stream % options.config.segment_length != 0) {
     return absl::InvalidArgumentError(absl::StrCat("--tokens-per-stream is ", options.tokens_per_stream,
-                                                   ", not a multiple of --segment-length ", options.config.segment_length));
+                                                   ", not a multiple of --segment-length ",
+                                                   options.config.segment_length));
   }
   if (options.shards < 1 || options.shards > options.batch) {
-    return absl::InvalidArgumentError(absl::StrCat("--shards is ", options.shards, ", not in 1 .. --batch ", options.batch));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shards is ", options.shards, ", not in 1 .. --batch ", options.batch));
   }
   const int64_t batch_tokens = options.batch * options.tokens_per_stream;
   if (std::min(train_tokens, held_out_tokens) <= batch_tokens) {
@@ -214,7 +219,8 @@ absl::Status CheckOptions(const TrainerOptions& options, int64_t train_tokens, i
 absl::Status Train(const TrainerOptions& given, const std::string& text) {
   TrainerOptions options = given;
   const size_t split = static_cast<size_t>(static_cast<double>(text.size()) * (1 - options.held_out_fraction));
-  const std::string_view train_text = std::string_view(text).substr(0, split), held_out_text = std::string_view(text).substr(split);
+  const std::string_view train_text = std::string_view(text).substr(0, split),
+                         held_out_text = std::string_view(text).substr(split);
   const std::string vocabulary = ByteVocabulary(train_text);
   // 4 special ids and 255 bytes (the newline is one of the special ids), filled up to a multiple of 8.
   options.config.vocabulary_size = 264;
@@ -224,7 +230,8 @@ absl::Status Train(const TrainerOptions& given, const std::string& text) {
                                                                  options.config.vocabulary_size));
   LS_ASSIGN_OR_RETURN(std::vector<int32_t> train_ids, tokenizer->Encode(train_text));
   LS_ASSIGN_OR_RETURN(std::vector<int32_t> held_out_ids, tokenizer->Encode(held_out_text));
-  LS_RETURN_IF_ERROR(CheckOptions(options, static_cast<int64_t>(train_ids.size()), static_cast<int64_t>(held_out_ids.size())));
+  LS_RETURN_IF_ERROR(
+      CheckOptions(options, static_cast<int64_t>(train_ids.size()), static_cast<int64_t>(held_out_ids.size())));
   LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
   LS_RETURN_IF_ERROR(hash.Add("text", text));
   LS_ASSIGN_OR_RETURN(const std::string text_hash, hash.Finish());

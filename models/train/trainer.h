@@ -15,7 +15,7 @@ struct TrainerOptions {
   OptimizerOptions optimizer;
   int64_t batch = 8;                // parallel streams
   int64_t tokens_per_stream = 512;  // per step; a multiple of L
-  int64_t shards = 1;               // threads that share a batch's streams, one core each; part of the result's rounding
+  int64_t shards = 1;  // threads that share a batch's streams, one core each; part of the result's rounding
   uint64_t seed = 1;
   double held_out_fraction = 0.05;  // the text's end
   int64_t held_out_interval = 500;  // steps between looks at the held-out text
@@ -26,8 +26,8 @@ struct TrainerOptions {
   std::string output_directory;  // the model directory
 };
 
-// Trains on `text` and writes the model directory. Goes on from the checkpoint if there is one: the run is then the same as one
-// never stopped. Errors: INVALID_ARGUMENT for options that do not fit together, the file system's.
+// Trains on `text` and writes the model directory. Goes on from the checkpoint if there is one: the run is then the
+// same as one never stopped. Errors: INVALID_ARGUMENT for options that do not fit together, the file system's.
 absl::Status Train(const TrainerOptions& options, const std::string& text);
 
 }  // namespace longshort

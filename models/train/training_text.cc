@@ -34,7 +34,8 @@ StreamBatches::StreamBatches(std::vector<int32_t> ids, int64_t batch, int64_t to
 StreamBatches::Batch StreamBatches::At(int64_t index) const {
   const int64_t pass = index / batches_per_pass_, within = index % batches_per_pass_;
   const int64_t size = static_cast<int64_t>(ids_.size());
-  Batch result{.inputs = at::empty({batch_, tokens_}, at::kLong), .targets = at::empty({batch_, tokens_}, at::kLong),
+  Batch result{.inputs = at::empty({batch_, tokens_}, at::kLong),
+               .targets = at::empty({batch_, tokens_}, at::kLong),
                .starts = within == 0};
   int64_t* const inputs = result.inputs.mutable_data_ptr<int64_t>();
   int64_t* const targets = result.targets.mutable_data_ptr<int64_t>();

@@ -10,7 +10,8 @@
 
 namespace longshort {
 
-// vocabulary.txt of a byte model: all bytes but the newline, by falling count in `text`, ties by the symbol as a string.
+// vocabulary.txt of a byte model: all bytes but the newline, by falling count in `text`, ties by the symbol as a
+// string.
 std::string ByteVocabulary(std::string_view text);
 
 // Cuts ids into `batch` streams of equal length, read side by side, `tokens` at a time.
@@ -20,13 +21,13 @@ class StreamBatches final {
   StreamBatches(std::vector<int32_t> ids, int64_t batch, int64_t tokens);
 
   struct Batch {
-    at::Tensor inputs;   // [batch, tokens] int64
-    at::Tensor targets;  // [batch, tokens] int64: the token after each input
+    at::Tensor inputs;    // [batch, tokens] int64
+    at::Tensor targets;   // [batch, tokens] int64: the token after each input
     bool starts = false;  // the streams begin anew: nothing comes before
   };
 
-  // Batch `index` of an endless sequence of passes; the streams of pass n start n * `tokens` / 2 later in the ring of all ids, so
-  // that every pass cuts the text at other places.
+  // Batch `index` of an endless sequence of passes; the streams of pass n start n * `tokens` / 2 later in the ring of
+  // all ids, so that every pass cuts the text at other places.
   Batch At(int64_t index) const;
   int64_t batches_per_pass() const { return batches_per_pass_; }
 

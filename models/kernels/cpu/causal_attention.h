@@ -1,8 +1,9 @@
-// Causal long-short attention over cache pages, for one head and a run of queries: the served drop-in for the reference op
-// (models/attention/causal_attention.h), with the same result to rounding.
+// Causal long-short attention over cache pages, for one head and a run of queries: the served drop-in for the reference
+// op (models/attention/causal_attention.h), with the same result to rounding.
 //
-// Keys are folded in blocks of 64 on the absolute grid, left to right (memory, segment, window), so that a query's bits depend on
-// its history only, not on which queries are computed beside it. Nothing is allocated; memory is read once per four queries.
+// Keys are folded in blocks of 64 on the absolute grid, left to right (memory, segment, window), so that a query's bits
+// depend on its history only, not on which queries are computed beside it. Nothing is allocated; memory is read once
+// per four queries.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct BFloat16 {
 
 constexpr int64_t PaddedHeadWidth(int64_t head_width) { return (head_width + kLanes - 1) / kLanes * kLanes; }
 
-// Consecutive key blocks of one head, on the absolute grid: block `first + i` is page page_ids[i], or the zero page if that is
-// negative. Within a page:
+// Consecutive key blocks of one head, on the absolute grid: block `first + i` is page page_ids[i], or the zero page if
+// that is negative. Within a page:
 //   keys    [head_width][kBlock]           channel by channel, so that 64 keys lie side by side
 //   values  [kBlock][PaddedHeadWidth]
 template <typename Element>
@@ -38,8 +39,8 @@ struct KeyBlocks {
   int64_t value_offset = 0;
 };
 
-// Position terms of one head, oldest distance first and padded by a block of zeros on both sides, so that 64 of them can be read
-// from any key block's place.
+// Position terms of one head, oldest distance first and padded by a block of zeros on both sides, so that 64 of them
+// can be read from any key block's place.
 //   table  [head_width][kBlock + count + kBlock]: column kBlock + count-1-n holds distance n
 template <typename Element>
 struct DistanceTable {
@@ -57,7 +58,8 @@ struct AttentionRun {
   int64_t chunk_size = 0;
   int64_t chunk_rank = 0;
 
-  // Queries of this head, scaled by 1/sqrt(head_width): row i, at stream position `position + i`, begins at queries + i * stride.
+  // Queries of this head, scaled by 1/sqrt(head_width): row i, at stream position `position + i`, begins at queries + i
+  // * stride.
   const float* queries = nullptr;
   float* output = nullptr;  // [count] rows of head_width floats, with the same stride
   int64_t stride = 0;
@@ -66,8 +68,8 @@ struct AttentionRun {
   const float* window_bias = nullptr;    // [head_width], added to queries that meet window keys
   const float* relative_bias = nullptr;  // [head_width], added to queries that meet window positions
 
-  // Compressed vectors first_vector .. segment_vector-1 are read from `memory`; from there to the query's own chunk, from
-  // `segment`. All queries of a run lie in one segment.
+  // Compressed vectors first_vector .. segment_vector-1 are read from `memory`; from there to the query's own chunk,
+  // from `segment`. All queries of a run lie in one segment.
   int64_t first_vector = 0;
   int64_t segment_vector = 0;
   KeyBlocks<Element> memory;

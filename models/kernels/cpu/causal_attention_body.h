@@ -1,6 +1,6 @@
-// The body of causal_attention.h, compiled once for each instruction set (LONGSHORT_INSTRUCTION_SET names the namespace).
-// Nothing but builtins and plain loops: an inline function of a library, compiled here for AVX-512, could be the one that the
-// linker keeps for every processor.
+// The body of causal_attention.h, compiled once for each instruction set (LONGSHORT_INSTRUCTION_SET names the
+// namespace). Nothing but builtins and plain loops: an inline function of a library, compiled here for AVX-512, could
+// be the one that the linker keeps for every processor.
 #pragma once
 
 #include <cstdint>
@@ -82,8 +82,9 @@ struct Tile {
 
 // Scores of one block: content and distance. `columns[q]` is where query q's distances begin in the table's rows.
 template <typename Element, int64_t kQueries>
-LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const Element* keys, const DistanceTable<Element>& distances,
-                           const int64_t* columns, Lanes (&scores)[kQueries][kVectors]) {
+LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const Element* keys,
+                           const DistanceTable<Element>& distances, const int64_t* columns,
+                           Lanes (&scores)[kQueries][kVectors]) {
   for (int64_t q = 0; q < kQueries; ++q) {
     for (int64_t v = 0; v < kVectors; ++v) scores[q][v] = Lanes{};
   }
@@ -105,8 +106,8 @@ LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const Element* 
   }
 }
 
-// Turns the scores of keys `range` (in the block's lanes) into probabilities relative to the new maximum, the rest into 0, and
-// scales what was summed before.
+// Turns the scores of keys `range` (in the block's lanes) into probabilities relative to the new maximum, the rest into
+// 0, and scales what was summed before.
 LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& maximum, float& sum, float& rescale) {
   IntLanes lane;
   for (int64_t i = 0; i < kLanes; ++i) lane[i] = static_cast<int32_t>(i);
@@ -134,8 +135,8 @@ LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& 
   sum = sum * rescale + Sum(total);
 }
 
-// Adds probabilities times values of rows `range` to what was mixed before, scaled, for kGroup vectors of channels that stay in
-// registers. `values` and `mixed` begin at the group's first channel.
+// Adds probabilities times values of rows `range` to what was mixed before, scaled, for kGroup vectors of channels that
+// stay in registers. `values` and `mixed` begin at the group's first channel.
 template <typename Element, int64_t kQueries, int64_t kGroup>
 LS_INLINE void MixChannels(int64_t padded_width, const Element* values, const Range& range, const float* rescale,
                            const float (&weights)[kQueries][kBlock], float* mixed) {
@@ -161,8 +162,8 @@ LS_INLINE void MixChannels(int64_t padded_width, const Element* values, const Ra
 }
 
 template <typename Element, int64_t kQueries>
-LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const Element* values, const Range& range, const float* rescale,
-                         const Lanes (&probabilities)[kQueries][kVectors]) {
+LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const Element* values, const Range& range,
+                         const float* rescale, const Lanes (&probabilities)[kQueries][kVectors]) {
   float weights[kQueries][kBlock];
   __builtin_memcpy(weights, probabilities, sizeof(weights));
   int64_t channel = 0;
@@ -177,8 +178,8 @@ LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const Element* values
   }
 }
 
-// Folds the blocks that hold the keys seen by any query of the tile; query q sees ranges[q], and meets key `j` at column
-// j + column_shifts[q] of the distance table.
+// Folds the blocks that hold the keys seen by any query of the tile; query q sees ranges[q], and meets key `j` at
+// column j + column_shifts[q] of the distance table.
 template <typename Element, int64_t kQueries>
 LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyBlocks<Element>& blocks,
                         const DistanceTable<Element>& distances, const Range* ranges, const int64_t* column_shifts) {
@@ -195,7 +196,8 @@ LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyB
     const Element* const page = page_id < 0 ? blocks.zero_page : blocks.pages + page_id * blocks.page_elements;
     int64_t columns[kQueries];
     for (int64_t q = 0; q < kQueries; ++q) {
-      // A query that sees nothing of the block may lie outside the table: it reads anywhere in it, and its scores are dropped.
+      // A query that sees nothing of the block may lie outside the table: it reads anywhere in it, and its scores are
+      // dropped.
       columns[q] = Least(Greatest(block_begin + column_shifts[q], 0), distances.count + kBlock);
     }
     Lanes scores[kQueries][kVectors];
@@ -269,7 +271,8 @@ LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query)
 template <typename Element>
 void Attend(const AttentionRun<Element>& run) {
   int64_t query = 0;
-  for (; query + kQueriesPerTile <= run.count; query += kQueriesPerTile) AttendTile<Element, kQueriesPerTile>(run, query);
+  for (; query + kQueriesPerTile <= run.count; query += kQueriesPerTile)
+    AttendTile<Element, kQueriesPerTile>(run, query);
   for (; query < run.count; ++query) AttendTile<Element, 1>(run, query);
 }
 

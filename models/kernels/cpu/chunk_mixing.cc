@@ -20,8 +20,8 @@ void ChunkWeights(absl::Span<const float* const> logits, int64_t columns, float*
   }
 }
 
-void MixChunk(absl::Span<const float* const> rows, const float* weights, int64_t heads, int64_t rank, int64_t head_width,
-              float* mixed) {
+void MixChunk(absl::Span<const float* const> rows, const float* weights, int64_t heads, int64_t rank,
+              int64_t head_width, float* mixed) {
   const int64_t width = heads * head_width, columns = heads * rank;
   std::fill(mixed, mixed + rank * width, 0.0f);
   for (size_t i = 0; i < rows.size(); ++i) {

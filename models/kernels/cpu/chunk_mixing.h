@@ -1,5 +1,6 @@
-// Dynamic projection of one finished chunk: the served drop-in for the reference op (models/attention/dynamic_projection.h), which
-// takes its rows from wherever they lie. A chunk is mixed once, in the order of its rows.
+// Dynamic projection of one finished chunk: the served drop-in for the reference op
+// (models/attention/dynamic_projection.h), which takes its rows from wherever they lie. A chunk is mixed once, in the
+// order of its rows.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ void ChunkWeights(absl::Span<const float* const> logits, int64_t columns, float*
 //   rows     [chunk] pointers to rows of heads * head_width floats
 //   weights  [chunk][heads * rank]
 //   mixed    [rank][heads * head_width], written
-void MixChunk(absl::Span<const float* const> rows, const float* weights, int64_t heads, int64_t rank, int64_t head_width,
-              float* mixed);
+void MixChunk(absl::Span<const float* const> rows, const float* weights, int64_t heads, int64_t rank,
+              int64_t head_width, float* mixed);
 
 }  // namespace longshort::cpu

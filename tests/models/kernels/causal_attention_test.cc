@@ -24,8 +24,8 @@ float Widen(BFloat16 value) {
 template <typename Element>
 class Problem {
  public:
-  Problem(int64_t head_width, int64_t window, int64_t chunk, int64_t rank, int64_t memory, int64_t position, int64_t count,
-          uint64_t seed)
+  Problem(int64_t head_width, int64_t window, int64_t chunk, int64_t rank, int64_t memory, int64_t position,
+          int64_t count, uint64_t seed)
       : random_(seed) {
     run_.head_width = head_width;
     run_.window_length = window;
@@ -157,8 +157,8 @@ class Problem {
     const int64_t own_vector = position / run_.chunk_size * run_.chunk_rank;
     std::vector<double> scores;
     std::vector<const Element*> values;
-    const auto meet = [&](const KeyBlocks<Element>& blocks, const DistanceTable<Element>& table, int64_t row, int64_t distance,
-                          bool in_window) {
+    const auto meet = [&](const KeyBlocks<Element>& blocks, const DistanceTable<Element>& table, int64_t row,
+                          int64_t distance, bool in_window) {
       const Element* const page = Page(blocks, row);
       const int64_t lane = ((row % kBlock) + kBlock) % kBlock;
       double score = 0;
@@ -216,11 +216,13 @@ TYPED_TEST(CausalAttention, MeetsExactSumsForAnyShapeOnEveryInstructionSet) {
     const int64_t window = 1 + static_cast<int64_t>(random() % 200), rank = 1 + static_cast<int64_t>(random() % 3);
     const int64_t memory = chunk * static_cast<int64_t>(random() % 40), segment = 4 * chunk;
     const int64_t position = static_cast<int64_t>(random() % 500);
-    const int64_t count = 1 + static_cast<int64_t>(random() % std::min<int64_t>(segment - position % segment, 64 - position % 64));
+    const int64_t count =
+        1 + static_cast<int64_t>(random() % std::min<int64_t>(segment - position % segment, 64 - position % 64));
     Problem<TypeParam> problem(head_width, window, chunk, rank, memory, position, count, trial);
     for (const InstructionSet set : InstructionSetsHere()) {
-      EXPECT_LT(problem.Error(set), 5e-5) << InstructionSetName(set) << " width " << head_width << " window " << window << " chunk "
-                                          << chunk << " rank " << rank << " memory " << memory << " position " << position;
+      EXPECT_LT(problem.Error(set), 5e-5)
+          << InstructionSetName(set) << " width " << head_width << " window " << window << " chunk " << chunk
+          << " rank " << rank << " memory " << memory << " position " << position;
     }
   }
 }
@@ -235,7 +237,8 @@ TYPED_TEST(CausalAttention, AQuerysBitsDoNotDependOnTheQueriesBesideIt) {
       run.count = 1;
       run.position = 131 + i;
       Attend(run, set);
-      EXPECT_EQ(0, std::memcmp(run.output, &together[i * run.stride], 24 * sizeof(float))) << InstructionSetName(set) << " query " << i;
+      EXPECT_EQ(0, std::memcmp(run.output, &together[i * run.stride], 24 * sizeof(float)))
+          << InstructionSetName(set) << " query " << i;
       run.queries += run.stride;
       run.output += run.stride;
     }

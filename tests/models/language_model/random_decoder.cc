@@ -18,7 +18,8 @@ Decoder RandomDecoder(const LanguageModelConfig& config, uint64_t seed, at::Scal
     const double deviation = tensor.shape.size() == 2 ? 1.0 / std::sqrt(static_cast<double>(tensor.shape[1])) : 0.3;
     at::Tensor value = at::normal(0.0, deviation, tensor.shape, generator);
     if (tensor.shape.size() == 1 && tensor.name.ends_with(".weight")) value = value + 1.0;  // a gain
-    if (tensor.name == "pos_emb.inv_freq") value = at::pow(10000.0, at::arange(tensor.shape[0], at::kFloat) / -tensor.shape[0]);
+    if (tensor.name == "pos_emb.inv_freq")
+      value = at::pow(10000.0, at::arange(tensor.shape[0], at::kFloat) / -tensor.shape[0]);
     tensors[tensor.name] = value;
   }
   return MakeDecoder(config, product_type, [&](const std::string& name) { return tensors.at(name); });

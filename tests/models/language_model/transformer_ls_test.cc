@@ -30,7 +30,8 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary_size, uint64
 // One sequence in a served model: its history and pages.
 class Sequence {
  public:
-  Sequence(CachePools& pools, const LanguageModelInfo& info) : info_(info), pages_(*SequencePages::Acquire(pools, info)) {}
+  Sequence(CachePools& pools, const LanguageModelInfo& info)
+      : info_(info), pages_(*SequencePages::Acquire(pools, info)) {}
 
   // A slice of the next `count` of `tokens`, with all logits.
   Slice Next(const std::vector<int32_t>& tokens, int64_t count) {
@@ -55,7 +56,8 @@ class Sequence {
 template <typename Element>
 struct Served {
   Served(const LanguageModelConfig& config, uint64_t seed, int64_t sequences)
-      : model(RandomDecoder(config, seed, std::is_same_v<Element, float> ? at::kFloat : at::kBFloat16), InfoOf(config), 1),
+      : model(RandomDecoder(config, seed, std::is_same_v<Element, float> ? at::kFloat : at::kBFloat16), InfoOf(config),
+              1),
         pools(Times(model.PagesPerSequence(), sequences)) {
     EXPECT_TRUE(model.AllocateCache(Times(model.PagesPerSequence(), sequences)).ok());
   }
@@ -69,7 +71,8 @@ struct Served {
 
 // Logits [tokens, V] of a stream read in slices of these lengths (the last repeats).
 template <typename Element>
-std::vector<float> ReadInSlices(Served<Element>& served, const std::vector<int32_t>& tokens, const std::vector<int64_t>& lengths) {
+std::vector<float> ReadInSlices(Served<Element>& served, const std::vector<int32_t>& tokens,
+                                const std::vector<int64_t>& lengths) {
   Sequence sequence(served.pools, served.model.info());
   std::vector<float> logits;
   for (size_t step = 0; sequence.position() < static_cast<int64_t>(tokens.size()); ++step) {
@@ -150,7 +153,8 @@ TEST(TransformerLs, ASequenceDoesNotNoticeItsBatchMates) {
 
   std::mt19937_64 random(5);
   std::vector<std::unique_ptr<Sequence>> sequences;
-  for (int64_t i = 0; i < kSequences; ++i) sequences.push_back(std::make_unique<Sequence>(served.pools, served.model.info()));
+  for (int64_t i = 0; i < kSequences; ++i)
+    sequences.push_back(std::make_unique<Sequence>(served.pools, served.model.info()));
   for (bool busy = true; busy;) {
     busy = false;
     std::vector<Slice> slices;
@@ -202,7 +206,8 @@ TEST(TransformerLs, BFloat16StaysNearFloat32) {
   Served<float> exact(config, 4, 1);
   Served<cpu::BFloat16> rounded(config, 4, 1);
   const std::vector<float> expected = ReadInSlices(exact, tokens, {24});
-  const double spread = *std::max_element(expected.begin(), expected.end()) - *std::min_element(expected.begin(), expected.end());
+  const double spread =
+      *std::max_element(expected.begin(), expected.end()) - *std::min_element(expected.begin(), expected.end());
   // Eight bits of mantissa, some dozen roundings deep.
   EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {24}), expected), 0.03 * spread);
   EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {1}), expected), 0.03 * spread);

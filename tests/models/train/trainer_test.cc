@@ -19,7 +19,8 @@ std::string Contents(const std::string& path) {
 
 class TrainerTest : public ::testing::Test {
  protected:
-  TrainerTest() : directory_(::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  TrainerTest()
+      : directory_(::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_);
     for (int i = 0; i < 400; ++i) text_ += "the quick brown fox no. " + std::to_string(i % 7) + "\n";

@@ -1,0 +1,93 @@
+// Time per token of one stream once its memory is full, and the bytes that the stream keeps: longshort-language-model-bench
+// MODEL_DIRECTORY... (Google Benchmark's own flags work too; --benchmark_format=json).
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "benchmark/benchmark.h"
+#include "core/cache/sequence_pages.h"
+#include "models/language_model/language_model.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kPrefillTokens = 256;
+
+// One stream, fed with made-up tokens.
+class Stream {
+ public:
+  Stream(LanguageModel& model, CachePools& pools)
+      : model_(model), pages_(*SequencePages::Acquire(pools, model.info())), tokens_(kPrefillTokens) {
+    for (int64_t i = 0; i < kPrefillTokens; ++i) tokens_[i] = static_cast<int32_t>(i * 7919 % model.info().vocabulary_size);
+  }
+
+  absl::Status Read(int64_t count) {
+    const int64_t length = model_.info().segment_length;
+    Slice slice;
+    slice.tokens = absl::MakeConstSpan(tokens_).subspan(0, count);
+    slice.position = position_;
+    slice.segment_start = position_ / length * length;
+    slice.logit_rows = 1;
+    pages_.FillIn(slice);
+    position_ += count;
+    return model_.Step({slice}).status();
+  }
+  int64_t position() const { return position_; }
+
+ private:
+  LanguageModel& model_;
+  SequencePages pages_;
+  std::vector<int32_t> tokens_;
+  int64_t position_ = 0;
+};
+
+int64_t StreamBytes(const LanguageModel& model) {
+  const CachePages count = model.PagesPerSequence(), bytes = model.PageBytes();
+  return count.window * bytes.window + count.segment * bytes.segment + count.open_chunk * bytes.open_chunk;
+}
+
+void OneToken(benchmark::State& state, const std::string& directory, const std::string& precision) {
+  auto loaded = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
+  if (!loaded.ok()) return state.SkipWithError(loaded.status().ToString().c_str());
+  LanguageModel& model = **loaded;
+  CachePools pools(model.PagesPerSequence());
+  const absl::Status allocated = model.AllocateCache(model.PagesPerSequence());
+  if (!allocated.ok()) return state.SkipWithError(allocated.ToString().c_str());
+
+  Stream stream(model, pools);
+  const LanguageModelInfo& info = model.info();
+  const int64_t full = info.memory_length + info.segment_length;
+  while (stream.position() < full) {
+    if (!stream.Read(kPrefillTokens).ok()) return state.SkipWithError("a step failed");
+    std::fprintf(stderr, "\rreading %ld of %ld tokens ", static_cast<long>(stream.position()), static_cast<long>(full));
+  }
+  std::fprintf(stderr, "\r\033[K");
+  for (auto _ : state) {
+    if (!stream.Read(1).ok()) return state.SkipWithError("a step failed");
+  }
+  state.counters["memory_tokens"] = static_cast<double>(info.memory_length);
+  state.counters["stream_bytes"] = static_cast<double>(StreamBytes(model));
+  state.counters["parameters"] = static_cast<double>(info.parameters);
+}
+
+}  // namespace
+}  // namespace longshort
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string directory = argv[i];
+    for (const char* const precision : {"fp32", "bf16"}) {
+      benchmark::RegisterBenchmark(absl::StrCat(directory, "/", precision).c_str(),
+                                   [=](benchmark::State& state) { longshort::OneToken(state, directory, precision); })
+          ->UseRealTime()
+          ->Unit(benchmark::kMillisecond)
+          ->Iterations(256);
+    }
+  }
+  benchmark::RunSpecifiedBenchmarks();
+}
