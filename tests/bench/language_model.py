@@ -1,4 +1,4 @@
-"""Measures the 44M model at several memory lengths and prints a table, with the plan's count of bytes beside the real one."""
+"""Measures the 44M model at several memory lengths; prints a table with the plan's count of bytes beside the real one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def model_directory(config: dict, memory_length: int, folder: Path) -> Path:
 
 
 def planned_bytes(config: dict, memory_length: int, element_bytes: int) -> int:
-    """What a stream must keep: W window rows, (M+L)/C and L/C vectors (keys and values), C raw rows in float32; all layers."""
+    """What a stream must keep in all layers.
+
+    W window rows, (M+L)/C and L/C vectors (keys and values), C raw rows in float32.
+    """
     vectors = (memory_length + 2 * SEGMENT_LENGTH) // config["chunk_size"] * config["chunk_rank"]
     kept = 2 * (config["window_len"] + vectors) * element_bytes + 3 * config["chunk_size"] * 4
     return config["n_layer"] * config["d_model"] * kept

@@ -1,5 +1,5 @@
-// Time per token of one stream once its memory is full, and the bytes that the stream keeps: longshort-language-model-bench
-// MODEL_DIRECTORY... (Google Benchmark's own flags work too; --benchmark_format=json).
+// Time per token of one stream once its memory is full, and the bytes that the stream keeps:
+// longshort-language-model-bench MODEL_DIRECTORY... (Google Benchmark's own flags work too; --benchmark_format=json).
 
 #include <cstdint>
 #include <cstdio>
@@ -22,7 +22,8 @@ class Stream {
  public:
   Stream(LanguageModel& model, CachePools& pools)
       : model_(model), pages_(*SequencePages::Acquire(pools, model.info())), tokens_(kPrefillTokens) {
-    for (int64_t i = 0; i < kPrefillTokens; ++i) tokens_[i] = static_cast<int32_t>(i * 7919 % model.info().vocabulary_size);
+    for (int64_t i = 0; i < kPrefillTokens; ++i)
+      tokens_[i] = static_cast<int32_t>(i * 7919 % model.info().vocabulary_size);
   }
 
   absl::Status Read(int64_t count) {
