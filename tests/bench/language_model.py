@@ -1,4 +1,4 @@
-"""Measures the 44M model at several memory lengths; prints a table with the plan's count of bytes beside the real one."""
+"""Measures the 44M model at several memory lengths; prints a table, the plan's count of bytes beside the real one."""
 
 from __future__ import annotations
 

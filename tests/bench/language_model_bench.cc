@@ -22,8 +22,9 @@ class Stream {
  public:
   Stream(LanguageModel& model, CachePools& pools)
       : model_(model), pages_(*SequencePages::Acquire(pools, model.info())), tokens_(kPrefillTokens) {
-    for (int64_t i = 0; i < kPrefillTokens; ++i)
+    for (int64_t i = 0; i < kPrefillTokens; ++i) {
       tokens_[i] = static_cast<int32_t>(i * 7919 % model.info().vocabulary_size);
+    }
   }
 
   absl::Status Read(int64_t count) {
