@@ -37,7 +37,8 @@ def judge(case: Path, config: dict[str, Any], build: Path) -> Outcome:
             length = _segment_length(config, entry["segments"])
             if length not in models:
                 models[length] = _convert(checkpoint, config, length, Path(scratch) / f"model-{length}")
-            found = _run(build, models[length], case / f"{stem}.safetensors", entry["segments"])
+            file = case / f"{stem}.safetensors"
+            found = _run(build, models[length], file, entry["segments"], _threads(config))
             _check_rows(case, config, stem, found)
             for mode, result in found.items():
                 difference = result["largest_difference"]
@@ -88,14 +89,19 @@ def _convert(checkpoint: Path, config: dict[str, Any], segment_length: int, out:
     return out
 
 
-def _run(build: Path, model: Path, file: Path, segments: list[int]) -> dict[str, dict[str, Any]]:
+def _threads(config: dict[str, Any]) -> int:
+    """Cases with a checkpoint are small: starting threads for an operation costs more than the operation. 0 is all."""
+    return 1 if config["weights_file"] else 0
+
+
+def _run(build: Path, model: Path, file: Path, segments: list[int], threads: int) -> dict[str, dict[str, Any]]:
     """What longshort-golden printed, by mode."""
     program = build / "bin" / "longshort-golden"
     if not program.is_file():
         raise CaseError(f"{program} is not there: build it first")
     joined = ",".join(str(length) for length in segments)
-    arguments = [f"--model={model}", f"--file={file}", f"--segments={joined}", f"--random_cuts={RANDOM_CUTS}"]
-    lines = _output_of([program, *arguments]).splitlines()
+    arguments = [f"--model={model}", f"--file={file}", f"--segments={joined}", f"--threads={threads}"]
+    lines = _output_of([program, *arguments, f"--random_cuts={RANDOM_CUTS}"]).splitlines()
     return {result["mode"]: result for result in map(json.loads, lines)}
 
 
