@@ -43,7 +43,8 @@ class Engine {
   virtual ~Engine() = default;
 
   // On OK the listener will hear; on an error it never does. Requests were validated by the caller.
-  // Errors: RESOURCE_EXHAUSTED if the queue is full (the message says how long it is), UNAVAILABLE while draining.
+  // Errors: RESOURCE_EXHAUSTED if the queue is full (the message says how long it is) or the requests in flight hold
+  // too many prompt tokens, UNAVAILABLE while draining.
   virtual absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) = 0;
   virtual absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) = 0;
 

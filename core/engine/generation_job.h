@@ -23,6 +23,7 @@ class GenerationJob final : public Job {
                 EngineObserver& observer);
 
   const RequestContext& context() const override { return request_.context; }
+  int64_t prompt_tokens() const override { return static_cast<int64_t>(request_.prompt.size()); }
   int64_t MostTokens() const override { return prompt_tokens() + request_.max_tokens - 1; }
   absl::Span<const int32_t> Unread() const override;
   bool decoding() const override { return read_ == prompt_tokens(); }
@@ -32,8 +33,6 @@ class GenerationJob final : public Job {
   void Finish(const absl::Status& status, absl::Time now) override;
 
  private:
-  int64_t prompt_tokens() const { return static_cast<int64_t>(request_.prompt.size()); }
-
   // Scores the prompt's tokens behind the `count` that were read.
   absl::Status ScorePrompt(int64_t count, absl::Span<const float> logits);
   // Samples the next token from its row, [V], and delivers what can be.

@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "core/engine/request.h"
 #include "core/engine/request_times.h"
+#include "core/engine/token_budget.h"
 
 namespace longshort {
 
@@ -21,6 +22,9 @@ class Job {
   virtual ~Job() = default;
 
   virtual const RequestContext& context() const = 0;
+
+  // Tokens of the prompt or document, which this job keeps until it is destroyed.
+  virtual int64_t prompt_tokens() const = 0;
 
   // Tokens that this job reads at the most, all steps together.
   virtual int64_t MostTokens() const = 0;
@@ -45,6 +49,7 @@ class Job {
   absl::Status WhyAbandoned(absl::Time now) const;
 
   RequestTimes times;
+  TokenBudget::Share held_tokens;
 };
 
 }  // namespace longshort

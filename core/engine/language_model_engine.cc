@@ -32,8 +32,8 @@ absl::StatusOr<std::unique_ptr<LanguageModelEngine>> LanguageModelEngine::Create
   }
   LS_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Make(model->info().vocabulary_size, std::move(tokenizer)));
   if (observer == nullptr) observer = std::make_unique<DeafObserver>();
-  std::unique_ptr<LanguageModelEngine> engine(new LanguageModelEngine(
-      std::move(model), std::move(vocabulary), std::move(observer), clock, options.max_queued_requests));
+  std::unique_ptr<LanguageModelEngine> engine(
+      new LanguageModelEngine(std::move(model), std::move(vocabulary), std::move(observer), clock, options));
   LS_ASSIGN_OR_RETURN(engine->step_loop_,
                       StepLoop::Create(*engine->model_, engine->queue_, clock, *engine->observer_, options.step_loop));
   try {
@@ -46,12 +46,13 @@ absl::StatusOr<std::unique_ptr<LanguageModelEngine>> LanguageModelEngine::Create
 
 LanguageModelEngine::LanguageModelEngine(std::unique_ptr<LanguageModel> model, Vocabulary vocabulary,
                                          std::unique_ptr<EngineObserver> observer, const Clock& clock,
-                                         int64_t max_queued_requests)
+                                         const Options& options)
     : model_(std::move(model)),
       vocabulary_(std::move(vocabulary)),
       observer_(std::move(observer)),
       clock_(clock),
-      queue_(max_queued_requests) {}
+      token_budget_(options.token_budget),
+      queue_(options.max_queued_requests) {}
 
 LanguageModelEngine::~LanguageModelEngine() {
   if (!worker_.joinable()) return;
@@ -68,6 +69,7 @@ absl::Status LanguageModelEngine::Score(ScoringRequest request, std::shared_ptr<
 }
 
 absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
+  LS_ASSIGN_OR_RETURN(job->held_tokens, TokenBudget::Take(token_budget_, job->prompt_tokens()));
   job->times.submitted = clock_.Now();
   return queue_.Push(std::move(job));
 }

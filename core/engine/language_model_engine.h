@@ -13,6 +13,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/request_queue.h"
 #include "core/engine/step_loop.h"
+#include "core/engine/token_budget.h"
 #include "core/engine/vocabulary.h"
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
@@ -25,6 +26,9 @@ class LanguageModelEngine final : public Engine {
   struct Options {
     // Requests that may wait for a stream; more are refused.
     int64_t max_queued_requests = 256;
+    // Prompt tokens that all requests may hold, waiting and running; more are refused. 2^26 take 256 MiB. Engines may
+    // share one budget.
+    std::shared_ptr<TokenBudget> token_budget = std::make_shared<TokenBudget>(int64_t{1} << 26);
     StepLoop::Options step_loop;
   };
 
@@ -44,7 +48,7 @@ class LanguageModelEngine final : public Engine {
 
  private:
   LanguageModelEngine(std::unique_ptr<LanguageModel> model, Vocabulary vocabulary,
-                      std::unique_ptr<EngineObserver> observer, const Clock& clock, int64_t max_queued_requests);
+                      std::unique_ptr<EngineObserver> observer, const Clock& clock, const Options& options);
 
   absl::Status Submit(std::unique_ptr<Job> job);
   // The worker: runs until the queue is closed and all has ended.
@@ -54,6 +58,7 @@ class LanguageModelEngine final : public Engine {
   const Vocabulary vocabulary_;
   const std::unique_ptr<EngineObserver> observer_;
   const Clock& clock_;
+  const std::shared_ptr<TokenBudget> token_budget_;
   RequestQueue queue_;
   std::unique_ptr<StepLoop> step_loop_;
   std::atomic<bool> end_now_ = false;  // no more steps: end what is left

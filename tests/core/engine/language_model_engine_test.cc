@@ -103,6 +103,28 @@ TEST_F(LanguageModelEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNe
   EXPECT_FALSE(refused->end.ended());
 }
 
+TEST_F(LanguageModelEngineTest, RefusesMorePromptTokensThanItsBudgetUntilThoseThereHaveEnded) {
+  Gate gate;
+  on_step = [&gate](absl::Span<const Slice>) {
+    gate.Pass();
+    return absl::OkStatus();
+  };
+  const auto budget = std::make_shared<TokenBudget>(100);
+  const auto engine = MakeEngine({.token_budget = budget, .step_loop = {}});
+  const auto running = std::make_shared<RecordingScoringListener>();
+  ASSERT_TRUE(engine->Score(SomeScoring(60), running).ok());
+  gate.WaitForArrival();
+
+  const auto refused = std::make_shared<RecordingGenerationListener>();
+  EXPECT_EQ(engine->Generate(SomeGeneration(50, 2), refused).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(budget->held(), 60);
+  gate.Open();
+  EXPECT_TRUE(running->end.Wait());
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(budget->held(), 0);
+  EXPECT_FALSE(refused->end.ended());
+}
+
 TEST_F(LanguageModelEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
   const auto engine = MakeEngine();
   const auto listener = std::make_shared<RecordingGenerationListener>();

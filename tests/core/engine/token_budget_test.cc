@@ -1,0 +1,48 @@
+#include "core/engine/token_budget.h"
+
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+TEST(TokenBudget, IsTakenAndGivenBack) {
+  const auto budget = std::make_shared<TokenBudget>(10);
+  {
+    const auto first = TokenBudget::Take(budget, 6);
+    ASSERT_TRUE(first.ok());
+    ASSERT_TRUE(TokenBudget::Take(budget, 4).ok());  // given back at once
+    EXPECT_EQ(budget->held(), 6);
+  }
+  EXPECT_EQ(budget->held(), 0);
+}
+
+TEST(TokenBudget, RefusesWhatDoesNotFitAndHoldsNothingForIt) {
+  const auto budget = std::make_shared<TokenBudget>(10);
+  const auto first = TokenBudget::Take(budget, 6);
+  EXPECT_EQ(TokenBudget::Take(budget, 5).status(),
+            absl::ResourceExhaustedError(
+                "the requests in flight hold 6 prompt tokens and this one has 5; together they may hold 10"));
+  EXPECT_EQ(budget->held(), 6);
+}
+
+TEST(TokenBudget, AlwaysTakesWhatIsAlone) {
+  const auto budget = std::make_shared<TokenBudget>(10);
+  const auto alone = TokenBudget::Take(budget, 1000);
+  EXPECT_TRUE(alone.ok());
+  EXPECT_FALSE(TokenBudget::Take(budget, 1).ok());
+}
+
+TEST(TokenBudget, ASharesTokensAreGivenBackOnceHoweverItMoves) {
+  const auto budget = std::make_shared<TokenBudget>(10);
+  {
+    TokenBudget::Share share = *TokenBudget::Take(budget, 6);
+    TokenBudget::Share moved = std::move(share);
+    EXPECT_EQ(budget->held(), 6);
+    share = std::move(moved);
+    EXPECT_EQ(budget->held(), 6);
+  }
+  EXPECT_EQ(budget->held(), 0);
+}
+
+}  // namespace
+}  // namespace longshort
