@@ -77,7 +77,11 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& directory) {
   LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
                       ParseLanguageModelConfig(directory.config_text, directory.config_path()));
-  if (config.tokenizer == TokenizerKind::kNone) return nullptr;
+  if (config.tokenizer == TokenizerKind::kNone) {
+    if (!directory.vocabulary_text) return nullptr;
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.vocabulary_path(), ": there, but config.json's tokenizer is \"none\""));
+  }
   if (!directory.vocabulary_text) {
     return absl::InvalidArgumentError(
         absl::StrCat(directory.vocabulary_path(), ": missing, and config.json names a tokenizer"));

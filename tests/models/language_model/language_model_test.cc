@@ -1,0 +1,84 @@
+#include "models/language_model/language_model.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/train/parameters.h"
+#include "models/train/training_text.h"
+#include "tests/models/language_model/random_decoder.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A model directory with random weights, to be damaged.
+class LoadLanguageModelTest : public ::testing::Test {
+ protected:
+  LoadLanguageModelTest()
+      : directory_(::testing::TempDir() + "/load_" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(directory_);
+    config_.vocabulary_size = 264;
+    config_.tokenizer = TokenizerKind::kFairseqBytes;
+    Write(config_);
+  }
+
+  void Write(const LanguageModelConfig& config) {
+    EXPECT_TRUE(WriteModelDirectory(directory_, config, InitialParameters(config, 1), ByteVocabulary("text")).ok());
+  }
+  void WriteConfigOnly(const LanguageModelConfig& config) {
+    std::ofstream(directory_ + "/config.json") << ToJson(config);
+  }
+  absl::Status Refusal() { return LoadLanguageModel(directory_, {}).status(); }
+
+  std::string directory_;
+  LanguageModelConfig config_ = SmallConfig();
+};
+
+TEST_F(LoadLanguageModelTest, TellsWhatTheModelIs) {
+  const auto model = LoadLanguageModel(directory_, {.precision = "bf16", .threads = 1});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const LanguageModelInfo& info = (*model)->info();
+  EXPECT_EQ(info.layers, 2);
+  EXPECT_EQ(info.memory_length, 24);
+  EXPECT_EQ(info.precision, "bf16");
+  EXPECT_EQ(info.fingerprint.size(), 64u);
+}
+
+TEST_F(LoadLanguageModelTest, NamesTheTensorThatDoesNotFitTheConfig) {
+  config_.layers = 3;
+  WriteConfigOnly(config_);
+  EXPECT_THAT(std::string(Refusal().message()), HasSubstr("layers.2."));
+  config_ = SmallConfig();
+  config_.vocabulary_size = 200;
+  WriteConfigOnly(config_);
+  EXPECT_THAT(std::string(Refusal().message()), HasSubstr("in_emb.weight"));
+}
+
+TEST_F(LoadLanguageModelTest, RefusesAnUnknownPrecisionAndAMissingFile) {
+  EXPECT_THAT(std::string(LoadLanguageModel(directory_, {.precision = "int4", .threads = 1}).status().message()),
+              HasSubstr("'int4'"));
+  std::filesystem::remove(directory_ + "/model.safetensors");
+  EXPECT_THAT(std::string(Refusal().message()), HasSubstr("model.safetensors"));
+}
+
+TEST_F(LoadLanguageModelTest, TheTokenizerAndTheVocabularyBelongTogether) {
+  config_.tokenizer = TokenizerKind::kNone;
+  WriteConfigOnly(config_);
+  const auto with_vocabulary = OpenModelDirectory(directory_);
+  ASSERT_TRUE(with_vocabulary.ok());
+  EXPECT_THAT(std::string(LoadTokenizer(*with_vocabulary).status().message()), HasSubstr("vocabulary.txt"));
+
+  config_.tokenizer = TokenizerKind::kFairseqBytes;
+  WriteConfigOnly(config_);
+  std::filesystem::remove(directory_ + "/vocabulary.txt");
+  const auto without_vocabulary = OpenModelDirectory(directory_);
+  ASSERT_TRUE(without_vocabulary.ok());
+  EXPECT_THAT(std::string(LoadTokenizer(*without_vocabulary).status().message()), HasSubstr("vocabulary.txt"));
+}
+
+}  // namespace
+}  // namespace longshort
