@@ -39,9 +39,22 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
   return 0;
 }
 
+// Gives up loading once a signal has asked to stop, so that the server never becomes ready after it.
+ModelRegistry::Loader UnlessStopped(const ModelRegistry::Loader& loader, const SignalWatcher& signals) {
+  return [&loader, &signals](const std::string& directory) -> absl::StatusOr<LoadedLanguageModel> {
+    absl::StatusOr<LoadedLanguageModel> loaded = loader(directory);
+    if (signals.stop_requested()) return absl::CancelledError("asked to stop while loading");
+    return loaded;
+  };
+}
+
 int Serve(const ServerOptions& options, const MachineLimits& machine, const ModelRegistry::Loader& loader, Logger& log,
           SignalWatcher& signals) {
-  const auto server = Server::Start(options, machine, loader, log);
+  const auto server = Server::Start(options, machine, UnlessStopped(loader, signals), log);
+  if (absl::IsCancelled(server.status())) {
+    log.Info("stopped", {{"why", std::string(server.status().message())}});
+    return 0;
+  }
   if (!server.ok()) {
     log.Error("cannot start", {{"error", std::string(server.status().message())}});
     return 1;
