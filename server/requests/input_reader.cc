@@ -11,7 +11,8 @@ absl::StatusOr<std::vector<int32_t>> ReadIds(const v1::TokenIds& ids, const std:
                                              const ServedModel& model) {
   const int64_t vocabulary_size = model.info.vocabulary_size;
   for (int i = 0; i < ids.ids_size(); ++i) {
-    LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat(field, ".ids.ids[", i, "]"), ids.ids(i), 0, vocabulary_size - 1));
+    if (ids.ids(i) >= 0 && ids.ids(i) < vocabulary_size) continue;  // there may be millions: only a wrong one is named
+    return CheckFieldRange(absl::StrCat(field, ".ids.ids[", i, "]"), ids.ids(i), 0, vocabulary_size - 1);
   }
   return std::vector<int32_t>(ids.ids().begin(), ids.ids().end());
 }

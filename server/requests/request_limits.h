@@ -21,7 +21,7 @@ struct RequestLimits {
   int64_t logit_biases = 1024;
   // Tokens described one by one in an answer (each alternative counts too) or echoed: an answer stays below the 4 MiB
   // that gRPC clients take by default.
-  int64_t described_tokens = int64_t{1} << 18;
+  int64_t described_tokens = int64_t{1} << 17;
 };
 
 }  // namespace longshort
