@@ -31,5 +31,9 @@ int main(int argc, char** argv) {
                                                            return client = std::make_shared<Client>(options);
                                                          });
   std::cout << std::flush;
+  if (!std::cout) {  // a full disk, for instance: what was asked for did not arrive, whatever the server said
+    std::cerr << "longshort: standard output cannot be written\n";
+    return static_cast<int>(longshort::ExitCode::kOther);
+  }
   return static_cast<int>(code);
 }
