@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "core/sampling/log_probabilities.h"
@@ -41,7 +42,11 @@ void Sampler::ApplyBiasAndPenalties(absl::Span<const float> logits) {
   candidates_.clear();
   for (int32_t token : *sampleable_) {
     double logit = static_cast<double>(logits[token]) + bias_[token];
-    if (seen_[token]) logit = logit > 0 ? logit / options_.repetition_penalty : logit * options_.repetition_penalty;
+    if (seen_[token]) {
+      // A penalty near 0 makes the quotient infinite, and the difference of two infinities is no number.
+      logit = logit > 0 ? std::min(logit / options_.repetition_penalty, std::numeric_limits<double>::max())
+                        : logit * options_.repetition_penalty;
+    }
     if (generated_[token] > 0) {
       logit -= options_.frequency_penalty * static_cast<double>(generated_[token]) + options_.presence_penalty;
     }

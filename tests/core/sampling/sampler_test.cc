@@ -225,6 +225,21 @@ TEST(Sampler, RefusesLogitsThatAreNotFinite) {
   }
 }
 
+// Divided by so little, a logit is beyond every number; two such are equally likely, everything else is impossible.
+TEST(Sampler, StandsTheSmallestRepetitionPenalty) {
+  SamplingOptions options;
+  options.repetition_penalty = std::numeric_limits<double>::denorm_min();
+  options.top_p = 0.9;
+  const std::vector<int32_t> prompt = {0, 1, 2};
+  Sampler sampler(options, AllOf(4), 4, prompt);
+  const std::vector<float> logits = {-1, 2, 1, 3};
+  std::map<int32_t, int> drawn;
+  for (int position = 0; position < 100; ++position) ++drawn[*sampler.Sample(logits, position)];
+  EXPECT_EQ(drawn.size(), 2);
+  EXPECT_GT(drawn[1], 20);
+  EXPECT_GT(drawn[2], 20);
+}
+
 TEST(Sampler, StandsTheWidestRangeOfLogits) {
   const float huge = std::numeric_limits<float>::max();
   EXPECT_THAT(Frequencies(SamplingOptions(), {-huge, huge, 0}, 100), testing::ElementsAre(testing::Key(1)));
