@@ -14,8 +14,8 @@ using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 using IntLanes = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 using HalfLanes = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
 
-constexpr int64_t kVectors = kBlock / kLanes;  // vectors of lanes in a block
-constexpr float kMinusInfinity = -__builtin_inff();
+inline constexpr int64_t kVectors = kBlock / kLanes;  // vectors of lanes in a block
+inline constexpr float kMinusInfinity = -__builtin_inff();
 
 #define LS_INLINE inline __attribute__((always_inline))
 
@@ -115,7 +115,7 @@ LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& 
   Lanes highest = Lanes{} + kMinusInfinity;
   for (int64_t v = 0; v < kVectors; ++v) {
     const IntLanes index = lane + static_cast<int32_t>(v * kLanes);
-    scores[v] = (index >= begin) & (index < end) ? scores[v] : Lanes{} + kMinusInfinity;
+    scores[v] = ((index >= begin) & (index < end)) ? scores[v] : Lanes{} + kMinusInfinity;
     highest = scores[v] > highest ? scores[v] : highest;
   }
   const float block_maximum = Maximum(highest);
@@ -128,7 +128,7 @@ LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& 
     const IntLanes index = lane + static_cast<int32_t>(v * kLanes);
     Lanes probability = scores[v] - new_maximum;
     Exponential(probability);
-    scores[v] = (index >= begin) & (index < end) ? probability : Lanes{};
+    scores[v] = ((index >= begin) & (index < end)) ? probability : Lanes{};
     total += scores[v];
   }
   maximum = new_maximum;
