@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ATen/Functions.h"
+#include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "models/language_model/transformer_ls.h"
@@ -62,6 +63,7 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
   LanguageModelInfo info = MakeInfo(config, directory, options.precision);
   try {
     const c10::InferenceMode inference;
+    if (options.threads > 0) at::set_num_threads(options.threads);
     const auto read = [&](const std::string& name) { return ReadTensor(directory.weights, name); };
     if (options.precision == "bf16") {
       return std::make_unique<TransformerLs<cpu::BFloat16>>(MakeDecoder(config, at::kBFloat16, read), std::move(info),

@@ -14,7 +14,7 @@ namespace longshort {
 struct LanguageModelOptions {
   // "fp32", or "bf16": matrix products and cache pages in bfloat16; sums, norms and softmaxes stay float32.
   std::string precision = "fp32";
-  // Threads that one step uses; 0 takes one for each core.
+  // Threads that loading and one step use; 0 takes one for each core.
   int threads = 0;
 };
 

@@ -44,6 +44,7 @@ double Optimizer::Step(int64_t step) {
     for (const at::Tensor& value : group->values) sum_of_squares += std::pow(value.grad().norm().item<double>(), 2);
   }
   const double norm = std::sqrt(sum_of_squares);
+  if (!std::isfinite(norm)) return norm;
   const double scale = norm > options_.gradient_norm ? options_.gradient_norm / norm : 1.0;
   for (Group* group : {&decayed_, &plain_}) {
     for (at::Tensor& count : group->steps) count.fill_(static_cast<double>(step));

@@ -27,7 +27,7 @@ class Optimizer final {
   Optimizer(const OptimizerOptions& options, const std::vector<NamedParameter>& parameters);
 
   // Applies the collected gradients as step number `step` (from 0) and clears them. Returns the gradient's norm before
-  // clipping.
+  // clipping; if that is no finite number, nothing is applied.
   double Step(int64_t step);
 
   // The running means, to be saved and restored: "mean.<name>" and "square.<name>".

@@ -61,6 +61,10 @@ class Trainer final {
       const int64_t step = state_.steps_done;
       const double bits = LossStep(train_.At(step));
       const double norm = optimizer_.Step(step);
+      if (!std::isfinite(norm)) {
+        return absl::OutOfRangeError(absl::StrCat("step ", step + 1, ": the gradient is not finite (loss ", bits,
+                                                  " bits/byte); lower --learning-rate and go on from the checkpoint"));
+      }
       ++state_.steps_done;
       progress.Report(state_.steps_done, bits, norm, LearningRate(options_.optimizer, step));
       const bool last = state_.steps_done == total;

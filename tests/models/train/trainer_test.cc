@@ -53,9 +53,9 @@ class TrainerTest : public ::testing::Test {
 };
 
 TEST_F(TrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
-  ASSERT_TRUE(Train(Options("whole", 30), text_).ok());
-  TrainerOptions interrupted = Options("interrupted", 30);
-  interrupted.stop_after_steps = 20;
+  ASSERT_TRUE(Train(Options("whole", 12), text_).ok());
+  TrainerOptions interrupted = Options("interrupted", 12);
+  interrupted.stop_after_steps = 8;
   ASSERT_TRUE(Train(interrupted, text_).ok());
   EXPECT_FALSE(std::filesystem::exists(interrupted.output_directory));
   interrupted.stop_after_steps = 0;
@@ -82,6 +82,15 @@ TEST_F(TrainerTest, RefusesACheckpointOfAnotherRun) {
   TrainerOptions other = Options("run", 10);
   other.optimizer.peak_learning_rate = 1e-3;
   EXPECT_EQ(Train(other, text_).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TrainerTest, StopsAtAGradientThatIsNotFiniteAndKeepsTheCheckpoint) {
+  TrainerOptions options = Options("diverging", 30);
+  options.optimizer.peak_learning_rate = 1e30;
+  options.optimizer.warmup_steps = 12;
+  const absl::Status trained = Train(options, text_);
+  EXPECT_EQ(trained.code(), absl::StatusCode::kOutOfRange) << trained;
+  EXPECT_FALSE(std::filesystem::exists(options.output_directory));
 }
 
 TEST_F(TrainerTest, RefusesOptionsThatDoNotFitTogether) {
