@@ -11,12 +11,12 @@
 #include "absl/time/time.h"
 #include "clients/cpp/client.h"
 #include "clients/cpp/exit_code.h"
-#include "clients/cpp/flag_set.h"
 #include "clients/cpp/terminal.h"
+#include "command_line/option_table.h"
 
 namespace longshort {
 
-// Flags of every command.
+// Options of every command.
 struct CommonOptions {
   std::string server = Client::Options().server;
   // name or name/version; empty for the only model.
@@ -44,8 +44,8 @@ class Command {
   virtual absl::string_view summary() const = 0;
   // For --help: how to call it, what it does, examples.
   virtual absl::string_view description() const = 0;
-  virtual void AddFlags(FlagSet& flags) = 0;
-  // `arguments` are those that are no flags. Errors were told to context.terminal.error.
+  virtual void AddOptions(OptionTable& table) = 0;
+  // `arguments` are those that are no options. Errors were told to context.terminal.error.
   virtual ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) = 0;
 };
 

@@ -28,7 +28,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 absl::string_view ExitCodesHelp() {
   return R"(Exit codes:
   0  done
-  1  a flag or command is wrong, or a file cannot be read
+  1  an option or command is wrong, or a file cannot be read
   2  the server refused the request (INVALID_ARGUMENT, NOT_FOUND, ...): the same request will be refused again
   3  nobody answers, or the server is stopping or full (UNAVAILABLE, RESOURCE_EXHAUSTED): later may do
   4  --timeout ran out, or Ctrl-C (DEADLINE_EXCEEDED, CANCELLED)

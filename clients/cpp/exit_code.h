@@ -8,7 +8,7 @@ namespace longshort {
 
 enum class ExitCode {
   kOk = 0,
-  // A flag or command is wrong, or a file cannot be read.
+  // An option or command is wrong, or a file cannot be read.
   kUsage = 1,
   // The server refused the request: asking again will not help.
   kRefused = 2,

@@ -1,9 +1,12 @@
 // `longshort generate`: continues a prompt.
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/completion_printer.h"
 #include "clients/cpp/documents.h"
@@ -12,15 +15,26 @@
 namespace longshort {
 namespace {
 
+absl::Status ReadLogitBias(const std::string& text, std::map<int32_t, float>* biases) {
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  int32_t token = 0;
+  float bias = 0;
+  if (!absl::SimpleAtoi(parts.first, &token) || !absl::SimpleAtof(parts.second, &bias)) {
+    return absl::InvalidArgumentError("must be a token id and a number with a colon between, such as 65:-1.5");
+  }
+  (*biases)[token] = bias;
+  return absl::OkStatus();
+}
+
 class GenerateCommand final : public Command {
  public:
   absl::string_view name() const override { return "generate"; }
   absl::string_view summary() const override { return "Continue a prompt; text is shown as it is generated"; }
   absl::string_view description() const override {
-    return R"(Usage: longshort generate [flags] [--prompt=TEXT | FILE | -]
+    return R"(Usage: longshort generate [options] [--prompt=TEXT | FILE | -]
 
 Continues the prompt: --prompt, or all of a file or of standard input (a newline at its end is part of it). The text goes to
-standard output as it is generated, a closing line with the seed to standard error. Unset sampling flags are the server's
+standard output as it is generated, a closing line with the seed to standard error. Unset sampling options are the server's
 defaults. They apply in the order: logit bias, repetition, frequency and presence penalty, temperature, top-k, top-p, min-p.
 
 With --log-probabilities, one token a line instead of text: log-probability, id, bytes. With --json, one GenerateStreamResponse
@@ -33,29 +47,30 @@ Examples:
   longshort generate --temperature=0 --json chapter.txt | jq -j '.delta.text // empty'
 )";
   }
-  void AddFlags(FlagSet& flags) override {
-    flags.Add("prompt", "TEXT", "What to continue.", &prompt_);
-    flags.Add("ids", "", "The prompt lists token ids instead of text.", &ids_);
-    flags.Add("max-tokens", "N", "Tokens to generate at the most; 256 if unset.", &max_tokens_);
-    flags.Add("completions", "N", "How many continuations, 1 to 16.", &completions_);
-    flags.Add("stop", "TEXT", "Ends a continuation before this text; may be given up to 16 times.", &stop_);
-    flags.Add("echo", "", "Begin each continuation with the prompt.", &echo_);
-    flags.Add("temperature", "X", "0 takes the likeliest token every time; otherwise in (0, 100].", &temperature_);
-    flags.Add("top-k", "N", "Keep the N likeliest tokens.", &top_k_);
-    flags.Add("top-p", "X", "Keep the fewest tokens whose probabilities reach X, in (0, 1].", &top_p_);
-    flags.Add("min-p", "X", "Keep tokens with at least X times the likeliest's probability, in [0, 1].", &min_p_);
-    flags.Add("repetition-penalty", "X", "Make tokens of prompt and continuation less likely, in (0, 100].",
+  void AddOptions(OptionTable& table) override {
+    table.Add("prompt", "TEXT", "What to continue.", &prompt_);
+    table.AddSwitch("ids", "The prompt lists token ids instead of text.", &ids_);
+    table.Add("max-tokens", "N", "Tokens to generate at the most; 0 is the server's default, 256.", &max_tokens_);
+    table.Add("completions", "N", "How many continuations, 1 to 16.", &completions_);
+    table.Add("stop", "TEXT", "Ends a continuation before this text; may be given up to 16 times.", &stop_);
+    table.AddSwitch("echo", "Begin each continuation with the prompt.", &echo_);
+    table.Add("temperature", "X", "0 takes the likeliest token every time; otherwise in (0, 100].", &temperature_);
+    table.Add("top-k", "N", "Keep the N likeliest tokens; 0 keeps all.", &top_k_);
+    table.Add("top-p", "X", "Keep the fewest tokens whose probabilities reach X, in (0, 1].", &top_p_);
+    table.Add("min-p", "X", "Keep tokens with at least X times the likeliest's probability, in [0, 1].", &min_p_);
+    table.Add("repetition-penalty", "X", "Make tokens of prompt and continuation less likely, in (0, 100].",
               &repetition_penalty_);
-    flags.Add("frequency-penalty", "X", "Subtract X from a logit each time the token was generated.",
+    table.Add("frequency-penalty", "X", "Subtract X from a logit each time the token was generated.",
               &frequency_penalty_);
-    flags.Add("presence-penalty", "X", "Subtract X from a logit once the token was generated.", &presence_penalty_);
-    flags.Add("logit-bias", "ID:X", "Add X to the logit of token ID; may be given many times.", &logit_bias_);
-    flags.Add("seed", "N", "Repeat a run: the same seed gives the same tokens.", &seed_);
-    flags.Add("log-probabilities", "", "Print tokens with their log-probabilities instead of text.",
-              &log_probabilities_);
-    flags.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
-    flags.Add("raw", "", "Write the model's bytes even where they are not UTF-8.", &raw_);
-    flags.Add("no-stream", "", "Ask for the whole answer at once.", &no_stream_);
+    table.Add("presence-penalty", "X", "Subtract X from a logit once the token was generated.", &presence_penalty_);
+    table.AddCustom("logit-bias", "ID:X", "", "Add X to the logit of token ID; may be given many times.",
+                    [this](const std::string& text) { return ReadLogitBias(text, &logit_bias_); });
+    table.Add("seed", "N", "Repeat a run: the same seed gives the same tokens.", &seed_);
+    table.AddSwitch("log-probabilities", "Print tokens with their log-probabilities instead of text.",
+                    &log_probabilities_);
+    table.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
+    table.AddSwitch("raw", "Write the model's bytes even where they are not UTF-8.", &raw_);
+    table.AddSwitch("no-stream", "Ask for the whole answer at once.", &no_stream_);
   }
 
   ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
@@ -99,7 +114,7 @@ Examples:
     if (repetition_penalty_.has_value()) sampling.set_repetition_penalty(*repetition_penalty_);
     sampling.set_frequency_penalty(frequency_penalty_);
     sampling.set_presence_penalty(presence_penalty_);
-    for (const TokenBias& entry : logit_bias_) (*sampling.mutable_logit_bias())[entry.token] = entry.bias;
+    sampling.mutable_logit_bias()->insert(logit_bias_.begin(), logit_bias_.end());
     if (seed_.has_value()) sampling.set_seed(*seed_);
     return request;
   }
@@ -134,7 +149,7 @@ Examples:
   std::optional<std::string> prompt_;
   bool ids_ = false;
   int64_t max_tokens_ = 0;
-  int32_t completions_ = 0;
+  int32_t completions_ = 1;
   std::vector<std::string> stop_;
   bool echo_ = false;
   std::optional<double> temperature_;
@@ -144,7 +159,7 @@ Examples:
   std::optional<double> repetition_penalty_;
   double frequency_penalty_ = 0;
   double presence_penalty_ = 0;
-  std::vector<TokenBias> logit_bias_;
+  std::map<int32_t, float> logit_bias_;
   std::optional<uint64_t> seed_;
   bool log_probabilities_ = false;
   int32_t top_alternatives_ = 0;

@@ -74,7 +74,7 @@ class ModelsCommand final : public Command {
   absl::string_view name() const override { return "models"; }
   absl::string_view summary() const override { return "Show what the server has loaded"; }
   absl::string_view description() const override {
-    return R"(Usage: longshort models [flags]
+    return R"(Usage: longshort models [options]
 
 Lists the models that the server has loaded. With --model, tells all about one: hyperparameters, limits, fingerprint.
 
@@ -84,7 +84,7 @@ Examples:
   longshort models --json | jq -r .name
 )";
   }
-  void AddFlags(FlagSet& /*flags*/) override {}
+  void AddOptions(OptionTable& /*table*/) override {}
 
   ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
     if (!arguments.empty())

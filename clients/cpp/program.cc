@@ -13,20 +13,19 @@
 namespace longshort {
 namespace {
 
-// Flags that may stand before and behind the command's name.
-struct ProgramFlags {
+// Options that may stand before and behind the command's name.
+struct ProgramOptions {
   CommonOptions common;
   bool help = false;
   bool version = false;
 
-  void AddTo(FlagSet& flags) {
-    flags.Add("server", "HOST:PORT", absl::StrCat("Where the server listens; ", common.server, " if unset."),
-              &common.server);
-    flags.Add("model", "NAME[/VERSION]", "Which model; may be left out if the server has one.", &common.model);
-    flags.Add("timeout", "TIME", "How long a call may take, as in 30s or 5m; unlimited if unset.", &common.timeout);
-    flags.Add("json", "", "Write one JSON object a line, with the field names of longshort.v1.", &common.json);
-    flags.Add("help", "", "Show this; behind a command, the command's.", &help);
-    flags.Add("version", "", "Show the version.", &version);
+  void AddTo(OptionTable& table) {
+    table.Add("server", "HOST:PORT", "Where the server listens.", &common.server);
+    table.Add("model", "NAME[/VERSION]", "Which model; may be left out if the server has one.", &common.model);
+    table.Add("timeout", "TIME", "How long a call may take, as in 30s or 5m; inf is unlimited.", &common.timeout);
+    table.AddSwitch("json", "Write one JSON object a line, with the field names of longshort.v1.", &common.json);
+    table.AddSwitch("help", "Show this; behind a command, the command's.", &help);
+    table.AddSwitch("version", "Show the version.", &version);
   }
 };
 
@@ -36,20 +35,13 @@ Commands MakeCommands() {
   return {MakeScoreCommand(), MakeGenerateCommand(), MakeModelsCommand(), MakeTokenizeCommand()};
 }
 
-void WriteProgramHelp(const Commands& commands, const FlagSet& flags, std::ostream& output) {
-  output << "Usage: longshort [flags] COMMAND [flags] [FILE|-]...\n\n"
+void WriteProgramHelp(const Commands& commands, const OptionTable& table, std::ostream& output) {
+  output << "Usage: longshort [options] COMMAND [options] [FILE|-]...\n\n"
          << "Scores and continues text with the models of a Longshort server.\n\nCommands:\n";
   for (const auto& command : commands) output << absl::StrFormat("  %-10s%s\n", command->name(), command->summary());
-  output << "\n\"longshort COMMAND --help\" explains each, with examples.\n\nFlags:\n"
-         << flags.Help() << "\n"
+  output << "\n\"longshort COMMAND --help\" explains each, with examples.\n\nOptions:\n"
+         << table.Help() << "\n"
          << ExitCodesHelp();
-}
-
-void WriteCommandHelp(const Command& command, const FlagSet& own, const FlagSet& common, std::ostream& output) {
-  output << command.description() << "\n";
-  const std::string own_help = own.Help();
-  if (!own_help.empty()) output << "Flags:\n" << own_help << "\n";
-  output << "Flags of every command:\n" << common.Help() << "\n" << ExitCodesHelp();
 }
 
 void WriteVersion(std::ostream& output) {
@@ -58,23 +50,30 @@ void WriteVersion(std::ostream& output) {
   output << "\n";
 }
 
-ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, ProgramFlags& values, Terminal& terminal,
-                    const ClientFactory& make_client) {
-  FlagSet own_flags;
-  command.AddFlags(own_flags);
-  FlagSet common_flags;
-  values.AddTo(common_flags);
-  FlagSet flags = own_flags;
-  values.AddTo(flags);
+ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, ProgramOptions& values,
+                    Terminal& terminal, const ClientFactory& make_client) {
+  OptionTable table;
+  table.BeginSection("Options:");
+  command.AddOptions(table);
+  table.BeginSection("Options of every command:");
+  values.AddTo(table);
 
-  const absl::StatusOr<std::vector<std::string>> others = flags.Parse(arguments);
+  const absl::StatusOr<std::vector<std::string>> others = table.ParseAmongOthers(arguments);
   if (!others.ok()) {
     return FailUsage(terminal, absl::StrCat(others.status().message(), "\n\"longshort ", command.name(),
-                                            " --help\" lists the flags."));
+                                            " --help\" lists the options."));
   }
   if (values.help) {
-    WriteCommandHelp(command, own_flags, common_flags, terminal.output);
+    terminal.output << command.description() << "\n" << table.Help() << "\n" << ExitCodesHelp();
     return ExitCode::kOk;
+  }
+  if (values.version) {
+    WriteVersion(terminal.output);
+    return ExitCode::kOk;
+  }
+  if (values.common.timeout <= absl::ZeroDuration()) {
+    return FailUsage(terminal, absl::StrCat("--timeout is ", absl::FormatDuration(values.common.timeout),
+                                            "; it must be longer than 0"));
   }
   const absl::StatusOr<v1::ModelSelector> model = ParseModel(values.common.model);
   if (!model.ok()) return FailUsage(terminal, model.status().message());
@@ -88,20 +87,20 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
 
 ExitCode RunProgram(absl::Span<const std::string> arguments, Terminal& terminal, const ClientFactory& make_client) {
   const Commands commands = MakeCommands();
-  ProgramFlags values;
-  FlagSet flags;
-  values.AddTo(flags);
+  ProgramOptions values;
+  OptionTable table;
+  values.AddTo(table);
 
-  const absl::StatusOr<std::vector<std::string>> rest = flags.ParseLeading(arguments);
+  const absl::StatusOr<std::vector<std::string>> rest = table.ParseLeading(arguments);
   if (!rest.ok()) {
-    return FailUsage(terminal, absl::StrCat(rest.status().message(), "\n\"longshort --help\" lists the flags."));
+    return FailUsage(terminal, absl::StrCat(rest.status().message(), "\n\"longshort --help\" lists the options."));
   }
   if (values.version) {
     WriteVersion(terminal.output);
     return ExitCode::kOk;
   }
   if (rest->empty()) {
-    WriteProgramHelp(commands, flags, values.help ? terminal.output : terminal.error);
+    WriteProgramHelp(commands, table, values.help ? terminal.output : terminal.error);
     return values.help ? ExitCode::kOk : ExitCode::kUsage;
   }
   const auto command = std::find_if(commands.begin(), commands.end(),

@@ -32,7 +32,7 @@ class ScoreCommand final : public Command {
   absl::string_view name() const override { return "score"; }
   absl::string_view summary() const override { return "Score texts: log-likelihood, bits per byte"; }
   absl::string_view description() const override {
-    return R"(Usage: longshort score [flags] [FILE|-]...
+    return R"(Usage: longshort score [options] [FILE|-]...
 
 Scores each file (or standard input) as one document: the model reads it from its first byte to its last and carries its memory
 on, however long it is. Prints a line a document:
@@ -51,10 +51,10 @@ Examples:
   longshort score --json book.txt | jq '.scores[0].bits_per_byte'
 )";
   }
-  void AddFlags(FlagSet& flags) override {
-    flags.Add("log-probabilities", "", "Print the log-probability of each token.", &log_probabilities_);
-    flags.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
-    flags.Add("ids", "", "The input lists token ids instead of text.", &ids_);
+  void AddOptions(OptionTable& table) override {
+    table.AddSwitch("log-probabilities", "Print the log-probability of each token.", &log_probabilities_);
+    table.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
+    table.AddSwitch("ids", "The input lists token ids instead of text.", &ids_);
   }
 
   ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {

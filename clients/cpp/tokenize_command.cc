@@ -18,7 +18,7 @@ class TokenizeCommand final : public Command {
   absl::string_view name() const override { return "tokenize"; }
   absl::string_view summary() const override { return "Turn texts into the model's token ids"; }
   absl::string_view description() const override {
-    return R"(Usage: longshort tokenize [flags] [FILE|-]...
+    return R"(Usage: longshort tokenize [options] [FILE|-]...
 
 Prints the token ids of each file (or of standard input) on a line; other commands take such a line back with --ids.
 With --pieces, one token a line: its id, and the bytes that it stands for.
@@ -29,9 +29,9 @@ Examples:
   printf 'a cat' | longshort tokenize | longshort score --ids
 )";
   }
-  void AddFlags(FlagSet& flags) override {
-    flags.Add("pieces", "", "One token a line, with its bytes.", &pieces_);
-    flags.Add("ids", "", "The input lists token ids, which are checked and returned.", &ids_);
+  void AddOptions(OptionTable& table) override {
+    table.AddSwitch("pieces", "One token a line, with its bytes.", &pieces_);
+    table.AddSwitch("ids", "The input lists token ids, which are checked and returned.", &ids_);
   }
 
   ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "command_line/option_table.h"
 #include "models/status_macros.h"
-#include "server/options/option_table.h"
 
 namespace longshort {
 namespace {
@@ -50,7 +50,7 @@ absl::Status ReadBuckets(const std::string& text, std::vector<double>* buckets) 
 }
 
 void AddPlaces(OptionTable& table, ServerOptions& options) {
-  table.AddText(
+  table.Add(
       "model-repository", "DIR",
       "Folder of models: DIR/<model>/<version>/{config.json, model.safetensors, vocabulary.txt}. The newest version "
       "of each is served. Required.",
@@ -61,56 +61,52 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
                   AddressReader(&options.listen));
   table.AddCustom("http-listen", "host:port", options.http_listen.ToString(),
                   "Address of HTTP: /metrics (Prometheus), /livez, /readyz.", AddressReader(&options.http_listen));
-  table.AddText("port-file", "FILE",
-                "Write the ports, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0.",
-                &options.port_file);
+  table.Add("port-file", "FILE",
+            "Write the ports, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0.",
+            &options.port_file);
 }
 
 void AddExecution(OptionTable& table, ServerOptions& options) {
-  table.AddText("devices", "LIST", "Where models run: cpu (or cpu:1, one replica).", &options.devices);
-  table.AddText(
-      "precision", "fp32|bf16",
-      "Of weights and matrix products. fp32 computes what the reference computes; bf16 halves the memory and is "
-      "faster on CPUs with AMX, at about three digits.",
-      &options.precision);
-  table.AddNumber("threads", "N",
-                  "Threads of one model step, 1 to 1024. 0 takes what the process may use: its CPU affinity and the "
-                  "cgroup's limit, not the machine's size.",
-                  &options.threads);
+  table.Add("devices", "LIST", "Where models run: cpu (or cpu:1, one replica).", &options.devices);
+  table.Add("precision", "fp32|bf16",
+            "Of weights and matrix products. fp32 computes what the reference computes; bf16 halves the memory and is "
+            "faster on CPUs with AMX, at about three digits.",
+            &options.precision);
+  table.Add("threads", "N",
+            "Threads of one model step, 1 to 1024. 0 takes what the process may use: its CPU affinity and the "
+            "cgroup's limit, not the machine's size.",
+            &options.threads);
 }
 
 void AddLimits(OptionTable& table, ServerOptions& options) {
-  table.AddNumber(
-      "max-streams", "N",
-      "Sequences that run at once, per model, 1 to 65536. Each reserves a cache of fixed size, so more streams "
-      "mean more memory; a number that does not fit is refused at the start. 0 takes 16, or what fits in half of "
-      "the memory (the cgroup's limit).",
-      &options.max_streams);
-  table.AddNumber(
-      "max-queued-requests", "N",
-      "Requests that may wait, per model, 1 to 1048576, before more are refused with RESOURCE_EXHAUSTED: a long "
-      "queue only makes everybody late.",
-      &options.max_queued_requests);
-  table.AddNumber("max-message-bytes", "BYTES",
-                  "Largest request, 1024 to 1073741824. The default (8 MiB) takes a 5 MB document in one call.",
-                  &options.max_message_bytes);
-  table.AddNumber("max-prompt-tokens", "N",
-                  "Longest prompt or document, 1 to 1073741824. Memory does not grow with it: the default only follows "
-                  "--max-message-bytes.",
-                  &options.max_prompt_tokens);
-  table.AddNumber("max-generate-tokens", "N", "Longest completion, 1 to 1073741824.", &options.max_generate_tokens);
+  table.Add("max-streams", "N",
+            "Sequences that run at once, per model, 1 to 65536. Each reserves a cache of fixed size, so more streams "
+            "mean more memory; a number that does not fit is refused at the start. 0 takes 16, or what fits in half of "
+            "the memory (the cgroup's limit).",
+            &options.max_streams);
+  table.Add("max-queued-requests", "N",
+            "Requests that may wait, per model, 1 to 1048576, before more are refused with RESOURCE_EXHAUSTED: a long "
+            "queue only makes everybody late.",
+            &options.max_queued_requests);
+  table.Add("max-message-bytes", "BYTES",
+            "Largest request, 1024 to 1073741824. The default (8 MiB) takes a 5 MB document in one call.",
+            &options.max_message_bytes);
+  table.Add("max-prompt-tokens", "N",
+            "Longest prompt or document, 1 to 1073741824. Memory does not grow with it: the default only follows "
+            "--max-message-bytes.",
+            &options.max_prompt_tokens);
+  table.Add("max-generate-tokens", "N", "Longest completion, 1 to 1073741824.", &options.max_generate_tokens);
 }
 
 void AddOperation(OptionTable& table, ServerOptions& options) {
-  table.AddDuration("drain-timeout",
-                    "How long requests in flight may go on after SIGTERM or SIGINT, 0 to 1h. Below the grace period of "
-                    "whatever stops the server. A second signal exits at once.",
-                    &options.drain_timeout);
-  table.AddDuration(
-      "keepalive-interval",
-      "A stream that was silent for so long sends a keepalive message, 100ms to 1h. Below the idle timeout of "
-      "the usual proxies (60s).",
-      &options.keepalive_interval);
+  table.Add("drain-timeout", "duration",
+            "How long requests in flight may go on after SIGTERM or SIGINT, 0 to 1h. Below the grace period of "
+            "whatever stops the server. A second signal exits at once.",
+            &options.drain_timeout);
+  table.Add("keepalive-interval", "duration",
+            "A stream that was silent for so long sends a keepalive message, 100ms to 1h. Below the idle timeout of "
+            "the usual proxies (60s).",
+            &options.keepalive_interval);
   table.AddCustom("log-format", "text|json", "text", "Form of the log lines on standard error; one line per request.",
                   [&options](const std::string& text) { return ReadLogFormat(text, &options.log_format); });
   table.AddCustom("log-level", "debug|info|warning|error", "info", "Least important line that is written.",
@@ -149,10 +145,7 @@ std::string HelpText() {
       "longshort-server: serves Transformer-LS language models over gRPC.\n\n"
       "  longshort-server --model-repository=models/zoo\n\n"
       "Options (--name=value or --name value):\n",
-      MakeTable(defaults).Help(),
-      "  --flagfile=FILE  (no default)\n"
-      "      Read options from FILE, one --name=value a line; lines that begin with # are comments. Later\n"
-      "      options win.\n");
+      MakeTable(defaults).Help());
 }
 
 }  // namespace longshort

@@ -66,7 +66,11 @@ TEST_F(ExitCodeTest, WrongCommandLinesAreUsageErrorsThatNameWhatIsWrong) {
   EXPECT_EQ(Run({"score", "--temperature=1"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("--temperature"));
   EXPECT_EQ(Run({"generate", "--top-k=many"}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("--top-k: \"many\""));
+  EXPECT_THAT(error_, HasSubstr("--top-k is 'many'"));
+  EXPECT_EQ(Run({"generate", "--logit-bias=7"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("--logit-bias is '7'; it must be a token id and a number"));
+  EXPECT_EQ(Run({"models", "--timeout=-1s"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("--timeout is -1s"));
   EXPECT_EQ(Run({"generate", "--prompt=a", "file"}), ExitCode::kUsage);
   EXPECT_EQ(Run({"--model=characters/newest", "models"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("characters/newest"));
@@ -84,6 +88,8 @@ TEST_F(ExitCodeTest, HelpAndVersionNeedNoServer) {
     EXPECT_THAT(output_, HasSubstr("Usage: longshort " + command));
     EXPECT_THAT(output_, HasSubstr("Examples:"));
   }
+  EXPECT_EQ(RunAlone({"models", "--version"}), ExitCode::kOk);
+  EXPECT_THAT(output_, testing::StartsWith("longshort "));
   EXPECT_EQ(RunAlone({"--version"}), ExitCode::kOk);
   EXPECT_THAT(output_, testing::StartsWith("longshort "));
 }

@@ -1,4 +1,4 @@
-// `longshort generate`: every flag reaches its field; text is shown in order and as it arrives.
+// `longshort generate`: every option reaches its field; text is shown in order and as it arrives.
 #include <algorithm>
 #include <string>
 
@@ -46,7 +46,7 @@ v1::GenerateStreamResponse Summary(int64_t prompt_tokens, int64_t generated_toke
   return message;
 }
 
-TEST_F(GenerateTest, EveryFlagReachesItsField) {
+TEST_F(GenerateTest, EveryOptionReachesItsField) {
   ASSERT_EQ(Run({"generate",
                  "--model=characters/3",
                  "--prompt=Once",
