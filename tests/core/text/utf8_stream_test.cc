@@ -96,7 +96,7 @@ TEST(Utf8Stream, ReplacesACharacterLeftUnfinishedByOneSign) {
 // Table 3-8 of the Unicode standard.
 TEST(Utf8Stream, ReplacesEachMaximalSubpart) {
   EXPECT_EQ(WholeText("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64"),
-            "a" + Replacements(3) + "b" + Replacements(1) + "c" + Replacements(2) + "d");
+            std::string("a") + Replacements(3) + "b" + Replacements(1) + "c" + Replacements(2) + "d");
 }
 
 TEST(Utf8Stream, ReplacesOverlongFormsSurrogatesAndNumbersBeyondUnicodeByteByByte) {
