@@ -47,7 +47,7 @@ double Optimizer::Step(int64_t step) {
   if (!std::isfinite(norm)) return norm;
   const double scale = norm > options_.gradient_norm ? options_.gradient_norm / norm : 1.0;
   for (Group* group : {&decayed_, &plain_}) {
-    for (at::Tensor& count : group->steps) count.fill_(static_cast<double>(step));
+    for (at::Tensor& count : group->steps) count.fill_(static_cast<double>(step + 1));
     StepGroup(*group, LearningRate(options_, step), scale);
   }
   return norm;
@@ -59,7 +59,6 @@ void Optimizer::StepGroup(Group& group, double learning_rate, double scale) {
     gradients.push_back(scale == 1.0 ? value.grad() : value.grad().mul_(scale));
     value.mutable_grad().reset();
   }
-  for (at::Tensor& count : group.steps) count.add_(1);
   at::_fused_adamw_(group.values, gradients, group.means, group.squares, /*max_exp_avg_sqs=*/{}, group.steps,
                     learning_rate, options_.beta1, options_.beta2, group.weight_decay, options_.epsilon,
                     /*amsgrad=*/false,

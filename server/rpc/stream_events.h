@@ -1,7 +1,8 @@
 // What a stream has to say and its reader has not taken yet.
 //
-// Deltas of one completion that wait are merged, so a slow reader finds few long messages in place of many short ones;
-// a message stays below 64 KiB. What waits is bounded: by the tokens that the request may generate, echo and describe.
+// Deltas of one completion that wait are merged up to 64 KiB, so a slow reader finds few long messages in place of many
+// short ones; only a delta that is longer by itself (tokens with many alternatives) makes a longer message. What waits
+// is bounded: by the tokens that the request may generate, echo and describe.
 //
 // Thread: none of its own; the stream's mutex guards it.
 #pragma once
