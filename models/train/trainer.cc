@@ -52,7 +52,7 @@ class Trainer final {
 
   absl::Status Run() {
     if (!options_.checkpoint_path.empty()) {
-      const absl::Status resumed = Resume();
+      absl::Status resumed = Resume();
       if (!resumed.ok() && !absl::IsNotFound(resumed)) return resumed;
     }
     const int64_t total = options_.optimizer.total_steps;
