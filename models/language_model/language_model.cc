@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
   }
   LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
                       ParseLanguageModelConfig(directory.config_text, directory.config_path()));
-  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, config));
+  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, LanguageModelTensors(config)));
   LanguageModelInfo info = MakeInfo(config, directory, options.precision);
   try {
     const c10::InferenceMode inference;

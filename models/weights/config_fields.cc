@@ -1,6 +1,7 @@
 #include "models/weights/config_fields.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -15,6 +16,13 @@ namespace {
 std::string Listed(absl::Span<const std::string_view> names) {
   return absl::StrJoin(names, ", ", [](std::string* out, std::string_view name) { out->append(name); });
 }
+
+bool IsInteger(const nlohmann::json& value) {
+  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
+  return value.is_number_integer() && !too_large;
+}
+
+bool IsFinite(const nlohmann::json& value) { return value.is_number() && std::isfinite(value.get<double>()); }
 
 }  // namespace
 
@@ -35,8 +43,7 @@ absl::Status ConfigFields::RefuseUnknown(absl::Span<const std::string_view> know
 
 absl::StatusOr<int64_t> ConfigFields::Integer(std::string_view field) const {
   LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
-  const bool too_large = value->is_number_unsigned() && value->get<uint64_t>() > std::numeric_limits<int64_t>::max();
-  if (!value->is_number_integer() || too_large) return Wrong(field, *value, "a 64-bit integer");
+  if (!IsInteger(*value)) return Wrong(field, *value, "a 64-bit integer");
   return value->get<int64_t>();
 }
 
@@ -46,6 +53,38 @@ absl::StatusOr<bool> ConfigFields::Boolean(std::string_view field) const {
   return value->get<bool>();
 }
 
+absl::StatusOr<double> ConfigFields::Number(std::string_view field) const {
+  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
+  if (!IsFinite(*value)) return Wrong(field, *value, "a finite number");
+  return value->get<double>();
+}
+
+absl::StatusOr<std::string> ConfigFields::Text(std::string_view field) const {
+  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
+  if (!value->is_string()) return Wrong(field, *value, "a string");
+  return value->get<std::string>();
+}
+
+absl::StatusOr<std::vector<int64_t>> ConfigFields::Integers(std::string_view field) const {
+  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), IsInteger))
+    return Wrong(field, *value, "a list of 64-bit integers");
+  return value->get<std::vector<int64_t>>();
+}
+
+absl::StatusOr<std::vector<double>> ConfigFields::Numbers(std::string_view field) const {
+  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), IsFinite))
+    return Wrong(field, *value, "a list of finite numbers");
+  return value->get<std::vector<double>>();
+}
+
+absl::StatusOr<ConfigFields> ConfigFields::Object(std::string_view field) const {
+  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
+  if (!value->is_object()) return Wrong(field, *value, "an object");
+  return ConfigFields(*value, absl::StrFormat("%s: %s", name_, field));
+}
+
 absl::StatusOr<size_t> ConfigFields::Choice(std::string_view field, absl::Span<const std::string_view> choices) const {
   LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
   const auto found = value->is_string()
@@ -53,6 +92,11 @@ absl::StatusOr<size_t> ConfigFields::Choice(std::string_view field, absl::Span<c
                          : choices.end();
   if (found == choices.end()) return Wrong(field, *value, absl::StrFormat("one of %s", Listed(choices)));
   return static_cast<size_t>(found - choices.begin());
+}
+
+absl::Status ConfigFields::OutOfRange(std::string_view field, std::string_view wanted) const {
+  LS_ASSIGN_OR_RETURN(const nlohmann::json* value, Find(field));
+  return Wrong(field, *value, wanted);
 }
 
 absl::StatusOr<const nlohmann::json*> ConfigFields::Find(std::string_view field) const {

@@ -1,20 +1,14 @@
 #include "models/weights/language_model_tensors.h"
 
-#include <set>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "models/weights/strict_json.h"
-#include "models/weights/tensor_values.h"
 
 namespace longshort {
 namespace {
 
 constexpr std::string_view kPositionFrequencies = "pos_emb.inv_freq";
-
-std::string ShapeText(absl::Span<const int64_t> shape) { return absl::StrFormat("[%s]", absl::StrJoin(shape, ",")); }
 
 void AppendLayer(const LanguageModelConfig& config, int64_t layer, std::vector<TensorShape>& tensors) {
   const int64_t d = config.model_width;
@@ -65,31 +59,6 @@ int64_t CountParameters(const LanguageModelConfig& config) {
     if (tensor.name != kPositionFrequencies) count += *ElementCount(tensor.shape);
   }
   return count;
-}
-
-absl::Status CheckTensors(const SafetensorsFile& file, const LanguageModelConfig& config) {
-  const auto wrong = [&file](std::string_view tensor, std::string_view reason) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: tensor %s %s", file.name(), QuoteForMessage(tensor), reason));
-  };
-  std::set<std::string_view> known;
-  const std::vector<TensorShape> expected = LanguageModelTensors(config);
-  for (const TensorShape& tensor : expected) {
-    known.insert(tensor.name);
-    const TensorView* found = file.Find(tensor.name);
-    if (found == nullptr) return wrong(tensor.name, "is missing");
-    if (found->shape != tensor.shape) {
-      return wrong(tensor.name, absl::StrFormat("has shape %s, the configuration makes it %s", ShapeText(found->shape),
-                                                ShapeText(tensor.shape)));
-    }
-    if (!IsFloatType(found->type)) {
-      return wrong(tensor.name, absl::StrFormat("has type %s, it must be F32, F16 or BF16", DataTypeName(found->type)));
-    }
-  }
-  for (const auto& [name, tensor] : file.tensors()) {
-    if (known.count(name) == 0) return wrong(name, "is unknown");
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace longshort

@@ -11,7 +11,7 @@ namespace longshort {
 namespace {
 
 constexpr size_t kConfigLimitBytes = size_t{1} << 20;
-constexpr size_t kVocabularyLimitBytes = size_t{64} << 20;
+constexpr size_t kListLimitBytes = size_t{64} << 20;
 
 absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::string& path, size_t limit_bytes) {
   absl::StatusOr<std::string> text = ReadTextFile(path, limit_bytes);
@@ -25,6 +25,7 @@ absl::StatusOr<std::string> Fingerprint(const ModelDirectory& directory) {
   LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
   LS_RETURN_IF_ERROR(hash.Add("config.json", directory.config_text));
   if (directory.vocabulary_text) LS_RETURN_IF_ERROR(hash.Add("vocabulary.txt", *directory.vocabulary_text));
+  if (directory.labels_text) LS_RETURN_IF_ERROR(hash.Add("labels.txt", *directory.labels_text));
   LS_RETURN_IF_ERROR(
       hash.Add("model.safetensors", std::string_view(reinterpret_cast<const char*>(weights.data()), weights.size())));
   return hash.Finish();
@@ -35,9 +36,10 @@ absl::StatusOr<std::string> Fingerprint(const ModelDirectory& directory) {
 absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path) {
   LS_ASSIGN_OR_RETURN(std::string config, ReadTextFile(path + "/config.json", kConfigLimitBytes));
   LS_ASSIGN_OR_RETURN(std::optional<std::string> vocabulary,
-                      ReadOptionalTextFile(path + "/vocabulary.txt", kVocabularyLimitBytes));
+                      ReadOptionalTextFile(path + "/vocabulary.txt", kListLimitBytes));
+  LS_ASSIGN_OR_RETURN(std::optional<std::string> labels, ReadOptionalTextFile(path + "/labels.txt", kListLimitBytes));
   LS_ASSIGN_OR_RETURN(SafetensorsFile weights, SafetensorsFile::Open(path + "/model.safetensors"));
-  ModelDirectory directory{path, std::move(config), std::move(vocabulary), std::move(weights), ""};
+  ModelDirectory directory{path, std::move(config), std::move(vocabulary), std::move(labels), std::move(weights), ""};
   LS_ASSIGN_OR_RETURN(directory.fingerprint, Fingerprint(directory));
   return directory;
 }

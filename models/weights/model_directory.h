@@ -1,4 +1,5 @@
-// A model directory on disk: <repository>/<model>/<version>/{config.json, model.safetensors, vocabulary.txt}.
+// A model directory on disk: <repository>/<model>/<version>/{config.json, model.safetensors} and, where
+// the model has them, vocabulary.txt and labels.txt.
 #pragma once
 
 #include <optional>
@@ -14,6 +15,7 @@ struct ModelDirectory {
   std::string path;
   std::string config_text;                     // config.json
   std::optional<std::string> vocabulary_text;  // vocabulary.txt, which a model served by ids alone does without
+  std::optional<std::string> labels_text;      // labels.txt, which a classifier with unnamed classes does without
   SafetensorsFile weights;                     // model.safetensors, mapped
   // Hex SHA-256 over name, length and content of each of the files: two directories have one fingerprint exactly if
   // they hold the same model.
@@ -21,12 +23,13 @@ struct ModelDirectory {
 
   std::string config_path() const { return path + "/config.json"; }
   std::string vocabulary_path() const { return path + "/vocabulary.txt"; }
+  std::string labels_path() const { return path + "/labels.txt"; }
   std::string weights_path() const { return path + "/model.safetensors"; }
 };
 
 // Opens the directory and reads all of it once, for the fingerprint.
 // Errors: NOT_FOUND and the like for a missing file; INVALID_ARGUMENT for a config.json over 1 MiB, a vocabulary.txt
-// over 64 MiB, or a broken model.safetensors. All name the file.
+// or labels.txt over 64 MiB, or a broken model.safetensors. All name the file.
 absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path);
 
 }  // namespace longshort

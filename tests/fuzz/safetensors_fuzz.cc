@@ -27,6 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(CopyAsFloat32(tensor, absl::MakeSpan(values)).ok() == IsFloatType(tensor.type), "floats can be read");
   }
   Require(tensor_bytes + 8 <= size, "tensors lie inside the file");
-  Require(!CheckTensors(*file, LanguageModelConfig()).ok(), "no small file holds the base model");
+  Require(!CheckTensors(*file, LanguageModelTensors(LanguageModelConfig())).ok(), "no small file holds the base model");
   return 0;
 }

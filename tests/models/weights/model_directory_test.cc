@@ -49,6 +49,12 @@ TEST_F(ModelDirectoryTest, DoesWithoutAVocabulary) {
   EXPECT_EQ(opened->vocabulary_text, std::nullopt);
 }
 
+TEST_F(ModelDirectoryTest, OpensLabelsIfThereAreSome) {
+  EXPECT_EQ(OpenModelDirectory(directory_.path())->labels_text, std::nullopt);
+  directory_.Write("labels.txt", "daisy\n");
+  EXPECT_EQ(OpenModelDirectory(directory_.path())->labels_text, "daisy\n");
+}
+
 TEST_F(ModelDirectoryTest, NamesAMissingFile) {
   for (const std::string name : {"model.safetensors", "config.json"}) {
     std::filesystem::remove(directory_.File(name));
@@ -80,6 +86,9 @@ TEST_F(ModelDirectoryTest, FingerprintIsTheHashOfNamesLengthsAndContents) {
 
 TEST_F(ModelDirectoryTest, FingerprintNoticesEveryFile) {
   directory_.Write("vocabulary.txt", "101 5\n");
+  const std::string unnamed = Fingerprint();
+  directory_.Write("labels.txt", "daisy\n");
+  EXPECT_NE(Fingerprint(), unnamed);
   const std::string first = Fingerprint();
   EXPECT_EQ(Fingerprint(), first);
   directory_.Write("config.json", "{\"a\": 2}");

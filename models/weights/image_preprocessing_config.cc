@@ -1,0 +1,72 @@
+#include "models/weights/image_preprocessing_config.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+constexpr std::string_view kField = "preprocessing";
+constexpr int64_t kMostPixels = 16384;  // of a side
+
+absl::StatusOr<int64_t> ReadSide(const ConfigFields& fields, std::string_view field) {
+  LS_ASSIGN_OR_RETURN(const int64_t pixels, fields.Integer(field));
+  if (pixels < 1 || pixels > kMostPixels) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", kMostPixels));
+  return pixels;
+}
+
+absl::StatusOr<std::array<double, 3>> ReadChannels(const ConfigFields& fields, std::string_view field) {
+  LS_ASSIGN_OR_RETURN(const std::vector<double> values, fields.Numbers(field));
+  if (values.size() != 3) return fields.OutOfRange(field, "three numbers: red, green, blue");
+  return std::array<double, 3>{values[0], values[1], values[2]};
+}
+
+}  // namespace
+
+absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const ConfigFields& config) {
+  LS_ASSIGN_OR_RETURN(const ConfigFields fields, config.Object(kField));
+  LS_RETURN_IF_ERROR(
+      fields.RefuseUnknown({"resize_shorter_side", "crop_height", "crop_width", "mean", "standard_deviation"}));
+  ImagePreprocessingConfig result;
+  LS_ASSIGN_OR_RETURN(result.resize_shorter_side, ReadSide(fields, "resize_shorter_side"));
+  LS_ASSIGN_OR_RETURN(result.crop_height, ReadSide(fields, "crop_height"));
+  LS_ASSIGN_OR_RETURN(result.crop_width, ReadSide(fields, "crop_width"));
+  LS_ASSIGN_OR_RETURN(result.mean, ReadChannels(fields, "mean"));
+  LS_ASSIGN_OR_RETURN(result.standard_deviation, ReadChannels(fields, "standard_deviation"));
+  const int64_t crop = std::max(result.crop_height, result.crop_width);
+  if (result.resize_shorter_side < crop)
+    return fields.OutOfRange("resize_shorter_side", absl::StrFormat("at least both sides of the crop, %d", crop));
+  const auto& deviation = result.standard_deviation;
+  if (*std::min_element(deviation.begin(), deviation.end()) <= 0)
+    return fields.OutOfRange("standard_deviation", "above 0");
+  return result;
+}
+
+absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const ConfigFields& config) {
+  LS_ASSIGN_OR_RETURN(const ConfigFields fields, config.Object(kField));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown({"height", "width"}));
+  PixelSequenceConfig result;
+  LS_ASSIGN_OR_RETURN(result.height, ReadSide(fields, "height"));
+  LS_ASSIGN_OR_RETURN(result.width, ReadSide(fields, "width"));
+  return result;
+}
+
+nlohmann::ordered_json ToJson(const ImagePreprocessingConfig& config) {
+  return {{"resize_shorter_side", config.resize_shorter_side},
+          {"crop_height", config.crop_height},
+          {"crop_width", config.crop_width},
+          {"mean", config.mean},
+          {"standard_deviation", config.standard_deviation}};
+}
+
+nlohmann::ordered_json ToJson(const PixelSequenceConfig& config) {
+  return {{"height", config.height}, {"width", config.width}};
+}
+
+}  // namespace longshort

@@ -1,0 +1,42 @@
+// "preprocessing" in a config.json: how an image becomes what the model takes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "models/weights/config_fields.h"
+
+namespace longshort {
+
+// Resize, centre crop, normalise: what the models of images were evaluated with.
+struct ImagePreprocessingConfig {
+  // Pixels of the shorter side after resizing; at least both sides of the crop.
+  int64_t resize_shorter_side = 256;
+  int64_t crop_height = 224;  // pixels
+  int64_t crop_width = 224;   // pixels
+  // Of each channel, red first, in values of 0 to 1; what is served is (value - mean) / standard_deviation.
+  std::array<double, 3> mean = {0.485, 0.456, 0.406};
+  std::array<double, 3> standard_deviation = {0.229, 0.224, 0.225};
+
+  friend bool operator==(const ImagePreprocessingConfig&, const ImagePreprocessingConfig&) = default;
+};
+
+// The size of the grey image whose values, row by row, are the tokens of a pixel-sequence classifier.
+struct PixelSequenceConfig {
+  int64_t height = 32;  // pixels
+  int64_t width = 32;   // pixels
+
+  friend bool operator==(const PixelSequenceConfig&, const PixelSequenceConfig&) = default;
+};
+
+// Both read the field "preprocessing" of a config.json strictly: every field is required, under the name that it has
+// above. Sides are 1 to 16384 pixels. Errors: INVALID_ARGUMENT naming the file, the field, its value and the limit.
+absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const ConfigFields& config);
+absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const ConfigFields& config);
+
+// The value of "preprocessing".
+nlohmann::ordered_json ToJson(const ImagePreprocessingConfig& config);
+nlohmann::ordered_json ToJson(const PixelSequenceConfig& config);
+
+}  // namespace longshort

@@ -1,0 +1,41 @@
+#include "models/weights/labels.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "models/tokenizer/utf8.h"
+
+namespace longshort {
+namespace {
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::optional<Utf8Character> character = FirstUtf8Character(text);
+    if (!character) return false;
+    text.remove_prefix(static_cast<size_t>(character->bytes));
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ParseLabels(std::string_view text, int64_t classes, const std::string& name) {
+  std::vector<std::string> labels;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.empty() || !IsUtf8(line)) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: line %d is %s; it must be a label", name,
+                                                        labels.size() + 1, line.empty() ? "empty" : "not UTF-8"));
+    }
+    labels.emplace_back(line);
+  }
+  if (static_cast<int64_t>(labels.size()) != classes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: there are %d labels, the model has %d classes", name, labels.size(), classes));
+  }
+  return labels;
+}
+
+}  // namespace longshort
