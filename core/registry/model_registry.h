@@ -13,16 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/engine/engine.h"
-#include "models/model.h"
-#include "models/tokenizer/tokenizer.h"
+#include "models/loaded_model.h"
 
 namespace longshort {
-
-// A language model with what serving needs of it. `tokenizer` is null for a model that takes ids only.
-struct LoadedLanguageModel {
-  std::unique_ptr<LanguageModel> model;
-  std::shared_ptr<const Tokenizer> tokenizer;
-};
 
 // One version of one model, ready to serve. Shared with the requests in flight.
 struct ServedModel {

@@ -1,0 +1,22 @@
+// Loads any model of the family: the one place that knows which architectures there are.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "models/loaded_model.h"
+
+namespace longshort {
+
+struct LoadOptions {
+  // Of language models: "fp32", or "bf16": matrix products and cache pages in bfloat16. Classifiers compute in float32.
+  std::string precision = "fp32";
+  // Threads that loading and one step or batch use; 0 takes one for each core.
+  int threads = 0;
+};
+
+// Loads a model directory by the "architecture" in its config.json. Reads every file once.
+// Errors: INVALID_ARGUMENT for an unknown architecture, or as the loader of the architecture says.
+absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options);
+
+}  // namespace longshort
