@@ -1,0 +1,47 @@
+// Bidirectional long-short attention on a grid of tokens, as images have it: one softmax over a window around the
+// query and a few vectors that every query sees. The reference op: differentiable, any device, memory linear in tokens.
+#pragma once
+
+#include <cstdint>
+
+#include "ATen/core/Tensor.h"
+
+namespace longshort {
+
+// The tokens of an image, row-major: token y * width + x is at (y, x).
+struct TokenGrid {
+  int64_t height = 0;
+  int64_t width = 0;
+
+  int64_t tokens() const { return height * width; }
+};
+
+// The windows of a grid. The grid is cut from the top-left into segments of side x side tokens, those at the right and
+// at the bottom possibly smaller; a query sees its segment and `margin` tokens more on each of its four sides.
+struct WindowGeometry {
+  int64_t side = 0;  // w; 0: no window
+
+  int64_t margin() const { return side / 2 > 1 ? side / 2 : 1; }    // max(w / 2, 1)
+  int64_t visible_side() const { return side + 2 * margin(); }      // w + 2 * margin
+  int64_t queries() const { return side * side; }                   // per segment
+  int64_t keys() const { return visible_side() * visible_side(); }  // per segment
+};
+
+// Keys and values, each [batch, heads, n, head_dim].
+struct KeyValues {
+  at::Tensor keys;
+  at::Tensor values;
+};
+
+// Attends from all tokens of a grid.
+//   queries      [batch, heads, tokens, head_dim], scaled
+//   tokens       their keys and values, of which each query sees its window's; those outside the grid do not exist
+//   shared       m >= 0 vectors that every query sees, in any order: landmarks of the dynamic projection, global tokens
+//   window_bias  undefined, or [heads, w*w, (w + 2*margin)^2]: added to the scores of window keys; queries of a segment
+//                and keys around it row-major
+//   returns      [batch, heads, tokens, head_dim]
+// REQUIRES: a window or at least one shared vector.
+at::Tensor LongShortAttention2d(const at::Tensor& queries, const KeyValues& tokens, const KeyValues& shared,
+                                const TokenGrid& grid, const WindowGeometry& window, const at::Tensor& window_bias);
+
+}  // namespace longshort
