@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "models/train/parameters.h"
+#include "models/train/named_parameter.h"
 
 namespace longshort {
 

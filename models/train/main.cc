@@ -9,15 +9,15 @@
 #include "command_line/option_table.h"
 #include "longshort_version.h"
 #include "models/status_macros.h"
-#include "models/train/trainer.h"
+#include "models/train/language_model_trainer.h"
 #include "models/weights/mapped_file.h"
 
 namespace longshort {
 namespace {
 
 // What two cores train in hours.
-TrainerOptions DefaultOptions() {
-  TrainerOptions options;
+LanguageModelTrainerOptions DefaultOptions() {
+  LanguageModelTrainerOptions options;
   options.config = {.layers = 5,
                     .model_width = 192,
                     .heads = 6,
@@ -29,7 +29,7 @@ TrainerOptions DefaultOptions() {
 }
 
 struct CommandLine {
-  TrainerOptions trainer = DefaultOptions();
+  LanguageModelTrainerOptions trainer = DefaultOptions();
   std::string text_path;
   bool help = false;
   bool version = false;
@@ -48,12 +48,12 @@ void AddModel(OptionTable& table, LanguageModelConfig& config) {
             &config.segment_length);
 }
 
-void AddTraining(OptionTable& table, TrainerOptions& options) {
-  OptimizerOptions& optimizer = options.optimizer;
+void AddTraining(OptionTable& table, LanguageModelTrainerOptions& options) {
+  OptimizerOptions& optimizer = options.loop.optimizer;
   table.Add("steps", "N", "Optimizer steps of the whole run; decides the learning rate's course.",
             &optimizer.total_steps);
   table.Add("stop-after-steps", "N", "Stop at this step, with a checkpoint to go on from; 0 goes to the end.",
-            &options.stop_after_steps);
+            &options.loop.stop_after_steps);
   table.Add("batch", "N", "Parallel streams of text.", &options.batch);
   table.Add("shards", "N", "Threads that share the streams of a step, one core each.", &options.shards);
   table.Add("tokens-per-stream", "N", "Tokens of each stream in a step; gradients reach this far back.",
@@ -63,8 +63,8 @@ void AddTraining(OptionTable& table, TrainerOptions& options) {
   table.Add("weight-decay", "X", "AdamW's decay, on matrices only.", &optimizer.weight_decay);
   table.Add("seed", "N", "Decides the initial weights.", &options.seed);
   table.Add("held-out", "X", "Fraction at the end of the text that is never trained on.", &options.held_out_fraction);
-  table.Add("held-out-interval", "N", "Steps between measurements on the held-out text.", &options.held_out_interval);
-  table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &options.checkpoint_interval);
+  table.Add("held-out-interval", "N", "Steps between measurements on the held-out text.", &options.loop.held_out_interval);
+  table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &options.loop.checkpoint_interval);
   table.AddSwitch("bfloat16-products", "Multiply matrices in bfloat16; weights and sums stay float32.",
                   &options.bfloat16_products);
 }
@@ -77,7 +77,7 @@ OptionTable MakeTable(CommandLine& line) {
   table.Add("out", "DIR", "Model directory to write, for example models/zoo/NAME/1. Required.",
             &line.trainer.output_directory);
   table.Add("checkpoint", "FILE", "Keeps the run's state; if it is there, the run goes on from it.",
-            &line.trainer.checkpoint_path);
+            &line.trainer.loop.checkpoint_path);
   table.BeginSection("Model:");
   AddModel(table, line.trainer.config);
   table.BeginSection("Training:");
@@ -109,7 +109,7 @@ absl::Status Run(const std::vector<std::string>& arguments) {
   }
   at::set_num_threads(1);  // a shard is one thread
   LS_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(line.text_path, size_t{1} << 32));
-  return Train(line.trainer, text);
+  return TrainLanguageModel(line.trainer, text);
 }
 
 }  // namespace

@@ -2,25 +2,33 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/time/time.h"
 
 namespace longshort {
 
+struct ProgressUnits {
+  std::string name = "examples";  // what a step works on
+  int64_t per_step = 1;
+  bool bits_per_byte = false;  // show the loss in bits too: a unit is a byte
+};
+
 class TrainingProgress final {
  public:
-  TrainingProgress(int64_t first_step, int64_t total_steps, int64_t tokens_per_step);
+  TrainingProgress(int64_t first_step, int64_t total_steps, ProgressUnits units);
 
-  // `bits` is the step's loss in bits per byte.
-  void Report(int64_t steps_done, double bits, double gradient_norm, double learning_rate);
-  // A line of its own, for a held-out figure.
-  void ReportHeldOut(int64_t steps_done, double bits, int64_t tokens);
+  // `loss` is the step's, in nats.
+  void Report(int64_t steps_done, double loss, double gradient_norm, double learning_rate);
+  // A line of its own.
+  void ReportHeldOut(int64_t steps_done, const std::string& figure);
 
  private:
   bool terminal_;
-  int64_t first_step_, total_steps_, tokens_per_step_;
+  int64_t first_step_, total_steps_;
+  ProgressUnits units_;
   absl::Time started_, last_shown_ = absl::InfinitePast();
-  double smoothed_bits_ = 0;
+  double smoothed_loss_ = 0;
 };
 
 }  // namespace longshort

@@ -1,4 +1,4 @@
-#include "models/train/trainer.h"
+#include "models/train/language_model_trainer.h"
 
 #include <filesystem>
 #include <fstream>
@@ -17,17 +17,17 @@ std::string Contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-class TrainerTest : public ::testing::Test {
+class LanguageModelTrainerTest : public ::testing::Test {
  protected:
-  TrainerTest()
+  LanguageModelTrainerTest()
       : directory_(::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_);
     for (int i = 0; i < 400; ++i) text_ += "the quick brown fox no. " + std::to_string(i % 7) + "\n";
   }
 
-  TrainerOptions Options(const std::string& name, int64_t steps) const {
-    TrainerOptions options;
+  LanguageModelTrainerOptions Options(const std::string& name, int64_t steps) const {
+    LanguageModelTrainerOptions options;
     options.config.layers = 2;
     options.config.model_width = 16;
     options.config.heads = 2;
@@ -39,12 +39,12 @@ class TrainerTest : public ::testing::Test {
     options.batch = 4;
     options.tokens_per_stream = 32;
     options.shards = 2;
-    options.optimizer.total_steps = steps;
-    options.optimizer.warmup_steps = 4;
+    options.loop.optimizer.total_steps = steps;
+    options.loop.optimizer.warmup_steps = 4;
     options.held_out_fraction = 0.1;
-    options.held_out_interval = 1000;
-    options.checkpoint_interval = 10;
-    options.checkpoint_path = directory_ + "/" + name + ".checkpoint";
+    options.loop.held_out_interval = 1000;
+    options.loop.checkpoint_interval = 10;
+    options.loop.checkpoint_path = directory_ + "/" + name + ".checkpoint";
     options.output_directory = directory_ + "/" + name;
     return options;
   }
@@ -52,19 +52,19 @@ class TrainerTest : public ::testing::Test {
   std::string directory_, text_;
 };
 
-TEST_F(TrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
-  ASSERT_TRUE(Train(Options("whole", 12), text_).ok());
-  TrainerOptions interrupted = Options("interrupted", 12);
-  interrupted.stop_after_steps = 8;
-  ASSERT_TRUE(Train(interrupted, text_).ok());
+TEST_F(LanguageModelTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
+  ASSERT_TRUE(TrainLanguageModel(Options("whole", 12), text_).ok());
+  LanguageModelTrainerOptions interrupted = Options("interrupted", 12);
+  interrupted.loop.stop_after_steps = 8;
+  ASSERT_TRUE(TrainLanguageModel(interrupted, text_).ok());
   EXPECT_FALSE(std::filesystem::exists(interrupted.output_directory));
-  interrupted.stop_after_steps = 0;
-  ASSERT_TRUE(Train(interrupted, text_).ok());
+  interrupted.loop.stop_after_steps = 0;
+  ASSERT_TRUE(TrainLanguageModel(interrupted, text_).ok());
   EXPECT_EQ(Contents(directory_ + "/whole/model.safetensors"), Contents(directory_ + "/interrupted/model.safetensors"));
 }
 
-TEST_F(TrainerTest, WritesAModelThatTheServersCodeLoads) {
-  ASSERT_TRUE(Train(Options("model", 10), text_).ok());
+TEST_F(LanguageModelTrainerTest, WritesAModelThatTheServersCodeLoads) {
+  ASSERT_TRUE(TrainLanguageModel(Options("model", 10), text_).ok());
   const auto model = LoadLanguageModel(directory_ + "/model", {});
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->info().vocabulary_size, 264);
@@ -77,30 +77,30 @@ TEST_F(TrainerTest, WritesAModelThatTheServersCodeLoads) {
   EXPECT_TRUE((*tokenizer)->Encode(every_byte).ok());
 }
 
-TEST_F(TrainerTest, RefusesACheckpointOfAnotherRun) {
-  ASSERT_TRUE(Train(Options("run", 10), text_).ok());
-  TrainerOptions other = Options("run", 10);
-  other.optimizer.peak_learning_rate = 1e-3;
-  EXPECT_EQ(Train(other, text_).code(), absl::StatusCode::kFailedPrecondition);
+TEST_F(LanguageModelTrainerTest, RefusesACheckpointOfAnotherRun) {
+  ASSERT_TRUE(TrainLanguageModel(Options("run", 10), text_).ok());
+  LanguageModelTrainerOptions other = Options("run", 10);
+  other.loop.optimizer.peak_learning_rate = 1e-3;
+  EXPECT_EQ(TrainLanguageModel(other, text_).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(TrainerTest, StopsAtAGradientThatIsNotFiniteAndKeepsTheCheckpoint) {
-  TrainerOptions options = Options("diverging", 30);
-  options.optimizer.peak_learning_rate = 1e30;
-  options.optimizer.warmup_steps = 12;
-  const absl::Status trained = Train(options, text_);
+TEST_F(LanguageModelTrainerTest, StopsAtAGradientThatIsNotFiniteAndKeepsTheCheckpoint) {
+  LanguageModelTrainerOptions options = Options("diverging", 30);
+  options.loop.optimizer.peak_learning_rate = 1e30;
+  options.loop.optimizer.warmup_steps = 12;
+  const absl::Status trained = TrainLanguageModel(options, text_);
   EXPECT_EQ(trained.code(), absl::StatusCode::kOutOfRange) << trained;
   EXPECT_FALSE(std::filesystem::exists(options.output_directory));
 }
 
-TEST_F(TrainerTest, RefusesOptionsThatDoNotFitTogether) {
-  TrainerOptions options = Options("bad", 10);
+TEST_F(LanguageModelTrainerTest, RefusesOptionsThatDoNotFitTogether) {
+  LanguageModelTrainerOptions options = Options("bad", 10);
   options.tokens_per_stream = 24;
-  EXPECT_EQ(Train(options, text_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TrainLanguageModel(options, text_).code(), absl::StatusCode::kInvalidArgument);
   options = Options("bad", 10);
   options.shards = 5;
-  EXPECT_EQ(Train(options, text_).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Train(Options("bad", 10), "short").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TrainLanguageModel(options, text_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TrainLanguageModel(Options("bad", 10), "short").code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(StreamBatches, StreamsRunOnFromBatchToBatchAndTargetsAreTheNextTokens) {

@@ -1,18 +1,14 @@
-#include "models/train/parameters.h"
+#include "models/train/language_model_parameters.h"
 
 #include <cmath>
-#include <filesystem>
 #include <map>
-#include <system_error>
+#include <utility>
 
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "absl/status/statusor.h"
-#include "models/status_macros.h"
-#include "models/weights/atomic_file.h"
+#include "models/train/model_writer.h"
 #include "models/weights/language_model_tensors.h"
-#include "models/weights/safetensors_writer.h"
 
 namespace longshort {
 namespace {
@@ -37,7 +33,7 @@ at::Tensor InitialValue(const TensorShape& tensor, const LanguageModelConfig& co
 
 }  // namespace
 
-std::vector<NamedParameter> InitialParameters(const LanguageModelConfig& config, uint64_t seed) {
+std::vector<NamedParameter> InitialLanguageModelParameters(const LanguageModelConfig& config, uint64_t seed) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   std::vector<NamedParameter> parameters;
   for (const TensorShape& tensor : LanguageModelTensors(config)) {
@@ -55,26 +51,10 @@ Decoder DecoderOver(const LanguageModelConfig& config, const std::vector<NamedPa
   return MakeDecoder(config, product_type, [&](const std::string& name) { return by_name.at(name); });
 }
 
-absl::Status WriteModelDirectory(const std::string& directory, const LanguageModelConfig& config,
-                                 const std::vector<NamedParameter>& parameters, const std::string& vocabulary) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return absl::UnavailableError(directory + ": cannot be made: " + error.message());
-
-  std::vector<at::Tensor> halves;
-  std::vector<NamedTensor> tensors;
-  for (const NamedParameter& parameter : parameters) {
-    const bool exact = parameter.name == kFrequencies;
-    halves.push_back(parameter.value.detach().to(exact ? at::kFloat : at::kHalf).contiguous());
-    tensors.push_back(
-        {.name = parameter.name,
-         .type = exact ? DataType::kF32 : DataType::kF16,
-         .shape = halves.back().sizes().vec(),
-         .data = {static_cast<const std::byte*>(halves.back().const_data_ptr()), halves.back().nbytes()}});
-  }
-  LS_RETURN_IF_ERROR(WriteSafetensors(directory + "/model.safetensors", tensors));
-  LS_RETURN_IF_ERROR(WriteFileAtomically(directory + "/vocabulary.txt", {vocabulary}));
-  return WriteFileAtomically(directory + "/config.json", {ToJson(config)});
+absl::Status WriteLanguageModel(const std::string& directory, const LanguageModelConfig& config,
+                                const std::vector<NamedParameter>& parameters, const std::string& vocabulary) {
+  return WriteModelDirectory(directory, parameters, /*exact=*/{kFrequencies},
+                             {{"vocabulary.txt", vocabulary}, {"config.json", ToJson(config)}});
 }
 
 }  // namespace longshort

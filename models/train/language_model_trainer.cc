@@ -1,0 +1,178 @@
+#include "models/train/language_model_trainer.h"
+
+#include <algorithm>
+#include <exception>
+#include <numbers>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "c10/core/GradMode.h"
+#include "models/language_model/segment_forward.h"
+#include "models/status_macros.h"
+#include "models/tokenizer/fairseq_tokenizer.h"
+#include "models/train/language_model_parameters.h"
+#include "models/train/parameter_shards.h"
+#include "models/train/training_text.h"
+#include "models/weights/sha256.h"
+
+namespace longshort {
+namespace {
+
+class LanguageModelTask final : public TrainingTask {
+ public:
+  LanguageModelTask(const LanguageModelTrainerOptions& options, StreamBatches train, StreamBatches held_out)
+      : options_(options),
+        train_(std::move(train)),
+        held_out_(std::move(held_out)),
+        parameters_(InitialLanguageModelParameters(options.config, options.seed)),
+        shards_(parameters_, options.shards) {
+    for (int64_t index = 0; index < options.shards; ++index) {
+      const int64_t first = options.batch * index / options.shards;
+      const int64_t streams = options.batch * (index + 1) / options.shards - first;
+      streams_.push_back({.first = first, .count = streams, .memory = ZeroMemory(DecoderOf(parameters_), streams)});
+    }
+  }
+
+  const std::vector<NamedParameter>& parameters() const override { return parameters_; }
+
+  double LossStep(int64_t step) override {
+    const StreamBatches::Batch batch = train_.At(step);
+    shards_.Run([&](int64_t shard) { RunShard(shard, batch); });
+    double loss = 0;
+    for (const Streams& streams : streams_) loss += streams.loss * Share(streams);
+    return loss;
+  }
+
+  std::vector<NamedParameter> State() const override {
+    std::vector<NamedParameter> tensors;
+    for (const Streams& streams : streams_) {
+      for (size_t layer = 0; layer < streams.memory.size(); ++layer) {
+        const LayerMemory& memory = streams.memory[layer];
+        const std::string prefix = absl::StrCat("memory.", streams.first, ".", layer, ".");
+        tensors.push_back({prefix + "window_keys", memory.window_keys});
+        tensors.push_back({prefix + "window_values", memory.window_values});
+        tensors.push_back({prefix + "memory_keys", memory.memory_keys});
+        tensors.push_back({prefix + "memory_values", memory.memory_values});
+      }
+    }
+    return tensors;
+  }
+
+  std::string HeldOut() const override {
+    const c10::NoGradGuard no_grad;
+    const Decoder decoder = DecoderOf(parameters_);
+    StreamMemory memory = ZeroMemory(decoder, options_.batch);
+    double sum = 0;
+    for (int64_t index = 0; index < held_out_.batches_per_pass(); ++index) {
+      const StreamBatches::Batch batch = held_out_.At(index);
+      sum += CrossEntropy(ForwardSegments(decoder, batch.inputs, memory), batch.targets).item<double>();
+    }
+    return absl::StrFormat("%.4f bits/byte over %d tokens",
+                           sum / static_cast<double>(held_out_.batches_per_pass()) / std::numbers::ln2,
+                           held_out_.batches_per_pass() * options_.batch * options_.tokens_per_stream);
+  }
+
+ private:
+  // Some of the batch's streams, worked on by one shard.
+  struct Streams {
+    int64_t first = 0, count = 0;
+    StreamMemory memory;
+    double loss = 0;  // nats per token, of the last batch
+  };
+
+  Decoder DecoderOf(const std::vector<NamedParameter>& parameters) const {
+    return DecoderOver(options_.config, parameters, options_.bfloat16_products ? at::kBFloat16 : at::kFloat);
+  }
+
+  static at::Tensor CrossEntropy(const at::Tensor& logits, const at::Tensor& targets) {
+    return at::cross_entropy_loss(logits.flatten(0, 1), targets.flatten());
+  }
+
+  double Share(const Streams& streams) const {
+    return static_cast<double>(streams.count) / static_cast<double>(options_.batch);
+  }
+
+  // Forward and backward of a shard's streams.
+  void RunShard(int64_t shard, const StreamBatches::Batch& batch) {
+    Streams& streams = streams_[shard];
+    const Decoder decoder = DecoderOf(shards_.of(shard));
+    if (batch.starts) streams.memory = ZeroMemory(decoder, streams.count);
+    const at::Tensor inputs = batch.inputs.narrow(0, streams.first, streams.count);
+    const at::Tensor targets = batch.targets.narrow(0, streams.first, streams.count);
+    const at::Tensor loss = CrossEntropy(ForwardSegments(decoder, inputs, streams.memory), targets);
+    loss.mul(Share(streams)).backward();
+    streams.loss = loss.item<double>();
+  }
+
+  const LanguageModelTrainerOptions& options_;
+  StreamBatches train_, held_out_;
+  std::vector<NamedParameter> parameters_;
+  ParameterShards shards_;
+  std::vector<Streams> streams_;  // of each shard
+};
+
+// What decides a run, in one line: equal lines, equal runs.
+std::string Settings(const LanguageModelTrainerOptions& options, const std::string& text_hash) {
+  return absl::StrCat(ToJson(options.config), " batch=", options.batch, " tokens=", options.tokens_per_stream,
+                      " shards=", options.shards, " seed=", options.seed, " ", SettingsOf(options.loop.optimizer),
+                      " held_out=", options.held_out_fraction, " bfloat16=", options.bfloat16_products,
+                      " text=", text_hash);
+}
+
+absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t train_tokens, int64_t held_out_tokens) {
+  if (options.tokens_per_stream % options.config.segment_length != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--tokens-per-stream is ", options.tokens_per_stream,
+                                                   ", not a multiple of --segment-length ",
+                                                   options.config.segment_length));
+  }
+  if (options.shards < 1 || options.shards > options.batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shards is ", options.shards, ", not in 1 .. --batch ", options.batch));
+  }
+  const int64_t batch_tokens = options.batch * options.tokens_per_stream;
+  if (std::min(train_tokens, held_out_tokens) <= batch_tokens) {
+    return absl::InvalidArgumentError(absl::StrCat("the text gives ", train_tokens, " training and ", held_out_tokens,
+                                                   " held-out tokens; each must exceed one batch of ", batch_tokens));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const std::string& text) {
+  LanguageModelTrainerOptions options = given;
+  const size_t split = static_cast<size_t>(static_cast<double>(text.size()) * (1 - options.held_out_fraction));
+  const std::string_view train_text = std::string_view(text).substr(0, split),
+                         held_out_text = std::string_view(text).substr(split);
+  const std::string vocabulary = ByteVocabulary(train_text);
+  // 4 special ids and 255 bytes (the newline is one of the special ids), filled up to a multiple of 8.
+  options.config.vocabulary_size = 264;
+  options.config.tokenizer = TokenizerKind::kFairseqBytes;
+  LS_RETURN_IF_ERROR(CheckLanguageModelConfig(options.config, "the given flags"));
+  LS_ASSIGN_OR_RETURN(const auto tokenizer, LoadFairseqTokenizer(Tokenizer::Unit::kByte, vocabulary, "vocabulary",
+                                                                 options.config.vocabulary_size));
+  LS_ASSIGN_OR_RETURN(std::vector<int32_t> train_ids, tokenizer->Encode(train_text));
+  LS_ASSIGN_OR_RETURN(std::vector<int32_t> held_out_ids, tokenizer->Encode(held_out_text));
+  LS_RETURN_IF_ERROR(
+      CheckOptions(options, static_cast<int64_t>(train_ids.size()), static_cast<int64_t>(held_out_ids.size())));
+  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_RETURN_IF_ERROR(hash.Add("text", text));
+  LS_ASSIGN_OR_RETURN(const std::string text_hash, hash.Finish());
+  try {
+    LanguageModelTask task(options, {std::move(train_ids), options.batch, options.tokens_per_stream},
+                           {std::move(held_out_ids), options.batch, options.tokens_per_stream});
+    const ProgressUnits units{
+        .name = "tokens", .per_step = options.batch * options.tokens_per_stream, .bits_per_byte = true};
+    LS_ASSIGN_OR_RETURN(const bool done, RunTrainingLoop(options.loop, Settings(options, text_hash), units, task));
+    if (!done) return absl::OkStatus();
+    return WriteLanguageModel(options.output_directory, options.config, task.parameters(), vocabulary);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("training failed in LibTorch: ", error.what()));
+  }
+}
+
+}  // namespace longshort
