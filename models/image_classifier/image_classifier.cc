@@ -1,0 +1,116 @@
+#include "models/image_classifier/image_classifier.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "ATen/Parallel.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "c10/core/InferenceMode.h"
+#include "models/status_macros.h"
+#include "models/weights/labels.h"
+
+namespace longshort {
+namespace {
+
+// LibTorch's thread count belongs to the calling thread: set it when a new thread takes the model over.
+void UseThreads(int threads) {
+  thread_local int used = 0;
+  if (threads == 0 || threads == used) return;
+  at::set_num_threads(threads);
+  used = threads;
+}
+
+// The images that the items are, all of the first one's size.
+// Errors: INVALID_ARGUMENT naming the index of an item that is no image, or has another size or number of values.
+absl::StatusOr<std::vector<const ImageItem*>> ImagesOf(absl::Span<const ClassifierItem* const> items,
+                                                       int64_t channels) {
+  std::vector<const ImageItem*> images;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const ImageItem* const image = std::get_if<ImageItem>(items[i]);
+    if (image == nullptr) return absl::InvalidArgumentError(absl::StrFormat("item %d is no image", i));
+    images.push_back(image);
+    const ImageItem& first = *images.front();
+    if (image->height != first.height || image->width != first.width) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("image %d has %d x %d pixels (height x width), image 0 has %d x %d; a batch has one size", i,
+                          image->height, image->width, first.height, first.width));
+    }
+    const auto values = static_cast<int64_t>(image->values.size());
+    if (image->height < 1 || image->width < 1 || values != channels * image->height * image->width) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("image %d has %d values; %d channels of %d x %d pixels (height x width) are needed", i,
+                          values, channels, image->height, image->width));
+    }
+  }
+  return images;
+}
+
+class ImageClassifier final : public Classifier {
+ public:
+  ImageClassifier(ClassifierInfo info, std::unique_ptr<ImageNetwork> network, int threads)
+      : info_(std::move(info)), network_(std::move(network)), threads_(threads) {}
+
+  const ClassifierInfo& info() const override { return info_; }
+
+  absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
+    if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 image");
+    LS_ASSIGN_OR_RETURN(const std::vector<const ImageItem*> images, ImagesOf(items, info_.channels));
+    LS_RETURN_IF_ERROR(network_->CheckSize(images.front()->height, images.front()->width));
+    try {
+      return Run(images);
+    } catch (const std::exception& error) {
+      return absl::InternalError(
+          absl::StrCat("LibTorch failed on a batch of ", images.size(), " images: ", error.what()));
+    }
+  }
+
+ private:
+  ClassifierResult Run(absl::Span<const ImageItem* const> images) {
+    const c10::InferenceMode inference;
+    UseThreads(threads_);
+    const int64_t height = images.front()->height, width = images.front()->width;
+    const auto count = static_cast<int64_t>(images.size());
+    const at::Tensor batch = at::empty({count, info_.channels, height, width}, at::kFloat);
+    float* next = batch.mutable_data_ptr<float>();
+    for (const ImageItem* const image : images) next = std::copy(image->values.begin(), image->values.end(), next);
+    logits_ = network_->Logits(batch).contiguous();
+    return {.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())},
+            .counts = {.multiply_adds = count * network_->MultiplyAdds(height, width)}};
+  }
+
+  ClassifierInfo info_;
+  std::unique_ptr<ImageNetwork> network_;
+  int threads_;
+  at::Tensor logits_;  // of the last batch
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
+    const ImageNetworkFacts& facts, const ModelDirectory& directory, const ClassifierOptions& options,
+    const std::function<std::unique_ptr<ImageNetwork>()>& make) {
+  ClassifierInfo info{.architecture = facts.architecture,
+                      .input = ClassifierInput::kImage,
+                      .classes = facts.classes,
+                      .labels = {},
+                      .parameters = facts.parameters,
+                      .precision = "fp32",
+                      .fingerprint = directory.fingerprint,
+                      .channels = facts.channels};
+  if (directory.labels_text) {
+    LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, facts.classes, directory.labels_path()));
+  }
+  try {
+    const c10::InferenceMode inference;
+    UseThreads(options.threads);
+    return std::make_unique<ImageClassifier>(std::move(info), make(), options.threads);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));
+  }
+}
+
+}  // namespace longshort

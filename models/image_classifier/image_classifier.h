@@ -1,0 +1,46 @@
+// What the image classifiers have in common: images become one tensor, a network makes its logits, errors and counts
+// become what Classifier promises.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "models/classifier.h"
+#include "models/classifier_options.h"
+#include "models/weights/model_directory.h"
+
+namespace longshort {
+
+// The network of an architecture, ready to be served.
+class ImageNetwork {
+ public:
+  virtual ~ImageNetwork() = default;
+
+  // Whether images of this size, in pixels, can be run. Errors: INVALID_ARGUMENT with the size and the rule it breaks.
+  virtual absl::Status CheckSize(int64_t height, int64_t width) const = 0;
+  // images [batch, channels, height, width] of a size that can be run -> [batch, classes].
+  virtual at::Tensor Logits(const at::Tensor& images) const = 0;
+  // Of one image, as ClassifierCounts counts them.
+  virtual int64_t MultiplyAdds(int64_t height, int64_t width) const = 0;
+};
+
+// What an architecture's config.json says about itself.
+struct ImageNetworkFacts {
+  std::string architecture;
+  int64_t channels = 0;
+  int64_t classes = 0;
+  int64_t parameters = 0;
+};
+
+// Reads labels.txt, then runs `make` as loading code: without gradients, on `options.threads` threads.
+// Errors: INVALID_ARGUMENT for labels.txt, INTERNAL for what `make` throws; each names the file or directory.
+absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
+    const ImageNetworkFacts& facts, const ModelDirectory& directory, const ClassifierOptions& options,
+    const std::function<std::unique_ptr<ImageNetwork>()>& make);
+
+}  // namespace longshort
