@@ -1,0 +1,174 @@
+#include "models/weights/text_classifier_config.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "models/status_macros.h"
+#include "models/weights/config_fields.h"
+
+namespace longshort {
+namespace {
+
+struct IntegerField {
+  std::string_view name;
+  int64_t TextClassifierConfig::*member;
+  int64_t least;
+  int64_t most;
+};
+
+struct BooleanField {
+  std::string_view name;
+  bool TextClassifierConfig::*member;
+};
+
+constexpr std::array<IntegerField, 11> kIntegerFields = {{
+    {"layers", &TextClassifierConfig::layers, 1, 1 << 10},
+    {"model_width", &TextClassifierConfig::model_width, 1, 1 << 14},
+    {"heads", &TextClassifierConfig::heads, 1, 1 << 10},
+    {"feed_forward_width", &TextClassifierConfig::feed_forward_width, 1, 1 << 17},
+    {"window_size", &TextClassifierConfig::window_size, 0, 1 << 14},
+    {"projection_rank", &TextClassifierConfig::projection_rank, 0, 1 << 14},
+    {"vocabulary_size", &TextClassifierConfig::vocabulary_size, 2, 1 << 22},
+    {"max_sequence_length", &TextClassifierConfig::max_sequence_length, 1, 1 << 22},
+    {"value_convolution", &TextClassifierConfig::value_convolution, 0, 1 << 14},
+    {"documents", &TextClassifierConfig::documents, 1, 2},
+    {"classes", &TextClassifierConfig::classes, 1, 1 << 20},
+}};
+
+constexpr std::array<BooleanField, 2> kBooleanFields = {{
+    {"normalized_cls", &TextClassifierConfig::normalized_cls},
+    {"tied_layers", &TextClassifierConfig::tied_layers},
+}};
+
+constexpr std::string_view kPooledLength = "pooled_length";
+constexpr std::string_view kMaxDocumentTokens = "max_document_tokens";
+
+// In the order of their enumerations.
+constexpr std::array<std::string_view, 1> kArchitectures = {"text_classifier"};
+constexpr std::array<std::string_view, 5> kTokenizers = {"none", "bytes_plus_one", "listops_2020", "listops_2021",
+                                                         "pixels"};
+constexpr std::array<std::string_view, 4> kClsKinds = {"none", "vocabulary", "all_layers", "last_layer"};
+
+std::vector<std::string_view> AllFields(const TextClassifierConfig& config) {
+  std::vector<std::string_view> names = {"architecture", "tokenizer", "cls", kMaxDocumentTokens};
+  for (const IntegerField& field : kIntegerFields) names.push_back(field.name);
+  for (const BooleanField& field : kBooleanFields) names.push_back(field.name);
+  if (config.cls == ClsKind::kNone) names.push_back(kPooledLength);
+  if (config.tokenizer == DocumentTokenizerKind::kPixels) names.emplace_back("preprocessing");
+  return names;
+}
+
+absl::Status CheckRange(std::string_view name, std::string_view field, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: %s is %d, it must lie in %d..%d", name, field, value, least, most));
+}
+
+// The ids of a tokenizer that is complete without a vocabulary.
+absl::Status CheckVocabulary(const TextClassifierConfig& config, std::string_view name) {
+  int64_t ids = 0;
+  if (config.tokenizer == DocumentTokenizerKind::kBytesPlusOne) ids = 257;
+  if (config.tokenizer == DocumentTokenizerKind::kPixels) ids = 256;
+  if (config.vocabulary_size >= ids) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s: vocabulary_size is %d, the tokenizer '%s' has %d ids", name,
+                                                    config.vocabulary_size,
+                                                    kTokenizers[static_cast<size_t>(config.tokenizer)], ids));
+}
+
+// The length that the position table and the mean allow.
+int64_t LongestDocument(const TextClassifierConfig& config) {
+  const int64_t rows = config.max_sequence_length - (config.cls == ClsKind::kVocabulary ? 1 : 0);
+  return config.cls == ClsKind::kNone ? std::min(rows, config.PooledLength()) : rows;
+}
+
+absl::Status CheckLengths(const TextClassifierConfig& config, std::string_view name) {
+  if (config.cls == ClsKind::kVocabulary && config.max_sequence_length < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: max_sequence_length is %d, the CLS token and a document need at least 2", name,
+                        config.max_sequence_length));
+  }
+  LS_RETURN_IF_ERROR(CheckRange(name, kPooledLength, config.PooledLength(), 1, config.max_sequence_length));
+  LS_RETURN_IF_ERROR(CheckRange(name, kMaxDocumentTokens, config.MaxDocumentTokens(), 1, LongestDocument(config)));
+  const int64_t pixels = config.preprocessing.height * config.preprocessing.width;
+  if (config.tokenizer == DocumentTokenizerKind::kPixels && pixels > config.MaxDocumentTokens()) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: preprocessing makes %d x %d = %d tokens, the model takes %d",
+                                                      name, config.preprocessing.height, config.preprocessing.width,
+                                                      pixels, config.MaxDocumentTokens()));
+  }
+  return absl::OkStatus();
+}
+
+// Reads a length that need not be there; it stays 0 then.
+absl::Status ReadLength(const ConfigFields& fields, std::string_view field, int64_t most, int64_t& length) {
+  if (!fields.Has(field)) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(length, fields.Integer(field));
+  if (length < 1 || length > most) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", most));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t TextClassifierConfig::PooledLength() const { return pooled_length == 0 ? max_sequence_length : pooled_length; }
+
+int64_t TextClassifierConfig::MaxDocumentTokens() const {
+  return max_document_tokens == 0 ? LongestDocument(*this) : max_document_tokens;
+}
+
+absl::Status CheckTextClassifierConfig(const TextClassifierConfig& config, std::string_view name) {
+  for (const IntegerField& field : kIntegerFields) {
+    LS_RETURN_IF_ERROR(CheckRange(name, field.name, config.*field.member, field.least, field.most));
+  }
+  if (config.model_width % config.heads != 0) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: model_width is %d, it must be a multiple of heads, %d", name,
+                                                      config.model_width, config.heads));
+  }
+  if (config.value_convolution != 0 && config.value_convolution % 2 == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: value_convolution is %d, it must be odd, or 0 for none", name, config.value_convolution));
+  }
+  LS_RETURN_IF_ERROR(CheckVocabulary(config, name));
+  return CheckLengths(config, name);
+}
+
+absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view text, const std::string& name) {
+  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(text, name));
+  LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
+  TextClassifierConfig config;
+  LS_ASSIGN_OR_RETURN(const size_t tokenizer, fields.Choice("tokenizer", kTokenizers));
+  LS_ASSIGN_OR_RETURN(const size_t cls, fields.Choice("cls", kClsKinds));
+  config.tokenizer = static_cast<DocumentTokenizerKind>(tokenizer);
+  config.cls = static_cast<ClsKind>(cls);
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllFields(config)));
+
+  for (const IntegerField& field : kIntegerFields) {
+    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Integer(field.name));
+  }
+  for (const BooleanField& field : kBooleanFields) {
+    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Boolean(field.name));
+  }
+  LS_RETURN_IF_ERROR(ReadLength(fields, kPooledLength, config.max_sequence_length, config.pooled_length));
+  LS_RETURN_IF_ERROR(ReadLength(fields, kMaxDocumentTokens, config.max_sequence_length, config.max_document_tokens));
+  if (config.tokenizer == DocumentTokenizerKind::kPixels) {
+    LS_ASSIGN_OR_RETURN(config.preprocessing, ReadPixelSequence(fields));
+  }
+  LS_RETURN_IF_ERROR(CheckTextClassifierConfig(config, name));
+  return config;
+}
+
+std::string ToJson(const TextClassifierConfig& config) {
+  nlohmann::ordered_json document;
+  document["architecture"] = kArchitectures.front();
+  document["tokenizer"] = kTokenizers[static_cast<size_t>(config.tokenizer)];
+  for (const IntegerField& field : kIntegerFields) document[std::string(field.name)] = config.*field.member;
+  for (const BooleanField& field : kBooleanFields) document[std::string(field.name)] = config.*field.member;
+  document["cls"] = kClsKinds[static_cast<size_t>(config.cls)];
+  if (config.cls == ClsKind::kNone && config.pooled_length != 0)
+    document[std::string(kPooledLength)] = config.pooled_length;
+  if (config.max_document_tokens != 0) document[std::string(kMaxDocumentTokens)] = config.max_document_tokens;
+  if (config.tokenizer == DocumentTokenizerKind::kPixels) document["preprocessing"] = ToJson(config.preprocessing);
+  return document.dump(2) + "\n";
+}
+
+}  // namespace longshort
