@@ -10,11 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from golden import language_model_form
+from golden import classifier_forms, language_model_form
 from golden.outcome import CaseError, Outcome
 
 ROOT = Path(__file__).parents[2]
-FORMS: dict[str, Callable[[Path, dict[str, Any], Path], Outcome]] = {"language_model": language_model_form.judge}
+FORMS: dict[str, Callable[[Path, dict[str, Any], Path], Outcome]] = {
+    "language_model": language_model_form.judge,
+    "text_classifier": classifier_forms.judge,
+    "vil": classifier_forms.judge,
+    "cvt": classifier_forms.judge,
+}
 
 
 def main() -> int:

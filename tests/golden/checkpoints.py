@@ -1,4 +1,4 @@
-"""Writes a language model's weights as an official fairseq checkpoint."""
+"""Writes weights as official checkpoints."""
 
 from __future__ import annotations
 
@@ -62,3 +62,13 @@ def write_language_model(path: Path, config: Mapping[str, Any], weights: Mapping
         }
     checkpoint |= {"optimizer_history": [], "extra_state": {"epoch": 1}, "last_optimizer_state": None}
     checkpoint_file.write(path, checkpoint)
+
+
+def write_text_classifier(path: Path, weights: Mapping[str, NDArray]) -> None:
+    """Saves the weights (official names) as the Long Range Arena code does, which saves no hyperparameters."""
+    checkpoint_file.write(path, {"model_state_dict": dict(weights)})
+
+
+def write_vil(path: Path, weights: Mapping[str, NDArray]) -> None:
+    """Saves the weights (official names) as the ImageNet code does, without its buffers."""
+    checkpoint_file.write(path, {"net": dict(weights), "arch": "msvit", "epoch": 300, "best_acc": 0.0})

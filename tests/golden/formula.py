@@ -35,6 +35,11 @@ def tensor(name: str, shape: Sequence[int], base: float, scale: float, seed: int
     return (base + scale * (2.0 * u - 1.0)).astype(np.float32).reshape(shape)
 
 
+def listed_weights(entry: Mapping[str, Any]) -> dict[str, NDArray[np.float32]]:
+    """The tensors that `formula` of a classifier's config.json lists as [name, shape, base, scale]."""
+    return {name: tensor(name, shape, base, scale, entry["seed"]) for name, shape, base, scale in entry["tensors"]}
+
+
 def language_model_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Shapes of a language model's parameters by official name, without the tied out_emb.weight and the buffer."""
     d, heads, inner, rank = (config[key] for key in ("d_model", "n_head", "d_inner", "chunk_rank"))

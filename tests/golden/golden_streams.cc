@@ -1,7 +1,6 @@
 #include "tests/golden/golden_streams.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -9,33 +8,12 @@
 #include "absl/strings/str_join.h"
 #include "models/status_macros.h"
 #include "models/weights/safetensors.h"
+#include "tests/golden/golden_tensors.h"
 
 namespace longshort {
 namespace {
 
 constexpr int32_t kPaddingToken = 0;
-
-// A tensor's values, row-major, with its shape.
-template <typename Value>
-struct Values {
-  std::vector<int64_t> shape;
-  std::vector<Value> values;
-};
-
-template <typename Value>
-absl::StatusOr<Values<Value>> Read(const SafetensorsFile& file, const std::string& name, DataType type,
-                                   size_t dimensions) {
-  const TensorView* tensor = file.Find(name);
-  if (tensor == nullptr) return absl::InvalidArgumentError(absl::StrCat(file.name(), " has no tensor ", name));
-  if (tensor->type != type || tensor->shape.size() != dimensions) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: %s is %s [%s], not %s of %d dimensions", file.name(), name,
-                                                      DataTypeName(tensor->type), absl::StrJoin(tensor->shape, ", "),
-                                                      DataTypeName(type), dimensions));
-  }
-  Values<Value> result{tensor->shape, std::vector<Value>(tensor->data.size() / sizeof(Value))};
-  std::memcpy(result.values.data(), tensor->data.data(), tensor->data.size());
-  return result;
-}
 
 // What a file expects of a piece of every stream: log-probabilities [batch, positions.size(), V].
 struct Piece {
@@ -47,10 +25,10 @@ struct Piece {
 absl::StatusOr<Piece> ReadPiece(const SafetensorsFile& file, const std::string& prefix, int64_t length,
                                 const LanguageModelInfo& info) {
   Piece piece;
-  LS_ASSIGN_OR_RETURN(piece.tokens, Read<int64_t>(file, prefix + "tokens", DataType::kI64, 2));
-  LS_ASSIGN_OR_RETURN(piece.logprobs, Read<float>(file, prefix + "logprobs", DataType::kF32, 3));
+  LS_ASSIGN_OR_RETURN(piece.tokens, ReadValues<int64_t>(file, prefix + "tokens", DataType::kI64, 2));
+  LS_ASSIGN_OR_RETURN(piece.logprobs, ReadValues<float>(file, prefix + "logprobs", DataType::kF32, 3));
   if (file.Find(prefix + "positions") != nullptr) {
-    LS_ASSIGN_OR_RETURN(Values<int64_t> positions, Read<int64_t>(file, prefix + "positions", DataType::kI64, 1));
+    LS_ASSIGN_OR_RETURN(Values<int64_t> positions, ReadValues<int64_t>(file, prefix + "positions", DataType::kI64, 1));
     piece.positions = std::move(positions.values);
   } else {
     piece.positions.resize(length);

@@ -5,10 +5,6 @@ The C++ program longshort-golden feeds the streams whole and in pieces and print
 
 from __future__ import annotations
 
-import json
-import math
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,7 +12,7 @@ from typing import Any
 from reference import safetensors_file
 from reference.language_model import Hyperparameters
 
-from golden import checkpoints, formula
+from golden import checkpoints, formula, programs
 from golden.outcome import CaseError, Outcome
 
 TOLERANCE = 2e-5
@@ -38,11 +34,10 @@ def judge(case: Path, config: dict[str, Any], build: Path) -> Outcome:
             if length not in models:
                 models[length] = _convert(checkpoint, config, length, Path(scratch) / f"model-{length}")
             file = case / f"{stem}.safetensors"
-            found = _run(build, models[length], file, entry["segments"], _threads(config))
+            found = _run(build, models[length], file, entry["segments"], programs.threads_of(config))
             _check_rows(case, config, stem, found)
             for mode, result in found.items():
-                difference = result["largest_difference"]
-                difference = math.nan if difference is None else difference
+                difference = programs.difference_of(result)
                 # max() would lose a NaN that stands second.
                 known = differences.get(mode, 0.0)
                 differences[mode] = difference if not difference <= known else known
@@ -63,10 +58,7 @@ def _check_files(case: Path, config: dict[str, Any]) -> None:
 def _checkpoint(case: Path, config: dict[str, Any], scratch: Path) -> Path:
     """The case's checkpoint; made by formula where it has none."""
     if config["weights_file"] is not None:
-        path = case / config["weights_file"]
-        if not path.is_file():
-            raise CaseError(f"{path.name} is named in config.json, but not there")
-        return path
+        return programs.weights_path(case, config)
     path = scratch / "weights.pt"
     try:
         checkpoints.write_language_model(path, config, formula.language_model_weights(config))
@@ -84,25 +76,16 @@ def _segment_length(config: dict[str, Any], segments: list[int]) -> int:
 
 
 def _convert(checkpoint: Path, config: dict[str, Any], segment_length: int, out: Path) -> Path:
-    command = [sys.executable, "-m", "longshort_convert", checkpoint, "--segment-length", segment_length]
-    _output_of([*command, "--mem-len", config["mem_len"], "--out", out])
+    programs.convert(checkpoint, out, "--segment-length", segment_length, "--mem-len", config["mem_len"])
     return out
-
-
-def _threads(config: dict[str, Any]) -> int:
-    """Cases with a checkpoint are small: starting threads for an operation costs more than the operation. 0 is all."""
-    return 1 if config["weights_file"] else 0
 
 
 def _run(build: Path, model: Path, file: Path, segments: list[int], threads: int) -> dict[str, dict[str, Any]]:
     """What longshort-golden printed, by mode."""
-    program = build / "bin" / "longshort-golden"
-    if not program.is_file():
-        raise CaseError(f"{program} is not there: build it first")
     joined = ",".join(str(length) for length in segments)
     arguments = [f"--model={model}", f"--file={file}", f"--segments={joined}", f"--threads={threads}"]
-    lines = _output_of([program, *arguments, f"--random_cuts={RANDOM_CUTS}"]).splitlines()
-    return {result["mode"]: result for result in map(json.loads, lines)}
+    lines = programs.json_lines_of(build, "longshort-golden", *arguments, f"--random_cuts={RANDOM_CUTS}")
+    return {result["mode"]: result for result in lines}
 
 
 def _check_rows(case: Path, config: dict[str, Any], stem: str, found: dict[str, dict[str, Any]]) -> None:
@@ -121,12 +104,3 @@ def _expected_rows(file: Path, batch: int) -> int:
     if any(shape[0] != batch for shape in shapes.values()):
         raise CaseError(f"{file.name} is not of batch {batch}")
     return sum(shape[0] * shape[1] for shape in shapes.values())
-
-
-def _output_of(command: list[object]) -> str:
-    words = [str(word) for word in command]
-    finished = subprocess.run(words, capture_output=True, text=True, check=False)
-    if finished.returncode != 0:
-        said = (finished.stderr.strip() or finished.stdout.strip() or "nothing").splitlines()
-        raise CaseError(f"{Path(words[0]).name} ended with {finished.returncode}: {said[-1]}")
-    return finished.stdout

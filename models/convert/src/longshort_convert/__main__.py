@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from longshort_convert import fairseq, vocabulary
+from longshort_convert import classifier, cvt, language_model, presets, text_classifier, vil, vocabulary
 from longshort_convert.checkpoint import read_checkpoint
-from longshort_convert.config import LanguageModelConfig
 from longshort_convert.errors import ConvertError
-from longshort_convert.safetensors import write_safetensors
+from longshort_convert.model_files import ModelFiles, write_directory
+from longshort_convert.safetensors import is_safetensors, read_safetensors
 
 _DESCRIPTION = """\
-Turns an official fairseq checkpoint of a Transformer-LS language model into a model
-directory that longshort-server loads: config.json, model.safetensors and, with --vocabulary,
-vocabulary.txt. No code in the checkpoint is run. Weights keep their precision. What is not
-understood is refused by name (exit code 2), and then nothing is written."""
+Turns a checkpoint of a Transformer-LS model into a model directory that longshort-server
+loads: config.json, model.safetensors and, where given, vocabulary.txt and labels.txt.
+What the checkpoint is, its content says:
+
+  language model    fairseq's {"cfg" or "args", "model", ...}
+  text classifier   Long Range Arena's {"model_state_dict", ...}
+  ViL-LS            ImageNet's {"net", "arch", ...}
+  CvT*-LS           a safetensors file
+
+No code in the checkpoint is run. Weights keep their precision. What is not understood is
+refused by name (exit code 2), and then nothing is written."""
 
 _EPILOG = """\
-example:
+The checkpoints of classifiers hold no hyperparameters. What the tensors do not tell comes from --preset, --config and
+--set, the later before the earlier; what contradicts the tensors is refused. Needed are, without a preset:
+
+  text classifier   heads, window_size, cls (none, vocabulary, all_layers, last_layer); layers, if they are tied;
+                    tokenizer (none, bytes_plus_one, listops_2020, listops_2021, pixels; none unless given)
+  ViL-LS            stages (the architecture string), image_size; average_pooling (false unless given)
+  CvT*-LS           stage_heads, window_sizes
+
+examples:
   python -m longshort_convert checkpoint_best.pt --vocabulary data-bin/enwik8/dict.txt --mem-len 32768 \\
-    --out models/enwik8/1"""
+    --out models/enwik8/1
+  python -m longshort_convert msvit_medium.pth --preset vil-ls-medium-224 --labels imagenet.txt --out models/vil/1
+  python -m longshort_convert listops.model --preset lra-listops --set window_size=16 --set projection_rank=2 \\
+    --vocabulary tokens.txt --out models/listops/1
+
+presets: """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,115 +59,119 @@ def convert(options: argparse.Namespace) -> str:
     """Writes the model directory and says what is in it. Raises ConvertError or OSError; then there is none."""
     if options.out.exists():
         raise ConvertError(f"{options.out}: is there already; remove it or choose another --out")
-    checkpoint = read_checkpoint(options.checkpoint)
+    files, ignored = _read(options)
+    write_directory(options.out, files)
+    return f"{options.out}: {files.summary}" + (
+        f"; left out of the checkpoint: {', '.join(ignored)}" if ignored else ""
+    )
+
+
+def _read(options: argparse.Namespace) -> tuple[ModelFiles, list[str]]:
+    """The model, and the entries of the checkpoint that are no part of one."""
+    is_weights_file = is_safetensors(options.checkpoint)
+    content = read_safetensors(options.checkpoint) if is_weights_file else read_checkpoint(options.checkpoint)
     try:
-        fields = fairseq.read_hyperparameters(checkpoint)
-        weights = fairseq.read_weights(checkpoint, fields)
+        if is_weights_file:
+            return classifier.convert(cvt.ARCHITECTURE, content, "the file", _classifier_options(options)), []
+        for key, family in (("model_state_dict", text_classifier), ("net", vil)):
+            if isinstance(content, Mapping) and key in content:
+                files = classifier.convert(family.ARCHITECTURE, content[key], key, _classifier_options(options))
+                return files, [str(name) for name in content if name != key]
+        return language_model.convert(content, _language_model_options(options)), []
     except ConvertError as error:
         raise ConvertError(f"{options.checkpoint}: {error}") from error
-    vocabulary_size = weights["in_emb.weight"].values.shape[0]
-    content, tokenizer = _vocabulary(options, vocabulary_size)
-    config = _config(fields, options, vocabulary_size, tokenizer)
-    config.check()
-    _write_directory(options.out, config, weights, content)
-    parameters = sum(weight.values.size for name, weight in weights.items() if name != "pos_emb.inv_freq")
-    return (
-        f"{options.out}: {config.layers} layers, width {config.model_width}, {parameters:,} parameters, "
-        f"memory {config.memory_length}, segments of {config.segment_length}, vocabulary of {vocabulary_size} "
-        f"(tokenizer {tokenizer})"
+
+
+def _classifier_options(options: argparse.Namespace) -> classifier.ClassifierOptions:
+    _refuse(options, "a classifier", "tokenizer", "segment_length", "mem_len")
+    return classifier.ClassifierOptions(
+        preset=options.preset,
+        config=options.config,
+        assignments=options.assignments or (),
+        vocabulary=options.vocabulary,
+        labels=options.labels,
     )
+
+
+def _language_model_options(options: argparse.Namespace) -> language_model.LanguageModelOptions:
+    _refuse(options, "a language model", "preset", "config", "assignments", "labels")
+    return language_model.LanguageModelOptions(
+        vocabulary=options.vocabulary,
+        tokenizer=options.tokenizer,
+        segment_length=options.segment_length,
+        memory_length=options.mem_len,
+    )
+
+
+def _refuse(options: argparse.Namespace, kind: str, *names: str) -> None:
+    for name in names:
+        if getattr(options, name) is not None:
+            flag = "set" if name == "assignments" else name.replace("_", "-")
+            raise ConvertError(f"--{flag} does not go with {kind}, which this checkpoint is of")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m longshort_convert",
         description=_DESCRIPTION,
-        epilog=_EPILOG,
+        epilog=_EPILOG + ", ".join(presets.names()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "checkpoint", type=Path, metavar="CHECKPOINT", help="a file that fairseq saved, such as checkpoint_best.pt"
-    )
+    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="what torch.save or safetensors wrote")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the model directory to make")
     parser.add_argument(
         "--vocabulary",
         type=Path,
         metavar="FILE",
-        help="dict.txt of the training data; without it, the model takes and gives token ids only",
+        help="language model: dict.txt of the training data; without it, the model takes and gives token ids only. "
+        "ListOps: the tokens, one a line, the first having id 1",
     )
-    parser.add_argument(
+    _add_language_model_options(parser.add_argument_group("language models"))
+    _add_classifier_options(parser.add_argument_group("classifiers"))
+    return parser
+
+
+def _add_language_model_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--tokenizer",
         choices=(vocabulary.BYTES, vocabulary.CHARACTERS),
         help="what the symbols of --vocabulary are (default: bytes if all are decimal numbers, else characters)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--segment-length",
         type=_positive,
-        default=256,
         metavar="L",
-        help="tokens per segment; 256 is the official evaluation's (default: %(default)s)",
+        help="tokens per segment "
+        f"(default: {language_model.DEFAULT_SEGMENT_LENGTH}, which is the official evaluation's)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--mem-len", type=_positive, metavar="M", help="tokens of memory (default: mem_len of the checkpoint)"
     )
-    return parser
+
+
+def _add_classifier_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--preset", metavar="NAME", help="the hyperparameters of a published model, named below")
+    group.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="hyperparameters as JSON: official names (num_head, window_size, pooling_mode, ...; arch, img_size, ...), "
+        "or those of config.json if it has an architecture",
+    )
+    group.add_argument(
+        "--set",
+        action="append",
+        dest="assignments",
+        metavar="NAME=VALUE",
+        help="one field of config.json; may be repeated",
+    )
+    group.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one a line, in their order")
 
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
     return int(text)
-
-
-def _vocabulary(options: argparse.Namespace, vocabulary_size: int) -> tuple[bytes | None, str]:
-    """The content of vocabulary.txt, if there is one, and the tokenizer."""
-    if options.vocabulary is None:
-        if options.tokenizer is not None:
-            raise ConvertError(f"--tokenizer={options.tokenizer} needs --vocabulary")
-        return None, vocabulary.NO_TOKENIZER
-    content = options.vocabulary.read_bytes()
-    return content, vocabulary.check_vocabulary(content, str(options.vocabulary), vocabulary_size, options.tokenizer)
-
-
-def _config(
-    fields: fairseq.Hyperparameters, options: argparse.Namespace, vocabulary_size: int, tokenizer: str
-) -> LanguageModelConfig:
-    return LanguageModelConfig(
-        layers=fields.n_layer,
-        model_width=fields.d_model,
-        heads=fields.n_head,
-        feed_forward_width=fields.d_inner,
-        chunk_size=fields.chunk_size,
-        chunk_rank=fields.chunk_rank,
-        window_length=fields.window_len,
-        memory_length=options.mem_len if options.mem_len is not None else fields.mem_len,
-        segment_length=options.segment_length,
-        vocabulary_size=vocabulary_size,
-        window_position_clamp=max(fields.clamp_len, 0),
-        chunk_position_clamp=max(fields.cpos_clamp_len, 0),
-        pre_layer_norm=fields.pre_ln,
-        projection_bias=fields.use_bias,
-        activation="gelu" if fields.use_gelu else "relu",
-        tokenizer=tokenizer,
-    )
-
-
-def _write_directory(
-    out: Path, config: LanguageModelConfig, weights: dict[str, fairseq.Weight], content: bytes | None
-) -> None:
-    """Makes the directory under another name beside `out` and renames it when it is whole."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f"{out.name}.partial-", dir=out.parent))
-    try:
-        partial.chmod(0o755)
-        (partial / "config.json").write_text(config.to_json(), encoding="utf-8")
-        write_safetensors(partial / "model.safetensors", weights)
-        if content is not None:
-            (partial / "vocabulary.txt").write_bytes(content)
-        os.rename(partial, out)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
 
 
 if __name__ == "__main__":

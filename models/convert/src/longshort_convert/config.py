@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from longshort_convert.errors import ConvertError
 
@@ -51,5 +51,5 @@ class LanguageModelConfig:
             if not holds:
                 raise ConvertError(broken)
 
-    def to_json(self) -> str:
-        return json.dumps({"architecture": "language_model", **asdict(self)}, indent=2) + "\n"
+    def to_fields(self) -> dict[str, Any]:
+        return {"architecture": "language_model", **asdict(self)}

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from longshort_convert.checkpoint import Namespace, Tensor
 from longshort_convert.errors import ConvertError
+from longshort_convert.weights import WEIGHT_TYPES, Weight
 
 MODEL_NAME = "transformer-ls"
 _PREFIX = "decoder.model."
-_WEIGHT_TYPES = ("float32", "float16", "bfloat16")
 
 _POSITIVE_FIELDS = (
     "n_layer",
@@ -54,14 +54,6 @@ class Hyperparameters:
     pre_ln: bool
     use_gelu: bool
     use_bias: bool
-
-
-@dataclass(frozen=True)
-class Weight:
-    """A tensor to store: row-major numbers (of bfloat16: the bits as uint16) and the name of their type."""
-
-    type_name: str
-    values: NDArray[Any]
 
 
 def read_hyperparameters(checkpoint: object) -> Hyperparameters:
@@ -106,8 +98,8 @@ def read_weights(checkpoint: object, hyperparameters: Hyperparameters) -> dict[s
         tensor = _tensor(state, key)
         if tensor.shape != shape:
             raise ConvertError(f"tensor {key} has shape {list(tensor.shape)}, the fields make it {list(shape)}")
-        if tensor.type_name not in _WEIGHT_TYPES:
-            raise ConvertError(f"tensor {key} has type {tensor.type_name}, not one of {', '.join(_WEIGHT_TYPES)}")
+        if tensor.type_name not in WEIGHT_TYPES:
+            raise ConvertError(f"tensor {key} has type {tensor.type_name}, not one of {', '.join(WEIGHT_TYPES)}")
         weights[key.removeprefix(_PREFIX)] = Weight(tensor.type_name, _stored_form(key, tensor.read()))
     _drop_tied_embedding(weights)
     return weights

@@ -1,0 +1,98 @@
+"""Fields of a classifier's config.json while they are put together: some are given, some follow from the tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from longshort_convert.errors import ConvertError
+
+
+class Fields:
+    """What the user gave. Every reader raises ConvertError naming the field that is missing or makes no sense."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = dict(values)
+
+    def settle(self, derived: Mapping[str, Any]) -> None:
+        """Adds what the tensors say. Raises ConvertError for a field that was given another value."""
+        for name, value in derived.items():
+            if name in self.values and self.values[name] != value:
+                raise ConvertError(f"{name} is {self.values[name]!r}, but the checkpoint's tensors make it {value!r}")
+            self.values[name] = value
+
+    def default(self, defaults: Mapping[str, Any]) -> None:
+        self.values = {**defaults, **self.values}
+
+    def refuse_unknown(self, known: Sequence[str]) -> None:
+        for name in self.values:
+            if name not in known:
+                raise ConvertError(f"field {name!r} is unknown; there are: {', '.join(known)}")
+
+    def ordered(self, names: Sequence[str]) -> dict[str, Any]:
+        return {name: self.values[name] for name in names if name in self.values}
+
+    def positive(self, name: str) -> int:
+        return self._integer(name, 1)
+
+    def natural(self, name: str) -> int:
+        return self._integer(name, 0)
+
+    def switch(self, name: str) -> bool:
+        value = self._value(name)
+        if type(value) is not bool:
+            raise ConvertError(f"{name} is {value!r}, not true or false")
+        return value
+
+    def text(self, name: str) -> str:
+        value = self._value(name)
+        if type(value) is not str:
+            raise ConvertError(f"{name} is {value!r}, not a text")
+        return value
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        value = self._value(name)
+        if value not in choices:
+            raise ConvertError(f"{name} is {value!r}, not one of {', '.join(choices)}")
+        return value
+
+    def integers(self, name: str, count: int, least: int) -> list[int]:
+        value = self._value(name)
+        if not isinstance(value, list) or len(value) != count or not all(_is_integer(item, least) for item in value):
+            raise ConvertError(f"{name} is {value!r}, not a list of {count} integers of at least {least}")
+        return value
+
+    def number(self, name: str) -> float:
+        value = self._value(name)
+        if type(value) not in (int, float) or not math.isfinite(value) or value <= 0:
+            raise ConvertError(f"{name} is {value!r}, not a positive number")
+        return value
+
+    def _integer(self, name: str, least: int) -> int:
+        value = self._value(name)
+        if not _is_integer(value, least):
+            raise ConvertError(f"{name} is {value!r}, not an integer of at least {least}")
+        return value
+
+    def _value(self, name: str) -> Any:
+        if name not in self.values:
+            raise ConvertError(
+                f"field {name} is not known: the checkpoint does not tell it; give it with --preset, "
+                f"--config or --set {name}=VALUE"
+            )
+        return self.values[name]
+
+
+def _is_integer(value: object, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def rename_official(
+    official: Mapping[str, Any], names: Mapping[str, str], without_effect: Sequence[str]
+) -> dict[str, Any]:
+    """Official hyperparameters under the names of config.json. Raises ConvertError for a name that is none."""
+    for name in official:
+        if name not in names and name not in without_effect:
+            raise ConvertError(f"hyperparameter {name!r} is unknown")
+    return {names[name]: value for name, value in official.items() if name in names}

@@ -1,0 +1,16 @@
+"""How the official evaluation makes a model's input of an image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def default_preprocessing(image_size: int) -> dict[str, Any]:
+    """The shorter side becomes image_size / 0.875, the middle is cut out, and ImageNet's colours are normalised."""
+    return {
+        "resize_shorter_side": int(image_size / 0.875),
+        "crop_height": image_size,
+        "crop_width": image_size,
+        "mean": [0.485, 0.456, 0.406],
+        "standard_deviation": [0.229, 0.224, 0.225],
+    }

@@ -1,0 +1,52 @@
+"""A model directory: written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from longshort_convert.safetensors import write_safetensors
+from longshort_convert.weights import Weight
+
+_LIST_OF_PLAIN_VALUES = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """What becomes config.json, model.safetensors and, where there are any, vocabulary.txt and labels.txt."""
+
+    config: Mapping[str, Any]
+    weights: Mapping[str, Weight]
+    summary: str
+    vocabulary: bytes | None = None
+    labels: bytes | None = None
+
+
+def write_directory(out: Path, files: ModelFiles) -> None:
+    """Makes the directory under another name beside `out` and renames it when it is whole."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f"{out.name}.partial-", dir=out.parent))
+    try:
+        partial.chmod(0o755)
+        (partial / "config.json").write_text(_to_json(files.config), encoding="utf-8")
+        write_safetensors(partial / "model.safetensors", files.weights)
+        for name, content in (("vocabulary.txt", files.vocabulary), ("labels.txt", files.labels)):
+            if content is not None:
+                (partial / name).write_bytes(content)
+        os.rename(partial, out)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def _to_json(config: Mapping[str, Any]) -> str:
+    """One field a line; a list stays on its line."""
+    text = json.dumps(config, indent=2)
+    return _LIST_OF_PLAIN_VALUES.sub(lambda found: "[" + re.sub(r"\s*\n\s*", " ", found[1]) + "]", text) + "\n"

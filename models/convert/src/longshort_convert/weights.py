@@ -1,0 +1,115 @@
+"""Tensors of a checkpoint, checked against the names and shapes that the hyperparameters give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from longshort_convert.errors import ConvertError
+
+WEIGHT_TYPES = ("float32", "float16", "bfloat16")
+Shapes = dict[str, tuple[int, ...]]
+
+_PARALLEL_PREFIX = "module."
+
+
+class StoredTensor(Protocol):
+    """A tensor whose numbers are still in the file."""
+
+    @property
+    def type_name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def read(self) -> NDArray[Any]:
+        """The numbers, row-major (of bfloat16: the bits as uint16)."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A tensor to store: row-major numbers (of bfloat16: the bits as uint16) and the name of their type."""
+
+    type_name: str
+    values: NDArray[Any]
+
+
+class StateDict:
+    """The tensors of a classifier's checkpoint by name.
+
+    The prefix `module.`, which distributed training puts in front, is taken off if every name has it.
+    """
+
+    def __init__(self, state: object, where: str) -> None:
+        if not isinstance(state, Mapping):
+            raise ConvertError(f"{where} is of type {type(state).__name__}, not a dict")
+        for name in state:
+            if not isinstance(name, str):
+                raise ConvertError(f"{where}: key {name!r} is not a name")
+        prefixed = bool(state) and all(name.startswith(_PARALLEL_PREFIX) for name in state)
+        self._tensors = {name.removeprefix(_PARALLEL_PREFIX) if prefixed else name: state[name] for name in state}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tensors
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def names(self) -> list[str]:
+        return list(self._tensors)
+
+    def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
+        """Errors: ConvertError naming a tensor that is missing or has another number of dimensions."""
+        shape = self._tensor(name).shape
+        if len(shape) != dimensions:
+            raise ConvertError(f"tensor {name} has shape {list(shape)}, not one of {dimensions} dimensions")
+        return shape
+
+    def pop(self, name: str) -> StoredTensor:
+        tensor = self._tensor(name)
+        del self._tensors[name]
+        return tensor
+
+    def take(self, shapes: Shapes) -> dict[str, Weight]:
+        """Exactly these tensors; those without elements are checked, if there, and left out.
+
+        Errors: ConvertError naming the tensor that is missing, unknown, or of another shape or type.
+        """
+        for name in self._tensors:
+            if name not in shapes:
+                raise ConvertError(f"tensor {name!r} is unknown")
+        weights = {}
+        for name, shape in shapes.items():
+            has_elements = math.prod(shape) > 0
+            if not has_elements and name not in self._tensors:
+                continue
+            tensor = self._tensor(name)
+            if tensor.shape != shape:
+                raise ConvertError(f"tensor {name} has shape {list(tensor.shape)}, the config makes it {list(shape)}")
+            if tensor.type_name not in WEIGHT_TYPES:
+                raise ConvertError(f"tensor {name} has type {tensor.type_name}, not one of {', '.join(WEIGHT_TYPES)}")
+            if has_elements:
+                weights[name] = Weight(tensor.type_name, tensor.read())
+        return weights
+
+    def _tensor(self, name: str) -> StoredTensor:
+        if name not in self._tensors:
+            raise ConvertError(f"tensor {name} is missing")
+        tensor = self._tensors[name]
+        if not all(hasattr(tensor, attribute) for attribute in ("type_name", "shape", "read")):
+            raise ConvertError(f"{name} is of type {type(tensor).__name__}, not a tensor")
+        return tensor
+
+
+def affine(name: str, rows: int, columns: int) -> Shapes:
+    """A linear layer: weight [rows, columns] and bias [rows]."""
+    return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
+
+
+def norm(name: str, width: int) -> Shapes:
+    """A layer norm's gain and bias."""
+    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}

@@ -1,0 +1,130 @@
+"""Forms `text_classifier`, `vil` and `cvt`: converts the case's checkpoint and runs the served classifier on its items.
+
+The C++ program longshort-golden-classifier runs the items in several kinds of batches and prints what it found; the
+judgement is here.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from reference import safetensors_file
+
+from golden import checkpoints, formula, programs
+from golden.outcome import CaseError, Outcome
+
+TOLERANCE = {"text_classifier": 2e-5, "vil": 2e-5, "cvt": 5e-5}
+TOLERANCE_BY_FORMULA = 1e-4
+COPIES = 3
+_MODES = {"whole batch": 1, "one by one": 1, "shuffled mix": COPIES}
+_WRITERS = {
+    "text_classifier": checkpoints.write_text_classifier,
+    "vil": checkpoints.write_vil,
+    "cvt": safetensors_file.write,
+}
+# Hyperparameters of form cvt; they stand at top level, among other entries.
+_CVT_NAMES = (
+    "dims",
+    "heads",
+    "depths",
+    "r",
+    "w",
+    "mlp_ratio",
+    "in_chans",
+    "num_classes",
+    "embed_kernel",
+    "embed_stride",
+    "embed_pad",
+    "proj_kernel",
+    "dyn_kernel",
+    "dual_ln_shared_kv",
+    "ln_eps",
+    "bn_eps",
+    "ws_eps",
+)
+
+
+def judge(case: Path, config: dict[str, Any], build: Path) -> Outcome:
+    """Errors: CaseError."""
+    io = case / "io.safetensors"
+    if not io.is_file():
+        raise CaseError("io.safetensors is not there")
+    tensors = safetensors_file.read(io)
+    with tempfile.TemporaryDirectory(prefix="longshort-golden-") as name:
+        scratch = Path(name)
+        if "input" in config.get("formula", {}):
+            io = scratch / "io.safetensors"
+            safetensors_file.write(io, {"input": _input_by_formula(config, tensors), "logits": tensors["logits"]})
+        model = scratch / "model"
+        options = ["--config", _write_hyperparameters(scratch, config), *_assignments(config, tensors)]
+        programs.convert(_checkpoint(case, config, scratch), model, *options)
+        lines = programs.json_lines_of(
+            build,
+            "longshort-golden-classifier",
+            f"--model={model}",
+            f"--file={io}",
+            f"--threads={programs.threads_of(config)}",
+            f"--copies={COPIES}",
+        )
+    _check_items(tensors, {line["mode"]: line["items"] for line in lines})
+    differences = {line["mode"]: programs.difference_of(line) for line in lines}
+    return Outcome(differences, TOLERANCE[config["form"]] if config["weights_file"] else TOLERANCE_BY_FORMULA)
+
+
+def _input_by_formula(config: Mapping[str, Any], tensors: Mapping[str, NDArray]) -> NDArray[np.float32]:
+    entry = config["formula"]["input"]
+    made = formula.tensor(entry["name"], entry["shape"], entry["base"], entry["scale"], config["formula"]["seed"])
+    if not np.array_equal(made.reshape(-1)[:8], tensors["input_first8"]):
+        raise CaseError("the input by formula does not begin as input_first8 says")
+    return made
+
+
+def _write_hyperparameters(scratch: Path, config: Mapping[str, Any]) -> Path:
+    """The file that the converter reads, in the official names."""
+    if config["form"] == "text_classifier":
+        names = config["config"]
+    elif config["form"] == "vil":
+        names = config["model_args"] | {"arch": config["arch"]}
+    else:
+        names = {name: config[name] for name in _CVT_NAMES}
+    path = scratch / "hyperparameters.json"
+    path.write_text(json.dumps(names))
+    return path
+
+
+def _assignments(config: Mapping[str, Any], tensors: Mapping[str, NDArray]) -> list[str]:
+    """What the official hyperparameters of a text classifier do not say."""
+    if config["form"] != "text_classifier":
+        return []
+    for document in range(config["documents"]):
+        if not np.array_equal(tensors[f"mask_{document}"] != 0, tensors[f"input_ids_{document}"] != 0):
+            raise CaseError(f"mask_{document} does not mark the ids other than 0")
+    official = config["config"]
+    assignments = ["--set", f"documents={config['documents']}"]
+    if official["pooling_mode"] == "MEAN" and not official["cls_token"] and not official["cls_last_layer"]:
+        # The mean divides by the width of the rows.
+        assignments += ["--set", f"pooled_length={tensors['input_ids_0'].shape[1]}"]
+    return assignments
+
+
+def _checkpoint(case: Path, config: Mapping[str, Any], scratch: Path) -> Path:
+    """The case's checkpoint; made by formula where it has none."""
+    if config["weights_file"] is not None:
+        return programs.weights_path(case, config)
+    path = scratch / "checkpoint"
+    _WRITERS[config["form"]](path, formula.listed_weights(config["formula"]))
+    return path
+
+
+def _check_items(tensors: Mapping[str, NDArray], found: Mapping[str, int]) -> None:
+    """Every mode must have compared every row of logits in the case, as often as it is to stand there."""
+    rows = sum(len(value) for name, value in tensors.items() if name == "logits" or name.startswith("logits."))
+    expected = {mode: rows * times for mode, times in _MODES.items()}
+    if found != expected:
+        raise CaseError(f"longshort-golden-classifier compared {dict(found)} items, not {expected}")

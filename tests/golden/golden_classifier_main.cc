@@ -1,0 +1,105 @@
+// longshort-golden-classifier: runs one file of a golden case through the served classifier, in batches of several
+// kinds.
+//
+// Prints one JSON object a line for each kind: {"mode": ..., "largest_difference": ..., "items": ...}. The difference
+// is of logits, null if the model returned no number; items counts the rows compared. Whether that is good enough is
+// for the caller to say (tests/golden/run): the exit code is 0 whenever the model ran.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iostream>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "models/loading/load_model.h"
+#include "models/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tests/golden/golden_items.h"
+
+ABSL_FLAG(std::string, model, "", "Model directory: config.json and model.safetensors");
+ABSL_FLAG(std::string, file, "", "The case's io.safetensors");
+ABSL_FLAG(int32_t, threads, 0, "Threads of the model; 0: all that the machine gives");
+ABSL_FLAG(int32_t, copies, 3, "How often each item stands in the shuffled mix");
+ABSL_FLAG(uint64_t, seed, 1, "Seed of the mix");
+
+namespace longshort {
+namespace {
+
+// The largest difference of several batches, and how many items they had.
+struct Comparison {
+  double largest_difference = 0;
+  int64_t items = 0;
+
+  void Add(double difference) {
+    // A NaN stays.
+    if (!(difference <= largest_difference)) largest_difference = difference;
+  }
+};
+
+// Runs the items as one batch.
+absl::Status RunBatch(Classifier& classifier, absl::Span<const GoldenItem> batch, Comparison& comparison) {
+  std::vector<const ClassifierItem*> items;
+  for (const GoldenItem& item : batch) items.push_back(&item.item);
+  LS_ASSIGN_OR_RETURN(const ClassifierResult result, classifier.Classify(items));
+  size_t next = 0;
+  for (const GoldenItem& item : batch) {
+    if (result.logits.size() != batch.size() * item.expected.size()) {
+      return absl::InternalError(absl::StrFormat("%d logits for %d items of %d classes", result.logits.size(),
+                                                 batch.size(), item.expected.size()));
+    }
+    for (const float expected : item.expected) {
+      comparison.Add(std::abs(static_cast<double>(result.logits[next++]) - expected));
+    }
+  }
+  comparison.items += static_cast<int64_t>(batch.size());
+  return absl::OkStatus();
+}
+
+void Print(const std::string& mode, const Comparison& comparison) {
+  const nlohmann::json line = {
+      {"mode", mode}, {"largest_difference", comparison.largest_difference}, {"items", comparison.items}};
+  std::cout << line.dump() << std::endl;
+}
+
+absl::Status RunFile(Classifier& classifier) {
+  LS_ASSIGN_OR_RETURN(const std::vector<GoldenBatch> batches, ReadGoldenBatches(absl::GetFlag(FLAGS_file)));
+  Comparison whole, one_by_one, mixed;
+  std::mt19937_64 random(absl::GetFlag(FLAGS_seed));
+  for (const GoldenBatch& batch : batches) {
+    LS_RETURN_IF_ERROR(RunBatch(classifier, batch, whole));
+    for (const GoldenItem& item : batch) {
+      LS_RETURN_IF_ERROR(RunBatch(classifier, {&item, 1}, one_by_one));
+    }
+    LS_RETURN_IF_ERROR(RunBatch(classifier, ShuffledMix(batch, absl::GetFlag(FLAGS_copies), random), mixed));
+  }
+  Print("whole batch", whole);
+  Print("one by one", one_by_one);
+  Print("shuffled mix", mixed);
+  return absl::OkStatus();
+}
+
+absl::Status Run() {
+  LS_ASSIGN_OR_RETURN(const LoadedModel loaded,
+                      LoadModel(absl::GetFlag(FLAGS_model), {.threads = absl::GetFlag(FLAGS_threads)}));
+  const auto* classifier = std::get_if<LoadedClassifier>(&loaded);
+  if (classifier == nullptr) return absl::InvalidArgumentError("the model is no classifier");
+  return RunFile(*classifier->classifier);
+}
+
+}  // namespace
+}  // namespace longshort
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("Runs one file of a classifier's golden case: --model=DIR --file=FILE");
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = longshort::Run();
+  if (!status.ok()) std::cerr << "longshort-golden-classifier: " << status.message() << std::endl;
+  return status.ok() ? 0 : 1;
+}

@@ -1,0 +1,42 @@
+// Tensors of a golden case's file, as values of one type.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "models/weights/safetensors.h"
+
+namespace longshort {
+
+// A tensor's values, row-major, with its shape.
+template <typename Value>
+struct Values {
+  std::vector<int64_t> shape;
+  std::vector<Value> values;
+};
+
+// REQUIRES: Value is what `type` stores. Errors: INVALID_ARGUMENT naming the tensor that is missing or has another type
+// or number of dimensions.
+template <typename Value>
+absl::StatusOr<Values<Value>> ReadValues(const SafetensorsFile& file, const std::string& name, DataType type,
+                                         size_t dimensions) {
+  const TensorView* tensor = file.Find(name);
+  if (tensor == nullptr) return absl::InvalidArgumentError(absl::StrCat(file.name(), " has no tensor ", name));
+  if (tensor->type != type || tensor->shape.size() != dimensions) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: %s is %s [%s], not %s of %d dimensions", file.name(), name, std::string(DataTypeName(tensor->type)),
+        absl::StrJoin(tensor->shape, ", "), std::string(DataTypeName(type)), dimensions));
+  }
+  Values<Value> result{tensor->shape, std::vector<Value>(tensor->data.size() / sizeof(Value))};
+  std::memcpy(result.values.data(), tensor->data.data(), tensor->data.size());
+  return result;
+}
+
+}  // namespace longshort
