@@ -29,7 +29,7 @@ _WRITERS = {
     "cvt": safetensors_file.write,
 }
 # Hyperparameters of form cvt; they stand at top level, among other entries.
-_CVT_NAMES = (
+CVT_NAMES = (
     "dims",
     "heads",
     "depths",
@@ -92,7 +92,7 @@ def _write_hyperparameters(scratch: Path, config: Mapping[str, Any]) -> Path:
     elif config["form"] == "vil":
         names = config["model_args"] | {"arch": config["arch"]}
     else:
-        names = {name: config[name] for name in _CVT_NAMES}
+        names = {name: config[name] for name in CVT_NAMES}
     path = scratch / "hyperparameters.json"
     path.write_text(json.dumps(names))
     return path

@@ -81,7 +81,7 @@ def convert(state: StateDict, fields: Fields) -> dict[str, Weight]:
     fields.integers("embedding_paddings", stages, 0)
     for name in ("layer_norm_epsilon", "batch_norm_epsilon", "weight_standardization_epsilon"):
         fields.number(name)
-    return state.take(_shapes(fields))
+    return state.take(tensor_shapes(fields))
 
 
 def describe(fields: Fields) -> str:
@@ -127,7 +127,7 @@ def _derived(state: StateDict, fields: Fields) -> dict[str, Any]:
     }
 
 
-def _shapes(fields: Fields) -> Shapes:
+def tensor_shapes(fields: Fields) -> Shapes:
     """Every tensor of the model."""
     v = fields.values
     shapes: Shapes = {}

@@ -97,7 +97,7 @@ def convert(state: StateDict, fields: Fields) -> dict[str, Weight]:
     fields.default(_DEFAULTS)
     fields.settle(_derived(state, fields))
     _check(state, fields)
-    return state.take(_shapes(fields))
+    return state.take(tensor_shapes(fields))
 
 
 def describe(fields: Fields) -> str:
@@ -179,7 +179,7 @@ def _layer_prefix(tied: bool, layer: int) -> str:
     return "model.transformer" if tied else f"model.transformer_{layer}"
 
 
-def _shapes(fields: Fields) -> Shapes:
+def tensor_shapes(fields: Fields) -> Shapes:
     """Every tensor of the official state dict."""
     v = fields.values
     width, heads, hidden, kernel = v["model_width"], v["heads"], v["feed_forward_width"], v["value_convolution"]

@@ -93,7 +93,7 @@ def convert(state: StateDict, fields: Fields) -> dict[str, Weight]:
     fields.default({"preprocessing": default_preprocessing(image_size)})
     stages = parse_stages(fields.text("stages"), image_size, fields.values["channels"])
     _drop_index_buffers(state, stages)
-    return state.take(_shapes(fields, stages))
+    return state.take(tensor_shapes(fields, stages))
 
 
 def describe(fields: Fields) -> str:
@@ -125,7 +125,7 @@ def parse_stages(architecture: str, image_size: int, channels: int) -> list[Stag
 def _check_attributes(part: str, number: int, attributes: Mapping[str, int], side: int) -> None:
     if attributes["l"] != number:
         raise ConvertError(f"stages: {part!r} stands at place {number}")
-    for letter in "hdnp":
+    for letter in "hdp":
         if attributes[letter] < 1:
             raise ConvertError(f"stages: {letter} of {part!r} is 0")
     if attributes["d"] % attributes["h"] != 0:
@@ -189,7 +189,7 @@ def full_bias_index(side: int) -> NDArray[np.int64]:
     return index.reshape(side * side, side * side)
 
 
-def _shapes(fields: Fields, stages: list[Stage]) -> Shapes:
+def tensor_shapes(fields: Fields, stages: list[Stage]) -> Shapes:
     """Every parameter of the official state dict."""
     shapes: Shapes = {}
     for stage in stages:
