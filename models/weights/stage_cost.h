@@ -1,0 +1,19 @@
+// What a part of a classifier costs: for operators who choose a model, and for tests against published figures.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace longshort {
+
+struct StageCost {
+  // fvcore, with which the published figures were counted, takes a layer norm for 5 multiply-adds an element.
+  static constexpr int64_t kPerNormElement = 5;
+
+  std::string name;             // "stage 1", "head"
+  int64_t parameters = 0;       // trained numbers
+  int64_t multiply_adds = 0;    // of matrix products and convolutions, for one item
+  int64_t normed_elements = 0;  // that layer norms give, for one item
+};
+
+}  // namespace longshort

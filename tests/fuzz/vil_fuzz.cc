@@ -1,0 +1,51 @@
+// Any text as config.json of a ViL, or as its architecture string: refused with a message, or a network that can be
+// calculated with and written back.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "models/weights/vil_config.h"
+#include "models/weights/vil_costs.h"
+#include "models/weights/vil_tensors.h"
+#include "tests/fuzz/require.h"
+
+namespace longshort {
+namespace {
+
+void RequireRefusal(const absl::Status& status) {
+  Require(status.code() == absl::StatusCode::kInvalidArgument, "what cannot be read is an invalid argument");
+  Require(status.message().substr(0, 6) == "fuzz: ", "the message starts with the file");
+}
+
+void TryStages(std::string_view text) {
+  const auto stages = ParseVilStages(text, "fuzz");
+  if (!stages.ok()) return RequireRefusal(stages.status());
+  Require(CheckVilStages(*stages, "fuzz").ok(), "what was parsed holds the rules");
+  const auto again = ParseVilStages(ToText(*stages), "fuzz");
+  Require(again.ok() && *again == *stages, "what is written is read back");
+}
+
+void TryConfig(std::string_view text) {
+  const auto config = ParseVilConfig(text, "fuzz");
+  if (!config.ok()) return RequireRefusal(config.status());
+  Require(CheckVilConfig(*config, "fuzz").ok(), "what was parsed holds the rules");
+  Require(CountElements(VilTensors(*config)) > 0, "the parameters can be counted");
+  for (const StageCost& cost : VilCosts(*config)) Require(cost.multiply_adds > 0, "every part costs something");
+  const auto again = ParseVilConfig(ToJson(*config), "fuzz");
+  Require(again.ok() && *again == *config, "what is written is read back");
+}
+
+}  // namespace
+}  // namespace longshort
+
+// A config.json begins with a brace, an architecture string does not.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (text.starts_with('{')) {
+    longshort::TryConfig(text);
+  } else {
+    longshort::TryStages(text);
+  }
+  return 0;
+}
