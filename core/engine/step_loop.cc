@@ -100,7 +100,8 @@ void StepLoop::Admit() {
     }
     job->times.started = now;
     observer_.OnQueued(job->times.started - job->times.submitted);
-    if (job->complete()) {
+    if (job->complete()) {  // a document of one token
+      observer_.OnPrefilled(absl::ZeroDuration(), job->prompt_tokens());
       ended_.push_back({std::move(job), absl::OkStatus()});
       continue;
     }

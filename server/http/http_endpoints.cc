@@ -58,14 +58,17 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const Listen
                                                " cannot be bound: in use, or not an address of this machine"));
   }
   endpoints->port_ = bound;
-  endpoints->thread_ = std::thread([&server] { server.listen_after_bind(); });
+  endpoints->thread_ = std::thread([&server, &ended = endpoints->ended_] {
+    server.listen_after_bind();
+    ended = true;
+  });
   return endpoints;
 }
 
 HttpEndpoints::~HttpEndpoints() {
   if (!thread_.joinable()) return;
   // stop() does nothing before the thread has come to listen.
-  while (!server_->is_running()) std::this_thread::yield();
+  while (!server_->is_running() && !ended_) std::this_thread::yield();
   server_->stop();
   thread_.join();
 }

@@ -38,6 +38,7 @@ class HttpEndpoints {
   std::atomic<bool> ready_ = false;
   int port_ = 0;
   std::unique_ptr<httplib::Server> server_;
+  std::atomic<bool> ended_ = false;  // the thread has stopped listening
   std::thread thread_;
 };
 

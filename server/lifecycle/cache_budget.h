@@ -1,6 +1,7 @@
 // How many streams of each model fit in memory, decided when models are loaded.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -13,13 +14,16 @@ class CacheBudget {
   // `memory_bytes`: what the process may use; 0 if unknown (then nothing is refused).
   explicit CacheBudget(int64_t memory_bytes) : memory_bytes_(memory_bytes) {}
 
-  // Reserves the caches of `wanted` streams; 0 takes 16, or as many as fit in half of the memory beside what is
-  // reserved. Returns the number of streams, at least 1. Errors: RESOURCE_EXHAUSTED naming --max-streams, the bytes it
-  // needs and the most that would fit.
+  // Takes bytes out of the budget that will be used whatever streams there are: weights, prompts, messages.
+  void SetAside(int64_t bytes) { memory_bytes_ = memory_bytes_ == 0 ? 0 : std::max<int64_t>(1, memory_bytes_ - bytes); }
+
+  // Reserves the caches of `wanted` streams; 0 takes 16, or as many as fit in half of the memory beside what is set
+  // aside and reserved. Returns the number of streams, at least 1. Errors: RESOURCE_EXHAUSTED naming --max-streams, the
+  // bytes it needs and the most that would fit.
   absl::StatusOr<int64_t> Reserve(const std::string& model, int64_t bytes_per_stream, int64_t wanted);
 
  private:
-  const int64_t memory_bytes_;
+  int64_t memory_bytes_;  // that is not set aside; 0 if unknown
   int64_t reserved_bytes_ = 0;
 };
 

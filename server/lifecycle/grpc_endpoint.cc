@@ -34,12 +34,11 @@ void SetChannelArguments(grpc::ServerBuilder& builder) {
                              kLeastPingSeconds * kMillisecondsPerSecond);
 }
 
-// What gRPC may hold of messages that are on their way: an eighth of the memory, at least a few of the largest.
-size_t BufferBytes(const ServerOptions& options, const MachineLimits& machine) {
-  return static_cast<size_t>(std::max({machine.memory_bytes / 8, 4 * options.max_message_bytes, kLeastBufferBytes}));
-}
-
 }  // namespace
+
+int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine) {
+  return std::max({machine.memory_bytes / 8, 4 * options.max_message_bytes, kLeastBufferBytes});
+}
 
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
                                                                   const MachineLimits& machine,
@@ -55,7 +54,7 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   SetChannelArguments(builder);
   grpc::ResourceQuota quota("longshort");
-  quota.Resize(BufferBytes(options, machine));
+  quota.Resize(static_cast<size_t>(MessageBufferBytes(options, machine)));
   quota.SetMaxThreads(kMostThreads);
   builder.SetResourceQuota(quota);
 

@@ -15,6 +15,9 @@
 
 namespace longshort {
 
+// Bytes that gRPC may hold of messages on their way: an eighth of the memory, at least a few of the largest messages.
+int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine);
+
 class GrpcEndpoint {
  public:
   // Serves from now on. `environment` must outlive the endpoint.

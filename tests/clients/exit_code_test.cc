@@ -38,6 +38,11 @@ INSTANTIATE_TEST_SUITE_P(Codes, ServerErrorTest,
                                          Case{grpc::StatusCode::INTERNAL, ExitCode::kOther},
                                          Case{grpc::StatusCode::UNKNOWN, ExitCode::kOther}));
 
+TEST_F(ExitCodeTest, AMessageTooLargeIsRefusedForGood) {
+  server_.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "Received message larger than max (9 vs. 8)");
+  EXPECT_EQ(Run({"generate", "--prompt=a"}), ExitCode::kRefused);
+}
+
 TEST_F(ExitCodeTest, ExitCodesHaveTheNumbersOfTheHelp) {
   EXPECT_EQ(static_cast<int>(ExitCode::kOk), 0);
   EXPECT_EQ(static_cast<int>(ExitCode::kUsage), 1);

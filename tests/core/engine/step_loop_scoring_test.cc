@@ -43,7 +43,7 @@ TEST(Scoring, DoesNotDependOnHowTheDocumentIsCut) {
   EXPECT_THAT(totals, testing::Each(totals.front()));
 }
 
-TEST(Scoring, OfOneTokenIsEmptyAndCostsNoStep) {
+TEST(Scoring, OfOneTokenIsEmptyAndCostsNoStepButIsCounted) {
   StepLoopHarness harness;
   const auto listener = harness.Score(SomeScoring(1));
   harness.RunToEnd();
@@ -51,6 +51,7 @@ TEST(Scoring, OfOneTokenIsEmptyAndCostsNoStep) {
   EXPECT_EQ(listener->score->scored_tokens, 0);
   EXPECT_EQ(listener->score->total_log_probability, 0);
   EXPECT_TRUE(harness.observer.steps.empty());
+  EXPECT_THAT(harness.observer.prefilled, testing::ElementsAre(testing::Pair(absl::ZeroDuration(), 1)));
 }
 
 TEST(Scoring, NeverHoldsMoreLogitsThanAStepHasRows) {

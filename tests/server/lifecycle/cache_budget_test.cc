@@ -27,8 +27,20 @@ TEST(CacheBudget, ModelsShareTheMemory) {
   EXPECT_EQ(budget.Reserve("third", 100, 0).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(CacheBudget, WhatIsSetAsideIsNotForCaches) {
+  CacheBudget budget(1000);
+  budget.SetAside(400);
+  EXPECT_EQ(*budget.Reserve("m", 100, 0), 3);  // half of 600
+  EXPECT_EQ(*budget.Reserve("m", 100, 3), 3);
+  EXPECT_EQ(budget.Reserve("m", 100, 1).status().code(), absl::StatusCode::kResourceExhausted);
+  budget.SetAside(5000);
+  EXPECT_EQ(budget.Reserve("m", 1, 1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(CacheBudget, UnknownMemoryRefusesNothing) {
-  EXPECT_EQ(*CacheBudget(0).Reserve("m", int64_t{1} << 40, 1000), 1000);
+  CacheBudget budget(0);
+  budget.SetAside(1000);
+  EXPECT_EQ(*budget.Reserve("m", int64_t{1} << 40, 1000), 1000);
 }
 
 }  // namespace
