@@ -6,11 +6,13 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "core/text/utf8_stream.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -33,17 +35,14 @@ absl::StatusOr<std::set<std::string>> FoldersIn(const fs::path& folder) {
   return names;
 }
 
-// The newest version in a model's folder. Folders that are not named by a whole number from 1 on are no versions.
+// The newest version in a model's folder; 0 if there is none. Folders that are not named by a whole number from 1 on
+// are no versions.
 absl::StatusOr<int64_t> NewestVersion(const fs::path& model_folder) {
   LS_ASSIGN_OR_RETURN(const std::set<std::string> names, FoldersIn(model_folder));
   int64_t newest = 0;
   for (const std::string& name : names) {
     int64_t version = 0;
     if (absl::SimpleAtoi(name, &version) && absl::StrCat(version) == name) newest = std::max(newest, version);
-  }
-  if (newest == 0) {
-    return absl::NotFoundError(
-        absl::StrCat("the model folder ", model_folder.string(), " has no version: no folder named 1, 2, ..."));
   }
   return newest;
 }
@@ -52,15 +51,22 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadVersion(const fs::path& model_f
                                                          int64_t version, const ModelRegistry::Loader& loader,
                                                          const ModelRegistry::EngineFactory& engine_factory) {
   const absl::Time begin = absl::Now();
-  LS_ASSIGN_OR_RETURN(LoadedLanguageModel loaded, loader((model_folder / absl::StrCat(version)).string()));
+  LS_ASSIGN_OR_RETURN(LoadedModel loaded, loader((model_folder / absl::StrCat(version)).string()));
   auto served = std::make_shared<ServedModel>();
   served->name = name;
   served->version = version;
-  served->info = loaded.model->info();
-  served->tokenizer = loaded.tokenizer;
-  LS_ASSIGN_OR_RETURN(served->engine, engine_factory(name, version, std::move(loaded)));
+  LS_ASSIGN_OR_RETURN(served->kind, engine_factory(name, version, std::move(loaded)));
   served->load_duration = absl::Now() - begin;
   return served;
+}
+
+void DrainModel(const ServedModel& served, absl::Time deadline) {
+  std::visit([deadline](const auto& kind) { kind.engine->Drain(deadline); }, served.kind);
+}
+
+bool IsUtf8(const std::string& text) {
+  Utf8Stream stream;
+  return stream.Append(text) + stream.Flush() == text;
 }
 
 absl::Status NameModel(const absl::Status& status, const std::string& name, int64_t version) {
@@ -72,14 +78,27 @@ absl::Status NameModel(const absl::Status& status, const std::string& name, int6
 absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::string& repository, const Loader& loader,
                                                                    const EngineFactory& engine_factory) {
   LS_ASSIGN_OR_RETURN(const std::set<std::string> names, FoldersIn(repository));
-  if (names.empty()) return absl::NotFoundError(absl::StrCat("there is no model in ", repository));
   auto registry = std::make_unique<ModelRegistry>();
   for (const std::string& name : names) {
     const fs::path model_folder = fs::path(repository) / name;
-    LS_ASSIGN_OR_RETURN(const int64_t version, NewestVersion(model_folder));
+    if (!IsUtf8(name)) {
+      registry->skipped_.push_back(absl::StrCat(model_folder.string(), ": the name is not UTF-8"));
+      continue;
+    }
+    const absl::StatusOr<int64_t> newest = NewestVersion(model_folder);
+    if (!newest.ok() || *newest == 0) {
+      registry->skipped_.push_back(newest.ok() ? absl::StrCat(model_folder.string(), ": no folder named 1, 2, ...")
+                                               : std::string(newest.status().message()));
+      continue;
+    }
+    const int64_t version = *newest;
     auto served = LoadVersion(model_folder, name, version, loader, engine_factory);
     if (!served.ok()) return NameModel(served.status(), name, version);
     registry->models_[name][version] = *std::move(served);
+  }
+  if (registry->models_.empty()) {
+    return absl::NotFoundError(absl::StrCat("there is no model in ", repository, registry->skipped_.empty() ? "" : "; ",
+                                            absl::StrJoin(registry->skipped_, "; ")));
   }
   return registry;
 }
@@ -117,9 +136,9 @@ void ModelRegistry::Drain(absl::Time deadline) {
   std::vector<std::thread> drains;
   for (const std::shared_ptr<ServedModel>& served : List()) {
     try {
-      drains.emplace_back([served, deadline] { served->engine->Drain(deadline); });
+      drains.emplace_back([served, deadline] { DrainModel(*served, deadline); });
     } catch (const std::system_error&) {  // no thread to be had: then one after the other
-      served->engine->Drain(deadline);
+      DrainModel(*served, deadline);
     }
   }
   for (std::thread& drain : drains) drain.join();

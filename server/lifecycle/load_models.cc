@@ -8,9 +8,12 @@
 #include "core/engine/language_model_engine.h"
 #include "models/status_macros.h"
 #include "server/lifecycle/cache_budget.h"
+#include "server/lifecycle/grpc_endpoint.h"
 
 namespace longshort {
 namespace {
+
+constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
 
 const RealClock& SystemClock() {
   static const RealClock clock;
@@ -23,9 +26,10 @@ int64_t BytesPerStream(const LanguageModel& model) {
   return bytes.window * pages.window + bytes.segment * pages.segment + bytes.open_chunk * pages.open_chunk;
 }
 
+int64_t WeightBytes(const LanguageModelInfo& info) { return info.parameters * (info.precision == "bf16" ? 2 : 4); }
+
 // Tokens that the prompts of all models may have: an eighth of the memory, and so that two of the longest fit.
 int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine) {
-  constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
   return std::max(machine.memory_bytes / 8 / kTokenBytes, 2 * options.max_prompt_tokens);
 }
 
@@ -34,10 +38,18 @@ int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine)
 absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
                                                           const ModelRegistry::Loader& loader, ServerMetrics& metrics,
                                                           Logger& log) {
+  const int64_t prompt_tokens = PromptTokens(options, machine);
+  const auto prompts = std::make_shared<TokenBudget>(prompt_tokens);
   CacheBudget budget(machine.memory_bytes);
-  const auto prompts = std::make_shared<TokenBudget>(PromptTokens(options, machine));
+  budget.SetAside(MessageBufferBytes(options, machine));
+  budget.SetAside(prompt_tokens * kTokenBytes);
   const auto make_engine = [&](const std::string& name, int64_t version,
-                               LoadedLanguageModel loaded) -> absl::StatusOr<std::unique_ptr<Engine>> {
+                               LoadedModel any) -> absl::StatusOr<ServedModel::Kind> {
+    if (!std::holds_alternative<LoadedLanguageModel>(any)) {
+      return absl::UnimplementedError("classifiers are not served yet");
+    }
+    auto& loaded = std::get<LoadedLanguageModel>(any);
+    budget.SetAside(WeightBytes(loaded.model->info()));
     const int64_t bytes_per_stream = BytesPerStream(*loaded.model);
     LanguageModelEngine::Options engine;
     engine.max_queued_requests = options.max_queued_requests;
@@ -55,11 +67,15 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& o
                        {"max_streams", engine.step_loop.max_streams},
                        {"cache_bytes_per_stream", bytes_per_stream},
                        {"fingerprint", info.fingerprint}});
-    return LanguageModelEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
-                                       metrics.ObserveEngine(name), SystemClock(), engine);
+    ServedLanguageModel served{.info = info, .tokenizer = loaded.tokenizer, .engine = nullptr};
+    LS_ASSIGN_OR_RETURN(served.engine, LanguageModelEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
+                                                                   metrics.ObserveEngine(name), SystemClock(), engine));
+    return served;
   };
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ModelRegistry> registry,
                       ModelRegistry::Load(options.model_repository, loader, make_engine));
+  for (const std::string& reason : registry->skipped())
+    log.Log(LogLevel::kWarning, "folder skipped", {{"reason", reason}});
   for (const std::shared_ptr<ServedModel>& model : registry->List()) {
     metrics.SetModelLoadDuration(model->name, model->version, model->load_duration);
   }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <variant>
 
 #include "absl/strings/str_format.h"
 #include "longshort_version.h"
@@ -23,6 +24,19 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
+std::string Summary(const ServedLanguageModel& model) {
+  const LanguageModelInfo& info = model.info;
+  return absl::StrFormat("language_model, %s, %d parameters, vocabulary of %d, memory %d, fingerprint %s",
+                         info.precision, info.parameters, info.vocabulary_size, info.memory_length,
+                         info.fingerprint.substr(0, 12));
+}
+
+std::string Summary(const ServedClassifier& model) {
+  const ClassifierInfo& info = model.info;
+  return absl::StrFormat("%s, %s, %d parameters, %d classes, fingerprint %s", info.architecture, info.precision,
+                         info.parameters, info.classes, info.fingerprint.substr(0, 12));
+}
+
 // Loads everything as for serving, and says what would be served.
 int CheckConfig(const ServerOptions& options, const MachineLimits& machine, const ModelRegistry::Loader& loader,
                 Logger& log) {
@@ -32,17 +46,16 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
   absl::PrintF("would serve gRPC on %s and HTTP on %s, with %d threads per step:\n", options.listen.ToString(),
                options.http_listen.ToString(), options.threads);
   for (const std::shared_ptr<ServedModel>& model : (*models)->List()) {
-    absl::PrintF("  %s/%d: language_model, %s, %d parameters, vocabulary of %d, memory %d, fingerprint %s\n",
-                 model->name, model->version, model->info.precision, model->info.parameters,
-                 model->info.vocabulary_size, model->info.memory_length, model->info.fingerprint.substr(0, 12));
+    absl::PrintF("  %s/%d: %s\n", model->name, model->version,
+                 std::visit([](const auto& kind) { return Summary(kind); }, model->kind));
   }
   return 0;
 }
 
 // Gives up loading once a signal has asked to stop, so that the server never becomes ready after it.
 ModelRegistry::Loader UnlessStopped(const ModelRegistry::Loader& loader, const SignalWatcher& signals) {
-  return [&loader, &signals](const std::string& directory) -> absl::StatusOr<LoadedLanguageModel> {
-    absl::StatusOr<LoadedLanguageModel> loaded = loader(directory);
+  return [&loader, &signals](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+    absl::StatusOr<LoadedModel> loaded = loader(directory);
     if (signals.stop_requested()) return absl::CancelledError("asked to stop while loading");
     return loaded;
   };

@@ -6,7 +6,7 @@
 namespace longshort {
 namespace {
 
-v1::TokenLogProbability TokenMessage(const TokenLogProbability& token, const ServedModel& model) {
+v1::TokenLogProbability TokenMessage(const TokenLogProbability& token, const ServedLanguageModel& model) {
   v1::TokenLogProbability message;
   message.set_id(token.token);
   if (model.tokenizer != nullptr) message.set_raw(std::string(model.tokenizer->Decode(token.token)));
@@ -14,7 +14,7 @@ v1::TokenLogProbability TokenMessage(const TokenLogProbability& token, const Ser
   return message;
 }
 
-const char* TokenizerName(const ServedModel& model) {
+const char* TokenizerName(const ServedLanguageModel& model) {
   if (model.tokenizer == nullptr) return "none";
   return model.tokenizer->unit() == Tokenizer::Unit::kByte ? "fairseq_bytes" : "fairseq_characters";
 }
@@ -33,9 +33,62 @@ v1::LanguageModelHyperparameters HyperparametersOf(const LanguageModelInfo& info
   return message;
 }
 
+v1::ClassifierInput ToMessage(ClassifierInput input) {
+  switch (input) {
+    case ClassifierInput::kText:
+      return v1::CLASSIFIER_INPUT_TEXT;
+    case ClassifierInput::kPixelSequence:
+      return v1::CLASSIFIER_INPUT_PIXEL_SEQUENCE;
+    case ClassifierInput::kImage:
+      return v1::CLASSIFIER_INPUT_IMAGE;
+  }
+  return v1::CLASSIFIER_INPUT_UNSPECIFIED;
+}
+
+void Describe(const ServedLanguageModel& model, const RequestLimits& limits, v1::Model& message) {
+  message.set_architecture("language_model");
+  message.set_fingerprint(model.info.fingerprint);
+  message.set_precision(model.info.precision);
+  message.set_parameters(model.info.parameters);
+  message.set_vocabulary_size(model.info.vocabulary_size);
+  message.set_tokenizer(TokenizerName(model));
+  *message.mutable_language_model() = HyperparametersOf(model.info);
+  v1::Limits& message_limits = *message.mutable_limits();
+  message_limits.set_prompt_tokens(limits.prompt_tokens);
+  message_limits.set_max_tokens(limits.generate_tokens);
+  message_limits.set_completions(static_cast<int32_t>(limits.completions));
+  message_limits.set_inputs(static_cast<int32_t>(limits.inputs));
+  message_limits.set_window(static_cast<int32_t>(limits.stream_documents));
+}
+
+void Describe(const ServedClassifier& model, const RequestLimits& limits, v1::Model& message) {
+  const ClassifierInfo& info = model.info;
+  message.set_architecture(info.architecture);
+  message.set_fingerprint(info.fingerprint);
+  message.set_precision(info.precision);
+  message.set_parameters(info.parameters);
+  v1::ClassifierProperties& properties = *message.mutable_classifier();
+  properties.set_input(ToMessage(info.input));
+  properties.set_classes(info.classes);
+  for (const std::string& label : info.labels) properties.add_labels(label);
+  v1::Limits& message_limits = *message.mutable_limits();
+  if (info.input == ClassifierInput::kText) {
+    message.set_vocabulary_size(info.vocabulary_size);
+    message.set_tokenizer(info.tokenizer);
+    properties.set_documents(info.documents);
+    properties.set_max_document_tokens(info.max_document_tokens);
+    message_limits.set_inputs(static_cast<int32_t>(limits.inputs));
+    message_limits.set_window(static_cast<int32_t>(limits.stream_documents));
+  } else {
+    properties.set_channels(info.channels);
+    message_limits.set_images(static_cast<int32_t>(limits.images));
+    message_limits.set_image_bytes(limits.image_bytes);
+  }
+}
+
 }  // namespace
 
-v1::TokenLogProbability ToMessage(const GeneratedToken& token, const ServedModel& model) {
+v1::TokenLogProbability ToMessage(const GeneratedToken& token, const ServedLanguageModel& model) {
   v1::TokenLogProbability message = TokenMessage({token.token, token.log_probability}, model);
   for (const TokenLogProbability& alternative : token.alternatives) {
     *message.add_alternatives() = TokenMessage(alternative, model);
@@ -51,14 +104,7 @@ v1::Timings ToMessage(const RequestTimings& timings) {
   return message;
 }
 
-v1::ModelSelector SelectorOf(const ServedModel& model) {
-  v1::ModelSelector selector;
-  selector.set_name(model.name);
-  selector.set_version(model.version);
-  return selector;
-}
-
-v1::TextScore ToMessage(const Score& score, int64_t token_count, const ServedModel& model) {
+v1::TextScore ToMessage(const Score& score, int64_t token_count, const ServedLanguageModel& model) {
   v1::TextScore message;
   message.set_log_likelihood(score.total_log_probability);
   message.set_token_count(token_count);
@@ -81,7 +127,6 @@ v1::FinishReason ToMessage(FinishReason reason) {
     case FinishReason::kMaxTokens:
       return v1::FINISH_REASON_LENGTH;
     case FinishReason::kStopString:
-    case FinishReason::kStopToken:
       return v1::FINISH_REASON_STOP;
   }
   return v1::FINISH_REASON_UNSPECIFIED;
@@ -91,18 +136,11 @@ v1::Model DescribeModel(const ServedModel& model, const RequestLimits& limits) {
   v1::Model message;
   message.set_name(model.name);
   message.set_version(model.version);
-  message.set_architecture("language_model");
-  message.set_fingerprint(model.info.fingerprint);
-  message.set_precision(model.info.precision);
-  message.set_parameters(model.info.parameters);
-  message.set_vocabulary_size(model.info.vocabulary_size);
-  message.set_tokenizer(TokenizerName(model));
-  *message.mutable_language_model() = HyperparametersOf(model.info);
-  v1::Limits& message_limits = *message.mutable_limits();
-  message_limits.set_prompt_tokens(limits.prompt_tokens);
-  message_limits.set_max_tokens(limits.generate_tokens);
-  message_limits.set_completions(static_cast<int32_t>(limits.completions));
-  message_limits.set_inputs(static_cast<int32_t>(limits.inputs));
+  if (model.language_model() != nullptr) {
+    Describe(*model.language_model(), limits, message);
+  } else {
+    Describe(*model.classifier(), limits, message);
+  }
   return message;
 }
 

@@ -9,11 +9,10 @@
 
 namespace longshort {
 
-v1::TokenLogProbability ToMessage(const GeneratedToken& token, const ServedModel& model);
+v1::TokenLogProbability ToMessage(const GeneratedToken& token, const ServedLanguageModel& model);
 v1::Timings ToMessage(const RequestTimings& timings);
-v1::ModelSelector SelectorOf(const ServedModel& model);
 // `token_count`: tokens of the document.
-v1::TextScore ToMessage(const Score& score, int64_t token_count, const ServedModel& model);
+v1::TextScore ToMessage(const Score& score, int64_t token_count, const ServedLanguageModel& model);
 v1::FinishReason ToMessage(FinishReason reason);
 v1::Model DescribeModel(const ServedModel& model, const RequestLimits& limits);
 

@@ -20,12 +20,12 @@ uint64_t DrawSeed() {
   return static_cast<uint64_t>(device()) << 32 | device();
 }
 
-absl::StatusOr<std::vector<std::string>> ReadStopStrings(const v1::GenerateRequest& request, const ServedModel& model,
+absl::StatusOr<std::vector<std::string>> ReadStopStrings(const v1::GenerateRequest& request,
+                                                         const ServedLanguageModel& model,
                                                          const RequestLimits& limits) {
   LS_RETURN_IF_ERROR(CheckFieldRange("number of entries of stop", request.stop_size(), 0, limits.stop_strings));
   if (request.stop_size() > 0 && model.tokenizer == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("stop is set; it must be empty, because model ", Quoted(model.name), " has no vocabulary"));
+    return absl::InvalidArgumentError("stop is set; it must be empty, because the model has no vocabulary");
   }
   for (int i = 0; i < request.stop_size(); ++i) {
     LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of bytes of stop[", i, "]"),
@@ -49,7 +49,7 @@ absl::Status CheckTotals(const v1::GenerateRequest& request, const GenerationPla
 
 }  // namespace
 
-absl::StatusOr<GenerationPlan> ReadGenerateRequest(const v1::GenerateRequest& request, const ServedModel& model,
+absl::StatusOr<GenerationPlan> ReadGenerateRequest(const v1::GenerateRequest& request, const ServedLanguageModel& model,
                                                    const RequestLimits& limits, const RequestContext& context) {
   const int64_t completions = request.completions() == 0 ? 1 : request.completions();
   LS_RETURN_IF_ERROR(CheckFieldRange("completions", completions, 1, limits.completions));
@@ -63,7 +63,7 @@ absl::StatusOr<GenerationPlan> ReadGenerateRequest(const v1::GenerateRequest& re
   LS_ASSIGN_OR_RETURN(one.sampling, ReadSampling(request.sampling(), model.info.vocabulary_size, limits));
   if (!request.sampling().has_seed()) one.sampling.seed = DrawSeed();
   LS_ASSIGN_OR_RETURN(one.stop_strings, ReadStopStrings(request, model, limits));
-  LS_ASSIGN_OR_RETURN(one.prompt, ReadInput(request.prompt(), "prompt", model, limits.prompt_tokens));
+  LS_ASSIGN_OR_RETURN(one.prompt, ReadInput(request.prompt(), "prompt", EncoderOf(model), limits.prompt_tokens));
 
   GenerationPlan plan;
   plan.seed = one.sampling.seed;
@@ -83,6 +83,12 @@ absl::StatusOr<GenerationPlan> ReadGenerateRequest(const v1::GenerateRequest& re
     plan.requests.back().sampling.completion = static_cast<uint32_t>(plan.requests.size() - 1);
   }
   return plan;
+}
+
+absl::Status CheckFitsOneAnswer(const GenerationPlan& plan, const RequestLimits& limits) {
+  const auto completions = static_cast<int64_t>(plan.requests.size());
+  return CheckFieldRange("max_tokens times completions (GenerateStream takes more)",
+                         plan.requests.front().max_tokens * completions, 1, limits.answer_tokens);
 }
 
 }  // namespace longshort

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/engine/request.h"
 #include "core/registry/model_registry.h"
@@ -26,7 +27,11 @@ struct GenerationPlan {
 };
 
 // Errors: INVALID_ARGUMENT naming the field, its value and the limit.
-absl::StatusOr<GenerationPlan> ReadGenerateRequest(const v1::GenerateRequest& request, const ServedModel& model,
+absl::StatusOr<GenerationPlan> ReadGenerateRequest(const v1::GenerateRequest& request, const ServedLanguageModel& model,
                                                    const RequestLimits& limits, const RequestContext& context);
+
+// Whether all completions fit in one message, as an answer that is not streamed must.
+// Errors: INVALID_ARGUMENT naming the tokens and the limit.
+absl::Status CheckFitsOneAnswer(const GenerationPlan& plan, const RequestLimits& limits);
 
 }  // namespace longshort

@@ -14,6 +14,12 @@ struct RequestLimits {
   int64_t completions = 16;
   // Documents of one ScoreText call.
   int64_t inputs = 64;
+  // Documents of one ScoreTexts stream that are in work or answered and not written yet.
+  int64_t stream_documents = 64;
+  // Images of one ClassifyImage call.
+  int64_t images = 64;
+  // Bytes of one encoded image.
+  int64_t image_bytes = 0;
   // Likeliest tokens named at one place.
   int64_t top_alternatives = 20;
   int64_t stop_strings = 16;
@@ -22,6 +28,9 @@ struct RequestLimits {
   // Tokens described one by one in an answer (each alternative counts too) or echoed: an answer stays below the 4 MiB
   // that gRPC clients take by default.
   int64_t described_tokens = int64_t{1} << 17;
+  // Tokens to generate for one answer that is not streamed, over all its completions: for the same 4 MiB, with up to
+  // four bytes of text and four raw ones for each.
+  int64_t answer_tokens = int64_t{1} << 18;
 };
 
 }  // namespace longshort

@@ -11,7 +11,8 @@
 namespace longshort {
 
 absl::StatusOr<std::vector<ScoringRequest>> ReadScoreRequest(const v1::ScoreTextRequest& request,
-                                                             const ServedModel& model, const RequestLimits& limits,
+                                                             const ServedLanguageModel& model,
+                                                             const RequestLimits& limits,
                                                              const RequestContext& context) {
   LS_RETURN_IF_ERROR(CheckFieldRange("number of inputs", request.inputs_size(), 1, limits.inputs));
   LS_RETURN_IF_ERROR(CheckFieldRange("top_alternatives", request.top_alternatives(), 0, limits.top_alternatives));
@@ -23,8 +24,8 @@ absl::StatusOr<std::vector<ScoringRequest>> ReadScoreRequest(const v1::ScoreText
     document.context = context;
     document.log_probabilities = request.token_log_probabilities();
     document.top_alternatives = request.token_log_probabilities() ? request.top_alternatives() : 0;
-    LS_ASSIGN_OR_RETURN(document.tokens,
-                        ReadInput(request.inputs(i), absl::StrCat("inputs[", i, "]"), model, limits.prompt_tokens));
+    LS_ASSIGN_OR_RETURN(document.tokens, ReadInput(request.inputs(i), absl::StrCat("inputs[", i, "]"), EncoderOf(model),
+                                                   limits.prompt_tokens));
     tokens += static_cast<int64_t>(document.tokens.size());
     documents.push_back(std::move(document));
   }

@@ -14,7 +14,8 @@ namespace longshort {
 // In the order of the inputs. All share the context that was given.
 // Errors: INVALID_ARGUMENT naming the field, its value and the limit.
 absl::StatusOr<std::vector<ScoringRequest>> ReadScoreRequest(const v1::ScoreTextRequest& request,
-                                                             const ServedModel& model, const RequestLimits& limits,
+                                                             const ServedLanguageModel& model,
+                                                             const RequestLimits& limits,
                                                              const RequestContext& context);
 
 }  // namespace longshort

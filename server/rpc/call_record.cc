@@ -63,7 +63,7 @@ absl::Status CallRecord::Admit() {
   return inside_ ? absl::OkStatus() : absl::UnavailableError("the server is stopping");
 }
 
-absl::StatusOr<std::shared_ptr<ServedModel>> CallRecord::FindModel(const v1::ModelSelector& selector) {
+absl::StatusOr<std::shared_ptr<const ServedModel>> CallRecord::FindModel(const v1::ModelSelector& selector) {
   if (selector.version() < 0) return FieldError("model.version", selector.version(), "at least 0");
   LS_RETURN_IF_ERROR(CheckFieldRange("number of bytes of model.name", static_cast<int64_t>(selector.name().size()), 0,
                                      kMostModelNameBytes));
@@ -73,6 +73,28 @@ absl::StatusOr<std::shared_ptr<ServedModel>> CallRecord::FindModel(const v1::Mod
     version_ = (*found)->version;
   }
   return found;
+}
+
+absl::StatusOr<std::shared_ptr<const ServedLanguageModel>> CallRecord::FindLanguageModel(
+    const v1::ModelSelector& selector) {
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> found, FindModel(selector));
+  if (const ServedLanguageModel* model = found->language_model(); model != nullptr) return {{found, model}};
+  return absl::FailedPreconditionError(
+      absl::StrCat(rpc_, " needs a language model; model ", found->name, " is a classifier"));
+}
+
+absl::StatusOr<std::shared_ptr<const ServedClassifier>> CallRecord::FindClassifier(const v1::ModelSelector& selector) {
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> found, FindModel(selector));
+  if (const ServedClassifier* classifier = found->classifier(); classifier != nullptr) return {{found, classifier}};
+  return absl::FailedPreconditionError(
+      absl::StrCat(rpc_, " needs a classifier; model ", found->name, " is a language model"));
+}
+
+v1::ModelSelector CallRecord::answering_model() const {
+  v1::ModelSelector selector;
+  selector.set_name(model_);
+  selector.set_version(version_);
+  return selector;
 }
 
 void CallRecord::AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings) {

@@ -31,7 +31,13 @@ class CallRecord {
   // UNAVAILABLE if the server is stopping.
   absl::Status Admit();
   // The model that the call names; from now on it is the call's in metrics and log. Errors: as ModelRegistry::Find.
-  absl::StatusOr<std::shared_ptr<ServedModel>> FindModel(const v1::ModelSelector& selector);
+  absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const v1::ModelSelector& selector);
+  // The same for calls that need a kind of model. They keep the whole served model. Errors: also FAILED_PRECONDITION if
+  // the model is of the other kind.
+  absl::StatusOr<std::shared_ptr<const ServedLanguageModel>> FindLanguageModel(const v1::ModelSelector& selector);
+  absl::StatusOr<std::shared_ptr<const ServedClassifier>> FindClassifier(const v1::ModelSelector& selector);
+  // Name and version of the model that was found.
+  v1::ModelSelector answering_model() const;
 
   // For the engine: id, deadline, and a flag that Cancel() sets.
   const RequestContext& engine_context() const { return engine_context_; }

@@ -12,7 +12,7 @@ constexpr size_t kEchoTokens = 512;
 
 }  // namespace
 
-CompletionTranslator::CompletionTranslator(int32_t index, const ServedModel& model, const GenerationPlan& plan)
+CompletionTranslator::CompletionTranslator(int32_t index, const ServedLanguageModel& model, const GenerationPlan& plan)
     : index_(index), model_(model), describe_tokens_(plan.describe_tokens), return_raw_(plan.return_raw) {}
 
 v1::CompletionDelta CompletionTranslator::NewText(const std::string& bytes) {

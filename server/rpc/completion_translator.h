@@ -19,7 +19,7 @@ namespace longshort {
 class CompletionTranslator {
  public:
   // `model` must outlive this. Of `plan`, only what the client asked to see is kept.
-  CompletionTranslator(int32_t index, const ServedModel& model, const GenerationPlan& plan);
+  CompletionTranslator(int32_t index, const ServedLanguageModel& model, const GenerationPlan& plan);
 
   // The echoed prompt in pieces of at most 32 KiB (nothing without echo), and its tokens' log-probabilities in pieces.
   std::vector<v1::CompletionDelta> Echo(const std::string& prompt);
@@ -35,7 +35,7 @@ class CompletionTranslator {
   v1::CompletionDelta NewText(const std::string& bytes);
 
   const int32_t index_;
-  const ServedModel& model_;
+  const ServedLanguageModel& model_;
   const bool describe_tokens_;
   const bool return_raw_;
   Utf8Stream text_;

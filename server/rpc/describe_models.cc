@@ -10,14 +10,15 @@ namespace longshort {
 v1::ListModelsResponse ListModels(const CallEnvironment& environment) {
   v1::ListModelsResponse response;
   for (const std::shared_ptr<ServedModel>& model : environment.models.List()) {
-    *response.add_models() = DescribeModel(*model, environment.limits);
+    v1::Model& message = *response.add_models() = DescribeModel(*model, environment.limits);
+    if (message.has_classifier()) message.mutable_classifier()->clear_labels();
   }
   return response;
 }
 
 absl::StatusOr<v1::Model> GetModel(const RequestLimits& limits, CallRecord& record,
                                    const v1::GetModelRequest& request) {
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, record.FindModel(request.model()));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> model, record.FindModel(request.model()));
   return DescribeModel(*model, limits);
 }
 

@@ -60,13 +60,14 @@ class GenerateCall final : public UnaryCall {
 
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
     LS_ASSIGN_OR_RETURN(const v1::GenerateRequest request, ParseMessage<v1::GenerateRequest>(bytes));
-    LS_ASSIGN_OR_RETURN(model_, record().FindModel(request.model()));
+    LS_ASSIGN_OR_RETURN(model_, record().FindLanguageModel(request.model()));
     LS_ASSIGN_OR_RETURN(GenerationPlan plan, ReadGenerateRequest(request, *model_, limits_, record().engine_context()));
+    LS_RETURN_IF_ERROR(CheckFitsOneAnswer(plan, limits_));
 
     const auto count = static_cast<int32_t>(plan.requests.size());
     for (int32_t i = 0; i < count; ++i) answer_.add_completions()->set_index(i);
     answer_.set_seed(plan.seed);
-    *answer_.mutable_model() = SelectorOf(*model_);
+    *answer_.mutable_model() = record().answering_model();
     summaries_.resize(plan.requests.size());
     fan_out_.emplace(count + 1, record().engine_context().cancelled);
     const bool ended = SubmitAll(count, *fan_out_, [&](int64_t i) {
@@ -94,7 +95,7 @@ class GenerateCall final : public UnaryCall {
   }
 
   const RequestLimits& limits_;
-  std::shared_ptr<ServedModel> model_;
+  std::shared_ptr<const ServedLanguageModel> model_;
   std::optional<FanOut> fan_out_;
   v1::GenerateResponse answer_;
   std::vector<GenerationSummary> summaries_;

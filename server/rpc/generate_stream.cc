@@ -20,13 +20,14 @@ namespace {
 // What the completions of one stream share. Held by their listeners, and so as long as the engine works for the stream.
 class StreamWork {
  public:
-  StreamWork(std::shared_ptr<StreamWriter> writer, std::shared_ptr<ServedModel> model, int32_t completions)
+  StreamWork(std::shared_ptr<StreamWriter> writer, std::shared_ptr<const ServedLanguageModel> model,
+             int32_t completions)
       : writer_(std::move(writer)),
         model_(std::move(model)),
         fan_out_(completions + 1, writer_->record().engine_context().cancelled) {}
 
   StreamWriter& writer() { return *writer_; }
-  const ServedModel& model() const { return *model_; }
+  const ServedLanguageModel& model() const { return *model_; }
   FanOut& fan_out() { return fan_out_; }
 
   void AddSummary(const GenerationSummary& summary) {
@@ -48,7 +49,7 @@ class StreamWork {
 
  private:
   const std::shared_ptr<StreamWriter> writer_;
-  const std::shared_ptr<ServedModel> model_;
+  const std::shared_ptr<const ServedLanguageModel> model_;
   FanOut fan_out_;
   std::mutex mutex_;
   v1::Usage usage_;
@@ -94,14 +95,14 @@ absl::Status Begin(const CallEnvironment& environment, const grpc::ByteBuffer& b
   CallRecord& record = writer->record();
   LS_RETURN_IF_ERROR(record.Admit());
   LS_ASSIGN_OR_RETURN(const v1::GenerateRequest request, ParseMessage<v1::GenerateRequest>(bytes));
-  LS_ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> model, record.FindModel(request.model()));
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(request.model()));
   LS_ASSIGN_OR_RETURN(GenerationPlan plan,
                       ReadGenerateRequest(request, *model, environment.limits, record.engine_context()));
 
   const auto count = static_cast<int32_t>(plan.requests.size());
   v1::StreamStart start;
   start.set_seed(plan.seed);
-  *start.mutable_model() = SelectorOf(*model);
+  *start.mutable_model() = record.answering_model();
   writer->Open(count, std::move(start));
   const auto work = std::make_shared<StreamWork>(writer, model, count);
   const bool ended = SubmitAll(count, work->fan_out(), [&](int64_t i) {

@@ -39,7 +39,7 @@ class ScoreTextCall final : public UnaryCall {
 
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
     LS_ASSIGN_OR_RETURN(const v1::ScoreTextRequest request, ParseMessage<v1::ScoreTextRequest>(bytes));
-    LS_ASSIGN_OR_RETURN(model_, record().FindModel(request.model()));
+    LS_ASSIGN_OR_RETURN(model_, record().FindLanguageModel(request.model()));
     LS_ASSIGN_OR_RETURN(std::vector<ScoringRequest> documents,
                         ReadScoreRequest(request, *model_, limits_, record().engine_context()));
 
@@ -71,12 +71,12 @@ class ScoreTextCall final : public UnaryCall {
       record().AddWork(answer_.scores(i).token_count(), 0, timings_[i]);
       answer_.mutable_usage()->set_prompt_tokens(answer_.usage().prompt_tokens() + answer_.scores(i).token_count());
     }
-    *answer_.mutable_model() = SelectorOf(*model_);
+    *answer_.mutable_model() = record().answering_model();
     FinishWith(answer_);
   }
 
   const RequestLimits& limits_;
-  std::shared_ptr<ServedModel> model_;
+  std::shared_ptr<const ServedLanguageModel> model_;
   std::optional<FanOut> fan_out_;
   v1::ScoreTextResponse answer_;
   std::vector<RequestTimings> timings_;

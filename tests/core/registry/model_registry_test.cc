@@ -6,6 +6,7 @@
 #include "core/engine/language_model_engine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/status_macros.h"
 #include "tests/core/fakes/fake_language_model.h"
 
 namespace longshort {
@@ -24,16 +25,19 @@ class ModelRegistryTest : public testing::Test {
   ~ModelRegistryTest() override { fs::remove_all(repository_); }
 
   absl::StatusOr<std::unique_ptr<ModelRegistry>> Load() {
-    const auto loader = [this](const std::string& directory) -> absl::StatusOr<LoadedLanguageModel> {
+    const auto loader = [this](const std::string& directory) -> absl::StatusOr<LoadedModel> {
       loaded_.push_back(fs::relative(directory, repository_).string());
       if (fs::exists(fs::path(directory) / "broken")) return absl::DataLossError("tensor x is missing");
       LoadedLanguageModel loaded;
       loaded.model = std::make_unique<FakeLanguageModel>();
       return loaded;
     };
-    const auto factory = [this](const std::string&, int64_t,
-                                LoadedLanguageModel loaded) -> absl::StatusOr<std::unique_ptr<Engine>> {
-      return LanguageModelEngine::Create(std::move(loaded.model), loaded.tokenizer, nullptr, clock_, {});
+    const auto factory = [this](const std::string&, int64_t, LoadedModel loaded) -> absl::StatusOr<ServedModel::Kind> {
+      auto& language_model = std::get<LoadedLanguageModel>(loaded);
+      ServedLanguageModel served{.info = language_model.model->info(), .tokenizer = nullptr, .engine = nullptr};
+      LS_ASSIGN_OR_RETURN(served.engine,
+                          LanguageModelEngine::Create(std::move(language_model.model), nullptr, nullptr, clock_, {}));
+      return served;
     };
     return ModelRegistry::Load(repository_.string(), loader, factory);
   }
@@ -58,8 +62,10 @@ TEST_F(ModelRegistryTest, LoadsTheNewestVersionOfEveryModel) {
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0]->name, "bytes");
   EXPECT_EQ(list[0]->version, 10);
-  EXPECT_EQ(list[0]->info.vocabulary_size, 16);
-  EXPECT_NE(list[0]->engine, nullptr);
+  ASSERT_NE(list[0]->language_model(), nullptr);
+  EXPECT_EQ(list[0]->language_model()->info.vocabulary_size, 16);
+  EXPECT_NE(list[0]->language_model()->engine, nullptr);
+  EXPECT_EQ(list[0]->classifier(), nullptr);
   EXPECT_EQ(list[1]->name, "characters");
 }
 
@@ -88,8 +94,19 @@ TEST_F(ModelRegistryTest, ARepositoryThatDoesNotExistIsNotFoundByName) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr(repository_.string()));
 }
 
-TEST_F(ModelRegistryTest, AModelWithoutAVersionIsAnErrorThatNamesIt) {
+TEST_F(ModelRegistryTest, SkipsFoldersThatAreNoModelsAndSaysWhy) {
   MakeFolder("bytes/1");
+  MakeFolder("lost+found");
+  MakeFolder("latin-\xe9/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  EXPECT_THAT(loaded_, testing::ElementsAre("bytes/1"));
+  EXPECT_THAT((*registry)->skipped(),
+              testing::ElementsAre(testing::HasSubstr("not UTF-8"),
+                                   (repository_ / "lost+found").string() + ": no folder named 1, 2, ..."));
+}
+
+TEST_F(ModelRegistryTest, ARepositoryOfSkippedFoldersSaysWhyThereIsNoModel) {
   MakeFolder("empty");
   const absl::Status status = Load().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
@@ -133,7 +150,7 @@ TEST_F(ModelRegistryTest, DrainsEveryEngine) {
   for (const auto& served : (*registry)->List()) {
     ScoringRequest request;
     request.tokens = {1};
-    EXPECT_EQ(served->engine->Score(request, nullptr).code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(served->language_model()->engine->Score(request, nullptr).code(), absl::StatusCode::kUnavailable);
   }
 }
 

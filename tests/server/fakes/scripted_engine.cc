@@ -74,17 +74,14 @@ std::vector<ScriptedEngine::Scoring> ScriptedEngine::TakeScorings(size_t count) 
   return std::exchange(scorings_, {});
 }
 
-std::shared_ptr<ServedModel> ByteModel(std::unique_ptr<Engine> engine) {
-  auto model = std::make_shared<ServedModel>();
-  model->name = std::string("m");
-  model->version = 1;
+std::shared_ptr<ServedLanguageModel> ByteModel() {
+  auto model = std::make_shared<ServedLanguageModel>();
   model->info = Info();
   model->tokenizer = ByteTokenizer();
-  model->engine = std::move(engine);
   return model;
 }
 
-std::shared_ptr<ServedModel> IdModel() {
+std::shared_ptr<ServedLanguageModel> IdModel() {
   auto model = ByteModel();
   model->tokenizer = nullptr;
   return model;
@@ -93,12 +90,11 @@ std::shared_ptr<ServedModel> IdModel() {
 std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<Engine> engine) {
   const std::filesystem::path repository = std::filesystem::path(::testing::TempDir()) / "scripted";
   std::filesystem::create_directories(repository / "m" / "1");
-  const auto load = [](const std::string&) -> absl::StatusOr<LoadedLanguageModel> {
+  const auto load = [](const std::string&) -> absl::StatusOr<LoadedModel> {
     return LoadedLanguageModel{.model = std::make_unique<DescribedModel>(), .tokenizer = ByteTokenizer()};
   };
-  const auto make_engine = [&](const std::string&, int64_t,
-                               LoadedLanguageModel) -> absl::StatusOr<std::unique_ptr<Engine>> {
-    return std::move(engine);
+  const auto make_engine = [&](const std::string&, int64_t, LoadedModel) -> absl::StatusOr<ServedModel::Kind> {
+    return ServedLanguageModel{.info = Info(), .tokenizer = ByteTokenizer(), .engine = std::move(engine)};
   };
   return *ModelRegistry::Load(repository.string(), load, make_engine);
 }

@@ -45,10 +45,10 @@ class ScriptedEngine final : public Engine {
   std::vector<Scoring> scorings_;
 };
 
-// A model with fairseq's byte vocabulary: byte b (but the newline, 2) has an id, and V = 260. `engine` may be null.
-std::shared_ptr<ServedModel> ByteModel(std::unique_ptr<Engine> engine = nullptr);
+// A model with fairseq's byte vocabulary: byte b (but the newline, 2) has an id, and V = 260. Without engine.
+std::shared_ptr<ServedLanguageModel> ByteModel();
 // The same without vocabulary.
-std::shared_ptr<ServedModel> IdModel();
+std::shared_ptr<ServedLanguageModel> IdModel();
 
 // A registry whose only model, "m" version 1, is a ByteModel run by `engine`.
 std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<Engine> engine);

@@ -28,7 +28,7 @@ TEST(RunServer, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) {
   std::filesystem::create_directories(repository + "/model/1");
   const std::string port_file = repository + "/ports.json";
   const auto make_loader = [](const ServerOptions&) -> ModelRegistry::Loader {
-    return [](const std::string&) -> absl::StatusOr<LoadedLanguageModel> {
+    return [](const std::string&) -> absl::StatusOr<LoadedModel> {
       StopAndWaitUntilTaken();
       return absl::InternalError("what was loaded is not looked at");
     };

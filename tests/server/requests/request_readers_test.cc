@@ -41,12 +41,12 @@ TEST(InputReader, ReadsTextBytesAndIds) {
   const auto model = ByteModel();
   v1::Input input;
   input.set_text("A\n");
-  const auto from_text = ReadInput(input, "prompt", *model, 10);
+  const auto from_text = ReadInput(input, "prompt", EncoderOf(*model), 10);
   ASSERT_TRUE(from_text.ok()) << from_text.status();
   input.set_raw("A\n");
-  EXPECT_EQ(*ReadInput(input, "prompt", *model, 10), *from_text);
+  EXPECT_EQ(*ReadInput(input, "prompt", EncoderOf(*model), 10), *from_text);
   for (const int32_t id : *from_text) input.mutable_ids()->add_ids(id);
-  EXPECT_EQ(*ReadInput(input, "prompt", *model, 10), *from_text);
+  EXPECT_EQ(*ReadInput(input, "prompt", EncoderOf(*model), 10), *from_text);
   EXPECT_EQ(from_text->at(1), 2);
   EXPECT_EQ(DecodeTokens(*from_text, *model), "A\n");
 }
@@ -54,17 +54,17 @@ TEST(InputReader, ReadsTextBytesAndIds) {
 TEST(InputReader, CountsTokensAgainstTheLimit) {
   v1::Input input;
   input.set_text("12345");
-  EXPECT_TRUE(ReadInput(input, "prompt", *ByteModel(), 5).ok());
-  EXPECT_EQ(MessageOf(ReadInput(input, "prompt", *ByteModel(), 4).status()),
+  EXPECT_TRUE(ReadInput(input, "prompt", EncoderOf(*ByteModel()), 5).ok());
+  EXPECT_EQ(MessageOf(ReadInput(input, "prompt", EncoderOf(*ByteModel()), 4).status()),
             "number of tokens of prompt is 5; it must be in [1, 4]");
 }
 
 TEST(InputReader, AModelWithoutVocabularyTakesIdsOnly) {
   v1::Input input;
   input.set_text("x");
-  EXPECT_THAT(MessageOf(ReadInput(input, "prompt", *IdModel(), 10).status()), HasSubstr("must be ids"));
+  EXPECT_THAT(MessageOf(ReadInput(input, "prompt", EncoderOf(*IdModel()), 10).status()), HasSubstr("must be ids"));
   input.mutable_ids()->add_ids(259);
-  EXPECT_THAT(*ReadInput(input, "prompt", *IdModel(), 10), ElementsAre(259));
+  EXPECT_THAT(*ReadInput(input, "prompt", EncoderOf(*IdModel()), 10), ElementsAre(259));
 }
 
 TEST(SamplingReader, UnsetFieldsAreTheContractsDefaults) {
@@ -150,6 +150,18 @@ TEST(GenerateRequest, CompletionsShareTheLimitOfPromptTokens) {
   request.set_completions(2);
   EXPECT_EQ(MessageOf(Read(request).status()),
             "number of prompt tokens times completions is 1002; it must be in [1, 1000]");
+}
+
+TEST(GenerateRequest, OneAnswerHoldsSoManyTokens) {
+  RequestLimits limits = kLimits;
+  limits.answer_tokens = 1000;
+  v1::GenerateRequest request = Prompted("abc");
+  request.set_max_tokens(500);
+  request.set_completions(2);
+  EXPECT_TRUE(CheckFitsOneAnswer(*Read(request), limits).ok());
+  request.set_completions(3);
+  EXPECT_EQ(MessageOf(CheckFitsOneAnswer(*Read(request), limits)),
+            "max_tokens times completions (GenerateStream takes more) is 1500; it must be in [1, 1000]");
 }
 
 TEST(GenerateRequest, AModelWithoutVocabularyTellsItsIds) {

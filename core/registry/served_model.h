@@ -1,0 +1,45 @@
+// A model that is loaded and has its engine: what a request needs to know of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "absl/time/time.h"
+#include "core/engine/classification_engine.h"
+#include "core/engine/engine.h"
+#include "models/classifier.h"
+#include "models/model.h"
+#include "models/tokenizer/tokenizer.h"
+
+namespace longshort {
+
+struct ServedLanguageModel {
+  LanguageModelInfo info;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that takes ids only
+  std::unique_ptr<Engine> engine;
+};
+
+struct ServedClassifier {
+  ClassifierInfo info;
+  std::shared_ptr<const DocumentTokenizer> tokenizer;     // null for one of images, or that takes ids only
+  std::shared_ptr<const ImagePreprocessor> preprocessor;  // null for one of texts
+  std::unique_ptr<ClassificationEngine> engine;
+};
+
+// One version of one model, ready to serve. Shared with the requests in flight.
+struct ServedModel {
+  using Kind = std::variant<ServedLanguageModel, ServedClassifier>;
+
+  std::string name;
+  int64_t version = 0;
+  Kind kind;
+  absl::Duration load_duration;
+
+  // Null if it is of the other kind.
+  const ServedLanguageModel* language_model() const { return std::get_if<ServedLanguageModel>(&kind); }
+  const ServedClassifier* classifier() const { return std::get_if<ServedClassifier>(&kind); }
+};
+
+}  // namespace longshort
