@@ -47,4 +47,13 @@ std::optional<Utf8Character> FirstUtf8Character(std::string_view text) {
   return std::nullopt;
 }
 
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::optional<Utf8Character> character = FirstUtf8Character(text);
+    if (!character) return false;
+    text.remove_prefix(static_cast<size_t>(character->bytes));
+  }
+  return true;
+}
+
 }  // namespace longshort

@@ -16,4 +16,7 @@ struct Utf8Character {
 // forms, surrogates, code points above U+10FFFF and cut sequences are malformed.
 std::optional<Utf8Character> FirstUtf8Character(std::string_view text);
 
+// Whether `text` consists of well-formed characters.
+bool IsUtf8(std::string_view text);
+
 }  // namespace longshort

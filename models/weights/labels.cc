@@ -7,19 +7,6 @@
 #include "models/tokenizer/utf8.h"
 
 namespace longshort {
-namespace {
-
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::optional<Utf8Character> character = FirstUtf8Character(text);
-    if (!character) return false;
-    text.remove_prefix(static_cast<size_t>(character->bytes));
-  }
-  return true;
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<std::string>> ParseLabels(std::string_view text, int64_t classes, const std::string& name) {
   std::vector<std::string> labels;
   while (!text.empty()) {

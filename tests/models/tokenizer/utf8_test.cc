@@ -53,5 +53,12 @@ TEST(Utf8, RefusesCutAndBrokenSequences) {
   }
 }
 
+TEST(Utf8, AWholeTextIsWellFormedIfEveryCharacterIs) {
+  EXPECT_TRUE(IsUtf8(""));
+  EXPECT_TRUE(IsUtf8(Encode(U'é') + Encode(U'😀')));
+  EXPECT_FALSE(IsUtf8("a\xE9"));
+  EXPECT_FALSE(IsUtf8(Encode(U'€').substr(0, 2)));
+}
+
 }  // namespace
 }  // namespace longshort
