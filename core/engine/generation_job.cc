@@ -53,11 +53,6 @@ absl::Status GenerationJob::ScorePrompt(int64_t count, absl::Span<const float> l
 absl::Status GenerationJob::Generate(absl::Span<const float> row, absl::Time now) {
   LS_ASSIGN_OR_RETURN(pending_, sampler_.Sample(row, prompt_tokens() + generated_));
   CountToken(now);
-  if (std::find(request_.stop_tokens.begin(), request_.stop_tokens.end(), pending_) != request_.stop_tokens.end()) {
-    finish_reason_ = FinishReason::kStopToken;
-    Deliver(delta_buffer_.Flush());
-    return absl::OkStatus();
-  }
   GeneratedToken token{.token = pending_, .log_probability = 0, .alternatives = {}};
   if (request_.log_probabilities) {
     LS_ASSIGN_OR_RETURN(token, Describe(pending_, row));

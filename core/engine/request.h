@@ -69,7 +69,6 @@ struct RequestTimings {
 enum class FinishReason {
   kMaxTokens,   // max_tokens were generated
   kStopString,  // a stop string was completed
-  kStopToken,   // a stop token was sampled
 };
 
 struct GenerationRequest {
@@ -81,8 +80,6 @@ struct GenerationRequest {
   SamplingOptions sampling;
   // None empty. The text that completes one ends the generation; neither it nor anything behind it is delivered.
   std::vector<std::string> stop_strings;
-  // Sampling one of these ends the generation; the token itself is not delivered.
-  std::vector<int32_t> stop_tokens;
   // Whether log-probabilities of generated tokens are wanted, and how many of the likeliest alternatives beside.
   bool log_probabilities = false;
   int64_t top_alternatives = 0;

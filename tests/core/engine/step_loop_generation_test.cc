@@ -150,19 +150,6 @@ TEST(Generation, WithoutATokenizerSamplesAllIdsAndHasNoText) {
   EXPECT_EQ(listener->bytes, "");
 }
 
-TEST(Generation, EndsWithAStopTokenThatIsNotDelivered) {
-  StepLoopHarness harness;
-  GenerationRequest request = SomeGeneration(5, 100);
-  const std::vector<int32_t> tokens = harness.TokensAlone(request);
-  request.stop_tokens = {tokens[10]};
-  const auto first = std::find(tokens.begin(), tokens.end(), tokens[10]);
-  const auto listener = harness.Generate(request);
-  harness.RunToEnd();
-  EXPECT_EQ(listener->summary.finish_reason, FinishReason::kStopToken);
-  EXPECT_EQ(listener->tokens, std::vector<int32_t>(tokens.begin(), first));
-  EXPECT_EQ(listener->summary.generated_tokens, first - tokens.begin() + 1);
-}
-
 TEST(Generation, EndsWithAStopStringThatIsNotDelivered) {
   StepLoopHarness harness;
   GenerationRequest request = SomeGeneration(5, 100);

@@ -99,7 +99,6 @@ TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
       GenerationRequest request = random.Generation();
       request.context = context;
       if (random.OneIn(2)) request.stop_strings = {"ab", "fgh"};
-      if (random.OneIn(3)) request.stop_tokens = {7};
       flags.push_back(context.cancelled);
       generations.push_back(harness.Generate(std::move(request)));
     } else if (harness.queue.size() < 30 && random.OneIn(10)) {
