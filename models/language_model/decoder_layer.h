@@ -6,27 +6,10 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/attention/causal_attention.h"
+#include "models/attention/linear_weights.h"
 #include "models/weights/language_model_config.h"
 
 namespace longshort {
-
-// A linear map, y = W x + b. Weights are stored [out, in].
-struct LinearWeights {
-  at::Tensor weight;
-  at::Tensor bias;  // undefined: none
-
-  // rows [..., in] float32 -> [..., out] float32. With bfloat16 weights the product is done in bfloat16, the bias added
-  // after.
-  at::Tensor operator()(const at::Tensor& rows) const;
-};
-
-struct NormWeights {
-  at::Tensor gain;  // [d]
-  at::Tensor bias;  // [d]
-
-  // Layer normalisation over the last dimension, epsilon 1e-5.
-  at::Tensor operator()(const at::Tensor& rows) const;
-};
 
 // What a layer computes of each row before rows meet.
 struct Projections {

@@ -1,0 +1,68 @@
+#include "models/attention/long_short_attention_1d.h"
+
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+
+namespace longshort {
+namespace {
+
+struct RowPairs {
+  at::Tensor to, from;  // [pairs] int64
+};
+
+// All pairs of rows of one document whose positions are `distance` apart: position(from) = position(to) + distance.
+RowPairs RowsApart(const PackedDocuments& packed, int64_t distance) {
+  std::vector<int64_t> to, from;
+  for (const PackedDocument& document : packed.documents) {
+    const int64_t end = document.first_row + document.rows;
+    for (int64_t row = document.first_row, other = row; row < end; ++row) {
+      while (other < end && packed.positions[other] < packed.positions[row] + distance) ++other;
+      if (other == end) break;
+      if (packed.positions[other] != packed.positions[row] + distance) continue;
+      to.push_back(row);
+      from.push_back(other);
+    }
+  }
+  const auto copied = [](const std::vector<int64_t>& rows) { return at::tensor(rows, at::kLong); };
+  return {.to = copied(to), .from = copied(from)};
+}
+
+}  // namespace
+
+at::Tensor LongShortAttention1d(const PackedDocument& document, const at::Tensor& queries, const at::Tensor& keys,
+                                const at::Tensor& values, const at::Tensor& shared_keys,
+                                const at::Tensor& shared_values) {
+  const at::Tensor by_head = queries.transpose(0, 1);
+  std::vector<at::Tensor> attended;
+  for (const WindowSegment& segment : document.segments) {
+    // What the segment sees: [heads, m + keys, head_dim].
+    const auto visible = [&segment](const at::Tensor& shared, const at::Tensor& rows) {
+      return at::cat({shared, rows.slice(0, segment.first_key, segment.end_key)}).transpose(0, 1);
+    };
+    const at::Tensor scores = at::matmul(by_head.slice(1, segment.first_query, segment.end_query),
+                                         visible(shared_keys, keys).transpose(1, 2));
+    attended.push_back(at::matmul(scores.softmax(-1), visible(shared_values, values)));
+  }
+  return at::cat(attended, 1).transpose(0, 1);
+}
+
+at::Tensor ConvolveValues(const PackedDocuments& packed, const at::Tensor& values, const at::Tensor& taps) {
+  const int64_t kernel = taps.size(1);
+  at::Tensor sum = at::zeros_like(values);
+  for (int64_t tap = 0; tap < kernel; ++tap) {
+    const RowPairs pairs = RowsApart(packed, tap - kernel / 2);
+    const at::Tensor read = values.index_select(0, pairs.from) * taps.select(1, tap).unsqueeze(1);
+    sum = sum.index_add(0, pairs.to, read);
+  }
+  return sum;
+}
+
+int64_t ConvolvedPairs(const PackedDocuments& packed, int64_t kernel) {
+  int64_t pairs = 0;
+  for (int64_t tap = 0; tap < kernel; ++tap) pairs += RowsApart(packed, tap - kernel / 2).to.size(0);
+  return pairs;
+}
+
+}  // namespace longshort

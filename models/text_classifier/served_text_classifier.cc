@@ -1,0 +1,82 @@
+#include "models/text_classifier/served_text_classifier.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "ATen/Parallel.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "c10/core/InferenceMode.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+// LibTorch's thread count belongs to the calling thread: set it when a new thread takes the model over.
+void UseThreads(int threads) {
+  thread_local int used = 0;
+  if (threads == 0 || threads == used) return;
+  at::set_num_threads(threads);
+  used = threads;
+}
+
+}  // namespace
+
+ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads)
+    : network_(std::move(network)), info_(std::move(info)), threads_(threads) {}
+
+absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
+  if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 item");
+  std::vector<absl::Span<const int32_t>> documents;
+  for (size_t index = 0; index < items.size(); ++index) {
+    LS_RETURN_IF_ERROR(CheckItem(*items[index], index));
+    for (const auto& document : std::get<TokenItem>(*items[index]).documents) documents.emplace_back(document);
+  }
+  try {
+    const c10::InferenceMode inference;
+    UseThreads(threads_);
+    ClassifierResult result;
+    logits_ = network_.Logits(documents, result.counts.multiply_adds);
+    result.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())};
+    return result;
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("LibTorch failed on a batch of ", items.size(), " items: ", error.what()));
+  }
+}
+
+absl::Status ServedTextClassifier::CheckItem(const ClassifierItem& item, size_t index) const {
+  const std::string name = absl::StrCat("item ", index);
+  const auto* const tokens = std::get_if<TokenItem>(&item);
+  if (tokens == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat(name, " is an image; the model takes token sequences"));
+  if (static_cast<int64_t>(tokens->documents.size()) != info_.documents) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: document count is %d, the model takes %d", name,
+                                                      tokens->documents.size(), info_.documents));
+  }
+  for (size_t number = 0; number < tokens->documents.size(); ++number) {
+    LS_RETURN_IF_ERROR(CheckDocument(tokens->documents[number], absl::StrCat(name, ": document ", number)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServedTextClassifier::CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const {
+  const auto size = static_cast<int64_t>(ids.size());
+  if (size > info_.max_document_tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: token count is %d, the limit is %d", name, size, info_.max_document_tokens));
+  }
+  const auto wrong =
+      std::find_if(ids.begin(), ids.end(), [this](int32_t id) { return id < 0 || id >= info_.vocabulary_size; });
+  if (wrong != ids.end()) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: token %d is %d, it must lie in 0..%d", name,
+                                                      wrong - ids.begin(), *wrong, info_.vocabulary_size - 1));
+  }
+  if (std::all_of(ids.begin(), ids.end(), [](int32_t id) { return id == 0; })) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ids.empty() ? " is empty" : " is padding only: every token is 0"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace longshort

@@ -1,0 +1,32 @@
+// The text classifier as it is served: any mix of documents in one batch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "models/classifier.h"
+#include "models/text_classifier/text_network.h"
+
+namespace longshort {
+
+class ServedTextClassifier final : public Classifier {
+ public:
+  ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads);
+
+  const ClassifierInfo& info() const override { return info_; }
+  // Ids after a document's last that is not 0 make no difference and no work.
+  absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
+
+ private:
+  absl::Status CheckItem(const ClassifierItem& item, size_t index) const;
+  absl::Status CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const;
+
+  TextNetwork network_;
+  ClassifierInfo info_;
+  int threads_;
+  at::Tensor logits_;  // of the last batch
+};
+
+}  // namespace longshort

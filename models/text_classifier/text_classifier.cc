@@ -1,0 +1,88 @@
+#include "models/text_classifier/text_classifier.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "ATen/Parallel.h"
+#include "absl/strings/str_cat.h"
+#include "c10/core/InferenceMode.h"
+#include "models/status_macros.h"
+#include "models/text_classifier/served_text_classifier.h"
+#include "models/text_classifier/text_network.h"
+#include "models/tokenizer/bytes_plus_one_tokenizer.h"
+#include "models/tokenizer/listops_tokenizer.h"
+#include "models/weights/labels.h"
+#include "models/weights/tensor_values.h"
+#include "models/weights/text_classifier_config.h"
+#include "models/weights/text_classifier_tensors.h"
+
+namespace longshort {
+namespace {
+
+// Copies a stored tensor; its type and presence were checked before.
+at::Tensor ReadTensor(const SafetensorsFile& file, const std::string& name) {
+  const TensorView& view = *file.Find(name);
+  at::Tensor tensor = at::empty(view.shape, at::kFloat);
+  const absl::Status copied =
+      CopyAsFloat32(view, {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
+  TORCH_CHECK(copied.ok(), name, ": ", std::string(copied.message()));
+  return tensor;
+}
+
+absl::StatusOr<ClassifierInfo> MakeInfo(const TextClassifierConfig& config, const ModelDirectory& directory) {
+  const bool pixels = config.tokenizer == DocumentTokenizerKind::kPixels;
+  ClassifierInfo info;
+  info.architecture = "text_classifier";
+  info.input = pixels ? ClassifierInput::kPixelSequence : ClassifierInput::kText;
+  info.classes = config.classes;
+  if (directory.labels_text) {
+    LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, config.classes, directory.labels_path()));
+  }
+  info.parameters = CountElements(TextClassifierTensors(config));
+  info.precision = "fp32";
+  info.fingerprint = directory.fingerprint;
+  info.documents = config.documents;
+  info.vocabulary_size = config.vocabulary_size;
+  info.max_document_tokens = config.MaxDocumentTokens();
+  return info;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirectory& directory,
+                                                               const ClassifierOptions& options) {
+  LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
+                      ParseTextClassifierConfig(directory.config_text, directory.config_path()));
+  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, TextClassifierTensors(config)));
+  LS_ASSIGN_OR_RETURN(ClassifierInfo info, MakeInfo(config, directory));
+  try {
+    const c10::InferenceMode inference;
+    if (options.threads > 0) at::set_num_threads(options.threads);
+    TextNetwork network =
+        MakeTextNetwork(config, [&](const std::string& name) { return ReadTensor(directory.weights, name); });
+    return std::make_unique<ServedTextClassifier>(std::move(network), std::move(info), options.threads);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<DocumentTokenizer>> LoadDocumentTokenizer(const ModelDirectory& directory) {
+  LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
+                      ParseTextClassifierConfig(directory.config_text, directory.config_path()));
+  const bool is_listops = config.tokenizer == DocumentTokenizerKind::kListOps2020 ||
+                          config.tokenizer == DocumentTokenizerKind::kListOps2021;
+  if (is_listops != directory.vocabulary_text.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        directory.vocabulary_path(), is_listops ? ": missing, and config.json's tokenizer reads it"
+                                                : ": there, but config.json's tokenizer does not read it"));
+  }
+  if (config.tokenizer == DocumentTokenizerKind::kBytesPlusOne) return MakeBytesPlusOneTokenizer();
+  if (!is_listops) return nullptr;
+  const ListOpsRules rules =
+      config.tokenizer == DocumentTokenizerKind::kListOps2020 ? ListOpsRules::k2020 : ListOpsRules::k2021;
+  return LoadListOpsTokenizer(rules, *directory.vocabulary_text, directory.vocabulary_path(), config.vocabulary_size);
+}
+
+}  // namespace longshort

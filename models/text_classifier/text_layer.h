@@ -1,0 +1,63 @@
+// One layer of the text classifier: its weights and its maths, over a packed batch of documents.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "models/attention/linear_weights.h"
+#include "models/attention/packed_documents.h"
+
+namespace longshort {
+
+// A batch of documents as the layers read it.
+struct DocumentBatch {
+  PackedDocuments packed;
+  std::vector<int64_t> lengths;  // [documents]: rows of each
+  at::Tensor ids;                // [rows] int64
+  at::Tensor positions;          // [rows] int64
+
+  int64_t documents() const { return static_cast<int64_t>(lengths.size()); }
+};
+
+// REQUIRES: no document is empty or all zeros.
+DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule);
+
+// The hidden state between layers.
+struct HiddenRows {
+  at::Tensor tokens;  // [rows, D]; undefined after a layer that gives the CLS rows only
+  at::Tensor cls;     // [documents, D]; undefined: there is no CLS row
+};
+
+struct TextLayer {
+  NormWeights norm1, norm2;
+  LinearWeights query, key, value, output;
+  NormWeights window_norm;           // dual_ln_l: of the tokens' keys and values
+  NormWeights shared_norm;           // dual_ln_s: of CLS's and the landmarks' keys and values
+  LinearWeights dynamic_projection;  // dconv_fc; undefined: no landmarks
+  at::Tensor value_taps;             // mha.conv [H, kernel]; undefined: no convolution
+  LinearWeights feed_forward_in, feed_forward_out;
+  int64_t heads = 0;
+  bool normalized_cls = false;  // whether CLS rows enter attention through norm1
+
+  // The layer's output. Where nothing later reads the tokens (`cls_only`), only the CLS rows are finished. The
+  // multiply-adds done are added to `multiply_adds`.
+  HiddenRows operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only,
+                        int64_t& multiply_adds) const;
+
+ private:
+  // What the tokens see beside their windows, before and after shared_norm: [documents, m, D], CLS first.
+  struct SharedVectors {
+    at::Tensor keys, values;
+  };
+
+  at::Tensor Apply(const LinearWeights& map, const at::Tensor& rows, int64_t& multiply_adds) const;
+  SharedVectors Landmarks(const at::Tensor& input, const at::Tensor& keys, const at::Tensor& values,
+                          const DocumentBatch& batch, int64_t& multiply_adds) const;
+  at::Tensor AttendFromCls(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                           const at::Tensor& attended, const DocumentBatch& batch, int64_t& multiply_adds) const;
+  at::Tensor Convolve(const at::Tensor& values, const DocumentBatch& batch, int64_t& multiply_adds) const;
+  at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended, int64_t& multiply_adds) const;
+};
+
+}  // namespace longshort
