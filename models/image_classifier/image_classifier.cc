@@ -93,14 +93,14 @@ class ImageClassifier final : public Classifier {
 absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
     const ImageNetworkFacts& facts, const ModelDirectory& directory, const ClassifierOptions& options,
     const std::function<std::unique_ptr<ImageNetwork>()>& make) {
-  ClassifierInfo info{.architecture = facts.architecture,
-                      .input = ClassifierInput::kImage,
-                      .classes = facts.classes,
-                      .labels = {},
-                      .parameters = facts.parameters,
-                      .precision = "fp32",
-                      .fingerprint = directory.fingerprint,
-                      .channels = facts.channels};
+  ClassifierInfo info;
+  info.architecture = facts.architecture;
+  info.input = ClassifierInput::kImage;
+  info.classes = facts.classes;
+  info.parameters = facts.parameters;
+  info.precision = "fp32";
+  info.fingerprint = directory.fingerprint;
+  info.channels = facts.channels;
   if (directory.labels_text) {
     LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, facts.classes, directory.labels_path()));
   }

@@ -1,0 +1,57 @@
+#include "models/image_classifier/vil.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "models/image_classifier/image_classifier.h"
+#include "models/image_classifier/stored_tensor.h"
+#include "models/image_classifier/vil_network.h"
+#include "models/status_macros.h"
+#include "models/weights/vil_config.h"
+#include "models/weights/vil_costs.h"
+#include "models/weights/vil_tensors.h"
+
+namespace longshort {
+namespace {
+
+class ServedVil final : public ImageNetwork {
+ public:
+  ServedVil(const VilConfig& config, VilNetwork network)
+      : image_size_(config.image_size), network_(std::move(network)) {
+    for (const StageCost& cost : VilCosts(config)) multiply_adds_ += cost.multiply_adds;
+  }
+
+  absl::Status CheckSize(int64_t height, int64_t width) const override {
+    if (height == image_size_ && width == image_size_) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the images have %d x %d pixels (height x width), this model takes %d x %d", height, width,
+                        image_size_, image_size_));
+  }
+  at::Tensor Logits(const at::Tensor& images) const override { return network_(images); }
+  int64_t MultiplyAdds(int64_t, int64_t) const override { return multiply_adds_; }
+
+ private:
+  int64_t image_size_;
+  int64_t multiply_adds_ = 0;
+  VilNetwork network_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& directory, const ClassifierOptions& options) {
+  LS_ASSIGN_OR_RETURN(const VilConfig config, ParseVilConfig(directory.config_text, directory.config_path()));
+  const std::vector<TensorShape> tensors = VilTensors(config);
+  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
+  const ImageNetworkFacts facts{.architecture = "vil",
+                                .channels = config.channels,
+                                .classes = config.classes,
+                                .parameters = CountElements(tensors)};
+  return MakeImageClassifier(facts, directory, options, [&]() -> std::unique_ptr<ImageNetwork> {
+    const auto read = [&](const std::string& name) { return ReadTensor(directory.weights, name); };
+    return std::make_unique<ServedVil>(config, MakeVilNetwork(config, read));
+  });
+}
+
+}  // namespace longshort
