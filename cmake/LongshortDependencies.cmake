@@ -7,6 +7,17 @@ find_package(nlohmann_json REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
+if(LONGSHORT_TORCH OR LONGSHORT_FUZZ)
+  # OpenCV without its CMake package, which Debian keeps in libopencv-dev with all modules: two libraries are enough.
+  find_path(LONGSHORT_OPENCV_INCLUDE opencv2/imgcodecs.hpp PATH_SUFFIXES opencv4 REQUIRED DOC "OpenCV's headers")
+  add_library(longshort::opencv INTERFACE IMPORTED)
+  target_include_directories(longshort::opencv SYSTEM INTERFACE ${LONGSHORT_OPENCV_INCLUDE})
+  foreach(_module core imgcodecs)
+    find_library(LONGSHORT_OPENCV_${_module} opencv_${_module} REQUIRED DOC "OpenCV's module ${_module}")
+    target_link_libraries(longshort::opencv INTERFACE ${LONGSHORT_OPENCV_${_module}})
+  endforeach()
+endif()
+
 if(LONGSHORT_TORCH)
   # gRPC's package asks for Protobuf; finding both before LibTorch keeps torch's own Protobuf out of the way.
   find_package(Protobuf REQUIRED)

@@ -1,0 +1,40 @@
+// Antialiased bicubic interpolation along one axis, as Pillow's Image.resize(BICUBIC) defines it: the cubic with
+// a = -0.5, stretched by the reduction, so that every input value within its support counts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace longshort {
+
+// The outputs `begin` .. `begin + count - 1` of an axis that goes from `in_size` to `out_size` values.
+struct AxisSlice {
+  int64_t in_size = 0;
+  int64_t out_size = 0;
+  int64_t begin = 0;
+  int64_t count = 0;
+};
+
+// Each output is a sum of neighbouring inputs with weights whose sum is 1.
+struct BicubicWeights {
+  struct Window {
+    int64_t begin = 0;         // the first input
+    int64_t count = 0;         // at least 1
+    int64_t first_weight = 0;  // in `weights`
+  };
+  std::vector<Window> windows;  // [slice.count]
+  std::vector<double> weights;
+
+  // The inputs that any window takes in.
+  int64_t first_input() const { return windows.front().begin; }
+  int64_t end_input() const { return windows.back().begin + windows.back().count; }
+};
+
+// REQUIRES: sizes are positive, and the slice is a part of the outputs that is not empty.
+BicubicWeights ComputeBicubicWeights(const AxisSlice& slice);
+
+// Weights in units of 2^-22, rounded: sums of products with 8-bit values then are exact, and as Pillow's.
+inline constexpr int kWeightBits = 22;
+std::vector<int32_t> FixedPointWeights(const BicubicWeights& weights);
+
+}  // namespace longshort

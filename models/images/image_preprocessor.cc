@@ -1,0 +1,75 @@
+#include "models/images/image_preprocessor.h"
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "models/images/decode_image.h"
+#include "models/images/raw_image.h"
+#include "models/images/resize.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+class CentreCropPreprocessor final : public ImagePreprocessor {
+ public:
+  CentreCropPreprocessor(const ImagePreprocessingConfig& config, const ImageLimits& limits)
+      : config_(config), limits_(limits) {
+    for (size_t channel = 0; channel < 3; ++channel) {
+      for (int value = 0; value < 256; ++value) {
+        normalised_[channel][value] = Normalise(static_cast<float>(value) / 255.0F, channel);
+      }
+    }
+  }
+
+  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const override {
+    LS_ASSIGN_OR_RETURN(const RgbImage image, DecodeImage(bytes, limits_));
+    return ItemOf(absl::MakeConstSpan(image.values), image.size, 3);
+  }
+
+  absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
+    LS_RETURN_IF_ERROR(CheckRawImage(image, limits_));
+    return std::visit(
+        [&](auto values) {
+          return ItemOf(values, {image.height, image.width}, image.channels);
+        },
+        image.values);
+  }
+
+ private:
+  float Normalise(float value, size_t channel) const {
+    return (value - static_cast<float>(config_.mean[channel])) /
+           static_cast<float>(config_.standard_deviation[channel]);
+  }
+  float Normalised(uint8_t value, size_t channel) const { return normalised_[channel][value]; }
+  float Normalised(float value, size_t channel) const { return Normalise(value, channel); }
+
+  // values [size.height, size.width, channels]
+  template <typename Value>
+  ClassifierItem ItemOf(absl::Span<const Value> values, const ImageSize& size, int64_t channels) const {
+    const std::vector<Value> crop = Resize(values, size, channels, CentreCrop(size, config_));
+    const auto pixels = static_cast<size_t>(config_.crop_height * config_.crop_width);
+    const auto stride = static_cast<size_t>(channels);
+    ImageItem item{config_.crop_height, config_.crop_width, std::vector<float>(3 * pixels)};
+    for (size_t channel = 0; channel < 3; ++channel) {
+      const Value* in = crop.data() + channel % stride;
+      float* out = item.values.data() + channel * pixels;
+      for (size_t pixel = 0; pixel < pixels; ++pixel) out[pixel] = Normalised(in[pixel * stride], channel);
+    }
+    return item;
+  }
+
+  const ImagePreprocessingConfig config_;
+  const ImageLimits limits_;
+  std::array<std::array<float, 256>, 3> normalised_;  // of each channel's 8-bit values
+};
+
+}  // namespace
+
+std::unique_ptr<ImagePreprocessor> MakeImagePreprocessor(const ImagePreprocessingConfig& config,
+                                                         const ImageLimits& limits) {
+  return std::make_unique<CentreCropPreprocessor>(config, limits);
+}
+
+}  // namespace longshort

@@ -1,0 +1,126 @@
+#include "models/images/tiff.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_format.h"
+#include "models/images/tiff_directory.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+// CCITT 2 to 4, LZW, JPEG, Deflate by its two numbers, PackBits, LZMA, Zstandard.
+constexpr std::array<uint64_t, 11> kCompressions = {1, 2, 3, 4, 5, 7, 8, 32946, 32773, 34925, 50000};
+constexpr uint64_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2;
+// White and black is zero, RGB, palette, CMYK, YCbCr.
+constexpr std::array<uint64_t, 6> kPhotometrics = {0, 1, 2, 3, 5, 6};
+constexpr uint64_t kSeparatePlanes = 2;
+constexpr uint64_t kUnsigned = 1;
+constexpr uint64_t kAssociatedAlpha = 1, kUnassociatedAlpha = 2;
+// Tiles' sides are multiples of this (TIFF 6.0, section 15); so a small file cannot ask for millions of tiles.
+constexpr uint64_t kTileStep = 16;
+constexpr uint64_t kMaxTileSide = 65536, kMaxTilePixels = uint64_t{1} << 26;
+
+absl::Status NotDecoded(TiffTag tag, uint64_t value) {
+  return absl::InvalidArgumentError(
+      absl::StrFormat("a TIFF whose tag %d is %d is not decoded", static_cast<int>(tag), value));
+}
+
+absl::Status CheckTiles(const TiffDirectory& directory) {
+  if (directory.Count(TiffTag::kTileWidth) == 0) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const uint64_t width, directory.Number(TiffTag::kTileWidth));
+  LS_ASSIGN_OR_RETURN(const uint64_t height, directory.Number(TiffTag::kTileLength));
+  if (width == 0 || width % kTileStep != 0 || width > kMaxTileSide) return NotDecoded(TiffTag::kTileWidth, width);
+  if (height == 0 || height % kTileStep != 0 || height > kMaxTileSide || width * height > kMaxTilePixels) {
+    return NotDecoded(TiffTag::kTileLength, height);
+  }
+  return absl::OkStatus();
+}
+
+// The same value for every sample.
+absl::StatusOr<uint64_t> ValueOfAllSamples(const TiffDirectory& directory, TiffTag tag, uint64_t samples,
+                                           uint64_t otherwise) {
+  LS_ASSIGN_OR_RETURN(const uint64_t first, directory.NumberOr(tag, otherwise));
+  for (uint64_t index = 1; index < std::min(samples, directory.Count(tag)); ++index) {
+    LS_ASSIGN_OR_RETURN(const uint64_t value, directory.Number(tag, index));
+    if (value != first) return NotDecoded(tag, value);
+  }
+  return first;
+}
+
+// Whether samples of 16 bits are laid out so that they can be taken as they are.
+absl::Status CheckWideSamples(uint64_t photometric, uint64_t samples, uint64_t planes) {
+  const bool grey = photometric == kWhiteIsZero || photometric == kBlackIsZero;
+  if (!(grey && samples == 1) && !(photometric == kRgb && (samples == 3 || samples == 4))) {
+    return NotDecoded(TiffTag::kBitsPerSample, 16);
+  }
+  if (samples > 1 && planes == kSeparatePlanes) return NotDecoded(TiffTag::kPlanarConfiguration, planes);
+  return absl::OkStatus();
+}
+
+// What the channel behind the colours is; 0 if the file does not say.
+uint64_t FirstExtraSample(const TiffDirectory& directory) {
+  return directory.NumberOr(TiffTag::kExtraSamples, 0).value_or(0);
+}
+
+absl::StatusOr<TiffHeader> HeaderOf(const TiffDirectory& directory) {
+  LS_ASSIGN_OR_RETURN(const uint64_t width, directory.Number(TiffTag::kImageWidth));
+  LS_ASSIGN_OR_RETURN(const uint64_t height, directory.Number(TiffTag::kImageLength));
+  LS_ASSIGN_OR_RETURN(const uint64_t compression, directory.NumberOr(TiffTag::kCompression, 1));
+  LS_ASSIGN_OR_RETURN(const uint64_t photometric, directory.Number(TiffTag::kPhotometricInterpretation));
+  LS_ASSIGN_OR_RETURN(const uint64_t samples, directory.NumberOr(TiffTag::kSamplesPerPixel, 1));
+  LS_ASSIGN_OR_RETURN(const uint64_t planes, directory.NumberOr(TiffTag::kPlanarConfiguration, 1));
+  if (samples < 1 || samples > 4) return NotDecoded(TiffTag::kSamplesPerPixel, samples);
+  LS_ASSIGN_OR_RETURN(const uint64_t bits, ValueOfAllSamples(directory, TiffTag::kBitsPerSample, samples, 1));
+  LS_ASSIGN_OR_RETURN(const uint64_t format, ValueOfAllSamples(directory, TiffTag::kSampleFormat, samples, kUnsigned));
+  if (std::max(width, height) > INT32_MAX) return NotDecoded(TiffTag::kImageWidth, std::max(width, height));
+  if (std::find(kCompressions.begin(), kCompressions.end(), compression) == kCompressions.end()) {
+    return NotDecoded(TiffTag::kCompression, compression);
+  }
+  if (std::find(kPhotometrics.begin(), kPhotometrics.end(), photometric) == kPhotometrics.end()) {
+    return NotDecoded(TiffTag::kPhotometricInterpretation, photometric);
+  }
+  if (bits != 1 && bits != 8 && bits != 16) return NotDecoded(TiffTag::kBitsPerSample, bits);
+  if (format != kUnsigned) return NotDecoded(TiffTag::kSampleFormat, format);
+  if (bits == 16) LS_RETURN_IF_ERROR(CheckWideSamples(photometric, samples, planes));
+  LS_RETURN_IF_ERROR(CheckTiles(directory));
+  TiffHeader header;
+  header.size = {static_cast<int64_t>(height), static_cast<int64_t>(width)};
+  header.orientation = OrientationOf(directory);
+  header.bits_per_sample = static_cast<int>(bits);
+  header.white_is_zero = photometric == kWhiteIsZero;
+  header.associated_alpha = photometric == kRgb && samples == 4 && FirstExtraSample(directory) == kAssociatedAlpha;
+  return header;
+}
+
+// Puts another number in the place of a tag's first one.
+absl::Status Replace(const TiffDirectory& directory, TiffTag tag, uint64_t value, std::string& file) {
+  LS_ASSIGN_OR_RETURN(const TiffDirectory::Place place, directory.Find(tag));
+  WriteNumber(value, directory.order(), place.length, file.data() + place.offset);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TiffHeader> ReadTiffHeader(std::string_view bytes) {
+  LS_ASSIGN_OR_RETURN(const TiffDirectory directory, TiffDirectory::Read(bytes));
+  return HeaderOf(directory);
+}
+
+absl::StatusOr<std::string> MakePlainTiff(std::string_view bytes) {
+  LS_ASSIGN_OR_RETURN(const TiffDirectory directory, TiffDirectory::Read(bytes));
+  LS_ASSIGN_OR_RETURN(const TiffHeader header, HeaderOf(directory));
+  const auto height = static_cast<uint64_t>(header.size.height);
+  std::string file(bytes);
+  if (header.orientation != 1) LS_RETURN_IF_ERROR(Replace(directory, TiffTag::kOrientation, 1, file));
+  LS_ASSIGN_OR_RETURN(const uint64_t rows, directory.NumberOr(TiffTag::kRowsPerStrip, height));
+  if (rows > height) LS_RETURN_IF_ERROR(Replace(directory, TiffTag::kRowsPerStrip, height, file));
+  // libtiff multiplies the colours with an alpha that is not yet in them.
+  if (FirstExtraSample(directory) == kUnassociatedAlpha) {
+    LS_RETURN_IF_ERROR(Replace(directory, TiffTag::kExtraSamples, kAssociatedAlpha, file));
+  }
+  return file;
+}
+
+}  // namespace longshort

@@ -1,0 +1,140 @@
+#include "models/images/webp.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "models/images/byte_reader.h"
+#include "models/images/exif.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr uint64_t kFirstChunk = 12;  // after "RIFF", the length and "WEBP"
+constexpr uint64_t kChunkHeader = 8;  // type, length
+constexpr uint64_t kFrameHeader = 16;
+constexpr uint8_t kAnimationFlag = 0x02, kAlphaFlag = 0x10;
+
+struct Chunk {
+  std::string_view type;
+  std::string_view content;
+  std::string_view whole;  // with type, length and padding
+};
+
+// The chunk at `at`. Errors: INVALID_ARGUMENT if it is not whole.
+absl::StatusOr<Chunk> ReadChunk(std::string_view bytes, uint64_t at) {
+  const ByteReader reader(bytes, ByteOrder::kLittleEndian);
+  Chunk chunk;
+  LS_ASSIGN_OR_RETURN(chunk.type, reader.Slice(at, 4));
+  LS_ASSIGN_OR_RETURN(const uint64_t length, reader.Number(at + 4, 4));
+  LS_ASSIGN_OR_RETURN(chunk.content, reader.Slice(at + kChunkHeader, length));
+  chunk.whole = bytes.substr(at, kChunkHeader + length + length % 2);
+  return chunk;
+}
+
+// The first chunk of that type from `at` on, or nothing.
+std::optional<Chunk> FindChunk(std::string_view bytes, uint64_t at, std::string_view type) {
+  while (true) {
+    const auto chunk = ReadChunk(bytes, at);
+    if (!chunk.ok()) return std::nullopt;
+    if (chunk->type == type) return *chunk;
+    at += chunk->whole.size();
+  }
+}
+
+// Two sizes less one of three bytes each, width first.
+absl::StatusOr<ImageSize> SizeLessOne(const ByteReader& reader, uint64_t at) {
+  LS_ASSIGN_OR_RETURN(const uint64_t width, reader.Number(at, 3));
+  LS_ASSIGN_OR_RETURN(const uint64_t height, reader.Number(at + 3, 3));
+  return ImageSize{static_cast<int64_t>(height) + 1, static_cast<int64_t>(width) + 1};
+}
+
+// RFC 6386, section 9.1: 14 bits each, after the frame tag and the start code.
+absl::StatusOr<ImageSize> LossySize(const ByteReader& reader) {
+  LS_ASSIGN_OR_RETURN(const std::string_view start_code, reader.Slice(3, 3));
+  if (start_code != "\x9D\x01\x2A"sv) return absl::InvalidArgumentError("the WebP is broken: no start code");
+  LS_ASSIGN_OR_RETURN(const uint64_t width, reader.Number(6, 2));
+  LS_ASSIGN_OR_RETURN(const uint64_t height, reader.Number(8, 2));
+  return ImageSize{static_cast<int64_t>(height & 0x3FFF), static_cast<int64_t>(width & 0x3FFF)};
+}
+
+// RFC 9649, section 3.4: a signature, then both less one, 14 bits each.
+absl::StatusOr<ImageSize> LosslessSize(const ByteReader& reader) {
+  LS_ASSIGN_OR_RETURN(const uint64_t signature, reader.Number(0, 1));
+  if (signature != 0x2F) return absl::InvalidArgumentError("the WebP is broken: no lossless signature");
+  LS_ASSIGN_OR_RETURN(const uint64_t bits, reader.Number(1, 4));
+  return ImageSize{static_cast<int64_t>(bits >> 14 & 0x3FFF) + 1, static_cast<int64_t>(bits & 0x3FFF) + 1};
+}
+
+void AppendChunkHeader(std::string_view type, uint64_t length, std::string& file) {
+  file.append(type);
+  file.resize(file.size() + 4);
+  WriteNumber(length, ByteOrder::kLittleEndian, 4, file.data() + file.size() - 4);
+}
+
+// A file of one image: the chunks of a frame (ALPH, VP8 or VP8L) in a container of their own.
+std::string FileOfFrame(std::string_view chunks, const ImageSize& size) {
+  const bool alpha = chunks.substr(0, 4) == "ALPH";
+  constexpr uint64_t kExtendedLength = 10;
+  std::string file;
+  AppendChunkHeader("RIFF", 4 + chunks.size() + (alpha ? kChunkHeader + kExtendedLength : 0), file);
+  file.append("WEBP");
+  if (alpha) {
+    AppendChunkHeader("VP8X", kExtendedLength, file);
+    std::string extended(kExtendedLength, '\0');
+    extended[0] = static_cast<char>(kAlphaFlag);
+    WriteNumber(static_cast<uint64_t>(size.width - 1), ByteOrder::kLittleEndian, 3, extended.data() + 4);
+    WriteNumber(static_cast<uint64_t>(size.height - 1), ByteOrder::kLittleEndian, 3, extended.data() + 7);
+    file.append(extended);
+  }
+  file.append(chunks);
+  return file;
+}
+
+}  // namespace
+
+absl::StatusOr<ImageSize> WebpSize(std::string_view bytes) {
+  const ByteReader container(bytes, ByteOrder::kLittleEndian);
+  LS_ASSIGN_OR_RETURN(const std::string_view type, container.Slice(kFirstChunk, 4));
+  const ByteReader content(bytes.substr(std::min<size_t>(bytes.size(), kFirstChunk + kChunkHeader)),
+                           ByteOrder::kLittleEndian);
+  if (type == "VP8 ") return LossySize(content);
+  if (type == "VP8L") return LosslessSize(content);
+  if (type == "VP8X") return SizeLessOne(content, 4);
+  return absl::InvalidArgumentError("the WebP is broken: it begins with none of VP8, VP8L and VP8X");
+}
+
+int WebpOrientation(std::string_view bytes) {
+  const std::optional<Chunk> exif = FindChunk(bytes, kFirstChunk, "EXIF");
+  if (!exif.has_value()) return 1;
+  // Some writers keep the prefix that EXIF has inside a JPEG.
+  constexpr std::string_view kJpegPrefix = "Exif\0\0"sv;
+  const bool prefixed = exif->content.substr(0, kJpegPrefix.size()) == kJpegPrefix;
+  return ExifOrientation(exif->content.substr(prefixed ? kJpegPrefix.size() : 0));
+}
+
+absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes) {
+  LS_ASSIGN_OR_RETURN(const Chunk first, ReadChunk(bytes, kFirstChunk));
+  const bool animated = first.type == "VP8X" && !first.content.empty() && (first.content[0] & kAnimationFlag) != 0;
+  if (!animated) return std::nullopt;
+  LS_ASSIGN_OR_RETURN(const ImageSize canvas, WebpSize(bytes));
+  const std::optional<Chunk> chunk = FindChunk(bytes, kFirstChunk, "ANMF");
+  if (!chunk.has_value()) return absl::InvalidArgumentError("the image is truncated: the WebP has no whole frame");
+
+  const ByteReader reader(chunk->content, ByteOrder::kLittleEndian);
+  WebpFrame frame;
+  LS_ASSIGN_OR_RETURN(const uint64_t half_left, reader.Number(0, 3));
+  LS_ASSIGN_OR_RETURN(const uint64_t half_top, reader.Number(3, 3));
+  LS_ASSIGN_OR_RETURN(frame.size, SizeLessOne(reader, 6));
+  frame.left = 2 * static_cast<int64_t>(half_left);
+  frame.top = 2 * static_cast<int64_t>(half_top);
+  if (frame.left + frame.size.width > canvas.width || frame.top + frame.size.height > canvas.height) {
+    return absl::InvalidArgumentError("the WebP is broken: its first frame reaches over the canvas");
+  }
+  LS_RETURN_IF_ERROR(reader.Slice(0, kFrameHeader).status());
+  frame.file = FileOfFrame(chunk->content.substr(kFrameHeader), frame.size);
+  return frame;
+}
+
+}  // namespace longshort
