@@ -5,6 +5,7 @@
 
 #include "models/language_model/language_model.h"
 #include "models/status_macros.h"
+#include "models/text_classifier/text_classifier.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/model_directory.h"
 
@@ -19,11 +20,18 @@ absl::StatusOr<LoadedModel> LoadLanguage(const ModelDirectory& directory, const 
   return loaded;
 }
 
+absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const LoadOptions& options) {
+  LoadedClassifier loaded;
+  LS_ASSIGN_OR_RETURN(loaded.classifier, LoadTextClassifier(directory, {.threads = options.threads}));
+  LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadDocumentTokenizer(directory));
+  return loaded;
+}
+
 using Loader = absl::StatusOr<LoadedModel> (*)(const ModelDirectory& directory, const LoadOptions& options);
 
 // By the index of the name.
-constexpr std::string_view kArchitectures[] = {"language_model"};
-constexpr Loader kLoaders[] = {LoadLanguage};
+constexpr std::string_view kArchitectures[] = {"language_model", "text_classifier"};
+constexpr Loader kLoaders[] = {LoadLanguage, LoadText};
 
 }  // namespace
 

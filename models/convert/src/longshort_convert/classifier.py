@@ -106,7 +106,11 @@ def _vocabulary(path: Path | None, fields: Fields) -> bytes | None:
         )
     content = path.read_bytes()
     tokens = _lines(content, str(path))
+    if not tokens:
+        raise ConvertError(f"{path}: holds no token")
     for number, token in enumerate(tokens, start=1):
+        if token.split() != [token]:
+            raise ConvertError(f"{path}: line {number}: token {token!r} holds white space")
         if tokens.index(token) + 1 != number:
             raise ConvertError(
                 f"{path}: line {number}: token {token!r} stands on line {tokens.index(token) + 1} already"
