@@ -1,15 +1,11 @@
 #include "core/engine/job.h"
 
-#include <atomic>
+#include "core/engine/abandonment.h"
 
 namespace longshort {
 
 absl::Status Job::WhyAbandoned(absl::Time now) const {
-  if (context().cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("the client cancelled");
-  if (now < context().deadline) return absl::OkStatus();
-  return absl::DeadlineExceededError(times.started == absl::InfiniteFuture()
-                                         ? "the deadline passed while the request waited in the queue"
-                                         : "the deadline passed while the request was running");
+  return longshort::WhyAbandoned(context(), now, times.started != absl::InfiniteFuture());
 }
 
 }  // namespace longshort

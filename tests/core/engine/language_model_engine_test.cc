@@ -6,36 +6,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/fakes/gate.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
 namespace longshort {
 namespace {
-
-// Lets a test hold the worker inside a step.
-class Gate {
- public:
-  void Pass() {
-    std::unique_lock lock(mutex_);
-    ++arrived_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return open_; });
-  }
-  void WaitForArrival() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return arrived_ > 0; });
-  }
-  void Open() {
-    std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int arrived_ = 0;
-  bool open_ = false;
-};
 
 class LanguageModelEngineTest : public testing::Test {
  protected:

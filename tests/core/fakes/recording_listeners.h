@@ -1,10 +1,7 @@
 // Listeners and an observer that keep what they hear, and check the order in which they hear it.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,33 +10,9 @@
 #include "core/engine/engine.h"
 #include "core/engine/request.h"
 #include "gtest/gtest.h"
+#include "tests/core/fakes/end_signal.h"
 
 namespace longshort {
-
-// Whether a request has ended, to wait for from another thread. Thread-safe.
-class EndSignal {
- public:
-  void Notify() {
-    std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-  bool ended() const {
-    std::lock_guard lock(mutex_);
-    return ended_;
-  }
-  // False if it has not ended within a minute.
-  bool Wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, std::chrono::system_clock::now() + std::chrono::minutes(1),
-                               [this] { return ended_; });
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
-};
 
 // What was heard may be read once `end` is.
 class RecordingGenerationListener final : public GenerationListener {

@@ -1,0 +1,69 @@
+#include "core/engine/classification_job.h"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <new>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "core/engine/abandonment.h"
+
+namespace longshort {
+
+ClassificationJob::ClassificationJob(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener,
+                                     absl::Time submitted)
+    : context_(std::move(request.context)),
+      bytes_(request.bytes),
+      submitted_(submitted),
+      listener_(std::move(listener)) {
+  if (auto* item = std::get_if<ClassifierItem>(&request.item); item != nullptr) {
+    item_ = std::move(*item);
+    prepared_at_ = submitted;
+  } else {
+    preparation_ = std::get<ItemPreparation>(std::move(request.item));
+  }
+}
+
+absl::Status ClassificationJob::Prepare() {
+  const ItemPreparation preparation = std::exchange(preparation_, nullptr);  // what it keeps alive goes at the end
+  try {
+    absl::StatusOr<ClassifierItem> item = preparation();
+    if (!item.ok()) return item.status();
+    item_ = *std::move(item);
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("there is no memory to prepare the item");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the item cannot be prepared: ", error.what()));
+  }
+}
+
+absl::Status ClassificationJob::WhyAbandoned(absl::Time now) const {
+  return longshort::WhyAbandoned(context_, now, /*started=*/false);
+}
+
+void ClassificationJob::Fail(const absl::Status& status) { listener_->OnFinished(status); }
+
+void ClassificationJob::Finish(std::vector<float> logits, absl::Time begin, absl::Time end) {
+  listener_->OnFinished(ItemScores{
+      .logits = std::move(logits),
+      .timings = {.preparation = prepared_at_ - submitted_, .queue = begin - prepared_at_, .run = end - begin}});
+}
+
+ClassificationJobs TakeAbandoned(std::deque<std::unique_ptr<ClassificationJob>>& jobs, absl::Time now) {
+  const auto abandoned =
+      std::stable_partition(jobs.begin(), jobs.end(), [now](const auto& job) { return job->WhyAbandoned(now).ok(); });
+  ClassificationJobs taken(std::make_move_iterator(abandoned), std::make_move_iterator(jobs.end()));
+  jobs.erase(abandoned, jobs.end());
+  return taken;
+}
+
+ClassificationJobs TakeAll(std::deque<std::unique_ptr<ClassificationJob>>& jobs) {
+  ClassificationJobs taken(std::make_move_iterator(jobs.begin()), std::make_move_iterator(jobs.end()));
+  jobs.clear();
+  return taken;
+}
+
+}  // namespace longshort

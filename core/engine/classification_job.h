@@ -1,0 +1,63 @@
+// An item on its way through the engine of a classifier: submitted, prepared, run, told.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/engine/classification_request.h"
+#include "models/classifier.h"
+
+namespace longshort {
+
+// One thread at a time has it: the caller's, then one that prepares, then the engine's.
+class ClassificationJob {
+ public:
+  ClassificationJob(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener,
+                    absl::Time submitted);
+
+  // What it holds while it waits, as ClassificationRequest::bytes said.
+  int64_t bytes() const { return bytes_; }
+
+  // Whether there is an item to run.
+  bool prepared() const { return prepared_at_ != absl::InfiniteFuture(); }
+  // Makes the item. REQUIRES: not prepared; called once. Errors: those of the preparation; RESOURCE_EXHAUSTED if it ran
+  // out of memory, INTERNAL if it threw anything else.
+  absl::Status Prepare();
+  // The item was made.
+  void SetPrepared(absl::Time now) { prepared_at_ = now; }
+
+  // REQUIRES: prepared().
+  const ClassifierItem& item() const { return item_; }
+  absl::Duration WaitedAsItem(absl::Time now) const { return now - prepared_at_; }
+
+  // OK while somebody waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED.
+  absl::Status WhyAbandoned(absl::Time now) const;
+
+  // Tells the listener. REQUIRES: one of the two is called, once, last.
+  void Fail(const absl::Status& status);
+  // The batch ran from `begin` to `end` and gave the item these logits.
+  void Finish(std::vector<float> logits, absl::Time begin, absl::Time end);
+
+ private:
+  const RequestContext context_;
+  const int64_t bytes_;
+  const absl::Time submitted_;
+  std::shared_ptr<ClassificationListener> listener_;
+  ItemPreparation preparation_;  // null once called, and for what was an item from the start
+  ClassifierItem item_;
+  absl::Time prepared_at_ = absl::InfiniteFuture();
+};
+
+using ClassificationJobs = std::vector<std::unique_ptr<ClassificationJob>>;
+
+// Takes those out of `jobs` that nobody waits for any more at `now`; the others keep their order.
+ClassificationJobs TakeAbandoned(std::deque<std::unique_ptr<ClassificationJob>>& jobs, absl::Time now);
+// Empties `jobs`.
+ClassificationJobs TakeAll(std::deque<std::unique_ptr<ClassificationJob>>& jobs);
+
+}  // namespace longshort

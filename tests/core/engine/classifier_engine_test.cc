@@ -1,0 +1,362 @@
+// The engine of a classifier with its own threads; run under the thread sanitizer too.
+#include "core/engine/classifier_engine.h"
+
+#include <atomic>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/fake_classifier.h"
+#include "tests/core/fakes/fake_clock.h"
+#include "tests/core/fakes/gate.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::ElementsAre;
+using Listener = RecordingClassificationListener;
+
+class ClassifierEngineTest : public testing::Test {
+ protected:
+  std::unique_ptr<ClassifierEngine> MakeEngine(const ClassifierEngine::Options& options = {}) {
+    auto classifier = std::make_unique<FakeClassifier>();
+    classifier->on_batch = on_batch;
+    classifier->on_logits = on_logits;
+    auto engine = ClassifierEngine::Create(std::move(classifier), *PreparationPool::Create(2),
+                                           std::make_unique<RecordingClassificationObserver>(record_), clock_, options);
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    return *std::move(engine);
+  }
+
+  // Holds every batch at the gate until it is open.
+  void HoldBatches(Gate& gate) {
+    on_batch = [&gate](absl::Span<const ClassifierItem* const>) {
+      gate.Pass();
+      return absl::OkStatus();
+    };
+  }
+
+  static std::shared_ptr<Listener> Submit(ClassifierEngine& engine, std::variant<ClassifierItem, ItemPreparation> item,
+                                          RequestContext context = {}, int64_t bytes = 1) {
+    auto listener = std::make_shared<Listener>();
+    const absl::Status status =
+        engine.Classify({.context = std::move(context), .item = std::move(item), .bytes = bytes}, listener);
+    EXPECT_TRUE(status.ok()) << status;
+    return listener;
+  }
+
+  static absl::StatusCode CodeOf(Listener& listener) {
+    EXPECT_TRUE(listener.end.Wait());
+    return listener.scores.status().code();
+  }
+
+  // Of the batches that ran. The engine must be drained.
+  std::vector<int64_t> BatchSizes() const {
+    std::vector<int64_t> sizes;
+    for (const BatchReport& batch : record_->batches) sizes.push_back(batch.items);
+    return sizes;
+  }
+
+  std::function<absl::Status(absl::Span<const ClassifierItem* const>)> on_batch;
+  std::function<void(std::vector<float>&)> on_logits;
+  FakeClock clock_;
+  const std::shared_ptr<RecordingClassificationObserver::Record> record_ =
+      std::make_shared<RecordingClassificationObserver::Record>();
+};
+
+TEST_F(ClassifierEngineTest, EveryItemOfManyThreadsGetsItsOwnLogits) {
+  const auto engine = MakeEngine();
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 4; ++client) {
+    clients.emplace_back([&engine, client] {
+      for (int round = 0; round < 50; ++round) {
+        const int32_t id = 1 + 100 * client + round;
+        const auto ready = Submit(*engine, Document(id));
+        const auto prepared = Submit(*engine, [id] { return Document(id, 2); });
+        ASSERT_TRUE(ready->end.Wait() && prepared->end.Wait());
+        EXPECT_EQ(ready->scores->logits, FakeClassifier::LogitsOf(Document(id)));
+        EXPECT_EQ(prepared->scores->logits, FakeClassifier::LogitsOf(Document(id, 2)));
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(engine->state().waiting_items, 0);
+  EXPECT_EQ(engine->state().waiting_bytes, 0);
+  EXPECT_EQ(record_->ended.size(), 400u);
+  EXPECT_EQ(record_->prepared.size(), 200u);
+}
+
+TEST_F(ClassifierEngineTest, AnIdleWorkerTakesTheFirstItemAtOnceAndThenAllThatCameMeanwhile) {
+  Gate gate;
+  HoldBatches(gate);
+  const auto engine = MakeEngine({.batches = {.max_batch_size = 3}});
+  Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  for (int32_t id = 2; id <= 6; ++id) Submit(*engine, Document(id));
+  gate.Open();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_THAT(BatchSizes(), ElementsAre(1, 3, 2));
+}
+
+TEST_F(ClassifierEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNeverHear) {
+  Gate gate;
+  HoldBatches(gate);
+  const auto engine = MakeEngine({.max_waiting_items = 2, .batches = {}});
+  Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  Submit(*engine, Document(2));
+  Submit(*engine, Document(3));
+  const auto refused = std::make_shared<Listener>();
+  EXPECT_EQ(engine->Classify({.context = {}, .item = Document(4), .bytes = 1}, refused),
+            absl::ResourceExhaustedError("the queue is full: 2 items wait, the limit is 2"));
+  gate.Open();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_FALSE(refused->end.ended());
+}
+
+TEST_F(ClassifierEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
+  Gate gate;
+  HoldBatches(gate);
+  const auto engine = MakeEngine({.max_waiting_bytes = 100, .batches = {}});
+  Submit(*engine, Document(1), {}, 5000);
+  gate.WaitForArrival();
+  Submit(*engine, Document(2), {}, 60);
+  EXPECT_EQ(engine->Classify({.context = {}, .item = Document(3), .bytes = 41}, nullptr),
+            absl::ResourceExhaustedError(
+                "the items that wait hold 60 bytes and this one has 41; together they may hold 100"));
+  Submit(*engine, Document(3), {}, 40);
+  EXPECT_EQ(engine->state().waiting_bytes, 100);
+  gate.Open();
+  engine->Drain(absl::InfiniteFuture());
+}
+
+TEST_F(ClassifierEngineTest, AnItemThatCannotBePreparedFailsAlone) {
+  const auto engine = MakeEngine();
+  const auto broken =
+      Submit(*engine, []() -> absl::StatusOr<ClassifierItem> { return absl::InvalidArgumentError("not an image"); });
+  const auto thrown =
+      Submit(*engine, []() -> absl::StatusOr<ClassifierItem> { throw std::runtime_error("unforeseen"); });
+  const auto starved = Submit(*engine, []() -> absl::StatusOr<ClassifierItem> { throw std::bad_alloc(); });
+  const auto good = Submit(*engine, [] { return Document(1); });
+  EXPECT_TRUE(good->end.Wait() && good->scores.ok());
+  EXPECT_TRUE(broken->end.Wait());
+  EXPECT_EQ(broken->scores.status(), absl::InvalidArgumentError("not an image"));
+  EXPECT_TRUE(thrown->end.Wait());
+  EXPECT_EQ(thrown->scores.status(), absl::InternalError("the item cannot be prepared: unforeseen"));
+  EXPECT_EQ(CodeOf(*starved), absl::StatusCode::kResourceExhausted);
+}
+
+// One runs, 2 * max_batch_size are ready for it, and the other 95 stay as they came.
+TEST_F(ClassifierEngineTest, PreparesOnlyTwoBatchesAhead) {
+  Gate gate;
+  HoldBatches(gate);
+  std::atomic<int> prepared = 0;
+  const auto engine = MakeEngine({.batches = {.max_batch_size = 2}});
+  Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  std::vector<std::shared_ptr<Listener>> listeners;
+  for (int i = 0; i < 99; ++i) {
+    listeners.push_back(Submit(*engine, [&prepared] {
+      ++prepared;
+      return Document(1);
+    }));
+  }
+  while (prepared < 4) std::this_thread::yield();
+  absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_EQ(prepared, 4);
+  gate.Open();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(prepared, 99);
+  for (const auto& listener : listeners) EXPECT_TRUE(listener->scores.ok());
+}
+
+TEST_F(ClassifierEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {
+  Gate gate;
+  HoldBatches(gate);
+  const auto engine = MakeEngine({.batches = {.max_batch_size = 1}});
+  Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  RequestContext cancelled, late;
+  late.deadline = clock_.Now() + absl::Seconds(1);
+  const auto ready_cancelled = Submit(*engine, Document(2), cancelled);
+  const auto ready_late = Submit(*engine, Document(3), late);
+  std::atomic<int> prepared = 0;  // two are ready already: these stay unprepared
+  const auto prepare = [&prepared] {
+    ++prepared;
+    return Document(4);
+  };
+  const auto unprepared_cancelled = Submit(*engine, prepare, cancelled);
+  const auto unprepared_late = Submit(*engine, prepare, late);
+  cancelled.cancelled->store(true);
+  clock_.Advance(absl::Seconds(1));
+  gate.Open();
+  EXPECT_EQ(CodeOf(*ready_cancelled), absl::StatusCode::kCancelled);
+  EXPECT_EQ(CodeOf(*ready_late), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(CodeOf(*unprepared_cancelled), absl::StatusCode::kCancelled);
+  EXPECT_EQ(CodeOf(*unprepared_late), absl::StatusCode::kDeadlineExceeded);
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_THAT(BatchSizes(), ElementsAre(1));
+  EXPECT_EQ(prepared, 0);
+}
+
+TEST_F(ClassifierEngineTest, ABatchThatFailsOrThrowsIsInternalAndTheNextOneRuns) {
+  int batch = 0;
+  on_batch = [&batch](absl::Span<const ClassifierItem* const>) -> absl::Status {
+    ++batch;
+    if (batch == 1) return absl::InvalidArgumentError("item 0 is odd");
+    if (batch == 2) throw std::runtime_error("out of order");
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine();
+  const auto failed = Submit(*engine, Document(1));
+  ASSERT_TRUE(failed->end.Wait());
+  EXPECT_EQ(failed->scores.status(), absl::InternalError("the model's batch failed: item 0 is odd"));
+  const auto thrown = Submit(*engine, Document(2));
+  ASSERT_TRUE(thrown->end.Wait());
+  EXPECT_EQ(thrown->scores.status(), absl::InternalError("the model's batch failed: out of order"));
+  const auto good = Submit(*engine, Document(3));
+  ASSERT_TRUE(good->end.Wait());
+  EXPECT_TRUE(good->scores.ok());
+}
+
+TEST_F(ClassifierEngineTest, LogitsThatAreNotFiniteFailTheirItemOnly) {
+  Gate gate;
+  HoldBatches(gate);
+  on_logits = [](std::vector<float>& logits) {
+    if (logits.size() > 3) logits[4] = std::numeric_limits<float>::quiet_NaN();
+  };
+  const auto engine = MakeEngine();
+  Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  const auto first = Submit(*engine, Document(2)), second = Submit(*engine, Document(3));
+  gate.Open();
+  EXPECT_EQ(CodeOf(*first), absl::StatusCode::kOk);
+  EXPECT_EQ(CodeOf(*second), absl::StatusCode::kInternal);
+}
+
+TEST_F(ClassifierEngineTest, LogitsOfAnotherSizeFailTheBatch) {
+  on_logits = [](std::vector<float>& logits) { logits.pop_back(); };
+  const auto engine = MakeEngine();
+  EXPECT_EQ(CodeOf(*Submit(*engine, Document(1))), absl::StatusCode::kInternal);
+}
+
+// Submitted at 0 s, an item at 2 s, its batch from 5 s to 9 s.
+TEST_F(ClassifierEngineTest, TellsWhereTheTimeWent) {
+  Gate first_batch;
+  std::atomic<int> batches = 0;
+  on_batch = [&](absl::Span<const ClassifierItem* const>) {
+    if (++batches == 1) {
+      first_batch.Pass();
+    } else {
+      clock_.Advance(absl::Seconds(4));
+    }
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine();
+  Submit(*engine, Document(1));
+  first_batch.WaitForArrival();
+  EndSignal prepared;
+  const auto listener = Submit(*engine, [&] {
+    clock_.Advance(absl::Seconds(2));
+    prepared.Notify();
+    return Document(2);
+  });
+  ASSERT_TRUE(prepared.Wait());
+  while (record_->mutex.lock(), record_->prepared.empty()) record_->mutex.unlock();
+  record_->mutex.unlock();
+  clock_.Advance(absl::Seconds(3));
+  first_batch.Open();
+  ASSERT_TRUE(listener->end.Wait());
+  EXPECT_EQ(listener->scores->timings.preparation, absl::Seconds(2));
+  EXPECT_EQ(listener->scores->timings.queue, absl::Seconds(3));
+  EXPECT_EQ(listener->scores->timings.run, absl::Seconds(4));
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_THAT(record_->prepared, ElementsAre(absl::Seconds(2)));
+  EXPECT_THAT(record_->queued, ElementsAre(absl::ZeroDuration(), absl::Seconds(3)));
+  EXPECT_EQ(record_->batches.back().run, absl::Seconds(4));
+  EXPECT_EQ(record_->batches.back().tokens, 1);
+  EXPECT_EQ(record_->batches.back().multiply_adds, 7);
+}
+
+TEST_F(ClassifierEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
+  const auto engine = MakeEngine({.batches = {.max_batch_size = 1}});
+  std::vector<std::shared_ptr<Listener>> listeners;
+  for (int i = 0; i < 20; ++i) listeners.push_back(Submit(*engine, [] { return Document(1); }));
+  engine->Drain(absl::InfiniteFuture());
+  for (const auto& listener : listeners) EXPECT_TRUE(listener->end.ended() && listener->scores.ok());
+  EXPECT_EQ(engine->Classify({.context = {}, .item = Document(1), .bytes = 0}, nullptr).code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ClassifierEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
+  Gate batch, preparation;
+  HoldBatches(batch);
+  const auto engine = MakeEngine({.batches = {.max_batch_size = 2}});
+  const auto running = Submit(*engine, Document(1));
+  batch.WaitForArrival();
+  const auto prepare = [&preparation] {
+    preparation.Pass();
+    return Document(2);
+  };
+  const auto ready = Submit(*engine, Document(2));
+  const auto preparing = Submit(*engine, prepare), preparing_too = Submit(*engine, prepare);
+  const auto unprepared = Submit(*engine, prepare);
+  preparation.WaitForArrival(2);
+  std::thread drain([&engine] { engine->Drain(absl::InfinitePast()); });
+  while (engine->Classify({.context = {}, .item = Document(1), .bytes = 0}, std::make_shared<Listener>()).ok()) {
+    std::this_thread::yield();
+  }
+  preparation.Open();
+  batch.Open();
+  drain.join();
+  EXPECT_EQ(CodeOf(*running), absl::StatusCode::kOk);
+  for (const auto& left : {ready, preparing, preparing_too, unprepared}) {
+    EXPECT_EQ(CodeOf(*left), absl::StatusCode::kUnavailable);
+  }
+}
+
+TEST_F(ClassifierEngineTest, AnEarlierDeadlineOvertakesADrainThatWaits) {
+  Gate gate;
+  HoldBatches(gate);
+  const auto engine = MakeEngine({.batches = {.max_batch_size = 1}});
+  Submit(*engine, Document(1));
+  const auto waiting = Submit(*engine, Document(2));
+  gate.WaitForArrival();
+  std::thread patient([&engine] { engine->Drain(absl::InfiniteFuture()); });
+  std::thread hasty([&engine] { engine->Drain(absl::InfinitePast()); });
+  absl::SleepFor(absl::Milliseconds(2));
+  gate.Open();
+  patient.join();
+  hasty.join();
+  EXPECT_TRUE(waiting->end.ended());
+}
+
+TEST_F(ClassifierEngineTest, ItsDestructorEndsWhatIsLeft) {
+  std::vector<std::shared_ptr<Listener>> listeners;
+  {
+    const auto engine = MakeEngine({.batches = {.max_batch_size = 1}});
+    for (int i = 0; i < 50; ++i) listeners.push_back(Submit(*engine, [] { return Document(1); }));
+  }
+  for (const auto& listener : listeners) EXPECT_TRUE(listener->end.ended());
+}
+
+TEST_F(ClassifierEngineTest, RefusesOptionsOutOfRange) {
+  const auto create = [this](const ClassifierEngine::Options& options) {
+    return ClassifierEngine::Create(std::make_unique<FakeClassifier>(), *PreparationPool::Create(1), nullptr, clock_,
+                                    options)
+        .status();
+  };
+  EXPECT_EQ(create({.batches = {.max_batch_size = 0}}),
+            absl::InvalidArgumentError("max_batch_size is 0, must be at least 1"));
+  EXPECT_EQ(create({.max_waiting_items = 0, .batches = {}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(create({.max_waiting_bytes = 0, .batches = {}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(create({.batches = {.max_batch_tokens = 0}}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace longshort

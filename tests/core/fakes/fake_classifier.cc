@@ -1,0 +1,65 @@
+#include "tests/core/fakes/fake_classifier.h"
+
+#include <numeric>
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kClasses = 3;
+
+float SumOf(const ClassifierItem& item) {
+  if (const auto* image = std::get_if<ImageItem>(&item); image != nullptr) {
+    return std::accumulate(image->values.begin(), image->values.end(), 0.0F);
+  }
+  float sum = 0;
+  for (const std::vector<int32_t>& document : std::get<TokenItem>(item).documents) {
+    sum = std::accumulate(document.begin(), document.end(), sum);
+  }
+  return sum;
+}
+
+}  // namespace
+
+FakeClassifier::FakeClassifier() {
+  info_.architecture = "text_classifier";
+  info_.classes = kClasses;
+  info_.documents = 1;
+  info_.vocabulary_size = 1000;
+  info_.max_document_tokens = 1000;
+}
+
+std::vector<float> FakeClassifier::LogitsOf(const ClassifierItem& item) {
+  const float sum = SumOf(item);
+  return {sum, 2 * sum, 3 * sum};
+}
+
+absl::StatusOr<ClassifierResult> FakeClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
+  EXPECT_FALSE(items.empty());
+  if (on_batch) {
+    if (absl::Status status = on_batch(items); !status.ok()) return status;
+  }
+  logits_.clear();
+  for (const ClassifierItem* item : items) {
+    EXPECT_EQ(item->index(), items.front()->index());
+    if (const auto* image = std::get_if<ImageItem>(item); image != nullptr) {
+      EXPECT_EQ(image->height, std::get<ImageItem>(*items.front()).height);
+      EXPECT_EQ(image->width, std::get<ImageItem>(*items.front()).width);
+    }
+    const std::vector<float> logits = LogitsOf(*item);
+    logits_.insert(logits_.end(), logits.begin(), logits.end());
+  }
+  if (on_logits) on_logits(logits_);
+  return ClassifierResult{.logits = logits_, .counts = {.multiply_adds = 7}};
+}
+
+ClassifierItem Document(int32_t id, int64_t tokens) {
+  return TokenItem{.documents = {std::vector<int32_t>(tokens, id)}};
+}
+
+ClassifierItem ImageOf(int64_t height, int64_t width, float value) {
+  ImageItem image{.height = height, .width = width, .values = std::vector<float>(height * width)};
+  image.values.front() = value;
+  return image;
+}
+
+}  // namespace longshort

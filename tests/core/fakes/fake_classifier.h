@@ -1,0 +1,85 @@
+// A classifier whose logits are sums over the item, and a listener and an observer that keep what they hear.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/engine/classification_engine.h"
+#include "gtest/gtest.h"
+#include "models/classifier.h"
+#include "tests/core/fakes/end_signal.h"
+
+namespace longshort {
+
+// Three classes; the logit of class c is (c + 1) * the sum of the item's ids or values. Checks what models/classifier.h
+// demands of a batch.
+class FakeClassifier final : public Classifier {
+ public:
+  FakeClassifier();
+
+  const ClassifierInfo& info() const override { return info_; }
+  absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
+
+  // The logits of one item, [3].
+  static std::vector<float> LogitsOf(const ClassifierItem& item);
+
+  // Called at the beginning of every batch. What it returns, unless OK, is the result.
+  std::function<absl::Status(absl::Span<const ClassifierItem* const>)> on_batch;
+  // Changes the logits of a batch before they are returned.
+  std::function<void(std::vector<float>&)> on_logits;
+
+ private:
+  ClassifierInfo info_;
+  std::vector<float> logits_;
+};
+
+// A document of the one token `id`, and an image whose only value (of height * width) that is not 0 is `value`.
+ClassifierItem Document(int32_t id, int64_t tokens = 1);
+ClassifierItem ImageOf(int64_t height, int64_t width, float value);
+
+class RecordingClassificationListener final : public ClassificationListener {
+ public:
+  void OnFinished(absl::StatusOr<ItemScores> result) override {
+    EXPECT_FALSE(end.ended()) << "OnFinished was called twice";
+    scores = std::move(result);
+    end.Notify();
+  }
+
+  // May be read once `end` is.
+  absl::StatusOr<ItemScores> scores = absl::UnknownError("not heard yet");
+  EndSignal end;
+};
+
+// Thread-safe while it hears; read it when the engine is drained.
+class RecordingClassificationObserver final : public ClassificationObserver {
+ public:
+  struct Record {
+    std::mutex mutex;
+    std::vector<absl::Duration> prepared;
+    std::vector<absl::Duration> queued;
+    std::vector<BatchReport> batches;
+    std::vector<absl::StatusCode> ended;
+  };
+
+  // The record outlives the observer, which the engine owns.
+  explicit RecordingClassificationObserver(std::shared_ptr<Record> record) : record_(std::move(record)) {}
+
+  void OnPrepared(absl::Duration preparation) override { Add(record_->prepared, preparation); }
+  void OnQueued(absl::Duration waited) override { Add(record_->queued, waited); }
+  void OnBatch(const BatchReport& batch) override { Add(record_->batches, batch); }
+  void OnEnded(const absl::Status& status) override { Add(record_->ended, status.code()); }
+
+ private:
+  template <typename Value>
+  void Add(std::vector<Value>& values, const Value& value) {
+    std::lock_guard lock(record_->mutex);
+    values.push_back(value);
+  }
+
+  const std::shared_ptr<Record> record_;
+};
+
+}  // namespace longshort
