@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from golden import classifier_forms, language_model_form, tokenize_form
+from golden import classifier_forms, image_form, language_model_form, tokenize_form
 from golden.outcome import CaseError, Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +20,7 @@ FORMS: dict[str, Callable[[Path, dict[str, Any], Path], Outcome]] = {
     "vil": classifier_forms.judge,
     "cvt": classifier_forms.judge,
     "tokenize": tokenize_form.judge,
+    "image_preprocess": image_form.judge,
 }
 
 

@@ -35,10 +35,13 @@ def output_of(command: list[object], given: str = "") -> str:
     return finished.stdout
 
 
+def number_of(printed: float | None) -> float:
+    """A difference that a program printed: NaN where it is null."""
+    return math.nan if printed is None else printed
+
+
 def difference_of(line: dict[str, Any]) -> float:
-    """The largest difference that a program found; NaN where it printed null."""
-    found = line["largest_difference"]
-    return math.nan if found is None else found
+    return number_of(line["largest_difference"])
 
 
 def weights_path(case: Path, config: dict[str, Any]) -> Path:

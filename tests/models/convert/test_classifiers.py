@@ -390,7 +390,13 @@ def test_a_broken_safetensors_file_is_refused(
 
 @pytest.mark.parametrize(
     ("tokens", "words"),
-    [("0\n\n1\n", ["line 2 is empty"]), ("0\n1\n0\n", ["line 3", "line 1 already"]), (b"\xff\n", ["not UTF-8"])],
+    [
+        ("", ["no token"]),
+        ("0\n[MAX 1\n", ["line 2", "white space"]),
+        ("0\n\n1\n", ["line 2 is empty"]),
+        ("0\n1\n0\n", ["line 3", "line 1 already"]),
+        (b"\xff\n", ["not UTF-8"]),
+    ],
 )
 def test_wrong_tokens_are_refused(
     tokens: str | bytes, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
