@@ -1,0 +1,53 @@
+#include "models/image_classifier/cvt.h"
+
+#include <string>
+#include <utility>
+
+#include "models/image_classifier/cvt_network.h"
+#include "models/image_classifier/image_classifier.h"
+#include "models/image_classifier/stored_tensor.h"
+#include "models/status_macros.h"
+#include "models/weights/cvt_config.h"
+#include "models/weights/cvt_costs.h"
+#include "models/weights/cvt_tensors.h"
+
+namespace longshort {
+namespace {
+
+class ServedCvt final : public ImageNetwork {
+ public:
+  ServedCvt(CvtConfig config, CvtNetwork network) : config_(std::move(config)), network_(std::move(network)) {
+    network_.PrepareForServing();
+  }
+
+  absl::Status CheckSize(int64_t height, int64_t width) const override {
+    return CheckCvtImageSize(config_, height, width);
+  }
+  at::Tensor Logits(const at::Tensor& images) const override { return network_.Logits(images, nullptr); }
+  int64_t MultiplyAdds(int64_t height, int64_t width) const override {
+    int64_t sum = 0;
+    for (const StageCost& cost : CvtCosts(config_, height, width)) sum += cost.multiply_adds;
+    return sum;
+  }
+
+ private:
+  CvtConfig config_;
+  CvtNetwork network_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& directory, const ClassifierOptions& options) {
+  LS_ASSIGN_OR_RETURN(const CvtConfig config, ParseCvtConfig(directory.config_text, directory.config_path()));
+  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, CvtTensors(config)));
+  const ImageNetworkFacts facts{.architecture = "cvt",
+                                .channels = config.channels,
+                                .classes = config.classes,
+                                .parameters = CountParameters(config)};
+  return MakeImageClassifier(facts, directory, options, [&] {
+    const auto read = [&](const std::string& name) { return ReadTensor(directory.weights, name); };
+    return std::make_unique<ServedCvt>(config, MakeCvtNetwork(config, read));
+  });
+}
+
+}  // namespace longshort

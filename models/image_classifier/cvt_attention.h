@@ -1,0 +1,34 @@
+// Long-short attention of CvT*-LS: separable convolutions instead of linear projections, the 2-D op, DualLN.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "models/attention/long_short_attention_2d.h"
+#include "models/image_classifier/layers.h"
+#include "models/image_classifier/separable_convolution.h"
+
+namespace longshort {
+
+struct CvtAttention {
+  int64_t heads = 0;
+  WindowGeometry window;
+  SeparableConvolution query, key, value;  // to_q, to_k, to_v
+  SeparableConvolution projection;         // to_dyn: gives heads * r channels, channel = head * r + column
+  LayerNorm local_key_norm;                // ln_l
+  LayerNorm local_value_norm;              // ln_l, or ln_l_v
+  LayerNorm landmark_key_norm;             // ln_g
+  LayerNorm landmark_value_norm;           // ln_g, or ln_g_v
+  Linear output;                           // proj
+
+  // tokens [batch, height * width, d], normalised -> the same shape. `statistics` as BatchNorm takes them.
+  at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics) const;
+
+  // As SeparableConvolution's.
+  void PrepareForServing();
+  // In the order in which they append their statistics.
+  std::vector<const BatchNorm*> BatchNorms() const;
+};
+
+}  // namespace longshort

@@ -1,0 +1,221 @@
+#include "models/weights/cvt_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_format.h"
+#include "models/status_macros.h"
+#include "models/weights/config_fields.h"
+
+namespace longshort {
+namespace {
+
+struct StageField {
+  std::string_view name;
+  int64_t CvtStage::*member;
+  int64_t least;
+  int64_t most;
+};
+
+struct IntegerField {
+  std::string_view name;
+  int64_t CvtConfig::*member;
+  int64_t least;
+  int64_t most;
+};
+
+struct EpsilonField {
+  std::string_view name;
+  double CvtConfig::*member;
+};
+
+constexpr std::array<StageField, 8> kStageFields = {{
+    {"stage_widths", &CvtStage::width, 1, 1 << 14},
+    {"stage_heads", &CvtStage::heads, 1, 1 << 10},
+    {"stage_depths", &CvtStage::depth, 1, 1 << 10},
+    {"projection_ranks", &CvtStage::projection_rank, 1, 1 << 12},
+    {"window_sizes", &CvtStage::window_size, 1, 1 << 10},
+    {"embedding_kernels", &CvtStage::embedding_kernel, 1, 1 << 8},
+    {"embedding_strides", &CvtStage::embedding_stride, 1, 1 << 8},
+    {"embedding_paddings", &CvtStage::embedding_padding, 0, 1 << 8},
+}};
+
+constexpr std::array<IntegerField, 5> kIntegerFields = {{
+    {"feed_forward_ratio", &CvtConfig::feed_forward_ratio, 1, 1 << 6},
+    {"channels", &CvtConfig::channels, 3, 3},
+    {"classes", &CvtConfig::classes, 1, 1 << 20},
+    {"projection_kernel", &CvtConfig::projection_kernel, 1, 63},
+    {"dynamic_projection_kernel", &CvtConfig::dynamic_projection_kernel, 1, 63},
+}};
+
+constexpr std::array<EpsilonField, 3> kEpsilonFields = {{
+    {"layer_norm_epsilon", &CvtConfig::layer_norm_epsilon},
+    {"batch_norm_epsilon", &CvtConfig::batch_norm_epsilon},
+    {"weight_standardization_epsilon", &CvtConfig::weight_standardization_epsilon},
+}};
+
+constexpr std::array<std::string_view, 1> kArchitectures = {"cvt"};
+constexpr size_t kMostStages = 16;
+constexpr int64_t kMostScores = int64_t{1} << 30;  // of one block and image
+
+std::vector<std::string_view> AllFields() {
+  std::vector<std::string_view> names = {"architecture", "shared_dual_norm", "preprocessing"};
+  for (const StageField& field : kStageFields) names.push_back(field.name);
+  for (const IntegerField& field : kIntegerFields) names.push_back(field.name);
+  for (const EpsilonField& field : kEpsilonFields) names.push_back(field.name);
+  return names;
+}
+
+absl::Status CheckStage(const CvtStage& stage, std::string_view stage_name) {
+  for (const StageField& field : kStageFields) {
+    const int64_t value = stage.*field.member;
+    if (value < field.least || value > field.most) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: %s is %d, it must lie in %d..%d", stage_name, field.name,
+                                                        value, field.least, field.most));
+    }
+  }
+  if (stage.width % stage.heads != 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: stage_widths is %d, it must be a multiple of stage_heads, %d", stage_name, stage.width, stage.heads));
+  }
+  if (stage.embedding_padding >= stage.embedding_kernel) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: embedding_paddings is %d, it must be below embedding_kernels, %d", stage_name,
+                        stage.embedding_padding, stage.embedding_kernel));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFields(const CvtConfig& config, std::string_view name) {
+  for (const IntegerField& field : kIntegerFields) {
+    const int64_t value = config.*field.member;
+    if (value < field.least || value > field.most) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: %s is %d, it must lie in %d..%d", name, field.name, value, field.least, field.most));
+    }
+  }
+  for (const EpsilonField& field : kEpsilonFields) {
+    const double value = config.*field.member;
+    if (!(value > 0.0 && value <= 1.0)) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: %s is %g, it must be above 0 and at most 1", name, field.name, value));
+    }
+  }
+  for (const int64_t CvtConfig::*kernel : {&CvtConfig::projection_kernel, &CvtConfig::dynamic_projection_kernel}) {
+    if (config.*kernel % 2 == 1) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: %s is %d, it must be odd", name,
+        kernel == &CvtConfig::projection_kernel ? "projection_kernel" : "dynamic_projection_kernel", config.*kernel));
+  }
+  return absl::OkStatus();
+}
+
+// Attention scores of one block, for images of the size that the preprocessing gives.
+absl::Status CheckScores(const CvtConfig& config, std::string_view name) {
+  int64_t height = config.preprocessing.crop_height, width = config.preprocessing.crop_width;
+  for (size_t index = 0; index < config.stages.size(); ++index) {
+    const CvtStage& stage = config.stages[index];
+    height = stage.EmbeddedLength(height);
+    width = stage.EmbeddedLength(width);
+    const int64_t seen = stage.window_size + 2 * std::max<int64_t>(1, stage.window_size / 2);
+    // Below 2^63: fewer than 2^29 tokens, 2^23 keys and 2^11 heads.
+    const int64_t scores = stage.heads * height * width * (stage.projection_rank + seen * seen);
+    if (scores > kMostScores) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "%s: stage %d: its attention has %d scores (stage_heads %d, a grid of %d x %d tokens), the limit is %d", name,
+          index + 1, scores, stage.heads, height, width, kMostScores));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<CvtStage>> ReadStages(const ConfigFields& fields, const std::string& name) {
+  std::vector<CvtStage> stages;
+  for (const StageField& field : kStageFields) {
+    LS_ASSIGN_OR_RETURN(const std::vector<int64_t> values, fields.Integers(field.name));
+    if (field.name == kStageFields.front().name) stages.resize(std::min(values.size(), kMostStages + 1));
+    if (values.empty() || values.size() != stages.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: %s has %d numbers; it must have one for each stage, as stage_widths has, at most %d",
+                          name, field.name, values.size(), kMostStages));
+    }
+    for (size_t index = 0; index < values.size(); ++index) stages[index].*field.member = values[index];
+  }
+  return stages;
+}
+
+}  // namespace
+
+int64_t CvtStage::EmbeddedLength(int64_t length) const {
+  const int64_t room = length + 2 * embedding_padding - embedding_kernel;
+  return room < 0 ? 0 : room / embedding_stride + 1;
+}
+
+absl::Status CheckCvtImageSize(const CvtConfig& config, int64_t height, int64_t width) {
+  int64_t rows = height, columns = width;
+  for (size_t index = 0; index < config.stages.size(); ++index) {
+    const CvtStage& stage = config.stages[index];
+    const int64_t next_rows = stage.EmbeddedLength(rows), next_columns = stage.EmbeddedLength(columns);
+    if (next_rows == 0 || next_columns == 0) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "an image of %d x %d pixels (height x width) is too small: stage %d embeds with a kernel of %d and a padding "
+          "of %d, and has %d x %d left",
+          height, width, index + 1, stage.embedding_kernel, stage.embedding_padding, rows, columns));
+    }
+    rows = next_rows;
+    columns = next_columns;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
+  if (config.stages.empty() || config.stages.size() > kMostStages) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: there are %d stages, there must be 1..%d", name, config.stages.size(), kMostStages));
+  }
+  for (size_t index = 0; index < config.stages.size(); ++index) {
+    LS_RETURN_IF_ERROR(CheckStage(config.stages[index], absl::StrFormat("%s: stage %d", name, index + 1)));
+  }
+  LS_RETURN_IF_ERROR(CheckFields(config, name));
+  const absl::Status fits =
+      CheckCvtImageSize(config, config.preprocessing.crop_height, config.preprocessing.crop_width);
+  if (!fits.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: preprocessing: crop_height and crop_width: %s", name, fits.message()));
+  }
+  return CheckScores(config, name);
+}
+
+absl::StatusOr<CvtConfig> ParseCvtConfig(std::string_view text, const std::string& name) {
+  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(text, name));
+  LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllFields()));
+
+  CvtConfig config;
+  LS_ASSIGN_OR_RETURN(config.stages, ReadStages(fields, name));
+  for (const IntegerField& field : kIntegerFields) {
+    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Integer(field.name));
+  }
+  for (const EpsilonField& field : kEpsilonFields) {
+    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Number(field.name));
+  }
+  LS_ASSIGN_OR_RETURN(config.shared_dual_norm, fields.Boolean("shared_dual_norm"));
+  LS_ASSIGN_OR_RETURN(config.preprocessing, ReadImagePreprocessing(fields));
+  LS_RETURN_IF_ERROR(CheckCvtConfig(config, name));
+  return config;
+}
+
+std::string ToJson(const CvtConfig& config) {
+  nlohmann::ordered_json document;
+  document["architecture"] = kArchitectures.front();
+  for (const StageField& field : kStageFields) {
+    for (const CvtStage& stage : config.stages) document[std::string(field.name)].push_back(stage.*field.member);
+  }
+  for (const IntegerField& field : kIntegerFields) document[std::string(field.name)] = config.*field.member;
+  for (const EpsilonField& field : kEpsilonFields) document[std::string(field.name)] = config.*field.member;
+  document["shared_dual_norm"] = config.shared_dual_norm;
+  document["preprocessing"] = ToJson(config.preprocessing);
+  return document.dump(2) + "\n";
+}
+
+}  // namespace longshort
