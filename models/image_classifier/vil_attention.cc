@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"

@@ -1,5 +1,8 @@
 #include "models/image_classifier/vil_network.h"
 
+#include <string_view>
+#include <utility>
+
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
