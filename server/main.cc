@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/loading/load_model.h"
+#include "server/describe/describe_command.h"
 #include "server/lifecycle/run.h"
 
 namespace longshort {
@@ -18,5 +19,9 @@ ModelRegistry::Loader MakeLoader(const ServerOptions& options) {
 }  // namespace longshort
 
 int main(int argc, char** argv) {
-  return longshort::RunServer(std::vector<std::string>(argv + 1, argv + argc), longshort::MakeLoader);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments.front() == "describe") {
+    return longshort::RunDescribe({arguments.begin() + 1, arguments.end()});
+  }
+  return longshort::RunServer(arguments, longshort::MakeLoader);
 }

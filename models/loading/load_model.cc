@@ -1,13 +1,19 @@
 #include "models/loading/load_model.h"
 
+#include <memory>
 #include <string_view>
 #include <utility>
 
+#include "models/image_classifier/cvt.h"
+#include "models/image_classifier/vil.h"
+#include "models/images/image_preprocessor.h"
 #include "models/language_model/language_model.h"
 #include "models/status_macros.h"
 #include "models/text_classifier/text_classifier.h"
 #include "models/weights/config_fields.h"
+#include "models/weights/image_preprocessing_config.h"
 #include "models/weights/model_directory.h"
+#include "models/weights/text_classifier_config.h"
 
 namespace longshort {
 namespace {
@@ -24,14 +30,32 @@ absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const Load
   LoadedClassifier loaded;
   LS_ASSIGN_OR_RETURN(loaded.classifier, LoadTextClassifier(directory, {.threads = options.threads}));
   LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadDocumentTokenizer(directory));
+  if (loaded.classifier->info().input == ClassifierInput::kPixelSequence) {
+    LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
+                        ParseTextClassifierConfig(directory.config_text, directory.config_path()));
+    loaded.preprocessor = MakePixelSequencePreprocessor(config.preprocessing, options.image_limits);
+  }
+  return loaded;
+}
+
+using ImageLoader = absl::StatusOr<std::unique_ptr<Classifier>> (*)(const ModelDirectory& directory,
+                                                                    const ClassifierOptions& options);
+
+template <ImageLoader load>
+absl::StatusOr<LoadedModel> LoadImages(const ModelDirectory& directory, const LoadOptions& options) {
+  LoadedClassifier loaded;
+  LS_ASSIGN_OR_RETURN(loaded.classifier, load(directory, {.threads = options.threads}));
+  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(directory.config_text, directory.config_path()));
+  LS_ASSIGN_OR_RETURN(const ImagePreprocessingConfig preprocessing, ReadImagePreprocessing(fields));
+  loaded.preprocessor = MakeImagePreprocessor(preprocessing, options.image_limits);
   return loaded;
 }
 
 using Loader = absl::StatusOr<LoadedModel> (*)(const ModelDirectory& directory, const LoadOptions& options);
 
 // By the index of the name.
-constexpr std::string_view kArchitectures[] = {"language_model", "text_classifier"};
-constexpr Loader kLoaders[] = {LoadLanguage, LoadText};
+constexpr std::string_view kArchitectures[] = {"language_model", "text_classifier", "vil", "cvt"};
+constexpr Loader kLoaders[] = {LoadLanguage, LoadText, LoadImages<LoadVil>, LoadImages<LoadCvt>};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "models/images/image_limits.h"
 #include "models/loaded_model.h"
 
 namespace longshort {
@@ -13,6 +14,8 @@ struct LoadOptions {
   std::string precision = "fp32";
   // Threads that loading and one step or batch use; 0 takes one for each core.
   int threads = 0;
+  // Of the images that a classifier is asked about.
+  ImageLimits image_limits = {};
 };
 
 // Loads a model directory by the "architecture" in its config.json. Reads every file once.

@@ -143,7 +143,8 @@ std::string HelpText() {
   CommandLine defaults;
   return absl::StrCat(
       "longshort-server: serves Transformer-LS language models over gRPC.\n\n"
-      "  longshort-server --model-repository=models/zoo\n\n"
+      "  longshort-server --model-repository=models/zoo\n"
+      "  longshort-server describe MODEL_OR_CONFIG     prints what a model costs (describe --help)\n\n"
       "Options (--name=value or --name value):\n",
       MakeTable(defaults).Help());
 }
