@@ -1,0 +1,45 @@
+// The images of files/, and the pixels that make_files.py says they have.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "models/weights/safetensors.h"
+
+namespace longshort {
+
+inline std::string ReadImageFile(const std::string& name) {
+  std::ifstream file(std::filesystem::path(LONGSHORT_TEST_IMAGES) / "files" / name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline std::vector<std::string> ImageFileNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(LONGSHORT_TEST_IMAGES) + "/files")) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+struct ExpectedImage {
+  int64_t height = 0;
+  int64_t width = 0;
+  std::vector<uint8_t> values;  // [height, width, 3]
+};
+
+// Of a file of that name; empty if there is none.
+inline ExpectedImage ReadExpectedImage(const std::string& name) {
+  const auto file = SafetensorsFile::Open(std::string(LONGSHORT_TEST_IMAGES) + "/expected.safetensors");
+  const TensorView* tensor = file.ok() ? file->Find(name) : nullptr;
+  if (tensor == nullptr) return {};
+  const auto* begin = reinterpret_cast<const uint8_t*>(tensor->data.data());
+  return {tensor->shape[0], tensor->shape[1], {begin, begin + tensor->data.size()}};
+}
+
+}  // namespace longshort

@@ -1,0 +1,99 @@
+#include "models/images/image_preprocessor.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/models/images/image_files.h"
+#include "tests/models/weights/status_matchers.h"
+
+namespace longshort {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// A crop of 2 x 2 of images of 2 rows: nothing is resized.
+ImagePreprocessingConfig SmallConfig() {
+  ImagePreprocessingConfig config;
+  config.resize_shorter_side = 2;
+  config.crop_height = config.crop_width = 2;
+  config.mean = {0.5, 0.25, 0.0};
+  config.standard_deviation = {0.5, 0.25, 1.0};
+  return config;
+}
+
+std::vector<float> ValuesOf(const absl::StatusOr<ClassifierItem>& item) {
+  return item.ok() ? std::get<ImageItem>(*item).values : std::vector<float>();
+}
+
+TEST(ImagePreprocessor, NormalisesEachChannel) {
+  const auto preprocessor = MakeImagePreprocessor(SmallConfig(), ImageLimits());
+  const std::vector<uint8_t> pixels = {255, 0, 51, 0, 255, 0, 255, 255, 255, 0, 0, 0};
+  const auto item = preprocessor->Convert({2, 2, 3, absl::MakeConstSpan(pixels)});
+  ASSERT_THAT(item, IsOk());
+  EXPECT_EQ(std::get<ImageItem>(*item).height, 2);
+  EXPECT_EQ(std::get<ImageItem>(*item).width, 2);
+  // [3, 2, 2]: (value - mean) / deviation.
+  EXPECT_THAT(ValuesOf(item), testing::ElementsAre(1, -1, 1, -1, -1, 3, 3, -1, 0.2F, 0, 1, 0));
+}
+
+TEST(ImagePreprocessor, GreyCountsForAllChannels) {
+  const auto preprocessor = MakeImagePreprocessor(SmallConfig(), ImageLimits());
+  const std::vector<uint8_t> grey = {255, 0, 51, 102};
+  const std::vector<uint8_t> colours = {255, 255, 255, 0, 0, 0, 51, 51, 51, 102, 102, 102};
+  const auto of_grey = preprocessor->Convert({2, 2, 1, absl::MakeConstSpan(grey)});
+  ASSERT_THAT(of_grey, IsOk());
+  EXPECT_EQ(ValuesOf(of_grey), ValuesOf(preprocessor->Convert({2, 2, 3, absl::MakeConstSpan(colours)})));
+}
+
+TEST(ImagePreprocessor, FloatsAreTakenAsTheyAre) {
+  const auto preprocessor = MakeImagePreprocessor(SmallConfig(), ImageLimits());
+  const std::vector<float> grey = {0.0F, 1.0F, 0.3001F, 0.5F};
+  const auto item = preprocessor->Convert({2, 2, 1, absl::MakeConstSpan(grey)});
+  ASSERT_THAT(item, IsOk());
+  // The third channel has mean 0 and deviation 1.
+  const std::vector<float> values = ValuesOf(item);
+  EXPECT_EQ(std::vector<float>(values.begin() + 8, values.end()), grey);
+}
+
+TEST(ImagePreprocessor, AnEncodedImageIsItsPixels) {
+  const ImagePreprocessingConfig config{.resize_shorter_side = 8, .crop_height = 6, .crop_width = 7};
+  const auto preprocessor = MakeImagePreprocessor(config, ImageLimits());
+  const ExpectedImage pixels = ReadExpectedImage("orientation_6.png");
+  const auto encoded = preprocessor->Decode(ReadImageFile("orientation_6.png"));
+  ASSERT_THAT(encoded, IsOk());
+  EXPECT_EQ(ValuesOf(encoded).size(), 3U * 6 * 7);
+  EXPECT_EQ(ValuesOf(encoded),
+            ValuesOf(preprocessor->Convert({pixels.height, pixels.width, 3, absl::MakeConstSpan(pixels.values)})));
+  EXPECT_THAT(preprocessor->Decode("no image"), Refuses(Words{"no JPEG"}));
+}
+
+TEST(ImagePreprocessor, RefusesPixelsThatAreNotAnImage) {
+  const auto preprocessor = MakeImagePreprocessor(SmallConfig(), {.max_pixels = 6});
+  const std::vector<uint8_t> pixels(24);
+  const auto convert = [&](int64_t height, int64_t width, int64_t channels, size_t count) {
+    return preprocessor->Convert({height, width, channels, absl::MakeConstSpan(pixels.data(), count)});
+  };
+  EXPECT_THAT(convert(2, 3, 3, 18), IsOk());
+  EXPECT_THAT(convert(2, 3, 3, 17), Refuses(Words{"17 values", "2 x 3 x 3", "18"}));
+  EXPECT_THAT(convert(2, 3, 4, 24), Refuses(Words{"4 channels", "1 or 3"}));
+  EXPECT_THAT(convert(2, 4, 3, 24), Refuses(Words{"4 x 2 = 8", "6"}));
+  EXPECT_THAT(convert(0, 4, 3, 0), Refuses(Words{"no pixels"}));
+  EXPECT_THAT(convert(-2, 3, 1, 6), Refuses(Words{"no pixels"}));
+  EXPECT_THAT(convert(int64_t{1} << 62, 4, 1, 0), Refuses(Words{"a side"}));
+}
+
+TEST(ImagePreprocessor, RefusesFloatsThatAreNoPixels) {
+  const auto preprocessor = MakeImagePreprocessor(SmallConfig(), ImageLimits());
+  for (const float wrong : {-0.01F, 1.01F, std::numeric_limits<float>::quiet_NaN()}) {
+    const std::vector<float> pixels = {0.0F, 1.0F, wrong, 0.5F};
+    EXPECT_THAT(preprocessor->Convert({2, 2, 1, absl::MakeConstSpan(pixels)}), Refuses(Words{"value 2", "[0, 1]"}));
+  }
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,215 @@
+"""Makes files/: one small image of every kind that is decoded, and expected.safetensors with its pixels.
+
+    PYTHONPATH=tests python tests/models/images/make_files.py
+
+needs Pillow 13 and numpy. The pixels are what Pillow makes of the file: Image.open, ImageOps.exif_transpose,
+convert("RGB"). Only 16-bit samples are by formula, (sample + 128) // 257, where Pillow drops the lower byte.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+from reference import safetensors_file
+
+FOLDER = Path(__file__).resolve().parent / "files"
+HEIGHT, WIDTH = 9, 13
+ORIENTATION = 0x112
+
+Array8 = NDArray[np.uint8]
+Array16 = NDArray[np.uint16]
+
+
+def main() -> None:
+    """Writes all files anew."""
+    FOLDER.mkdir(exist_ok=True)
+    for old in FOLDER.iterdir():
+        old.unlink()
+    colours, alpha = made_up_pixels()
+    write_jpegs(colours, alpha)
+    write_pngs(colours, alpha)
+    write_webps(colours, alpha)
+    write_bmps(colours, alpha)
+    write_tiffs(colours, alpha)
+    expected = {path.name: by_pillow(path) for path in FOLDER.iterdir()}
+    expected |= write_wide(colours)
+    safetensors_file.write(FOLDER.parent / "expected.safetensors", dict(sorted(expected.items())))
+
+
+def made_up_pixels() -> tuple[Array8, Array8]:
+    """Colours [height, width, 3] and an alpha [height, width, 1] with every kind of value."""
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    colours = np.stack([x * 19, y * 27, (x + y) * 12], axis=-1).astype(np.uint8)
+    return colours, ((x * 23 + y * 5) % 256).astype(np.uint8)[..., None]
+
+
+def by_pillow(path: Path) -> Array8:
+    with Image.open(path) as image:
+        return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+
+
+def with_alpha(colours: Array8, alpha: Array8) -> Image.Image:
+    return Image.fromarray(np.concatenate([colours, alpha], axis=-1), "RGBA")
+
+
+def exif(orientation: int) -> Image.Exif:
+    notes = Image.Exif()
+    notes[ORIENTATION] = orientation
+    return notes
+
+
+def write_jpegs(colours: Array8, alpha: Array8) -> None:
+    image = Image.fromarray(colours)
+    for subsampling in ("4:4:4", "4:2:2", "4:2:0"):
+        image.save(FOLDER / f"colours_{subsampling.replace(':', '')}.jpg", subsampling=subsampling)
+    image.save(FOLDER / "progressive.jpg", progressive=True)
+    image.convert("L").save(FOLDER / "grey.jpg")
+    inks = Image.frombytes("CMYK", (WIDTH, HEIGHT), np.concatenate([colours, alpha // 2], axis=-1).tobytes())
+    inks.save(FOLDER / "cmyk.jpg", quality=95)
+    for orientation in range(1, 9):
+        image.save(FOLDER / f"orientation_{orientation}.jpg", exif=exif(orientation))
+
+
+def write_pngs(colours: Array8, alpha: Array8) -> None:
+    image = Image.fromarray(colours)
+    image.save(FOLDER / "colours.png")
+    image.convert("L").save(FOLDER / "grey.png")
+    image.convert("1").save(FOLDER / "one_bit.png")
+    with_alpha(colours, alpha).save(FOLDER / "alpha.png")
+    with_alpha(colours, alpha).convert("LA").save(FOLDER / "grey_alpha.png")
+    for bits in (1, 2, 4, 8):
+        image.quantize(2**bits).save(FOLDER / f"palette_{bits}.png", bits=bits)
+    image.quantize(16).save(FOLDER / "palette_alpha.png", transparency=bytes(range(0, 256, 16)))
+    image.save(FOLDER / "orientation_6.png", exif=exif(6))
+    image.save(FOLDER / "animated.png", save_all=True, append_images=[ImageOps.invert(image)])
+
+
+def write_webps(colours: Array8, alpha: Array8) -> None:
+    image = Image.fromarray(colours)
+    image.save(FOLDER / "lossy.webp")
+    image.save(FOLDER / "lossless.webp", lossless=True)
+    with_alpha(colours, alpha).save(FOLDER / "alpha.webp")
+    image.save(FOLDER / "orientation_5.webp", exif=exif(5), lossless=True)
+    image.save(FOLDER / "animated.webp", save_all=True, append_images=[ImageOps.invert(image)], lossless=True)
+    moving = [with_alpha(colours, alpha), with_alpha(colours[::-1], alpha)]
+    moving[0].save(FOLDER / "animated_alpha.webp", save_all=True, append_images=moving[1:])
+
+
+def write_bmps(colours: Array8, alpha: Array8) -> None:
+    image = Image.fromarray(colours)
+    image.save(FOLDER / "colours.bmp")
+    image.convert("L").save(FOLDER / "grey.bmp")
+    image.convert("1").save(FOLDER / "one_bit.bmp")
+    image.quantize(16).save(FOLDER / "palette.bmp")
+    with_alpha(colours, alpha).save(FOLDER / "alpha.bmp")
+    red, green, blue = (colours[..., channel].astype(np.uint16) for channel in range(3))
+    write_wide_bmp("555.bmp", red >> 3 << 10 | green >> 3 << 5 | blue >> 3, ())
+    write_wide_bmp("565.bmp", red >> 3 << 11 | green >> 2 << 5 | blue >> 3, (0xF800, 0x07E0, 0x001F))
+
+
+def write_wide_bmp(name: str, pixels: Array16, masks: tuple[int, ...]) -> None:
+    """16 bits a pixel, rows from the bottom, padded to 4 bytes."""
+    rows = np.zeros((HEIGHT, WIDTH + WIDTH % 2), np.uint16)
+    rows[:, :WIDTH] = pixels[::-1]
+    behind = struct.pack(f"<{len(masks)}I", *masks)
+    body = rows.astype("<u2").tobytes()
+    start = 54 + len(behind)
+    info = struct.pack("<IiiHHIIiiII", 40, WIDTH, HEIGHT, 1, 16, 3 if masks else 0, len(body), 0, 0, 0, 0)
+    header = b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start)
+    (FOLDER / name).write_bytes(header + info + behind + body)
+
+
+def write_tiffs(colours: Array8, alpha: Array8) -> None:
+    image = Image.fromarray(colours)
+    for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg"):
+        image.save(FOLDER / f"{compression}.tif", compression=compression)
+    image.convert("1").save(FOLDER / "group4.tif", compression="group4")
+    image.convert("L").save(FOLDER / "grey.tif")
+    image.quantize(16).save(FOLDER / "palette.tif")
+    with_alpha(colours, alpha).save(FOLDER / "alpha.tif")
+    image.convert("CMYK").save(FOLDER / "cmyk.tif")
+    image.save(FOLDER / "orientation_7.tif", exif=exif(7))
+    image.save(FOLDER / "two_pages.tif", save_all=True, append_images=[image.resize((3, 2))])
+    multiplied = np.concatenate([(colours.astype(np.uint16) * alpha // 255).astype(np.uint8), alpha], axis=-1)
+    write_tiff("associated_alpha.tif", multiplied, ">", {338: 1})
+    write_tiff("big_endian.tif", colours, ">", {})
+    write_tiled_tiff("tiles.tif", colours)
+
+
+def write_wide(colours: Array8) -> dict[str, Array8]:
+    """Images of 16 bits a sample, and their pixels by formula."""
+    wide = colours.astype(np.uint16) * 257 + np.arange(HEIGHT * WIDTH * 3, dtype=np.uint16).reshape(colours.shape) * 3
+    eight = ((wide.astype(np.int64) + 128) // 257).clip(max=255).astype(np.uint8)
+    grey = eight[..., :1].repeat(3, axis=-1)
+    write_wide_png("wide_colours.png", wide, 2)
+    write_wide_png("wide_grey.png", wide[..., :1], 0)
+    write_tiff("wide_colours.tif", wide, "<", {})
+    write_tiff("wide_colours_big_endian.tif", wide, ">", {274: 3})
+    write_tiff("wide_white_is_zero.tif", wide[..., :1], "<", {262: 0})
+    return {
+        "wide_colours.png": eight,
+        "wide_grey.png": grey,
+        "wide_colours.tif": eight,
+        "wide_colours_big_endian.tif": np.ascontiguousarray(eight[::-1, ::-1]),
+        "wide_white_is_zero.tif": 255 - grey,
+    }
+
+
+def write_wide_png(name: str, pixels: Array16, colour_type: int) -> None:
+    header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 16, colour_type, 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    whole = [
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
+    ]
+    (FOLDER / name).write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(whole))
+
+
+def write_tiff(name: str, pixels: Array8 | Array16, order: str, more_tags: dict[int, int]) -> None:
+    """One strip, not compressed; `order` is struct's."""
+    samples = pixels.shape[-1]
+    tags = strip_tags(pixels) | {262: 1 if samples == 1 else 2, 273: 8, 278: HEIGHT} | more_tags
+    body = pixels.astype(pixels.dtype.newbyteorder(order)).tobytes()
+    assemble_tiff(name, body, tags | {279: len(body)}, order)
+
+
+def write_tiled_tiff(name: str, colours: Array8) -> None:
+    """One tile of 16 x 16, deflated."""
+    tile = np.zeros((16, 16, 3), np.uint8)
+    tile[:HEIGHT, :WIDTH] = colours
+    body = zlib.compress(tile.tobytes())
+    tags = strip_tags(colours) | {259: 8, 262: 2, 322: 16, 323: 16, 324: 8, 325: len(body)}
+    assemble_tiff(name, body, tags, "<")
+
+
+def strip_tags(pixels: Array8 | Array16) -> dict[int, int]:
+    """Size, bits, no compression, samples."""
+    return {256: WIDTH, 257: HEIGHT, 258: 8 * pixels.dtype.itemsize, 259: 1, 277: pixels.shape[-1]}
+
+
+def assemble_tiff(name: str, body: bytes, tags: dict[int, int], order: str) -> None:
+    """The pixels, then a directory of LONG values; BitsPerSample as one SHORT for each sample stands behind it."""
+    body += b"\0" * (len(body) % 2)
+    directory = 8 + len(body)
+    samples = tags[277]
+    entries = b""
+    for tag, value in sorted(tags.items()):
+        if tag != 258:
+            entries += struct.pack(order + "HHII", tag, 4, 1, value)
+        elif samples <= 2:
+            entries += struct.pack(order + "HHIHH", tag, 3, samples, value, value if samples == 2 else 0)
+        else:
+            entries += struct.pack(order + "HHII", tag, 3, samples, directory + 2 + 12 * len(tags) + 4)
+    start = {"<": b"II*\0", ">": b"MM\0*"}[order] + struct.pack(order + "I", directory)
+    bits = struct.pack(f"{order}{samples}H", *[tags[258]] * samples)
+    count = struct.pack(order + "H", len(tags))
+    (FOLDER / name).write_bytes(start + body + count + entries + b"\0\0\0\0" + bits)
+
+
+if __name__ == "__main__":
+    main()
