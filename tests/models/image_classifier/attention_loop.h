@@ -9,22 +9,22 @@
 
 namespace longshort {
 
-// The softmax of one query over what it sees.
+// The softmax of one query over what it sees. Tensors are double and lie in memory without gaps.
 class AttentionLoop final {
  public:
   // `query` [head_dim], scaled.
-  explicit AttentionLoop(at::Tensor query);
+  explicit AttentionLoop(const at::Tensor& query);
 
-  // One more key and value, both [head_dim], double.
-  void See(const at::Tensor& key, const at::Tensor& value, double bias = 0);
+  // One more key and value: row `index` of both [n, head_dim].
+  void See(const at::Tensor& keys, const at::Tensor& values, int64_t index, double bias = 0);
 
   // The weighted sum: [head_dim].
   at::Tensor Sum() const;
 
  private:
-  at::Tensor query_;
+  std::vector<double> query_;
   std::vector<double> scores_;
-  std::vector<at::Tensor> values_;
+  std::vector<std::vector<double>> values_;
 };
 
 }  // namespace longshort

@@ -42,7 +42,9 @@ struct Head {
         keys(Slice(projected[1], head)),
         values(Slice(projected[2], head)) {}
 
-  static at::Tensor Slice(const at::Tensor& rows, int64_t head) { return rows.narrow(1, head * kHeadDim, kHeadDim); }
+  static at::Tensor Slice(const at::Tensor& rows, int64_t head) {
+    return rows.narrow(1, head * kHeadDim, kHeadDim).contiguous();
+  }
 };
 
 // Sparse attention over one image's tokens, one query at a time.
@@ -90,8 +92,8 @@ class SparseLoop {
     for (int64_t patch = 0; patch < patches(); ++patch) outputs.push_back(AttendPatch(tokens, head, patch));
     if (globals() == 0) return at::stack(outputs);
     AttentionLoop global(tokens.queries[0]);
-    global.See(tokens.keys[0], tokens.values[0]);
-    for (const at::Tensor& output : outputs) global.See(output, output);
+    global.See(tokens.keys, tokens.values, 0);
+    for (const at::Tensor& output : outputs) global.See(output, output, 0);
     outputs.insert(outputs.begin(), global.Sum());
     return at::stack(outputs);
   }
@@ -99,12 +101,11 @@ class SparseLoop {
   at::Tensor AttendPatch(const Head& tokens, int64_t head, int64_t patch) const {
     AttentionLoop loop(tokens.queries[globals() + patch]);
     if (landmark_keys_.defined()) {
-      for (int64_t j = 0; j < landmark_keys_.size(0); ++j) {
-        loop.See(Head::Slice(landmark_keys_, head)[j], Head::Slice(landmark_values_, head)[j]);
-      }
+      const at::Tensor keys = Head::Slice(landmark_keys_, head), values = Head::Slice(landmark_values_, head);
+      for (int64_t j = 0; j < keys.size(0); ++j) loop.See(keys, values, j);
     }
     if (attention_.window_size > 0) SeeWindow(tokens, head, patch, loop);
-    if (globals() == 1) loop.See(tokens.keys[0], tokens.values[0]);
+    if (globals() == 1) loop.See(tokens.keys, tokens.values, 0);
     return loop.Sum();
   }
 
@@ -117,8 +118,7 @@ class SparseLoop {
         if (y < 0 || y >= side || x < 0 || x >= side) continue;
         const int64_t entry = w == 1 ? 0 : (qr - kr + wp + w - 1) * (2 * wp + w) + (qc - kc + wp + w - 1);
         const double bias = attention_.bias_table.defined() ? attention_.bias_table[entry][head].item<double>() : 0.0;
-        const int64_t key = globals() + y * side + x;
-        loop.See(tokens.keys[key], tokens.values[key], bias);
+        loop.See(tokens.keys, tokens.values, globals() + y * side + x, bias);
       }
     }
   }
@@ -147,7 +147,7 @@ at::Tensor FullLoop(const VilFullAttention& attention, const at::Tensor& rows, i
     for (int64_t query = 0; query < rows.size(0); ++query) {
       AttentionLoop loop(tokens.queries[query]);
       for (int64_t key = 0; key < rows.size(0); ++key) {
-        loop.See(tokens.keys[key], tokens.values[key], bias(head, query, key));
+        loop.See(tokens.keys, tokens.values, key, bias(head, query, key));
       }
       outputs.push_back(loop.Sum());
     }
