@@ -22,13 +22,22 @@ double LearningRate(const OptimizerOptions& options, int64_t step) {
   return options.peak_learning_rate * (options.final_fraction + (1 - options.final_fraction) * cosine);
 }
 
+namespace {
+
+// Matrices and kernels, but not the vectors of positions.
+bool IsDecayed(const NamedParameter& parameter) {
+  return parameter.name.ends_with(".weight") && parameter.value.dim() >= 2 &&
+         parameter.name.find("position") == std::string::npos;
+}
+
+}  // namespace
+
 Optimizer::Optimizer(const OptimizerOptions& options, const std::vector<NamedParameter>& parameters)
     : options_(options) {
   decayed_.weight_decay = options.weight_decay;
   for (const NamedParameter& parameter : parameters) {
     if (!parameter.value.requires_grad()) continue;
-    const bool is_matrix = parameter.name.ends_with(".weight") && parameter.value.dim() == 2;
-    Group& group = is_matrix ? decayed_ : plain_;
+    Group& group = IsDecayed(parameter) ? decayed_ : plain_;
     group.names.push_back(parameter.name);
     group.values.push_back(parameter.value);
     group.means.push_back(at::zeros_like(parameter.value));
@@ -40,8 +49,11 @@ Optimizer::Optimizer(const OptimizerOptions& options, const std::vector<NamedPar
 double Optimizer::Step(int64_t step) {
   const c10::NoGradGuard no_grad;
   double sum_of_squares = 0;
-  for (const Group* group : {&decayed_, &plain_}) {
-    for (const at::Tensor& value : group->values) sum_of_squares += std::pow(value.grad().norm().item<double>(), 2);
+  for (Group* group : {&decayed_, &plain_}) {
+    for (at::Tensor& value : group->values) {
+      if (!value.grad().defined()) value.mutable_grad() = at::zeros_like(value);
+      sum_of_squares += std::pow(value.grad().norm().item<double>(), 2);
+    }
   }
   const double norm = std::sqrt(sum_of_squares);
   if (!std::isfinite(norm)) return norm;

@@ -15,7 +15,7 @@ struct OptimizerOptions {
   int64_t total_steps = 1000;  // and falls along a cosine to `final_fraction` of the peak at this step
   double final_fraction = 0.02;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
-  double weight_decay = 0.1;   // on matrices, not on gains, biases and position vectors
+  double weight_decay = 0.1;   // on matrices and kernels, not on gains, biases and position vectors
   double gradient_norm = 1.0;  // longer gradients are scaled down to this
 };
 
@@ -26,8 +26,8 @@ class Optimizer final {
   // Trains those of `parameters` that collect gradients.
   Optimizer(const OptimizerOptions& options, const std::vector<NamedParameter>& parameters);
 
-  // Applies the collected gradients as step number `step` (from 0) and clears them. Returns the gradient's norm before
-  // clipping; if that is no finite number, nothing is applied.
+  // Applies the collected gradients (0 where none was) as step number `step` (from 0) and clears them. Returns the
+  // gradient's norm before clipping; if that is no finite number, nothing is applied.
   double Step(int64_t step);
 
   // The running means, to be saved and restored: "mean.<name>" and "square.<name>".

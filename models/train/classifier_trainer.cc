@@ -1,0 +1,172 @@
+#include "models/train/classifier_trainer.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "c10/core/GradMode.h"
+#include "models/status_macros.h"
+#include "models/train/bfloat16_products.h"
+#include "models/train/parameter_shards.h"
+
+namespace longshort {
+namespace {
+
+// Sum over the examples, in nats.
+at::Tensor CrossEntropy(const TrainableClassifier::Scores& scores, double label_smoothing) {
+  const double classes = static_cast<double>(scores.targets.size(1));
+  const at::Tensor targets = scores.targets * (1 - label_smoothing) + label_smoothing / classes;
+  return -(targets * at::log_softmax(scores.logits, 1)).sum();
+}
+
+class ClassifierTask final : public TrainingTask {
+ public:
+  ClassifierTask(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier)
+      : options_(options),
+        classifier_(classifier),
+        order_(classifier.training_examples(), options.seed),
+        parameters_(classifier.InitialParameters(options.seed)),
+        shards_(parameters_, options.shards) {
+    if (options.average_decay == 0) return;
+    for (const NamedParameter& parameter : parameters_) {
+      averages_.push_back({parameter.name, parameter.value.detach().clone()});
+    }
+  }
+
+  const std::vector<NamedParameter>& parameters() const override { return parameters_; }
+  // The weights to measure and to write.
+  const std::vector<NamedParameter>& result() const { return averages_.empty() ? parameters_ : averages_; }
+
+  double LossStep(int64_t step) override {
+    std::vector<Draw> draws = order_.Batch(step, options_.batch);
+    classifier_.Arrange(draws);
+    groups_.clear();
+    for (int64_t first = 0; first < options_.batch; first += options_.group) {
+      Group& group = groups_.emplace_back();
+      group.draws.assign(draws.begin() + first, draws.begin() + std::min(first + options_.group, options_.batch));
+    }
+    shards_.Run([&](int64_t shard) {
+      for (size_t group = shard; group < groups_.size(); group += shards_.size()) RunGroup(shard, groups_[group]);
+    });
+    double loss = 0;
+    for (const Group& group : groups_) loss += group.loss;
+    return loss / static_cast<double>(options_.batch);
+  }
+
+  void WeightsChanged(int64_t step) override {
+    const c10::NoGradGuard no_grad;
+    classifier_.MoveStatistics(parameters_, MeanStatistics());
+    // Early averages would be of nothing but the first random weights.
+    const double decay = std::min(options_.average_decay, (1.0 + static_cast<double>(step)) / (10.0 + step));
+    for (size_t i = 0; i < averages_.size(); ++i) {
+      averages_[i].value.mul_(decay).add_(parameters_[i].value, 1 - decay);
+    }
+  }
+
+  std::vector<NamedParameter> State() const override {
+    std::vector<NamedParameter> state;
+    for (const NamedParameter& average : averages_) state.push_back({"average." + average.name, average.value});
+    return state;
+  }
+
+  std::string HeldOut() const override {
+    const c10::NoGradGuard no_grad;
+    const int64_t examples = classifier_.held_out_examples();
+    int64_t right = 0;
+    double loss = 0;
+    for (int64_t first = 0; first < examples; first += options_.group) {
+      const auto scores = classifier_.HeldOut(result(), first, std::min(options_.group, examples - first));
+      loss += CrossEntropy(scores, 0).item<double>();
+      right += scores.logits.argmax(1).eq(scores.targets.argmax(1)).sum().item<int64_t>();
+    }
+    const double count = static_cast<double>(examples);
+    return absl::StrFormat("accuracy %.4f (%d of %d), loss %.4f nats", static_cast<double>(right) / count, right,
+                           examples, loss / count);
+  }
+
+ private:
+  // Draws that go through the model at once, and what came of it.
+  struct Group {
+    std::vector<Draw> draws;
+    double loss = 0;  // nats, summed over the draws
+    std::vector<at::Tensor> statistics;
+  };
+
+  void RunGroup(int64_t shard, Group& group) const {
+    TrainableClassifier::Scores scores;
+    {
+      const Bfloat16Products products(options_.bfloat16_products);
+      scores = classifier_.Train(shards_.of(shard), group.draws, options_.seed);
+    }
+    scores.logits = scores.logits.to(at::kFloat);
+    const at::Tensor loss = CrossEntropy(scores, options_.label_smoothing);
+    loss.div(static_cast<double>(options_.batch)).backward();
+    group.loss = loss.item<double>();
+    group.statistics = std::move(scores.statistics);
+  }
+
+  // The mean over the groups of what they saw.
+  std::vector<at::Tensor> MeanStatistics() const {
+    std::vector<at::Tensor> means = groups_.front().statistics;
+    for (size_t i = 0; i < means.size(); ++i) {
+      for (size_t group = 1; group < groups_.size(); ++group) means[i] = means[i] + groups_[group].statistics[i];
+      means[i] = means[i] / static_cast<double>(groups_.size());
+    }
+    return means;
+  }
+
+  const ClassifierTrainerOptions& options_;
+  const TrainableClassifier& classifier_;
+  ExampleOrder order_;
+  std::vector<NamedParameter> parameters_, averages_;
+  ParameterShards shards_;
+  std::vector<Group> groups_;  // of the step
+};
+
+std::string Settings(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
+  return absl::StrCat(classifier.Settings(), " batch=", options.batch, " group=", options.group, " seed=", options.seed,
+                      " ", SettingsOf(options.loop.optimizer), " smoothing=", options.label_smoothing,
+                      " average=", options.average_decay, " bfloat16=", options.bfloat16_products,
+                      " shards=", options.shards);
+}
+
+absl::Status CheckOptions(const ClassifierTrainerOptions& options) {
+  if (options.group < 1 || options.group > options.batch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--group is ", options.group, ", not in 1 .. --batch ", options.batch));
+  }
+  const int64_t groups = (options.batch + options.group - 1) / options.group;
+  if (options.shards < 1 || options.shards > groups) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shards is ", options.shards, ", not in 1 .. ", groups, ", the groups of a batch"));
+  }
+  if (options.label_smoothing < 0 || options.label_smoothing >= 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--label-smoothing is ", options.label_smoothing, ", not in [0, 1)"));
+  }
+  if (options.average_decay < 0 || options.average_decay >= 1) {
+    return absl::InvalidArgumentError(absl::StrCat("--average-decay is ", options.average_decay, ", not in [0, 1)"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
+  LS_RETURN_IF_ERROR(CheckOptions(options));
+  try {
+    ClassifierTask task(options, classifier);
+    const ProgressUnits units{.name = "examples", .per_step = options.batch};
+    LS_ASSIGN_OR_RETURN(const bool done, RunTrainingLoop(options.loop, Settings(options, classifier), units, task));
+    if (!done) return absl::OkStatus();
+    return WriteModelDirectory(options.output_directory, task.result(), /*exact=*/{}, classifier.Files());
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("training failed in LibTorch: ", error.what()));
+  }
+}
+
+}  // namespace longshort

@@ -1,0 +1,179 @@
+#include "models/train/trainable_image_classifier.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "absl/strings/str_cat.h"
+#include "models/image_classifier/cvt_network.h"
+#include "models/images/decode_image.h"
+#include "models/images/image_preprocessor.h"
+#include "models/status_macros.h"
+#include "models/train/class_labels.h"
+#include "models/train/image_folder.h"
+#include "models/train/initial_values.h"
+#include "models/weights/cvt_config.h"
+#include "models/weights/cvt_tensors.h"
+#include "models/weights/mapped_file.h"
+#include "models/weights/sha256.h"
+
+namespace longshort {
+namespace {
+
+constexpr double kStatisticsMomentum = 0.1;  // as the published models were trained
+
+class TrainableImageClassifier final : public TrainableClassifier {
+ public:
+  struct Data {
+    CvtConfig config;
+    std::vector<at::Tensor> train;     // [h, w, 3] uint8 each
+    std::vector<at::Tensor> held_out;  // [3, height, width] float32 each, normalised
+    std::vector<int64_t> train_targets, held_out_targets;
+    std::vector<ModelFile> files;
+    std::string settings;
+  };
+
+  TrainableImageClassifier(Data data, const AugmentationOptions& augmentation)
+      : data_(std::move(data)), augmentation_(augmentation) {
+    const ImagePreprocessingConfig& preprocessing = data_.config.preprocessing;
+    mean_ = at::tensor(at::ArrayRef<double>(preprocessing.mean)).to(at::kFloat).view({3, 1, 1});
+    deviation_ = at::tensor(at::ArrayRef<double>(preprocessing.standard_deviation)).to(at::kFloat).view({3, 1, 1});
+  }
+
+  int64_t training_examples() const override { return static_cast<int64_t>(data_.train.size()); }
+  int64_t held_out_examples() const override { return static_cast<int64_t>(data_.held_out.size()); }
+
+  std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
+    return InitialValues(CvtTensors(data_.config), seed);
+  }
+
+  Scores Train(const std::vector<NamedParameter>& parameters, absl::Span<const Draw> draws,
+               uint64_t seed) const override {
+    const int64_t height = augmentation_.side > 0 ? augmentation_.side : data_.config.preprocessing.crop_height;
+    const int64_t width = augmentation_.side > 0 ? augmentation_.side : data_.config.preprocessing.crop_width;
+    std::vector<RandomDraws> random;
+    std::vector<at::Tensor> varied;
+    std::vector<int64_t> classes;
+    for (const Draw& draw : draws) {
+      random.push_back(VariationOf(draw, seed));
+      varied.push_back(AugmentImage(data_.train[draw.example], height, width, augmentation_, random.back()));
+      classes.push_back(data_.train_targets[draw.example]);
+    }
+    at::Tensor images = at::stack(varied).sub_(mean_).div_(deviation_);
+    at::Tensor targets = CertainTargets(classes, data_.config.classes);
+    MixImages(images, targets, augmentation_, random);
+
+    BatchStatistics statistics;
+    Scores scores{.logits = NetworkOver(parameters).Logits(images, &statistics),
+                  .targets = std::move(targets),
+                  .statistics = std::move(statistics.means)};
+    scores.statistics.insert(scores.statistics.end(), statistics.variances.begin(), statistics.variances.end());
+    return scores;
+  }
+
+  void MoveStatistics(const std::vector<NamedParameter>& parameters,
+                      const std::vector<at::Tensor>& statistics) const override {
+    const auto middle = statistics.begin() + static_cast<int64_t>(statistics.size() / 2);
+    const BatchStatistics batch{.means = {statistics.begin(), middle}, .variances = {middle, statistics.end()}};
+    NetworkOver(parameters).UpdateRunningStatistics(batch, kStatisticsMomentum);
+  }
+
+  Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const override {
+    const at::Tensor images = at::stack(at::ArrayRef<at::Tensor>(data_.held_out).slice(first, count));
+    const auto targets = absl::MakeConstSpan(data_.held_out_targets).subspan(first, count);
+    return {.logits = NetworkOver(parameters).Logits(images, /*statistics=*/nullptr),
+            .targets = CertainTargets(targets, data_.config.classes),
+            .statistics = {}};
+  }
+
+  std::vector<ModelFile> Files() const override { return data_.files; }
+  std::string Settings() const override {
+    return absl::StrCat(data_.settings, " side=", augmentation_.side, " crop=", augmentation_.smallest_crop,
+                        " jitter=", augmentation_.colour_jitter, " cutmix=", augmentation_.cutmix);
+  }
+
+ private:
+  CvtNetwork NetworkOver(const std::vector<NamedParameter>& parameters) const {
+    std::map<std::string, at::Tensor> by_name;
+    for (const NamedParameter& parameter : parameters) by_name[parameter.name] = parameter.value;
+    return MakeCvtNetwork(data_.config, [&](const std::string& name) { return by_name.at(name); });
+  }
+
+  Data data_;
+  AugmentationOptions augmentation_;
+  at::Tensor mean_, deviation_;  // [3, 1, 1]
+};
+
+absl::Status CheckAugmentation(const AugmentationOptions& augmentation, const CvtConfig& config) {
+  if (augmentation.side < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--image-side is ", augmentation.side, ", below 0"));
+  }
+  if (augmentation.side > 0) LS_RETURN_IF_ERROR(CheckCvtImageSize(config, augmentation.side, augmentation.side));
+  if (!(augmentation.smallest_crop > 0 && augmentation.smallest_crop <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--smallest-crop is ", augmentation.smallest_crop, ", not in (0, 1]"));
+  }
+  if (!(augmentation.colour_jitter >= 0 && augmentation.colour_jitter < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--colour-jitter is ", augmentation.colour_jitter, ", not in [0, 1)"));
+  }
+  if (!(augmentation.cutmix >= 0 && augmentation.cutmix <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("--cutmix is ", augmentation.cutmix, ", not in [0, 1]"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Named(const ImageFile& file, const absl::Status& error) {
+  return absl::Status(error.code(), absl::StrCat(file.path, ": ", std::string(error.message())));
+}
+
+absl::StatusOr<at::Tensor> DecodePixels(const ImageFile& file) {
+  const absl::StatusOr<RgbImage> image = DecodeImage(file.bytes, {});
+  if (!image.ok()) return Named(file, image.status());
+  const at::Tensor pixels = at::empty({image->size.height, image->size.width, 3}, at::kByte);
+  std::copy(image->values.begin(), image->values.end(), pixels.mutable_data_ptr<uint8_t>());
+  return pixels;
+}
+
+absl::StatusOr<at::Tensor> PrepareForModel(const ImageFile& file, const ImagePreprocessor& preprocessor) {
+  const absl::StatusOr<ClassifierItem> item = preprocessor.Decode(file.bytes);
+  if (!item.ok()) return Named(file, item.status());
+  const ImageItem& image = std::get<ImageItem>(*item);
+  const at::Tensor values = at::empty({3, image.height, image.width});
+  std::copy(image.values.begin(), image.values.end(), values.mutable_data_ptr<float>());
+  return values;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
+    const ImageTrainingFiles& files, const AugmentationOptions& augmentation) {
+  TrainableImageClassifier::Data data;
+  LS_ASSIGN_OR_RETURN(const std::string config, ReadTextFile(files.config, size_t{1} << 20));
+  LS_ASSIGN_OR_RETURN(data.config, ParseCvtConfig(config, files.config));
+  LS_RETURN_IF_ERROR(CheckAugmentation(augmentation, data.config));
+  std::vector<std::string> labels;
+  LS_ASSIGN_OR_RETURN(const std::vector<ImageFile> train, ReadImageFolder(files.train, labels));
+  LS_RETURN_IF_ERROR(CheckLabelCount(labels, data.config.classes, files.train));
+  LS_ASSIGN_OR_RETURN(const std::vector<ImageFile> held_out, ReadImageFolder(files.held_out, labels));
+  data.files = {{"config.json", config}, {"labels.txt", LabelsText(labels)}};
+
+  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  for (const ImageFile& file : train) {
+    LS_ASSIGN_OR_RETURN(data.train.emplace_back(), DecodePixels(file));
+    data.train_targets.push_back(file.target);
+    LS_RETURN_IF_ERROR(hash.Add(labels[file.target], file.bytes));
+  }
+  const std::unique_ptr<ImagePreprocessor> preprocessor = MakeImagePreprocessor(data.config.preprocessing, {});
+  for (const ImageFile& file : held_out) {
+    LS_ASSIGN_OR_RETURN(data.held_out.emplace_back(), PrepareForModel(file, *preprocessor));
+    data.held_out_targets.push_back(file.target);
+  }
+  LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());
+  data.settings = absl::StrCat(ToJson(data.config), " data=", data_hash);
+  return std::make_unique<TrainableImageClassifier>(std::move(data), augmentation);
+}
+
+}  // namespace longshort

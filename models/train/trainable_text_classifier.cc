@@ -1,0 +1,174 @@
+#include "models/train/trainable_text_classifier.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+#include "models/text_classifier/text_network.h"
+#include "models/tokenizer/bytes_plus_one_tokenizer.h"
+#include "models/tokenizer/listops_tokenizer.h"
+#include "models/train/class_labels.h"
+#include "models/train/initial_values.h"
+#include "models/train/random_draws.h"
+#include "models/train/tokenised_texts.h"
+#include "models/weights/mapped_file.h"
+#include "models/weights/sha256.h"
+#include "models/weights/text_classifier_tensors.h"
+
+namespace longshort {
+namespace {
+
+using Documents = std::vector<std::vector<int32_t>>;
+
+class TrainableTextClassifier final : public TrainableClassifier {
+ public:
+  struct Data {
+    TextClassifierConfig config;
+    std::vector<std::string> labels;
+    TokenisedTexts train, held_out;
+    std::vector<ModelFile> files;
+    std::string settings;
+  };
+
+  TrainableTextClassifier(Data data, const TextVariationOptions& variation)
+      : data_(std::move(data)), variation_(variation) {}
+
+  int64_t training_examples() const override { return data_.train.size(); }
+  int64_t held_out_examples() const override { return data_.held_out.size(); }
+
+  std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
+    return InitialValues(TextClassifierTensors(data_.config), seed);
+  }
+
+  // By falling length: the threads that share a batch's groups end at about the same time.
+  void Arrange(std::vector<Draw>& batch) const override {
+    std::stable_sort(batch.begin(), batch.end(), [this](const Draw& a, const Draw& b) {
+      return data_.train.Tokens(a.example) > data_.train.Tokens(b.example);
+    });
+  }
+
+  Scores Train(const std::vector<NamedParameter>& parameters, absl::Span<const Draw> draws,
+               uint64_t seed) const override {
+    Documents documents;
+    std::vector<int64_t> targets;
+    for (const Draw& draw : draws) {
+      RandomDraws random = VariationOf(draw, seed);
+      for (const std::vector<int32_t>& document : data_.train.items[draw.example].documents) {
+        documents.push_back(Varied(document, random));
+      }
+      targets.push_back(data_.train.targets[draw.example]);
+    }
+    return Run(parameters, documents, targets);
+  }
+
+  Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const override {
+    Documents documents;
+    for (int64_t item = first; item < first + count; ++item) {
+      const Documents& of_item = data_.held_out.items[item].documents;
+      documents.insert(documents.end(), of_item.begin(), of_item.end());
+    }
+    return Run(parameters, documents, absl::MakeConstSpan(data_.held_out.targets).subspan(first, count));
+  }
+
+  std::vector<ModelFile> Files() const override { return data_.files; }
+  std::string Settings() const override {
+    return absl::StrCat(data_.settings, " crop=", variation_.crop_tokens, " masked=", variation_.masked_tokens);
+  }
+
+ private:
+  // A piece of the document, some of its tokens masked; the first one never, so that a token is left.
+  std::vector<int32_t> Varied(const std::vector<int32_t>& document, RandomDraws& random) const {
+    std::vector<int32_t> piece = document;
+    const int64_t length = static_cast<int64_t>(document.size());
+    if (variation_.crop_tokens > 0 && length > variation_.crop_tokens) {
+      const auto first = document.begin() + random.Below(length - variation_.crop_tokens + 1);
+      piece.assign(first, first + variation_.crop_tokens);
+    }
+    if (variation_.masked_tokens > 0) {
+      for (size_t i = 1; i < piece.size(); ++i) {
+        if (random.Uniform(0, 1) < variation_.masked_tokens) piece[i] = 0;
+      }
+    }
+    return piece;
+  }
+
+  Scores Run(const std::vector<NamedParameter>& parameters, const Documents& documents,
+             absl::Span<const int64_t> targets) const {
+    std::map<std::string, at::Tensor> by_name;
+    for (const NamedParameter& parameter : parameters) by_name[parameter.name] = parameter.value;
+    const TextNetwork network =
+        MakeTextNetwork(data_.config, [&](const std::string& name) { return by_name.at(name); });
+    const std::vector<absl::Span<const int32_t>> spans(documents.begin(), documents.end());
+    int64_t multiply_adds = 0;
+    return {.logits = network.Logits(spans, multiply_adds),
+            .targets = CertainTargets(targets, data_.config.classes),
+            .statistics = {}};
+  }
+
+  Data data_;
+  TextVariationOptions variation_;
+};
+
+absl::StatusOr<std::string> ReadTrainingFile(const std::string& path) { return ReadTextFile(path, size_t{1} << 32); }
+
+absl::Status CheckVariation(const TextVariationOptions& variation) {
+  if (variation.crop_tokens < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--crop-tokens is ", variation.crop_tokens, ", below 0"));
+  }
+  if (variation.masked_tokens < 0 || variation.masked_tokens >= 1) {
+    return absl::InvalidArgumentError(absl::StrCat("--masked-tokens is ", variation.masked_tokens, ", not in [0, 1)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<DocumentTokenizer>> MakeTokenizer(const TextClassifierConfig& config,
+                                                                 const TextTrainingFiles& files,
+                                                                 const std::string& vocabulary) {
+  switch (config.tokenizer) {
+    case DocumentTokenizerKind::kBytesPlusOne:
+      return MakeBytesPlusOneTokenizer();
+    case DocumentTokenizerKind::kListOps2020:
+      return LoadListOpsTokenizer(ListOpsRules::k2020, vocabulary, files.vocabulary, config.vocabulary_size);
+    case DocumentTokenizerKind::kListOps2021:
+      return LoadListOpsTokenizer(ListOpsRules::k2021, vocabulary, files.vocabulary, config.vocabulary_size);
+    case DocumentTokenizerKind::kNone:
+    case DocumentTokenizerKind::kPixels:
+      break;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(files.config, ": its tokenizer does not read texts"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(
+    const TextTrainingFiles& files, const TextVariationOptions& variation) {
+  LS_RETURN_IF_ERROR(CheckVariation(variation));
+  TrainableTextClassifier::Data data;
+  LS_ASSIGN_OR_RETURN(const std::string config, ReadTrainingFile(files.config));
+  LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(config, files.config));
+  data.files.push_back({"config.json", config});
+  std::string vocabulary;
+  if (!files.vocabulary.empty()) {
+    LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
+    data.files.push_back({"vocabulary.txt", vocabulary});
+  }
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<DocumentTokenizer> tokenizer,
+                      MakeTokenizer(data.config, files, vocabulary));
+  LS_ASSIGN_OR_RETURN(const std::string train, ReadTrainingFile(files.train));
+  LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(train, files.train, data.config, *tokenizer, data.labels));
+  LS_ASSIGN_OR_RETURN(const std::string held_out, ReadTrainingFile(files.held_out));
+  LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, files.held_out, data.config, *tokenizer, data.labels));
+  data.files.push_back({"labels.txt", LabelsText(data.labels)});
+
+  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_RETURN_IF_ERROR(hash.Add("vocabulary", vocabulary));
+  LS_RETURN_IF_ERROR(hash.Add("train", train));
+  LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());
+  data.settings = absl::StrCat(ToJson(data.config), " data=", data_hash);
+  return std::make_unique<TrainableTextClassifier>(std::move(data), variation);
+}
+
+}  // namespace longshort
