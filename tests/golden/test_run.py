@@ -35,6 +35,66 @@ def test_a_log_probability_off_by_1e_4_fails(case: Path) -> None:
     assert finished.stdout.endswith("golden: 0 of 1 cases hold\n")
 
 
+def copied(form: str, name: str, to: Path) -> Path:
+    return Path(shutil.copytree(GOLDEN / form / name, to / "cases" / name))
+
+
+def spoil(case: Path, name: str, index: tuple[int, ...], by: float) -> None:
+    """Adds to one element of io.safetensors."""
+    tensors = {key: tensor.copy() for key, tensor in safetensors_file.read(case / "io.safetensors").items()}
+    tensors[name][index] += np.asarray(by, tensors[name].dtype)
+    safetensors_file.write(case / "io.safetensors", tensors)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "logits", "tolerance"),
+    [
+        ("text_classifier", "retrieval_dual", "logits", "2e-05"),
+        ("vil", "a1_f4_cls", "logits", "2e-05"),
+        ("cvt", "odd_sizes", "logits.1", "5e-05"),
+    ],
+)
+def test_a_logit_off_by_1e_4_fails(form: str, name: str, logits: str, tolerance: str, tmp_path: Path) -> None:
+    copy = copied(form, name, tmp_path)
+    spoil(copy, logits, (1, 1), 1e-4)
+    finished = run(copy.parent)
+    assert finished.returncode != 0
+    assert f"FAIL cases/{name}: 1.0e-04, allowed {tolerance}" in finished.stdout
+
+
+def test_a_mask_that_does_not_follow_the_ids_fails(tmp_path: Path) -> None:
+    copy = copied("text_classifier", "text_tiny", tmp_path)
+    spoil(copy, "mask_0", (1, 40), 1)
+    assert "FAIL cases/text_tiny: mask_0 does not mark" in run(copy.parent).stdout
+
+
+def test_a_grey_level_off_by_two_fails(tmp_path: Path) -> None:
+    copy = copied("image_preprocess", "cases", tmp_path)
+    spoil(copy, "case1.cropped_u8_hwc", (0, 0, 0), 2)  # 183 becomes 185
+    finished = run(copy.parent)
+    assert finished.returncode != 0
+    assert "FAIL cases/cases: 2.0e+00, allowed 1e+00" in finished.stdout
+
+
+def test_another_id_fails(tmp_path: Path) -> None:
+    copy = copied("text_classifier", "tokenize", tmp_path)
+    config = json.loads((copy / "config.json").read_text())
+    config["listops_lra_2021"]["cases"][0]["ids"][2] += 1
+    (copy / "config.json").write_text(json.dumps(config))
+    finished = run(copy.parent)
+    assert finished.returncode != 0
+    assert "listops_lra_2021 1.0e+00" in finished.stdout
+
+
+@pytest.mark.parametrize(("form", "name"), [("vil", "a1_f4_cls"), ("cvt", "tiny"), ("text_classifier", "text_tiny")])
+def test_a_classifier_without_its_files_fails(form: str, name: str, tmp_path: Path) -> None:
+    copy = copied(form, name, tmp_path)
+    next(copy.glob("weights.*")).unlink()
+    assert "is named in config.json, but not there" in run(copy.parent).stdout
+    (copy / "io.safetensors").unlink()
+    assert f"FAIL cases/{name}: io.safetensors is not there" in run(copy.parent).stdout
+
+
 def test_one_failing_case_among_good_ones_fails(case: Path) -> None:
     shutil.copytree(case, case.parent / "b_broken")
     (case.parent / "b_broken" / "weights.pt").unlink()
