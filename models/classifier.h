@@ -31,6 +31,7 @@ struct ClassifierInfo {
   std::string fingerprint;  // hex SHA-256 of the model's files
 
   // Token sequences only.
+  std::string tokenizer;        // as in config.json: "bytes_plus_one", ..., "none"
   int64_t documents = 0;        // how many documents make one item: 1 or 2
   int64_t vocabulary_size = 0;  // ids are below it; id 0 is padding
   int64_t max_document_tokens = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "models/attention/window_segment.h"
 
 namespace longshort {
 
@@ -16,14 +17,6 @@ namespace longshort {
 struct WindowRule {
   int64_t size = 0;
   bool see_nothing = false;
-};
-
-// Rows that see the same rows. Ends are exclusive; a document's first row is row 0 here.
-struct WindowSegment {
-  int64_t first_query = 0;
-  int64_t end_query = 0;
-  int64_t first_key = 0;
-  int64_t end_key = 0;
 };
 
 struct PackedDocument {

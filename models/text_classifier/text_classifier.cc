@@ -43,6 +43,7 @@ absl::StatusOr<ClassifierInfo> MakeInfo(const TextClassifierConfig& config, cons
   info.parameters = CountElements(TextClassifierTensors(config));
   info.precision = "fp32";
   info.fingerprint = directory.fingerprint;
+  info.tokenizer = DocumentTokenizerName(config.tokenizer);
   info.documents = config.documents;
   info.vocabulary_size = config.vocabulary_size;
   info.max_document_tokens = config.MaxDocumentTokens();

@@ -20,17 +20,17 @@ at::Tensor IntegerTensor(const std::vector<int64_t>& values) {
 }  // namespace
 
 DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule) {
-  DocumentBatch batch{.packed = PackDocuments(documents, rule), .lengths = {}, .ids = {}, .positions = {}};
-  batch.lengths = batch.packed.Lengths();
-  batch.ids = IntegerTensor(batch.packed.ids);
-  batch.positions = IntegerTensor(batch.packed.positions);
-  return batch;
+  const auto packed = std::make_shared<const PackedDocuments>(PackDocuments(documents, rule));
+  return {.packed = packed,
+          .lengths = packed->Lengths(),
+          .ids = IntegerTensor(packed->ids),
+          .positions = IntegerTensor(packed->positions)};
 }
 
 HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only,
                                  int64_t& multiply_adds) const {
   const bool has_cls = hidden.cls.defined();
-  const int64_t cls_rows = has_cls ? batch.documents() : 0, token_rows = batch.packed.rows();
+  const int64_t cls_rows = has_cls ? batch.documents() : 0, token_rows = batch.packed->rows();
   const double scale = 1 / std::sqrt(static_cast<double>(hidden.tokens.size(1)) / static_cast<double>(heads));
 
   const at::Tensor tokens = norm1(hidden.tokens);
@@ -49,7 +49,7 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& 
   }
   at::Tensor attended = AttendDocuments(batch.packed, heads, queries[1] * scale, window_keys, window_values,
                                         shared_norm(shared.keys), shared_norm(shared.values));
-  multiply_adds += AttentionMultiplyAdds(batch.packed, shared.keys.size(1), tokens.size(1));
+  multiply_adds += AttentionMultiplyAdds(*batch.packed, shared.keys.size(1), tokens.size(1));
   // CLS reads what the tokens attended to, before the convolution, and its own key and value without shared_norm.
   at::Tensor cls_attended;
   if (has_cls) cls_attended = AttendFromCls(queries[0] * scale, keys[0], values[0], attended, batch, multiply_adds);
@@ -108,8 +108,8 @@ at::Tensor TextLayer::AttendFromCls(const at::Tensor& queries, const at::Tensor&
 }
 
 at::Tensor TextLayer::Convolve(const at::Tensor& values, const DocumentBatch& batch, int64_t& multiply_adds) const {
-  multiply_adds += ConvolvedPairs(batch.packed, value_taps.size(1)) * values.size(1);
-  return ConvolveValues(batch.packed, values.unflatten(1, {heads, -1}), value_taps).flatten(1);
+  multiply_adds += ConvolvedPairs(*batch.packed, value_taps.size(1)) * values.size(1);
+  return ConvolveValues(*batch.packed, values.unflatten(1, {heads, -1}), value_taps).flatten(1);
 }
 
 at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended, int64_t& multiply_adds) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
@@ -12,7 +13,7 @@ namespace longshort {
 
 // A batch of documents as the layers read it.
 struct DocumentBatch {
-  PackedDocuments packed;
+  std::shared_ptr<const PackedDocuments> packed;
   std::vector<int64_t> lengths;  // [documents]: rows of each
   at::Tensor ids;                // [rows] int64
   at::Tensor positions;          // [rows] int64

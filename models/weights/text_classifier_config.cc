@@ -110,6 +110,8 @@ absl::Status ReadLength(const ConfigFields& fields, std::string_view field, int6
 
 }  // namespace
 
+std::string_view DocumentTokenizerName(DocumentTokenizerKind kind) { return kTokenizers[static_cast<size_t>(kind)]; }
+
 int64_t TextClassifierConfig::PooledLength() const { return pooled_length == 0 ? max_sequence_length : pooled_length; }
 
 int64_t TextClassifierConfig::MaxDocumentTokens() const {
@@ -160,7 +162,7 @@ absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view 
 std::string ToJson(const TextClassifierConfig& config) {
   nlohmann::ordered_json document;
   document["architecture"] = kArchitectures.front();
-  document["tokenizer"] = kTokenizers[static_cast<size_t>(config.tokenizer)];
+  document["tokenizer"] = DocumentTokenizerName(config.tokenizer);
   for (const IntegerField& field : kIntegerFields) document[std::string(field.name)] = config.*field.member;
   for (const BooleanField& field : kBooleanFields) document[std::string(field.name)] = config.*field.member;
   document["cls"] = kClsKinds[static_cast<size_t>(config.cls)];

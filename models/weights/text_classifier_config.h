@@ -20,6 +20,9 @@ namespace longshort {
 // values of an image).
 enum class DocumentTokenizerKind { kNone, kBytesPlusOne, kListOps2020, kListOps2021, kPixels };
 
+// As in config.json.
+std::string_view DocumentTokenizerName(DocumentTokenizerKind kind);
+
 // Where the row that is classified comes from.
 enum class ClsKind {
   kNone,        // "none": the mean of the tokens' rows

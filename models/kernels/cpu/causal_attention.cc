@@ -14,35 +14,6 @@ template <typename Element>
 void Attend(const AttentionRun<Element>& run);
 }
 
-namespace {
-
-InstructionSet DetectInstructionSet() {
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (avx512) return InstructionSet::kAvx512;
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? InstructionSet::kAvx2
-                                                                         : InstructionSet::kBaseline;
-}
-
-}  // namespace
-
-InstructionSet BestInstructionSet() {
-  static const InstructionSet best = DetectInstructionSet();
-  return best;
-}
-
-const char* InstructionSetName(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::kAvx512:
-      return "avx512";
-    case InstructionSet::kAvx2:
-      return "avx2";
-    case InstructionSet::kBaseline:
-      break;
-  }
-  return "baseline";
-}
-
 template <typename Element>
 void Attend(const AttentionRun<Element>& run, InstructionSet set) {
   switch (set) {

@@ -8,12 +8,12 @@
 
 #include <cstdint>
 
+#include "models/kernels/cpu/instruction_set.h"
+
 namespace longshort::cpu {
 
 // Keys in a block: kRowsPerPage.
 inline constexpr int64_t kBlock = 64;
-// Values of a head are padded to a multiple of this many floats.
-inline constexpr int64_t kLanes = 16;
 // Queries that share one pass over the keys.
 inline constexpr int64_t kQueriesPerTile = 4;
 
@@ -21,8 +21,6 @@ inline constexpr int64_t kQueriesPerTile = 4;
 struct BFloat16 {
   uint16_t bits = 0;
 };
-
-constexpr int64_t PaddedHeadWidth(int64_t head_width) { return (head_width + kLanes - 1) / kLanes * kLanes; }
 
 // Consecutive key blocks of one head, on the absolute grid: block `first + i` is page page_ids[i], or the zero page if
 // that is negative. Within a page:
@@ -85,14 +83,6 @@ struct AttentionRun {
 constexpr int64_t AttentionScratchFloats(int64_t head_width) {
   return kQueriesPerTile * (2 * head_width + PaddedHeadWidth(head_width));
 }
-
-// The code is compiled for each of these; a later one is faster.
-enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
-
-// The best that this processor has.
-InstructionSet BestInstructionSet();
-// "baseline", "avx2" or "avx512".
-const char* InstructionSetName(InstructionSet set);
 
 // Element is float or BFloat16. REQUIRES: the processor has `set`.
 template <typename Element>

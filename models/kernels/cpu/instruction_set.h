@@ -1,0 +1,21 @@
+// What the kernels are compiled for.
+#pragma once
+
+#include <cstdint>
+
+namespace longshort::cpu {
+
+// Floats that a kernel takes at once. Values of a head are padded to a multiple of it.
+inline constexpr int64_t kLanes = 16;
+
+constexpr int64_t PaddedHeadWidth(int64_t head_width) { return (head_width + kLanes - 1) / kLanes * kLanes; }
+
+// The code is compiled for each of these; a later one is faster.
+enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
+
+// The best that this processor has.
+InstructionSet BestInstructionSet();
+// "baseline", "avx2" or "avx512".
+const char* InstructionSetName(InstructionSet set);
+
+}  // namespace longshort::cpu

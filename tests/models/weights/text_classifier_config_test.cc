@@ -1,0 +1,147 @@
+#include "models/weights/text_classifier_config.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/models/weights/status_matchers.h"
+
+namespace longshort {
+namespace {
+
+using Words = std::vector<std::string>;
+
+nlohmann::json Whole() { return nlohmann::json::parse(ToJson(TextClassifierConfig())); }
+
+absl::Status Parse(const nlohmann::json& document) {
+  return ParseTextClassifierConfig(document.dump(), "some/config.json").status();
+}
+
+absl::Status ParseWith(const std::string& field, const nlohmann::json& value) {
+  nlohmann::json document = Whole();
+  document[field] = value;
+  return Parse(document);
+}
+
+TEST(TextClassifierConfig, ReadsTheNamesThatTheConverterWrites) {
+  const auto config = ParseTextClassifierConfig(
+      R"({"architecture": "text_classifier", "tokenizer": "pixels", "layers": 3, "model_width": 24, "heads": 4,
+          "feed_forward_width": 48, "window_size": 5, "projection_rank": 7, "vocabulary_size": 256,
+          "max_sequence_length": 1024, "cls": "none", "normalized_cls": true, "value_convolution": 9,
+          "tied_layers": true, "documents": 2, "classes": 10, "pooled_length": 1000, "max_document_tokens": 900,
+          "preprocessing": {"height": 30, "width": 20}})",
+      "config.json");
+  ASSERT_THAT(config, IsOk());
+  TextClassifierConfig expected;
+  expected.tokenizer = DocumentTokenizerKind::kPixels;
+  expected.layers = 3;
+  expected.model_width = 24;
+  expected.heads = 4;
+  expected.feed_forward_width = 48;
+  expected.window_size = 5;
+  expected.projection_rank = 7;
+  expected.vocabulary_size = 256;
+  expected.max_sequence_length = 1024;
+  expected.cls = ClsKind::kNone;
+  expected.normalized_cls = true;
+  expected.value_convolution = 9;
+  expected.tied_layers = true;
+  expected.documents = 2;
+  expected.classes = 10;
+  expected.pooled_length = 1000;
+  expected.max_document_tokens = 900;
+  expected.preprocessing = {.height = 30, .width = 20};
+  EXPECT_EQ(*config, expected);
+}
+
+TEST(TextClassifierConfig, WhatIsWrittenIsReadBack) {
+  for (const ClsKind cls : {ClsKind::kNone, ClsKind::kVocabulary, ClsKind::kAllLayers, ClsKind::kLastLayer}) {
+    for (const DocumentTokenizerKind tokenizer :
+         {DocumentTokenizerKind::kNone, DocumentTokenizerKind::kBytesPlusOne, DocumentTokenizerKind::kListOps2020,
+          DocumentTokenizerKind::kListOps2021, DocumentTokenizerKind::kPixels}) {
+      TextClassifierConfig config;
+      config.cls = cls;
+      config.tokenizer = tokenizer;
+      config.window_size = 0;
+      config.projection_rank = 0;
+      if (cls == ClsKind::kNone) config.pooled_length = 4000;
+      const auto parsed = ParseTextClassifierConfig(ToJson(config), "f");
+      ASSERT_THAT(parsed, IsOk());
+      EXPECT_EQ(*parsed, config);
+    }
+  }
+}
+
+TEST(TextClassifierConfig, LengthsThatAreNotGivenAreAllThatFit) {
+  TextClassifierConfig config;
+  config.max_sequence_length = 100;
+  EXPECT_EQ(config.MaxDocumentTokens(), 100);
+  config.cls = ClsKind::kVocabulary;
+  EXPECT_EQ(config.MaxDocumentTokens(), 99);  // CLS has a position
+  config.cls = ClsKind::kNone;
+  EXPECT_EQ(config.PooledLength(), 100);
+  config.pooled_length = 80;
+  EXPECT_EQ(config.MaxDocumentTokens(), 80);  // a mean over 80 has no place for more
+  config.max_document_tokens = 70;
+  EXPECT_EQ(config.MaxDocumentTokens(), 70);
+}
+
+TEST(TextClassifierConfig, EveryFieldIsRequiredAndHasOneType) {
+  const nlohmann::json whole = Whole();
+  for (const auto& field : whole.items()) {
+    nlohmann::json document = whole;
+    document.erase(field.key());
+    EXPECT_THAT(Parse(document), Refuses(Words{"some/config.json", "'" + field.key() + "' is missing"}));
+    for (const nlohmann::json& wrong :
+         {nlohmann::json(nullptr), nlohmann::json(2.5), nlohmann::json::array({1}), nlohmann::json("wrong")}) {
+      EXPECT_THAT(ParseWith(field.key(), wrong), Refuses(Words{"some/config.json", field.key() + " is "}))
+          << wrong.dump();
+    }
+  }
+}
+
+TEST(TextClassifierConfig, FieldsThatDoNotApplyAreUnknown) {
+  EXPECT_THAT(ParseWith("layer", 3), Refuses(Words{"unknown field 'layer'"}));
+  EXPECT_THAT(ParseWith("pooled_length", 10), Refuses(Words{"unknown field 'pooled_length'"}));  // there is a CLS
+  EXPECT_THAT(ParseWith("preprocessing", nlohmann::json::object({{"height", 4}, {"width", 4}})),
+              Refuses(Words{"unknown field 'preprocessing'"}));
+  EXPECT_THAT(ParseWith("tokenizer", "pixels"), Refuses(Words{"'preprocessing' is missing"}));
+}
+
+TEST(TextClassifierConfig, NamesAValueOutOfRangeWithItsLimits) {
+  for (const std::string field : {"layers", "model_width", "heads", "feed_forward_width", "vocabulary_size",
+                                  "max_sequence_length", "documents", "classes"}) {
+    EXPECT_THAT(ParseWith(field, 0), Refuses(Words{field + " is 0, it must lie in "}));
+    EXPECT_THAT(ParseWith(field, std::numeric_limits<int64_t>::max()),
+                Refuses(Words{field + " is 9223372036854775807"}));
+  }
+  for (const std::string field : {"window_size", "projection_rank", "value_convolution"}) {
+    EXPECT_THAT(ParseWith(field, -1), Refuses(Words{field + " is -1, it must lie in 0.."}));
+    EXPECT_THAT(ParseWith(field, 0), IsOk());
+  }
+  EXPECT_THAT(ParseWith("documents", 3), Refuses(Words{"documents is 3, it must lie in 1..2"}));
+}
+
+TEST(TextClassifierConfig, HoldsTheRulesBetweenFields) {
+  EXPECT_THAT(ParseWith("model_width", 65), Refuses(Words{"model_width is 65", "multiple of heads, 2"}));
+  EXPECT_THAT(ParseWith("value_convolution", 4), Refuses(Words{"value_convolution is 4", "odd"}));
+  EXPECT_THAT(ParseWith("max_document_tokens", 4097), Refuses(Words{"max_document_tokens is ", "4097", "4096"}));
+  nlohmann::json document = Whole();
+  document["cls"] = "vocabulary";
+  document["max_document_tokens"] = 4096;
+  EXPECT_THAT(Parse(document), Refuses(Words{"max_document_tokens is 4096", "4095"}));
+  document = Whole();
+  document["tokenizer"] = "bytes_plus_one";
+  document["vocabulary_size"] = 256;
+  EXPECT_THAT(Parse(document), Refuses(Words{"vocabulary_size is 256", "bytes_plus_one", "257"}));
+  document = Whole();
+  document["tokenizer"] = "pixels";
+  document["preprocessing"] = {{"height", 65}, {"width", 64}};
+  EXPECT_THAT(Parse(document), Refuses(Words{"65 x 64 = 4160", "4096"}));
+}
+
+}  // namespace
+}  // namespace longshort

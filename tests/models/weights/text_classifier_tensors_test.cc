@@ -1,0 +1,78 @@
+#include "models/weights/text_classifier_tensors.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::ElementsAre;
+
+TextClassifierConfig SmallConfig() {
+  TextClassifierConfig config;
+  config.model_width = 6;
+  config.heads = 3;
+  config.feed_forward_width = 5;
+  config.projection_rank = 2;
+  config.vocabulary_size = 7;
+  config.max_sequence_length = 11;
+  config.classes = 4;
+  return config;
+}
+
+std::map<std::string, std::vector<int64_t>> ShapesOf(const TextClassifierConfig& config) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const TensorShape& tensor : TextClassifierTensors(config)) shapes[tensor.name] = tensor.shape;
+  return shapes;
+}
+
+TEST(TextClassifierTensors, HaveTheOfficialNamesAndShapes) {
+  const auto shapes = ShapesOf(SmallConfig());
+  EXPECT_THAT(shapes.at("model.embeddings.word_embeddings.weight"), ElementsAre(7, 6));
+  EXPECT_THAT(shapes.at("model.embeddings.position_embeddings.weight"), ElementsAre(11, 6));
+  EXPECT_THAT(shapes.at("model.cls_embed"), ElementsAre(1, 1, 6));
+  EXPECT_THAT(shapes.at("model.transformer_1.mha.W_o.weight"), ElementsAre(6, 6));
+  EXPECT_THAT(shapes.at("model.transformer_1.mha.dual_ln_s.bias"), ElementsAre(6));
+  EXPECT_THAT(shapes.at("model.transformer_0.mha.dconv_fc.weight"), ElementsAre(6, 6));  // 3 heads * rank 2
+  EXPECT_THAT(shapes.at("model.transformer_0.mlpblock.0.weight"), ElementsAre(5, 6));
+  EXPECT_THAT(shapes.at("model.transformer_0.mlpblock.3.weight"), ElementsAre(6, 5));
+  EXPECT_THAT(shapes.at("seq_classifer.mlpblock.0.weight"), ElementsAre(5, 6));
+  EXPECT_THAT(shapes.at("seq_classifer.mlpblock.2.weight"), ElementsAre(4, 5));
+  EXPECT_EQ(shapes.count("model.transformer_2.norm1.weight"), 0);
+  EXPECT_EQ(shapes.count("model.transformer_0.mha.conv.weight"), 0);
+}
+
+TEST(TextClassifierTensors, SwitchesAddAndRemoveTensors) {
+  TextClassifierConfig config = SmallConfig();
+  config.cls = ClsKind::kVocabulary;
+  config.value_convolution = 5;
+  config.projection_rank = 0;
+  config.tied_layers = true;
+  config.documents = 2;
+  const auto shapes = ShapesOf(config);
+  EXPECT_EQ(shapes.count("model.cls_embed"), 0);
+  EXPECT_EQ(shapes.count("model.transformer.mha.dconv_fc.weight"), 0);  // it has no elements
+  EXPECT_EQ(shapes.count("model.transformer_0.norm1.weight"), 0);
+  EXPECT_THAT(shapes.at("model.transformer.mha.conv.weight"), ElementsAre(3, 1, 5, 1));
+  EXPECT_THAT(shapes.at("seq_classifer.mlpblock.0.weight"), ElementsAre(5, 4 * 6));
+}
+
+// Long Range Arena's three models as measured on the official code.
+TEST(TextClassifierTensors, CountTheOfficialParameters) {
+  TextClassifierConfig listops;
+  listops.max_sequence_length = 2048;
+  listops.classes = 10;
+  EXPECT_EQ(CountElements(TextClassifierTensors(listops)), 249'418);
+  TextClassifierConfig text;
+  EXPECT_EQ(CountElements(TextClassifierTensors(text)), 379'458);
+  TextClassifierConfig retrieval;
+  retrieval.documents = 2;
+  EXPECT_EQ(CountElements(TextClassifierTensors(retrieval)), 404'034);
+}
+
+}  // namespace
+}  // namespace longshort
