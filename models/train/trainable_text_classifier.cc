@@ -79,20 +79,22 @@ class TrainableTextClassifier final : public TrainableClassifier {
   }
 
  private:
-  // A piece of the document, some of its tokens masked; the first one never, so that a token is left.
-  std::vector<int32_t> Varied(const std::vector<int32_t>& document, RandomDraws& random) const {
-    std::vector<int32_t> piece = document;
-    const int64_t length = static_cast<int64_t>(document.size());
-    if (variation_.crop_tokens > 0 && length > variation_.crop_tokens) {
-      const auto first = document.begin() + random.Below(length - variation_.crop_tokens + 1);
-      piece.assign(first, first + variation_.crop_tokens);
+  // A piece of the document, where it stands in it: what is before it is masked, which costs nothing. Some tokens of
+  // the piece are masked, too; never its first, so that a token is left.
+  std::vector<int32_t> Varied(std::vector<int32_t> document, RandomDraws& random) const {
+    int64_t first = 0;
+    const int64_t longer_by = static_cast<int64_t>(document.size()) - variation_.crop_tokens;
+    if (variation_.crop_tokens > 0 && longer_by > 0) {
+      first = random.Below(longer_by + 1);
+      document.resize(first + variation_.crop_tokens);
+      std::fill(document.begin(), document.begin() + first, 0);
     }
     if (variation_.masked_tokens > 0) {
-      for (size_t i = 1; i < piece.size(); ++i) {
-        if (random.Uniform(0, 1) < variation_.masked_tokens) piece[i] = 0;
+      for (size_t i = first + 1; i < document.size(); ++i) {
+        if (random.Uniform(0, 1) < variation_.masked_tokens) document[i] = 0;
       }
     }
-    return piece;
+    return document;
   }
 
   Scores Run(const std::vector<NamedParameter>& parameters, const Documents& documents,

@@ -1,0 +1,170 @@
+// CvT*-LS trained on small images, written, loaded and served.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/image_classifier/cvt.h"
+#include "models/images/image_preprocessor.h"
+#include "models/train/classifier_trainer.h"
+#include "models/train/trainable_image_classifier.h"
+#include "models/weights/cvt_config.h"
+#include "tests/models/train/trained_weights.h"
+#include "tests/models/train/training_folder.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char kConfig[] = R"({"architecture": "cvt", "stage_widths": [8, 16], "stage_heads": [1, 2],
+  "stage_depths": [1, 1], "projection_ranks": [4, 2], "window_sizes": [2, 2], "feed_forward_ratio": 2, "channels": 3,
+  "classes": 2, "embedding_kernels": [5, 3], "embedding_strides": [3, 2], "embedding_paddings": [2, 1],
+  "projection_kernel": 3, "dynamic_projection_kernel": 3, "shared_dual_norm": true, "layer_norm_epsilon": 1e-5,
+  "batch_norm_epsilon": 1e-5, "weight_standardization_epsilon": 1e-5,
+  "preprocessing": {"resize_shorter_side": 26, "crop_height": 24, "crop_width": 24, "mean": [0.5, 0.5, 0.5],
+                    "standard_deviation": [0.25, 0.25, 0.25]}})";
+
+// A 24-bit BMP of 30 x 24 pixels: `red` in the rows above, other colours mixed in.
+std::string Bitmap(bool red, int number) {
+  constexpr int kWidth = 30, kHeight = 24, kRowBytes = 92;  // rows are padded to multiples of 4
+  std::string pixels;
+  for (int y = 0; y < kHeight; ++y) {
+    std::string row;
+    for (int x = 0; x < kWidth; ++x) {
+      const char dull = static_cast<char>((x * 7 + y * 5 + number * 11) % 100);
+      row += {red ? dull : static_cast<char>(200), dull, red ? static_cast<char>(200) : dull};
+    }
+    row.resize(kRowBytes);
+    pixels += row;
+  }
+  const auto number32 = [](int value) {
+    return std::string{static_cast<char>(value), static_cast<char>(value >> 8), static_cast<char>(value >> 16), 0};
+  };
+  const std::string zero = number32(0), planes_and_bits = {1, 0, 24, 0};
+  return "BM" + number32(54 + static_cast<int>(pixels.size())) + zero + number32(54) + number32(40) + number32(kWidth) +
+         number32(kHeight) + planes_and_bits + zero + number32(static_cast<int>(pixels.size())) + zero + zero + zero +
+         zero + pixels;
+}
+
+class ImageClassifierTrainerTest : public ::testing::Test {
+ protected:
+  ImageClassifierTrainerTest() {
+    files_.config = folder_.Write("config.json", kConfig);
+    files_.train = folder_.Path("train");
+    files_.held_out = folder_.Path("held_out");
+    for (int i = 0; i < 12; ++i) {
+      const std::string part = i < 8 ? "train/" : "held_out/", name = std::to_string(100 + i) + ".bmp";
+      folder_.Write(part + "blue/" + name, Bitmap(/*red=*/false, i));
+      folder_.Write(part + "red/" + name, Bitmap(/*red=*/true, i));
+    }
+  }
+
+  ClassifierTrainerOptions Options(const std::string& name, int64_t steps) const {
+    ClassifierTrainerOptions options;
+    options.loop.optimizer.total_steps = steps;
+    options.loop.optimizer.warmup_steps = 2;
+    options.loop.held_out_interval = 0;
+    options.loop.checkpoint_interval = 3;
+    options.loop.checkpoint_path = folder_.Path(name + ".checkpoint");
+    options.batch = 8;
+    options.group = 4;
+    options.average_decay = 0.9;
+    options.output_directory = folder_.Path(name);
+    return options;
+  }
+
+  std::unique_ptr<TrainableClassifier> Load(const AugmentationOptions& augmentation) const {
+    auto classifier = LoadTrainableImageClassifier(files_, augmentation);
+    EXPECT_TRUE(classifier.ok()) << classifier.status();
+    return classifier.ok() ? *std::move(classifier) : nullptr;
+  }
+
+  at::Tensor HeldOutLogits(const TrainableClassifier& classifier, const std::string& name) const {
+    const auto directory = OpenModelDirectory(folder_.Path(name));
+    EXPECT_TRUE(directory.ok()) << directory.status();
+    return classifier.HeldOut(TrainedWeights(directory->weights), 0, classifier.held_out_examples()).logits;
+  }
+
+  TrainingFolder folder_;
+  ImageTrainingFiles files_;
+};
+
+TEST_F(ImageClassifierTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
+  const auto classifier = Load({.side = 20, .cutmix = 0.5});
+  ASSERT_TRUE(TrainClassifier(Options("whole", 8), *classifier).ok());
+  ClassifierTrainerOptions interrupted = Options("interrupted", 8);
+  interrupted.loop.stop_after_steps = 5;
+  ASSERT_TRUE(TrainClassifier(interrupted, *classifier).ok());
+  interrupted.loop.stop_after_steps = 0;
+  ASSERT_TRUE(TrainClassifier(interrupted, *classifier).ok());
+  EXPECT_NE(folder_.Read("whole/model.safetensors"), "");
+  EXPECT_EQ(folder_.Read("whole/model.safetensors"), folder_.Read("interrupted/model.safetensors"));
+}
+
+TEST_F(ImageClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
+  const auto classifier = Load({});
+  ASSERT_TRUE(TrainClassifier(Options("model", 8), *classifier).ok());
+  const auto directory = OpenModelDirectory(folder_.Path("model"));
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  const auto served = LoadCvt(*directory, {});
+  ASSERT_TRUE(served.ok()) << served.status();
+  EXPECT_EQ((*served)->info().labels, (std::vector<std::string>{"blue", "red"}));
+
+  const auto preprocessor = MakeImagePreprocessor(ParseCvtConfig(kConfig, "config.json")->preprocessing, {});
+  const ClassifierItem items[] = {preprocessor->Decode(folder_.Read("held_out/blue/108.bmp")).value(),
+                                  preprocessor->Decode(folder_.Read("held_out/blue/109.bmp")).value()};
+  const auto result = (*served)->Classify({&items[0], &items[1]});
+  ASSERT_TRUE(result.ok()) << result.status();
+  const at::Tensor trained = HeldOutLogits(*classifier, "model");
+  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained, i), 1e-5) << i;
+}
+
+TEST_F(ImageClassifierTrainerTest, LearnsToTellColours) {
+  const auto classifier = Load({.colour_jitter = 0.1});
+  ClassifierTrainerOptions options = Options("learned", 40);
+  options.loop.optimizer.peak_learning_rate = 5e-3;
+  options.bfloat16_products = true;
+  ASSERT_TRUE(TrainClassifier(options, *classifier).ok());
+  const at::Tensor logits = HeldOutLogits(*classifier, "learned");
+  for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(At(logits, 2 * i) > At(logits, 2 * i + 1), i < 4) << i;  // blue first
+}
+
+TEST_F(ImageClassifierTrainerTest, ShardsChangeNothingButRounding) {
+  const auto classifier = Load({.cutmix = 0.5});
+  ClassifierTrainerOptions one = Options("one", 4), two = Options("two", 4);
+  two.shards = 2;
+  ASSERT_TRUE(TrainClassifier(one, *classifier).ok());
+  ASSERT_TRUE(TrainClassifier(two, *classifier).ok());
+  const at::Tensor expected = HeldOutLogits(*classifier, "one"), sharded = HeldOutLogits(*classifier, "two");
+  // The written weights are float16: a last bit of theirs moves a logit by about 1e-3.
+  for (int64_t i = 0; i < 16; ++i) EXPECT_NEAR(At(sharded, i), At(expected, i), 2e-3) << i;
+}
+
+TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {
+  const auto error_with = [&](const ImageTrainingFiles& files) {
+    return std::string(LoadTrainableImageClassifier(files, {}).status().message());
+  };
+  ImageTrainingFiles files = files_;
+  files.held_out = folder_.Path("missing");
+  EXPECT_THAT(error_with(files), HasSubstr("missing"));
+  folder_.Write("other/green/1.bmp", Bitmap(true, 1));
+  files.held_out = folder_.Path("other");
+  EXPECT_THAT(error_with(files), HasSubstr("label 'green' is none of the training data's"));
+  folder_.Write("broken/red/1.bmp", Bitmap(true, 1).substr(0, 1000));
+  files.held_out = folder_.Path("broken");
+  EXPECT_THAT(error_with(files), HasSubstr("broken/red/1.bmp"));
+  folder_.Write("empty/red.txt", "");
+  files.held_out = folder_.Path("empty");
+  EXPECT_THAT(error_with(files), HasSubstr("empty: there is no image"));
+  files = files_;
+  files.train = folder_.Path("other");
+  EXPECT_THAT(error_with(files), HasSubstr("other: has 1 labels, the model has 2 classes"));
+  EXPECT_THAT(std::string(LoadTrainableImageClassifier(files_, {.smallest_crop = 0}).status().message()),
+              HasSubstr("--smallest-crop is 0"));
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,171 @@
+// Text classifiers trained, written, loaded and served.
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/text_classifier/text_classifier.h"
+#include "models/train/classifier_trainer.h"
+#include "models/train/trainable_text_classifier.h"
+#include "models/weights/tensor_values.h"
+#include "tests/models/train/trained_weights.h"
+#include "tests/models/train/training_folder.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char kConfig[] = R"({"architecture": "text_classifier", "tokenizer": "bytes_plus_one", "layers": 2,
+  "model_width": 16, "heads": 2, "feed_forward_width": 32, "window_size": 4, "projection_rank": 2,
+  "vocabulary_size": 257, "max_sequence_length": 64, "cls": "last_layer", "normalized_cls": false,
+  "value_convolution": 0, "tied_layers": false, "documents": 1, "classes": 2})";
+
+class TextClassifierTrainerTest : public ::testing::Test {
+ protected:
+  TextClassifierTrainerTest() {
+    files_.config = folder_.Write("config.json", kConfig);
+    files_.train = folder_.Write("train.jsonl", Texts(0, 40));
+    files_.held_out = folder_.Write("held_out.jsonl", Texts(40, 52));
+  }
+
+  // Which letter comes first decides the label; lengths differ.
+  static std::string Texts(int first, int last) {
+    std::string lines;
+    for (int i = first; i < last; ++i) {
+      const std::string label = i % 2 == 0 ? "x" : "y", filling(i % 31, static_cast<char>('a' + i % 7));
+      lines += "{\"label\": \"" + label + "\", \"text\": \"" + label + filling + "\"}\n";
+    }
+    return lines;
+  }
+
+  ClassifierTrainerOptions Options(const std::string& name, int64_t steps) const {
+    ClassifierTrainerOptions options;
+    options.loop.optimizer.total_steps = steps;
+    options.loop.optimizer.warmup_steps = 2;
+    options.loop.held_out_interval = 0;
+    options.loop.checkpoint_interval = 3;
+    options.loop.checkpoint_path = folder_.Path(name + ".checkpoint");
+    options.batch = 8;
+    options.group = 3;
+    options.average_decay = 0.9;
+    options.label_smoothing = 0.1;
+    options.output_directory = folder_.Path(name);
+    return options;
+  }
+
+  std::unique_ptr<TrainableClassifier> Load(const TextVariationOptions& variation) const {
+    auto classifier = LoadTrainableTextClassifier(files_, variation);
+    EXPECT_TRUE(classifier.ok()) << classifier.status();
+    return classifier.ok() ? *std::move(classifier) : nullptr;
+  }
+
+  TrainingFolder folder_;
+  TextTrainingFiles files_;
+};
+
+TEST_F(TextClassifierTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
+  const auto classifier = Load({.crop_tokens = 16, .masked_tokens = 0.2});
+  ASSERT_TRUE(TrainClassifier(Options("whole", 10), *classifier).ok());
+  ClassifierTrainerOptions interrupted = Options("interrupted", 10);
+  interrupted.loop.stop_after_steps = 7;
+  ASSERT_TRUE(TrainClassifier(interrupted, *classifier).ok());
+  EXPECT_EQ(folder_.Read("interrupted/model.safetensors"), "");
+  interrupted.loop.stop_after_steps = 0;
+  ASSERT_TRUE(TrainClassifier(interrupted, *classifier).ok());
+  EXPECT_EQ(folder_.Read("whole/model.safetensors"), folder_.Read("interrupted/model.safetensors"));
+}
+
+TEST_F(TextClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
+  const auto classifier = Load({});
+  ASSERT_TRUE(TrainClassifier(Options("model", 12), *classifier).ok());
+  const auto directory = OpenModelDirectory(folder_.Path("model"));
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  const auto served = LoadTextClassifier(*directory, {});
+  ASSERT_TRUE(served.ok()) << served.status();
+  EXPECT_EQ((*served)->info().labels, (std::vector<std::string>{"x", "y"}));
+  const auto tokenizer = LoadDocumentTokenizer(*directory);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+
+  const auto trained = classifier->HeldOut(TrainedWeights(directory->weights), 0, 2);
+  const ClassifierItem items[] = {TokenItem{{(*tokenizer)->Encode("xfffffffff").value()}},
+                                  TokenItem{{(*tokenizer)->Encode("ygggggggggg").value()}}};  // the texts 40 and 41
+  const auto result = (*served)->Classify({&items[0], &items[1]});
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained.logits, i), 1e-5) << i;
+}
+
+TEST_F(TextClassifierTrainerTest, LearnsWhatDecidesTheLabel) {
+  const auto classifier = Load({});
+  ClassifierTrainerOptions options = Options("learned", 120);
+  options.loop.optimizer.peak_learning_rate = 5e-3;
+  ASSERT_TRUE(TrainClassifier(options, *classifier).ok());
+  const auto directory = OpenModelDirectory(folder_.Path("learned"));
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  const auto scores = classifier->HeldOut(TrainedWeights(directory->weights), 0, 12);
+  for (int64_t i = 0; i < 12; ++i) {
+    const bool says_x = At(scores.logits, 2 * i) > At(scores.logits, 2 * i + 1);
+    EXPECT_EQ(says_x, i % 2 == 0) << i;
+  }
+}
+
+TEST_F(TextClassifierTrainerTest, ShardsChangeNothingButRounding) {
+  const auto classifier = Load({.crop_tokens = 16, .masked_tokens = 0.2});
+  ClassifierTrainerOptions one = Options("one", 4), two = Options("two", 4);
+  two.shards = 2;
+  ASSERT_TRUE(TrainClassifier(one, *classifier).ok());
+  ASSERT_TRUE(TrainClassifier(two, *classifier).ok());
+  const auto logits = [&](const std::string& name) {
+    const auto directory = OpenModelDirectory(folder_.Path(name));
+    return classifier->HeldOut(TrainedWeights(directory->weights), 0, 12).logits;
+  };
+  const at::Tensor expected = logits("one"), sharded = logits("two");
+  // The written weights are float16: a last bit of theirs moves a logit by about 1e-3.
+  for (int64_t i = 0; i < 24; ++i) EXPECT_NEAR(At(sharded, i), At(expected, i), 2e-3) << i;
+}
+
+TEST_F(TextClassifierTrainerTest, RefusesACheckpointOfAnotherRun) {
+  const auto classifier = Load({}), other = Load({.crop_tokens = 8});
+  ASSERT_TRUE(TrainClassifier(Options("run", 4), *classifier).ok());
+  EXPECT_EQ(TrainClassifier(Options("run", 4), *other).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TextClassifierTrainerTest, BrokenDataIsNamed) {
+  const auto error_with = [&](const TextTrainingFiles& files) {
+    return std::string(LoadTrainableTextClassifier(files, {}).status().message());
+  };
+  TextTrainingFiles files = files_;
+  files.train = folder_.Write("three.jsonl", Texts(0, 4) + "{\"label\": \"z\", \"text\": \"z\"}\n");
+  EXPECT_THAT(error_with(files), HasSubstr("three.jsonl: has 3 labels, the model has 2 classes"));
+  files = files_;
+  files.held_out = folder_.Write("unknown.jsonl", "{\"label\": \"z\", \"text\": \"z\"}\n");
+  EXPECT_THAT(error_with(files), HasSubstr("unknown.jsonl: text 1: label 'z' is none of the training data's"));
+  files.held_out = folder_.Write("empty.jsonl", "{\"label\": \"x\", \"text\": \"\"}\n");
+  EXPECT_THAT(error_with(files), HasSubstr("empty.jsonl: text 1: a document has no token"));
+  files.held_out = folder_.Path("missing.jsonl");
+  EXPECT_THAT(error_with(files), HasSubstr("missing.jsonl"));
+  files = files_;
+  files.config = folder_.Write("broken.json", "{\"architecture\": \"text_classifier\"}");
+  EXPECT_THAT(error_with(files), HasSubstr("broken.json"));
+}
+
+TEST_F(TextClassifierTrainerTest, RefusesOptionsThatDoNotFitTogether) {
+  const auto classifier = Load({});
+  ClassifierTrainerOptions options = Options("bad", 4);
+  options.group = 9;  // of a batch of 8
+  EXPECT_EQ(TrainClassifier(options, *classifier).code(), absl::StatusCode::kInvalidArgument);
+  options = Options("bad", 4);
+  options.shards = 4;  // of 3 groups
+  EXPECT_EQ(TrainClassifier(options, *classifier).code(), absl::StatusCode::kInvalidArgument);
+  options = Options("bad", 4);
+  options.average_decay = 1;
+  EXPECT_EQ(TrainClassifier(options, *classifier).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LoadTrainableTextClassifier(files_, {.masked_tokens = 1}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace longshort

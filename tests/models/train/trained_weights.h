@@ -1,0 +1,27 @@
+// What a training run wrote, as the training modules take it.
+#pragma once
+
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "models/train/named_parameter.h"
+#include "models/weights/safetensors.h"
+#include "models/weights/tensor_values.h"
+
+namespace longshort {
+
+// All tensors of a file of floats, as float32.
+inline std::vector<NamedParameter> TrainedWeights(const SafetensorsFile& file) {
+  std::vector<NamedParameter> parameters;
+  for (const auto& [name, view] : file.tensors()) {
+    const at::Tensor value = at::empty(view.shape);
+    CopyAsFloat32(view, {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}).IgnoreError();
+    parameters.push_back({name, value});
+  }
+  return parameters;
+}
+
+// Element `index` of a float32 tensor, row-major.
+inline float At(const at::Tensor& tensor, int64_t index) { return tensor.const_data_ptr<float>()[index]; }
+
+}  // namespace longshort
