@@ -1,5 +1,7 @@
 #include "clients/cpp/client.h"
 
+#include <condition_variable>
+#include <thread>
 #include <utility>
 
 namespace longshort {
@@ -18,6 +20,54 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
   return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
 }
 
+// The places in a stream for documents that are sent and not answered. Thread: any.
+class Window final {
+ public:
+  explicit Window(int32_t places) : free_(places) {}
+
+  // Waits for a free place and takes it. False once the window is closed.
+  bool Take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return free_ > 0 || closed_; });
+    if (closed_) return false;
+    --free_;
+    return true;
+  }
+  void Return() {
+    const std::lock_guard lock(mutex_);
+    ++free_;
+    changed_.notify_one();
+  }
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int32_t free_;         // guarded by mutex_
+  bool closed_ = false;  // guarded by mutex_
+};
+
+using ScoreTextsStream = grpc::ClientReaderWriter<v1::ScoreTextsRequest, v1::ScoreTextsResponse>;
+
+// Sends documents until there are no more or the stream has ended.
+void SendDocuments(const v1::ScoreTextsOptions& options, Client::NextDocument next, Window& window,
+                   ScoreTextsStream& stream) {
+  v1::ScoreTextsRequest request;
+  *request.mutable_options() = options;
+  while (window.Take()) {
+    if (!next(request)) {
+      stream.WritesDone();
+      return;
+    }
+    if (!stream.Write(request)) return;
+    request.Clear();
+  }
+}
+
 }  // namespace
 
 class Client::RunningCall final {
@@ -27,16 +77,19 @@ class Client::RunningCall final {
       context_.set_deadline(absl::ToChronoTime(absl::Now() + client.timeout_));
     }
     const std::lock_guard lock(client_.mutex_);
-    client_.running_ = &context_;
+    client_.running_.insert(&context_);
   }
-  ~RunningCall() {
-    const std::lock_guard lock(client_.mutex_);
-    client_.running_ = nullptr;
-  }
+  ~RunningCall() { Leave(); }
   RunningCall(const RunningCall&) = delete;
   RunningCall& operator=(const RunningCall&) = delete;
 
   grpc::ClientContext* context() { return &context_; }
+
+  // From here on Cancel passes it over.
+  void Leave() {
+    const std::lock_guard lock(client_.mutex_);
+    client_.running_.erase(&context_);
+  }
 
  private:
   Client& client_;
@@ -60,6 +113,12 @@ absl::StatusOr<Response> Client::Unary(Call call) {
 absl::StatusOr<v1::ScoreTextResponse> Client::ScoreText(const v1::ScoreTextRequest& request) {
   return Unary<v1::ScoreTextResponse>([&](grpc::ClientContext* context, v1::ScoreTextResponse* response) {
     return inference_->ScoreText(context, request, response);
+  });
+}
+
+absl::StatusOr<v1::ClassifyImageResponse> Client::ClassifyImage(const v1::ClassifyImageRequest& request) {
+  return Unary<v1::ClassifyImageResponse>([&](grpc::ClientContext* context, v1::ClassifyImageResponse* response) {
+    return inference_->ClassifyImage(context, request, response);
   });
 }
 
@@ -96,11 +155,27 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
   return ToAbslStatus(reader->Finish());
 }
 
+absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
+                                OnAnswer on_answer) {
+  RunningCall running(*this);
+  const std::unique_ptr<ScoreTextsStream> stream = inference_->ScoreTexts(running.context());
+  Window places(window);
+  std::thread sender([&] { SendDocuments(options, next, places, *stream); });
+  v1::ScoreTextsResponse answer;
+  while (stream->Read(&answer)) {
+    places.Return();
+    on_answer(answer);
+  }
+  places.Close();
+  running.Leave();
+  sender.join();
+  return ToAbslStatus(stream->Finish());
+}
+
 bool Client::Cancel() {
   const std::lock_guard lock(mutex_);
-  if (running_ == nullptr) return false;
-  running_->TryCancel();
-  return true;
+  for (grpc::ClientContext* context : running_) context->TryCancel();
+  return !running_.empty();
 }
 
 }  // namespace longshort

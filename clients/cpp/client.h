@@ -8,12 +8,14 @@
 // Errors: the server's status as it came, code and message. UNAVAILABLE also means that nothing answers at the address,
 // DEADLINE_EXCEEDED that `timeout` ran out, CANCELLED that Cancel was called.
 //
-// Thread: one call at a time; Cancel may come from any thread.
+// Thread: any number of calls at once, from any threads, over one connection; Cancel may come from any thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -40,6 +42,7 @@ class Client final {
   Client(const std::shared_ptr<grpc::Channel>& channel, const Options& options);
 
   absl::StatusOr<v1::ScoreTextResponse> ScoreText(const v1::ScoreTextRequest& request);
+  absl::StatusOr<v1::ClassifyImageResponse> ClassifyImage(const v1::ClassifyImageRequest& request);
   absl::StatusOr<v1::GenerateResponse> Generate(const v1::GenerateRequest& request);
   absl::StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request);
   absl::StatusOr<v1::ListModelsResponse> ListModels();
@@ -49,7 +52,32 @@ class Client final {
   absl::Status GenerateStream(const v1::GenerateRequest& request,
                               absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message);
 
-  // Ends the running call with CANCELLED. Returns whether there was one.
+  // Fills in the next document of a stream (id, input, second_input); false if there are no more.
+  using NextDocument = absl::FunctionRef<bool(v1::ScoreTextsRequest&)>;
+  using OnAnswer = absl::FunctionRef<void(const v1::ScoreTextsResponse&)>;
+
+  // Scores any number of documents over one stream:
+  //
+  //   uint64_t next = 0;
+  //   absl::Status status = client.ScoreTexts(
+  //       options, model.limits().window(),
+  //       [&](v1::ScoreTextsRequest& request) {
+  //         if (next == texts.size()) return false;
+  //         request.set_id(next);
+  //         request.mutable_input()->set_text(texts[next++]);
+  //         return true;
+  //       },
+  //       [&](const v1::ScoreTextsResponse& answer) { results[answer.id()] = answer; });
+  //
+  // At most `window` documents are sent and not yet answered: what the server works on and what both sides remember is
+  // bounded, however many there are. `next` is called in a thread of its own, so it may wait for its input while
+  // answers arrive; `on_answer` in the caller's thread, in any order of documents. Returns when the stream has ended
+  // and `next` has returned. Documents that could not be scored are answers with an error; a status that is not OK
+  // ended the stream.
+  absl::Status ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer);
+
+  // Ends all running calls with CANCELLED. Returns whether there was one. A ScoreTexts that has ended and only waits
+  // for `next` is no running call.
   bool Cancel();
 
  private:
@@ -64,7 +92,7 @@ class Client final {
   std::unique_ptr<v1::Models::Stub> models_;
 
   std::mutex mutex_;
-  grpc::ClientContext* running_ = nullptr;  // guarded by mutex_
+  std::unordered_set<grpc::ClientContext*> running_;  // guarded by mutex_
 };
 
 }  // namespace longshort

@@ -49,6 +49,7 @@ class Command {
   virtual ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) = 0;
 };
 
+std::unique_ptr<Command> MakeClassifyCommand();
 std::unique_ptr<Command> MakeScoreCommand();
 std::unique_ptr<Command> MakeGenerateCommand();
 std::unique_ptr<Command> MakeModelsCommand();

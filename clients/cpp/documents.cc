@@ -58,6 +58,15 @@ absl::StatusOr<v1::Input> MakeInput(std::string bytes, bool as_ids) {
   return input;
 }
 
+absl::StatusOr<DocumentInputs> MakeInputs(std::string first, std::optional<std::string> second, bool as_ids) {
+  absl::StatusOr<v1::Input> first_input = MakeInput(std::move(first), as_ids);
+  if (!first_input.ok()) return first_input.status();
+  if (!second.has_value()) return DocumentInputs{*std::move(first_input), std::nullopt};
+  absl::StatusOr<v1::Input> second_input = MakeInput(*std::move(second), as_ids);
+  if (!second_input.ok()) return second_input.status();
+  return DocumentInputs{*std::move(first_input), *std::move(second_input)};
+}
+
 int64_t CountTokens(const v1::Input& input, const std::string& tokenizer) {
   if (input.has_ids()) return input.ids().ids_size();
   if (tokenizer != "fairseq_characters") return static_cast<int64_t>(input.raw().size());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,18 @@ absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& term
 // Errors: INVALID_ARGUMENT naming the word that is no id.
 absl::StatusOr<v1::Input> MakeInput(std::string bytes, bool as_ids);
 
+// What a model reads as one item.
+struct DocumentInputs {
+  v1::Input first;
+  // Of a classifier of two documents.
+  std::optional<v1::Input> second;
+};
+
+// MakeInput of each.
+absl::StatusOr<DocumentInputs> MakeInputs(std::string first, std::optional<std::string> second, bool as_ids);
+
 // How many tokens a model with this tokenizer (as Model.tokenizer names it) makes of the input. Exact for ids and for
-// byte vocabularies; for characters, how many UTF-8 characters there are.
+// byte vocabularies; for characters, how many UTF-8 characters there are. REQUIRES: none of words ("listops_...").
 int64_t CountTokens(const v1::Input& input, const std::string& tokenizer);
 
 }  // namespace longshort

@@ -1,18 +1,44 @@
 #include "clients/cpp/json_lines.h"
 
-#include <string>
-
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "clients/cpp/utf8_text.h"
+#include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace longshort {
+namespace {
 
-void WriteJsonLine(const google::protobuf::Message& message, std::ostream& output) {
+std::string JsonOf(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   std::string json;
   // Fails only for messages with google.protobuf.Any, which longshort.v1 has none of.
-  if (google::protobuf::util::MessageToJsonString(message, &json, options).ok()) output << json << "\n" << std::flush;
+  if (!google::protobuf::util::MessageToJsonString(message, &json, options).ok()) return "{}";
+  return json;
+}
+
+std::string JsonString(const std::string& bytes) {
+  google::protobuf::Value value;
+  value.set_string_value(ValidUtf8(bytes));
+  return JsonOf(value);
+}
+
+}  // namespace
+
+void WriteJsonLine(const google::protobuf::Message& message, std::ostream& output) {
+  output << JsonOf(message) << "\n" << std::flush;
+}
+
+void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output) {
+  const std::string json = JsonOf(message);
+  const absl::string_view fields = absl::string_view(json).substr(1);
+  output << "{\"name\":" << JsonString(name) << (fields == "}" ? "" : ",") << fields << "\n" << std::flush;
+}
+
+void WriteErrorJsonLine(const std::string& name, const v1::ItemError& error, std::ostream& output) {
+  output << "{\"name\":" << JsonString(name) << ",\"error\":" << JsonOf(error) << "}\n" << std::flush;
 }
 
 }  // namespace longshort

@@ -2,13 +2,22 @@
 #pragma once
 
 #include <ostream>
+#include <string>
 
 #include "google/protobuf/message.h"
+#include "longshort/v1/types.pb.h"
 
 namespace longshort {
 
 // Writes the message as one line of JSON and flushes: protobuf's JSON form with the proto's field names, fields at
 // their default value included. 64-bit integers are strings and bytes are base64, as that form has them.
 void WriteJsonLine(const google::protobuf::Message& message, std::ostream& output);
+
+// The same with "name" before the message's fields: which of many files or documents it is about. Bytes of the name
+// that are not UTF-8 become U+FFFD.
+void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output);
+
+// {"name": ..., "error": {"code": ..., "message": ...}}
+void WriteErrorJsonLine(const std::string& name, const v1::ItemError& error, std::ostream& output);
 
 }  // namespace longshort

@@ -17,14 +17,23 @@ int main(int argc, char** argv) {
   std::mutex mutex;
   std::shared_ptr<Client> client;  // guarded by mutex
 
-  // Cancels a running call, which then ends with CANCELLED; if there is none, the program waits for input: leave at
-  // once.
+  // Cancels the running calls, which then end with CANCELLED; if there is none, the program waits for input: leave at
+  // once, as at the second Ctrl-C.
+  bool interrupted = false;  // the watcher's thread only
   const longshort::InterruptWatcher watcher([&] {
     const std::lock_guard lock(mutex);
-    if (client == nullptr || !client->Cancel()) std::_Exit(static_cast<int>(longshort::ExitCode::kCancelled));
+    if (interrupted || client == nullptr || !client->Cancel()) {
+      std::_Exit(static_cast<int>(longshort::ExitCode::kCancelled));
+    }
+    interrupted = true;
   });
 
-  longshort::Terminal terminal{std::cin, std::cout, std::cerr, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1};
+  longshort::Terminal terminal{std::cin,
+                               std::cout,
+                               std::cerr,
+                               isatty(STDIN_FILENO) == 1,
+                               isatty(STDERR_FILENO) == 1,
+                               isatty(STDOUT_FILENO) == 1};
   const longshort::ExitCode code = longshort::RunProgram(std::vector<std::string>(argv + 1, argv + argc), terminal,
                                                          [&](const Client::Options& options) {
                                                            const std::lock_guard lock(mutex);

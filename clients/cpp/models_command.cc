@@ -4,69 +4,104 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/json_lines.h"
+#include "clients/cpp/text_table.h"
 
 namespace longshort {
 namespace {
 
-using Row = std::vector<std::string>;
+std::string CountOrDash(int64_t count) { return count > 0 ? absl::StrCat(count) : "-"; }
 
-// Columns as wide as their widest cell, two spaces between them.
-void WriteTable(const std::vector<Row>& rows, std::ostream& output) {
-  std::vector<size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t column = 0; column < row.size(); ++column) {
-      widths[column] = std::max(widths[column], row[column].size());
-    }
-  }
-  for (const Row& row : rows) {
-    for (size_t column = 0; column + 1 < row.size(); ++column) {
-      output << absl::StrFormat("%-*s  ", static_cast<int>(widths[column]), row[column]);
-    }
-    output << row.back() << "\n";
+std::string TextOrDash(const std::string& text) { return text.empty() ? "-" : text; }
+
+// What one item is that the model takes.
+std::string InputText(const v1::Model& model) {
+  const v1::ClassifierProperties& classifier = model.classifier();
+  switch (classifier.input()) {
+    case v1::CLASSIFIER_INPUT_IMAGE:
+      return classifier.channels() == 1 ? "grey images" : "images";
+    case v1::CLASSIFIER_INPUT_PIXEL_SEQUENCE:
+      return "images as grey pixels";
+    default:
+      return classifier.documents() == 2 ? "pairs of texts" : "text";
   }
 }
 
 // One model a row.
 void WriteList(const v1::ListModelsResponse& response, std::ostream& output) {
-  std::vector<Row> rows = {
-      {"NAME", "VERSION", "ARCHITECTURE", "PARAMETERS", "PRECISION", "TOKENIZER", "VOCABULARY", "MEMORY"}};
+  std::vector<TextRow> rows = {{"NAME", "VERSION", "ARCHITECTURE", "PARAMETERS", "PRECISION", "TAKES", "CLASSES",
+                                "TOKENIZER", "VOCABULARY", "MEMORY"}};
   for (const v1::Model& model : response.models()) {
     rows.push_back({model.name(), absl::StrCat(model.version()), model.architecture(), absl::StrCat(model.parameters()),
-                    model.precision(), model.tokenizer(), absl::StrCat(model.vocabulary_size()),
-                    absl::StrCat(model.language_model().memory_length())});
+                    model.precision(), InputText(model), CountOrDash(model.classifier().classes()),
+                    TextOrDash(model.tokenizer()), CountOrDash(model.vocabulary_size()),
+                    CountOrDash(model.language_model().memory_length())});
   }
   WriteTable(rows, output);
 }
 
-// One property a row.
-void WriteModel(const v1::Model& model, std::ostream& output) {
+std::string AtMost(int64_t count, absl::string_view unit) { return absl::StrCat("at most ", count, unit); }
+
+std::vector<TextRow> LanguageModelRows(const v1::Model& model) {
   const v1::LanguageModelHyperparameters& hyperparameters = model.language_model();
   const v1::Limits& limits = model.limits();
-  WriteTable(
-      {{"name", model.name()},
-       {"version", absl::StrCat(model.version())},
-       {"architecture", model.architecture()},
-       {"fingerprint", model.fingerprint()},
-       {"precision", model.precision()},
-       {"parameters", absl::StrCat(model.parameters())},
-       {"vocabulary", absl::StrCat(model.vocabulary_size(), " tokens, ", model.tokenizer())},
-       {"layers", absl::StrCat(hyperparameters.layers())},
-       {"model width", absl::StrCat(hyperparameters.model_width())},
-       {"heads", absl::StrCat(hyperparameters.heads())},
-       {"feed-forward width", absl::StrCat(hyperparameters.feed_forward_width())},
-       {"chunk", absl::StrCat(hyperparameters.chunk_size(), " tokens to ", hyperparameters.chunk_rank(), " vectors")},
-       {"window", absl::StrCat(hyperparameters.window_length(), " tokens")},
-       {"memory", absl::StrCat(hyperparameters.memory_length(), " tokens")},
-       {"segment", absl::StrCat(hyperparameters.segment_length(), " tokens")},
-       {"prompt or document", absl::StrCat("at most ", limits.prompt_tokens(), " tokens")},
-       {"completion", absl::StrCat("at most ", limits.max_tokens(), " tokens")},
-       {"completions in a call", absl::StrCat("at most ", limits.completions())},
-       {"documents in a call", absl::StrCat("at most ", limits.inputs())}},
-      output);
+  return {
+      {"vocabulary", absl::StrCat(model.vocabulary_size(), " tokens, ", model.tokenizer())},
+      {"layers", absl::StrCat(hyperparameters.layers())},
+      {"model width", absl::StrCat(hyperparameters.model_width())},
+      {"heads", absl::StrCat(hyperparameters.heads())},
+      {"feed-forward width", absl::StrCat(hyperparameters.feed_forward_width())},
+      {"chunk", absl::StrCat(hyperparameters.chunk_size(), " tokens to ", hyperparameters.chunk_rank(), " vectors")},
+      {"window", absl::StrCat(hyperparameters.window_length(), " tokens")},
+      {"memory", absl::StrCat(hyperparameters.memory_length(), " tokens")},
+      {"segment", absl::StrCat(hyperparameters.segment_length(), " tokens")},
+      {"prompt or document", AtMost(limits.prompt_tokens(), " tokens")},
+      {"completion", AtMost(limits.max_tokens(), " tokens")},
+      {"completions in a call", AtMost(limits.completions(), "")},
+      {"documents in a call", AtMost(limits.inputs(), "")}};
+}
+
+// "3: daisy, rose, tulip"; of many classes the first few.
+std::string ClassesText(const v1::ClassifierProperties& classifier) {
+  constexpr int kShown = 10;
+  if (classifier.labels().empty()) return absl::StrCat(classifier.classes(), ", without names");
+  const int shown = std::min(classifier.labels_size(), kShown);
+  std::string text =
+      absl::StrCat(classifier.classes(), ": ",
+                   absl::StrJoin(classifier.labels().begin(), classifier.labels().begin() + shown, ", "));
+  if (shown < classifier.labels_size()) absl::StrAppend(&text, ", ... (--json names all)");
+  return text;
+}
+
+std::vector<TextRow> ClassifierRows(const v1::Model& model) {
+  const v1::ClassifierProperties& classifier = model.classifier();
+  const v1::Limits& limits = model.limits();
+  std::vector<TextRow> rows = {{"takes", InputText(model)}, {"classes", ClassesText(classifier)}};
+  if (classifier.input() == v1::CLASSIFIER_INPUT_TEXT) {
+    rows.push_back({"vocabulary", absl::StrCat(model.vocabulary_size(), " tokens, ", model.tokenizer())});
+    rows.push_back({"document", AtMost(classifier.max_document_tokens(), " tokens")});
+    rows.push_back({"documents in a call", AtMost(limits.inputs(), "")});
+    rows.push_back({"documents in work", AtMost(limits.window(), " of a stream")});
+  } else {
+    rows.push_back({"image", absl::StrCat(AtMost(limits.image_bytes(), " bytes, "), limits.image_pixels(), " pixels")});
+    rows.push_back({"images in a call", AtMost(limits.images(), "")});
+  }
+  return rows;
+}
+
+// One property a row.
+void WriteModel(const v1::Model& model, std::ostream& output) {
+  std::vector<TextRow> rows = {{"name", model.name()},
+                               {"version", absl::StrCat(model.version())},
+                               {"architecture", model.architecture()},
+                               {"fingerprint", model.fingerprint()},
+                               {"precision", model.precision()},
+                               {"parameters", absl::StrCat(model.parameters())}};
+  const std::vector<TextRow> more = model.has_classifier() ? ClassifierRows(model) : LanguageModelRows(model);
+  rows.insert(rows.end(), more.begin(), more.end());
+  WriteTable(rows, output);
 }
 
 class ModelsCommand final : public Command {
@@ -76,7 +111,8 @@ class ModelsCommand final : public Command {
   absl::string_view description() const override {
     return R"(Usage: longshort models [options]
 
-Lists the models that the server has loaded. With --model, tells all about one: hyperparameters, limits, fingerprint.
+Lists the models that the server has loaded: what each takes (text, pairs of texts, images), and how many classes a classifier
+has. With --model, tells all about one: hyperparameters, names of classes, limits, fingerprint.
 
 Examples:
   longshort models

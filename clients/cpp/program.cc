@@ -29,15 +29,15 @@ struct ProgramOptions {
   }
 };
 
-using Commands = std::array<std::unique_ptr<Command>, 4>;
+using Commands = std::array<std::unique_ptr<Command>, 5>;
 
 Commands MakeCommands() {
-  return {MakeScoreCommand(), MakeGenerateCommand(), MakeModelsCommand(), MakeTokenizeCommand()};
+  return {MakeScoreCommand(), MakeClassifyCommand(), MakeGenerateCommand(), MakeModelsCommand(), MakeTokenizeCommand()};
 }
 
 void WriteProgramHelp(const Commands& commands, const OptionTable& table, std::ostream& output) {
-  output << "Usage: longshort [options] COMMAND [options] [FILE|-]...\n\n"
-         << "Scores and continues text with the models of a Longshort server.\n\nCommands:\n";
+  output << "Usage: longshort [options] COMMAND [options] [FILE|FOLDER|-]...\n\n"
+         << "Scores and continues text and classifies images with the models of a Longshort server.\n\nCommands:\n";
   for (const auto& command : commands) output << absl::StrFormat("  %-10s%s\n", command->name(), command->summary());
   output << "\n\"longshort COMMAND --help\" explains each, with examples.\n\nOptions:\n"
          << table.Help() << "\n"

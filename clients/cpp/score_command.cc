@@ -1,125 +1,238 @@
-// `longshort score`: how likely the model finds each file.
+// `longshort score`: how likely a language model finds documents, or which classes a classifier gives them.
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "clients/cpp/bulk_scoring.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/documents.h"
-#include "clients/cpp/json_lines.h"
+#include "clients/cpp/document_limits.h"
+#include "clients/cpp/document_source.h"
+#include "clients/cpp/file_collection.h"
 #include "clients/cpp/progress.h"
-#include "clients/cpp/token_line.h"
+#include "clients/cpp/progress_bar.h"
+#include "clients/cpp/score_printer.h"
 
 namespace longshort {
 namespace {
 
-constexpr char kHeader[] = "    tokens     scored  log-likelihood  bits/byte  bits/char   tokens/s  document\n";
+bool AnyFile(const std::string& /*name*/) { return true; }
 
-std::string Bits(bool present, double bits) { return present ? absl::StrFormat("%.4f", bits) : "-"; }
-
-std::string ScoreLine(const v1::TextScore& score, const std::string& document) {
-  const double seconds = score.timings().prefill_seconds();
-  const std::string rate =
-      seconds > 0 ? absl::StrFormat("%.0f", static_cast<double>(score.token_count()) / seconds) : "-";
-  return absl::StrFormat("%10d %10d %15.4f %10s %10s %10s  %s\n", score.token_count(), score.scored_token_count(),
-                         score.log_likelihood(), Bits(score.has_bits_per_byte(), score.bits_per_byte()),
-                         Bits(score.has_bits_per_character(), score.bits_per_character()), rate, document);
+// The answer to the one document of a call, as a stream would give it.
+absl::StatusOr<v1::ScoreTextsResponse> OnlyAnswer(v1::ScoreTextResponse response) {
+  v1::ScoreTextsResponse answer;
+  *answer.mutable_model() = response.model();
+  if (response.scores_size() == 1) {
+    *answer.mutable_score() = std::move(*response.mutable_scores(0));
+  } else if (response.classifications_size() == 1) {
+    *answer.mutable_classification() = std::move(*response.mutable_classifications(0));
+  } else {
+    return absl::InternalError("the server did not answer one document with one result");
+  }
+  return answer;
 }
 
 class ScoreCommand final : public Command {
  public:
   absl::string_view name() const override { return "score"; }
-  absl::string_view summary() const override { return "Score texts: log-likelihood, bits per byte"; }
+  absl::string_view summary() const override { return "Score texts: log-likelihood, or the likeliest classes"; }
   absl::string_view description() const override {
-    return R"(Usage: longshort score [options] [FILE|-]...
+    return R"(Usage: longshort score [options] [FILE|FOLDER|PATTERN|-]...
 
-Scores each file (or standard input) as one document: the model reads it from its first byte to its last and carries its memory
-on, however long it is. Prints a line a document:
+Scores each file (or standard input) as one document: its bytes from the first to the last, a newline at the end included. A
+folder stands for all files in it and in its folders, a pattern in quotes ('reviews/*.txt') for what it matches. Of several
+documents the server works on many at a time over one stream; results come in the order of the documents. A document that
+cannot be scored is told beside its name and the others go on; the exit code is then 2, and a closing line tells how many.
+
+Language models: the model carries its memory through the document, however long it is. A line a document:
   tokens          tokens in the document
   scored          how many of them were scored: all but the first, which nothing comes before
   log-likelihood  sum of the natural logarithms of the scored tokens' probabilities (nats)
   bits/byte       -log2 likelihood per scored byte; bits/char per character, for character vocabularies
   tokens/s        how fast the server read it
-With --log-probabilities a line a scored token comes behind it: log-probability, id, bytes. With --json, a ScoreTextResponse a
-document, in the order of the documents.
+With --log-probabilities a line a scored token comes behind it: log-probability, id, bytes.
+
+Classifiers: a table a document, the likeliest classes with their probabilities. A document longer than the model takes is
+refused, or with --truncate read as far as it takes.
+
+Many small documents in one file: with --lines each line is a document, named FILE:LINE. With --json-lines each line is an
+object {"text": ..., "name": ...} (the name may be left out, other fields are passed over), so that a document may have newlines.
+
+Two documents, for models that compare them: --second names the second one, once for each file, in their order. With --lines,
+a tab parts the two; with --json-lines, they are the fields "text" and "second_text".
+
+With --json, one object a document: {"name": ..., ...} with the fields of ScoreTextResponse for language models and of
+TextClassification for classifiers, or {"name": ..., "error": {...}}.
 
 Examples:
   longshort score book.txt
   longshort score chapter-*.txt
   printf 'The cat sat.' | longshort score --log-probabilities --top-alternatives=3
   longshort score --json book.txt | jq '.scores[0].bits_per_byte'
+  longshort score --model=reviews --truncate --top-k=1 reviews/
+  longshort score --model=reviews --lines --json reviews.txt > scored.jsonl
+  longshort score --model=citations --second cited.txt citing.txt
+  longshort score --model=citations --lines pairs.tsv
 )";
   }
   void AddOptions(OptionTable& table) override {
-    table.AddSwitch("log-probabilities", "Print the log-probability of each token.", &log_probabilities_);
+    table.AddSwitch("lines", "Each line is a document (two with a tab between, for models of two).", &lines_);
+    table.AddSwitch("json-lines", "Each line is a JSON object with the document in its field \"text\".", &json_lines_);
+    table.Add("second", "FILE", "Classifiers of two documents: the second one; once for each file.", &second_);
+    table.AddSwitch("ids", "Documents list token ids instead of text.", &ids_);
+    table.AddSwitch("truncate", "Classifiers: of a longer document, read the first tokens.", &truncate_);
+    table.Add("top-k", "N", "Classifiers: how many of the likeliest classes to show; unset, 5.", &top_k_);
+    table.AddSwitch("logits", "Classifiers: show the logits of all classes too.", &logits_);
+    table.AddSwitch("log-probabilities", "Language models: print the log-probability of each token.",
+                    &log_probabilities_);
     table.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
-    table.AddSwitch("ids", "The input lists token ids instead of text.", &ids_);
   }
 
   ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+    if (lines_ && json_lines_) return FailUsage(context.terminal, "give --lines or --json-lines, not both");
+    absl::StatusOr<std::vector<std::string>> names = CollectFiles(DocumentNames(arguments), AnyFile);
+    if (!names.ok()) return FailUsage(context.terminal, names.status().message());
+    absl::StatusOr<std::vector<std::string>> second_names = CollectFiles(second_, AnyFile);
+    if (!second_names.ok()) return FailUsage(context.terminal, second_names.status().message());
+
     v1::GetModelRequest request;
     *request.mutable_model() = context.model;
     const absl::StatusOr<v1::Model> model = context.client.GetModel(request);
     if (!model.ok()) return FailCall(context, model.status());
+    const absl::Status suits = CheckModel(*model);
+    if (!suits.ok()) return FailCall(context, suits);
+    const absl::Status options = CheckOptions(*model, names->size(), second_names->size());
+    if (!options.ok()) return FailUsage(context.terminal, options.message());
 
-    if (!context.options.json) context.terminal.output << kHeader << std::flush;
-    for (const std::string& name : DocumentNames(arguments)) {
-      const ExitCode code = Score(name, *model, context);
-      if (code != ExitCode::kOk) return code;
+    if (lines_ || json_lines_) {
+      const LineForm form = json_lines_ ? LineForm::kJson : LineForm::kText;
+      const int64_t documents = std::max<int64_t>(model->classifier().documents(), 1);
+      return ScoreMany(*MakeLineSource(*std::move(names), form, documents, ids_, context.terminal), *model, context);
     }
-    return ExitCode::kOk;
+    const std::unique_ptr<DocumentSource> files =
+        MakeFileSource(*std::move(names), *std::move(second_names), ids_, context.terminal);
+    return files->total() == 1 ? ScoreOne(*files, *model, context) : ScoreMany(*files, *model, context);
   }
 
  private:
-  ExitCode Score(const std::string& name, const v1::Model& model, const CommandContext& context) const {
-    absl::StatusOr<std::string> document = ReadDocument(name, context.terminal);
-    if (!document.ok()) return FailUsage(context.terminal, document.status().message());
-    absl::StatusOr<v1::Input> input = MakeInput(*std::move(document), ids_);
-    if (!input.ok()) return FailUsage(context.terminal, input.status().message());
-    const int64_t tokens = CountTokens(*input, model.tokenizer());
-    if (tokens > model.limits().prompt_tokens()) return FailTooLong(name, tokens, model, context.terminal);
+  static absl::Status CheckModel(const v1::Model& model) {
+    if (!model.has_classifier() || model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("the model ", model.name(), " (", model.architecture(),
+                                                      ") takes images; \"longshort classify\" works with it"));
+  }
 
+  // Whether the options suit the model and each other. Errors: INVALID_ARGUMENT.
+  absl::Status CheckOptions(const v1::Model& model, size_t names, size_t second_names) const {
+    if (!model.has_classifier()) {
+      if (truncate_ || top_k_.has_value() || logits_ || !second_.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--truncate, --top-k, --logits and --second are for classifiers; ", model.name(), " is a language model"));
+      }
+      return absl::OkStatus();
+    }
+    if (log_probabilities_ || top_alternatives_ != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--log-probabilities and --top-alternatives are for language models; ", model.name(), " is a classifier"));
+    }
+    if (top_k_.has_value() && *top_k_ < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("--top-k is ", *top_k_, "; it must be at least 1"));
+    }
+    const bool by_lines = lines_ || json_lines_;
+    if (second_names > 0 && (by_lines || model.classifier().documents() != 2)) {
+      return absl::InvalidArgumentError(
+          by_lines ? std::string("lines hold both documents: give --second without them")
+                   : absl::StrCat("--second: the model ", model.name(), " takes one document"));
+    }
+    if (model.classifier().documents() == 2 && !by_lines && second_names != names) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the model ", model.name(), " takes two documents: ", second_names, " second ones (--second) were given for ",
+          names, " first ones. Pairs may also be lines: --lines, with a tab between, or --json-lines"));
+    }
+    return absl::OkStatus();
+  }
+
+  v1::ScoreTextsOptions MakeOptions(const v1::Model& model) const {
+    v1::ScoreTextsOptions options;
+    // The version that GetModel described, whatever is loaded meanwhile.
+    options.mutable_model()->set_name(model.name());
+    options.mutable_model()->set_version(model.version());
+    options.set_token_log_probabilities(log_probabilities_);
+    options.set_top_alternatives(top_alternatives_);
+    options.set_truncate(truncate_);
+    options.set_top_k(top_k_.value_or(0));
+    options.set_all_logits(logits_);
+    return options;
+  }
+
+  v1::ScoreTextRequest MakeRequest(const v1::Model& model, DocumentInputs inputs) const {
+    const v1::ScoreTextsOptions options = MakeOptions(model);
     v1::ScoreTextRequest request;
-    *request.mutable_model() = context.model;
-    *request.add_inputs() = *std::move(input);
-    request.set_token_log_probabilities(log_probabilities_);
-    request.set_top_alternatives(top_alternatives_);
-    const absl::StatusOr<v1::ScoreTextResponse> response = [&] {
-      const Progress progress(context.terminal, absl::StrCat("scoring ", name, ", ", tokens, " tokens"));
+    *request.mutable_model() = options.model();
+    *request.add_inputs() = std::move(inputs.first);
+    if (inputs.second.has_value()) *request.add_second_inputs() = *std::move(inputs.second);
+    request.set_token_log_probabilities(options.token_log_probabilities());
+    request.set_top_alternatives(options.top_alternatives());
+    request.set_truncate(options.truncate());
+    request.set_top_k(options.top_k());
+    request.set_all_logits(options.all_logits());
+    return request;
+  }
+
+  // In one call: what is wrong with it is the program's error.
+  ExitCode ScoreOne(DocumentSource& source, const v1::Model& model, const CommandContext& context) const {
+    NamedDocument document = *source.Next();
+    if (!document.inputs.ok()) return FailUsage(context.terminal, document.inputs.status().message());
+    const absl::Status fits = FitDocument(model, truncate_, *document.inputs);
+    if (!fits.ok()) {
+      context.terminal.error << "longshort: " << document.name << ": " << fits.message() << "\n";
+      return ExitCodeOf(fits);
+    }
+    std::string what = absl::StrCat("scoring ", document.name);
+    if (!model.has_classifier()) {
+      absl::StrAppend(&what, ", ", CountTokens(document.inputs->first, model.tokenizer()), " tokens");
+    }
+    const v1::ScoreTextRequest request = MakeRequest(model, *std::move(document.inputs));
+    absl::StatusOr<v1::ScoreTextResponse> response = [&] {
+      const Progress progress(context.terminal, what);
       return context.client.ScoreText(request);
     }();
     if (!response.ok()) return FailCall(context, response.status());
-    Print(name, *response, context);
+    const absl::StatusOr<v1::ScoreTextsResponse> answer = OnlyAnswer(*std::move(response));
+    if (!answer.ok()) return FailCall(context, answer.status());
+    ScorePrinter(context.terminal, context.options.json, !model.has_classifier()).Print(document.name, *answer);
     return ExitCode::kOk;
   }
 
-  static ExitCode FailTooLong(const std::string& name, int64_t tokens, const v1::Model& model, Terminal& terminal) {
-    const int64_t limit = model.limits().prompt_tokens();
-    terminal.error << absl::StrFormat(
-        "longshort: %s has %d tokens; the server takes at most %d in one document.\n"
-        "Start the server with --max-prompt-tokens=%d to score it with the memory carried on, or cut it:\n"
-        "\"split --line-bytes=%d FILE\" makes parts that are each scored from an empty memory.\n",
-        name, tokens, limit, tokens, limit);
-    return ExitCode::kRefused;
+  ExitCode ScoreMany(DocumentSource& source, const v1::Model& model, const CommandContext& context) const {
+    ScorePrinter printer(context.terminal, context.options.json, !model.has_classifier());
+    int64_t finished = 0;
+    const absl::Status status = [&] {
+      ProgressBar progress(context.terminal, "documents", source.total());
+      return ScoreInBulk(
+          context.client, MakeOptions(model), std::max(model.limits().window(), 1), source,
+          [&](DocumentInputs& inputs) { return FitDocument(model, truncate_, inputs); },
+          [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
+            progress.Hide();
+            printer.Print(name, answer);
+            progress.Advance();
+            ++finished;
+          });
+    }();
+    const ExitCode documents = printer.failures().Summarize(finished);
+    return status.ok() ? documents : FailCall(context, status);
   }
 
-  static void Print(const std::string& name, const v1::ScoreTextResponse& response, const CommandContext& context) {
-    std::ostream& output = context.terminal.output;
-    if (context.options.json) {
-      WriteJsonLine(response, output);
-      return;
-    }
-    for (const v1::TextScore& score : response.scores()) {
-      output << ScoreLine(score, name);
-      for (const v1::TokenLogProbability& token : score.tokens()) output << TokenLine(token);
-    }
-    output << std::flush;
-  }
-
+  bool lines_ = false;
+  bool json_lines_ = false;
+  std::vector<std::string> second_;
+  bool ids_ = false;
+  bool truncate_ = false;
+  std::optional<int32_t> top_k_;
+  bool logits_ = false;
   bool log_probabilities_ = false;
   int32_t top_alternatives_ = 0;
-  bool ids_ = false;
 };
 
 }  // namespace

@@ -12,9 +12,10 @@ struct Terminal {
   std::ostream& output;
   // Errors, progress, summaries.
   std::ostream& error;
-  // Whether a person types the input, and reads what goes to `error`.
+  // Whether a person types the input, and reads what goes to `error` and to `output`.
   bool input_is_terminal = false;
   bool error_is_terminal = false;
+  bool output_is_terminal = false;
 };
 
 }  // namespace longshort

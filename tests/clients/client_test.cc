@@ -1,7 +1,12 @@
 #include "clients/cpp/client.h"
 
+#include <algorithm>
+#include <atomic>
+#include <set>
 #include <string>
+#include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "tests/clients/fake_server.h"
 
@@ -43,6 +48,85 @@ TEST(Client, ACancelledCallLeavesTheNextOneAlone) {
   Client client({.server = server.address()});
   EXPECT_FALSE(client.GenerateStream({}, [&](const v1::GenerateStreamResponse&) { client.Cancel(); }).ok());
   EXPECT_TRUE(client.ListModels().ok());
+}
+
+TEST(Client, CancelEndsAllCallsThatRun) {
+  FakeServer server;
+  server.stream_hangs = true;
+  Client client({.server = server.address()});
+  absl::Status first;
+  absl::Status second;
+  std::thread first_call([&] { first = client.ClassifyImage({}).status(); });
+  std::thread second_call([&] { second = client.ClassifyImage({}).status(); });
+  while (server.classify_requests().size() < 2) std::this_thread::yield();
+  EXPECT_TRUE(client.Cancel());
+  first_call.join();
+  second_call.join();
+  EXPECT_EQ(first.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(second.code(), absl::StatusCode::kCancelled);
+}
+
+// A server that answers as many documents together as the window has.
+class ScoreTextsTest : public testing::Test {
+ protected:
+  static constexpr int kWindow = 4;
+
+  ScoreTextsTest() {
+    server_.documents_in_work = kWindow;
+    server_.score_document = [](const v1::ScoreTextsRequest& /*request*/) { return v1::ScoreTextsResponse(); };
+  }
+
+  FakeServer server_;
+  Client client_{{.server = server_.address()}};
+};
+
+TEST_F(ScoreTextsTest, EveryDocumentIsAnsweredAndNoMoreThanTheWindowAreSentAhead) {
+  std::atomic<int> sent = 0;
+  int answered = 0;
+  std::set<uint64_t> ids;
+  int most = 0;
+  const absl::Status status = client_.ScoreTexts(
+      {}, kWindow,
+      [&](v1::ScoreTextsRequest& request) {
+        if (sent == 100) return false;
+        request.set_id(static_cast<uint64_t>(sent++));
+        return true;
+      },
+      [&](const v1::ScoreTextsResponse& answer) {
+        most = std::max(most, sent - answered);
+        ++answered;
+        ids.insert(answer.id());
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ids.size(), 100);
+  // The document that this answer frees may be on its way already.
+  EXPECT_LE(most, kWindow + 1);
+}
+
+TEST_F(ScoreTextsTest, AnswersArriveWhileTheNextDocumentIsAwaited) {
+  server_.documents_in_work = 1;
+  absl::Notification answered;
+  bool first = true;
+  const absl::Status status = client_.ScoreTexts(
+      {}, kWindow,
+      [&](v1::ScoreTextsRequest& /*request*/) {
+        if (first) {
+          first = false;
+          return true;
+        }
+        answered.WaitForNotification();
+        return false;
+      },
+      [&](const v1::ScoreTextsResponse& /*answer*/) { answered.Notify(); });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(ScoreTextsTest, CancelEndsTheStream) {
+  server_.stream_hangs = true;
+  const absl::Status status = client_.ScoreTexts(
+      {}, kWindow, [](v1::ScoreTextsRequest& /*request*/) { return true; },
+      [&](const v1::ScoreTextsResponse& /*answer*/) { client_.Cancel(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }
 
 TEST(Client, TheServersMessageArrivesAsItIs) {

@@ -81,14 +81,16 @@ TEST_F(ExitCodeTest, WrongCommandLinesAreUsageErrorsThatNameWhatIsWrong) {
   EXPECT_THAT(error_, HasSubstr("characters/newest"));
   EXPECT_EQ(Run({"score", "/does/not/exist"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("/does/not/exist: No such file"));
-  EXPECT_EQ(Run({"score", "/"}), ExitCode::kUsage);
+  EXPECT_EQ(Run({"classify", "/does/not/*.jpg"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("/does/not/*.jpg: No such file"));
+  EXPECT_EQ(Run({"score", "--lines", "--json-lines"}), ExitCode::kUsage);
   EXPECT_EQ(Run({}), ExitCode::kUsage);
 }
 
 TEST_F(ExitCodeTest, HelpAndVersionNeedNoServer) {
   EXPECT_EQ(RunAlone({"--help"}), ExitCode::kOk);
   EXPECT_THAT(output_, HasSubstr("Exit codes:"));
-  for (const std::string command : {"score", "generate", "models", "tokenize"}) {
+  for (const std::string command : {"score", "classify", "generate", "models", "tokenize"}) {
     EXPECT_EQ(RunAlone({command, "--help"}), ExitCode::kOk);
     EXPECT_THAT(output_, HasSubstr("Usage: longshort " + command));
     EXPECT_THAT(output_, HasSubstr("Examples:"));

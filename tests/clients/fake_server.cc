@@ -25,6 +25,38 @@ grpc::Status FakeServer::ScoreText(grpc::ServerContext* /*context*/, const v1::S
   return status;
 }
 
+grpc::Status FakeServer::ScoreTexts(grpc::ServerContext* context,
+                                    grpc::ServerReaderWriter<v1::ScoreTextsResponse, v1::ScoreTextsRequest>* stream) {
+  std::vector<v1::ScoreTextsRequest> work;
+  const auto answer_all = [&] {
+    for (; !work.empty(); work.pop_back()) {
+      v1::ScoreTextsResponse answer = score_document(work.back());
+      answer.set_id(work.back().id());
+      stream->Write(answer);
+    }
+    while (stream_hangs && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+  };
+  v1::ScoreTextsRequest request;
+  while (stream->Read(&request)) {
+    document_requests.push_back(request);
+    work.push_back(request);
+    if (work.size() == documents_in_work) answer_all();
+  }
+  answer_all();
+  return status;
+}
+
+grpc::Status FakeServer::ClassifyImage(grpc::ServerContext* context, const v1::ClassifyImageRequest* request,
+                                       v1::ClassifyImageResponse* response) {
+  {
+    const std::lock_guard lock(mutex_);
+    classify_requests_.push_back(*request);
+  }
+  while (stream_hangs && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+  for (const v1::Image& image : request->images()) *response->add_results() = classify(image);
+  return status;
+}
+
 grpc::Status FakeServer::Generate(grpc::ServerContext* /*context*/, const v1::GenerateRequest* request,
                                   v1::GenerateResponse* response) {
   generate_request = *request;

@@ -1,7 +1,9 @@
 // A server of longshort.v1 in this process that answers what a test puts into it and keeps what it was asked.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,11 +29,24 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   std::vector<v1::GenerateStreamResponse> stream;
   v1::TokenizeResponse tokens;
   std::vector<v1::Model> models;
-  // Calls of GenerateStream send their messages and then wait until they are cancelled.
+  // Answers one image of ClassifyImage; every call ends with `status`. Called from several threads.
+  std::function<v1::ImageResult(const v1::Image&)> classify;
+  // Answers one document of ScoreTexts, whose id the answer gets. Called from one thread.
+  std::function<v1::ScoreTextsResponse(const v1::ScoreTextsRequest&)> score_document;
+  // ScoreTexts answers this many documents at a time, the last one first: answers out of order, and a client that sends
+  // no further document before an answer would hang.
+  size_t documents_in_work = 1;
+  // Calls of GenerateStream send their messages and then wait until they are cancelled; ScoreTexts after its first
+  // answers, and ClassifyImage at once.
   bool stream_hangs = false;
 
   // Read after the call.
   v1::ScoreTextRequest score_request;
+  std::vector<v1::ClassifyImageRequest> classify_requests() const {
+    const std::lock_guard lock(mutex_);
+    return classify_requests_;
+  }
+  std::vector<v1::ScoreTextsRequest> document_requests;
   v1::GenerateRequest generate_request;
   v1::TokenizeRequest tokenize_request;
   v1::GetModelRequest get_model_request;
@@ -39,6 +54,10 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
  private:
   grpc::Status ScoreText(grpc::ServerContext* context, const v1::ScoreTextRequest* request,
                          v1::ScoreTextResponse* response) override;
+  grpc::Status ScoreTexts(grpc::ServerContext* context,
+                          grpc::ServerReaderWriter<v1::ScoreTextsResponse, v1::ScoreTextsRequest>* stream) override;
+  grpc::Status ClassifyImage(grpc::ServerContext* context, const v1::ClassifyImageRequest* request,
+                             v1::ClassifyImageResponse* response) override;
   grpc::Status Generate(grpc::ServerContext* context, const v1::GenerateRequest* request,
                         v1::GenerateResponse* response) override;
   grpc::Status GenerateStream(grpc::ServerContext* context, const v1::GenerateRequest* request,
@@ -48,6 +67,9 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   grpc::Status ListModels(grpc::ServerContext* context, const v1::ListModelsRequest* request,
                           v1::ListModelsResponse* response) override;
   grpc::Status GetModel(grpc::ServerContext* context, const v1::GetModelRequest* request, v1::Model* response) override;
+
+  mutable std::mutex mutex_;
+  std::vector<v1::ClassifyImageRequest> classify_requests_;  // guarded by mutex_
 
   std::string address_;
   std::unique_ptr<grpc::Server> server_;

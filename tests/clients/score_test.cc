@@ -1,4 +1,4 @@
-// `longshort score`, `tokenize` and `models`: what is asked, and what is shown.
+// `longshort score` of one document by a language model, and `tokenize`: what is asked, and what is shown.
 #include <filesystem>
 #include <fstream>
 
@@ -13,9 +13,9 @@ using testing::HasSubstr;
 
 using ScoreTest = ProgramTest;
 using TokenizeTest = ProgramTest;
-using ModelsTest = ProgramTest;
 
 TEST_F(ScoreTest, AFileIsOneDocumentOfItsVeryBytes) {
+  server_.score.add_scores();
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "longshort_score_test.bin";
   const std::string bytes("caf\xc3\xa9\n\xff\0end", 11);
   std::ofstream(path, std::ios::binary) << bytes;
@@ -38,6 +38,7 @@ TEST_F(ScoreTest, ALineADocumentShowsCountsBitsAndRate) {
 }
 
 TEST_F(ScoreTest, TooLongADocumentIsRefusedWithWhatToDo) {
+  server_.score.add_scores();
   // The fake model takes 100 tokens, of a byte each.
   EXPECT_EQ(Run({"score"}, std::string(101, 'a')), ExitCode::kRefused);
   EXPECT_THAT(error_, HasSubstr("101 tokens"));
@@ -48,6 +49,7 @@ TEST_F(ScoreTest, TooLongADocumentIsRefusedWithWhatToDo) {
 }
 
 TEST_F(ScoreTest, ACharacterModelsLimitCountsCharacters) {
+  server_.score.add_scores();
   server_.models.front().set_tokenizer("fairseq_characters");
   std::string text;
   for (int i = 0; i < 100; ++i) text += "\u00e9";  // 200 bytes
@@ -60,7 +62,7 @@ TEST_F(ScoreTest, JsonIsAResponseADocument) {
   score.set_token_count(5);
   score.set_bits_per_byte(2.5);
   ASSERT_EQ(Run({"score", "--json", "--log-probabilities", "--top-alternatives=2"}, "hello"), ExitCode::kOk);
-  EXPECT_THAT(output_, testing::StartsWith(R"({"scores":[{"log_likelihood":0,"token_count":"5",)"));
+  EXPECT_THAT(output_, testing::StartsWith(R"({"name":"-","scores":[{"log_likelihood":0,"token_count":"5",)"));
   EXPECT_THAT(output_, HasSubstr(R"("bits_per_byte":2.5)"));
   EXPECT_TRUE(server_.score_request.token_log_probabilities());
   EXPECT_EQ(server_.score_request.top_alternatives(), 2);
@@ -91,21 +93,6 @@ TEST_F(TokenizeTest, PiecesThatCannotBePrintedAreEscaped) {
   }
   ASSERT_EQ(Run({"tokenize", "--pieces"}, "a"), ExitCode::kOk);
   EXPECT_EQ(output_, "     7  \"\\xc3\"\n     7  \"\u00e9\"\n     7  \"\\x01\"\n");
-}
-
-TEST_F(ModelsTest, ListIsATableWithARowAModel) {
-  ASSERT_EQ(Run({"models"}), ExitCode::kOk);
-  EXPECT_THAT(output_, HasSubstr("NAME        VERSION  ARCHITECTURE    PARAMETERS"));
-  EXPECT_THAT(output_, HasSubstr("characters  3        language_model  2650000"));
-  ASSERT_EQ(Run({"models", "--json"}), ExitCode::kOk);
-  EXPECT_THAT(output_, HasSubstr(R"("vocabulary_size":)"));
-}
-
-TEST_F(ModelsTest, OneModelIsDescribed) {
-  ASSERT_EQ(Run({"models", "--model=characters/3"}), ExitCode::kOk);
-  EXPECT_EQ(server_.get_model_request.model().name(), "characters");
-  EXPECT_EQ(server_.get_model_request.model().version(), 3);
-  EXPECT_THAT(output_, HasSubstr("at most 100 tokens"));
 }
 
 }  // namespace

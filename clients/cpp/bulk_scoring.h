@@ -1,0 +1,27 @@
+// Any number of documents scored over one stream, with results in the documents' order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "clients/cpp/client.h"
+#include "clients/cpp/document_source.h"
+
+namespace longshort {
+
+// Checks a document before it is sent, and may cut it. A status that is not OK becomes the document's error.
+using CheckDocument = absl::FunctionRef<absl::Status(DocumentInputs&)>;
+
+// An answer holds the score, the classification or the error; its id means nothing.
+using OnScored = absl::FunctionRef<void(const std::string& name, const v1::ScoreTextsResponse& answer)>;
+
+// Reads, checks and sends documents with at most `window` in work, and calls `on_scored` in the caller's thread for
+// each in the order of `source`: an answer that comes early waits for those before it. `source` and `check` are used in
+// a thread of their own. Errors: what ended the stream; INTERNAL if it ended well and left documents unanswered. Those
+// of single documents are answers.
+absl::Status ScoreInBulk(Client& client, const v1::ScoreTextsOptions& options, int32_t window, DocumentSource& source,
+                         CheckDocument check, OnScored on_scored);
+
+}  // namespace longshort

@@ -1,0 +1,32 @@
+// Shows what became of scored documents.
+#pragma once
+
+#include <string>
+
+#include "clients/cpp/item_failures.h"
+#include "clients/cpp/terminal.h"
+#include "longshort/v1/inference.pb.h"
+
+namespace longshort {
+
+// Scores of a language model: a table with a row a document, behind it a line a token if there are tokens. Classes: a
+// table a document. With `json`, one object a document.
+class ScorePrinter final {
+ public:
+  // Writes the table's heading.
+  ScorePrinter(Terminal& terminal, bool json, bool language_model);
+
+  // `answer` as ScoreTexts gives it; its id is not shown.
+  void Print(const std::string& name, const v1::ScoreTextsResponse& answer);
+
+  const ItemFailures& failures() const { return failures_; }
+
+ private:
+  void PrintJson(const std::string& name, const v1::ScoreTextsResponse& answer);
+
+  Terminal& terminal_;
+  const bool json_;
+  ItemFailures failures_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,186 @@
+// `longshort score` with classifiers and with many documents: one stream, results in the documents' order.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/clients/program_fixture.h"
+#include "tests/clients/temporary_folder.h"
+
+namespace longshort {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// The fake model's likeliest class is the document itself; it takes none that begins with '!'. It answers three
+// documents at a time, in the wrong order.
+class BulkScoreTest : public ProgramTest {
+ protected:
+  BulkScoreTest() {
+    server_.models = {ReviewsModel()};
+    server_.documents_in_work = 3;
+    server_.score_document = [](const v1::ScoreTextsRequest& request) {
+      v1::ScoreTextsResponse answer;
+      const std::string& text = request.input().raw();
+      if (text.substr(0, 1) == "!") {
+        answer.mutable_error()->set_code(3);
+        answer.mutable_error()->set_message("input: it is refused");
+      } else {
+        *answer.mutable_classification() = Answer(text);
+      }
+      return answer;
+    };
+  }
+
+  static v1::TextClassification Answer(const std::string& text) {
+    v1::TextClassification answer;
+    v1::ClassProbability& entry = *answer.mutable_classification()->add_classes();
+    entry.set_label(text);
+    entry.set_probability(0.5F);
+    answer.add_documents()->set_token_count(static_cast<int64_t>(text.size()));
+    return answer;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(BulkScoreTest, OneDocumentIsACallAndATableOfItsClasses) {
+  *server_.score.add_classifications() = Answer("good");
+  server_.score.mutable_classifications(0)->mutable_documents(0)->set_truncated(true);
+  ASSERT_EQ(Run({"score", "--truncate", "--top-k=2", "--logits"}, "fine film"), ExitCode::kOk) << error_;
+  EXPECT_EQ(output_, "-  (4 tokens, truncated)\n  good   50.00 %\n");
+  const v1::ScoreTextRequest& request = server_.score_request;
+  EXPECT_EQ(request.model().name(), "reviews");
+  EXPECT_EQ(request.inputs(0).raw(), "fine film");
+  EXPECT_EQ(request.second_inputs_size(), 0);
+  EXPECT_TRUE(request.truncate());
+  EXPECT_EQ(request.top_k(), 2);
+  EXPECT_TRUE(request.all_logits());
+}
+
+TEST_F(BulkScoreTest, JsonHasTheNameAndTheFieldsOfTheClassification) {
+  *server_.score.add_classifications() = Answer("good");
+  ASSERT_EQ(Run({"score", "--json"}, "x"), ExitCode::kOk) << error_;
+  EXPECT_THAT(output_, StartsWith(R"({"name":"-","classification":{"classes":[{"index":0,"label":"good",)"));
+  EXPECT_THAT(output_, HasSubstr(R"("documents":[{"token_count":"4","truncated":false}])"));
+}
+
+TEST_F(BulkScoreTest, AFolderIsAStreamWithOptionsInItsFirstMessage) {
+  for (const char* name : {"d", "a", "c", "b"}) folder_.Write(name, name);
+  ASSERT_EQ(Run({"score", "--truncate", "--top-k=3", "--logits", folder_.path().string()}), ExitCode::kOk) << error_;
+  ASSERT_EQ(server_.document_requests.size(), 4);
+  const v1::ScoreTextsOptions& options = server_.document_requests.front().options();
+  EXPECT_EQ(options.model().name(), "reviews");
+  EXPECT_EQ(options.model().version(), 2);
+  EXPECT_TRUE(options.truncate());
+  EXPECT_EQ(options.top_k(), 3);
+  EXPECT_TRUE(options.all_logits());
+  EXPECT_FALSE(server_.document_requests.back().has_options());
+}
+
+TEST_F(BulkScoreTest, ResultsComeInTheOrderOfTheLinesWhateverTheOrderOfTheAnswers) {
+  std::string lines;
+  std::string expected;
+  for (int i = 1; i <= 50; ++i) {
+    absl::StrAppend(&lines, "text ", i, "\n");
+    absl::StrAppend(&expected, "-:", i, "  (", i < 10 ? 6 : 7, " tokens)\n  text ", i, "   50.00 %\n");
+  }
+  ASSERT_EQ(Run({"score", "--lines"}, lines), ExitCode::kOk) << error_;
+  EXPECT_EQ(output_, expected);
+}
+
+TEST_F(BulkScoreTest, ABadDocumentIsToldBesideItsNameAndTheOthersGoOn) {
+  // Line 2 is refused by the server, line 3 is longer than the 20 tokens that the model takes.
+  EXPECT_EQ(Run({"score", "--lines"}, "a\n!\nlonger than twenty bytes\nb\n"), ExitCode::kRefused);
+  EXPECT_THAT(output_, AllOf(HasSubstr("-:1  (1 tokens)"), HasSubstr("-:4  (1 tokens)")));
+  EXPECT_EQ(server_.document_requests.size(), 3);
+  EXPECT_THAT(error_, HasSubstr("-:2: INVALID_ARGUMENT: input: it is refused\n"));
+  EXPECT_THAT(error_, HasSubstr("-:3: INVALID_ARGUMENT: it has 24 tokens; the model takes at most 20"));
+  EXPECT_THAT(error_, EndsWith("longshort: of 4 documents, 2 refused\n"));
+}
+
+TEST_F(BulkScoreTest, WithJsonEachDocumentIsAnObjectWithItsName) {
+  EXPECT_EQ(Run({"score", "--json", "--json-lines"}, "{\"text\":\"a\",\"name\":\"first\"}\n{\"text\":\"!\"}\nnone\n"),
+            ExitCode::kRefused);
+  EXPECT_THAT(output_, StartsWith("{\"name\":\"first\",\"classification\":{"));
+  EXPECT_THAT(output_,
+              EndsWith("{\"name\":\"-:2\",\"error\":{\"code\":3,\"message\":\"input: it is refused\"}}\n"
+                       "{\"name\":\"-:3\",\"error\":{\"code\":3,\"message\":\"the line is not a JSON object\"}}\n"));
+}
+
+TEST_F(BulkScoreTest, PairsAreSentAsPairs) {
+  server_.models.front().mutable_classifier()->set_documents(2);
+  ASSERT_EQ(Run({"score", "--lines"}, "a\tb\nc\td\n"), ExitCode::kOk) << error_;
+  ASSERT_EQ(server_.document_requests.size(), 2);
+  EXPECT_EQ(server_.document_requests[1].input().raw(), "c");
+  EXPECT_EQ(server_.document_requests[1].second_input().raw(), "d");
+
+  *server_.score.add_classifications() = Answer("same");
+  ASSERT_EQ(Run({"score", "--second", folder_.Write("b", "B"), folder_.Write("a", "A")}), ExitCode::kOk) << error_;
+  EXPECT_EQ(server_.score_request.inputs(0).raw(), "A");
+  EXPECT_EQ(server_.score_request.second_inputs(0).raw(), "B");
+}
+
+TEST_F(BulkScoreTest, SecondDocumentsMustFitTheModelAndTheFiles) {
+  const std::string file = folder_.Write("a", "A");
+  EXPECT_EQ(Run({"score", "--second", file, file}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("takes one document"));
+  server_.models.front().mutable_classifier()->set_documents(2);
+  EXPECT_EQ(Run({"score", file}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("takes two documents"));
+  EXPECT_EQ(Run({"score", "--second", file, file, file}), ExitCode::kUsage);
+  EXPECT_EQ(Run({"score", "--lines", "--second", file, file}), ExitCode::kUsage);
+}
+
+TEST_F(BulkScoreTest, OptionsOfTheOtherKindOfModelAreRefused) {
+  EXPECT_EQ(Run({"score", "--log-probabilities"}, "a"), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("reviews is a classifier"));
+  server_.models.front().clear_classifier();
+  EXPECT_EQ(Run({"score", "--truncate"}, "a"), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("reviews is a language model"));
+}
+
+TEST_F(BulkScoreTest, ModelsOfImagesAreRefusedBeforeAnythingIsSent) {
+  server_.models = {FlowersModel()};
+  EXPECT_EQ(Run({"score"}, "a"), ExitCode::kRefused);
+  EXPECT_THAT(error_, HasSubstr("longshort classify"));
+}
+
+TEST_F(BulkScoreTest, AStreamThatFailsEndsTheRunBehindWhatWasAnswered) {
+  server_.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
+  EXPECT_EQ(Run({"score", "--lines"}, "a\nb\n"), ExitCode::kUnavailable);
+  EXPECT_THAT(output_, HasSubstr("-:2  (1 tokens)"));
+  EXPECT_THAT(error_, HasSubstr("the server is stopping"));
+}
+
+TEST_F(BulkScoreTest, ManyFilesOfALanguageModelAreARowEach) {
+  server_.models.front().clear_classifier();
+  server_.models.front().mutable_limits()->set_prompt_tokens(100);
+  server_.score_document = [](const v1::ScoreTextsRequest& request) {
+    v1::ScoreTextsResponse answer;
+    answer.mutable_score()->set_token_count(static_cast<int64_t>(request.input().raw().size()));
+    answer.mutable_score()->set_log_likelihood(-1.5);
+    return answer;
+  };
+  const std::string first = folder_.Write("a", "12");
+  const std::string second = folder_.Write("b", std::string(101, 'x'));
+  const std::string third = folder_.Write("c", "12345");
+  EXPECT_EQ(Run({"score", folder_.path().string()}), ExitCode::kRefused);
+  EXPECT_THAT(output_, StartsWith("    tokens     scored  log-likelihood"));
+  EXPECT_THAT(output_, HasSubstr(absl::StrCat(
+                           "         2          0         -1.5000          -          -          -  ", first, "\n")));
+  EXPECT_THAT(output_, EndsWith(third + "\n"));
+  EXPECT_THAT(error_, HasSubstr(absl::StrCat(second, ": INVALID_ARGUMENT: it has 101 tokens")));
+
+  EXPECT_EQ(Run({"score", "--json", first, third}), ExitCode::kOk);
+  EXPECT_THAT(output_, HasSubstr(absl::StrCat("{\"name\":\"", third,
+                                              "\",\"scores\":[{\"log_likelihood\":-1.5,\"token_count\":\"5\"")));
+  EXPECT_THAT(output_, HasSubstr("\"usage\":{\"prompt_tokens\":\"5\""));
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,113 @@
+#include "clients/cpp/document_source.h"
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/clients/temporary_folder.h"
+
+namespace longshort {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class DocumentSourceTest : public testing::Test {
+ protected:
+  // Each as "name=first", "name=first|second" or "name!error".
+  std::vector<std::string> All(DocumentSource& source) {
+    std::vector<std::string> all;
+    while (const std::optional<NamedDocument> document = source.Next()) {
+      std::string text = document->name;
+      if (document->inputs.ok()) {
+        absl::StrAppend(&text, "=", document->inputs->first.raw());
+        if (document->inputs->second.has_value()) absl::StrAppend(&text, "|", document->inputs->second->raw());
+      } else {
+        absl::StrAppend(&text, "!", document->inputs.status().message());
+      }
+      all.push_back(text);
+    }
+    return all;
+  }
+
+  TemporaryFolder folder_;
+  std::istringstream input_{"from\nstandard input"};
+  std::ostringstream output_;
+  std::ostringstream error_;
+  Terminal terminal_{input_, output_, error_};
+};
+
+TEST_F(DocumentSourceTest, FilesAreDocumentsOfTheirVeryBytes) {
+  const std::string file = folder_.Write("a.txt", "one\ntwo\n");
+  const auto source = MakeFileSource({file, "-"}, {}, false, terminal_);
+  EXPECT_EQ(source->total(), 2);
+  EXPECT_THAT(All(*source), ElementsAre(file + "=one\ntwo\n", "-=from\nstandard input"));
+}
+
+TEST_F(DocumentSourceTest, SecondFilesBelongToTheFirstInOrder) {
+  const std::string a = folder_.Write("a", "A");
+  const std::string b = folder_.Write("b", "B");
+  const auto source = MakeFileSource({a, b}, {b, a}, false, terminal_);
+  EXPECT_THAT(All(*source), ElementsAre(a + "=A|B", b + "=B|A"));
+}
+
+TEST_F(DocumentSourceTest, AFileThatCannotBeReadIsItsOwnErrorAndTheOthersGoOn) {
+  const std::string file = folder_.Write("a", "A");
+  const auto source = MakeFileSource({folder_ / "missing", file}, {}, false, terminal_);
+  EXPECT_THAT(All(*source), ElementsAre(HasSubstr("missing!"), file + "=A"));
+}
+
+TEST_F(DocumentSourceTest, LinesAreDocumentsWithoutTheirEnds) {
+  const std::string first = folder_.Write("first", "one\r\n\nthree\n");
+  const std::string second = folder_.Write("second", "no newline at the end");
+  const auto source = MakeLineSource({first, second}, LineForm::kText, 1, false, terminal_);
+  EXPECT_EQ(source->total(), 4);
+  EXPECT_THAT(All(*source),
+              ElementsAre(first + ":1=one", first + ":2=", first + ":3=three", second + ":1=no newline at the end"));
+}
+
+TEST_F(DocumentSourceTest, StandardInputHasLinesOfUnknownNumber) {
+  const auto source = MakeLineSource({"-"}, LineForm::kText, 1, false, terminal_);
+  EXPECT_EQ(source->total(), 0);
+  EXPECT_THAT(All(*source), ElementsAre("-:1=from", "-:2=standard input"));
+}
+
+TEST_F(DocumentSourceTest, ATabPartsTwoDocumentsOfALine) {
+  const std::string file = folder_.Write("pairs.tsv", "a\tb\tc\nno tab\n\t\n");
+  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kText, 2, false, terminal_)),
+              ElementsAre(file + ":1=a|b\tc", file + ":2!the line has no tab between two documents", file + ":3=|"));
+  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kText, 1, false, terminal_)),
+              ElementsAre(file + ":1=a\tb\tc", file + ":2=no tab", file + ":3=\t"));
+}
+
+TEST_F(DocumentSourceTest, JsonLinesHoldTextsAndNames) {
+  const std::string file = folder_.Write("a.jsonl",
+                                         "{\"text\": \"two\\nlines\", \"label\": 3}\n"
+                                         "{\"name\": \"review 7\", \"text\": \"\\u00e9\"}\n"
+                                         "[1]\n"
+                                         "{\"text\": 5}\n");
+  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kJson, 1, false, terminal_)),
+              ElementsAre(file + ":1=two\nlines", "review 7=\u00e9", file + ":3!the line is not a JSON object",
+                          file + ":4!the line's object has no string \"text\""));
+}
+
+TEST_F(DocumentSourceTest, JsonLinesHoldPairs) {
+  const std::string file = folder_.Write("pairs.jsonl",
+                                         "{\"text\": \"a\", \"second_text\": \"b\"}\n"
+                                         "{\"text\": \"a\"}\n");
+  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kJson, 2, false, terminal_)),
+              ElementsAre(file + ":1=a|b", file + ":2!the line's object has no string \"second_text\""));
+}
+
+TEST_F(DocumentSourceTest, LinesMayListTokenIds) {
+  const std::string file = folder_.Write("ids", "7 8,9\n7 x\n");
+  const auto source = MakeLineSource({file}, LineForm::kText, 1, true, terminal_);
+  EXPECT_THAT(source->Next()->inputs->first.ids().ids(), ElementsAre(7, 8, 9));
+  EXPECT_THAT(source->Next()->inputs.status().message(), HasSubstr("\"x\""));
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,35 @@
+#include "clients/cpp/json_lines.h"
+
+#include <sstream>
+
+#include "gtest/gtest.h"
+#include "longshort/v1/inference.pb.h"
+
+namespace longshort {
+namespace {
+
+TEST(JsonLines, TheNameComesBeforeTheFieldsOfTheMessage) {
+  std::ostringstream output;
+  v1::ItemError error;
+  error.set_code(3);
+  WriteNamedJsonLine("a.jpg", error, output);
+  EXPECT_EQ(output.str(), "{\"name\":\"a.jpg\",\"code\":3,\"message\":\"\"}\n");
+}
+
+TEST(JsonLines, AMessageWithoutFieldsLeavesTheNameAlone) {
+  std::ostringstream output;
+  WriteNamedJsonLine("a.jpg", v1::KeepAlive(), output);
+  EXPECT_EQ(output.str(), "{\"name\":\"a.jpg\"}\n");
+}
+
+TEST(JsonLines, NamesAreEscapedAndMadeUtf8) {
+  std::ostringstream output;
+  // A lone byte, a cut character, a surrogate's bytes, and what is right.
+  WriteErrorJsonLine("\"\n\xff \xe2\x82 \xed\xa0\x80 \u00e9\U0001F337", v1::ItemError(), output);
+  EXPECT_EQ(output.str(),
+            "{\"name\":\"\\\"\\n\uFFFD \uFFFD\uFFFD \uFFFD\uFFFD\uFFFD \u00e9\U0001F337\","
+            "\"error\":{\"code\":0,\"message\":\"\"}}\n");
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,60 @@
+#include "clients/cpp/progress_bar.h"
+
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+TEST(ProgressText, TellsTheShareTheRateAndTheRemainingTime) {
+  // 512 in 10 s are 51.2 a second; the other 768 take 15 s.
+  EXPECT_EQ(ProgressText(512, 1280, "images", absl::Seconds(10)),
+            "[########------------]  512/1280 images  51.2/s  15 s left");
+  EXPECT_EQ(ProgressText(0, 1280, "images", absl::Seconds(10)), "[--------------------]  0/1280 images");
+  EXPECT_EQ(ProgressText(8, 8, "images", absl::Seconds(4)), "[####################]  8/8 images  2.0/s  0 s left");
+}
+
+TEST(ProgressText, LongerTimesHaveMinutesAndHours) {
+  EXPECT_THAT(ProgressText(10, 310, "images", absl::Seconds(10)), EndsWith("  5 min 00 s left"));
+  EXPECT_THAT(ProgressText(1, 7501, "images", absl::Seconds(1)), EndsWith("  2 h 05 min left"));
+}
+
+TEST(ProgressText, WithoutATotalThereIsACountAndARate) {
+  EXPECT_EQ(ProgressText(30, 0, "documents", absl::Seconds(2)), "30 documents  15.0/s");
+}
+
+class ProgressBarTest : public testing::Test {
+ protected:
+  std::istringstream input_;
+  std::ostringstream output_;
+  std::ostringstream error_;
+};
+
+TEST_F(ProgressBarTest, NothingRemainsOfTheLine) {
+  Terminal terminal{.input = input_, .output = output_, .error = error_, .error_is_terminal = true};
+  {
+    ProgressBar bar(terminal, "images", 2);
+    EXPECT_THAT(error_.str(), HasSubstr("0/2 images"));
+    bar.Hide();
+    EXPECT_THAT(error_.str(), EndsWith("\r\033[K"));
+    bar.Advance();
+    EXPECT_THAT(error_.str(), HasSubstr("1/2 images"));
+  }
+  EXPECT_THAT(error_.str(), EndsWith("\r\033[K"));
+}
+
+TEST_F(ProgressBarTest, NothingIsDrawnForOneThingOrWhereNobodyLooks) {
+  Terminal terminal{.input = input_, .output = output_, .error = error_, .error_is_terminal = true};
+  ProgressBar(terminal, "images", 1).Advance();
+  terminal.error_is_terminal = false;
+  ProgressBar(terminal, "images", 2).Advance();
+  EXPECT_EQ(error_.str(), "");
+}
+
+}  // namespace
+}  // namespace longshort
