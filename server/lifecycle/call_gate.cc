@@ -1,5 +1,7 @@
 #include "server/lifecycle/call_gate.h"
 
+#include <utility>
+
 namespace longshort {
 
 bool CallGate::Enter() {
@@ -16,8 +18,30 @@ void CallGate::Leave() {
 }
 
 void CallGate::Close() {
+  std::map<int64_t, std::function<void()>> watches;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    watches.swap(watches_);
+  }
+  for (const auto& [watch, on_close] : watches) on_close();
+}
+
+int64_t CallGate::WhenClosed(std::function<void()> on_close) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_) {
+      watches_[++last_watch_] = std::move(on_close);
+      return last_watch_;
+    }
+  }
+  on_close();
+  return 0;
+}
+
+void CallGate::Forget(int64_t watch) {
   const std::lock_guard lock(mutex_);
-  closed_ = true;
+  watches_.erase(watch);
 }
 
 int64_t CallGate::WaitUntilEmpty(absl::Time deadline) {

@@ -8,6 +8,8 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <mutex>
 
 #include "absl/time/time.h"
@@ -21,6 +23,10 @@ class CallGate {
   void Leave();
 
   void Close();
+  // Calls `on_close` once, when the gate closes, by the thread that closes it; at once if it is closed. For calls that
+  // would not end by themselves. Returns a number for Forget, after which it may still be running.
+  int64_t WhenClosed(std::function<void()> on_close);
+  void Forget(int64_t watch);
   // Waits until nobody is inside, or until `deadline`. Returns how many are left.
   int64_t WaitUntilEmpty(absl::Time deadline);
 
@@ -29,6 +35,8 @@ class CallGate {
   std::condition_variable left_;
   int64_t inside_ = 0;
   bool closed_ = false;
+  std::map<int64_t, std::function<void()>> watches_;
+  int64_t last_watch_ = 0;
 };
 
 }  // namespace longshort

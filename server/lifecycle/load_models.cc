@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <variant>
 
+#include "core/engine/classifier_engine.h"
 #include "core/engine/clock.h"
 #include "core/engine/language_model_engine.h"
+#include "core/engine/preparation_pool.h"
 #include "models/status_macros.h"
 #include "server/lifecycle/cache_budget.h"
 #include "server/lifecycle/grpc_endpoint.h"
@@ -26,51 +29,107 @@ int64_t BytesPerStream(const LanguageModel& model) {
   return bytes.window * pages.window + bytes.segment * pages.segment + bytes.open_chunk * pages.open_chunk;
 }
 
-int64_t WeightBytes(const LanguageModelInfo& info) { return info.parameters * (info.precision == "bf16" ? 2 : 4); }
+int64_t WeightBytes(int64_t parameters, const std::string& precision) {
+  return parameters * (precision == "bf16" ? 2 : 4);
+}
 
 // Tokens that the prompts of all models may have: an eighth of the memory, and so that two of the longest fit.
 int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine) {
   return std::max(machine.memory_bytes / 8 / kTokenBytes, 2 * options.max_prompt_tokens);
 }
 
+// Bytes that the waiting items of one classifier may hold: as much as gRPC may hold of messages.
+int64_t WaitingBytes(const ServerOptions& options, const MachineLimits& machine) {
+  return MessageBufferBytes(options, machine);
+}
+
+// Gives loaded models their engines, and takes the memory that they need out of one budget.
+class EngineMaker {
+ public:
+  EngineMaker(const ServerOptions& options, const MachineLimits& machine, std::shared_ptr<PreparationPool> preparation,
+              ServerMetrics& metrics, Logger& log)
+      : options_(options),
+        machine_(machine),
+        preparation_(std::move(preparation)),
+        metrics_(metrics),
+        log_(log),
+        prompts_(std::make_shared<TokenBudget>(PromptTokens(options, machine))),
+        budget_(machine.memory_bytes) {
+    budget_.SetAside(MessageBufferBytes(options, machine));
+    budget_.SetAside(PromptTokens(options, machine) * kTokenBytes);
+  }
+
+  absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedLanguageModel loaded) {
+    const LanguageModelInfo info = loaded.model->info();
+    budget_.SetAside(WeightBytes(info.parameters, info.precision));
+    const int64_t bytes_per_stream = BytesPerStream(*loaded.model);
+    LanguageModelEngine::Options engine;
+    engine.max_queued_requests = options_.max_queued_requests;
+    engine.token_budget = prompts_;
+    LS_ASSIGN_OR_RETURN(engine.step_loop.max_streams, budget_.Reserve(name, bytes_per_stream, options_.max_streams));
+    engine.step_loop.max_rows_per_step = std::max(engine.step_loop.max_rows_per_step, engine.step_loop.max_streams);
+    log_.Info("model", {{"model", name},
+                        {"version", version},
+                        {"architecture", std::string("language_model")},
+                        {"parameters", info.parameters},
+                        {"vocabulary_size", info.vocabulary_size},
+                        {"precision", info.precision},
+                        {"memory_length", info.memory_length},
+                        {"max_streams", engine.step_loop.max_streams},
+                        {"cache_bytes_per_stream", bytes_per_stream},
+                        {"fingerprint", info.fingerprint}});
+    ServedLanguageModel served{.info = info, .tokenizer = loaded.tokenizer, .engine = nullptr};
+    LS_ASSIGN_OR_RETURN(served.engine,
+                        LanguageModelEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
+                                                    metrics_.ObserveEngine(name), SystemClock(), engine));
+    return served;
+  }
+
+  absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedClassifier loaded) {
+    const ClassifierInfo info = loaded.classifier->info();
+    budget_.SetAside(WeightBytes(info.parameters, info.precision));
+    ClassifierEngine::Options engine;
+    engine.max_waiting_items = options_.max_queued_requests;
+    engine.max_waiting_bytes = WaitingBytes(options_, machine_);
+    engine.batches.max_batch_size = options_.max_batch_size;
+    log_.Info("model", {{"model", name},
+                        {"version", version},
+                        {"architecture", info.architecture},
+                        {"parameters", info.parameters},
+                        {"classes", info.classes},
+                        {"precision", info.precision},
+                        {"max_batch_size", engine.batches.max_batch_size},
+                        {"fingerprint", info.fingerprint}});
+    ServedClassifier served{.info = info,
+                            .tokenizer = std::move(loaded.tokenizer),
+                            .preprocessor = std::move(loaded.preprocessor),
+                            .engine = nullptr};
+    LS_ASSIGN_OR_RETURN(served.engine,
+                        ClassifierEngine::Create(std::move(loaded.classifier), preparation_,
+                                                 metrics_.ObserveClassifier(name), SystemClock(), engine));
+    return served;
+  }
+
+ private:
+  const ServerOptions& options_;
+  const MachineLimits& machine_;
+  const std::shared_ptr<PreparationPool> preparation_;
+  ServerMetrics& metrics_;
+  Logger& log_;
+  const std::shared_ptr<TokenBudget> prompts_;
+  CacheBudget budget_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
                                                           const ModelRegistry::Loader& loader, ServerMetrics& metrics,
                                                           Logger& log) {
-  const int64_t prompt_tokens = PromptTokens(options, machine);
-  const auto prompts = std::make_shared<TokenBudget>(prompt_tokens);
-  CacheBudget budget(machine.memory_bytes);
-  budget.SetAside(MessageBufferBytes(options, machine));
-  budget.SetAside(prompt_tokens * kTokenBytes);
-  const auto make_engine = [&](const std::string& name, int64_t version,
-                               LoadedModel any) -> absl::StatusOr<ServedModel::Kind> {
-    if (!std::holds_alternative<LoadedLanguageModel>(any)) {
-      return absl::UnimplementedError("classifiers are not served yet");
-    }
-    auto& loaded = std::get<LoadedLanguageModel>(any);
-    budget.SetAside(WeightBytes(loaded.model->info()));
-    const int64_t bytes_per_stream = BytesPerStream(*loaded.model);
-    LanguageModelEngine::Options engine;
-    engine.max_queued_requests = options.max_queued_requests;
-    engine.token_budget = prompts;
-    LS_ASSIGN_OR_RETURN(engine.step_loop.max_streams, budget.Reserve(name, bytes_per_stream, options.max_streams));
-    engine.step_loop.max_rows_per_step = std::max(engine.step_loop.max_rows_per_step, engine.step_loop.max_streams);
-    const LanguageModelInfo info = loaded.model->info();
-    log.Info("model", {{"model", name},
-                       {"version", version},
-                       {"architecture", std::string("language_model")},
-                       {"parameters", info.parameters},
-                       {"vocabulary_size", info.vocabulary_size},
-                       {"precision", info.precision},
-                       {"memory_length", info.memory_length},
-                       {"max_streams", engine.step_loop.max_streams},
-                       {"cache_bytes_per_stream", bytes_per_stream},
-                       {"fingerprint", info.fingerprint}});
-    ServedLanguageModel served{.info = info, .tokenizer = loaded.tokenizer, .engine = nullptr};
-    LS_ASSIGN_OR_RETURN(served.engine, LanguageModelEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
-                                                                   metrics.ObserveEngine(name), SystemClock(), engine));
-    return served;
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<PreparationPool> preparation,
+                      PreparationPool::Create(options.preparation_threads));
+  EngineMaker maker(options, machine, std::move(preparation), metrics, log);
+  const auto make_engine = [&maker](const std::string& name, int64_t version, LoadedModel loaded) {
+    return std::visit([&](auto& model) { return maker.Make(name, version, std::move(model)); }, loaded);
   };
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ModelRegistry> registry,
                       ModelRegistry::Load(options.model_repository, loader, make_engine));

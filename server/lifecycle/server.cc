@@ -1,5 +1,6 @@
 #include "server/lifecycle/server.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
@@ -18,6 +19,7 @@ RequestLimits LimitsOf(const ServerOptions& options) {
   RequestLimits limits;
   limits.prompt_tokens = options.max_prompt_tokens;
   limits.generate_tokens = options.max_generate_tokens;
+  limits.image_bytes = std::min(limits.image_bytes, options.max_message_bytes);
   return limits;
 }
 

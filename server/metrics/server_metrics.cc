@@ -17,9 +17,12 @@ using prometheus::BuildHistogram;
 // Rows of a step: powers of two up to what a long prompt may bring.
 const prometheus::Histogram::BucketBoundaries kRowBuckets = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
 
+// Items of a classifier's batch.
+const prometheus::Histogram::BucketBoundaries kItemBuckets = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+
 }  // namespace
 
-// One model's numbers, kept up by its engine.
+// One language model's numbers, kept up by its engine.
 class ServerMetrics::ModelMetrics final : public EngineObserver {
  public:
   ModelMetrics(ServerMetrics& all, const std::string& model)
@@ -72,6 +75,42 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
   prometheus::Gauge& cache_free_;
 };
 
+// One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that.
+class ServerMetrics::ClassifierMetrics final : public ClassificationObserver {
+ public:
+  ClassifierMetrics(ServerMetrics& all, const std::string& model)
+      : all_(all),
+        model_(model),
+        preparation_(all.preparation_duration_.Add({{"model", model}}, all.latency_buckets_)),
+        queue_(all.queue_duration_.Add({{"model", model}}, all.latency_buckets_)),
+        batch_(all.batch_duration_.Add({{"model", model}}, all.latency_buckets_)),
+        batch_items_(all.batch_items_.Add({{"model", model}}, kItemBuckets)),
+        multiply_adds_(all.multiply_adds_.Add({{"model", model}})),
+        tokens_(all.prompt_tokens_.Add({{"model", model}})) {}
+
+  void OnPrepared(absl::Duration preparation) override { preparation_.Observe(absl::ToDoubleSeconds(preparation)); }
+  void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
+  void OnBatch(const BatchReport& batch) override {
+    batch_.Observe(absl::ToDoubleSeconds(batch.run));
+    batch_items_.Observe(static_cast<double>(batch.items));
+    multiply_adds_.Increment(static_cast<double>(batch.multiply_adds));
+    tokens_.Increment(static_cast<double>(batch.tokens));
+  }
+  void OnEnded(const absl::Status& status) override {
+    all_.items_.Add({{"model", model_}, {"code", CodeName(status.code())}}).Increment();
+  }
+
+ private:
+  ServerMetrics& all_;
+  const std::string model_;
+  prometheus::Histogram& preparation_;
+  prometheus::Histogram& queue_;
+  prometheus::Histogram& batch_;
+  prometheus::Histogram& batch_items_;
+  prometheus::Counter& multiply_adds_;
+  prometheus::Counter& tokens_;
+};
+
 std::string CodeName(absl::StatusCode code) { return absl::StatusCodeToString(code); }
 
 prometheus::Family<prometheus::Histogram>& ServerMetrics::Latency(const char* name, const char* help) {
@@ -85,7 +124,8 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
                     .Help("Calls that ended, by final gRPC code")
                     .Register(registry_)),
       request_duration_(Latency("longshort_request_duration_seconds", "From a call's arrival to its end")),
-      queue_duration_(Latency("longshort_queue_duration_seconds", "From submission to the engine to the first step")),
+      queue_duration_(Latency("longshort_queue_duration_seconds",
+                              "From submission to the engine, or from being prepared, to the first step or batch")),
       prefill_duration_(Latency("longshort_prefill_duration_seconds", "From the first step until the prompt was read")),
       step_duration_(Latency("longshort_step_duration_seconds", "One step of the model, over all its rows")),
       time_to_first_token_(
@@ -93,6 +133,17 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
       inter_token_duration_(
           Latency("longshort_inter_token_duration_seconds", "Between two sampled tokens of a completion")),
       batch_rows_(Latency("longshort_batch_rows", "Tokens in one step, over all sequences")),
+      preparation_duration_(Latency("longshort_preparation_duration_seconds", "Decoding and resizing one image")),
+      batch_duration_(Latency("longshort_batch_duration_seconds", "One batch of a classifier, over all its items")),
+      batch_items_(Latency("longshort_batch_items", "Items in one batch of a classifier")),
+      items_(BuildCounter()
+                 .Name("longshort_items_total")
+                 .Help("Images and documents of classifiers that ended, by code")
+                 .Register(registry_)),
+      multiply_adds_(BuildCounter()
+                         .Name("longshort_multiply_adds_total")
+                         .Help("Multiply-adds of the classifiers' matrix products and convolutions")
+                         .Register(registry_)),
       prompt_tokens_(BuildCounter()
                          .Name("longshort_prompt_tokens_total")
                          .Help("Tokens of prompts and documents read")
@@ -123,6 +174,10 @@ void ServerMetrics::CountRequest(const std::string& rpc, const std::string& mode
 
 std::unique_ptr<EngineObserver> ServerMetrics::ObserveEngine(const std::string& model) {
   return std::make_unique<ModelMetrics>(*this, model);
+}
+
+std::unique_ptr<ClassificationObserver> ServerMetrics::ObserveClassifier(const std::string& model) {
+  return std::make_unique<ClassifierMetrics>(*this, model);
 }
 
 void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration) {

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "core/engine/classification_engine.h"
 #include "core/engine/engine.h"
 
 namespace longshort {
@@ -37,6 +38,9 @@ class ServerMetrics {
   // Listens to one model's engine. Lives at least as long as the engine, at most as long as this.
   std::unique_ptr<EngineObserver> ObserveEngine(const std::string& model);
 
+  // The same of a classifier's engine.
+  std::unique_ptr<ClassificationObserver> ObserveClassifier(const std::string& model);
+
   void SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration);
 
   // Everything, in Prometheus' text form (version 0.0.4).
@@ -44,6 +48,7 @@ class ServerMetrics {
 
  private:
   class ModelMetrics;
+  class ClassifierMetrics;
 
   prometheus::Family<prometheus::Histogram>& Latency(const char* name, const char* help);
 
@@ -57,6 +62,11 @@ class ServerMetrics {
   prometheus::Family<prometheus::Histogram>& time_to_first_token_;
   prometheus::Family<prometheus::Histogram>& inter_token_duration_;
   prometheus::Family<prometheus::Histogram>& batch_rows_;
+  prometheus::Family<prometheus::Histogram>& preparation_duration_;
+  prometheus::Family<prometheus::Histogram>& batch_duration_;
+  prometheus::Family<prometheus::Histogram>& batch_items_;
+  prometheus::Family<prometheus::Counter>& items_;
+  prometheus::Family<prometheus::Counter>& multiply_adds_;
   prometheus::Family<prometheus::Counter>& prompt_tokens_;
   prometheus::Family<prometheus::Counter>& generated_tokens_;
   prometheus::Family<prometheus::Gauge>& streams_active_;

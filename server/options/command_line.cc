@@ -88,6 +88,15 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
             "Requests that may wait, per model, 1 to 1048576, before more are refused with RESOURCE_EXHAUSTED: a long "
             "queue only makes everybody late.",
             &options.max_queued_requests);
+  table.Add(
+      "max-batch-size", "N",
+      "Items of one batch of a classifier, 1 to 1024. A batch is what waits when the model is free; larger ones use "
+      "wide machines better and make each item wait for the whole.",
+      &options.max_batch_size);
+  table.Add("preparation-threads", "N",
+            "Threads that decode and resize images, for all models, 1 to 64. The largest image that is taken (64 "
+            "megapixels) needs up to 0.8 GB on each while it is decoded.",
+            &options.preparation_threads);
   table.Add("max-message-bytes", "BYTES",
             "Largest request, 1024 to 1073741824. The default (8 MiB) takes a 5 MB document in one call.",
             &options.max_message_bytes);
@@ -142,7 +151,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
 std::string HelpText() {
   CommandLine defaults;
   return absl::StrCat(
-      "longshort-server: serves Transformer-LS language models over gRPC.\n\n"
+      "longshort-server: serves Transformer-LS models over gRPC.\n\n"
       "  longshort-server --model-repository=models/zoo\n"
       "  longshort-server describe MODEL_OR_CONFIG     prints what a model costs (describe --help)\n\n"
       "Options (--name=value or --name value):\n",

@@ -91,6 +91,8 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, 1, 1024));
   LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, 0, 65536));
   LS_RETURN_IF_ERROR(CheckRange("max-queued-requests", options.max_queued_requests, 1, 1 << 20));
+  LS_RETURN_IF_ERROR(CheckRange("max-batch-size", options.max_batch_size, 1, 1024));
+  LS_RETURN_IF_ERROR(CheckRange("preparation-threads", options.preparation_threads, 1, 64));
   LS_RETURN_IF_ERROR(CheckRange("max-message-bytes", options.max_message_bytes, 1 << 10, 1 << 30));
   LS_RETURN_IF_ERROR(CheckRange("max-prompt-tokens", options.max_prompt_tokens, 1, 1 << 30));
   LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, 1, 1 << 30));

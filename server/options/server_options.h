@@ -53,6 +53,11 @@ struct ServerOptions {
   // Requests that wait, per model, before new ones are refused with RESOURCE_EXHAUSTED; 1 to 1048576.
   int64_t max_queued_requests = 1024;
 
+  // Items of one batch of a classifier, 1 to 1024. Each item in a batch waits for the whole of it.
+  int64_t max_batch_size = 32;
+  // Threads that decode images, for all models, 1 to 64. Decoding the largest image takes up to 0.8 GB on each.
+  int64_t preparation_threads = 2;
+
   // Largest request, bytes, 1 KiB to 1 GiB. The default takes the 5 MB test sets of the paper in one call.
   int64_t max_message_bytes = int64_t{8} << 20;
   // Longest prompt or document, tokens, 1 to 2^30. The default follows max_message_bytes: a byte is at most a token.

@@ -83,6 +83,7 @@ void Describe(const ServedClassifier& model, const RequestLimits& limits, v1::Mo
     properties.set_channels(info.channels);
     message_limits.set_images(static_cast<int32_t>(limits.images));
     message_limits.set_image_bytes(limits.image_bytes);
+    message_limits.set_image_pixels(limits.image_pixels);
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "models/images/image_limits.h"
+
 namespace longshort {
 
 struct RequestLimits {
@@ -16,10 +18,16 @@ struct RequestLimits {
   int64_t inputs = 64;
   // Documents of one ScoreTexts stream that are in work or answered and not written yet.
   int64_t stream_documents = 64;
+  // Bytes of the answers about these documents: the stream reads on while they are fewer.
+  int64_t stream_answer_bytes = int64_t{4} << 20;
   // Images of one ClassifyImage call.
   int64_t images = 64;
   // Bytes of one encoded image.
-  int64_t image_bytes = 0;
+  int64_t image_bytes = ImageLimits().max_bytes;
+  // Width times height of one image.
+  int64_t image_pixels = ImageLimits().max_pixels;
+  // Bytes of the classes and logits of one answer, for the same 4 MiB.
+  int64_t class_bytes = int64_t{3} << 20;
   // Likeliest tokens named at one place.
   int64_t top_alternatives = 20;
   int64_t stop_strings = 16;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <random>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
@@ -105,6 +106,22 @@ void CallRecord::AddWork(int64_t prompt_tokens, int64_t generated_tokens, const 
   timings_.decode = std::max(timings_.decode, timings.decode);
 }
 
+void CallRecord::AddWork(int64_t tokens, const ClassificationTimings& timings) {
+  prompt_tokens_ += tokens;
+  ++items_;
+  item_timings_.preparation = std::max(item_timings_.preparation, timings.preparation);
+  item_timings_.queue = std::max(item_timings_.queue, timings.queue);
+  item_timings_.run = std::max(item_timings_.run, timings.run);
+}
+
+void CallRecord::AddWork(const ScoredText& text) {
+  if (const auto* timings = std::get_if<RequestTimings>(&text.timings); timings != nullptr) {
+    AddWork(text.tokens, 0, *timings);
+  } else {
+    AddWork(text.tokens, std::get<ClassificationTimings>(text.timings));
+  }
+}
+
 grpc::Status CallRecord::Finish(const absl::Status& status) {
   const absl::Time now = absl::Now();
   absl::StatusCode code = status.code();
@@ -116,7 +133,13 @@ grpc::Status CallRecord::Finish(const absl::Status& status) {
   LogFields fields = {{"id", engine_context_.id}, {"rpc", std::string(rpc_)},
                       {"model", model_},          {"version", version_},
                       {"code", CodeName(code)},   {"seconds", absl::ToDoubleSeconds(now - arrived_)}};
-  if (prompt_tokens_ > 0) {
+  if (items_ > 0) {
+    fields.insert(fields.end(), {{"items", items_},
+                                 {"prompt_tokens", prompt_tokens_},
+                                 {"preparation_seconds", absl::ToDoubleSeconds(item_timings_.preparation)},
+                                 {"queue_seconds", absl::ToDoubleSeconds(item_timings_.queue)},
+                                 {"run_seconds", absl::ToDoubleSeconds(item_timings_.run)}});
+  } else if (prompt_tokens_ > 0) {
     fields.insert(fields.end(), {{"prompt_tokens", prompt_tokens_},
                                  {"generated_tokens", generated_tokens_},
                                  {"queue_seconds", absl::ToDoubleSeconds(timings_.queue)},

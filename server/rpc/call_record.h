@@ -15,6 +15,7 @@
 #include "core/engine/request.h"
 #include "longshort/v1/types.pb.h"
 #include "server/rpc/call_environment.h"
+#include "server/scoring/text_scorer.h"
 
 namespace longshort {
 
@@ -46,6 +47,9 @@ class CallRecord {
 
   // Adds to what the log line tells of one completion or document.
   void AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings);
+  // The same of one item of a classifier; `tokens` is 0 for an image.
+  void AddWork(int64_t tokens, const ClassificationTimings& timings);
+  void AddWork(const ScoredText& text);
 
   // Counts and logs the call. To be called once, right before gRPC is told the status that this returns.
   grpc::Status Finish(const absl::Status& status);
@@ -60,8 +64,10 @@ class CallRecord {
   int64_t version_ = 0;
   int64_t prompt_tokens_ = 0;
   int64_t generated_tokens_ = 0;
-  // The longest of the call's completions or documents.
+  int64_t items_ = 0;  // of classifiers
+  // The longest of the call's completions, documents or items.
   RequestTimings timings_;
+  ClassificationTimings item_timings_;
 };
 
 }  // namespace longshort

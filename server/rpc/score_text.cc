@@ -2,18 +2,52 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "longshort/v1/inference.pb.h"
 #include "models/status_macros.h"
-#include "server/requests/answers.h"
-#include "server/requests/score_request.h"
+#include "server/requests/field_error.h"
 #include "server/rpc/fan_out.h"
 #include "server/rpc/unary_call.h"
+#include "server/scoring/text_scorer.h"
 
 namespace longshort {
 namespace {
+
+v1::ScoreTextsOptions OptionsOf(const v1::ScoreTextRequest& request) {
+  v1::ScoreTextsOptions options;
+  options.set_token_log_probabilities(request.token_log_probabilities());
+  options.set_top_alternatives(request.top_alternatives());
+  options.set_truncate(request.truncate());
+  options.set_top_k(request.top_k());
+  options.set_all_logits(request.all_logits());
+  return options;
+}
+
+absl::StatusOr<std::vector<TextToScore>> ReadTexts(const v1::ScoreTextRequest& request, const TextScorer& scorer,
+                                                   const RequestLimits& limits) {
+  LS_RETURN_IF_ERROR(CheckFieldRange("number of inputs", request.inputs_size(), 1, limits.inputs));
+  const bool pairs = request.second_inputs_size() > 0;
+  if (pairs && request.second_inputs_size() != request.inputs_size()) {
+    return FieldError("number of second_inputs", request.second_inputs_size(),
+                      absl::StrCat(request.inputs_size(), ", as many as inputs"));
+  }
+  std::vector<TextToScore> texts;
+  int64_t tokens = 0;
+  for (int i = 0; i < request.inputs_size(); ++i) {
+    const std::string index = absl::StrCat("[", i, "]");
+    const v1::Input* second = pairs ? &request.second_inputs(i) : nullptr;
+    LS_ASSIGN_OR_RETURN(TextToScore text, scorer.Read(request.inputs(i), absl::StrCat("inputs", index), second,
+                                                      absl::StrCat("second_inputs", index)));
+    tokens += text.tokens();
+    texts.push_back(std::move(text));
+  }
+  LS_RETURN_IF_ERROR(scorer.CheckAnswerFits(request.inputs_size(), tokens));
+  return texts;
+}
 
 class ScoreTextCall final : public UnaryCall {
  public:
@@ -21,65 +55,53 @@ class ScoreTextCall final : public UnaryCall {
       : UnaryCall(environment, "ScoreText", context, response), limits_(environment.limits) {}
 
  private:
-  // Holds the call until the engine has told the end of one document.
-  class Document final : public ScoringListener {
-   public:
-    Document(std::shared_ptr<UnaryCall> keep, ScoreTextCall& call, size_t index, int64_t token_count)
-        : keep_(std::move(keep)), call_(call), index_(index), token_count_(token_count) {}
-    void OnFinished(absl::StatusOr<Score> score) override {
-      call_.DocumentEnded(index_, token_count_, std::move(score));
-    }
-
-   private:
-    const std::shared_ptr<UnaryCall> keep_;
-    ScoreTextCall& call_;
-    const size_t index_;
-    const int64_t token_count_;
-  };
-
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
     LS_ASSIGN_OR_RETURN(const v1::ScoreTextRequest request, ParseMessage<v1::ScoreTextRequest>(bytes));
-    LS_ASSIGN_OR_RETURN(model_, record().FindLanguageModel(request.model()));
-    LS_ASSIGN_OR_RETURN(std::vector<ScoringRequest> documents,
-                        ReadScoreRequest(request, *model_, limits_, record().engine_context()));
+    LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedModel> model, record().FindModel(request.model()));
+    LS_ASSIGN_OR_RETURN(scorer_, TextScorer::Make(std::move(model), OptionsOf(request), limits_));
+    LS_ASSIGN_OR_RETURN(const std::vector<TextToScore> texts, ReadTexts(request, *scorer_, limits_));
 
-    const auto count = static_cast<int64_t>(documents.size());
-    for (int64_t i = 0; i < count; ++i) answer_.add_scores();
-    timings_.resize(documents.size());
+    scored_.resize(texts.size());
+    const auto count = static_cast<int64_t>(texts.size());
     fan_out_.emplace(count + 1, record().engine_context().cancelled);
     const bool ended = SubmitAll(count, *fan_out_, [&](int64_t i) {
-      const auto tokens = static_cast<int64_t>(documents[i].tokens.size());
-      auto listener = std::make_shared<Document>(self(), *this, static_cast<size_t>(i), tokens);
-      return model_->engine->Score(std::move(documents[i]), std::move(listener));
+      // Holds the call until the engine has told the end of the text.
+      auto done = [this, keep = self(), i](absl::StatusOr<ScoredText> scored) { TextEnded(i, std::move(scored)); };
+      return scorer_->Submit(texts[i], record().engine_context(), std::move(done));
     });
     if (ended) End();
     return absl::OkStatus();
   }
 
-  // Each document writes to places of its own, so the listeners need no lock among themselves.
-  void DocumentEnded(size_t index, int64_t token_count, absl::StatusOr<Score> score) {
-    if (score.ok()) {
-      *answer_.mutable_scores(static_cast<int>(index)) = ToMessage(*score, token_count, *model_);
-      timings_[index] = score->timings;
-    }
-    if (fan_out_->Finished(score.status())) End();
+  // Each text writes to a place of its own, so no lock is needed among them.
+  void TextEnded(int64_t index, absl::StatusOr<ScoredText> scored) {
+    const absl::Status status = scored.status();
+    if (status.ok()) scored_[index] = *std::move(scored);
+    if (fan_out_->Finished(status)) End();
   }
 
   void End() {
     if (const absl::Status status = fan_out_->status(); !status.ok()) return FinishWithError(status);
-    for (int i = 0; i < answer_.scores_size(); ++i) {
-      record().AddWork(answer_.scores(i).token_count(), 0, timings_[i]);
-      answer_.mutable_usage()->set_prompt_tokens(answer_.usage().prompt_tokens() + answer_.scores(i).token_count());
+    v1::ScoreTextResponse answer;
+    int64_t tokens = 0;
+    for (ScoredText& text : scored_) {
+      tokens += text.tokens;
+      record().AddWork(text);
+      if (auto* score = std::get_if<v1::TextScore>(&text.result); score != nullptr) {
+        *answer.add_scores() = std::move(*score);
+      } else {
+        *answer.add_classifications() = std::get<v1::TextClassification>(std::move(text.result));
+      }
     }
-    *answer_.mutable_model() = record().answering_model();
-    FinishWith(answer_);
+    answer.mutable_usage()->set_prompt_tokens(tokens);
+    *answer.mutable_model() = record().answering_model();
+    FinishWith(answer);
   }
 
   const RequestLimits& limits_;
-  std::shared_ptr<const ServedLanguageModel> model_;
+  std::unique_ptr<TextScorer> scorer_;
   std::optional<FanOut> fan_out_;
-  v1::ScoreTextResponse answer_;
-  std::vector<RequestTimings> timings_;
+  std::vector<ScoredText> scored_;
 };
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include "server/rpc/services.h"
 
 #include "absl/status/statusor.h"
+#include "server/rpc/classify_image.h"
 #include "server/rpc/describe_models.h"
 #include "server/rpc/generate.h"
 #include "server/rpc/generate_stream.h"
 #include "server/rpc/immediate_call.h"
 #include "server/rpc/score_text.h"
+#include "server/rpc/text_stream.h"
 #include "server/rpc/tokenize.h"
 
 namespace longshort {
@@ -13,6 +15,16 @@ namespace longshort {
 grpc::ServerUnaryReactor* InferenceService::ScoreText(grpc::CallbackServerContext* context,
                                                       const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   return longshort::ScoreText(environment_, context, request, response);
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* InferenceService::ScoreTexts(
+    grpc::CallbackServerContext* context) {
+  return TextStream::Start(environment_, context);
+}
+
+grpc::ServerUnaryReactor* InferenceService::ClassifyImage(grpc::CallbackServerContext* context,
+                                                          const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return longshort::ClassifyImage(environment_, context, request, response);
 }
 
 grpc::ServerUnaryReactor* InferenceService::Generate(grpc::CallbackServerContext* context,

@@ -9,8 +9,9 @@ namespace longshort {
 
 // Every method in the callback form that takes bytes (see message_bytes.h).
 using RawInferenceService = v1::Inference::WithRawCallbackMethod_ScoreText<
-    v1::Inference::WithRawCallbackMethod_Generate<v1::Inference::WithRawCallbackMethod_GenerateStream<
-        v1::Inference::WithRawCallbackMethod_Tokenize<v1::Inference::Service>>>>;
+    v1::Inference::WithRawCallbackMethod_ScoreTexts<v1::Inference::WithRawCallbackMethod_ClassifyImage<
+        v1::Inference::WithRawCallbackMethod_Generate<v1::Inference::WithRawCallbackMethod_GenerateStream<
+            v1::Inference::WithRawCallbackMethod_Tokenize<v1::Inference::Service>>>>>>;
 using RawModelsService =
     v1::Models::WithRawCallbackMethod_ListModels<v1::Models::WithRawCallbackMethod_GetModel<v1::Models::Service>>;
 
@@ -21,6 +22,10 @@ class InferenceService final : public RawInferenceService {
 
   grpc::ServerUnaryReactor* ScoreText(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                                       grpc::ByteBuffer* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ScoreTexts(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* ClassifyImage(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                          grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Generate(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerateStream(grpc::CallbackServerContext* context,

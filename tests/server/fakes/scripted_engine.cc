@@ -1,6 +1,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -28,21 +29,6 @@ std::shared_ptr<const Tokenizer> ByteTokenizer() {
   }
   return *LoadFairseqTokenizer(Tokenizer::Unit::kByte, vocabulary, "vocabulary.txt", kVocabularySize);
 }
-
-// Only described, never run.
-class DescribedModel final : public LanguageModel {
- public:
-  const LanguageModelInfo& info() const override { return info_; }
-  CachePages PageBytes() const override { return {}; }
-  CachePages PagesPerSequence() const override { return {}; }
-  absl::Status AllocateCache(const CachePages&) override { return absl::OkStatus(); }
-  absl::StatusOr<StepResult> Step(absl::Span<const Slice>) override {
-    return absl::UnimplementedError("described only");
-  }
-
- private:
-  const LanguageModelInfo info_ = Info();
-};
 
 }  // namespace
 
@@ -87,16 +73,24 @@ std::shared_ptr<ServedLanguageModel> IdModel() {
   return model;
 }
 
+std::unique_ptr<ModelRegistry> RegistryOf(std::map<std::string, ServedModel::Kind> models) {
+  const std::filesystem::path repository =
+      std::filesystem::path(::testing::TempDir()) / absl::StrCat("scripted_", getpid());
+  std::filesystem::remove_all(repository);
+  for (const auto& [name, kind] : models) std::filesystem::create_directories(repository / name / "1");
+  const auto load = [](const std::string&) -> absl::StatusOr<LoadedModel> { return LoadedModel(); };
+  const auto make_engine = [&](const std::string& name, int64_t, LoadedModel) -> absl::StatusOr<ServedModel::Kind> {
+    return std::move(models.at(name));
+  };
+  auto registry = *ModelRegistry::Load(repository.string(), load, make_engine);
+  std::filesystem::remove_all(repository);
+  return registry;
+}
+
 std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<Engine> engine) {
-  const std::filesystem::path repository = std::filesystem::path(::testing::TempDir()) / "scripted";
-  std::filesystem::create_directories(repository / "m" / "1");
-  const auto load = [](const std::string&) -> absl::StatusOr<LoadedModel> {
-    return LoadedLanguageModel{.model = std::make_unique<DescribedModel>(), .tokenizer = ByteTokenizer()};
-  };
-  const auto make_engine = [&](const std::string&, int64_t, LoadedModel) -> absl::StatusOr<ServedModel::Kind> {
-    return ServedLanguageModel{.info = Info(), .tokenizer = ByteTokenizer(), .engine = std::move(engine)};
-  };
-  return *ModelRegistry::Load(repository.string(), load, make_engine);
+  std::map<std::string, ServedModel::Kind> models;
+  models["m"] = ServedLanguageModel{.info = Info(), .tokenizer = ByteTokenizer(), .engine = std::move(engine)};
+  return RegistryOf(std::move(models));
 }
 
 }  // namespace longshort

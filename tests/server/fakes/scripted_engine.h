@@ -3,8 +3,10 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,8 @@ std::shared_ptr<ServedLanguageModel> ByteModel();
 // The same without vocabulary.
 std::shared_ptr<ServedLanguageModel> IdModel();
 
+// A registry of these models, each version 1.
+std::unique_ptr<ModelRegistry> RegistryOf(std::map<std::string, ServedModel::Kind> models);
 // A registry whose only model, "m" version 1, is a ByteModel run by `engine`.
 std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<Engine> engine);
 

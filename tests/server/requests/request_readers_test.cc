@@ -10,7 +10,6 @@
 #include "server/requests/generate_request.h"
 #include "server/requests/input_reader.h"
 #include "server/requests/sampling_reader.h"
-#include "server/requests/score_request.h"
 #include "tests/server/fakes/scripted_engine.h"
 
 namespace longshort {
@@ -173,16 +172,6 @@ TEST(GenerateRequest, AModelWithoutVocabularyTellsItsIds) {
   request.add_stop("x");
   EXPECT_THAT(MessageOf(ReadGenerateRequest(request, *IdModel(), kLimits, RequestContext()).status()),
               HasSubstr("stop"));
-}
-
-TEST(ScoreRequest, AlternativesNeedLogProbabilities) {
-  v1::ScoreTextRequest request;
-  request.add_inputs()->set_text("ab");
-  request.set_top_alternatives(5);
-  const auto model = ByteModel();
-  EXPECT_EQ(ReadScoreRequest(request, *model, kLimits, RequestContext())->at(0).top_alternatives, 0);
-  request.set_token_log_probabilities(true);
-  EXPECT_EQ(ReadScoreRequest(request, *model, kLimits, RequestContext())->at(0).top_alternatives, 5);
 }
 
 }  // namespace

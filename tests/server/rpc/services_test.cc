@@ -11,45 +11,22 @@
 #include <string>
 #include <thread>
 
-#include "absl/strings/str_cat.h"
-#include "server/lifecycle/grpc_endpoint.h"
 #include "tests/server/fakes/scripted_engine.h"
+#include "tests/server/fakes/serving_fixture.h"
 
 namespace longshort {
 namespace {
 
-class ServicesTest : public ::testing::Test {
+class ServicesTest : public ServingFixture {
  protected:
   ServicesTest() {
     auto scripted = std::make_unique<ScriptedEngine>();
     engine_ = scripted.get();
-    models_ = RegistryOf(std::move(scripted));
-    environment_ =
-        std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *models_,
-                                                             .metrics = metrics_,
-                                                             .log = log_,
-                                                             .gate = gate_,
-                                                             .limits = {.prompt_tokens = 1000, .generate_tokens = 1000},
-                                                             .keepalive_interval = absl::Milliseconds(50)});
-    ServerOptions options;
-    options.listen.port = 0;
-    auto endpoint = GrpcEndpoint::Start(options, MachineLimits(), *environment_);
-    EXPECT_TRUE(endpoint.ok()) << endpoint.status();
-    endpoint_ = *std::move(endpoint);
-    const auto channel =
-        grpc::CreateChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials());
-    stub_ = v1::Inference::NewStub(channel);
+    Serve(RegistryOf(std::move(scripted)));
     request_.mutable_prompt()->set_text("p");
   }
 
   ScriptedEngine* engine_;
-  std::unique_ptr<ModelRegistry> models_;
-  ServerMetrics metrics_{{1.0}};
-  Logger log_{LogFormat::kText, LogLevel::kError};
-  CallGate gate_;
-  std::unique_ptr<CallEnvironment> environment_;
-  std::unique_ptr<GrpcEndpoint> endpoint_;
-  std::unique_ptr<v1::Inference::Stub> stub_;
   v1::GenerateRequest request_;
 };
 

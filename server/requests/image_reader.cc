@@ -1,0 +1,60 @@
+#include "server/requests/image_reader.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+
+namespace longshort {
+namespace {
+
+int64_t BytesOf(const v1::Image& image) { return static_cast<int64_t>(image.ByteSizeLong()); }
+
+absl::StatusOr<ClassifierItem> Convert(const v1::ImageTensor& tensor, const ImagePreprocessor& preprocessor) {
+  RawImage raw;
+  raw.height = tensor.height();
+  raw.width = tensor.width();
+  raw.channels = tensor.channels();
+  if (tensor.values_case() == v1::ImageTensor::kFloatValues) {
+    raw.values = absl::Span<const float>(tensor.float_values().values().data(), tensor.float_values().values_size());
+  } else {
+    raw.values = absl::Span<const uint8_t>(reinterpret_cast<const uint8_t*>(tensor.uint8_values().data()),
+                                           tensor.uint8_values().size());
+  }
+  return preprocessor.Convert(raw);
+}
+
+absl::StatusOr<ClassifierItem> Prepare(const v1::Image& image, const ImagePreprocessor& preprocessor) {
+  if (image.kind_case() == v1::Image::kTensor) return Convert(image.tensor(), preprocessor);
+  return preprocessor.Decode(image.encoded());
+}
+
+bool HasContent(const v1::Image& image) {
+  if (image.kind_case() == v1::Image::kTensor) return image.tensor().values_case() != v1::ImageTensor::VALUES_NOT_SET;
+  return image.kind_case() == v1::Image::kEncoded;
+}
+
+}  // namespace
+
+absl::StatusOr<ClassificationRequest> ReadImage(std::shared_ptr<const v1::ClassifyImageRequest> request, int index,
+                                                std::shared_ptr<const ImagePreprocessor> preprocessor,
+                                                const RequestContext& context) {
+  const v1::Image& image = request->images(index);
+  if (!HasContent(image)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("images[", index, "] is unset; it must have encoded, or a tensor with values"));
+  }
+  ClassificationRequest one;
+  one.context = context;
+  one.bytes = BytesOf(image);
+  one.item = [request = std::move(request), index,
+              preprocessor = std::move(preprocessor)]() -> absl::StatusOr<ClassifierItem> {
+    absl::StatusOr<ClassifierItem> item = Prepare(request->images(index), *preprocessor);
+    if (item.ok()) return item;
+    return absl::Status(item.status().code(), absl::StrCat("images[", index, "]: ", item.status().message()));
+  };
+  return one;
+}
+
+}  // namespace longshort

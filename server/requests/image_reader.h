@@ -1,0 +1,20 @@
+// The images of a ClassifyImageRequest as requests to the engine.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/engine/classification_request.h"
+#include "longshort/v1/inference.pb.h"
+#include "models/classifier.h"
+
+namespace longshort {
+
+// Image `index` of `request`, to be decoded by the engine's preparation. The preparation keeps the request, and its
+// errors name the index.
+// Errors: INVALID_ARGUMENT naming the index, for an image without bytes and without pixels.
+absl::StatusOr<ClassificationRequest> ReadImage(std::shared_ptr<const v1::ClassifyImageRequest> request, int index,
+                                                std::shared_ptr<const ImagePreprocessor> preprocessor,
+                                                const RequestContext& context);
+
+}  // namespace longshort

@@ -1,0 +1,226 @@
+#include "server/rpc/text_stream.h"
+
+#include <variant>
+
+#include "models/status_macros.h"
+#include "server/requests/item_error.h"
+#include "server/rpc/message_bytes.h"
+
+namespace longshort {
+
+TextStream::TextStream(const CallEnvironment& environment, grpc::CallbackServerContext* context)
+    : environment_(environment), record_(environment, "ScoreTexts", *context) {}
+
+TextStream::~TextStream() { environment_.gate.Forget(gate_watch_); }
+
+TextStream* TextStream::Start(const CallEnvironment& environment, grpc::CallbackServerContext* context) {
+  auto stream = std::shared_ptr<TextStream>(new TextStream(environment, context));
+  stream->grpc_reference_ = stream;
+  // An idle client must not keep a stopping server: what is in work is answered, nothing more is read.
+  stream->gate_watch_ = environment.gate.WhenClosed([weak = stream->weak_from_this()] {
+    if (const std::shared_ptr<TextStream> open = weak.lock()) {
+      open->End(absl::UnavailableError("the server is stopping"));
+    }
+  });
+  if (absl::Status status = stream->record_.Admit(); !status.ok()) {
+    stream->End(status);
+  } else {
+    stream->Advance();
+  }
+  return stream.get();
+}
+
+void TextStream::OnReadDone(bool ok) {
+  {
+    const std::lock_guard lock(mutex_);
+    reading_ = false;
+    if (!ok && !ended_.has_value()) ended_ = absl::OkStatus();  // the client's half-close
+  }
+  if (ok) {
+    if (absl::Status status = TakeMessage(incoming_); !status.ok()) {
+      record_.Cancel();
+      return End(status);
+    }
+  }
+  Advance();
+}
+
+void TextStream::OnWriteDone(bool ok) {
+  {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    --window_documents_;
+    window_bytes_ -= answers_.front().answer_bytes;
+    answers_.pop_front();
+    if (!ok) reader_gone_ = true;
+  }
+  if (!ok) {
+    record_.Cancel();
+    return End(absl::CancelledError("the client went away"));
+  }
+  Advance();
+}
+
+void TextStream::OnCancel() {
+  record_.Cancel();
+  End(absl::CancelledError("the client cancelled"));
+}
+
+bool TextStream::WindowHasRoom() const {
+  return window_documents_ < environment_.limits.stream_documents &&
+         (window_documents_ == 0 || window_bytes_ < environment_.limits.stream_answer_bytes);
+}
+
+void TextStream::Advance() {
+  const std::shared_ptr<TextStream> keep = shared_from_this();  // finished, gRPC may let go
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (finished_) return;
+    if (reader_gone_) answers_.clear();
+    const bool write = !writing_ && !answers_.empty();
+    const bool read = !reading_ && !ended_.has_value() && held_.empty() && WindowHasRoom();
+    if (!write && !read) break;
+    if (write) outgoing_ = answers_.front().message;
+    writing_ |= write;
+    reading_ |= read;
+    ++starting_;  // no other thread finishes the call meanwhile
+    lock.unlock();
+    if (write) StartWrite(&outgoing_);
+    if (read) StartRead(&incoming_);
+    lock.lock();
+    --starting_;
+  }
+  if (!ended_.has_value() || in_work_ > 0 || writing_ || starting_ > 0) return;
+  finished_ = true;
+  const absl::Status status = *ended_;
+  lock.unlock();
+  Finish(record_.Finish(status));
+}
+
+absl::Status TextStream::TakeMessage(const grpc::ByteBuffer& bytes) {
+  LS_ASSIGN_OR_RETURN(const v1::ScoreTextsRequest request, ParseMessage<v1::ScoreTextsRequest>(bytes));
+  if (scorer_ == nullptr) {
+    LS_RETURN_IF_ERROR(Open(request.options()));
+  } else if (request.has_options()) {
+    return absl::InvalidArgumentError("options is set in a later message; it must be in the first one only");
+  }
+  auto document = std::make_shared<Document>();
+  document->id = request.id();
+  absl::StatusOr<TextToScore> text = ReadText(request);
+  document->answer_bytes = scorer_->AnswerBytes(1, text.ok() ? text->tokens() : 0);
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_work_;
+    ++window_documents_;
+    window_bytes_ += document->answer_bytes;
+  }
+  if (!text.ok()) {
+    Reply(*document, text.status());
+  } else {
+    document->text = *std::move(text);
+    Submit(std::move(document));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TextStream::Open(const v1::ScoreTextsOptions& options) {
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedModel> model, record_.FindModel(options.model()));
+  LS_ASSIGN_OR_RETURN(scorer_, TextScorer::Make(std::move(model), options, environment_.limits));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TextToScore> TextStream::ReadText(const v1::ScoreTextsRequest& request) const {
+  const v1::Input* second = request.has_second_input() ? &request.second_input() : nullptr;
+  LS_ASSIGN_OR_RETURN(TextToScore text, scorer_->Read(request.input(), "input", second, "second_input"));
+  LS_RETURN_IF_ERROR(scorer_->CheckAnswerFits(1, text.tokens()));
+  return text;
+}
+
+void TextStream::Submit(std::shared_ptr<const Document> document) {
+  while (document != nullptr) {
+    std::unique_lock lock(mutex_);
+    ++in_engine_;
+    const int64_t ends_before = engine_ends_;
+    lock.unlock();
+    // Holds the stream until the engine has told the end of the document.
+    auto done = [keep = shared_from_this(), document](absl::StatusOr<ScoredText> scored) {
+      keep->DocumentEnded(*document, std::move(scored));
+    };
+    absl::Status status = scorer_->Submit(document->text, record_.engine_context(), std::move(done));
+    if (status.ok()) return;
+    lock.lock();
+    --in_engine_;
+    const bool full = absl::IsResourceExhausted(status) && (!ended_.has_value() || ended_->ok());
+    if (full && engine_ends_ != ends_before) continue;  // there may be room again
+    if (full && in_engine_ > 0) {
+      held_.push_back(std::move(document));
+      return;
+    }
+    lock.unlock();
+    Reply(*document, std::move(status));
+    lock.lock();
+    document = TakeHeld();
+  }
+}
+
+std::shared_ptr<const TextStream::Document> TextStream::TakeHeld() {
+  if (held_.empty()) return nullptr;
+  std::shared_ptr<const Document> first = std::move(held_.front());
+  held_.pop_front();
+  return first;
+}
+
+void TextStream::DocumentEnded(const Document& document, absl::StatusOr<ScoredText> scored) {
+  std::unique_lock lock(mutex_);
+  --in_engine_;
+  ++engine_ends_;
+  std::shared_ptr<const Document> next = TakeHeld();
+  lock.unlock();
+  Submit(std::move(next));
+  Reply(document, std::move(scored));
+}
+
+void TextStream::Reply(const Document& document, absl::StatusOr<ScoredText> scored) {
+  if (scored.ok()) {
+    const std::lock_guard lock(mutex_);
+    record_.AddWork(*scored);
+  }
+  absl::StatusOr<grpc::ByteBuffer> message =
+      EndsCall(scored.status()) ? scored.status() : MessageAbout(document, std::move(scored));
+  if (!message.ok()) End(message.status());
+  {
+    const std::lock_guard lock(mutex_);
+    --in_work_;
+    if (message.ok()) answers_.push_back({*std::move(message), document.answer_bytes});
+  }
+  Advance();
+}
+
+absl::StatusOr<grpc::ByteBuffer> TextStream::MessageAbout(const Document& document,
+                                                          absl::StatusOr<ScoredText> scored) const {
+  v1::ScoreTextsResponse response;
+  response.set_id(document.id);
+  *response.mutable_model() = record_.answering_model();
+  if (!scored.ok()) {
+    *response.mutable_error() = ToItemError(scored.status());
+  } else if (auto* score = std::get_if<v1::TextScore>(&scored->result); score != nullptr) {
+    *response.mutable_score() = std::move(*score);
+  } else {
+    *response.mutable_classification() = std::get<v1::TextClassification>(std::move(scored->result));
+  }
+  return SerializeMessage(response);
+}
+
+void TextStream::End(const absl::Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ended_.has_value() || ended_->ok()) ended_ = status;
+    if (!ended_->ok()) {
+      in_work_ -= static_cast<int64_t>(held_.size());
+      held_.clear();
+    }
+  }
+  Advance();
+}
+
+}  // namespace longshort

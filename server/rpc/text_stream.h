@@ -1,0 +1,98 @@
+// One ScoreTexts call: documents are read, scored and answered side by side.
+//
+// A document is in the window from the moment it is read until its answer is written. The stream reads on only while
+// the window has room, so what a stream holds is bounded whatever its client does: one that sends without reading is
+// held back by HTTP/2's flow control. A document that finds the engine full waits for another of the stream to end.
+//
+// Ownership is shared, because two sides let go in either order: gRPC (until OnDone) and the engine, whose listeners
+// hold the stream until they have been told the end.
+//
+// Thread-safe: gRPC's threads read and write, the engine's answer.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "longshort/v1/inference.pb.h"
+#include "server/rpc/call_record.h"
+#include "server/scoring/text_scorer.h"
+
+namespace longshort {
+
+class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                         public std::enable_shared_from_this<TextStream> {
+ public:
+  // gRPC holds a reference from now on, until OnDone.
+  static TextStream* Start(const CallEnvironment& environment, grpc::CallbackServerContext* context);
+  ~TextStream() override;
+
+ private:
+  struct Document {
+    uint64_t id = 0;
+    TextToScore text;
+    int64_t answer_bytes = 0;  // at the most
+  };
+  struct Answer {
+    grpc::ByteBuffer message;
+    int64_t answer_bytes = 0;  // as the document's: what leaves the window when it is written
+  };
+
+  TextStream(const CallEnvironment& environment, grpc::CallbackServerContext* context);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override { grpc_reference_.reset(); }
+
+  // Begins what it is time for: a write, a read, the end of the call.
+  void Advance();
+  bool WindowHasRoom() const;
+
+  // What a message asks for. Errors end the call; a bad document is answered.
+  absl::Status TakeMessage(const grpc::ByteBuffer& bytes);
+  absl::Status Open(const v1::ScoreTextsOptions& options);
+  absl::StatusOr<TextToScore> ReadText(const v1::ScoreTextsRequest& request) const;
+  void Submit(std::shared_ptr<const Document> document);
+  // The first of held_, or null. With the mutex held.
+  std::shared_ptr<const Document> TakeHeld();
+  void DocumentEnded(const Document& document, absl::StatusOr<ScoredText> scored);
+  // Answers the document; its last step in work.
+  void Reply(const Document& document, absl::StatusOr<ScoredText> scored);
+  absl::StatusOr<grpc::ByteBuffer> MessageAbout(const Document& document, absl::StatusOr<ScoredText> scored) const;
+
+  // Ends the call with `status` (the first one counts): nothing more is read; what was answered is written.
+  void End(const absl::Status& status);
+
+  const CallEnvironment& environment_;
+  CallRecord record_;
+  std::shared_ptr<TextStream> grpc_reference_;
+  int64_t gate_watch_ = 0;
+  std::unique_ptr<TextScorer> scorer_;  // from the first message on
+  grpc::ByteBuffer incoming_;
+  grpc::ByteBuffer outgoing_;
+
+  std::mutex mutex_;  // guards what follows
+  int64_t window_documents_ = 0;
+  int64_t window_bytes_ = 0;                          // of answers, at the most
+  int64_t in_work_ = 0;                               // documents that were read and not replied to
+  int64_t in_engine_ = 0;                             // of these, those that the engine has
+  int64_t engine_ends_ = 0;                           // documents that the engine has ended so far
+  std::deque<std::shared_ptr<const Document>> held_;  // in work; they found the engine full
+  std::deque<Answer> answers_;                        // to be written; the first is on its way while writing_
+  std::optional<absl::Status> ended_;                 // nothing more is read: OK after the client's half-close
+  int64_t starting_ = 0;                              // threads that are about to begin a read or write
+  bool reading_ = false;
+  bool writing_ = false;
+  bool reader_gone_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace longshort

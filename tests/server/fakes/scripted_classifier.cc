@@ -1,0 +1,93 @@
+#include "tests/server/fakes/scripted_classifier.h"
+
+#include <utility>
+
+namespace longshort {
+namespace {
+
+ClassifierInfo Info() {
+  ClassifierInfo info;
+  info.classes = 3;
+  info.labels = {"cat", "dog", "owl"};
+  info.parameters = 7;
+  info.precision = "fp32";
+  info.fingerprint = "f00d";
+  return info;
+}
+
+class BytesPlusOne final : public DocumentTokenizer {
+ public:
+  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override {
+    std::vector<int32_t> ids;
+    for (const unsigned char byte : text) ids.push_back(byte + 1);
+    return ids;
+  }
+};
+
+class CountingPreprocessor final : public ImagePreprocessor {
+ public:
+  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const override {
+    if (bytes == "broken") return absl::InvalidArgumentError("not an image");
+    return ImageOf(static_cast<float>(bytes.size()));
+  }
+  absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
+    return ImageOf(static_cast<float>(std::visit([](const auto& values) { return values.size(); }, image.values)));
+  }
+
+ private:
+  static ClassifierItem ImageOf(float value) { return ImageItem{.height = 1, .width = 1, .values = {value}}; }
+};
+
+}  // namespace
+
+absl::Status ScriptedClassifierEngine::Classify(ClassificationRequest request,
+                                                std::shared_ptr<ClassificationListener> listener) {
+  const std::lock_guard lock(mutex_);
+  absl::Status status = on_submit(submissions_++);
+  if (status.ok()) items_.push_back({std::move(request), std::move(listener)});
+  submitted_.notify_all();
+  return status;
+}
+
+std::vector<ScriptedClassifierEngine::Item> ScriptedClassifierEngine::TakeItems(size_t count) {
+  std::unique_lock lock(mutex_);
+  submitted_.wait(lock, [&] { return items_.size() >= count; });
+  return std::exchange(items_, {});
+}
+
+size_t ScriptedClassifierEngine::size() {
+  const std::lock_guard lock(mutex_);
+  return items_.size();
+}
+
+ServedClassifier TextClassifier(std::unique_ptr<ClassificationEngine> engine, int64_t documents) {
+  ServedClassifier served{.info = Info(),
+                          .tokenizer = std::make_shared<BytesPlusOne>(),
+                          .preprocessor = nullptr,
+                          .engine = std::move(engine)};
+  served.info.architecture = "text_classifier";
+  served.info.tokenizer = "bytes_plus_one";
+  served.info.documents = documents;
+  served.info.vocabulary_size = 257;
+  served.info.max_document_tokens = 8;
+  return served;
+}
+
+ServedClassifier ImageClassifier(std::unique_ptr<ClassificationEngine> engine) {
+  ServedClassifier served{.info = Info(),
+                          .tokenizer = nullptr,
+                          .preprocessor = std::make_shared<CountingPreprocessor>(),
+                          .engine = std::move(engine)};
+  served.info.architecture = "vil";
+  served.info.input = ClassifierInput::kImage;
+  served.info.channels = 3;
+  return served;
+}
+
+ItemScores ScoresFor(int likeliest) {
+  ItemScores scores{.logits = {0, 1, 2}, .timings = {}};
+  scores.logits[likeliest] = 10;
+  return scores;
+}
+
+}  // namespace longshort

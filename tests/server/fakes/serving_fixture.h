@@ -1,0 +1,46 @@
+// The services over a real connection on loopback.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/lifecycle/grpc_endpoint.h"
+
+namespace longshort {
+
+class ServingFixture : public ::testing::Test {
+ protected:
+  // Serves these models from now on.
+  void Serve(std::unique_ptr<ModelRegistry> models,
+             RequestLimits limits = {.prompt_tokens = 1000, .generate_tokens = 1000}) {
+    models_ = std::move(models);
+    environment_ = std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *models_,
+                                                                        .metrics = metrics_,
+                                                                        .log = log_,
+                                                                        .gate = gate_,
+                                                                        .limits = limits,
+                                                                        .keepalive_interval = absl::Milliseconds(50)});
+    ServerOptions options;
+    options.listen.port = 0;
+    auto endpoint = GrpcEndpoint::Start(options, MachineLimits(), *environment_);
+    EXPECT_TRUE(endpoint.ok()) << endpoint.status();
+    endpoint_ = *std::move(endpoint);
+    const auto channel =
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials());
+    stub_ = v1::Inference::NewStub(channel);
+  }
+
+  std::unique_ptr<ModelRegistry> models_;
+  ServerMetrics metrics_{{1.0}};
+  Logger log_{LogFormat::kText, LogLevel::kError};
+  CallGate gate_;
+  std::unique_ptr<CallEnvironment> environment_;
+  std::unique_ptr<GrpcEndpoint> endpoint_;
+  std::unique_ptr<v1::Inference::Stub> stub_;
+};
+
+}  // namespace longshort
