@@ -44,6 +44,8 @@ OptionTable MakeTable(CommandLine& line) {
             &line.augmentation.colour_jitter);
   table.Add("cutmix", "X", "Probability that a rectangle of an image, and of its target, comes from another one.",
             &line.augmentation.cutmix);
+  table.AddSwitch("bfloat16-products", "Multiply matrices in bfloat16; weights and sums stay float32.",
+                  &line.trainer.bfloat16_products);
   table.BeginSection("Other:");
   table.AddSwitch("help", "Print this and exit.", &line.help);
   return table;

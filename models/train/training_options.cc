@@ -35,8 +35,6 @@ void AddClassifierOptions(OptionTable& table, ClassifierTrainerOptions& options)
             "What is measured and written is the running average of the weights, which keeps this part of itself at "
             "each step; 0: the last weights.",
             &options.average_decay);
-  table.AddSwitch("bfloat16-products", "Multiply matrices in bfloat16; weights and sums stay float32.",
-                  &options.bfloat16_products);
 }
 
 ClassifierTrainerOptions DefaultClassifierOptions() {
