@@ -35,5 +35,19 @@ TEST(CallGate, TellsHowManyAreLeftAtTheDeadline) {
   EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 1);
 }
 
+TEST(CallGate, TellsOnceWhoAskedWhenItCloses) {
+  CallGate gate;
+  int told = 0, forgotten = 0, late = 0;
+  gate.WhenClosed([&told] { ++told; });
+  gate.Forget(gate.WhenClosed([&forgotten] { ++forgotten; }));
+  EXPECT_EQ(told, 0);
+  gate.Close();
+  gate.Close();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(forgotten, 0);
+  gate.WhenClosed([&late] { ++late; });
+  EXPECT_EQ(late, 1);
+}
+
 }  // namespace
 }  // namespace longshort
