@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# What the scripts models/zoo/*/measure share, to be sourced: a scratch folder, the server, the client.
+zoo=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+programs=$(cd "$zoo/../.." && pwd)/build/release/bin
+scratch=$(mktemp -d)
+server=
+
+end_measuring() {
+  [[ -z $server ]] || kill "$server" 2>/dev/null || true
+  rm -rf "$scratch"
+}
+trap end_measuring EXIT
+
+# expect_hash HASH WHAT CARD: the card's table says that WHAT has this hash.
+expect_hash() {
+  if ! grep -q "\`$1\`" "$3"; then
+    echo "$2 has SHA-256 $1, which $3 does not name: the figure would not be comparable" >&2
+    exit 1
+  fi
+}
+
+# start_server: serves models/zoo on a free port of the loopback.
+start_server() {
+  if [[ ! -x $programs/longshort-server || ! -x $programs/longshort ]]; then
+    echo "no release build yet: run deploy/quickstart first" >&2
+    exit 1
+  fi
+  "$programs/longshort-server" --model-repository="$zoo" --listen=127.0.0.1:0 --http-listen=127.0.0.1:0 \
+    --port-file="$scratch/ports" --log-level=error &
+  server=$!
+  until [[ -s $scratch/ports ]]; do
+    kill -0 "$server" || exit 1
+    sleep 0.1
+  done
+}
+
+# client ARGUMENT...
+client() {
+  local port
+  port=$(sed 's/.*"grpc": *\([0-9]*\).*/\1/' "$scratch/ports")
+  "$programs/longshort" --server="127.0.0.1:$port" "$@"
+}
+
+# score_accuracy MODEL TITLE FILE: of labelled texts, JSON Lines.
+score_accuracy() {
+  client --model="$1" score --json --json-lines --truncate "$3" >"$scratch/answers.jsonl"
+  python3 "$zoo/accuracy.py" "$2" --labels="$3" <"$scratch/answers.jsonl"
+}
