@@ -40,7 +40,8 @@ def test_reflection_tells_the_contract(server: Server) -> None:
     database = ProtoReflectionDescriptorDatabase(server.channel)
     assert {"longshort.v1.Inference", "longshort.v1.Models"} <= set(database.get_services())
     service = DescriptorPool(database).FindServiceByName("longshort.v1.Inference")
-    assert {method.name for method in service.methods} == {"ScoreText", "Generate", "GenerateStream", "Tokenize"}
+    methods = {"ScoreText", "ScoreTexts", "ClassifyImage", "Generate", "GenerateStream", "Tokenize"}
+    assert {method.name for method in service.methods} == methods
 
 
 def test_models_are_described(api: SimpleNamespace, models: Any) -> None:
