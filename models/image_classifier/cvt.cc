@@ -5,7 +5,7 @@
 
 #include "models/image_classifier/cvt_network.h"
 #include "models/image_classifier/image_classifier.h"
-#include "models/image_classifier/stored_tensor.h"
+#include "models/layers/stored_tensor.h"
 #include "models/status_macros.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_costs.h"

@@ -6,8 +6,8 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/attention/long_short_attention_2d.h"
-#include "models/image_classifier/layers.h"
 #include "models/image_classifier/separable_convolution.h"
+#include "models/layers/linear.h"
 
 namespace longshort {
 

@@ -7,7 +7,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/image_classifier/cvt_attention.h"
-#include "models/image_classifier/layers.h"
+#include "models/image_classifier/feed_forward.h"
 #include "models/image_classifier/separable_convolution.h"
 #include "models/weights/cvt_config.h"
 

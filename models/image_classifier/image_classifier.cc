@@ -6,23 +6,15 @@
 #include <vector>
 
 #include "ATen/Functions.h"
-#include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/library_threads.h"
 #include "models/status_macros.h"
 #include "models/weights/labels.h"
 
 namespace longshort {
 namespace {
-
-// LibTorch's thread count belongs to the calling thread: set it when a new thread takes the model over.
-void UseThreads(int threads) {
-  thread_local int used = 0;
-  if (threads == 0 || threads == used) return;
-  at::set_num_threads(threads);
-  used = threads;
-}
 
 // The images that the items are, all of the first one's size.
 // Errors: INVALID_ARGUMENT naming the index of an item that is no image, or has another size or number of values.

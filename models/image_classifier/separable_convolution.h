@@ -7,7 +7,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/attention/long_short_attention_2d.h"
-#include "models/image_classifier/layers.h"
+#include "models/layers/linear.h"
 
 namespace longshort {
 

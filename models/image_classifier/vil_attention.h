@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ATen/core/Tensor.h"
-#include "models/image_classifier/layers.h"
+#include "models/layers/linear.h"
 
 namespace longshort {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "models/image_classifier/layers.h"
+#include "models/image_classifier/feed_forward.h"
 #include "models/image_classifier/vil_attention.h"
 #include "models/weights/vil_config.h"
 

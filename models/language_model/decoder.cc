@@ -12,7 +12,7 @@ at::Tensor Decoder::Embed(const at::Tensor& ids) const {
   return at::embedding(embedding, ids) * std::sqrt(static_cast<double>(config.model_width));
 }
 
-at::Tensor Decoder::Logits(const at::Tensor& hidden) const { return LinearWeights{output_weight, output_bias}(hidden); }
+at::Tensor Decoder::Logits(const at::Tensor& hidden) const { return Linear{output_weight, output_bias}(hidden); }
 
 at::Tensor Decoder::WindowPositionTable() const {
   return SinusoidalPositions(inverse_frequencies, config.window_length, config.window_position_clamp);
@@ -35,12 +35,12 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
   for (int64_t index = 0; index < config.layers; ++index) {
     const std::string layer_name = "layers." + std::to_string(index) + ".";
     const auto map = [&](const std::string& name, bool has_bias, at::ScalarType type) {
-      return LinearWeights{.weight = tensor(layer_name + name + ".weight").to(type),
-                           .bias = has_bias ? tensor(layer_name + name + ".bias") : at::Tensor()};
+      return Linear{.weight = tensor(layer_name + name + ".weight").to(type),
+                    .bias = has_bias ? tensor(layer_name + name + ".bias") : at::Tensor()};
     };
     const auto linear = [&](const std::string& name, bool has_bias) { return map(name, has_bias, product_type); };
     const auto norm = [&](const std::string& name) {
-      return NormWeights{.gain = tensor(layer_name + name + ".weight"), .bias = tensor(layer_name + name + ".bias")};
+      return LayerNorm{.gain = tensor(layer_name + name + ".weight"), .bias = tensor(layer_name + name + ".bias")};
     };
     decoder.layers.push_back({
         .query = linear("attn.proj_query", config.projection_bias),

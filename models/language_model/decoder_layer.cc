@@ -20,7 +20,7 @@ Projections DecoderLayer::Project(const at::Tensor& input) const {
 }
 
 at::Tensor DecoderLayer::Finish(const at::Tensor& input, const at::Tensor& attended) const {
-  const NormWeights& after_attention = pre_layer_norm ? norm2 : norm1;
+  const LayerNorm& after_attention = pre_layer_norm ? norm2 : norm1;
   const at::Tensor middle = after_attention(input + output(attended));
   const at::Tensor inner = feed_forward_in(middle);
   const at::Tensor result = middle + feed_forward_out(gelu ? at::gelu(inner) : at::relu(inner));

@@ -6,7 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/attention/causal_attention.h"
-#include "models/attention/linear_weights.h"
+#include "models/layers/linear.h"
 #include "models/weights/language_model_config.h"
 
 namespace longshort {
@@ -20,16 +20,16 @@ struct Projections {
 };
 
 struct DecoderLayer {
-  LinearWeights query, key, value, output;
-  LinearWeights dynamic_projection;  // dconv_1
-  LinearWeights window_positions;    // r_net
-  LinearWeights chunk_positions;     // r_net_chunk
-  at::Tensor window_bias;            // r_w_bias [H, head_dim]
-  at::Tensor relative_bias;          // r_r_bias [H, head_dim]
-  NormWeights window_norm;           // DualLN of the window's keys and values
-  NormWeights chunk_norm;            // DualLN of compressed keys and values
-  NormWeights norm1, norm2;
-  LinearWeights feed_forward_in, feed_forward_out;
+  Linear query, key, value, output;
+  Linear dynamic_projection;  // dconv_1
+  Linear window_positions;    // r_net
+  Linear chunk_positions;     // r_net_chunk
+  at::Tensor window_bias;     // r_w_bias [H, head_dim]
+  at::Tensor relative_bias;   // r_r_bias [H, head_dim]
+  LayerNorm window_norm;      // DualLN of the window's keys and values
+  LayerNorm chunk_norm;       // DualLN of compressed keys and values
+  LayerNorm norm1, norm2;
+  Linear feed_forward_in, feed_forward_out;
   bool pre_layer_norm = true;
   bool gelu = true;
   int64_t heads = 0;

@@ -3,29 +3,18 @@
 #include <exception>
 #include <utility>
 
-#include "ATen/Functions.h"
-#include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "models/language_model/transformer_ls.h"
+#include "models/layers/library_threads.h"
+#include "models/layers/stored_tensor.h"
 #include "models/status_macros.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/weights/language_model_config.h"
 #include "models/weights/language_model_tensors.h"
-#include "models/weights/tensor_values.h"
 
 namespace longshort {
 namespace {
-
-// Copies a stored tensor; its type and presence were checked before.
-at::Tensor ReadTensor(const SafetensorsFile& file, const std::string& name) {
-  const TensorView& view = *file.Find(name);
-  at::Tensor tensor = at::empty(view.shape, at::kFloat);
-  const absl::Status copied =
-      CopyAsFloat32(view, {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
-  TORCH_CHECK(copied.ok(), name, ": ", std::string(copied.message()));
-  return tensor;
-}
 
 LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirectory& directory,
                            const std::string& precision) {
@@ -63,7 +52,7 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
   LanguageModelInfo info = MakeInfo(config, directory, options.precision);
   try {
     const c10::InferenceMode inference;
-    if (options.threads > 0) at::set_num_threads(options.threads);
+    UseThreads(options.threads);
     const auto read = [&](const std::string& name) { return ReadTensor(directory.weights, name); };
     if (options.precision == "bf16") {
       return std::make_unique<TransformerLs<cpu::BFloat16>>(MakeDecoder(config, at::kBFloat16, read), std::move(info),

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "models/kernels/cpu/chunk_mixing.h"
+#include "models/layers/library_threads.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -30,14 +31,6 @@ float* MutableRow(const at::Tensor& matrix, int64_t row) {
 int64_t ItemsPerThread(int64_t multiply_adds) {
   constexpr int64_t kWorthAThread = 200'000;
   return std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, multiply_adds));
-}
-
-// LibTorch's thread count belongs to the calling thread: set it when a new thread takes the model over.
-void UseThreads(int threads) {
-  thread_local int used = 0;
-  if (threads == 0 || threads == used) return;
-  at::set_num_threads(threads);
-  used = threads;
 }
 
 }  // namespace

@@ -4,25 +4,13 @@
 #include <exception>
 #include <utility>
 
-#include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/library_threads.h"
 #include "models/status_macros.h"
 
 namespace longshort {
-namespace {
-
-// LibTorch's thread count belongs to the calling thread: set it when a new thread takes the model over.
-void UseThreads(int threads) {
-  thread_local int used = 0;
-  if (threads == 0 || threads == used) return;
-  at::set_num_threads(threads);
-  used = threads;
-}
-
-}  // namespace
-
 ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads)
     : network_(std::move(network)), info_(std::move(info)), threads_(threads) {}
 

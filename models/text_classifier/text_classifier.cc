@@ -5,31 +5,21 @@
 #include <utility>
 
 #include "ATen/Functions.h"
-#include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/library_threads.h"
+#include "models/layers/stored_tensor.h"
 #include "models/status_macros.h"
 #include "models/text_classifier/served_text_classifier.h"
 #include "models/text_classifier/text_network.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"
 #include "models/tokenizer/listops_tokenizer.h"
 #include "models/weights/labels.h"
-#include "models/weights/tensor_values.h"
 #include "models/weights/text_classifier_config.h"
 #include "models/weights/text_classifier_tensors.h"
 
 namespace longshort {
 namespace {
-
-// Copies a stored tensor; its type and presence were checked before.
-at::Tensor ReadTensor(const SafetensorsFile& file, const std::string& name) {
-  const TensorView& view = *file.Find(name);
-  at::Tensor tensor = at::empty(view.shape, at::kFloat);
-  const absl::Status copied =
-      CopyAsFloat32(view, {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
-  TORCH_CHECK(copied.ok(), name, ": ", std::string(copied.message()));
-  return tensor;
-}
 
 absl::StatusOr<ClassifierInfo> MakeInfo(const TextClassifierConfig& config, const ModelDirectory& directory) {
   const bool pixels = config.tokenizer == DocumentTokenizerKind::kPixels;
@@ -60,7 +50,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirect
   LS_ASSIGN_OR_RETURN(ClassifierInfo info, MakeInfo(config, directory));
   try {
     const c10::InferenceMode inference;
-    if (options.threads > 0) at::set_num_threads(options.threads);
+    UseThreads(options.threads);
     TextNetwork network =
         MakeTextNetwork(config, [&](const std::string& name) { return ReadTensor(directory.weights, name); });
     return std::make_unique<ServedTextClassifier>(std::move(network), std::move(info), options.threads);

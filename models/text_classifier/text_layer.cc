@@ -36,7 +36,7 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& 
   const at::Tensor tokens = norm1(hidden.tokens);
   // All rows, those of CLS first: one product per weight.
   const at::Tensor input = has_cls ? at::cat({normalized_cls ? norm1(hidden.cls) : hidden.cls, tokens}) : tokens;
-  const auto project = [&](const LinearWeights& map) {
+  const auto project = [&](const Linear& map) {
     return Apply(map, input, multiply_adds).split_with_sizes({cls_rows, token_rows});
   };
   const std::vector<at::Tensor> queries = project(query), keys = project(key), values = project(value);
@@ -63,7 +63,7 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& 
   return {.tokens = finished[1], .cls = finished[0]};
 }
 
-at::Tensor TextLayer::Apply(const LinearWeights& map, const at::Tensor& rows, int64_t& multiply_adds) const {
+at::Tensor TextLayer::Apply(const Linear& map, const at::Tensor& rows, int64_t& multiply_adds) const {
   multiply_adds += rows.size(0) * map.weight.numel();
   return map(rows);
 }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "models/attention/linear_weights.h"
 #include "models/attention/packed_documents.h"
+#include "models/layers/linear.h"
 
 namespace longshort {
 
@@ -31,13 +31,13 @@ struct HiddenRows {
 };
 
 struct TextLayer {
-  NormWeights norm1, norm2;
-  LinearWeights query, key, value, output;
-  NormWeights window_norm;           // dual_ln_l: of the tokens' keys and values
-  NormWeights shared_norm;           // dual_ln_s: of CLS's and the landmarks' keys and values
-  LinearWeights dynamic_projection;  // dconv_fc; undefined: no landmarks
-  at::Tensor value_taps;             // mha.conv [H, kernel]; undefined: no convolution
-  LinearWeights feed_forward_in, feed_forward_out;
+  LayerNorm norm1, norm2;
+  Linear query, key, value, output;
+  LayerNorm window_norm;      // dual_ln_l: of the tokens' keys and values
+  LayerNorm shared_norm;      // dual_ln_s: of CLS's and the landmarks' keys and values
+  Linear dynamic_projection;  // dconv_fc; undefined: no landmarks
+  at::Tensor value_taps;      // mha.conv [H, kernel]; undefined: no convolution
+  Linear feed_forward_in, feed_forward_out;
   int64_t heads = 0;
   bool normalized_cls = false;  // whether CLS rows enter attention through norm1
 
@@ -52,7 +52,7 @@ struct TextLayer {
     at::Tensor keys, values;
   };
 
-  at::Tensor Apply(const LinearWeights& map, const at::Tensor& rows, int64_t& multiply_adds) const;
+  at::Tensor Apply(const Linear& map, const at::Tensor& rows, int64_t& multiply_adds) const;
   SharedVectors Landmarks(const at::Tensor& input, const at::Tensor& keys, const at::Tensor& values,
                           const DocumentBatch& batch, int64_t& multiply_adds) const;
   at::Tensor AttendFromCls(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,

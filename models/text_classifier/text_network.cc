@@ -9,11 +9,11 @@ namespace {
 
 using TensorByName = std::function<at::Tensor(const std::string& name)>;
 
-LinearWeights MakeLinear(const TensorByName& tensor, const std::string& name) {
+Linear MakeLinear(const TensorByName& tensor, const std::string& name) {
   return {.weight = tensor(name + ".weight"), .bias = tensor(name + ".bias")};
 }
 
-NormWeights MakeNorm(const TensorByName& tensor, const std::string& name) {
+LayerNorm MakeNorm(const TensorByName& tensor, const std::string& name) {
   return {.gain = tensor(name + ".weight"), .bias = tensor(name + ".bias")};
 }
 

@@ -8,7 +8,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
-#include "models/attention/linear_weights.h"
+#include "models/layers/linear.h"
 #include "models/text_classifier/text_layer.h"
 #include "models/weights/text_classifier_config.h"
 
@@ -20,8 +20,8 @@ struct TextNetwork {
   at::Tensor position_embeddings;  // [max_sequence_length, D]
   at::Tensor cls;                  // [1, D]; undefined where CLS is no parameter
   std::vector<TextLayer> layers;   // tied layers share their tensors
-  NormWeights norm;
-  LinearWeights head_in, head_out;
+  LayerNorm norm;
+  Linear head_in, head_out;
 
   // Logits of some items, differentiable.
   //   documents  config.documents for each item, items one after the other; ids in [0, V), 0 being masked, not all 0;

@@ -1,15 +1,17 @@
-// The layers that the image classifiers are made of, over tensors that may remember their gradients.
+// What a layer does to each row by itself: linear maps and layer norms, over tensors that may remember their gradients.
 #pragma once
 
 #include "ATen/core/Tensor.h"
 
 namespace longshort {
 
-// y = W x + b over the last dimension: rows [..., in] -> [..., out].
+// A linear map, y = W x + b.
 struct Linear {
   at::Tensor weight;  // [out, in]
-  at::Tensor bias;    // [out]
+  at::Tensor bias;    // [out], or undefined: none
 
+  // rows [..., in] -> [..., out], of the weight's type. With bfloat16 weights rows and result are float32: the product
+  // is done in bfloat16, the bias added after.
   at::Tensor operator()(const at::Tensor& rows) const;
 };
 
@@ -18,13 +20,6 @@ struct LayerNorm {
   at::Tensor gain;  // [d]
   at::Tensor bias;  // [d]
   double epsilon = 1e-5;
-
-  at::Tensor operator()(const at::Tensor& rows) const;
-};
-
-// fc2(gelu(fc1(rows))), GELU by erf.
-struct FeedForward {
-  Linear in, out;
 
   at::Tensor operator()(const at::Tensor& rows) const;
 };

@@ -1,4 +1,4 @@
-#include "models/image_classifier/stored_tensor.h"
+#include "models/layers/stored_tensor.h"
 
 #include "ATen/Functions.h"
 #include "models/weights/tensor_values.h"

@@ -1,0 +1,16 @@
+// The feed-forward part of a block.
+#pragma once
+
+#include "ATen/core/Tensor.h"
+#include "models/layers/linear.h"
+
+namespace longshort {
+
+// fc2(gelu(fc1(rows))), GELU by erf.
+struct FeedForward {
+  Linear in, out;
+
+  at::Tensor operator()(const at::Tensor& rows) const;
+};
+
+}  // namespace longshort

@@ -1,0 +1,14 @@
+#include "models/layers/library_threads.h"
+
+#include "ATen/Parallel.h"
+
+namespace longshort {
+
+void UseThreads(int threads) {
+  thread_local int used = 0;
+  if (threads == 0 || threads == used) return;
+  at::set_num_threads(threads);
+  used = threads;
+}
+
+}  // namespace longshort
