@@ -15,11 +15,15 @@ namespace {
 // The engines end late calls at the drain's deadline; this is for their last messages to go out.
 constexpr absl::Duration kLastMessages = absl::Seconds(1);
 
+// What a ClassifyImage message holds beside its image, at the most: a model's name of 255 bytes, options, lengths.
+constexpr int64_t kBesideAnImageBytes = 4096;
+
 RequestLimits LimitsOf(const ServerOptions& options) {
   RequestLimits limits;
   limits.prompt_tokens = options.max_prompt_tokens;
   limits.generate_tokens = options.max_generate_tokens;
-  limits.image_bytes = std::min(limits.image_bytes, options.max_message_bytes);
+  const int64_t left_for_an_image = std::max<int64_t>(1, options.max_message_bytes - kBesideAnImageBytes);
+  limits.image_bytes = std::min(limits.image_bytes, left_for_an_image);
   return limits;
 }
 

@@ -205,13 +205,26 @@ def test_options_of_the_other_kind_are_named(api: SimpleNamespace, stub: Any) ->
         classify(api, stub, {"encoded": b"x"}, top_k=-1)
 
 
+def test_an_image_of_the_most_bytes_fits_a_message(
+    api: SimpleNamespace, stub: Any, classifiers: SimpleNamespace
+) -> None:
+    models = api.models_grpc.ModelsStub(classifiers.server.channel)
+    most = models.GetModel(api.models.GetModelRequest(model={"name": "images"})).limits.image_bytes
+    padded = png(some_pixels(5)).ljust(most, b"\0")
+    (result,) = classify(api, stub, {"encoded": padded}).results
+    assert result.HasField("classification")
+    (result,) = classify(api, stub, {"encoded": padded + b"\0"}).results
+    assert result.error.code == INVALID.value[0] and str(most) in result.error.message
+
+
 def test_models_are_described(api: SimpleNamespace, classifiers: SimpleNamespace) -> None:
     stub = api.models_grpc.ModelsStub(classifiers.server.channel)
     images = stub.GetModel(api.models.GetModelRequest(model={"name": "images"}))
     assert (images.architecture, images.precision, images.vocabulary_size) == ("vil", "fp32", 0)
     assert images.classifier.input == api.models.CLASSIFIER_INPUT_IMAGE
     assert list(images.classifier.labels) == IMAGE_LABELS and images.classifier.channels == 3
-    assert images.limits.images == 64 and images.limits.image_pixels > 0 and images.limits.image_bytes == 8 << 20
+    assert images.limits.images == 64 and images.limits.image_pixels > 0
+    assert images.limits.image_bytes == (8 << 20) - 4096
     pairs = stub.GetModel(api.models.GetModelRequest(model={"name": "pairs"}))
     assert (pairs.architecture, pairs.tokenizer, pairs.vocabulary_size) == ("text_classifier", "bytes_plus_one", 257)
     assert pairs.classifier.documents == 2 and pairs.limits.window == 64
