@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/train/parameters.h"
+#include "models/train/language_model_parameters.h"
 #include "models/train/training_text.h"
 #include "tests/models/language_model/random_decoder.h"
 
@@ -27,7 +27,8 @@ class LoadLanguageModelTest : public ::testing::Test {
   }
 
   void Write(const LanguageModelConfig& config) {
-    EXPECT_TRUE(WriteModelDirectory(directory_, config, InitialParameters(config, 1), ByteVocabulary("text")).ok());
+    EXPECT_TRUE(
+        WriteLanguageModel(directory_, config, InitialLanguageModelParameters(config, 1), ByteVocabulary("text")).ok());
   }
   void WriteConfigOnly(const LanguageModelConfig& config) {
     std::ofstream(directory_ + "/config.json") << ToJson(config);
