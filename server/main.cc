@@ -6,12 +6,15 @@
 #include "models/loading/load_model.h"
 #include "server/describe/describe_command.h"
 #include "server/lifecycle/run.h"
+#include "server/options/served_image_limits.h"
 
 namespace longshort {
 namespace {
 
 ModelRegistry::Loader MakeLoader(const ServerOptions& options) {
-  const LoadOptions load{.precision = options.precision, .threads = static_cast<int>(options.threads)};
+  const LoadOptions load{.precision = options.precision,
+                         .threads = static_cast<int>(options.threads),
+                         .image_limits = ServedImageLimits(options)};
   return [load](const std::string& directory) { return LoadModel(directory, load); };
 }
 

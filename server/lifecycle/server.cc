@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "models/status_macros.h"
 #include "server/lifecycle/load_models.h"
+#include "server/options/served_image_limits.h"
 
 namespace longshort {
 namespace {
@@ -15,15 +16,13 @@ namespace {
 // The engines end late calls at the drain's deadline; this is for their last messages to go out.
 constexpr absl::Duration kLastMessages = absl::Seconds(1);
 
-// What a ClassifyImage message holds beside its image, at the most: a model's name of 255 bytes, options, lengths.
-constexpr int64_t kBesideAnImageBytes = 4096;
-
 RequestLimits LimitsOf(const ServerOptions& options) {
   RequestLimits limits;
   limits.prompt_tokens = options.max_prompt_tokens;
   limits.generate_tokens = options.max_generate_tokens;
-  const int64_t left_for_an_image = std::max<int64_t>(1, options.max_message_bytes - kBesideAnImageBytes);
-  limits.image_bytes = std::min(limits.image_bytes, left_for_an_image);
+  const ImageLimits image = ServedImageLimits(options);
+  limits.image_bytes = image.max_bytes;
+  limits.image_pixels = image.max_pixels;
   return limits;
 }
 
