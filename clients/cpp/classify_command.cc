@@ -115,7 +115,7 @@ Examples:
     while (!batches.AtEnd() || !calls.empty()) {
       while (!batches.AtEnd() && calls.size() < kCallsInFlight) Begin(context.client, batches.Next(), calls);
       const absl::StatusOr<v1::ClassifyImageResponse> response = calls.front().response.get();
-      const absl::Status status = response.ok() ? PlaceResults(*response, calls.front().batch) : response.status();
+      absl::Status status = response.ok() ? PlaceResults(*response, calls.front().batch) : response.status();
       if (!status.ok()) {
         context.client.Cancel();  // the other calls: what they answer would come behind a gap
         return status;

@@ -42,7 +42,7 @@ absl::Status FitClassifier(const v1::Model& model, bool truncate, v1::Input& inp
 
 absl::Status FitDocument(const v1::Model& model, bool truncate, DocumentInputs& inputs) {
   if (!model.has_classifier()) return FitLanguageModel(model, inputs.first);
-  const absl::Status first = FitClassifier(model, truncate, inputs.first);
+  absl::Status first = FitClassifier(model, truncate, inputs.first);
   if (!first.ok() || !inputs.second.has_value()) return first;
   return FitClassifier(model, truncate, *inputs.second);
 }
