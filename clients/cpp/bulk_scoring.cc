@@ -82,7 +82,7 @@ bool NextSendable(DocumentSource& source, CheckDocument check, Unfinished& unfin
 absl::Status ScoreInBulk(Client& client, const v1::ScoreTextsOptions& options, int32_t window, DocumentSource& source,
                          CheckDocument check, OnScored on_scored) {
   Unfinished unfinished;
-  const absl::Status status = client.ScoreTexts(
+  absl::Status status = client.ScoreTexts(
       options, window, [&](v1::ScoreTextsRequest& request) { return NextSendable(source, check, unfinished, request); },
       [&](const v1::ScoreTextsResponse& answer) {
         unfinished.Answer(answer.id(), answer);
