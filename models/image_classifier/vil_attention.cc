@@ -44,7 +44,7 @@ KeyValues Landmarks(const VilSparseAttention& attention, const at::Tensor& input
 
 // Biases of the scores of all pairs of tokens: [heads, g + patches, g + patches].
 at::Tensor FullBias(const VilFullAttention& attention) {
-  const at::Tensor patches = BiasOfPairs(attention.bias_table, attention.bias_index);
+  at::Tensor patches = BiasOfPairs(attention.bias_table, attention.bias_index);
   if (!attention.global_biases.defined()) return patches;
   const int64_t heads = patches.size(0), count = patches.size(1), globals = attention.global_biases.size(2);
   const at::Tensor to_patches = attention.global_biases.select(0, 0).unsqueeze(2).expand({heads, globals, count});

@@ -83,7 +83,7 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
                           const Variable& shared_keys, const Variable& shared_values) {
     const Inputs inputs{queries.contiguous(), keys.contiguous(), values.contiguous(), shared_keys.contiguous(),
                         shared_values.contiguous()};
-    const at::Tensor attended = at::empty_like(inputs.queries);
+    at::Tensor attended = at::empty_like(inputs.queries);
     const at::Tensor log_sums = at::empty({heads, packed->rows()}, attended.options());
     ForEachHead(*packed, heads, inputs, cpu::AttendDocumentScratchFloats, [&](const Place& place, float* scratch) {
       cpu::AttendDocument(place.head,

@@ -12,7 +12,7 @@ namespace longshort {
 namespace {
 
 at::Tensor IntegerTensor(const std::vector<int64_t>& values) {
-  const at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
   std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int64_t>());
   return tensor;
 }

@@ -31,7 +31,7 @@ std::string LabelsText(absl::Span<const std::string> labels) {
 }
 
 at::Tensor CertainTargets(absl::Span<const int64_t> targets, int64_t classes) {
-  const at::Tensor rows = at::zeros({static_cast<int64_t>(targets.size()), classes});
+  at::Tensor rows = at::zeros({static_cast<int64_t>(targets.size()), classes});
   float* const values = rows.mutable_data_ptr<float>();
   for (size_t i = 0; i < targets.size(); ++i) values[static_cast<int64_t>(i) * classes + targets[i]] = 1;
   return rows;

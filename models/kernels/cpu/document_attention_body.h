@@ -11,6 +11,7 @@
 #include "models/kernels/cpu/document_attention.h"
 #include "models/kernels/cpu/lanes_body.h"
 
+// NOLINTBEGIN(misc-definitions-in-headers): a body, included by one file for each namespace
 namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
 
@@ -384,5 +385,6 @@ void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gr
 }
 
 }  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET
+// NOLINTEND(misc-definitions-in-headers)
 
 #undef LS_INLINE
