@@ -31,17 +31,20 @@ TextStream* TextStream::Start(const CallEnvironment& environment, grpc::Callback
 }
 
 void TextStream::OnReadDone(bool ok) {
-  {
-    const std::lock_guard lock(mutex_);
-    reading_ = false;
-    if (!ok && !ended_.has_value()) ended_ = absl::OkStatus();  // the client's half-close
-  }
-  if (ok) {
+  std::unique_lock lock(mutex_);
+  if (!ok && !ended_.has_value()) ended_ = absl::OkStatus();  // the client's half-close
+  if (ok && !ended_.has_value()) {
+    ++busy_;
+    lock.unlock();
     if (absl::Status status = TakeMessage(incoming_); !status.ok()) {
       record_.Cancel();
-      return End(status);
+      End(status);
     }
+    lock.lock();
+    --busy_;
   }
+  reading_ = false;  // not before: the next read overwrites the message
+  lock.unlock();
   Advance();
 }
 
@@ -83,14 +86,14 @@ void TextStream::Advance() {
     if (write) outgoing_ = answers_.front().message;
     writing_ |= write;
     reading_ |= read;
-    ++starting_;  // no other thread finishes the call meanwhile
+    ++busy_;
     lock.unlock();
     if (write) StartWrite(&outgoing_);
     if (read) StartRead(&incoming_);
     lock.lock();
-    --starting_;
+    --busy_;
   }
-  if (!ended_.has_value() || in_work_ > 0 || writing_ || starting_ > 0) return;
+  if (!ended_.has_value() || in_work_ > 0 || writing_ || busy_ > 0) return;
   finished_ = true;
   const absl::Status status = *ended_;
   lock.unlock();

@@ -88,7 +88,8 @@ class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   std::deque<std::shared_ptr<const Document>> held_;  // in work; they found the engine full
   std::deque<Answer> answers_;                        // to be written; the first is on its way while writing_
   std::optional<absl::Status> ended_;                 // nothing more is read: OK after the client's half-close
-  int64_t starting_ = 0;                              // threads that are about to begin a read or write
+  int64_t busy_ = 0;                                  // threads that take a message or begin a read or write: the
+                                                      // call is not finished under them
   bool reading_ = false;
   bool writing_ = false;
   bool reader_gone_ = false;
