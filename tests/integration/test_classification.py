@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import threading
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from reference.vil import Vil
 
 from integration import classifier_directory, expect, model_directory
 from integration.classifier_directory import IMAGE_LABELS, IMAGE_SIDE, MAX_TOKENS, TEXT_LABELS
+from integration.images import png, some_pixels
 from integration.server_process import Server, wait_until
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
@@ -41,22 +41,6 @@ def classifiers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleName
 @pytest.fixture
 def stub(api: SimpleNamespace, classifiers: SimpleNamespace) -> Any:
     return api.inference_grpc.InferenceStub(classifiers.server.channel)
-
-
-def some_pixels(seed: int, height: int = IMAGE_SIDE, width: int = IMAGE_SIDE) -> NDArray[np.uint8]:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-
-
-def png(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of [height, width, 3]."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    height, width, _ = pixels.shape
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def classify(api: SimpleNamespace, stub: Any, *images: dict[str, Any], model: str = "images", **fields: Any) -> Any:
