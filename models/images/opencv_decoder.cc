@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "models/images/quiet_standard_error.h"
 #include "opencv2/core.hpp"
 #include "opencv2/core/utils/logger.hpp"
 #include "opencv2/imgcodecs.hpp"
@@ -44,6 +45,7 @@ absl::StatusOr<cv::Mat> DecodeWithOpenCv(std::string_view bytes, const ImageSize
   cv::Mat image;
   try {
     PrepareOpenCv();
+    const QuietStandardError quiet;
     image = Decode(bytes, channels);
   } catch (const std::bad_alloc&) {
     return NoMemory(size);

@@ -1,4 +1,4 @@
-// OpenCV's decoders behind a border that no exception, thread or log line of OpenCV crosses.
+// OpenCV's decoders behind a border that no exception, thread or printed line of theirs crosses.
 #pragma once
 
 #include <string_view>

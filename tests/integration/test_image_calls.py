@@ -1,0 +1,69 @@
+"""What ClassifyImage does around its results, on the real server: the log of broken images, and cancellation."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from types import SimpleNamespace
+
+import grpc
+import numpy as np
+import pytest
+
+from integration import classifier_directory
+from integration.images import png, some_pixels
+from integration.server_process import ROOT, Server, wait_until
+
+FILES = sorted((ROOT / "tests/models/images/files").iterdir())
+
+
+def broken(file: bytes, generator: random.Random) -> bytes:
+    """Cut somewhere, or with another byte somewhere, as it comes."""
+    place = generator.randrange(1, len(file))
+    if generator.random() < 0.5:
+        return file[:place]
+    return file[:place] + bytes([file[place] ^ generator.randrange(1, 256)]) + file[place + 1 :]
+
+
+def test_broken_images_leave_only_the_servers_own_lines(api: SimpleNamespace, tmp_path: Path) -> None:
+    classifier_directory.write_images(tmp_path / "models", "images")
+    generator = random.Random(4)
+    refused = dict.fromkeys((".jpg", ".png", ".tif", ".webp", ".bmp"), 0)
+    with Server(tmp_path / "models", tmp_path / "server", "--log-format=json") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        for path in FILES:
+            images = [{"encoded": broken(path.read_bytes(), generator)} for _ in range(32)]
+            results = stub.ClassifyImage(api.inference.ClassifyImageRequest(images=images), timeout=60).results
+            refused[path.suffix] += sum(result.HasField("error") for result in results)
+        server.terminate()
+        assert server.wait() == 0
+        lines = [json.loads(line) for line in server.log().splitlines()]
+    assert min(refused.values()) >= 10, refused
+    assert [line["message"] for line in lines] == ["model", "ready", *["request"] * len(FILES), "draining", "drained"]
+
+
+def test_a_cancelled_call_does_not_run_what_is_left_of_it(api: SimpleNamespace, tmp_path: Path) -> None:
+    count = 64
+    classifier_directory.write_images(tmp_path / "models", "images")
+    # 25 megapixels that take a few kilobytes, so all fit in a message; each takes its while to decode.
+    large = png(np.full((5000, 5000, 3), 100, np.uint8))
+    with Server(tmp_path / "models", tmp_path / "server", "--preparation-threads=1") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        call = stub.ClassifyImage.future(api.inference.ClassifyImageRequest(images=[{"encoded": large}] * count))
+        wait_until(lambda: server.metric("longshort_preparation_duration_seconds_count") >= 1)
+        assert call.cancel()
+        wait_until(lambda: server.metric("longshort_requests_total", rpc="ClassifyImage", code="CANCELLED") == 1)
+        with pytest.raises(grpc.FutureCancelledError):
+            call.result()
+        # What was in work when it was cancelled is finished; the others are neither decoded nor run.
+        prepared = server.metric("longshort_preparation_duration_seconds_count")
+        run = server.metric("longshort_batch_items_sum")
+        assert 1 <= prepared < count // 2 and run <= prepared
+        assert server.metric("longshort_items_total", code="CANCELLED") == count - run
+        assert server.metric("longshort_items_total") == count
+        # The server has nothing left of it: another image is the next that is decoded.
+        one = api.inference.ClassifyImageRequest(images=[{"encoded": png(some_pixels(1))}])
+        assert stub.ClassifyImage(one, timeout=5).results[0].HasField("classification")
+        assert server.metric("longshort_preparation_duration_seconds_count") == prepared + 1
+        assert server.metric("longshort_batch_items_sum") == run + 1
