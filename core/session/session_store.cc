@@ -1,0 +1,152 @@
+#include "core/session/session_store.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+int64_t TokensOf(const SessionState& state) { return static_cast<int64_t>(state.tokens.size()); }
+
+absl::Status InUse(const SessionKey& key) {
+  return absl::AbortedError(absl::StrCat("session ", key.id, " is in use by another call"));
+}
+
+}  // namespace
+
+SessionStore::Lease::~Lease() {
+  if (store_ != nullptr) store_->GiveBack(*this);
+}
+
+void SessionStore::Lease::Commit(SessionState state) {
+  SessionStore& store = *std::exchange(store_, nullptr);
+  const std::lock_guard lock(store.mutex_);
+  const auto session = store.sessions_.find(key_);
+  store.tokens_ += TokensOf(state) - TokensOf(session->second.state);
+  session->second.state = std::move(state);
+  session->second.is_new = false;
+  store.MakeIdle(session);
+}
+
+void SessionStore::GiveBack(Lease& lease) {
+  const std::lock_guard lock(mutex_);
+  const auto session = sessions_.find(lease.key_);
+  if (session->second.is_new) {
+    Remove(session);
+  } else {
+    MakeIdle(session);
+  }
+}
+
+absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bool must_exist) {
+  const std::lock_guard lock(mutex_);
+  EndExpired();
+  auto session = sessions_.find(key);
+  if (session == sessions_.end()) {
+    if (remembered_.count(key) > 0) {
+      return absl::NotFoundError(absl::StrCat("session ", key.id, " has ended: it was not used for ",
+                                              absl::FormatDuration(options_.time_to_live),
+                                              "; begin another under a new id"));
+    }
+    if (must_exist) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
+    LS_RETURN_IF_ERROR(CheckRoom(key));
+    session = Add(key);
+  } else {
+    if (session->second.leased) return InUse(key);
+    idle_.erase(session->second.idle_since);
+  }
+  session->second.leased = true;
+  return Lease(this, key, session->second.state);
+}
+
+absl::Status SessionStore::Import(const SessionKey& key, SessionState state) {
+  const std::lock_guard lock(mutex_);
+  EndExpired();
+  if (sessions_.count(key) > 0)
+    return absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
+  LS_RETURN_IF_ERROR(CheckRoom(key));
+  Forget(key);
+  const auto session = Add(key);
+  tokens_ += TokensOf(state);
+  session->second.state = std::move(state);
+  session->second.is_new = false;
+  MakeIdle(session);
+  return absl::OkStatus();
+}
+
+absl::Status SessionStore::Close(const SessionKey& key) {
+  const std::lock_guard lock(mutex_);
+  EndExpired();
+  const auto session = sessions_.find(key);
+  if (session == sessions_.end()) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
+  if (session->second.leased) return InUse(key);
+  idle_.erase(session->second.idle_since);
+  Remove(session);
+  return absl::OkStatus();
+}
+
+SessionStore::Counts SessionStore::counts() {
+  const std::lock_guard lock(mutex_);
+  EndExpired();
+  return {.sessions = static_cast<int64_t>(sessions_.size()), .tokens = tokens_};
+}
+
+void SessionStore::EndExpired() {
+  const absl::Time newest = clock_.Now() - options_.time_to_live;
+  while (!idle_.empty() && idle_.begin()->first <= newest) {
+    const auto session = sessions_.find(idle_.begin()->second);
+    Remember(session->first);
+    idle_.erase(idle_.begin());
+    Remove(session);
+  }
+}
+
+absl::Status SessionStore::CheckRoom(const SessionKey& key) const {
+  const auto refuse = [](const char* what, int64_t value, int64_t limit) {
+    return absl::ResourceExhaustedError(absl::StrCat(what, value, ", the limit is ", limit, "; close one, or wait"));
+  };
+  const auto count = static_cast<int64_t>(sessions_.size());
+  if (count >= options_.max_sessions) return refuse("sessions that live: ", count, options_.max_sessions);
+  const auto client = sessions_of_client_.find(key.client);
+  const int64_t of_client = client == sessions_of_client_.end() ? 0 : client->second;
+  if (of_client >= options_.max_sessions_per_client) {
+    return refuse("sessions of this client that live: ", of_client, options_.max_sessions_per_client);
+  }
+  if (tokens_ >= options_.max_tokens) return refuse("tokens that sessions hold: ", tokens_, options_.max_tokens);
+  return absl::OkStatus();
+}
+
+SessionStore::Sessions::iterator SessionStore::Add(const SessionKey& key) {
+  const auto session = sessions_.emplace(key, Session()).first;
+  ++sessions_of_client_[key.client];
+  return session;
+}
+
+void SessionStore::MakeIdle(Sessions::iterator session) {
+  session->second.leased = false;
+  session->second.idle_since = idle_.emplace(clock_.Now(), session->first);
+}
+
+void SessionStore::Remove(Sessions::iterator session) {
+  tokens_ -= TokensOf(session->second.state);
+  const auto client = sessions_of_client_.find(session->first.client);
+  if (--client->second == 0) sessions_of_client_.erase(client);
+  sessions_.erase(session);
+}
+
+void SessionStore::Remember(const SessionKey& key) {
+  Forget(key);
+  remembered_[key] = ended_.insert(ended_.end(), key);
+  if (static_cast<int64_t>(ended_.size()) > options_.max_remembered) Forget(SessionKey(ended_.front()));
+}
+
+void SessionStore::Forget(const SessionKey& key) {
+  const auto found = remembered_.find(key);
+  if (found == remembered_.end()) return;
+  ended_.erase(found->second);
+  remembered_.erase(found);
+}
+
+}  // namespace longshort

@@ -1,0 +1,147 @@
+// Conversations that the engine of one language model remembers between calls.
+//
+// A session is the tokens of its conversation; where their cache pages are parked is a hint that may turn out void
+// (then the tokens are read again). Sessions belong to a client: another client's session of the same id is another
+// session.
+//
+//   Open -> Lease -> Commit   the call ended well: the session goes on from its end
+//               \--> (drop)   the call failed: the session is as it was before, a new one never was
+//
+// A session ends when it is closed, or was not used (by a call that failed either) for its time to live. Ids of the
+// sessions that ended last are remembered, so that a client which comes too late is told so rather than begun anew.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/engine/clock.h"
+
+namespace longshort {
+
+struct SessionKey {
+  std::string client;  // "" for anonymous ones, who share their sessions
+  std::string id;
+
+  friend bool operator<(const SessionKey& a, const SessionKey& b) {
+    return std::tie(a.client, a.id) < std::tie(b.client, b.id);
+  }
+};
+
+// Where a worker keeps the cache pages of an idle sequence: valid until the worker needs them for another.
+struct ParkingPlace {
+  int32_t worker = 0;
+  int64_t ticket = 0;
+};
+
+// What a session is between two calls.
+struct SessionState {
+  // Stream position of tokens[0]: what came before is no longer needed to compute anything (design rule 7).
+  int64_t first_position = 0;
+  // All that was read or delivered since then.
+  std::vector<int32_t> tokens;
+  std::optional<ParkingPlace> parked;
+
+  int64_t position() const { return first_position + static_cast<int64_t>(tokens.size()); }
+};
+
+// Thread-safe.
+class SessionStore final {
+ public:
+  struct Options {
+    absl::Duration time_to_live = absl::Minutes(30);
+    // Sessions that may live at once, of all clients and of one; a new one beyond is refused.
+    int64_t max_sessions = 65536;
+    int64_t max_sessions_per_client = 16384;
+    // Tokens that all may hold; while they hold more, a new one is refused. 2^26 take 256 MiB.
+    int64_t max_tokens = int64_t{1} << 26;
+    // Ended sessions that are remembered.
+    int64_t max_remembered = 65536;
+  };
+
+  // The session while one call has it. Gives it back when destroyed. The store must outlive it.
+  class Lease final {
+   public:
+    Lease(Lease&& other) noexcept
+        : store_(std::exchange(other.store_, nullptr)), key_(std::move(other.key_)), state_(std::move(other.state_)) {}
+    Lease& operator=(Lease&&) = delete;
+    ~Lease();
+
+    const SessionKey& key() const { return key_; }
+    // As the call before left it; without tokens for a new session.
+    const SessionState& state() const { return state_; }
+    // The session goes on from `state`. Ends the lease.
+    void Commit(SessionState state);
+
+   private:
+    friend class SessionStore;
+    Lease(SessionStore* store, SessionKey key, SessionState state)
+        : store_(store), key_(std::move(key)), state_(std::move(state)) {}
+
+    SessionStore* store_;
+    SessionKey key_;
+    SessionState state_;
+  };
+
+  // `clock` must outlive the store.
+  SessionStore(const Clock& clock, const Options& options) : clock_(clock), options_(options) {}
+
+  // The session, or a new one under this key unless it `must_exist`.
+  // Errors: ABORTED while another call has it; NOT_FOUND if it has ended, or must exist and does not;
+  // RESOURCE_EXHAUSTED if there are too many.
+  absl::StatusOr<Lease> Open(const SessionKey& key, bool must_exist);
+
+  // Begins a session from `state`. Errors: ALREADY_EXISTS, RESOURCE_EXHAUSTED.
+  absl::Status Import(const SessionKey& key, SessionState state);
+
+  // Ends a session; its id may be used anew at once. Errors: NOT_FOUND, ABORTED.
+  absl::Status Close(const SessionKey& key);
+
+  struct Counts {
+    int64_t sessions = 0;
+    int64_t tokens = 0;
+  };
+  // Of the sessions that live now.
+  Counts counts();
+
+ private:
+  struct Session {
+    SessionState state;
+    bool leased = false;
+    bool is_new = true;                                          // never committed
+    std::multimap<absl::Time, SessionKey>::iterator idle_since;  // of idle_, unless leased
+  };
+  using Sessions = std::map<SessionKey, Session>;
+
+  // All with the mutex held.
+  void EndExpired();
+  absl::Status CheckRoom(const SessionKey& key) const;
+  Sessions::iterator Add(const SessionKey& key);
+  void MakeIdle(Sessions::iterator session);
+  void Remove(Sessions::iterator session);
+  void Remember(const SessionKey& key);
+  void Forget(const SessionKey& key);
+
+  void GiveBack(Lease& lease);
+
+  const Clock& clock_;
+  const Options options_;
+  std::mutex mutex_;  // guards what follows
+  Sessions sessions_;
+  std::multimap<absl::Time, SessionKey> idle_;  // those not leased, by the end of their last use
+  std::map<std::string, int64_t> sessions_of_client_;
+  int64_t tokens_ = 0;
+  std::list<SessionKey> ended_;  // that are remembered, oldest first
+  std::map<SessionKey, std::list<SessionKey>::iterator> remembered_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,198 @@
+#include "core/session/session_store.h"
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/fake_clock.h"
+
+namespace longshort {
+namespace {
+
+constexpr absl::Duration kTimeToLive = absl::Minutes(10);
+
+class SessionStoreTest : public testing::Test {
+ protected:
+  SessionStore::Options Options() const {
+    SessionStore::Options options;
+    options.time_to_live = kTimeToLive;
+    return options;
+  }
+
+  // A call that ends well and leaves the session with these tokens.
+  void Call(SessionStore& store, const SessionKey& key, std::vector<int32_t> tokens) {
+    absl::StatusOr<SessionStore::Lease> lease = store.Open(key, false);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    lease->Commit({.first_position = 0, .tokens = std::move(tokens), .parked = {}});
+  }
+
+  static std::vector<int32_t> TokensOf(SessionStore& store, const SessionKey& key) {
+    const absl::StatusOr<SessionStore::Lease> lease = store.Open(key, true);
+    return lease.ok() ? lease->state().tokens : std::vector<int32_t>{};
+  }
+
+  FakeClock clock_;
+  SessionStore store_{clock_, Options()};
+  const SessionKey key_{.client = "alice", .id = "talk"};
+};
+
+TEST_F(SessionStoreTest, GoesOnWhereTheLastCallEnded) {
+  absl::StatusOr<SessionStore::Lease> first = store_.Open(key_, false);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(first->state().position(), 0);
+  first->Commit({.first_position = 100, .tokens = {1, 2, 3}, .parked = ParkingPlace{.worker = 1, .ticket = 7}});
+  const absl::StatusOr<SessionStore::Lease> second = store_.Open(key_, true);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second->state().position(), 103);
+  EXPECT_EQ(second->state().parked->ticket, 7);
+}
+
+TEST_F(SessionStoreTest, OneCallAtATime) {
+  const absl::StatusOr<SessionStore::Lease> first = store_.Open(key_, false);
+  EXPECT_EQ(store_.Open(key_, false).status(), absl::AbortedError("session talk is in use by another call"));
+  EXPECT_TRUE(absl::IsAborted(store_.Close(key_)));
+}
+
+TEST_F(SessionStoreTest, AFailedCallChangesNothing) {
+  { ASSERT_TRUE(store_.Open(key_, false).ok()); }
+  EXPECT_EQ(store_.Open(key_, true).status(), absl::NotFoundError("there is no session talk"));
+  Call(store_, key_, {1, 2});
+  { ASSERT_TRUE(store_.Open(key_, true).ok()); }
+  EXPECT_EQ(TokensOf(store_, key_), (std::vector<int32_t>{1, 2}));
+}
+
+TEST_F(SessionStoreTest, BelongsToItsClient) {
+  Call(store_, key_, {1});
+  EXPECT_TRUE(absl::IsNotFound(store_.Open({.client = "bob", .id = "talk"}, true).status()));
+  Call(store_, {.client = "bob", .id = "talk"}, {2});
+  EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});
+}
+
+TEST_F(SessionStoreTest, EndsWhenItWasNotUsedForItsTimeAndSaysSo) {
+  Call(store_, key_, {1});
+  clock_.Advance(kTimeToLive - absl::Seconds(1));
+  EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});  // and was used by this
+  clock_.Advance(kTimeToLive - absl::Seconds(1));
+  EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});
+  clock_.Advance(kTimeToLive);
+  EXPECT_EQ(store_.Open(key_, false).status(),
+            absl::NotFoundError("session talk has ended: it was not used for 10m; begin another under a new id"));
+  EXPECT_EQ(store_.counts().sessions, 0);
+  EXPECT_EQ(store_.counts().tokens, 0);
+}
+
+TEST_F(SessionStoreTest, DoesNotEndInTheMiddleOfACall) {
+  absl::StatusOr<SessionStore::Lease> lease = store_.Open(key_, false);
+  clock_.Advance(2 * kTimeToLive);
+  EXPECT_EQ(store_.counts().sessions, 1);
+  lease->Commit({.first_position = 0, .tokens = {1}, .parked = {}});
+  EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});
+}
+
+TEST_F(SessionStoreTest, AClosedOneMayBeBegunAnew) {
+  Call(store_, key_, {1});
+  EXPECT_TRUE(store_.Close(key_).ok());
+  EXPECT_TRUE(absl::IsNotFound(store_.Close(key_)));
+  const absl::StatusOr<SessionStore::Lease> anew = store_.Open(key_, false);
+  ASSERT_TRUE(anew.ok());
+  EXPECT_TRUE(anew->state().tokens.empty());
+}
+
+TEST_F(SessionStoreTest, AnImportedOneIsThereAndNeverReplacesAnother) {
+  ASSERT_TRUE(store_.Import(key_, {.first_position = 5, .tokens = {1}, .parked = {}}).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(store_.Import(key_, {})));
+  EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});
+  clock_.Advance(kTimeToLive);
+  EXPECT_TRUE(store_.Import(key_, {}).ok()) << "an ended session may be brought back";
+  EXPECT_TRUE(store_.Close(key_).ok());
+  EXPECT_TRUE(store_.Open(key_, false).ok());
+}
+
+TEST_F(SessionStoreTest, RefusesTooManyNewOnesAndServesThoseThereAre) {
+  SessionStore::Options options = Options();
+  options.max_sessions = 3;
+  options.max_sessions_per_client = 2;
+  options.max_tokens = 4;
+  SessionStore store(clock_, options);
+  Call(store, {.client = "a", .id = "1"}, {1});
+  Call(store, {.client = "a", .id = "2"}, {1});
+  EXPECT_EQ(store.Open({.client = "a", .id = "3"}, false).status(),
+            absl::ResourceExhaustedError("sessions of this client that live: 2, the limit is 2; close one, or wait"));
+  Call(store, {.client = "b", .id = "1"}, {1});
+  EXPECT_EQ(store.Open({.client = "b", .id = "2"}, false).status(),
+            absl::ResourceExhaustedError("sessions that live: 3, the limit is 3; close one, or wait"));
+  Call(store, {.client = "b", .id = "1"}, {1, 2, 3});
+  EXPECT_TRUE(store.Close({.client = "a", .id = "1"}).ok());
+  EXPECT_EQ(store.Open({.client = "b", .id = "2"}, false).status(),
+            absl::ResourceExhaustedError("tokens that sessions hold: 4, the limit is 4; close one, or wait"));
+}
+
+TEST_F(SessionStoreTest, RemembersOnlySoManyThatEnded) {
+  SessionStore::Options options = Options();
+  options.max_remembered = 2;
+  SessionStore store(clock_, options);
+  for (const char* id : {"1", "2", "3"}) {
+    Call(store, {.client = "", .id = id}, {1});
+    clock_.Advance(absl::Seconds(1));
+  }
+  clock_.Advance(kTimeToLive);
+  EXPECT_TRUE(store.Open({.client = "", .id = "1"}, false).ok());  // forgotten
+  EXPECT_TRUE(absl::IsNotFound(store.Open({.client = "", .id = "2"}, false).status()));
+  EXPECT_TRUE(absl::IsNotFound(store.Open({.client = "", .id = "3"}, false).status()));
+}
+
+// Random calls, beside a plain account of what must be there.
+TEST_F(SessionStoreTest, RandomCallsAgreeWithAPlainAccount) {
+  struct Entry {
+    std::vector<int32_t> tokens;
+    absl::Time last_use;
+  };
+  std::map<std::string, Entry> account;
+  std::map<std::string, SessionStore::Lease> open;
+  std::mt19937 random(1);
+  for (int event = 0; event < 100000; ++event) {
+    const std::string id = absl::StrCat(random() % 20);
+    const SessionKey key{.client = "c", .id = id};
+    clock_.Advance(absl::Seconds(random() % 100));
+    const auto entry = account.find(id);
+    if (entry != account.end() && open.count(id) == 0 && clock_.Now() - entry->second.last_use >= kTimeToLive) {
+      account.erase(entry);
+    }
+    const auto lease = open.find(id);
+    if (lease != open.end()) {
+      EXPECT_TRUE(absl::IsAborted(store_.Open(key, false).status()));
+      if (random() % 3 > 0) {
+        std::vector<int32_t> tokens(random() % 50, static_cast<int32_t>(event));
+        account[id] = {.tokens = tokens, .last_use = clock_.Now()};
+        lease->second.Commit({.first_position = 0, .tokens = std::move(tokens), .parked = {}});
+      } else if (account.count(id) > 0) {
+        account[id].last_use = clock_.Now();
+      }
+      open.erase(lease);
+    } else if (random() % 10 == 0) {
+      EXPECT_EQ(store_.Close(key).ok(), account.erase(id) == 1);
+    } else {
+      absl::StatusOr<SessionStore::Lease> opened = store_.Open(key, account.count(id) > 0);
+      if (!opened.ok()) {  // ended, and remembered
+        EXPECT_TRUE(absl::IsNotFound(opened.status()));
+        EXPECT_EQ(account.count(id), 0U);
+        ASSERT_TRUE(store_.Import(key, {}).ok());
+        account[id] = {.tokens = {}, .last_use = clock_.Now()};
+        continue;
+      }
+      EXPECT_EQ(opened->state().tokens, account[id].tokens);
+      if (account[id].tokens.empty() && account[id].last_use == absl::Time()) account.erase(id);
+      open.emplace(id, *std::move(opened));
+    }
+  }
+  open.clear();
+  clock_.Advance(kTimeToLive);
+  EXPECT_EQ(store_.counts().sessions, 0);
+  EXPECT_EQ(store_.counts().tokens, 0);
+}
+
+}  // namespace
+}  // namespace longshort
