@@ -3,16 +3,33 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "core/engine/language_model_engine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/status_macros.h"
+#include "tests/core/fakes/end_signal.h"
 #include "tests/core/fakes/fake_language_model.h"
 
 namespace longshort {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Keeps something as long as the engine keeps the listener.
+class SignallingListener final : public ScoringListener {
+ public:
+  explicit SignallingListener(EndSignal& ended) : ended_(ended) {}
+  void OnFinished(absl::StatusOr<Score> score) override {
+    EXPECT_TRUE(score.ok()) << score.status();
+    ended_.Notify();
+  }
+
+  std::shared_ptr<ServedModel> keep;
+
+ private:
+  EndSignal& ended_;
+};
 
 class ModelRegistryTest : public testing::Test {
  protected:
@@ -139,6 +156,120 @@ TEST_F(ModelRegistryTest, AnEmptyNameMeansTheOnlyModel) {
   ASSERT_TRUE(registry.ok());
   EXPECT_EQ((*(*registry)->Find("", 0))->name, "bytes");
   EXPECT_EQ((*registry)->Find("", 3).status().code(), absl::StatusCode::kNotFound);
+}
+
+std::vector<std::string> Names(const ModelRegistry& registry) {
+  std::vector<std::string> names;
+  for (const auto& served : registry.List()) names.push_back(absl::StrCat(served->name, "/", served->version));
+  return names;
+}
+
+std::vector<std::string> Describe(const absl::StatusOr<std::vector<RegistryEvent>>& events) {
+  std::vector<std::string> lines;
+  if (!events.ok()) return {std::string(events.status().message())};
+  for (const RegistryEvent& event : *events) {
+    const char* kind = event.kind == RegistryEvent::Kind::kLoaded     ? "loaded"
+                       : event.kind == RegistryEvent::Kind::kUnloaded ? "unloaded"
+                                                                      : "failed";
+    lines.push_back(absl::StrCat(kind, " ", event.model, "/", event.version, event.status.ok() ? "" : ": ",
+                                 event.status.message()));
+  }
+  return lines;
+}
+
+TEST_F(ModelRegistryTest, ANewVersionReplacesTheOldOneWhichFinishesItsRequests) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  std::shared_ptr<ServedModel> in_use = *(*registry)->Find("bytes", 0);
+  MakeFolder("bytes/2");
+  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/2"));
+
+  EndSignal ended;
+  ScoringRequest request;
+  request.tokens = {1, 2, 3};
+  auto listener = std::make_shared<SignallingListener>(ended);
+  ASSERT_TRUE(in_use->language_model()->engine->Score(request, std::move(listener)).ok());
+  EXPECT_TRUE(ended.Wait());
+  std::weak_ptr<ServedModel> gone = in_use;
+  in_use.reset();
+  EXPECT_TRUE(gone.expired());
+  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "nothing has changed since";
+}
+
+// The engine's thread lets go last, which must not destroy the engine from its own thread.
+TEST_F(ModelRegistryTest, TheLastRequestMayBeTheLastToHaveTheModel) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  std::shared_ptr<ServedModel> in_use = *(*registry)->Find("bytes", 0);
+  const Engine& engine = *in_use->language_model()->engine;
+  EndSignal ended;
+  auto listener = std::make_shared<SignallingListener>(ended);
+  listener->keep = in_use;
+  ScoringRequest request;
+  request.tokens = {1, 2, 3};
+  ASSERT_TRUE(in_use->language_model()->engine->Score(request, std::move(listener)).ok());
+  EXPECT_EQ(&engine, in_use->language_model()->engine.get());
+  in_use.reset();
+  ASSERT_TRUE((*registry)->Unload("bytes", 0).ok());
+  EXPECT_TRUE(ended.Wait());
+  EXPECT_EQ((*registry)->Find("bytes", 0).status(), absl::NotFoundError("no model is loaded"));
+}
+
+TEST_F(ModelRegistryTest, AVersionThatFailsLeavesTheOldOneServingAndIsTriedAgainOnceChanged) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  MakeFolder("bytes/2");
+  MakeFile("bytes/2/broken");
+  EXPECT_THAT(Describe((*registry)->FollowRepository()),
+              testing::ElementsAre("failed bytes/2: model bytes version 2: tensor x is missing"));
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
+  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "the same files fail the same way";
+  fs::remove(repository_ / "bytes/2/broken");
+  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
+}
+
+TEST_F(ModelRegistryTest, FollowsWhatGoesAndComes) {
+  MakeFolder("bytes/1");
+  MakeFolder("bytes/2");
+  MakeFolder("characters/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  fs::remove_all(repository_ / "bytes/2");
+  fs::remove_all(repository_ / "characters");
+  MakeFolder("new/7");
+  EXPECT_THAT(Describe((*registry)->FollowRepository()),
+              testing::ElementsAre("loaded bytes/1", "unloaded bytes/2", "unloaded characters/1", "loaded new/7"));
+  fs::remove_all(repository_);
+  EXPECT_FALSE((*registry)->FollowRepository().ok());
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1", "new/7"))
+      << "an unreadable repository changes nothing";
+}
+
+TEST_F(ModelRegistryTest, LoadsAndUnloadsWhatItIsTold) {
+  MakeFolder("bytes/1");
+  MakeFolder("bytes/2");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  ASSERT_TRUE((*registry)->LoadVersion("bytes", 1).ok());
+  EXPECT_TRUE((*registry)->LoadVersion("bytes", 1).ok()) << "it is there";
+  EXPECT_THAT(loaded_, testing::ElementsAre("bytes/2", "bytes/1"));
+  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "what was asked for stays";
+  EXPECT_EQ((*registry)->LoadVersion("bytes", 3).status(),
+            absl::NotFoundError("the repository has no version 3 of model bytes; there are: 1, 2"));
+  EXPECT_EQ((*registry)->LoadVersion("bites", 0).status(), absl::NotFoundError("the repository has no model bites"));
+
+  ASSERT_TRUE((*registry)->Unload("bytes", 2).ok());
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
+  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "what was let go stays away";
+  EXPECT_TRUE(absl::IsNotFound((*registry)->Unload("bytes", 2)));
+  ASSERT_TRUE((*registry)->Unload("bytes", 0).ok());
+  EXPECT_TRUE((*registry)->List().empty());
+  ASSERT_TRUE((*registry)->LoadVersion("bytes", 0).ok());
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/2"));
 }
 
 TEST_F(ModelRegistryTest, DrainsEveryEngine) {

@@ -1,0 +1,78 @@
+#include "core/registry/retired_models.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+
+// Shared with every model, so that one that outlives its RetiredModels finds it.
+class RetiredModels::Undertaker {
+ public:
+  void Start() {
+    thread_ = std::thread([this] { Work(); });
+  }
+
+  void Take(std::unique_ptr<ServedModel> model) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return;  // and destroyed here
+      retired_.push_back(std::move(model));
+    }
+    changed_.notify_one();
+  }
+
+  void Close() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void Work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return closed_ || !retired_.empty(); });
+      if (retired_.empty()) return;
+      std::vector<std::unique_ptr<ServedModel>> retired = std::exchange(retired_, {});
+      lock.unlock();
+      retired.clear();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<ServedModel>> retired_;  // guarded by mutex_
+  bool closed_ = false;                                // guarded by mutex_
+  std::thread thread_;
+};
+
+absl::StatusOr<std::unique_ptr<RetiredModels>> RetiredModels::Create() {
+  auto undertaker = std::make_shared<Undertaker>();
+  try {
+    undertaker->Start();
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot start the registry's thread: ", error.what()));
+  }
+  return std::unique_ptr<RetiredModels>(new RetiredModels(std::move(undertaker)));
+}
+
+RetiredModels::RetiredModels(std::shared_ptr<Undertaker> undertaker) : undertaker_(std::move(undertaker)) {}
+
+RetiredModels::~RetiredModels() { undertaker_->Close(); }
+
+std::shared_ptr<ServedModel> RetiredModels::Share(std::unique_ptr<ServedModel> model) {
+  return {model.release(),
+          [undertaker = undertaker_](ServedModel* last) { undertaker->Take(std::unique_ptr<ServedModel>(last)); }};
+}
+
+}  // namespace longshort
