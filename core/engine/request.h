@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "core/schedule/priority.h"
 
 namespace longshort {
 
@@ -54,6 +55,9 @@ struct TokenLogProbability {
 struct RequestContext {
   // For the logs.
   std::string id;
+  // Who asks, as far as fairness goes: clients share the engine's time. "" is everybody who did not say.
+  std::string client;
+  Priority priority = Priority::kNormal;
   // When the client stops waiting.
   absl::Time deadline = absl::InfiniteFuture();
   std::shared_ptr<CancellationFlag> cancelled = std::make_shared<CancellationFlag>(false);
