@@ -20,19 +20,24 @@ constexpr uint64_t kUnsigned = 1;
 constexpr uint64_t kAssociatedAlpha = 1, kUnassociatedAlpha = 2;
 // Tiles' sides are multiples of this (TIFF 6.0, section 15); so a small file cannot ask for millions of tiles.
 constexpr uint64_t kTileStep = 16;
-constexpr uint64_t kMaxTileSide = 65536, kMaxTilePixels = uint64_t{1} << 26;
+constexpr uint64_t kMaxTileSide = 65536;
+// A larger tile has no more pixels than its image, so a small image cannot ask for much memory.
+constexpr uint64_t kSmallTilePixels = uint64_t{1} << 20;
 
 absl::Status NotDecoded(TiffTag tag, uint64_t value) {
   return absl::InvalidArgumentError(
       absl::StrFormat("a TIFF whose tag %d is %d is not decoded", static_cast<int>(tag), value));
 }
 
-absl::Status CheckTiles(const TiffDirectory& directory) {
+uint64_t InTileSteps(uint64_t length) { return (length + kTileStep - 1) / kTileStep * kTileStep; }
+
+absl::Status CheckTiles(const TiffDirectory& directory, uint64_t image_width, uint64_t image_height) {
   if (directory.Count(TiffTag::kTileWidth) == 0) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(const uint64_t width, directory.Number(TiffTag::kTileWidth));
   LS_ASSIGN_OR_RETURN(const uint64_t height, directory.Number(TiffTag::kTileLength));
   if (width == 0 || width % kTileStep != 0 || width > kMaxTileSide) return NotDecoded(TiffTag::kTileWidth, width);
-  if (height == 0 || height % kTileStep != 0 || height > kMaxTileSide || width * height > kMaxTilePixels) {
+  const uint64_t most_pixels = std::max(kSmallTilePixels, InTileSteps(image_width) * InTileSteps(image_height));
+  if (height == 0 || height % kTileStep != 0 || height > kMaxTileSide || width * height > most_pixels) {
     return NotDecoded(TiffTag::kTileLength, height);
   }
   return absl::OkStatus();
@@ -84,7 +89,7 @@ absl::StatusOr<TiffHeader> HeaderOf(const TiffDirectory& directory) {
   if (bits != 1 && bits != 8 && bits != 16) return NotDecoded(TiffTag::kBitsPerSample, bits);
   if (format != kUnsigned) return NotDecoded(TiffTag::kSampleFormat, format);
   if (bits == 16) LS_RETURN_IF_ERROR(CheckWideSamples(photometric, samples, planes));
-  LS_RETURN_IF_ERROR(CheckTiles(directory));
+  LS_RETURN_IF_ERROR(CheckTiles(directory, width, height));
   TiffHeader header;
   header.size = {static_cast<int64_t>(height), static_cast<int64_t>(width)};
   header.orientation = OrientationOf(directory);

@@ -63,19 +63,24 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
     return absl::UnavailableError(absl::StrCat("--listen=", options.listen.ToString(),
                                                " cannot be bound: in use, or not an address of this machine"));
   }
-  endpoint->AnnounceServing(environment);
+  endpoint->AnnounceServing();
   return endpoint;
 }
 
-void GrpcEndpoint::AnnounceServing(const CallEnvironment& environment) {
+void GrpcEndpoint::AnnounceServing() {
   grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
   health.SetServingStatus("", true);
   health.SetServingStatus(v1::Inference::service_full_name(), true);
   health.SetServingStatus(v1::Models::service_full_name(), true);
-  for (const std::shared_ptr<ServedModel>& model : environment.models.List()) {
-    health.SetServingStatus(model->name, true);
-    health.SetServingStatus(absl::StrCat(model->name, "/", model->version), true);
+  for (const std::shared_ptr<ServedModel>& model : environment_.models.List()) {
+    AnnounceModel(model->name, model->version);
   }
+}
+
+void GrpcEndpoint::AnnounceModel(const std::string& model, int64_t version) {
+  grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
+  health.SetServingStatus(model, environment_.models.Find(model, 0).ok());
+  health.SetServingStatus(absl::StrCat(model, "/", version), environment_.models.Find(model, version).ok());
 }
 
 void GrpcEndpoint::StopServing() { server_->GetHealthCheckService()->Shutdown(); }

@@ -30,14 +30,18 @@ class GrpcEndpoint {
   // The port that is listened on.
   int port() const { return port_; }
 
+  // Health tells from now on whether this model, and this version of it, serve. Thread-safe.
+  void AnnounceModel(const std::string& model, int64_t version);
   // Every name becomes NOT_SERVING, for good; watchers are told.
   void StopServing();
 
  private:
-  explicit GrpcEndpoint(const CallEnvironment& environment) : inference_(environment), models_(environment) {}
+  explicit GrpcEndpoint(const CallEnvironment& environment)
+      : environment_(environment), inference_(environment), models_(environment) {}
 
-  void AnnounceServing(const CallEnvironment& environment);
+  void AnnounceServing();
 
+  const CallEnvironment& environment_;
   InferenceService inference_;
   ModelsService models_;
   int port_ = 0;

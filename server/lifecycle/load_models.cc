@@ -12,6 +12,7 @@
 #include "models/status_macros.h"
 #include "server/lifecycle/cache_budget.h"
 #include "server/lifecycle/grpc_endpoint.h"
+#include "server/options/served_image_limits.h"
 
 namespace longshort {
 namespace {
@@ -38,9 +39,15 @@ int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine)
   return std::max(machine.memory_bytes / 8 / kTokenBytes, 2 * options.max_prompt_tokens);
 }
 
-// Bytes that the waiting items of one classifier may hold: as much as gRPC may hold of messages.
+// Bytes that the waiting items of one classifier may hold: a 64th of the memory, and so that two of the largest
+// messages fit.
 int64_t WaitingBytes(const ServerOptions& options, const MachineLimits& machine) {
-  return MessageBufferBytes(options, machine);
+  return std::max(machine.memory_bytes / 64, 2 * options.max_message_bytes);
+}
+
+// Bytes that the preparation threads may need at once.
+int64_t DecodingBytes(const ServerOptions& options) {
+  return options.preparation_threads * ServedImageLimits(options).DecodingBytes();
 }
 
 // Gives loaded models their engines, and takes the memory that they need out of one budget.
@@ -88,6 +95,12 @@ class EngineMaker {
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedClassifier loaded) {
     const ClassifierInfo info = loaded.classifier->info();
     budget_.SetAside(WeightBytes(info.parameters, info.precision));
+    budget_.SetAside(WaitingBytes(options_, machine_));
+    // All models share the threads that decode.
+    if (loaded.preprocessor != nullptr && !std::exchange(decoding_is_set_aside_, true)) {
+      budget_.SetAside(DecodingBytes(options_));
+    }
+    LS_RETURN_IF_ERROR(budget_.Check(name));
     ClassifierEngine::Options engine;
     engine.max_waiting_items = options_.max_queued_requests;
     engine.max_waiting_bytes = WaitingBytes(options_, machine_);
@@ -111,13 +124,14 @@ class EngineMaker {
   }
 
  private:
-  const ServerOptions& options_;
-  const MachineLimits& machine_;
+  const ServerOptions options_;
+  const MachineLimits machine_;
   const std::shared_ptr<PreparationPool> preparation_;
   ServerMetrics& metrics_;
   Logger& log_;
   const std::shared_ptr<TokenBudget> prompts_;
   CacheBudget budget_;
+  bool decoding_is_set_aside_ = false;
 };
 
 }  // namespace
@@ -127,12 +141,13 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& o
                                                           Logger& log) {
   LS_ASSIGN_OR_RETURN(std::shared_ptr<PreparationPool> preparation,
                       PreparationPool::Create(options.preparation_threads));
-  EngineMaker maker(options, machine, std::move(preparation), metrics, log);
-  const auto make_engine = [&maker](const std::string& name, int64_t version, LoadedModel loaded) {
-    return std::visit([&](auto& model) { return maker.Make(name, version, std::move(model)); }, loaded);
+  // The registry keeps it: models come and go while the server runs.
+  auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
+  auto make_engine = [maker = std::move(maker)](const std::string& name, int64_t version, LoadedModel loaded) {
+    return std::visit([&](auto& model) { return maker->Make(name, version, std::move(model)); }, loaded);
   };
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ModelRegistry> registry,
-                      ModelRegistry::Load(options.model_repository, loader, make_engine));
+                      ModelRegistry::Load(options.model_repository, loader, std::move(make_engine)));
   for (const std::string& reason : registry->skipped())
     log.Log(LogLevel::kWarning, "folder skipped", {{"reason", reason}});
   for (const std::shared_ptr<ServedModel>& model : registry->List()) {

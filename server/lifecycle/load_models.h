@@ -13,7 +13,8 @@
 namespace longshort {
 
 // Logs a line for each model. `metrics` must outlive the registry.
-// Errors: as ModelRegistry::Load, and RESOURCE_EXHAUSTED if --max-streams does not fit in memory.
+// Errors: as ModelRegistry::Load, and RESOURCE_EXHAUSTED if --max-streams, or a classifier with what it decodes and
+// what waits for it, does not fit in memory.
 absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
                                                           const ModelRegistry::Loader& loader, ServerMetrics& metrics,
                                                           Logger& log);

@@ -38,19 +38,29 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_ASSIGN_OR_RETURN(server->http_,
                       HttpEndpoints::Start(options.http_listen, [&metrics] { return metrics.Serialize(); }));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
+  server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
   server->environment_ =
       std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *server->models_,
+                                                           .manager = *server->manager_,
                                                            .metrics = metrics,
                                                            .log = log,
                                                            .gate = server->gate_,
                                                            .limits = LimitsOf(options),
-                                                           .keepalive_interval = options.keepalive_interval});
+                                                           .keepalive_interval = options.keepalive_interval,
+                                                           .model_control = options.model_control});
   LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_));
+  LS_RETURN_IF_ERROR(server->manager_->Start(
+      options.watch_repository,
+      [&grpc = *server->grpc_](const RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
   LS_RETURN_IF_ERROR(server->WritePortFile());
   server->http_->SetReady(true);
   log.Info("ready", {{"grpc", absl::StrCat(options.listen.host, ":", server->grpc_->port())},
                      {"http", absl::StrCat(options.http_listen.host, ":", server->http_->port())}});
   return server;
+}
+
+Server::~Server() {
+  if (manager_ != nullptr) manager_->Stop();  // it tells grpc_, which is destroyed before
 }
 
 // Written beside and renamed, so that who waits for the file never reads half of it.
@@ -72,6 +82,7 @@ void Server::Drain() {
   grpc_->StopServing();
   gate_.Close();
   log_.Info("draining", {{"timeout", absl::FormatDuration(options_.drain_timeout)}});
+  manager_->Stop();
   models_->Drain(deadline);
   const int64_t left = gate_.WaitUntilEmpty(std::max(deadline, absl::Now() + kLastMessages));
   log_.Info("drained", {{"calls_cut_off", left}});

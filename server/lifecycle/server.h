@@ -23,6 +23,8 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                        const ModelRegistry::Loader& loader, Logger& log);
 
+  ~Server();
+
   // Not ready, health NOT_SERVING, new calls UNAVAILABLE; calls in flight go on until they end or --drain-timeout has
   // passed, when the engines end them with UNAVAILABLE. Returns when all is over, whatever else clients keep open.
   void Drain();
@@ -39,6 +41,7 @@ class Server {
   // In the order in which they depend on each other; destroyed last to first.
   std::unique_ptr<HttpEndpoints> http_;
   std::unique_ptr<ModelRegistry> models_;
+  std::unique_ptr<ModelManager> manager_;
   std::unique_ptr<CallEnvironment> environment_;
   std::unique_ptr<GrpcEndpoint> grpc_;
 };

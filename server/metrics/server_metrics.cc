@@ -20,6 +20,24 @@ const prometheus::Histogram::BucketBoundaries kRowBuckets = {1, 2, 4, 8, 16, 32,
 // Items of a classifier's batch.
 const prometheus::Histogram::BucketBoundaries kItemBuckets = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
+// What one engine adds to a gauge that several share; takes it back when it ends.
+class Portion {
+ public:
+  explicit Portion(prometheus::Gauge& gauge) : gauge_(gauge) {}
+  Portion(const Portion&) = delete;
+  Portion& operator=(const Portion&) = delete;
+  ~Portion() { Set(0); }
+
+  void Set(double value) {
+    gauge_.Increment(value - value_);
+    value_ = value;
+  }
+
+ private:
+  prometheus::Gauge& gauge_;
+  double value_ = 0;
+};
+
 }  // namespace
 
 // One language model's numbers, kept up by its engine.
@@ -70,9 +88,9 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
   prometheus::Histogram& rows_;
   prometheus::Counter& prompt_tokens_;
   prometheus::Counter& generated_tokens_;
-  prometheus::Gauge& streams_;
-  prometheus::Gauge& cache_used_;
-  prometheus::Gauge& cache_free_;
+  Portion streams_;
+  Portion cache_used_;
+  Portion cache_free_;
 };
 
 // One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that.
@@ -157,7 +175,12 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
       load_duration_(BuildGauge()
                          .Name("longshort_model_load_duration_seconds")
                          .Help("How long loading the model took")
-                         .Register(registry_)) {
+                         .Register(registry_)),
+      load_failures_(BuildCounter()
+                         .Name("longshort_model_load_failures_total")
+                         .Help("Versions that could not be loaded while the server ran")
+                         .Register(registry_)
+                         .Add({})) {
   BuildGauge()
       .Name("longshort_build_info")
       .Help("Always 1; the labels say what runs")
@@ -182,6 +205,10 @@ std::unique_ptr<ClassificationObserver> ServerMetrics::ObserveClassifier(const s
 
 void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration) {
   load_duration_.Add({{"model", model}, {"version", std::to_string(version)}}).Set(absl::ToDoubleSeconds(duration));
+}
+
+void ServerMetrics::ForgetModel(const std::string& model, int64_t version) {
+  load_duration_.Remove(&load_duration_.Add({{"model", model}, {"version", std::to_string(version)}}));
 }
 
 std::string ServerMetrics::Serialize() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }

@@ -35,13 +35,17 @@ class ServerMetrics {
   // One call has ended. `model` is "" for calls that name no served model.
   void CountRequest(const std::string& rpc, const std::string& model, absl::StatusCode code, absl::Duration duration);
 
-  // Listens to one model's engine. Lives at least as long as the engine, at most as long as this.
+  // Listens to one model's engine. Lives at least as long as the engine, at most as long as this. Engines of several
+  // versions of a model add up.
   std::unique_ptr<EngineObserver> ObserveEngine(const std::string& model);
 
   // The same of a classifier's engine.
   std::unique_ptr<ClassificationObserver> ObserveClassifier(const std::string& model);
 
   void SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration);
+  // The version serves no more.
+  void ForgetModel(const std::string& model, int64_t version);
+  void CountModelLoadFailure() { load_failures_.Increment(); }
 
   // Everything, in Prometheus' text form (version 0.0.4).
   std::string Serialize() const;
@@ -72,6 +76,7 @@ class ServerMetrics {
   prometheus::Family<prometheus::Gauge>& streams_active_;
   prometheus::Family<prometheus::Gauge>& cache_bytes_;
   prometheus::Family<prometheus::Gauge>& load_duration_;
+  prometheus::Counter& load_failures_;
 };
 
 }  // namespace longshort

@@ -55,6 +55,14 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
       "Folder of models: DIR/<model>/<version>/{config.json, model.safetensors, vocabulary.txt}. The newest version "
       "of each is served. Required.",
       &options.model_repository);
+  table.Add("watch-repository", "duration",
+            "Look at the repository so often, 100ms to 1h: a new version is loaded and takes the place of the old one, "
+            "which finishes its requests; one that does not load changes nothing. 0s never looks.",
+            &options.watch_repository);
+  table.AddSwitch("model-control",
+                  "Let clients load and unload models (longshort.v1.Models LoadModel, UnloadModel). Off by default: it "
+                  "changes what everybody is served.",
+                  &options.model_control);
   table.AddCustom("listen", "host:port", options.listen.ToString(),
                   "Address of gRPC; port 0 lets the system choose. Loopback by default, because the server has no "
                   "authentication: being reachable from outside is for you to decide.",
@@ -94,9 +102,13 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
       "wide machines better and make each item wait for the whole.",
       &options.max_batch_size);
   table.Add("preparation-threads", "N",
-            "Threads that decode and resize images, for all models, 1 to 64. The largest image that is taken (64 "
-            "megapixels) needs up to 0.8 GB on each while it is decoded.",
+            "Threads that decode and resize images, for all models, 1 to 64. Each may need 16 bytes for every pixel of "
+            "the largest image.",
             &options.preparation_threads);
+  table.Add("max-image-pixels", "N",
+            "Largest image, width times height, 1 to 67108864, and so that decoding on all --preparation-threads takes "
+            "at most half of the memory. 0 takes 67108864, or what lets it take a quarter.",
+            &options.max_image_pixels);
   table.Add("max-message-bytes", "BYTES",
             "Largest request, 1024 to 1073741824. The default (8 MiB) takes a 5 MB document in one call.",
             &options.max_message_bytes);

@@ -1,11 +1,13 @@
 #include "server/options/server_options.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "models/images/image_limits.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -59,6 +61,13 @@ absl::Status CheckBuckets(const std::vector<double>& buckets) {
   return absl::OkStatus();
 }
 
+// Pixels of the largest image that each thread may decode at once within `bytes`; all that decoders take if that is 0.
+int64_t PixelsWithin(int64_t bytes, int64_t threads) {
+  constexpr int64_t kMost = ImageLimits().max_pixels;
+  if (bytes == 0) return kMost;
+  return std::clamp<int64_t>(bytes / threads / ImageLimits::kDecodingBytesPerPixel, 1, kMost);
+}
+
 }  // namespace
 
 std::string ListenAddress::ToString() const {
@@ -93,12 +102,21 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRange("max-queued-requests", options.max_queued_requests, 1, 1 << 20));
   LS_RETURN_IF_ERROR(CheckRange("max-batch-size", options.max_batch_size, 1, 1024));
   LS_RETURN_IF_ERROR(CheckRange("preparation-threads", options.preparation_threads, 1, 64));
+  if (options.max_image_pixels == 0) {
+    options.max_image_pixels = PixelsWithin(machine.memory_bytes / 4, options.preparation_threads);
+  }
+  LS_RETURN_IF_ERROR(CheckRange("max-image-pixels", options.max_image_pixels, 1,
+                                PixelsWithin(machine.memory_bytes / 2, options.preparation_threads)));
   LS_RETURN_IF_ERROR(CheckRange("max-message-bytes", options.max_message_bytes, 1 << 10, 1 << 30));
   LS_RETURN_IF_ERROR(CheckRange("max-prompt-tokens", options.max_prompt_tokens, 1, 1 << 30));
   LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, 1, 1 << 30));
   LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, absl::ZeroDuration(), absl::Hours(1)));
   LS_RETURN_IF_ERROR(
       CheckRange("keepalive-interval", options.keepalive_interval, absl::Milliseconds(100), absl::Hours(1)));
+  if (options.watch_repository != absl::ZeroDuration()) {
+    LS_RETURN_IF_ERROR(
+        CheckRange("watch-repository", options.watch_repository, absl::Milliseconds(100), absl::Hours(1)));
+  }
   LS_RETURN_IF_ERROR(CheckBuckets(options.latency_buckets));
   if (options.listen.port != 0 && options.listen.port == options.http_listen.port &&
       options.listen.host == options.http_listen.host) {

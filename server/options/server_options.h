@@ -33,6 +33,11 @@ struct ServerOptions {
   // Folder of models, <repository>/<model>/<version>/. Has no default: nothing can be served without.
   std::string model_repository;
 
+  // How often the repository is looked at for new, changed and vanished versions, 100 ms to 1 h; 0 never.
+  absl::Duration watch_repository = absl::ZeroDuration();
+  // Whether clients may load and unload models (Models.LoadModel, UnloadModel).
+  bool model_control = false;
+
   // gRPC. Loopback by default: the server has no authentication, so being seen from outside is a decision to take.
   ListenAddress listen = {.host = "127.0.0.1", .port = 8500};
   // HTTP: /metrics, /livez, /readyz.
@@ -55,8 +60,11 @@ struct ServerOptions {
 
   // Items of one batch of a classifier, 1 to 1024. Each item in a batch waits for the whole of it.
   int64_t max_batch_size = 32;
-  // Threads that decode images, for all models, 1 to 64. Decoding the largest image takes up to 0.8 GB on each.
+  // Threads that decode images, for all models, 1 to 64.
   int64_t preparation_threads = 2;
+  // Largest image, width times height, 1 to 64 Mi, and so that decoding (16 bytes a pixel on each thread) takes at most
+  // half of the memory. 0 takes 64 Mi, or what lets it take a quarter.
+  int64_t max_image_pixels = 0;
 
   // Largest request, bytes, 1 KiB to 1 GiB. The default takes the 5 MB test sets of the paper in one call.
   int64_t max_message_bytes = int64_t{8} << 20;
@@ -81,7 +89,7 @@ struct ServerOptions {
   bool check_config = false;
 };
 
-// Checks every range above and fills what follows the machine (threads).
+// Checks every range above and fills what follows the machine (threads, max_image_pixels).
 // Errors: INVALID_ARGUMENT naming the option, its value and the limit.
 absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const MachineLimits& machine);
 

@@ -4,6 +4,7 @@
 #include "absl/time/time.h"
 #include "core/registry/model_registry.h"
 #include "server/lifecycle/call_gate.h"
+#include "server/lifecycle/model_manager.h"
 #include "server/log/logger.h"
 #include "server/metrics/server_metrics.h"
 #include "server/requests/request_limits.h"
@@ -12,12 +13,15 @@ namespace longshort {
 
 struct CallEnvironment {
   const ModelRegistry& models;
+  ModelManager& manager;
   ServerMetrics& metrics;
   Logger& log;
   CallGate& gate;
   RequestLimits limits;
   // A stream that was silent for so long says that it is alive.
   absl::Duration keepalive_interval;
+  // Whether clients may load and unload models.
+  bool model_control = false;
 };
 
 }  // namespace longshort

@@ -6,6 +6,7 @@
 #include "server/rpc/generate.h"
 #include "server/rpc/generate_stream.h"
 #include "server/rpc/immediate_call.h"
+#include "server/rpc/manage_models.h"
 #include "server/rpc/score_text.h"
 #include "server/rpc/text_stream.h"
 #include "server/rpc/tokenize.h"
@@ -60,6 +61,16 @@ grpc::ServerUnaryReactor* ModelsService::GetModel(grpc::CallbackServerContext* c
                                            [this](CallRecord& record, const v1::GetModelRequest& question) {
                                              return longshort::GetModel(environment_.limits, record, question);
                                            });
+}
+
+grpc::ServerUnaryReactor* ModelsService::LoadModel(grpc::CallbackServerContext* context,
+                                                   const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return longshort::LoadModel(environment_, context, request, response);
+}
+
+grpc::ServerUnaryReactor* ModelsService::UnloadModel(grpc::CallbackServerContext* context,
+                                                     const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return longshort::UnloadModel(environment_, context, request, response);
 }
 
 }  // namespace longshort

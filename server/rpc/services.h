@@ -12,8 +12,8 @@ using RawInferenceService = v1::Inference::WithRawCallbackMethod_ScoreText<
     v1::Inference::WithRawCallbackMethod_ScoreTexts<v1::Inference::WithRawCallbackMethod_ClassifyImage<
         v1::Inference::WithRawCallbackMethod_Generate<v1::Inference::WithRawCallbackMethod_GenerateStream<
             v1::Inference::WithRawCallbackMethod_Tokenize<v1::Inference::Service>>>>>>;
-using RawModelsService =
-    v1::Models::WithRawCallbackMethod_ListModels<v1::Models::WithRawCallbackMethod_GetModel<v1::Models::Service>>;
+using RawModelsService = v1::Models::WithRawCallbackMethod_ListModels<v1::Models::WithRawCallbackMethod_GetModel<
+    v1::Models::WithRawCallbackMethod_LoadModel<v1::Models::WithRawCallbackMethod_UnloadModel<v1::Models::Service>>>>;
 
 class InferenceService final : public RawInferenceService {
  public:
@@ -46,6 +46,10 @@ class ModelsService final : public RawModelsService {
                                        grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* LoadModel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                      grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* UnloadModel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* response) override;
 
  private:
   const CallEnvironment& environment_;

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/images/image_header.h"
 #include "tests/models/images/image_files.h"
 #include "tests/models/weights/status_matchers.h"
 
@@ -84,6 +85,17 @@ TEST(DecodeImage, RefusesAJpegWithMoreScansThanEncodersWrite) {
   for (int i = 0; i < 200; ++i) scans += last_scan;
   file.insert(scan, scans);
   EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"more than 100 scans"}));
+}
+
+TEST(DecodeImage, RefusesATileThatIsMuchLargerThanItsImage) {
+  std::string file = ReadImageFile("tiles.tif");  // 13 x 9 pixels, a tile of 16 x 16
+  const size_t width = file.find(std::string("\x42\x01\x04\x00", 4)) + 8, height = width + 12;
+  file[width] = file[height] = 0;
+  file[width + 1] = file[height + 1] = 4;
+  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"broken"}))
+      << "1024 x 1024 may be a tile, but this has no such data";
+  file[width] = 16;
+  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"tag 323 is 1024"}));
 }
 
 TEST(DecodeImage, RefusesAFrameOfAnAnimationThatIsNotWhatItSays) {

@@ -18,7 +18,9 @@ class ServingFixture : public ::testing::Test {
   void Serve(std::unique_ptr<ModelRegistry> models,
              RequestLimits limits = {.prompt_tokens = 1000, .generate_tokens = 1000}) {
     models_ = std::move(models);
+    manager_ = std::make_unique<ModelManager>(*models_, metrics_, log_);
     environment_ = std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *models_,
+                                                                        .manager = *manager_,
                                                                         .metrics = metrics_,
                                                                         .log = log_,
                                                                         .gate = gate_,
@@ -38,6 +40,7 @@ class ServingFixture : public ::testing::Test {
   ServerMetrics metrics_{{1.0}};
   Logger log_{LogFormat::kText, LogLevel::kError};
   CallGate gate_;
+  std::unique_ptr<ModelManager> manager_;
   std::unique_ptr<CallEnvironment> environment_;
   std::unique_ptr<GrpcEndpoint> endpoint_;
   std::unique_ptr<v1::Inference::Stub> stub_;

@@ -37,9 +37,21 @@ TEST(CacheBudget, WhatIsSetAsideIsNotForCaches) {
   EXPECT_EQ(budget.Reserve("m", 1, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(CacheBudget, WhatIsSetAsideAfterwardsIsSeenToo) {
+  CacheBudget budget(1000);
+  EXPECT_EQ(*budget.Reserve("text", 100, 7), 7);
+  budget.SetAside(300);
+  EXPECT_TRUE(budget.Check("photos").ok());
+  budget.SetAside(1);
+  const absl::Status refused = budget.Check("drawings");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("model drawings does not fit"));
+}
+
 TEST(CacheBudget, UnknownMemoryRefusesNothing) {
   CacheBudget budget(0);
   budget.SetAside(1000);
+  EXPECT_TRUE(budget.Check("m").ok());
   EXPECT_EQ(*budget.Reserve("m", int64_t{1} << 40, 1000), 1000);
 }
 

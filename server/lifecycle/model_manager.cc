@@ -1,0 +1,140 @@
+#include "server/lifecycle/model_manager.h"
+
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace longshort {
+namespace {
+
+absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
+
+}  // namespace
+
+void ModelManager::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  for (const Task& task : std::exchange(tasks_, {})) task(/*stopped=*/true);
+}
+
+absl::Status ModelManager::Start(absl::Duration watch_interval, Listener listener) {
+  watch_interval_ = watch_interval;
+  listener_ = std::move(listener);
+  try {
+    thread_ = std::thread(&ModelManager::Work, this);
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot start the thread that loads models: ", error.what()));
+  }
+  return absl::OkStatus();
+}
+
+void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
+  Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
+    if (stopped) return done(Stopping());
+    absl::StatusOr<std::shared_ptr<ServedModel>> loaded = models_.LoadVersion(name, version);
+    if (loaded.ok()) {
+      Tell({RegistryEvent::Kind::kLoaded, name, (*loaded)->version, absl::OkStatus()});
+    } else {
+      Tell({RegistryEvent::Kind::kFailed, name, version, loaded.status()});
+    }
+    done(std::move(loaded));
+  });
+}
+
+void ModelManager::Unload(std::string name, int64_t version, Unloaded done) {
+  Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
+    if (stopped) return done(Stopping());
+    std::vector<int64_t> versions;
+    for (const std::shared_ptr<ServedModel>& served : models_.List()) {
+      if (served->name == name && (version == 0 || served->version == version)) versions.push_back(served->version);
+    }
+    const absl::Status status = models_.Unload(name, version);
+    for (const int64_t gone : versions) Tell({RegistryEvent::Kind::kUnloaded, name, gone, absl::OkStatus()});
+    done(status);
+  });
+}
+
+void ModelManager::Post(Task task) {
+  bool stopped = false;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped = stopped_;
+    if (!stopped) tasks_.push_back(std::move(task));
+  }
+  if (stopped) {
+    task(/*stopped=*/true);
+  } else {
+    changed_.notify_all();
+  }
+}
+
+void ModelManager::Work() {
+  absl::Time next_look = watch_interval_ > absl::ZeroDuration() ? absl::Now() : absl::InfiniteFuture();
+  std::unique_lock lock(mutex_);
+  const auto has_work = [this] { return stopped_ || !tasks_.empty(); };
+  for (;;) {
+    if (next_look == absl::InfiniteFuture()) {
+      changed_.wait(lock, has_work);
+    } else {
+      changed_.wait_until(lock, absl::ToChronoTime(next_look), has_work);
+    }
+    if (stopped_) return;
+    Task task;
+    if (!tasks_.empty()) {
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    lock.unlock();
+    if (task != nullptr) task(/*stopped=*/false);
+    if (absl::Now() >= next_look) {
+      FollowRepository();
+      next_look = absl::Now() + watch_interval_;
+    }
+    lock.lock();
+  }
+}
+
+void ModelManager::FollowRepository() {
+  const absl::StatusOr<std::vector<RegistryEvent>> events = models_.FollowRepository();
+  if (events.ok() != repository_readable_) {  // said once, not at every look
+    repository_readable_ = events.ok();
+    if (events.ok()) {
+      log_.Info("the repository can be read again", {});
+    } else {
+      log_.Error("the repository cannot be read; what is loaded goes on serving",
+                 {{"error", std::string(events.status().message())}});
+    }
+  }
+  if (!events.ok()) return;
+  for (const RegistryEvent& event : *events) Tell(event);
+}
+
+void ModelManager::Tell(const RegistryEvent& event) {
+  switch (event.kind) {
+    case RegistryEvent::Kind::kLoaded:
+      if (const auto served = models_.Find(event.model, event.version); served.ok()) {
+        metrics_.SetModelLoadDuration(event.model, event.version, (*served)->load_duration);
+      }
+      log_.Info("model loaded", {{"model", event.model}, {"version", event.version}});
+      break;
+    case RegistryEvent::Kind::kUnloaded:
+      metrics_.ForgetModel(event.model, event.version);
+      log_.Info("model unloaded", {{"model", event.model}, {"version", event.version}});
+      break;
+    case RegistryEvent::Kind::kFailed:
+      metrics_.CountModelLoadFailure();
+      log_.Error("model not loaded; what was serving goes on",
+                 {{"model", event.model}, {"version", event.version}, {"error", std::string(event.status.message())}});
+      break;
+  }
+  if (listener_ != nullptr) listener_(event);
+}
+
+}  // namespace longshort

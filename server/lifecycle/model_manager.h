@@ -1,0 +1,72 @@
+// The one thread that changes what is loaded: as it is told by calls, and as it sees the repository change.
+//
+// Loading takes seconds, so gRPC's threads only leave a task here and are called back.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/registry/model_registry.h"
+#include "server/log/logger.h"
+#include "server/metrics/server_metrics.h"
+
+namespace longshort {
+
+// Thread-safe. Callbacks come from the manager's thread, or from the caller's if the manager has stopped.
+class ModelManager final {
+ public:
+  using Loaded = std::function<void(absl::StatusOr<std::shared_ptr<ServedModel>>)>;
+  using Unloaded = std::function<void(absl::Status)>;
+  // Hears which names and versions serve now, after something has changed.
+  using Listener = std::function<void(const RegistryEvent&)>;
+
+  // The references must outlive the manager. Tasks wait until Start.
+  ModelManager(ModelRegistry& models, ServerMetrics& metrics, Logger& log)
+      : models_(models), metrics_(metrics), log_(log) {}
+  ~ModelManager() { Stop(); }
+
+  // Finishes the task at hand; those that wait, or come later, are answered UNAVAILABLE. May be called again, by one
+  // thread at a time.
+  void Stop();
+
+  // Looks at the repository every `watch_interval`; never if that is 0. Once.
+  // Errors: RESOURCE_EXHAUSTED if there is no thread to be had.
+  absl::Status Start(absl::Duration watch_interval, Listener listener);
+
+  // As ModelRegistry's functions of these names.
+  void LoadVersion(std::string name, int64_t version, Loaded done);
+  void Unload(std::string name, int64_t version, Unloaded done);
+
+ private:
+  // Called with whether the manager has stopped.
+  using Task = std::function<void(bool stopped)>;
+
+  void Post(Task task);
+  void Work();
+  void FollowRepository();
+  void Tell(const RegistryEvent& event);
+
+  ModelRegistry& models_;
+  ServerMetrics& metrics_;
+  Logger& log_;
+  absl::Duration watch_interval_;
+  Listener listener_;
+  bool repository_readable_ = true;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;  // guarded by mutex_
+  bool stopped_ = false;    // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,59 @@
+#include "server/lifecycle/load_models.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "tests/core/fakes/fake_classifier.h"
+#include "tests/server/fakes/scripted_classifier.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kMebibyte = 1 << 20;
+
+// Loads `count` classifiers where there is so much memory, and returns the status of that.
+absl::Status LoadClassifiers(int count, int64_t memory_mebibytes, bool of_images) {
+  const std::string repository = absl::StrCat(testing::TempDir(), "/load-models-", getpid());
+  std::filesystem::remove_all(repository);
+  for (int i = 1; i <= count; ++i) std::filesystem::create_directories(absl::StrCat(repository, "/m", i, "/1"));
+  ServerOptions options;
+  options.model_repository = repository;
+  options.preparation_threads = 2;
+  options.max_image_pixels = kMebibyte;
+  options.max_message_bytes = 8 * kMebibyte;
+  options.max_prompt_tokens = 8 * kMebibyte;
+  ServerMetrics metrics(options.latency_buckets);
+  Logger log(LogFormat::kText, LogLevel::kError);
+  const auto loader = [of_images](const std::string&) -> absl::StatusOr<LoadedModel> {
+    LoadedClassifier loaded{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
+    if (of_images) loaded.preprocessor = ImageClassifier(nullptr).preprocessor;
+    return loaded;
+  };
+  const MachineLimits machine = {.cpus = 2, .memory_bytes = memory_mebibytes * kMebibyte};
+  const absl::Status status = LoadModels(options, machine, loader, metrics, log).status();
+  std::filesystem::remove_all(repository);
+  return status;
+}
+
+// 64 MiB of messages, 64 of prompts, and for each model 16 of items that wait.
+TEST(LoadModels, EveryClassifiersWaitingItemsAreCounted) {
+  EXPECT_TRUE(LoadClassifiers(4, 64 + 64 + 4 * 16, /*of_images=*/false).ok());
+  const absl::Status refused = LoadClassifiers(5, 64 + 64 + 4 * 16, /*of_images=*/false);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("model m5 does not fit"));
+}
+
+// And for all models of images two threads that decode: 16 bytes a pixel, and two copies of a file of 8 MiB.
+TEST(LoadModels, ModelsOfImagesShareTheMemoryForDecoding) {
+  constexpr int64_t kEnough = 64 + 64 + 2 * (16 + 2 * 8) + 3 * 16;
+  EXPECT_TRUE(LoadClassifiers(3, kEnough, /*of_images=*/true).ok());
+  EXPECT_EQ(LoadClassifiers(4, kEnough, /*of_images=*/true).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(LoadClassifiers(3, kEnough - 1, /*of_images=*/true).code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace longshort
