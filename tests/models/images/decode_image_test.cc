@@ -92,8 +92,7 @@ TEST(DecodeImage, RefusesATileThatIsMuchLargerThanItsImage) {
   const size_t width = file.find(std::string("\x42\x01\x04\x00", 4)) + 8, height = width + 12;
   file[width] = file[height] = 0;
   file[width + 1] = file[height + 1] = 4;
-  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"broken"}))
-      << "1024 x 1024 may be a tile, but this has no such data";
+  EXPECT_THAT(ReadImageHeader(file), IsOk());
   file[width] = 16;
   EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"tag 323 is 1024"}));
 }
