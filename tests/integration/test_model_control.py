@@ -1,0 +1,146 @@
+"""Models come, go and are replaced while the server runs."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from integration import expect, model_directory
+from integration.server_process import Server, wait_until
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[SimpleNamespace]:
+    """A server that follows its repository, which has `tiny` in version 1."""
+    repository = tmp_path / "repository"
+    model_directory.write(repository)
+    with Server(repository, tmp_path / "server", "--watch-repository=100ms", "--model-control") as server:
+        yield SimpleNamespace(server=server, repository=repository)
+
+
+def add_version(repository: Path, version: int) -> Path:
+    """A copy of version 1, put in place in one move as an operator would."""
+    copy = repository / ".incoming"
+    shutil.copytree(repository / "tiny/1", copy)
+    return copy.rename(repository / "tiny" / str(version))
+
+
+def versions(api: SimpleNamespace, server: Server) -> list[int]:
+    models = api.models_grpc.ModelsStub(server.channel).ListModels(api.models.ListModelsRequest()).models
+    return [model.version for model in models if model.name == "tiny"]
+
+
+def health(server: Server, name: str) -> Any:
+    return health_pb2_grpc.HealthStub(server.channel).Check(health_pb2.HealthCheckRequest(service=name)).status
+
+
+def test_a_new_version_takes_over_without_a_failed_call(api: SimpleNamespace, watched: SimpleNamespace) -> None:
+    server, repository = watched.server, watched.repository
+    done = threading.Event()
+    answered: list[int] = []
+    failures: list[grpc.RpcError] = []
+
+    def call_again_and_again() -> None:
+        stub = api.inference_grpc.InferenceStub(server.new_channel())
+        request = api.inference.GenerateRequest(prompt={"text": "hello"}, max_tokens=5)
+        while not done.is_set():
+            try:
+                answered.append(stub.Generate(request, timeout=20).model.version)
+            except grpc.RpcError as error:
+                failures.append(error)
+
+    callers = [threading.Thread(target=call_again_and_again) for _ in range(4)]
+    stub = api.inference_grpc.InferenceStub(server.channel)
+    long_stream = stub.GenerateStream(api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=3000))
+    assert next(long_stream).start.model.version == 1
+    for caller in callers:
+        caller.start()
+    for version in range(2, 6):
+        add_version(repository, version)
+        wait_until(lambda: versions(api, server) == [version])  # noqa: B023
+        wait_until(lambda: version in answered)  # noqa: B023
+    done.set()
+    for caller in callers:
+        caller.join()
+    assert not failures
+    assert list(long_stream)[-1].summary.usage.generated_tokens == 3000, "it finishes on the version it began with"
+    assert health(server, "tiny/5") == SERVING
+    assert health(server, "tiny/1") == NOT_SERVING
+
+
+def test_a_broken_version_changes_nothing_until_it_is_mended(api: SimpleNamespace, watched: SimpleNamespace) -> None:
+    server, repository = watched.server, watched.repository
+    weights = (repository / "tiny/1/model.safetensors").read_bytes()
+    broken = repository / "tiny/2"
+    shutil.copytree(repository / "tiny/1", repository / ".incoming")
+    (repository / ".incoming/model.safetensors").write_bytes(weights[:1000])
+    (repository / ".incoming").rename(broken)
+    wait_until(lambda: server.metric("longshort_model_load_failures_total") == 1)
+    assert versions(api, server) == [1]
+    assert "tiny version 2" in server.log()
+    (broken / "model.safetensors").write_bytes(weights)
+    wait_until(lambda: versions(api, server) == [2])
+    assert server.metric("longshort_model_load_duration_seconds", model="tiny", version="1") == 0
+
+
+def test_a_model_that_vanishes_is_found_no_more(api: SimpleNamespace, watched: SimpleNamespace) -> None:
+    server, repository = watched.server, watched.repository
+    shutil.rmtree(repository / "tiny")
+    wait_until(lambda: versions(api, server) == [])
+    stub = api.inference_grpc.InferenceStub(server.channel)
+    with expect.error(grpc.StatusCode.NOT_FOUND, "model"):
+        stub.Generate(api.inference.GenerateRequest(prompt={"text": "x"}))
+    assert health(server, "tiny") == NOT_SERVING
+    assert server.http("/readyz")[0] == 200, "the server takes calls: for what is loaded next"
+
+
+def test_clients_load_and_unload(api: SimpleNamespace, watched: SimpleNamespace) -> None:
+    server, repository = watched.server, watched.repository
+    models = api.models_grpc.ModelsStub(server.channel)
+
+    def load(name: str, version: int = 0) -> Any:
+        return models.LoadModel(api.models.LoadModelRequest(model={"name": name, "version": version}), timeout=20)
+
+    def unload(name: str, version: int = 0) -> None:
+        models.UnloadModel(api.models.UnloadModelRequest(model={"name": name, "version": version}), timeout=20)
+
+    add_version(repository, 2)
+    wait_until(lambda: versions(api, server) == [2])
+    assert load("tiny", 1).version == 1
+    assert load("tiny", 1).fingerprint == load("tiny", 2).fingerprint
+    assert versions(api, server) == [1, 2]
+    unload("tiny", 2)
+    assert versions(api, server) == [1]
+    unload("tiny")
+    assert versions(api, server) == []
+    assert load("tiny").version == 2
+    for name, version, code in [
+        ("tiny", 7, grpc.StatusCode.NOT_FOUND),
+        ("nobody", 0, grpc.StatusCode.NOT_FOUND),
+        ("../tiny", 1, grpc.StatusCode.NOT_FOUND),
+        ("", 0, grpc.StatusCode.INVALID_ARGUMENT),
+        ("tiny", -1, grpc.StatusCode.INVALID_ARGUMENT),
+    ]:
+        with expect.error(code):
+            load(name, version)
+
+
+def test_without_model_control_nothing_can_be_changed(api: SimpleNamespace, server: Server) -> None:
+    models = api.models_grpc.ModelsStub(server.channel)
+    for call, request in [
+        (models.LoadModel, api.models.LoadModelRequest(model={"name": "tiny"})),
+        (models.UnloadModel, api.models.UnloadModelRequest(model={"name": "tiny"})),
+    ]:
+        with expect.error(grpc.StatusCode.PERMISSION_DENIED, "--model-control"):
+            call(request)
