@@ -1,21 +1,18 @@
 #include "models/images/image_preprocessor.h"
 
 #include <array>
-#include <utility>
 #include <vector>
 
-#include "models/images/decode_image.h"
-#include "models/images/raw_image.h"
+#include "models/images/pixels_preprocessor.h"
 #include "models/images/resize.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {
 
-class CentreCropPreprocessor final : public ImagePreprocessor {
+// Makes an ImageItem of the middle of the resized image.
+class CentreCropMaker {
  public:
-  CentreCropPreprocessor(const ImagePreprocessingConfig& config, const ImageLimits& limits)
-      : config_(config), limits_(limits) {
+  explicit CentreCropMaker(const ImagePreprocessingConfig& config) : config_(config) {
     for (size_t channel = 0; channel < 3; ++channel) {
       for (int value = 0; value < 256; ++value) {
         normalised_[channel][value] = Normalise(static_cast<float>(value) / 255.0F, channel);
@@ -23,31 +20,10 @@ class CentreCropPreprocessor final : public ImagePreprocessor {
     }
   }
 
-  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const override {
-    LS_ASSIGN_OR_RETURN(const RgbImage image, DecodeImage(bytes, limits_));
-    return ItemOf(absl::MakeConstSpan(image.values), image.size, 3);
-  }
-
-  absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
-    LS_RETURN_IF_ERROR(CheckRawImage(image, limits_));
-    return std::visit(
-        [&](auto values) {
-          return ItemOf(values, {image.height, image.width}, image.channels);
-        },
-        image.values);
-  }
-
- private:
-  float Normalise(float value, size_t channel) const {
-    return (value - static_cast<float>(config_.mean[channel])) /
-           static_cast<float>(config_.standard_deviation[channel]);
-  }
-  float Normalised(uint8_t value, size_t channel) const { return normalised_[channel][value]; }
-  float Normalised(float value, size_t channel) const { return Normalise(value, channel); }
-
   // values [size.height, size.width, channels]
   template <typename Value>
-  ClassifierItem ItemOf(absl::Span<const Value> values, const ImageSize& size, int64_t channels) const {
+  absl::StatusOr<ClassifierItem> operator()(absl::Span<const Value> values, const ImageSize& size,
+                                            int64_t channels) const {
     const std::vector<Value> crop = Resize(values, size, channels, CentreCrop(size, config_));
     const auto pixels = static_cast<size_t>(config_.crop_height * config_.crop_width);
     const auto stride = static_cast<size_t>(channels);
@@ -60,8 +36,15 @@ class CentreCropPreprocessor final : public ImagePreprocessor {
     return item;
   }
 
-  const ImagePreprocessingConfig config_;
-  const ImageLimits limits_;
+ private:
+  float Normalise(float value, size_t channel) const {
+    return (value - static_cast<float>(config_.mean[channel])) /
+           static_cast<float>(config_.standard_deviation[channel]);
+  }
+  float Normalised(uint8_t value, size_t channel) const { return normalised_[channel][value]; }
+  float Normalised(float value, size_t channel) const { return Normalise(value, channel); }
+
+  ImagePreprocessingConfig config_;
   std::array<std::array<float, 256>, 3> normalised_;  // of each channel's 8-bit values
 };
 
@@ -69,7 +52,7 @@ class CentreCropPreprocessor final : public ImagePreprocessor {
 
 std::unique_ptr<ImagePreprocessor> MakeImagePreprocessor(const ImagePreprocessingConfig& config,
                                                          const ImageLimits& limits) {
-  return std::make_unique<CentreCropPreprocessor>(config, limits);
+  return std::make_unique<PixelsPreprocessor<CentreCropMaker>>(limits, CentreCropMaker(config));
 }
 
 }  // namespace longshort

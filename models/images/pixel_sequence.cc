@@ -3,11 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
-#include "models/images/raw_image.h"
+#include "models/images/pixels_preprocessor.h"
 #include "models/images/resize.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -25,29 +23,15 @@ int32_t IdOfPixel(const Value* pixel, int64_t channels) {
   return GreyId(0.2989F * Unit(pixel[0]) + 0.5870F * Unit(pixel[1]) + 0.1140F * Unit(pixel[2]));
 }
 
-class PixelSequencePreprocessor final : public ImagePreprocessor {
+// Makes a TokenItem of the image resized to the model's size.
+class PixelSequenceMaker {
  public:
-  PixelSequencePreprocessor(const PixelSequenceConfig& config, const ImageLimits& limits)
-      : size_{config.height, config.width}, limits_(limits) {}
+  explicit PixelSequenceMaker(const PixelSequenceConfig& config) : size_{config.height, config.width} {}
 
-  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const override {
-    LS_ASSIGN_OR_RETURN(const RgbImage image, DecodeImage(bytes, limits_));
-    return ItemOf(absl::MakeConstSpan(image.values), image.size, 3);
-  }
-
-  absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
-    LS_RETURN_IF_ERROR(CheckRawImage(image, limits_));
-    return std::visit(
-        [&](auto values) {
-          return ItemOf(values, {image.height, image.width}, image.channels);
-        },
-        image.values);
-  }
-
- private:
   // values [size.height, size.width, channels]
   template <typename Value>
-  absl::StatusOr<ClassifierItem> ItemOf(absl::Span<const Value> values, const ImageSize& size, int64_t channels) const {
+  absl::StatusOr<ClassifierItem> operator()(absl::Span<const Value> values, const ImageSize& size,
+                                            int64_t channels) const {
     const std::vector<Value> pixels = Resize(values, size, channels, WholeImage(size_));
     std::vector<int32_t> ids;
     ids.reserve(static_cast<size_t>(size_.height * size_.width));
@@ -59,15 +43,15 @@ class PixelSequencePreprocessor final : public ImagePreprocessor {
     return TokenItem{{std::move(ids)}};
   }
 
-  const ImageSize size_;
-  const ImageLimits limits_;
+ private:
+  ImageSize size_;
 };
 
 }  // namespace
 
 std::unique_ptr<ImagePreprocessor> MakePixelSequencePreprocessor(const PixelSequenceConfig& config,
                                                                  const ImageLimits& limits) {
-  return std::make_unique<PixelSequencePreprocessor>(config, limits);
+  return std::make_unique<PixelsPreprocessor<PixelSequenceMaker>>(limits, PixelSequenceMaker(config));
 }
 
 }  // namespace longshort
