@@ -46,8 +46,7 @@ OptionTable MakeTable(CommandLine& line) {
             &line.augmentation.cutmix);
   table.AddSwitch("bfloat16-products", "Multiply matrices in bfloat16; weights and sums stay float32.",
                   &line.trainer.bfloat16_products);
-  table.BeginSection("Other:");
-  table.AddSwitch("help", "Print this and exit.", &line.help);
+  AddHelpOption(table, line.help);
   return table;
 }
 
@@ -65,12 +64,8 @@ absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments
         table.Help());
     return absl::OkStatus();
   }
-  for (const std::string* required :
-       {&line.files.config, &line.files.train, &line.files.held_out, &line.trainer.output_directory}) {
-    if (required->empty()) {
-      return absl::InvalidArgumentError("--config, --train, --held-out and --out are needed; see --help");
-    }
-  }
+  LS_RETURN_IF_ERROR(
+      CheckClassifierPaths(line.files.config, line.files.train, line.files.held_out, line.trainer.output_directory));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TrainableClassifier> classifier,
                       LoadTrainableImageClassifier(line.files, line.augmentation));
   return TrainClassifier(line.trainer, *classifier);

@@ -66,8 +66,7 @@ OptionTable MakeTable(CommandLine& line) {
   AddModel(table, line.trainer.config);
   table.BeginSection("Training:");
   AddTraining(table, line.trainer);
-  table.BeginSection("Other:");
-  table.AddSwitch("help", "Print this and exit.", &line.help);
+  AddHelpOption(table, line.help);
   return table;
 }
 

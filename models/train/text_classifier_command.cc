@@ -40,8 +40,7 @@ OptionTable MakeTable(CommandLine& line) {
             &line.variation.crop_tokens);
   table.Add("masked-tokens", "X", "Part of a document's tokens that is masked, other ones each time.",
             &line.variation.masked_tokens);
-  table.BeginSection("Other:");
-  table.AddSwitch("help", "Print this and exit.", &line.help);
+  AddHelpOption(table, line.help);
   return table;
 }
 
@@ -59,12 +58,8 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
         table.Help());
     return absl::OkStatus();
   }
-  for (const std::string* required :
-       {&line.files.config, &line.files.train, &line.files.held_out, &line.trainer.output_directory}) {
-    if (required->empty()) {
-      return absl::InvalidArgumentError("--config, --train, --held-out and --out are needed; see --help");
-    }
-  }
+  LS_RETURN_IF_ERROR(
+      CheckClassifierPaths(line.files.config, line.files.train, line.files.held_out, line.trainer.output_directory));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TrainableClassifier> classifier,
                       LoadTrainableTextClassifier(line.files, line.variation));
   return TrainClassifier(line.trainer, *classifier);

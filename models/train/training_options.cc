@@ -37,12 +37,23 @@ void AddClassifierOptions(OptionTable& table, ClassifierTrainerOptions& options)
             &options.average_decay);
 }
 
+void AddHelpOption(OptionTable& table, bool& help) {
+  table.BeginSection("Other:");
+  table.AddSwitch("help", "Print this and exit.", &help);
+}
+
 ClassifierTrainerOptions DefaultClassifierOptions() {
   ClassifierTrainerOptions options;
   options.loop.optimizer.peak_learning_rate = 1e-3;
   options.loop.optimizer.weight_decay = 0.05;
   options.loop.optimizer.beta2 = 0.98;  // batches are small
   return options;
+}
+
+absl::Status CheckClassifierPaths(const std::string& config, const std::string& train, const std::string& held_out,
+                                  const std::string& output_directory) {
+  if (!config.empty() && !train.empty() && !held_out.empty() && !output_directory.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--config, --train, --held-out and --out are needed; see --help");
 }
 
 }  // namespace longshort

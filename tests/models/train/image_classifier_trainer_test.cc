@@ -8,11 +8,9 @@
 #include "gtest/gtest.h"
 #include "models/image_classifier/cvt.h"
 #include "models/images/image_preprocessor.h"
-#include "models/train/classifier_trainer.h"
 #include "models/train/trainable_image_classifier.h"
 #include "models/weights/cvt_config.h"
-#include "tests/models/train/trained_weights.h"
-#include "tests/models/train/training_folder.h"
+#include "tests/models/train/classifier_training.h"
 
 namespace longshort {
 namespace {
@@ -49,7 +47,7 @@ std::string Bitmap(bool red, int number) {
          zero + pixels;
 }
 
-class ImageClassifierTrainerTest : public ::testing::Test {
+class ImageClassifierTrainerTest : public ClassifierTrainingTest {
  protected:
   ImageClassifierTrainerTest() {
     files_.config = folder_.Write("config.json", kConfig);
@@ -62,46 +60,15 @@ class ImageClassifierTrainerTest : public ::testing::Test {
     }
   }
 
-  ClassifierTrainerOptions Options(const std::string& name, int64_t steps) const {
-    ClassifierTrainerOptions options;
-    options.loop.optimizer.total_steps = steps;
-    options.loop.optimizer.warmup_steps = 2;
-    options.loop.held_out_interval = 0;
-    options.loop.checkpoint_interval = 3;
-    options.loop.checkpoint_path = folder_.Path(name + ".checkpoint");
-    options.batch = 8;
-    options.group = 4;
-    options.average_decay = 0.9;
-    options.output_directory = folder_.Path(name);
-    return options;
-  }
-
   std::unique_ptr<TrainableClassifier> Load(const AugmentationOptions& augmentation) const {
-    auto classifier = LoadTrainableImageClassifier(files_, augmentation);
-    EXPECT_TRUE(classifier.ok()) << classifier.status();
-    return classifier.ok() ? *std::move(classifier) : nullptr;
+    return ValueOf(LoadTrainableImageClassifier(files_, augmentation));
   }
 
-  at::Tensor HeldOutLogits(const TrainableClassifier& classifier, const std::string& name) const {
-    const auto directory = OpenModelDirectory(folder_.Path(name));
-    EXPECT_TRUE(directory.ok()) << directory.status();
-    return classifier.HeldOut(TrainedWeights(directory->weights), 0, classifier.held_out_examples()).logits;
-  }
-
-  TrainingFolder folder_;
   ImageTrainingFiles files_;
 };
 
 TEST_F(ImageClassifierTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
-  const auto classifier = Load({.side = 20, .cutmix = 0.5});
-  ASSERT_TRUE(TrainClassifier(Options("whole", 8), *classifier).ok());
-  ClassifierTrainerOptions interrupted = Options("interrupted", 8);
-  interrupted.loop.stop_after_steps = 5;
-  ASSERT_TRUE(TrainClassifier(interrupted, *classifier).ok());
-  interrupted.loop.stop_after_steps = 0;
-  ASSERT_TRUE(TrainClassifier(interrupted, *classifier).ok());
-  EXPECT_NE(folder_.Read("whole/model.safetensors"), "");
-  EXPECT_EQ(folder_.Read("whole/model.safetensors"), folder_.Read("interrupted/model.safetensors"));
+  ExpectAStoppedRunGoesOn(*Load({.side = 20, .cutmix = 0.5}));
 }
 
 TEST_F(ImageClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
@@ -133,14 +100,7 @@ TEST_F(ImageClassifierTrainerTest, LearnsToTellColours) {
 }
 
 TEST_F(ImageClassifierTrainerTest, ShardsChangeNothingButRounding) {
-  const auto classifier = Load({.cutmix = 0.5});
-  ClassifierTrainerOptions one = Options("one", 4), two = Options("two", 4);
-  two.shards = 2;
-  ASSERT_TRUE(TrainClassifier(one, *classifier).ok());
-  ASSERT_TRUE(TrainClassifier(two, *classifier).ok());
-  const at::Tensor expected = HeldOutLogits(*classifier, "one"), sharded = HeldOutLogits(*classifier, "two");
-  // The written weights are float16: a last bit of theirs moves a logit by about 1e-3.
-  for (int64_t i = 0; i < 16; ++i) EXPECT_NEAR(At(sharded, i), At(expected, i), 2e-3) << i;
+  ExpectShardsChangeNothingButRounding(*Load({.cutmix = 0.5}));
 }
 
 TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {

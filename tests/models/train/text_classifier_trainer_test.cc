@@ -1,6 +1,5 @@
 // Text classifiers trained, written, loaded and served.
 
-#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,11 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/text_classifier/text_classifier.h"
-#include "models/train/classifier_trainer.h"
 #include "models/train/trainable_text_classifier.h"
-#include "models/weights/tensor_values.h"
-#include "tests/models/train/trained_weights.h"
-#include "tests/models/train/training_folder.h"
+#include "tests/models/train/classifier_training.h"
 
 namespace longshort {
 namespace {
@@ -24,7 +20,7 @@ constexpr const char kConfig[] = R"({"architecture": "text_classifier", "tokeniz
   "vocabulary_size": 257, "max_sequence_length": 64, "cls": "last_layer", "normalized_cls": false,
   "value_convolution": 0, "tied_layers": false, "documents": 1, "classes": 2})";
 
-class TextClassifierTrainerTest : public ::testing::Test {
+class TextClassifierTrainerTest : public ClassifierTrainingTest {
  protected:
   TextClassifierTrainerTest() {
     files_.config = folder_.Write("config.json", kConfig);
@@ -42,41 +38,15 @@ class TextClassifierTrainerTest : public ::testing::Test {
     return lines;
   }
 
-  ClassifierTrainerOptions Options(const std::string& name, int64_t steps) const {
-    ClassifierTrainerOptions options;
-    options.loop.optimizer.total_steps = steps;
-    options.loop.optimizer.warmup_steps = 2;
-    options.loop.held_out_interval = 0;
-    options.loop.checkpoint_interval = 3;
-    options.loop.checkpoint_path = folder_.Path(name + ".checkpoint");
-    options.batch = 8;
-    options.group = 3;
-    options.average_decay = 0.9;
-    options.label_smoothing = 0.1;
-    options.output_directory = folder_.Path(name);
-    return options;
-  }
-
   std::unique_ptr<TrainableClassifier> Load(const TextVariationOptions& variation) const {
-    auto classifier = LoadTrainableTextClassifier(files_, variation);
-    EXPECT_TRUE(classifier.ok()) << classifier.status();
-    return classifier.ok() ? *std::move(classifier) : nullptr;
+    return ValueOf(LoadTrainableTextClassifier(files_, variation));
   }
 
-  TrainingFolder folder_;
   TextTrainingFiles files_;
 };
 
 TEST_F(TextClassifierTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
-  const auto classifier = Load({.crop_tokens = 16, .masked_tokens = 0.2});
-  ASSERT_TRUE(TrainClassifier(Options("whole", 10), *classifier).ok());
-  ClassifierTrainerOptions interrupted = Options("interrupted", 10);
-  interrupted.loop.stop_after_steps = 7;
-  ASSERT_TRUE(TrainClassifier(interrupted, *classifier).ok());
-  EXPECT_EQ(folder_.Read("interrupted/model.safetensors"), "");
-  interrupted.loop.stop_after_steps = 0;
-  ASSERT_TRUE(TrainClassifier(interrupted, *classifier).ok());
-  EXPECT_EQ(folder_.Read("whole/model.safetensors"), folder_.Read("interrupted/model.safetensors"));
+  ExpectAStoppedRunGoesOn(*Load({.crop_tokens = 16, .masked_tokens = 0.2}));
 }
 
 TEST_F(TextClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
@@ -90,12 +60,12 @@ TEST_F(TextClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
   const auto tokenizer = LoadDocumentTokenizer(*directory);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
 
-  const auto trained = classifier->HeldOut(TrainedWeights(directory->weights), 0, 2);
+  const at::Tensor trained = HeldOutLogits(*classifier, "model");
   const ClassifierItem items[] = {TokenItem{{(*tokenizer)->Encode("xfffffffff").value()}},
                                   TokenItem{{(*tokenizer)->Encode("ygggggggggg").value()}}};  // the texts 40 and 41
   const auto result = (*served)->Classify({&items[0], &items[1]});
   ASSERT_TRUE(result.ok()) << result.status();
-  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained.logits, i), 1e-5) << i;
+  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained, i), 1e-5) << i;
 }
 
 TEST_F(TextClassifierTrainerTest, LearnsWhatDecidesTheLabel) {
@@ -103,28 +73,12 @@ TEST_F(TextClassifierTrainerTest, LearnsWhatDecidesTheLabel) {
   ClassifierTrainerOptions options = Options("learned", 120);
   options.loop.optimizer.peak_learning_rate = 5e-3;
   ASSERT_TRUE(TrainClassifier(options, *classifier).ok());
-  const auto directory = OpenModelDirectory(folder_.Path("learned"));
-  ASSERT_TRUE(directory.ok()) << directory.status();
-  const auto scores = classifier->HeldOut(TrainedWeights(directory->weights), 0, 12);
-  for (int64_t i = 0; i < 12; ++i) {
-    const bool says_x = At(scores.logits, 2 * i) > At(scores.logits, 2 * i + 1);
-    EXPECT_EQ(says_x, i % 2 == 0) << i;
-  }
+  const at::Tensor logits = HeldOutLogits(*classifier, "learned");
+  for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(At(logits, 2 * i) > At(logits, 2 * i + 1), i % 2 == 0) << i;  // x first
 }
 
 TEST_F(TextClassifierTrainerTest, ShardsChangeNothingButRounding) {
-  const auto classifier = Load({.crop_tokens = 16, .masked_tokens = 0.2});
-  ClassifierTrainerOptions one = Options("one", 4), two = Options("two", 4);
-  two.shards = 2;
-  ASSERT_TRUE(TrainClassifier(one, *classifier).ok());
-  ASSERT_TRUE(TrainClassifier(two, *classifier).ok());
-  const auto logits = [&](const std::string& name) {
-    const auto directory = OpenModelDirectory(folder_.Path(name));
-    return classifier->HeldOut(TrainedWeights(directory->weights), 0, 12).logits;
-  };
-  const at::Tensor expected = logits("one"), sharded = logits("two");
-  // The written weights are float16: a last bit of theirs moves a logit by about 1e-3.
-  for (int64_t i = 0; i < 24; ++i) EXPECT_NEAR(At(sharded, i), At(expected, i), 2e-3) << i;
+  ExpectShardsChangeNothingButRounding(*Load({.crop_tokens = 16, .masked_tokens = 0.2}));
 }
 
 TEST_F(TextClassifierTrainerTest, RefusesACheckpointOfAnotherRun) {
