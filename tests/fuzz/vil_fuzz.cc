@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "models/describe/vil_costs.h"
 #include "models/weights/vil_config.h"
-#include "models/weights/vil_costs.h"
 #include "models/weights/vil_tensors.h"
 #include "tests/fuzz/require.h"
 

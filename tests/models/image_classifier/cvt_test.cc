@@ -7,9 +7,9 @@
 
 #include "ATen/Functions.h"
 #include "gtest/gtest.h"
+#include "models/describe/cvt_costs.h"
 #include "models/status_macros.h"
 #include "models/weights/cvt_config.h"
-#include "models/weights/cvt_costs.h"
 #include "models/weights/cvt_tensors.h"
 #include "models/weights/safetensors_writer.h"
 #include "tests/models/image_classifier/random_cvt.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "models/weights/stage_cost.h"
+#include "models/describe/stage_cost.h"
 #include "models/weights/vil_config.h"
 
 namespace longshort {

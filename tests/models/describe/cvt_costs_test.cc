@@ -1,4 +1,4 @@
-#include "models/weights/cvt_costs.h"
+#include "models/describe/cvt_costs.h"
 
 #include <array>
 #include <cmath>

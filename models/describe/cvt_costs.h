@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/describe/stage_cost.h"
 #include "models/weights/cvt_config.h"
-#include "models/weights/stage_cost.h"
 
 namespace longshort {
 

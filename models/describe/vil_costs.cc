@@ -1,4 +1,4 @@
-#include "models/weights/vil_costs.h"
+#include "models/describe/vil_costs.h"
 
 #include <string>
 
