@@ -1,0 +1,167 @@
+"""What the scenarios share: options, servers and load runs, and the figures with their targets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.load import models
+from bench.load.processes import LoadProcess, ServerProcess
+
+# Token ids that every language model here can read; ids below are made up.
+IDS = "ids=4:200"
+ELEMENT_BYTES = {"fp32": 4, "bf16": 2}
+
+
+@dataclass
+class Figure:
+    """One measured number; `target` is None for what is only told."""
+
+    name: str
+    value: float
+    unit: str = ""
+    target: str | None = None
+    met: bool | None = None
+
+
+class Bench:
+    """One scenario's run."""
+
+    def __init__(self, options: argparse.Namespace, command: list[str]) -> None:
+        self.options = options
+        self.command = shlex.join(["tests/bench/load/run", *command])
+        self.figures: list[Figure] = []
+        self.runs: list[dict] = []
+        self._programs = options.build / "bin"
+        self._folder = tempfile.TemporaryDirectory(prefix="longshort-load-")
+        self.scratch = Path(self._folder.name)
+        self._servers = 0
+
+    def language_model(self, memory: int | None = None) -> models.LanguageModel:
+        """The model that --model names; the formula model with this memory, or with --memory."""
+        folder = self.options.build.resolve().parent / "bench-models"
+        if self.options.model == "enwiki":
+            return models.enwiki(folder)
+        return models.formula(memory or self.options.memory, folder)
+
+    @contextmanager
+    def server(self, repository: Path, *arguments: str, program: str = "longshort-server") -> Iterator[ServerProcess]:
+        self._servers += 1
+        port_file = self.scratch / f"ports-{self._servers}.json"
+        command = [
+            self._programs / program,
+            f"--model-repository={repository}",
+            "--listen=127.0.0.1:0",
+            "--http-listen=127.0.0.1:0",
+            "--drain-timeout=1s",
+            f"--port-file={port_file}",
+            *arguments,
+            *self.options.server_option,
+        ]
+        with ServerProcess(command, port_file, self.scratch / f"server-{self._servers}.log") as running:
+            yield running
+
+    def serve(self, model: models.LanguageModel, *arguments: str) -> AbstractContextManager[ServerProcess]:
+        """A server of this language model, with --precision."""
+        return self.server(model.repository, f"--precision={self.options.precision}", *arguments)
+
+    @contextmanager
+    def echo_server(self) -> Iterator[ServerProcess]:
+        port_file = self.scratch / "echo-ports.json"
+        command = [self._programs / "longshort-echo-server", str(port_file)]
+        with ServerProcess(command, port_file, self.scratch / "echo.log") as running:
+            yield running
+
+    def start_load(self, server: ServerProcess, title: str, *arguments: str) -> LoadProcess:
+        program = self._programs / "longshort-load"
+        return LoadProcess(program, [f"--server={server.address}", f"--title={title}", *arguments])
+
+    def finish_load(self, load: LoadProcess, quiet: bool = False) -> list[dict]:
+        """Prints the table, keeps the report; returns the figures of each workload."""
+        table, report = load.finish()
+        if not quiet:
+            print(table, flush=True)
+            self.runs.append(report)
+        for workload in report["workloads"]:
+            if workload["failed"] > 0:
+                print(f"  {workload['failed']} calls failed: {sorted(workload['total_seconds'])}")
+        return report["workloads"]
+
+    def load(self, server: ServerProcess, title: str, *arguments: str, quiet: bool = False) -> list[dict]:
+        return self.finish_load(self.start_load(server, title, *arguments), quiet)
+
+    def first_token(self, server: ServerProcess, workload: str, seed: int) -> float:
+        """Seconds to the first token of one request, alone."""
+        arguments = ["--warm-up=0s", "--seconds=1h", f"--seed={seed}"]
+        (done,) = self.load(server, "", f"--workload={workload},requests=1", *arguments, quiet=True)
+        if done["answered"] != 1:
+            raise SystemExit(f"the request failed: {list(done['total_seconds'])}")
+        return done["first_token_seconds"]["max"]
+
+    def at_least(self, name: str, value: float, target: float, unit: str = "x") -> None:
+        self.figures.append(Figure(name, value, unit, f"at least {target:g}{unit}", value >= target))
+
+    def at_most(self, name: str, value: float, target: float, unit: str = "x") -> None:
+        self.figures.append(Figure(name, value, unit, f"at most {target:g}{unit}", value <= target))
+
+    def tell(self, name: str, value: float, unit: str = "") -> None:
+        self.figures.append(Figure(name, value, unit))
+
+    def finish(self, scenario: str) -> None:
+        """Prints the figures beside their targets; writes JSON if --json-dir says where."""
+        print(f"{scenario}, on {machine()}:")
+        for figure in self.figures:
+            line = f"  {figure.name:<66} {number(figure.value):>10} {figure.unit:<6}"
+            if figure.target is not None:
+                line += f" target: {figure.target}: {'met' if figure.met else 'MISSED'}"
+            print(line.rstrip())
+        print(f"  again: {self.command}")
+        if self.options.json_dir is not None:
+            self.options.json_dir.mkdir(parents=True, exist_ok=True)
+            result = {
+                "scenario": scenario,
+                "command": self.command,
+                "machine": machine(),
+                "figures": [asdict(figure) for figure in self.figures],
+                "runs": self.runs,
+            }
+            path = self.options.json_dir / f"{scenario}.json"
+            path.write_text(json.dumps(result) + "\n")
+            print(f"  written: {path}")
+        self._folder.cleanup()
+
+
+def number(value: float) -> str:
+    """Three digits, or whole where there are more."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def machine() -> str:
+    """Processor, cores that may be used, and how busy they are besides."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+    return f"{len(os.sched_getaffinity(0))} cores of {processor}, load average {os.getloadavg()[0]:.1f}"
+
+
+def percentile(workload: dict, kind: str, which: str) -> float:
+    """Seconds: `kind` is first_token, inter_token or total (of answers)."""
+    if kind == "total":
+        return workload["total_seconds"].get("OK", {}).get(which, float("nan"))
+    return workload[f"{kind}_seconds"][which]
+
+
+def ratio(numerator: float, denominator: float) -> float:
+    """Not a number where nothing was measured."""
+    return numerator / denominator if denominator > 0 else float("nan")
+
+
+def median(values: list[float]) -> float:
+    return statistics.median(values)

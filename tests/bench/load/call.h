@@ -1,0 +1,67 @@
+// One call to the server, by gRPC's callback API: no thread waits for it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "longshort/v1/inference.grpc.pb.h"
+#include "tests/bench/load/call_outcome.h"
+#include "tests/bench/load/request_source.h"
+#include "tests/bench/load/workload.h"
+
+namespace longshort::load {
+
+// Time since the run's start. Thread-safe.
+class RunClock final {
+ public:
+  absl::Duration Now() const { return absl::FromChrono(std::chrono::steady_clock::now() - start_); }
+  std::chrono::steady_clock::time_point At(absl::Duration since_start) const {
+    return start_ + absl::ToChronoNanoseconds(since_start);
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+class Call {
+ public:
+  // Called once, when the call is over, by a thread of gRPC; it may let go of the call.
+  using OnEnd = std::function<void(Call&)>;
+
+  virtual ~Call() = default;
+
+  // Sends the request. To be called once; the call must live until `on_end`.
+  virtual void Start() = 0;
+  // Ends the call with CANCELLED, unless it is over. Thread-safe.
+  void Cancel() { context_.TryCancel(); }
+
+  // Once the call is over: what became of it.
+  CallOutcome& outcome() { return outcome_; }
+
+ protected:
+  Call(const RunClock& clock, const Workload& workload, absl::Duration planned, OnEnd on_end);
+
+  void NoteStart();
+  // A message with tokens has arrived.
+  void NoteTokens(int64_t count) { outcome_.arrivals.push_back({clock_.Now(), count}); }
+  // Tells `on_end`; the call may be gone afterwards.
+  void End(const grpc::Status& status);
+
+  grpc::ClientContext& context() { return context_; }
+
+ private:
+  const RunClock& clock_;
+  const absl::Duration deadline_;
+  OnEnd on_end_;
+  grpc::ClientContext context_;
+  CallOutcome outcome_;
+};
+
+// `clock` and `stub` must outlive the call.
+std::unique_ptr<Call> MakeCall(const RunClock& clock, v1::Inference::Stub& stub, const Workload& workload,
+                               Request request, absl::Duration planned, Call::OnEnd on_end);
+
+}  // namespace longshort::load

@@ -1,0 +1,108 @@
+#include "tests/bench/load/identity_model.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace longshort::load {
+namespace {
+
+constexpr int64_t kMostTokens = 1 << 20;
+constexpr float kByteSteps = 255;
+
+ClassifierInfo InfoOf(ClassifierInput input) {
+  ClassifierInfo info;
+  info.architecture = "identity";
+  info.input = input;
+  info.labels = {"even", "odd"};
+  info.classes = 2;
+  info.precision = "fp32";
+  info.fingerprint = "identity";
+  if (input == ClassifierInput::kImage) {
+    info.channels = 3;
+  } else {
+    info.tokenizer = "bytes_plus_one";
+    info.documents = 1;
+    info.vocabulary_size = 257;
+    info.max_document_tokens = kMostTokens;
+  }
+  return info;
+}
+
+bool IsOdd(const ClassifierItem& item) {
+  if (const auto* tokens = std::get_if<TokenItem>(&item); tokens != nullptr) {
+    const std::vector<int32_t>& document = tokens->documents.front();
+    return (document.front() + document.back()) % 2 != 0;
+  }
+  const std::vector<float>& values = std::get<ImageItem>(item).values;
+  return static_cast<int>(kByteSteps * (values.front() + values.back())) % 2 != 0;
+}
+
+class IdentityClassifier final : public Classifier {
+ public:
+  explicit IdentityClassifier(ClassifierInput input) : info_(InfoOf(input)) {}
+
+  const ClassifierInfo& info() const override { return info_; }
+
+  absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
+    logits_.clear();
+    for (const ClassifierItem* item : items) {
+      const float odd = IsOdd(*item) ? 1 : 0;
+      logits_.insert(logits_.end(), {1 - odd, odd});
+    }
+    ClassifierResult result;
+    result.logits = logits_;
+    return result;
+  }
+
+ private:
+  const ClassifierInfo info_;
+  std::vector<float> logits_;  // [items, 2]
+};
+
+class ByteTokenizer final : public DocumentTokenizer {
+ public:
+  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override {
+    std::vector<int32_t> ids;
+    ids.reserve(text.size());
+    for (const char byte : text) ids.push_back(static_cast<unsigned char>(byte) + 1);
+    return ids;
+  }
+};
+
+class PixelsAsTheyAre final : public ImagePreprocessor {
+ public:
+  absl::StatusOr<ClassifierItem> Decode(std::string_view /*bytes*/) const override {
+    return absl::InvalidArgumentError("the identity model takes pixels only");
+  }
+  absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
+    ImageItem item;
+    item.height = image.height;
+    item.width = image.width;
+    if (const auto* bytes = std::get_if<absl::Span<const uint8_t>>(&image.values); bytes != nullptr) {
+      for (const uint8_t byte : *bytes) item.values.push_back(static_cast<float>(byte) / kByteSteps);
+    } else {
+      const auto& values = std::get<absl::Span<const float>>(image.values);
+      item.values.assign(values.begin(), values.end());
+    }
+    return item;
+  }
+};
+
+}  // namespace
+
+LoadedModel MakeIdentityModel(ClassifierInput input) {
+  LoadedClassifier loaded;
+  loaded.classifier = std::make_unique<IdentityClassifier>(input);
+  if (input == ClassifierInput::kImage) {
+    loaded.preprocessor = std::make_shared<PixelsAsTheyAre>();
+  } else {
+    loaded.tokenizer = std::make_shared<ByteTokenizer>();
+  }
+  return loaded;
+}
+
+}  // namespace longshort::load

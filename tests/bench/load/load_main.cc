@@ -1,0 +1,63 @@
+// longshort-load: puts load on a server and tells how it bears it. `longshort-load --help` tells how.
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "models/status_macros.h"
+#include "tests/bench/load/load_options.h"
+#include "tests/bench/load/load_run.h"
+#include "tests/bench/load/report.h"
+#include "tests/bench/load/summary.h"
+
+namespace longshort::load {
+namespace {
+
+constexpr std::chrono::seconds kConnectTimeout(10);
+
+// Errors: UNAVAILABLE if nobody answers.
+absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOptions& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each channel
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int64_t i = 0; i < options.connections; ++i) {
+    channels.push_back(grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments));
+    if (!channels.back()->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
+      return absl::UnavailableError(absl::StrCat("nobody answers at ", options.server));
+    }
+  }
+  return channels;
+}
+
+absl::Status Run(const std::vector<std::string>& arguments) {
+  LS_ASSIGN_OR_RETURN(const LoadOptions options, ParseLoadOptions(arguments));
+  if (options.help) {
+    std::fputs(LoadHelp().c_str(), stdout);
+    return absl::OkStatus();
+  }
+  LS_ASSIGN_OR_RETURN(const auto channels, Connect(options));
+  LS_ASSIGN_OR_RETURN(const RunResult result, RunLoad(channels, options.workloads, options.run));
+  std::vector<Summary> summaries;
+  for (const std::vector<CallOutcome>& outcomes : result.outcomes) {
+    summaries.push_back(Summarise(outcomes, result.begin, result.end, options.objective));
+  }
+  std::fputs(ReportTable(options, summaries).c_str(), stdout);
+  if (options.json_file.empty()) return absl::OkStatus();
+  return WriteReport(options.json_file, ReportJson(options, arguments, summaries));
+}
+
+}  // namespace
+}  // namespace longshort::load
+
+int main(int argc, char** argv) {
+  const absl::Status status = longshort::load::Run({argv + 1, argv + argc});
+  if (status.ok()) return 0;
+  absl::FPrintF(stderr, "longshort-load: %s\n", status.message());
+  return 1;
+}

@@ -1,0 +1,34 @@
+// The command line of longshort-load.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/bench/load/load_run.h"
+#include "tests/bench/load/summary.h"
+#include "tests/bench/load/workload.h"
+
+namespace longshort::load {
+
+struct LoadOptions {
+  std::string server = "127.0.0.1:8500";
+  // Of the report and of plots.
+  std::string title;
+  // Connections to the server; calls take them in turn.
+  int64_t connections = 1;
+  RunOptions run;
+  ServiceObjective objective;
+  // Where the report goes as JSON; empty: nowhere.
+  std::string json_file;
+  std::vector<Workload> workloads;
+  bool help = false;
+};
+
+// Errors: INVALID_ARGUMENT naming the option, its value and the limit.
+absl::StatusOr<LoadOptions> ParseLoadOptions(const std::vector<std::string>& arguments);
+
+std::string LoadHelp();
+
+}  // namespace longshort::load

@@ -1,0 +1,201 @@
+#include "tests/bench/load/load_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "models/status_macros.h"
+#include "tests/bench/load/call.h"
+#include "tests/bench/load/poisson_arrivals.h"
+#include "tests/bench/load/request_source.h"
+
+namespace longshort::load {
+namespace {
+
+// The calls of a run that are not over. Thread-safe.
+class RunningCalls final {
+ public:
+  void Start(const std::shared_ptr<Call>& call) {
+    {
+      const std::lock_guard lock(mutex_);
+      calls_[call.get()] = call;
+    }
+    call->Start();
+  }
+
+  // The call has ended and may be destroyed. Returns what became of it.
+  CallOutcome Remove(Call& call) {
+    CallOutcome outcome = std::move(call.outcome());
+    std::shared_ptr<Call> ended;  // let go behind the lock
+    const std::lock_guard lock(mutex_);
+    const auto found = calls_.find(&call);
+    ended = std::move(found->second);
+    calls_.erase(found);
+    outcome.cut_off = cut_off_ && outcome.code == grpc::StatusCode::CANCELLED;
+    return outcome;
+  }
+
+  void CutOff() {
+    std::vector<std::shared_ptr<Call>> calls;
+    {
+      const std::lock_guard lock(mutex_);
+      cut_off_ = true;
+      for (const auto& [address, call] : calls_) calls.push_back(call);
+    }
+    for (const std::shared_ptr<Call>& call : calls) call->Cancel();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const Call*, std::shared_ptr<Call>> calls_;  // guarded by mutex_, as is the next
+  bool cut_off_ = false;
+};
+
+// One workload of a run. Callers are what sends: N of a closed loop, or one arrival process.
+class Traffic final {
+ public:
+  Traffic(const RunClock& clock, std::vector<std::unique_ptr<v1::Inference::Stub>>& stubs, const Workload& workload,
+          RequestSource source, absl::Duration until, RunningCalls& running)
+      : clock_(clock),
+        stubs_(stubs),
+        workload_(workload),
+        source_(std::move(source)),
+        until_(until),
+        running_(running) {}
+
+  // Sends until the time is up or all requests are sent; in an open loop returns only then.
+  void Send(uint64_t seed) {
+    if (workload_.open_loop()) return SendByArrivals(seed);
+    {
+      const std::lock_guard lock(mutex_);
+      open_ += workload_.concurrency;
+    }
+    for (int64_t i = 0; i < workload_.concurrency; ++i) SendWhenFree();
+  }
+
+  // Waits until nothing is sent any more and every call has ended, or until `deadline`. Returns whether it is so.
+  bool WaitUntilOver(absl::Duration deadline) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_until(lock, clock_.At(deadline), [this] { return open_ == 0; });
+  }
+
+  std::vector<CallOutcome> TakeOutcomes() { return std::move(outcomes_); }
+
+ private:
+  void SendByArrivals(uint64_t seed) {
+    PoissonArrivals arrivals(workload_.rate, seed);
+    for (absl::Duration due = arrivals.Next(); due < until_; due = arrivals.Next()) {
+      const std::optional<int64_t> index = NextIndex();
+      if (!index.has_value()) return;
+      // Made before it is due, so that making it costs no time.
+      const std::shared_ptr<Call> call = Make(*index, due, [this](Call& ended) {
+        Keep(ended);
+        Leave();
+      });
+      std::this_thread::sleep_until(clock_.At(due));
+      {
+        const std::lock_guard lock(mutex_);
+        ++open_;
+      }
+      running_.Start(call);
+    }
+  }
+
+  // One caller's next request, or its end.
+  void SendWhenFree() {
+    const absl::Duration now = clock_.Now();
+    const std::optional<int64_t> index = now < until_ ? NextIndex() : std::nullopt;
+    if (!index.has_value()) return Leave();
+    running_.Start(Make(*index, now, [this](Call& ended) {
+      Keep(ended);
+      SendWhenFree();
+    }));
+  }
+
+  std::shared_ptr<Call> Make(int64_t index, absl::Duration due, Call::OnEnd on_end) {
+    v1::Inference::Stub& stub = *stubs_[static_cast<size_t>(index) % stubs_.size()];
+    return MakeCall(clock_, stub, workload_, source_.Make(index), due, std::move(on_end));
+  }
+
+  std::optional<int64_t> NextIndex() {
+    const int64_t index = next_.fetch_add(1);
+    if (workload_.requests > 0 && index >= workload_.requests) return std::nullopt;
+    return index;
+  }
+
+  void Keep(Call& ended) {
+    CallOutcome outcome = running_.Remove(ended);
+    const std::lock_guard lock(mutex_);
+    outcomes_.push_back(std::move(outcome));
+  }
+
+  void Leave() {
+    const std::lock_guard lock(mutex_);
+    --open_;
+    changed_.notify_all();
+  }
+
+  const RunClock& clock_;
+  std::vector<std::unique_ptr<v1::Inference::Stub>>& stubs_;
+  const Workload& workload_;
+  const RequestSource source_;
+  const absl::Duration until_;
+  RunningCalls& running_;
+  std::atomic<int64_t> next_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t open_ = 0;  // callers of a closed loop, or calls of an open one; guarded by mutex_, as is the next
+  std::vector<CallOutcome> outcomes_;
+};
+
+absl::Duration LastEnd(const std::vector<std::vector<CallOutcome>>& outcomes) {
+  absl::Duration last = absl::ZeroDuration();
+  for (const std::vector<CallOutcome>& of_workload : outcomes) {
+    for (const CallOutcome& outcome : of_workload) last = std::max(last, outcome.ended);
+  }
+  return last;
+}
+
+}  // namespace
+
+absl::StatusOr<RunResult> RunLoad(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
+                                  const std::vector<Workload>& workloads, const RunOptions& options) {
+  std::vector<std::unique_ptr<v1::Inference::Stub>> stubs;
+  for (const auto& channel : channels) stubs.push_back(v1::Inference::NewStub(channel));
+  const RunClock clock;
+  const absl::Duration until = options.warm_up + options.measured;
+  RunningCalls running;
+  std::vector<std::unique_ptr<Traffic>> traffic;
+  for (size_t i = 0; i < workloads.size(); ++i) {
+    LS_ASSIGN_OR_RETURN(RequestSource source, RequestSource::Create(workloads[i], options.seed + i));
+    traffic.push_back(std::make_unique<Traffic>(clock, stubs, workloads[i], std::move(source), until, running));
+  }
+  std::vector<std::thread> senders;
+  for (size_t i = 0; i < workloads.size(); ++i) {
+    senders.emplace_back([&traffic, &options, i] { traffic[i]->Send(options.seed + i); });
+  }
+  for (std::thread& sender : senders) sender.join();
+
+  bool over = true;
+  for (const auto& one : traffic) over = one->WaitUntilOver(until + options.grace) && over;
+  if (!over) running.CutOff();
+  RunResult result;
+  for (const auto& one : traffic) {
+    one->WaitUntilOver(absl::Hours(24));  // cancelled calls end at once
+    result.outcomes.push_back(one->TakeOutcomes());
+  }
+  // Where requests ended before the time did, time without traffic must not count.
+  const bool bounded =
+      std::all_of(workloads.begin(), workloads.end(), [](const Workload& w) { return w.requests > 0; });
+  result.begin = options.warm_up;
+  result.end = bounded ? std::min(until, LastEnd(result.outcomes)) : until;
+  return result;
+}
+
+}  // namespace longshort::load

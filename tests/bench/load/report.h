@@ -1,0 +1,21 @@
+// A run's summaries as a table for people and as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tests/bench/load/load_options.h"
+#include "tests/bench/load/summary.h"
+
+namespace longshort::load {
+
+// `summaries`: one for each of options.workloads.
+std::string ReportTable(const LoadOptions& options, const std::vector<Summary>& summaries);
+// `arguments`: the command line, for who repeats the run.
+std::string ReportJson(const LoadOptions& options, const std::vector<std::string>& arguments,
+                       const std::vector<Summary>& summaries);
+// Errors: UNAVAILABLE if the file cannot be written.
+absl::Status WriteReport(const std::string& path, const std::string& json);
+
+}  // namespace longshort::load

@@ -1,0 +1,129 @@
+#include "tests/bench/load/request_source.h"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace longshort::load {
+namespace {
+
+// SplitMix64: cheap, and equal everywhere.
+class Draws final {
+ public:
+  explicit Draws(uint64_t seed) : state_(seed) {}
+
+  uint64_t Next() {
+    uint64_t z = state_ += 0x9E3779B97F4A7C15;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    return z ^ (z >> 31);
+  }
+  int64_t From(const Range& range) {
+    return range.least + static_cast<int64_t>(Next() % static_cast<uint64_t>(range.most - range.least + 1));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// What is drawn, so that one seed gives each its own numbers.
+enum class Purpose : uint64_t { kLengths = 1, kPrefix, kPrompt, kPixels };
+
+Draws DrawsFor(Purpose purpose, uint64_t seed, uint64_t index) {
+  const uint64_t mixed = Draws(seed ^ (static_cast<uint64_t>(purpose) << 56)).Next();
+  return Draws(Draws(mixed + index).Next());
+}
+
+void AddTokens(Draws draws, int64_t count, const Range& ids, v1::Input& input) {
+  if (ids.most > 0) {
+    for (int64_t i = 0; i < count; ++i) input.mutable_ids()->add_ids(static_cast<int32_t>(draws.From(ids)));
+    return;
+  }
+  // Words of about seven letters.
+  std::string& text = *input.mutable_text();
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t draw = draws.Next();
+    text.push_back(draw % 8 == 0 ? ' ' : static_cast<char>('a' + (draw >> 8) % 26));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<RequestSource> RequestSource::Create(const Workload& workload, uint64_t seed) {
+  RequestSource source(workload, seed);
+  if (workload.image_file.empty()) return source;
+  std::ifstream file(workload.image_file, std::ios::binary);
+  source.image_.assign(std::istreambuf_iterator<char>(file), {});
+  if (!file || source.image_.empty()) {
+    return absl::NotFoundError(absl::StrCat("the image ", workload.image_file, " cannot be read"));
+  }
+  return source;
+}
+
+Request RequestSource::Make(int64_t index) const {
+  switch (workload_.rpc) {
+    case Rpc::kGenerateStream:
+      return Generate(index);
+    case Rpc::kScoreText:
+      return Score(index);
+    case Rpc::kClassifyImage:
+      break;
+  }
+  return Classify(index);
+}
+
+v1::Input RequestSource::Prompt(int64_t index, uint64_t draw) const {
+  const int64_t length = DrawsFor(Purpose::kLengths, seed_, draw).From(workload_.prompt);
+  const auto prefix = static_cast<uint64_t>(workload_.prefix + index % workload_.prefixes);
+  v1::Input input;
+  // Not by the seed: another run can ask for the same prefix.
+  AddTokens(DrawsFor(Purpose::kPrefix, 0, prefix), workload_.shared, workload_.ids, input);
+  AddTokens(DrawsFor(Purpose::kPrompt, seed_, draw), length - workload_.shared, workload_.ids, input);
+  return input;
+}
+
+v1::GenerateRequest RequestSource::Generate(int64_t index) const {
+  v1::GenerateRequest request;
+  request.mutable_model()->set_name(workload_.model);
+  *request.mutable_prompt() = Prompt(index, static_cast<uint64_t>(index));
+  Draws draws = DrawsFor(Purpose::kLengths, ~seed_, static_cast<uint64_t>(index));
+  request.set_max_tokens(draws.From(workload_.tokens));
+  request.mutable_sampling()->set_seed(draws.Next());
+  // Bytes come with every token; text waits for whole characters.
+  request.set_return_raw(true);
+  return request;
+}
+
+v1::ScoreTextRequest RequestSource::Score(int64_t index) const {
+  v1::ScoreTextRequest request;
+  request.mutable_model()->set_name(workload_.model);
+  for (int64_t i = 0; i < workload_.items; ++i) {
+    *request.add_inputs() = Prompt(index, static_cast<uint64_t>(index * workload_.items + i));
+  }
+  return request;
+}
+
+v1::ClassifyImageRequest RequestSource::Classify(int64_t index) const {
+  v1::ClassifyImageRequest request;
+  request.mutable_model()->set_name(workload_.model);
+  Draws draws = DrawsFor(Purpose::kPixels, seed_, static_cast<uint64_t>(index));
+  for (int64_t i = 0; i < workload_.items; ++i) {
+    v1::Image& image = *request.add_images();
+    if (!image_.empty()) {
+      image.set_encoded(image_);
+      continue;
+    }
+    v1::ImageTensor& tensor = *image.mutable_tensor();
+    tensor.set_height(static_cast<int32_t>(workload_.image_side));
+    tensor.set_width(static_cast<int32_t>(workload_.image_side));
+    tensor.set_channels(3);
+    std::string& pixels = *tensor.mutable_uint8_values();
+    pixels.resize(static_cast<size_t>(workload_.image_side * workload_.image_side * 3));
+    for (char& value : pixels) value = static_cast<char>(draws.Next() >> 56);
+  }
+  return request;
+}
+
+}  // namespace longshort::load

@@ -1,0 +1,238 @@
+"""The scenarios: what is run, and which figures come of it. A docstring is the scenario's help."""
+
+from __future__ import annotations
+
+import threading
+
+from bench.load import models
+from bench.load.bench import ELEMENT_BYTES, IDS, Bench, median, percentile, ratio
+from bench.load.processes import MemorySamples, ServerProcess
+
+# More than a stream generates while it is measured.
+ENDLESS = "tokens=60000"
+
+
+def streams(bench: Bench) -> None:
+    """Tokens per second of many streams together against one, each behind a full memory."""
+    options = bench.options
+    model = bench.language_model()
+    with bench.serve(model, f"--max-streams={options.streams}") as server:
+        workload = f"generate,{IDS},prompt={model.full}"
+        reading = bench.first_token(server, f"{workload},tokens=2", seed=100)
+
+        def decode(count: int, seed: int) -> dict:
+            # All streams must have read their prompts when the measuring begins; nothing ends before it does.
+            warm_up = f"--warm-up={1.5 * count * reading + 2:.1f}s"
+            title = f"{count} streams, {model.name}"
+            arguments = [warm_up, f"--seconds={options.seconds}s", "--grace=0s", f"--seed={seed}"]
+            (done,) = bench.load(server, title, f"--workload={workload},{ENDLESS},concurrency={count}", *arguments)
+            if any(value is not None for value in done["timeline"]["first_token_p50"]):
+                print("  careful: a stream was still reading its prompt when the measuring began")
+            return done
+
+        one, many = decode(1, seed=200), decode(options.streams, seed=300)
+    target = 6 if model.name == "enwiki" else 3
+    name = f"{options.streams} streams against one, tokens/s ({model.name}, M={model.memory}, {options.precision})"
+    bench.at_least(name, ratio(many["tokens_per_second"], one["tokens_per_second"]), target)
+    jitter = ratio(percentile(many, "inter_token", "p99"), percentile(many, "inter_token", "p50"))
+    bench.at_most(f"between tokens, {options.streams} streams: p99 against p50", jitter, 3)
+    bench.tell("one stream", one["tokens_per_second"], "tok/s")
+    bench.tell(f"{options.streams} streams", many["tokens_per_second"], "tok/s")
+    bench.tell("reading one prompt", ratio(model.full, reading), "tok/s")
+
+
+def shared_prefix(bench: Bench) -> None:
+    """Time to the first token behind a shared prefix: the first time against the second."""
+    options = bench.options
+    model = bench.language_model()
+    shared = options.prefix_tokens
+    workload = f"generate,{IDS},prompt={shared + 64},shared={shared},tokens=2"
+    first, second = [], []
+    with bench.serve(model) as server:
+        bench.first_token(server, f"{workload},prefix=1000", seed=1)  # touches memory for the first time
+        for prefix in range(options.repeats):
+            # The same prefix; the 64 tokens behind it differ.
+            first.append(bench.first_token(server, f"{workload},prefix={prefix}", seed=100 + prefix))
+            second.append(bench.first_token(server, f"{workload},prefix={prefix}", seed=200 + prefix))
+    name = f"first token behind {shared:,} shared tokens: first time against second"
+    bench.at_least(name, ratio(median(first), median(second)), 10)
+    bench.tell(f"first time, median of {options.repeats}", 1000 * median(first), "ms")
+    bench.tell("second time", 1000 * median(second), "ms")
+
+
+def long_prompt(bench: Bench) -> None:
+    """Short requests while long prompts are read, one after the other, against short requests alone."""
+    options = bench.options
+    model = bench.language_model()
+    short = f"generate,name=short,{IDS},prompt=64,tokens=16"
+    long = f"generate,name=long,{IDS},prompt={options.long_tokens},tokens=1,concurrency=1"
+    with bench.serve(model) as server:
+        probe = ["--warm-up=1s", f"--seconds={options.seconds / 4}s", "--seed=100"]
+        (alone,) = bench.load(server, "one caller", f"--workload={short},concurrency=1", *probe, quiet=True)
+        rate = options.rate or 0.3 * alone["answers_per_second"]
+        arguments = ["--warm-up=2s", f"--seconds={options.seconds}s", "--grace=120s", "--seed=200"]
+        workload = f"--workload={short},rate={rate:.3f}"
+        (unloaded,) = bench.load(server, "short requests alone", workload, *arguments)
+        title = "short requests beside a long prompt"
+        loaded, reading = bench.load(server, title, workload, f"--workload={long}", *arguments)
+    beside = f"beside a prompt of {options.long_tokens:,} tokens, against alone"
+    for kind, what in (("total", "short requests' p99"), ("first_token", "their first token's p99")):
+        value = ratio(percentile(loaded, kind, "p99"), percentile(unloaded, kind, "p99"))
+        if kind == "total":
+            bench.at_most(f"{what} {beside}", value, 3)
+        else:
+            bench.tell(f"{what} {beside}", value, "x")
+    bench.tell("short requests", rate, "/s")
+    bench.tell("reading the long prompt beside them", percentile(reading, "first_token", "p50"), "s")
+
+
+def overload(bench: Bench) -> None:
+    """Five times what the server can do, for a minute, against 80 % of it."""
+    options = bench.options
+    model = bench.language_model()
+    deadline = f",deadline={options.deadline}" if options.deadline else ""
+    workload = f"generate,{IDS},prompt=64,tokens=16{deadline}"
+    seconds = f"--seconds={options.seconds}s"
+    with bench.serve(model) as server, bench.echo_server() as echo:
+        probe = ["--warm-up=2s", f"--seconds={options.seconds / 3}s", "--grace=60s", "--seed=100"]
+        capacity = f"--workload={workload},concurrency={2 * options.streams}"
+        (most,) = bench.load(server, "capacity: callers that wait for their answers", capacity, *probe)
+        able = most["answers_per_second"]
+        arguments = ["--warm-up=5s", seconds, "--grace=60s", "--seed=200"]
+        (calm,) = bench.load(server, "80 % of capacity", f"--workload={workload},rate={0.8 * able:.3f}", *arguments)
+        echoed = ["--workload=score,name=echo,rate=20", "--warm-up=5s", seconds]
+        with MemorySamples(server) as memory:
+            echo_load = bench.start_load(echo, "bare gRPC echo beside the overload", *echoed)
+            (stormy,) = bench.load(
+                server, "500 % of capacity", f"--workload={workload},rate={5 * able:.3f}", *arguments
+            )
+            (bare,) = bench.finish_load(echo_load)
+        bench.runs[-1]["resident_bytes"] = memory.samples
+    admitted = ratio(percentile(stormy, "total", "p99"), percentile(calm, "total", "p99"))
+    bench.at_most("p99 of admitted requests at 500 % against 80 % of capacity", admitted, 2)
+    refused = stormy["total_seconds"].get("RESOURCE_EXHAUSTED", {}).get("p99", float("nan"))
+    bench.at_most("p99 of refusals against a bare gRPC echo", ratio(refused, percentile(bare, "total", "p99")), 5)
+    # The first fifth may still touch memory for the first time.
+    growth = ratio(memory.peak(0.8, 1), memory.peak(0.2, 0.4))
+    bench.at_most("memory at the end of the overload against its second fifth", growth, 1.05)
+    bench.tell("capacity", able, "/s")
+    bench.tell("answered at 500 %", stormy["answers_per_second"], "/s")
+    bench.tell("refused at 500 %", ratio(stormy["refused"], stormy["measured_seconds"]), "/s")
+    bench.tell("failed otherwise (deadlines, for instance) at 500 %", stormy["failed"], "calls")
+
+
+def identity(bench: Bench) -> None:
+    """The server and its engine around an identity model, against a bare gRPC echo server with the same messages."""
+    options = bench.options
+    workloads = {
+        "ScoreText": "score,model=text,prompt=64",
+        "ClassifyImage": "classify,model=image,image_side=16",
+    }
+    repository = models.identity(bench.scratch)
+    with bench.server(repository, program="longshort-identity-server") as server, bench.echo_server() as echo:
+        for rpc, workload in workloads.items():
+            found: dict[tuple[str, int], list[dict]] = {}
+            # Turn and turn about, so that a machine that changes its mind changes it for both.
+            for turn in range(options.repeats):
+                for callers in (1, 8):
+                    for name, process in (("echo", echo), ("server", server)):
+                        arguments = ["--warm-up=0.5s", f"--seconds={options.seconds}s", f"--seed={turn}"]
+                        load = f"--workload={workload},concurrency={callers}"
+                        (done,) = bench.load(process, f"{name}, {rpc}, {callers} callers", load, *arguments)
+                        found.setdefault((name, callers), []).append(done)
+            _compare_with_echo(bench, rpc, found)
+
+
+def _compare_with_echo(bench: Bench, rpc: str, found: dict[tuple[str, int], list[dict]]) -> None:
+    p50 = {name: median([percentile(run, "total", "p50") for run in found[name, 1]]) for name in ("echo", "server")}
+    rate = {name: median([run["answers_per_second"] for run in found[name, 8]]) for name in ("echo", "server")}
+    bench.at_most(f"{rpc}, 1 caller: p50 against echo", ratio(p50["server"], p50["echo"]), 1.6)
+    bench.at_least(f"{rpc}, 8 callers: requests/s against echo", ratio(rate["server"], rate["echo"]), 0.6)
+    for name in ("echo", "server"):
+        bench.tell(f"{rpc}, {name}, 1 caller: p50", 1e6 * p50[name], "us")
+        bench.tell(f"{rpc}, {name}, 8 callers", rate[name], "/s")
+
+
+def cache_count(bench: Bench) -> None:
+    """How many streams of full context a GiB of cache holds, against full attention's keys and values."""
+    options = bench.options
+    model = bench.language_model(options.long_memory)
+    workload = f"generate,{IDS},prompt={model.memory},tokens=512"
+    with bench.serve(model, "--max-streams=1") as server:
+        peak = _peak_of_metric(bench, server, workload)
+    full = model.full_attention_bytes(ELEMENT_BYTES[options.precision])
+    name = f"streams per GiB against full attention (M={model.memory:,}, {options.precision})"
+    bench.at_least(name, ratio(full, peak), 12)
+    bench.tell("cache bytes of one stream (longshort_cache_bytes, used)", peak, "bytes")
+    bench.tell("full attention's keys and values of M tokens", full, "bytes")
+    bench.tell("streams per GiB", ratio(2**30, peak), "")
+    bench.tell("full attention's", ratio(2**30, full), "")
+
+
+def _peak_of_metric(bench: Bench, server: ServerProcess, workload: str) -> float:
+    """The most bytes of cache that were used while one request ran."""
+    over, peak = threading.Event(), [0.0]
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            peak[0] = max(peak[0], server.metric("longshort_cache_bytes", state="used"))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        bench.first_token(server, workload, seed=1)
+    finally:
+        over.set()
+        watcher.join()
+    return peak[0]
+
+
+def prefixes(bench: Bench) -> None:
+    """Many prefixes: how many the cache keeps, and what a hit costs."""
+    options = bench.options
+    model = bench.language_model()
+    shared, count = options.prefix_tokens, options.prefixes
+    workload = f"generate,{IDS},prompt={shared + 16},shared={shared},tokens=1"
+    with bench.serve(model) as server:
+        arguments = ["--warm-up=0s", "--seconds=24h", "--seed=100"]
+        load = f"--workload={workload},prefixes={count},requests={count},concurrency=1"
+        (read,) = bench.load(server, f"{count} prefixes, each for the first time", load, *arguments)
+        cold = percentile(read, "first_token", "p50")
+        told = ("longshort_cache", "longshort_prefix")
+        print("\n".join(line for line in server.metrics().splitlines() if line.startswith(told)))
+        hits = _find_hits(bench, server, workload, cold)
+    bench.tell(f"prefixes of {shared:,} tokens still there after {count:,} were read", len(hits))
+    if hits:
+        bench.tell("first token after a hit, p50", 1000 * median(hits), "ms")
+        bench.tell("first token without, against with", ratio(cold, median(hits)), "x")
+    bench.tell("first token without, p50", 1000 * cold, "ms")
+
+
+def _find_hits(bench: Bench, server: ServerProcess, workload: str, cold: float) -> list[float]:
+    """Seconds to the first token of the prefixes that are still there.
+
+    From the newest to the oldest, since a miss takes the place of an older one; gives up after ten misses in a row.
+    """
+    hits: list[float] = []
+    misses = 0
+    for prefix in reversed(range(bench.options.prefixes)):
+        seconds = bench.first_token(server, f"{workload},prefix={prefix}", seed=200)
+        if seconds < cold / 2:
+            hits.append(seconds)
+            misses = 0
+        else:
+            misses += 1
+        if misses == 10:
+            break
+    return hits
+
+
+ALL = {
+    "streams": streams,
+    "shared-prefix": shared_prefix,
+    "long-prompt": long_prompt,
+    "overload": overload,
+    "identity": identity,
+    "cache-count": cache_count,
+    "prefixes": prefixes,
+}

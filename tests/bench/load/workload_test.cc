@@ -1,0 +1,85 @@
+#include "tests/bench/load/workload.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/bench/load/request_source.h"
+
+namespace longshort::load {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Workload Parsed(const std::string& text) {
+  const absl::StatusOr<Workload> workload = ParseWorkload(text);
+  EXPECT_TRUE(workload.ok()) << workload.status();
+  return workload.value_or(Workload());
+}
+
+v1::GenerateRequest Generated(const Workload& workload, uint64_t seed, int64_t index) {
+  return std::get<v1::GenerateRequest>(RequestSource::Create(workload, seed)->Make(index));
+}
+
+TEST(ParseWorkload, ReadsEveryKindOfValue) {
+  const Workload workload = Parsed("generate,name=mine,rate=2.5,prompt=32:64,shared=8,deadline=1m30s,metadata=a:b:c");
+  EXPECT_EQ(workload.rpc, Rpc::kGenerateStream);
+  EXPECT_EQ(workload.name, "mine");
+  EXPECT_TRUE(workload.open_loop());
+  EXPECT_EQ(workload.prompt.most, 64);
+  EXPECT_EQ(workload.deadline, absl::Seconds(90));
+  EXPECT_EQ(workload.metadata_value, "b:c");
+  EXPECT_FALSE(Parsed("score,concurrency=4").open_loop());
+}
+
+TEST(ParseWorkload, ErrorsNameKeyValueAndLimit) {
+  const auto error = [](const std::string& text) { return std::string(ParseWorkload(text).status().message()); };
+  EXPECT_THAT(error("dance"), HasSubstr("generate, score or classify, not 'dance'"));
+  EXPECT_THAT(error("score,pormpt=4"), HasSubstr("unknown key 'pormpt'"));
+  EXPECT_THAT(error("score,prompt=9:4"), HasSubstr("prompt='9:4'"));
+  EXPECT_THAT(error("score,items=65"), HasSubstr("[1, 64]"));
+  EXPECT_THAT(error("score,rate=0"), HasSubstr("above 0"));
+  EXPECT_THAT(error("score,prompt=4,shared=5"), HasSubstr("shared=5"));
+}
+
+TEST(RequestSource, SeedAndIndexDecideTheRequest) {
+  const Workload workload = Parsed("generate,prompt=20:40,tokens=1:1000");
+  EXPECT_EQ(Generated(workload, 1, 5).SerializeAsString(), Generated(workload, 1, 5).SerializeAsString());
+  EXPECT_NE(Generated(workload, 1, 5).prompt().text(), Generated(workload, 1, 6).prompt().text());
+  EXPECT_NE(Generated(workload, 1, 5).prompt().text(), Generated(workload, 2, 5).prompt().text());
+  for (int64_t index = 0; index < 100; ++index) {
+    const size_t length = Generated(workload, 1, index).prompt().text().size();
+    EXPECT_TRUE(length >= 20 && length <= 40) << length;
+  }
+}
+
+TEST(RequestSource, PrefixesAreSharedAcrossRunsAndTakeTurns) {
+  const Workload workload = Parsed("generate,prompt=30,shared=20,prefix=7,prefixes=2");
+  const std::string seventh = Generated(workload, 1, 0).prompt().text();
+  const std::string eighth = Generated(workload, 1, 1).prompt().text();
+  const std::string again = Generated(workload, 2, 2).prompt().text();
+  EXPECT_THAT(again, StartsWith(seventh.substr(0, 20)));
+  EXPECT_NE(again, seventh);
+  EXPECT_NE(eighth.substr(0, 20), seventh.substr(0, 20));
+  EXPECT_THAT(Generated(Parsed("generate,prompt=30,shared=20,prefix=8"), 3, 0).prompt().text(),
+              StartsWith(eighth.substr(0, 20)));
+}
+
+TEST(RequestSource, IdsStayInTheirRange) {
+  const v1::GenerateRequest request = Generated(Parsed("generate,prompt=500,ids=4:6"), 1, 0);
+  ASSERT_EQ(request.prompt().ids().ids_size(), 500);
+  for (const int32_t id : request.prompt().ids().ids()) EXPECT_TRUE(id >= 4 && id <= 6) << id;
+}
+
+TEST(RequestSource, MakesImagesAndDocumentsOfTheSizesAskedFor) {
+  const Request images = RequestSource::Create(Parsed("classify,items=2,image_side=5"), 1)->Make(0);
+  const auto& classify = std::get<v1::ClassifyImageRequest>(images);
+  ASSERT_EQ(classify.images_size(), 2);
+  EXPECT_EQ(classify.images(1).tensor().uint8_values().size(), 5 * 5 * 3);
+  const Request documents = RequestSource::Create(Parsed("score,items=3,prompt=9"), 1)->Make(0);
+  EXPECT_EQ(std::get<v1::ScoreTextRequest>(documents).inputs(2).text().size(), 9);
+  EXPECT_EQ(RequestSource::Create(Parsed("classify,image=/nowhere.jpg"), 1).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace longshort::load
