@@ -1,0 +1,38 @@
+// The latest values of something that is measured again and again: what is usual, and what is the least to expect.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "absl/time/time.h"
+
+namespace longshort {
+
+// Remembers a fixed number of them, so one stall is neither usual nor the least, and what changed for good is believed
+// after a few measurements. The longer ago the latest one is, the less it says: what Least and Usual return halves with
+// every half-life, so that nothing is held impossible for long without being tried again.
+//
+// Thread: none of its own; whoever owns it guards it.
+class RecentValues {
+ public:
+  // `value` is at least 0.
+  void Add(double value, absl::Time now);
+
+  bool empty() const { return count_ == 0; }
+  // The smallest, and the median, of those remembered. REQUIRES: not empty.
+  double Least(absl::Time now) const;
+  double Usual(absl::Time now) const;
+
+  static constexpr size_t kRemembered = 15;
+  static constexpr absl::Duration kHalfLife = absl::Seconds(10);
+
+ private:
+  double DecayAt(absl::Time now) const;
+
+  std::array<double, kRemembered> values_ = {};  // the first count_, in no order
+  size_t count_ = 0;
+  size_t next_ = 0;
+  absl::Time latest_;
+};
+
+}  // namespace longshort

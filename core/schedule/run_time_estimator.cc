@@ -1,0 +1,41 @@
+#include "core/schedule/run_time_estimator.h"
+
+namespace longshort {
+namespace {
+
+int Magnitude(int64_t units) {
+  int magnitude = 0;
+  for (; units > 1; units /= 2) ++magnitude;
+  return magnitude;
+}
+
+absl::Duration Times(double seconds_per_unit, int64_t units) {
+  return absl::Seconds(seconds_per_unit * static_cast<double>(units));
+}
+
+}  // namespace
+
+void RunTimeEstimator::Learn(const RunShape& shape, absl::Duration run, absl::Time now) {
+  if (kinds_.count(shape.kind) == 0 && kinds_.size() == kMostKinds) kinds_.erase(kinds_.begin());
+  Kind& kind = kinds_[shape.kind];
+  const double seconds_per_unit = absl::ToDoubleSeconds(run) / static_cast<double>(shape.units);
+  kind.seconds_per_unit.Add(seconds_per_unit, now);
+  kind.of_magnitude[Magnitude(shape.units)].Add(seconds_per_unit, now);
+}
+
+std::optional<RunTime> RunTimeEstimator::Of(const RunShape& shape, absl::Time now) const {
+  const auto kind = kinds_.find(shape.kind);
+  if (kind == kinds_.end()) return std::nullopt;
+  const auto runs = kind->second.of_magnitude.find(Magnitude(shape.units));
+  if (runs == kind->second.of_magnitude.end()) return std::nullopt;
+  return RunTime{.fast = Times(runs->second.Least(now), shape.units),
+                 .typical = Times(runs->second.Usual(now), shape.units)};
+}
+
+absl::Duration RunTimeEstimator::PartOfRun(const RunShape& part, absl::Time now) const {
+  const auto kind = kinds_.find(part.kind);
+  if (kind == kinds_.end()) return absl::ZeroDuration();
+  return Times(kind->second.seconds_per_unit.Usual(now), part.units);
+}
+
+}  // namespace longshort

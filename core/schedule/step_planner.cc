@@ -1,0 +1,170 @@
+#include "core/schedule/step_planner.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+namespace {
+
+// How much of the prompts' rows goes by the order of all work.
+constexpr int64_t kInOrderDivisor = 4;
+// How much of a step is kept for prompts however many sequences decode.
+constexpr int64_t kKeptForPrefillDivisor = 8;
+
+}  // namespace
+
+absl::Status StepPlanner::Check(const Options& options) {
+  if (options.max_rows < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("max_rows is ", options.max_rows, ", must be at least 1"));
+  }
+  if (options.target_step <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("target_step must be positive");
+  }
+  if (!(options.max_slowdown > 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("max_slowdown is ", options.max_slowdown, ", must be over 1"));
+  }
+  if (!(options.least_prefill > 0 && options.least_prefill <= options.max_slowdown - 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("least_prefill is ", options.least_prefill, ", must be over 0 and at most max_slowdown - 1"));
+  }
+  return PriorityRounds::Check(options.rounds);
+}
+
+StepPlanner::StepPlanner(const Options& options, int64_t chunk_size)
+    : options_(options), chunk_size_(chunk_size), order_({.rounds = options.rounds}) {}
+
+absl::Span<const int64_t> StepPlanner::Plan(absl::Span<const Candidate> candidates) {
+  pieces_.assign(candidates.size(), 0);
+  rows_ = StepRows();
+  UpdateOrder(candidates);
+  PlanDecoding(candidates, !handles_.empty());
+  if (!handles_.empty()) PlanPrefill(candidates);
+  rows_of_.clear();
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    rows_of_.push_back(candidates[i].decoding ? StepRows{.decoding = pieces_[i]} : StepRows{.prefill = pieces_[i]});
+  }
+  return pieces_;
+}
+
+void StepPlanner::OnStep(absl::Duration step) {
+  cost_.Learn(rows_, step);
+  shares_.assign(pieces_.size(), absl::ZeroDuration());
+  const int64_t participants = std::count_if(pieces_.begin(), pieces_.end(), [](int64_t piece) { return piece > 0; });
+  if (!cost_.known()) return;
+  const double scale = absl::FDivDuration(step, cost_.Of(rows_));
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i] == 0) continue;
+    shares_[i] = (cost_.Of(rows_of_[i]) - cost_.fixed() + cost_.fixed() / participants) * scale;
+  }
+}
+
+void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool prefill_waits) {
+  std::vector<size_t> decoding;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].decoding) decoding.push_back(i);
+  }
+  if (decoding.empty()) return;
+  int64_t most = options_.max_rows;
+  if (prefill_waits && most > 1) most -= std::max<int64_t>(1, most / kKeptForPrefillDivisor);
+  if (cost_.known()) {
+    const double most_in_time = absl::FDivDuration(options_.target_step, cost_.decoding_row());
+    most = std::max<int64_t>(1, static_cast<int64_t>(std::min(most_in_time, static_cast<double>(most))));
+  }
+  rows_.decoding = std::min(most, static_cast<int64_t>(decoding.size()));
+  if (rows_.decoding < static_cast<int64_t>(decoding.size())) {  // those behind the last one of the step before
+    const auto next =
+        std::find_if(decoding.begin(), decoding.end(), [&](size_t i) { return candidates[i].id > last_decoded_; });
+    std::rotate(decoding.begin(), next, decoding.end());
+  }
+  decoding.resize(rows_.decoding);
+  for (const size_t i : decoding) pieces_[i] = 1;
+  last_decoded_ = candidates[decoding.back()].id;
+}
+
+void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
+  const int64_t rows = PrefillRows();
+  const int64_t chunks_in_order = (rows / kInOrderDivisor + chunk_size_ - 1) / chunk_size_;
+  PlanInOrder(candidates, std::min(rows, std::max<int64_t>(1, chunks_in_order) * chunk_size_));
+  PlanShortestFirst(candidates, rows - rows_.prefill);
+  ChargePieces();
+}
+
+int64_t StepPlanner::PrefillRows() const {
+  const int64_t most = options_.max_rows - rows_.decoding;
+  if (!cost_.known()) return most;
+  const absl::Duration without = cost_.Of(rows_);
+  const absl::Duration longest =
+      rows_.decoding > 0
+          ? std::clamp(options_.target_step, without * (1 + options_.least_prefill), without * options_.max_slowdown)
+          : std::max(options_.target_step, without * 2);  // no more for the weights than for the rows
+  const double in_time = absl::FDivDuration(longest - without, cost_.prefill_row());
+  return std::min(most, std::max(chunk_size_, static_cast<int64_t>(std::min(in_time, static_cast<double>(most)))));
+}
+
+int64_t StepPlanner::Extend(const Candidate& candidate, int64_t& piece, int64_t more) const {
+  const int64_t before = piece;
+  const int64_t wanted = std::min({candidate.unread, candidate.most, piece + more});
+  if (wanted <= before) return 0;
+  const int64_t chunk_end = (candidate.position + wanted) / chunk_size_ * chunk_size_ - candidate.position;
+  const bool cut = wanted < candidate.unread && chunk_end > 0;
+  piece = std::max(before, cut ? chunk_end : wanted);
+  return piece - before;
+}
+
+void StepPlanner::UpdateOrder(absl::Span<const Candidate> candidates) {
+  std::map<int64_t, WorkOrder::Handle> before = std::move(handles_);
+  handles_.clear();
+  indices_.clear();
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
+    if (candidate.decoding) continue;
+    auto known = before.extract(candidate.id);
+    WorkOrder::Handle handle = 0;
+    if (known.empty()) {
+      Ticket ticket = *candidate.ticket;
+      ticket.cost = absl::ZeroDuration();  // charged by the piece
+      handle = order_.Add(std::move(ticket));
+    } else {
+      handle = known.mapped();
+    }
+    handles_.emplace(candidate.id, handle);
+    indices_.emplace(handle, i);
+  }
+  for (const auto& [id, handle] : before) order_.Remove(handle);
+}
+
+void StepPlanner::PlanInOrder(absl::Span<const Candidate> candidates, int64_t rows) {
+  while (rows_.prefill < rows) {
+    const auto first = order_.First([this](WorkOrder::Handle handle) { return pieces_[indices_.at(handle)] == 0; });
+    if (!first.has_value()) return;
+    const size_t i = indices_.at(*first);
+    rows_.prefill += Extend(candidates[i], pieces_[i], rows - rows_.prefill);
+  }
+}
+
+void StepPlanner::PlanShortestFirst(absl::Span<const Candidate> candidates, int64_t rows) {
+  std::vector<size_t> by_rest;
+  for (const auto& [handle, i] : indices_) by_rest.push_back(i);
+  const auto rest = [&](size_t i) { return candidates[i].unread - pieces_[i]; };
+  std::stable_sort(by_rest.begin(), by_rest.end(), [&](size_t a, size_t b) { return rest(a) < rest(b); });
+  for (const size_t i : by_rest) {
+    const int64_t more = Extend(candidates[i], pieces_[i], rows);
+    rows_.prefill += more;
+    rows -= more;
+  }
+}
+
+void StepPlanner::ChargePieces() {
+  for (auto& [id, handle] : handles_) {
+    const size_t i = indices_.at(handle);
+    if (pieces_[i] == 0) continue;
+    Ticket ticket = order_.Take(handle);
+    order_.Settle(ticket, cost_.prefill_row() * pieces_[i]);
+    handle = order_.Add(std::move(ticket));
+  }
+}
+
+}  // namespace longshort

@@ -1,0 +1,34 @@
+#include "core/schedule/stream_estimator.h"
+
+#include <algorithm>
+
+namespace longshort {
+
+void StreamEstimator::SetSteps(const StepCost& cost, int64_t max_streams) {
+  step_cost_ = cost;
+  max_streams_ = max_streams;
+}
+
+void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, absl::Time now) {
+  if (!step_cost_.known() || tokens.prompt < 1) return;
+  prefill_fractions_.Add(absl::FDivDuration(time.prefill, CostOfPrompt(tokens.prompt)), now);
+  fractions_.Add(absl::FDivDuration(time.all, CostOfAll(tokens)), now);
+}
+
+absl::Duration StreamEstimator::Cost(const StreamTokens& tokens, absl::Time now) const {
+  if (fractions_.empty()) return absl::ZeroDuration();
+  // Whoever ran alone had steps for himself, which says nothing of steps that are shared.
+  return CostOfAll(tokens) * std::min(1.0, fractions_.Usual(now));
+}
+
+std::optional<absl::Duration> StreamEstimator::FastPrefill(int64_t prompt_tokens, absl::Time now) const {
+  if (prefill_fractions_.empty()) return std::nullopt;
+  return CostOfPrompt(prompt_tokens) * prefill_fractions_.Least(now);
+}
+
+absl::Duration StreamEstimator::CostOfAll(const StreamTokens& tokens) const {
+  const absl::Duration decoding = step_cost_.decoding_row() + step_cost_.fixed() / max_streams_;
+  return CostOfPrompt(tokens.prompt) + decoding * tokens.generated;
+}
+
+}  // namespace longshort

@@ -1,0 +1,52 @@
+// How long a request to a language model will take, learned from the steps and from the requests so far.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "core/schedule/recent_values.h"
+#include "core/schedule/step_cost.h"
+
+namespace longshort {
+
+// The tokens of a request: of its prompt, and those that are sampled and read at the most.
+struct StreamTokens {
+  int64_t prompt = 0;
+  int64_t generated = 0;
+};
+
+// What a request took of the worker's time.
+struct StreamTime {
+  absl::Duration prefill;  // until its prompt was read
+  absl::Duration all;
+};
+
+// Thread: none of its own; whoever owns it guards it.
+class StreamEstimator {
+ public:
+  // How steps go now, and how many sequences share one when all streams are taken.
+  void SetSteps(const StepCost& cost, int64_t max_streams);
+  // A request whose prompt was read took so long, from beginning to end.
+  void Learn(const StreamTokens& tokens, const StreamTime& time, absl::Time now);
+
+  // The worker time that a request is likely to take, stop strings and prefixes that need not be read again included as
+  // they were met of late. Zero while no request has ended.
+  absl::Duration Cost(const StreamTokens& tokens, absl::Time now) const;
+  // The time until its prompt is read, at the fastest; what is sampled then is of use before the rest is there. nullopt
+  // while no request has ended.
+  std::optional<absl::Duration> FastPrefill(int64_t prompt_tokens, absl::Time now) const;
+
+ private:
+  // Of requests that read all of their prompts and generate all that they may.
+  absl::Duration CostOfPrompt(int64_t tokens) const { return step_cost_.prefill_row() * tokens; }
+  absl::Duration CostOfAll(const StreamTokens& tokens) const;
+
+  StepCost step_cost_;
+  int64_t max_streams_ = 1;
+  // What requests took, as a fraction of the above.
+  RecentValues prefill_fractions_;
+  RecentValues fractions_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,68 @@
+#include "core/schedule/waiting_limits.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "core/schedule/refusal.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+// Who comes back sooner costs more than it could gain.
+constexpr absl::Duration kLeastRetryAfter = absl::Milliseconds(50);
+
+struct Limit {
+  int64_t queued;
+  absl::Duration cost;
+  std::string_view whose;  // for messages
+};
+
+absl::Status CheckRoomWithin(const Limit& limit, const WorkOrder::Load& load, const WorkOrder::Load& all,
+                             absl::Duration more) {
+  if (load.waiting >= limit.queued) {
+    return RefuseForNow(all, absl::StrCat("the queue is full: ", load.waiting, " requests", std::string(limit.whose),
+                                          " wait, the limit is ", limit.queued));
+  }
+  if (load.waiting > 0 && more > absl::ZeroDuration() && load.waiting_cost + more > limit.cost) {
+    return RefuseForNow(
+        all, absl::StrCat("the queue is full: the requests", std::string(limit.whose), " that wait will take ",
+                          absl::FormatDuration(load.waiting_cost), " and this one ", absl::FormatDuration(more),
+                          ", the limit is ", absl::FormatDuration(limit.cost)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckLimits(const WaitingLimits& limits) {
+  for (const int64_t queued : {limits.max_queued, limits.max_queued_per_client}) {
+    if (queued < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the limit on queued requests is ", queued, ", must be at least 1"));
+    }
+  }
+  for (const absl::Duration cost : {limits.max_queued_cost, limits.max_queued_cost_per_client}) {
+    if (cost <= absl::ZeroDuration()) {
+      return absl::InvalidArgumentError("the limit on the queued requests' worker time must be positive");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
+                       const Ticket& more) {
+  LS_RETURN_IF_ERROR(CheckRoomWithin({limits.max_queued, limits.max_queued_cost, ""}, all, all, more.cost));
+  return CheckRoomWithin({limits.max_queued_per_client, limits.max_queued_cost_per_client, " of this client"},
+                         of_client, all, more.cost);
+}
+
+absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message) {
+  absl::Status status = absl::ResourceExhaustedError(std::string(message));
+  SetRefusal(status, {.retry_after = std::max(all.waiting_cost, kLeastRetryAfter), .queue_depth = all.waiting});
+  return status;
+}
+
+}  // namespace longshort

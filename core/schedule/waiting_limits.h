@@ -1,0 +1,39 @@
+// How much may wait for a worker: more is refused at once, because whoever must wait long is better off asking
+// elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/schedule/ticket.h"
+#include "core/schedule/work_order.h"
+
+namespace longshort {
+
+struct WaitingLimits {
+  // Requests that may wait.
+  int64_t max_queued = 256;
+  // Worker time that they may be predicted to take, all together: about the time that the last of them waits. A request
+  // that comes while nothing waits is taken whatever it takes, and so is one of which nothing is known.
+  absl::Duration max_queued_cost = absl::Seconds(10);
+  // The same for each client, so that one of them cannot fill the line before the others. Without clients to tell
+  // apart, anything less than the limits above is room given away.
+  int64_t max_queued_per_client = std::numeric_limits<int64_t>::max();
+  absl::Duration max_queued_cost_per_client = absl::InfiniteDuration();
+};
+
+// Errors: INVALID_ARGUMENT for limits out of range.
+absl::Status CheckLimits(const WaitingLimits& limits);
+
+// Whether there is room for `more` behind what waits in all and of its client.
+// Errors: RESOURCE_EXHAUSTED naming the limit, with a Refusal.
+absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
+                       const Ticket& more);
+
+// RESOURCE_EXHAUSTED with this message, and a Refusal to come back when what waits will have been taken.
+absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message);
+
+}  // namespace longshort

@@ -1,0 +1,73 @@
+// Things that wait, in the order of all work (core/schedule/work_order.h).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "core/schedule/work_order.h"
+
+namespace longshort {
+
+// Owns a Thing from Add until it is taken or removed.
+//
+// Thread: none of its own; whoever owns it guards it.
+template <typename Thing>
+class WaitingLine {
+ public:
+  struct Taken {
+    Thing thing;
+    Ticket ticket;  // for Settle
+  };
+
+  explicit WaitingLine(const WorkOrder::Options& options) : order_(options) {}
+
+  void Add(Ticket ticket, Thing thing) { things_.emplace(order_.Add(std::move(ticket)), std::move(thing)); }
+
+  // The next in order that suits, which runs now; nullopt if none does.
+  std::optional<Taken> TakeFirst(absl::FunctionRef<bool(const Thing&)> suits) {
+    const auto first = order_.First([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); });
+    if (!first.has_value()) return std::nullopt;
+    auto thing = things_.extract(*first);
+    return Taken{std::move(thing.mapped()), order_.Take(*first)};
+  }
+  std::optional<Taken> TakeFirst() {
+    return TakeFirst([](const Thing&) { return true; });
+  }
+
+  // Those that leave without having run, in the order in which they came.
+  std::vector<Thing> RemoveIf(absl::FunctionRef<bool(const Thing&)> leaves) {
+    std::vector<Thing> left;
+    for (auto next = things_.begin(); next != things_.end();) {
+      const auto thing = next++;
+      if (!leaves(thing->second)) continue;
+      order_.Remove(thing->first);
+      left.push_back(std::move(thing->second));
+      things_.erase(thing);
+    }
+    return left;
+  }
+  std::vector<Thing> RemoveAll() {
+    return RemoveIf([](const Thing&) { return true; });
+  }
+
+  // What was taken has ended, after this much of the worker's time.
+  void Settle(const Ticket& taken, absl::Duration cost) { order_.Settle(taken, cost); }
+
+  bool empty() const { return things_.empty(); }
+  int64_t size() const { return static_cast<int64_t>(things_.size()); }
+  const WorkOrder::Load& load() const { return order_.load(); }
+  WorkOrder::Load LoadOf(const std::string& client) const { return order_.LoadOf(client); }
+  // The thing that came first of all that wait. REQUIRES: not empty.
+  const Thing& oldest() const { return things_.begin()->second; }
+
+ private:
+  WorkOrder order_;
+  std::map<WorkOrder::Handle, Thing> things_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,66 @@
+#include "core/schedule/run_time_estimator.h"
+
+#include "core/schedule/deadline_check.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
+
+constexpr RunShape kShape = {.kind = 1, .units = 100};
+
+TEST(RunTimeEstimator, KnowsNothingOfShapesThatItHasNotSeen) {
+  RunTimeEstimator estimator;
+  EXPECT_FALSE(estimator.Of(kShape, At(0)).has_value());
+  estimator.Learn(kShape, absl::Seconds(1), At(0));
+  EXPECT_FALSE(estimator.Of({.kind = 2, .units = 100}, At(0)).has_value());
+  EXPECT_FALSE(estimator.Of({.kind = 1, .units = 1000}, At(0)).has_value());
+  EXPECT_EQ(estimator.PartOfRun({.kind = 2, .units = 100}, At(0)), absl::ZeroDuration());
+}
+
+TEST(RunTimeEstimator, ScalesWithinAPowerOfTwo) {
+  RunTimeEstimator estimator;
+  estimator.Learn(kShape, absl::Seconds(1), At(0));
+  EXPECT_EQ(estimator.Of({.kind = 1, .units = 64}, At(0))->typical, absl::Milliseconds(640));
+  EXPECT_EQ(estimator.PartOfRun({.kind = 1, .units = 10}, At(0)), absl::Milliseconds(100));
+}
+
+TEST(RunTimeEstimator, OneStallChangesNothing) {
+  RunTimeEstimator estimator;
+  for (int i = 0; i < 4; ++i) estimator.Learn(kShape, absl::Seconds(1 + 0.1 * i), At(i));
+  estimator.Learn(kShape, absl::Seconds(100), At(4));
+  EXPECT_EQ(estimator.Of(kShape, At(4))->fast, absl::Seconds(1));
+  EXPECT_EQ(estimator.Of(kShape, At(4))->typical, absl::Seconds(1.2));
+}
+
+TEST(RunTimeEstimator, BelievesWhatChangedForGood) {
+  RunTimeEstimator estimator;
+  for (int i = 0; i < 20; ++i) estimator.Learn(kShape, absl::Seconds(1), At(i));
+  for (int i = 20; i < 40; ++i) estimator.Learn(kShape, absl::Seconds(3), At(i));
+  EXPECT_EQ(estimator.Of(kShape, At(39))->fast, absl::Seconds(3));
+  EXPECT_EQ(estimator.Of(kShape, At(39))->typical, absl::Seconds(3));
+}
+
+// Everything took 100 times too long for a while, so everything is refused, so nothing new is learned: 2^7 > 100.
+TEST(RunTimeEstimator, ForgetsHowSlowItWasWhenNothingRuns) {
+  RunTimeEstimator estimator;
+  for (int i = 0; i < 100; ++i) estimator.Learn(kShape, absl::Seconds(100), At(i));
+  const auto check = [&](double seconds) {
+    return CheckDeadline(estimator.Of(kShape, At(seconds))->fast, At(seconds) + absl::Seconds(1), At(seconds));
+  };
+  EXPECT_EQ(check(99),
+            absl::DeadlineExceededError("the request would take at least 1m40s, and 1s remain until its deadline"));
+  EXPECT_FALSE(check(99 + 60).ok());
+  EXPECT_TRUE(check(99 + 70).ok());
+}
+
+TEST(RunTimeEstimator, LearnsOnlySoManyKinds) {
+  RunTimeEstimator estimator;
+  for (int64_t kind = 0; kind < 100'000; ++kind) estimator.Learn({.kind = kind, .units = 1}, absl::Seconds(1), At(0));
+  EXPECT_TRUE(estimator.Of({.kind = 99'999, .units = 1}, At(0)).has_value());
+  EXPECT_FALSE(estimator.Of({.kind = 5, .units = 1}, At(0)).has_value());
+}
+
+}  // namespace
+}  // namespace longshort

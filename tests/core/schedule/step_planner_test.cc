@@ -1,0 +1,217 @@
+#include "core/schedule/step_planner.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::Le;
+
+constexpr int64_t kChunkSize = 16;
+
+// Sequences that read what the planner says, on a machine that takes 5 ms for a step, 0.3 ms for a row that decodes and
+// 0.1 ms for one of a prompt.
+class StepPlannerTest : public testing::Test {
+ protected:
+  void AddDecoding() { sequences_.push_back({.id = next_id_++, .ticket = &tickets_[""], .decoding = true}); }
+  // Returns its id.
+  int64_t AddPrompt(int64_t tokens, const std::string& client = "", Priority priority = Priority::kNormal) {
+    Ticket& ticket = tickets_[client];
+    ticket.client = client;
+    ticket.priority = priority;
+    sequences_.push_back({.id = next_id_++, .ticket = &ticket, .decoding = false, .position = 0, .unread = tokens});
+    return sequences_.back().id;
+  }
+
+  std::vector<int64_t> Plan() {
+    const auto pieces = planner_.Plan(sequences_);
+    return {pieces.begin(), pieces.end()};
+  }
+
+  // One step; prompts that are read leave. Returns how long it took.
+  absl::Duration Run() {
+    const std::vector<int64_t> pieces = Plan();
+    double milliseconds = 5;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      StepPlanner::Candidate& sequence = sequences_[i];
+      milliseconds += (sequence.decoding ? 0.3 : 0.1) * static_cast<double>(pieces[i]);
+      if (sequence.decoding) continue;
+      read_[sequence.ticket->client] += pieces[i];
+      sequence.position += pieces[i];
+      sequence.unread -= pieces[i];
+    }
+    planner_.OnStep(absl::Milliseconds(milliseconds));
+    sequences_.erase(std::remove_if(sequences_.begin(), sequences_.end(), [](const auto& s) { return s.unread == 0; }),
+                     sequences_.end());
+    return absl::Milliseconds(milliseconds);
+  }
+
+  bool Waits(int64_t id) const {
+    return std::any_of(sequences_.begin(), sequences_.end(), [id](const auto& s) { return s.id == id; });
+  }
+
+  // Steps of all kinds, until the planner knows the machine; then nothing is left to read.
+  void LearnTheMachine() {
+    for (int i = 0; i < 100; ++i) {
+      if (i % 3 != 0) AddPrompt(16 * (1 + i % 20));
+      if (i % 2 == 0) AddDecoding();
+      if (i % 20 == 19) sequences_.clear();
+      if (!sequences_.empty()) Run();
+    }
+    sequences_.clear();
+    read_.clear();
+  }
+
+  StepPlanner planner_{{}, kChunkSize};
+  std::vector<StepPlanner::Candidate> sequences_;
+  std::map<std::string, int64_t> read_;  // tokens of prompts, by client
+  std::map<std::string, Ticket> tickets_;
+  int64_t next_id_ = 0;
+};
+
+TEST_F(StepPlannerTest, ReadsAllThatFitsWhileNothingIsKnownOfTheTime) {
+  AddDecoding();
+  AddPrompt(100);
+  AddPrompt(10'000);
+  EXPECT_THAT(Plan(), ElementsAre(1, 100, 400));  // 411 rows are left; 400 end with a chunk
+}
+
+TEST_F(StepPlannerTest, AStepOfPromptsAloneTakesTheTargetTime) {
+  LearnTheMachine();
+  AddPrompt(10'000);
+  // A chunk takes 1.6 ms, and what was learned is a tenth off at the most.
+  for (int i = 0; i < 5; ++i) EXPECT_NEAR(absl::ToDoubleMilliseconds(Run()), 30, 4.6);
+}
+
+TEST_F(StepPlannerTest, APromptSlowsThoseWhoDecodeDownByNoMoreThanIsSaid) {
+  LearnTheMachine();
+  for (int i = 0; i < 4; ++i) AddDecoding();
+  const absl::Duration alone = Run();
+  AddPrompt(10'000);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_LE(Run(), 2.7 * alone);
+    EXPECT_GE(Plan().back(), kChunkSize);
+  }
+}
+
+TEST_F(StepPlannerTest, PromptsGetTheirShareBesideAsManyStreamsAsThereAreRows) {
+  for (int i = 0; i < 512; ++i) AddDecoding();
+  AddPrompt(10'000);
+  EXPECT_THAT(Plan().back(), Ge(64));  // an eighth
+}
+
+// 40 sequences, 10 rows: every four steps each has had one.
+TEST_F(StepPlannerTest, SequencesThatDecodeTakeTurnsIfNotAllFit) {
+  StepPlanner planner({.max_rows = 10}, kChunkSize);
+  for (int i = 0; i < 40; ++i) AddDecoding();
+  std::vector<int64_t> rows(40, 0);
+  for (int step = 0; step < 40; ++step) {
+    const auto pieces = planner.Plan(sequences_);
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] += pieces[i];
+    if (step % 4 == 3) {
+      EXPECT_THAT(rows, Each(step / 4 + 1));
+    }
+  }
+}
+
+TEST_F(StepPlannerTest, AShortPromptIsReadInOneStepWhileALongOneIsRead) {
+  LearnTheMachine();
+  const int64_t long_prompt = AddPrompt(32'768);
+  for (int i = 0; i < 50; ++i) {
+    Run();
+    const int64_t short_prompt = AddPrompt(100);
+    Run();
+    EXPECT_FALSE(Waits(short_prompt));
+  }
+  EXPECT_TRUE(Waits(long_prompt));
+}
+
+TEST_F(StepPlannerTest, ALongPromptGetsAQuarterHoweverManyShortOnesCome) {
+  LearnTheMachine();
+  AddPrompt(1'000'000, "long");
+  for (int i = 0; i < 500; ++i) {
+    while (sequences_.size() < 20) AddPrompt(64, "short");
+    Run();
+  }
+  const auto of_long = static_cast<double>(read_["long"]);
+  EXPECT_GT(of_long / (of_long + static_cast<double>(read_["short"])), 0.2);
+}
+
+// Half of the quarter that goes in order is for each client, though one of them has ten times as many prompts.
+TEST_F(StepPlannerTest, LongPromptsOfTwoClientsShareByClientNotByPrompt) {
+  LearnTheMachine();
+  for (int i = 0; i < 10; ++i) AddPrompt(1'000'000, "many");
+  AddPrompt(1'100'000, "one");
+  for (int i = 0; i < 1000; ++i) Run();
+  const auto of_one = static_cast<double>(read_["one"]);
+  EXPECT_GT(of_one / (of_one + static_cast<double>(read_["many"])), 0.12);
+}
+
+TEST_F(StepPlannerTest, AHigherPriorityReadsMoreOfItsLongPrompts) {
+  LearnTheMachine();
+  AddPrompt(1'000'000, "high", Priority::kHigh);
+  AddPrompt(1'000'000, "low", Priority::kLow);
+  for (int i = 0; i < 300; ++i) Run();
+  EXPECT_GT(read_["high"], read_["low"]);
+  EXPECT_GT(read_["low"], 0);
+}
+
+TEST_F(StepPlannerTest, PiecesEndWithAChunkOrWhereTheCacheSays) {
+  LearnTheMachine();
+  AddPrompt(1000);
+  sequences_.back().position = 7;
+  AddPrompt(1000);
+  sequences_.back().most = 5;
+  const std::vector<int64_t> pieces = Plan();
+  EXPECT_EQ((7 + pieces[0]) % kChunkSize, 0);
+  EXPECT_EQ(pieces[1], 5);
+}
+
+TEST_F(StepPlannerTest, EveryStepHasRowsAndNoneTooMany) {
+  StepPlanner planner({.max_rows = 8}, kChunkSize);
+  for (int i = 0; i < 5; ++i) {
+    AddDecoding();
+    AddPrompt(1 + 40 * i);
+  }
+  for (int step = 0; step < 100; ++step) {
+    const auto pieces = planner.Plan(sequences_);
+    const int64_t rows = std::accumulate(pieces.begin(), pieces.end(), int64_t{0});
+    EXPECT_THAT(rows, AllOf(Ge(1), Le(8)));
+    planner.OnStep(absl::Seconds(1));  // far over the target
+  }
+}
+
+TEST_F(StepPlannerTest, TheTimeOfAStepIsDividedAmongThoseWhoWereInIt) {
+  LearnTheMachine();
+  AddDecoding();
+  AddDecoding();
+  AddPrompt(100);
+  const absl::Duration step = Run();
+  EXPECT_NEAR(absl::FDivDuration(planner_.ShareOf(0) + planner_.ShareOf(1) + planner_.ShareOf(2), step), 1, 1e-6);
+  EXPECT_EQ(planner_.ShareOf(0), planner_.ShareOf(1));
+  EXPECT_GT(planner_.ShareOf(2), planner_.ShareOf(0));
+}
+
+TEST(StepPlannerOptions, OutOfRangeAreRefusedByName) {
+  EXPECT_TRUE(StepPlanner::Check({}).ok());
+  EXPECT_EQ(StepPlanner::Check({.max_rows = 0}).message(), "max_rows is 0, must be at least 1");
+  EXPECT_FALSE(StepPlanner::Check({.target_step = absl::ZeroDuration()}).ok());
+  EXPECT_FALSE(StepPlanner::Check({.max_slowdown = 1}).ok());
+  EXPECT_FALSE(StepPlanner::Check({.least_prefill = 0}).ok());
+  EXPECT_FALSE(StepPlanner::Check({.least_prefill = 2}).ok());
+  EXPECT_FALSE(StepPlanner::Check({.rounds = {.weights = {0, 0, 0}}}).ok());
+}
+
+}  // namespace
+}  // namespace longshort

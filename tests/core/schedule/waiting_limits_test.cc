@@ -1,0 +1,69 @@
+#include "core/schedule/waiting_limits.h"
+
+#include "core/schedule/refusal.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+constexpr WorkOrder::Load Load(int64_t waiting, absl::Duration cost) {
+  return {.waiting = waiting, .waiting_cost = cost};
+}
+
+TEST(WaitingLimits, RefuseByCountSayingWhenToComeBackAndHowLongTheLineIs) {
+  const absl::Status full = CheckRoom({.max_queued = 3}, Load(3, absl::Seconds(2)), Load(0, {}), Ticket());
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.message(), "the queue is full: 3 requests wait, the limit is 3");
+  ASSERT_TRUE(GetRefusal(full).has_value());
+  EXPECT_EQ(GetRefusal(full)->retry_after, absl::Seconds(2));
+  EXPECT_EQ(GetRefusal(full)->queue_depth, 3);
+  EXPECT_TRUE(CheckRoom({.max_queued = 3}, Load(2, absl::Seconds(2)), Load(0, {}), Ticket()).ok());
+}
+
+TEST(WaitingLimits, RefuseByPredictedTimeButNeverWhatComesWhileNothingWaits) {
+  const WaitingLimits limits = {.max_queued_cost = absl::Seconds(5)};
+  const Ticket more = {.cost = absl::Seconds(3)};
+  EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(2)), Load(0, {}), more).ok());
+  EXPECT_EQ(CheckRoom(limits, Load(1, absl::Seconds(2.5)), Load(0, {}), more).message(),
+            "the queue is full: the requests that wait will take 2.5s and this one 3s, the limit is 5s");
+  EXPECT_TRUE(CheckRoom(limits, Load(0, {}), Load(0, {}), {.cost = absl::Hours(1)}).ok());
+  EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(9)), Load(0, {}), Ticket()).ok()) << "nothing is known of it";
+}
+
+TEST(WaitingLimits, RefuseAClientThatHasItsShareInTheLine) {
+  const WaitingLimits limits = {.max_queued_per_client = 2, .max_queued_cost_per_client = absl::Seconds(1)};
+  const Ticket more = {.cost = absl::Milliseconds(600)};
+  EXPECT_EQ(CheckRoom(limits, Load(9, absl::Seconds(4)), Load(2, {}), more).message(),
+            "the queue is full: 2 requests of this client wait, the limit is 2");
+  const absl::Status long_work = CheckRoom(limits, Load(9, absl::Seconds(4)), Load(1, absl::Seconds(0.5)), more);
+  EXPECT_EQ(
+      long_work.message(),
+      "the queue is full: the requests of this client that wait will take 500ms and this one 600ms, the limit is 1s");
+  EXPECT_EQ(GetRefusal(long_work)->queue_depth, 9);
+  EXPECT_TRUE(CheckRoom(limits, Load(9, absl::Seconds(4)), Load(0, {}), more).ok());
+}
+
+TEST(WaitingLimits, OutOfRangeAreRefused) {
+  EXPECT_TRUE(CheckLimits({}).ok());
+  EXPECT_FALSE(CheckLimits({.max_queued = 0}).ok());
+  EXPECT_FALSE(CheckLimits({.max_queued_per_client = 0}).ok());
+  EXPECT_FALSE(CheckLimits({.max_queued_cost = absl::ZeroDuration()}).ok());
+  EXPECT_FALSE(CheckLimits({.max_queued_cost_per_client = absl::ZeroDuration()}).ok());
+}
+
+TEST(Refusal, IsCarriedByAStatusAndAbsentFromOthers) {
+  absl::Status status = absl::ResourceExhaustedError("full");
+  EXPECT_FALSE(GetRefusal(status).has_value());
+  SetRefusal(status, {.retry_after = absl::Microseconds(1500), .queue_depth = 7});
+  const absl::Status copy = status;
+  EXPECT_EQ(GetRefusal(copy)->retry_after, absl::Microseconds(1500));
+  EXPECT_EQ(GetRefusal(copy)->queue_depth, 7);
+  EXPECT_EQ(copy.message(), "full");
+}
+
+TEST(Refusal, ClientsAreNotSentBackAtOnceWhenNothingIsKnownOfTheWork) {
+  EXPECT_GE(GetRefusal(RefuseForNow(Load(8, {}), "full"))->retry_after, absl::Milliseconds(50));
+}
+
+}  // namespace
+}  // namespace longshort

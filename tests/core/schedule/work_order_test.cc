@@ -1,0 +1,264 @@
+#include "core/schedule/work_order.h"
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::ElementsAre;
+
+absl::Time At(int64_t milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(milliseconds); }
+
+Ticket TicketOf(Priority priority, const std::string& client, int64_t cost_milliseconds,
+                absl::Time due = absl::InfiniteFuture()) {
+  return {.priority = priority, .client = client, .due = due, .cost = absl::Milliseconds(cost_milliseconds)};
+}
+
+// Takes and settles the next, which took as long as was predicted.
+Ticket RunNext(WorkOrder& order) {
+  const auto next = order.First();
+  EXPECT_TRUE(next.has_value());
+  const Ticket ticket = order.Take(*next);
+  order.Settle(ticket, ticket.cost);
+  return ticket;
+}
+
+TEST(WorkOrder, WhatIsDueFirstGoesFirstAndEqualsAsTheyCame) {
+  WorkOrder order({});
+  for (const int64_t due : {30, 10, 20, 10}) order.Add(TicketOf(Priority::kNormal, "a", 1, At(due)));
+  std::vector<WorkOrder::Handle> taken;
+  while (const auto next = order.First()) {
+    taken.push_back(*next);
+    order.Take(*next);
+  }
+  EXPECT_THAT(taken, ElementsAre(1, 3, 2, 0));
+}
+
+TEST(WorkOrder, WorkThatDoesNotSuitIsPassedOverAndKeepsItsPlace) {
+  WorkOrder order({});
+  const WorkOrder::Handle first = order.Add(TicketOf(Priority::kNormal, "a", 1, At(1)));
+  const WorkOrder::Handle second = order.Add(TicketOf(Priority::kNormal, "a", 1, At(2)));
+  EXPECT_EQ(order.First([first](WorkOrder::Handle work) { return work != first; }), second);
+  order.Take(second);
+  EXPECT_EQ(order.First(), first);
+  EXPECT_EQ(order.First([](WorkOrder::Handle) { return false; }), std::nullopt);
+}
+
+TEST(WorkOrder, WhatIsRemovedLeavesNothingBehind) {
+  WorkOrder order({});
+  const WorkOrder::Handle work = order.Add(TicketOf(Priority::kHigh, "a", 5));
+  EXPECT_EQ(order.load().waiting_cost, absl::Milliseconds(5));
+  EXPECT_EQ(order.LoadOf("a").waiting, 1);
+  order.Remove(work);
+  EXPECT_EQ(order.First(), std::nullopt);
+  EXPECT_EQ(order.load().waiting, 0);
+  EXPECT_EQ(order.load().waiting_cost, absl::ZeroDuration());
+  EXPECT_EQ(order.LoadOf("a").waiting, 0);
+}
+
+// 1 : 4 : 16 of the worker's time, though the high ones' requests are the largest.
+TEST(WorkOrder, PrioritiesShareTheWorkerByTheirWeightsWhateverTheSizesOfTheirRequests) {
+  WorkOrder order({});
+  const auto refill = [&order](Priority priority) {
+    const int64_t cost = priority == Priority::kHigh ? 70 : priority == Priority::kNormal ? 9 : 2;
+    order.Add(TicketOf(priority, "", cost));
+  };
+  for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) refill(priority);
+  std::map<Priority, absl::Duration> served;
+  absl::Duration all;
+  while (all < absl::Minutes(30)) {
+    const Ticket ticket = RunNext(order);
+    served[ticket.priority] += ticket.cost;
+    all += ticket.cost;
+    refill(ticket.priority);
+  }
+  EXPECT_NEAR(absl::FDivDuration(served[Priority::kLow], all), 1.0 / 21, 0.03 / 21);
+  EXPECT_NEAR(absl::FDivDuration(served[Priority::kNormal], all), 4.0 / 21, 0.03 * 4 / 21);
+  EXPECT_NEAR(absl::FDivDuration(served[Priority::kHigh], all), 16.0 / 21, 0.03 * 16 / 21);
+}
+
+// A round is 21 quanta of 10 ms; a low request of 50 ms overdraws by 4 quanta, so at the worst it waits for five
+// rounds.
+TEST(WorkOrder, TheLowestPriorityIsServedEverySoOftenUnderAFloodOfHigherOnes) {
+  WorkOrder order({});
+  for (int i = 0; i < 3; ++i) {
+    order.Add(TicketOf(Priority::kHigh, "flood", 7));
+    order.Add(TicketOf(Priority::kLow, "patient", 50));
+  }
+  absl::Duration since_low, longest;
+  for (int i = 0; i < 100'000; ++i) {
+    const Ticket ticket = RunNext(order);
+    since_low = ticket.priority == Priority::kLow ? absl::ZeroDuration() : since_low + ticket.cost;
+    longest = std::max(longest, since_low);
+    order.Add(ticket);
+  }
+  EXPECT_LE(longest, 5 * 16 * absl::Milliseconds(10) + absl::Milliseconds(7));
+}
+
+TEST(WorkOrder, AnUrgentRequestGoesBeforeTheFloodOfLowerOnesAtOnce) {
+  WorkOrder order({});
+  for (int i = 0; i < 1000; ++i) order.Add(TicketOf(i % 2 == 0 ? Priority::kNormal : Priority::kLow, "flood", 30));
+  for (int i = 0; i < 100; ++i) {
+    for (int j = 0; j < 9; ++j) RunNext(order);
+    order.Add(TicketOf(Priority::kHigh, "urgent", 1));
+    EXPECT_EQ(RunNext(order).client, "urgent");
+  }
+}
+
+TEST(WorkOrder, ClientsShareEvenlyHoweverLargeTheirRequestsAreAndHoweverManyTheySend) {
+  WorkOrder order({});
+  const std::map<std::string, int64_t> sizes = {{"small", 1}, {"medium", 20}, {"large", 700}};
+  for (int i = 0; i < 500; ++i) order.Add(TicketOf(Priority::kNormal, "small", 1));  // a flood
+  for (const auto& [client, size] : sizes) order.Add(TicketOf(Priority::kNormal, client, size));
+  std::map<std::string, absl::Duration> served;
+  absl::Duration all;
+  while (all < absl::Minutes(30)) {
+    const Ticket ticket = RunNext(order);
+    served[ticket.client] += ticket.cost;
+    all += ticket.cost;
+    order.Add(ticket);
+  }
+  for (const auto& [client, size] : sizes) {
+    EXPECT_NEAR(absl::FDivDuration(served[client], all), 1.0 / 3, 0.01) << client;
+  }
+}
+
+// "liar" is predicted to take 1 ms and takes 40.
+TEST(WorkOrder, SharesFollowWhatWasMeasuredNotWhatWasPredicted) {
+  WorkOrder order({});
+  order.Add(TicketOf(Priority::kNormal, "liar", 1));
+  order.Add(TicketOf(Priority::kNormal, "honest", 10));
+  std::map<std::string, absl::Duration> served;
+  for (int i = 0; i < 20'000; ++i) {
+    const Ticket ticket = order.Take(*order.First());
+    const absl::Duration measured = ticket.client == "liar" ? absl::Milliseconds(40) : ticket.cost;
+    served[ticket.client] += measured;
+    order.Settle(ticket, measured);
+    order.Add(ticket);
+  }
+  EXPECT_NEAR(absl::FDivDuration(served["liar"], served["honest"]), 1, 0.01);
+}
+
+// One hour alone buys nothing, and an hour away neither: from the moment when both wait, they share evenly.
+TEST(WorkOrder, NobodySavesUpTimeWhileAway) {
+  WorkOrder order({});
+  order.Add(TicketOf(Priority::kNormal, "busy", 10));
+  for (int i = 0; i < 360'000; ++i) order.Add(RunNext(order));
+  order.Add(TicketOf(Priority::kNormal, "new", 10));
+  int of_new = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Ticket ticket = RunNext(order);
+    of_new += ticket.client == "new" ? 1 : 0;
+    order.Add(ticket);
+  }
+  EXPECT_NEAR(of_new, 50, 1);
+}
+
+// Whoever takes a new name for every request gets no more than one client's place each time, and is forgotten.
+TEST(WorkOrder, AFloodOfNamesNeitherStarvesAClientNorStaysInMemory) {
+  WorkOrder order({});
+  order.Add(TicketOf(Priority::kNormal, "steady", 10));
+  for (int i = 0; i < 9; ++i) order.Add(TicketOf(Priority::kNormal, "name", 10));
+  int of_steady = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    Ticket ticket = RunNext(order);
+    if (ticket.client == "steady") {
+      ++of_steady;
+    } else {
+      ticket.client = "name" + std::to_string(i);
+    }
+    order.Add(ticket);
+  }
+  EXPECT_NEAR(of_steady, 2'000, 50);  // one of ten that wait
+}
+
+TEST(WorkOrder, AClientAtItsLimitLetsOthersPassUntilItsWorkEnds) {
+  WorkOrder order({.max_running_per_client = 2});
+  for (int i = 0; i < 4; ++i) order.Add(TicketOf(i == 3 ? Priority::kHigh : Priority::kNormal, "a", 1));
+  order.Add(TicketOf(Priority::kLow, "b", 1));
+  const Ticket first = order.Take(*order.First());
+  order.Take(*order.First());
+  EXPECT_EQ(first.priority, Priority::kHigh);
+  EXPECT_EQ(order.Take(*order.First()).client, "b");
+  EXPECT_EQ(order.First(), std::nullopt);
+  EXPECT_EQ(order.load().waiting, 2);
+  order.Settle(first, absl::Milliseconds(1));
+  EXPECT_EQ(order.Take(*order.First()).client, "a");
+  EXPECT_EQ(order.First(), std::nullopt);
+}
+
+// Some wait, some run, some leave: what is counted is what is there, and in the end nothing is.
+TEST(WorkOrder, CountsWhatWaitsAndRunsThroughAMillionRandomEvents) {
+  WorkOrder order({.max_running_per_client = 5});
+  std::mt19937 random(1);
+  std::map<WorkOrder::Handle, Ticket> waiting;
+  std::vector<Ticket> running;
+  const auto check = [&] {
+    absl::Duration cost;
+    int64_t of_client = 0;
+    for (const auto& [handle, ticket] : waiting) {
+      cost += ticket.cost;
+      of_client += ticket.client == "3" ? 1 : 0;
+    }
+    ASSERT_EQ(order.load().waiting, static_cast<int64_t>(waiting.size()));
+    ASSERT_EQ(order.load().waiting_cost, cost);
+    ASSERT_EQ(order.load().running, static_cast<int64_t>(running.size()));
+    ASSERT_EQ(order.LoadOf("3").waiting, of_client);
+  };
+  const auto settle = [&](size_t i) {
+    order.Settle(running[i], absl::Milliseconds(random() % 200));
+    running.erase(running.begin() + static_cast<int64_t>(i));
+  };
+  for (int event = 0; event < 1'000'000; ++event) {
+    switch (random() % 4) {
+      case 0:
+        if (waiting.size() < 50) {
+          const Ticket ticket = TicketOf(static_cast<Priority>(random() % 3), std::to_string(random() % 7),
+                                         static_cast<int64_t>(random() % 100), At(random() % 1000));
+          waiting.emplace(order.Add(ticket), ticket);
+        }
+        break;
+      case 1:
+        if (const auto next = order.First(); next.has_value()) {
+          ASSERT_EQ(waiting.erase(*next), 1u);
+          running.push_back(order.Take(*next));
+        }
+        break;
+      case 2:
+        if (!running.empty()) settle(random() % running.size());
+        break;
+      default:
+        if (waiting.size() > 20) {
+          const auto leaves = std::next(waiting.begin(), static_cast<int64_t>(random() % waiting.size()));
+          order.Remove(leaves->first);
+          waiting.erase(leaves);
+        }
+    }
+    if (event % 1000 == 0) check();
+  }
+  while (!running.empty()) settle(0);
+  while (const auto next = order.First()) {
+    waiting.erase(*next);
+    order.Settle(order.Take(*next), absl::Milliseconds(1));
+  }
+  EXPECT_TRUE(waiting.empty());
+  check();
+}
+
+TEST(WorkOrder, OptionsOutOfRangeAreRefused) {
+  EXPECT_EQ(WorkOrder::Check({.rounds = {.weights = {1, 0, 1}}}),
+            absl::InvalidArgumentError("a priority's weight is 0, must be between 1 and 1000000"));
+  EXPECT_FALSE(WorkOrder::Check({.rounds = {.quantum = absl::ZeroDuration()}}).ok());
+  EXPECT_EQ(WorkOrder::Check({.max_running_per_client = 0}),
+            absl::InvalidArgumentError("max_running_per_client is 0, must be at least 1"));
+  EXPECT_TRUE(WorkOrder::Check({}).ok());
+}
+
+}  // namespace
+}  // namespace longshort
