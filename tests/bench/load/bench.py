@@ -23,10 +23,10 @@ ELEMENT_BYTES = {"fp32": 4, "bf16": 2}
 
 @dataclass
 class Figure:
-    """One measured number; `target` is None for what is only told."""
+    """One measured number, None if there was nothing to measure; `target` is None for what is only told."""
 
     name: str
-    value: float
+    value: float | None
     unit: str = ""
     target: str | None = None
     met: bool | None = None
@@ -106,13 +106,16 @@ class Bench:
             raise SystemExit(f"the request failed: {list(done['total_seconds'])}")
         return done["first_token_seconds"]["max"]
 
-    def at_least(self, name: str, value: float, target: float, unit: str = "x") -> None:
-        self.figures.append(Figure(name, value, unit, f"at least {target:g}{unit}", value >= target))
+    def at_least(self, name: str, value: float | None, target: float) -> None:
+        """A ratio; what was not measured misses its target."""
+        self.figures.append(Figure(name, value, "x", f"at least {target:g}x", value is not None and value >= target))
 
-    def at_most(self, name: str, value: float, target: float, unit: str = "x") -> None:
-        self.figures.append(Figure(name, value, unit, f"at most {target:g}{unit}", value <= target))
+    def at_most(self, name: str, value: float | None, target: float) -> None:
+        """The same for ratios that should be small."""
+        self.figures.append(Figure(name, value, "x", f"at most {target:g}x", value is not None and value <= target))
 
-    def tell(self, name: str, value: float, unit: str = "") -> None:
+    def tell(self, name: str, value: float | None, unit: str = "") -> None:
+        """A figure without target."""
         self.figures.append(Figure(name, value, unit))
 
     def finish(self, scenario: str) -> None:
@@ -139,8 +142,10 @@ class Bench:
         self._folder.cleanup()
 
 
-def number(value: float) -> str:
+def number(value: float | None) -> str:
     """Three digits, or whole where there are more."""
+    if value is None:
+        return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -151,16 +156,18 @@ def machine() -> str:
     return f"{len(os.sched_getaffinity(0))} cores of {processor}, load average {os.getloadavg()[0]:.1f}"
 
 
-def percentile(workload: dict, kind: str, which: str) -> float:
-    """Seconds: `kind` is first_token, inter_token or total (of answers)."""
-    if kind == "total":
-        return workload["total_seconds"].get("OK", {}).get(which, float("nan"))
-    return workload[f"{kind}_seconds"][which]
+def percentile(workload: dict, kind: str, which: str) -> float | None:
+    """Seconds; None without samples. `kind` is first_token, inter_token, or a code: OK for answers, end to end."""
+    if kind in ("first_token", "inter_token"):
+        distribution = workload[f"{kind}_seconds"]
+    else:
+        distribution = workload["total_seconds"].get(kind, {"count": 0})
+    return distribution[which] if distribution["count"] > 0 else None
 
 
-def ratio(numerator: float, denominator: float) -> float:
-    """Not a number where nothing was measured."""
-    return numerator / denominator if denominator > 0 else float("nan")
+def ratio(numerator: float | None, denominator: float | None) -> float | None:
+    """None where nothing was measured."""
+    return numerator / denominator if numerator is not None and denominator else None
 
 
 def median(values: list[float]) -> float:

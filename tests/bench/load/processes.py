@@ -89,9 +89,8 @@ class MemorySamples:
             self.samples.append((round(time.monotonic() - begin, 2), self._server.resident_bytes()))
 
     def peak(self, since: float, until: float) -> int:
-        """The most bytes in this part of the samples; `since` and `until` are shares of the time, 0 to 1."""
-        first, last = int(since * len(self.samples)), max(1, int(until * len(self.samples)))
-        return max(size for _, size in self.samples[first:last])
+        """The most bytes between these times, in seconds since the block's begin; 0 if there is no sample."""
+        return max((size for seconds, size in self.samples if since <= seconds <= until), default=0)
 
     def __enter__(self) -> MemorySamples:
         self._thread.start()

@@ -1,0 +1,88 @@
+"""The load client against the real server: that it counts every call, not how fast anything is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from integration.server_process import BINARY, Server
+
+CLIENT = BINARY.with_name("longshort-load")
+DISTRIBUTIONS = ("first_token_seconds", "inter_token_seconds", "send_delay_seconds")
+
+
+def run(server: Server, folder: Path, *arguments: str) -> dict:
+    """The JSON report of a run."""
+    report = folder / "report.json"
+    command = [CLIENT, f"--server=127.0.0.1:{server.grpc_port}", f"--json={report}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "milliseconds" in done.stdout
+    return json.loads(report.read_text())
+
+
+def test_every_call_is_counted_once(server: Server, tmp_path: Path) -> None:
+    before = {rpc: server.metric("longshort_requests_total", rpc=rpc) for rpc in ("GenerateStream", "ScoreText")}
+    report = run(
+        server,
+        tmp_path,
+        "--workload=generate,prompt=20:40,tokens=8,rate=20",
+        "--workload=score,prompt=50,concurrency=2,requests=100",
+        # The server knows no such model.
+        "--workload=score,name=wrong,model=nowhere,rate=10",
+        "--warm-up=0s",
+        "--seconds=2s",
+        "--slo-total=10s",
+    )
+    generate, score, wrong = report["workloads"]
+    for workload in report["workloads"]:
+        ends = ("answered", "refused", "failed", "cut_off")
+        assert workload["sent"] == sum(workload[end] for end in ends) > 0
+        assert sum(code["count"] for code in workload["total_seconds"].values()) == workload["sent"]
+        for name in DISTRIBUTIONS:
+            assert {"count", "mean", "p50", "p90", "p99", "max", "curve"} <= workload[name].keys()
+        assert len(workload["timeline"]["total_p99"]) == len(workload["timeline"]["answered"])
+    assert generate["answered"] == generate["sent"] == generate["first_token_seconds"]["count"]
+    assert generate["within_objective"] == generate["answered"]
+    assert generate["tokens_per_second"] > 0
+    assert score["answered"] == 100
+    assert wrong["failed"] == wrong["sent"] and list(wrong["total_seconds"]) == ["NOT_FOUND"]
+    after = {rpc: server.metric("longshort_requests_total", rpc=rpc) for rpc in before}
+    assert after["GenerateStream"] - before["GenerateStream"] == generate["sent"]
+    assert after["ScoreText"] - before["ScoreText"] == score["sent"] + wrong["sent"]
+
+
+def test_the_seed_decides_what_is_sent(server: Server, tmp_path: Path) -> None:
+    def tokens_read(seed: int) -> float:
+        before = server.metric("longshort_prompt_tokens_total")
+        workload = "--workload=score,prompt=8:2000,rate=40,requests=10"
+        (sent,) = run(server, tmp_path, workload, "--warm-up=0s", "--seconds=2s", f"--seed={seed}")["workloads"]
+        assert sent["answered"] == 10
+        return server.metric("longshort_prompt_tokens_total") - before
+
+    first = tokens_read(1)
+    assert tokens_read(1) == first
+    assert tokens_read(2) != first
+
+
+def test_streams_that_outlast_the_run_are_cut_off(server: Server, tmp_path: Path) -> None:
+    arguments = ("--workload=generate,tokens=60000,concurrency=2", "--warm-up=0s", "--seconds=1s", "--grace=0s")
+    (streams,) = run(server, tmp_path, *arguments)["workloads"]
+    assert streams["sent"] == streams["cut_off"] == 2
+    # They are no answers, but what they brought counts.
+    assert streams["answers_per_second"] == 0
+    assert streams["tokens_per_second"] > 0
+    assert streams["inter_token_seconds"]["count"] > 0
+
+
+def test_what_is_wrong_is_said(server: Server) -> None:
+    for arguments, told in (
+        ([], "--workload"),
+        (["--workload=dance"], "generate, score or classify"),
+        (["--workload=score", "--seconds=0s"], "--seconds"),
+        (["--workload=score", "--server=127.0.0.1:1"], "nobody answers"),
+    ):
+        done = subprocess.run([CLIENT, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert told in done.stderr
