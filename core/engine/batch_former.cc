@@ -4,15 +4,68 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+#include "core/schedule/deadline_check.h"
+#include "models/status_macros.h"
+
 namespace longshort {
 namespace {
 
-bool CanRunTogether(const ClassifierItem& a, const ClassifierItem& b) {
-  if (a.index() != b.index()) return false;
-  const auto* image = std::get_if<ImageItem>(&a);
-  if (image == nullptr) return true;
-  const auto& other = std::get<ImageItem>(b);
-  return image->height == other.height && image->width == other.width;
+// Of an item: images are told apart by their size, and counted; token sequences are all alike, and measured in tokens.
+RunShape ShapeOf(const ClassifierItem& item) {
+  if (const auto* image = std::get_if<ImageItem>(&item); image != nullptr) {
+    return {.kind = (image->height << 32) + image->width, .units = 1};
+  }
+  return {.kind = 0, .units = std::max<int64_t>(1, TokensOf(item))};
+}
+
+// A batch in the making: whether one more can join, and where to stop.
+class Growth {
+ public:
+  Growth(const BatchFormer::Options& options, const RunTimeEstimator& estimator, const ClassificationJob& leader,
+         absl::Time now)
+      : options_(options),
+        estimator_(estimator),
+        now_(now),
+        shape_(ShapeOf(leader.item())),
+        deadline_(leader.context().deadline) {}
+
+  // Items of another kind are passed over; the first of this kind that does not fit any more ends the batch.
+  bool Admits(const ClassificationJob& job) {
+    const RunShape more = ShapeOf(job.item());
+    if (more.kind != shape_.kind) return false;
+    const RunShape grown = {.kind = shape_.kind, .units = shape_.units + more.units};
+    const absl::Time deadline = std::min(deadline_, job.context().deadline);
+    ended_ = size_ == options_.max_batch_size ||
+             (TokensOf(job.item()) > 0 && grown.units > options_.max_batch_tokens) ||
+             (MakesIt(shape_, deadline) && !MakesIt(grown, deadline));
+    return !ended_;
+  }
+  bool ended() const { return ended_; }
+  void Add(const ClassificationJob& job) {
+    shape_.units += ShapeOf(job.item()).units;
+    deadline_ = std::min(deadline_, job.context().deadline);
+    ++size_;
+  }
+
+ private:
+  bool MakesIt(const RunShape& shape, absl::Time deadline) const {
+    const auto run = estimator_.Of(shape, now_);
+    return !run.has_value() || now_ + run->typical <= deadline;
+  }
+
+  const BatchFormer::Options& options_;
+  const RunTimeEstimator& estimator_;
+  const absl::Time now_;
+  RunShape shape_;
+  absl::Time deadline_;  // of the most urgent item
+  int64_t size_ = 1;
+  bool ended_ = false;
+};
+
+absl::Status CheckAtLeastOne(const char* name, int64_t value) {
+  if (value >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, ", must be at least 1"));
 }
 
 }  // namespace
@@ -25,19 +78,83 @@ int64_t TokensOf(const ClassifierItem& item) {
   return tokens;
 }
 
-ClassificationJobs BatchFormer::TakeBatch() {
-  ClassificationJobs batch;
-  int64_t tokens = 0;
-  for (std::unique_ptr<ClassificationJob>& job : waiting_) {
-    if (static_cast<int64_t>(batch.size()) == options_.max_batch_size) break;
-    if (!batch.empty() && !CanRunTogether(batch.front()->item(), job->item())) continue;
-    const int64_t more = TokensOf(job->item());
-    if (!batch.empty() && tokens + more > options_.max_batch_tokens) break;
-    tokens += more;
-    batch.push_back(std::move(job));
+absl::Status BatchFormer::Check(const Options& options) {
+  LS_RETURN_IF_ERROR(CheckAtLeastOne("max_batch_size", options.max_batch_size));
+  LS_RETURN_IF_ERROR(CheckAtLeastOne("max_batch_tokens", options.max_batch_tokens));
+  if (options.max_queue_delay < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("max_queue_delay must not be negative");
   }
-  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), nullptr), waiting_.end());
+  return WorkOrder::Check(options.order);
+}
+
+void BatchFormer::Add(std::unique_ptr<ClassificationJob> job, absl::Time now) {
+  job->ticket.cost = CostOf(job->item(), now);
+  Ticket ticket = job->ticket;
+  line_.Add(std::move(ticket), std::move(job));
+}
+
+absl::Time BatchFormer::DueAt() const {
+  if (line_.empty()) return absl::InfiniteFuture();
+  if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
+  absl::Time due = absl::InfiniteFuture();
+  int64_t tokens = 0;
+  line_.ForEach([&](const std::unique_ptr<ClassificationJob>& job) {
+    due = std::min(
+        {due, job->prepared_at() + options_.max_queue_delay, job->context().deadline - line_.load().waiting_cost});
+    tokens += TokensOf(job->item());
+  });
+  const bool full = line_.size() >= options_.max_batch_size || tokens >= options_.max_batch_tokens;
+  return full ? absl::InfinitePast() : due;
+}
+
+BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now) {
+  Batch batch;
+  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, batch.hopeless);
+  if (leader == nullptr) return batch;
+  Growth growth(options_, estimator_, *leader, now);
+  batch.jobs.push_back(std::move(leader));
+  while (auto taken = line_.TakeFirst([&](const std::unique_ptr<ClassificationJob>& job) {
+    return !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
+  })) {
+    growth.Add(*taken->thing);
+    batch.jobs.push_back(std::move(taken->thing));
+  }
+  for (const Hopeless& left : batch.hopeless) line_.Settle(left.job->ticket, absl::ZeroDuration());
   return batch;
+}
+
+std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, std::vector<Hopeless>& hopeless) {
+  while (auto taken = line_.TakeFirst()) {
+    absl::Status why = WhyHopeless(*taken->thing, now);
+    if (why.ok()) return std::move(taken->thing);
+    hopeless.push_back({std::move(taken->thing), std::move(why)});
+  }
+  if (hopeless.empty()) return nullptr;
+  std::unique_ptr<ClassificationJob> leader = std::move(hopeless.front().job);
+  hopeless.erase(hopeless.begin());
+  return leader;
+}
+
+void BatchFormer::Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now) {
+  RunShape shape = {.kind = ShapeOf(batch.front()->item()).kind, .units = 0};
+  for (const auto& job : batch) shape.units += ShapeOf(job->item()).units;
+  if (run.has_value()) estimator_.Learn(shape, *run, now);
+  const absl::Duration per_unit = run.value_or(absl::ZeroDuration()) / shape.units;
+  for (const auto& job : batch) line_.Settle(job->ticket, per_unit * ShapeOf(job->item()).units);
+}
+
+absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time now) const {
+  const auto alone = estimator_.Of(ShapeOf(job.item()), now);
+  if (!alone.has_value()) return absl::OkStatus();
+  return CheckDeadline(alone->fast, job.context().deadline, now);
+}
+
+absl::Duration BatchFormer::CostOf(const ClassifierItem& item, absl::Time now) const {
+  return estimator_.PartOfRun(ShapeOf(item), now);
+}
+
+ClassificationJobs BatchFormer::TakeAbandoned(absl::Time now) {
+  return line_.RemoveIf([now](const std::unique_ptr<ClassificationJob>& job) { return !job->WhyAbandoned(now).ok(); });
 }
 
 }  // namespace longshort

@@ -2,17 +2,25 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/engine/classification_job.h"
+#include "core/schedule/run_time_estimator.h"
+#include "core/schedule/waiting_line.h"
 
 namespace longshort {
 
-// First come, first served: a batch begins with the item that waited longest and takes, in their order, those that can
-// run with it. Images run with images of the same size, token sequences with any. Nothing is waited for: a batch is
-// what is there when the worker is free.
+// The first item in the order of work (core/schedule/work_order.h) decides what a batch is of; those that can run with
+// it join in their order. Images run with images of the same size, token sequences with any. A batch grows until it is
+// full, or until one more would make its most urgent item late, by what runs took of late.
+//
+// An item that cannot be done in time any more, even alone and at the fastest, is left out, unless there is nothing
+// else to do: so what was learned in bad times is put to the test.
 //
 // Thread: none of its own; the engine's mutex guards it. Never calls a listener.
 class BatchFormer {
@@ -22,24 +30,56 @@ class BatchFormer {
     int64_t max_batch_size = 32;
     // Tokens of one batch, over all its documents: bounds a batch's memory. A longer item runs alone.
     int64_t max_batch_tokens = 65536;
+    // How long an item may wait for others while its batch is not full. By default nothing is waited for: a batch is
+    // what is there when the worker is free. For machines on which a larger batch costs next to nothing.
+    absl::Duration max_queue_delay = absl::ZeroDuration();
+    WorkOrder::Options order = {};
   };
 
-  explicit BatchFormer(const Options& options) : options_(options) {}
+  struct Hopeless {
+    std::unique_ptr<ClassificationJob> job;
+    absl::Status why;  // to be ended with
+  };
+  struct Batch {
+    ClassificationJobs jobs;
+    std::vector<Hopeless> hopeless;
+  };
 
-  // REQUIRES: job->prepared().
-  void Add(std::unique_ptr<ClassificationJob> job) { waiting_.push_back(std::move(job)); }
+  explicit BatchFormer(const Options& options) : options_(options), line_(options.order) {}
 
-  // The next batch; empty if nothing waits.
-  ClassificationJobs TakeBatch();
+  // Errors: INVALID_ARGUMENT for options out of range.
+  static absl::Status Check(const Options& options);
+
+  // REQUIRES: job->prepared(). The job's ticket says where it waits, and gets its predicted cost here.
+  void Add(std::unique_ptr<ClassificationJob> job, absl::Time now);
+
+  // When the next batch should be taken; in the infinite future if nothing waits.
+  absl::Time DueAt() const;
+  // The next batch, to be settled; without jobs if nothing waits.
+  Batch TakeBatch(absl::Time now);
+  // A batch that was taken ran so long; nothing if it failed.
+  void Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now);
+
+  // Why an item is not worth starting: even alone it takes longer than is left. OK as long as no item like it has run.
+  absl::Status WhyHopeless(const ClassificationJob& job, absl::Time now) const;
+  // What an item is predicted to take of its batch; zero as long as none like it has run.
+  absl::Duration CostOf(const ClassifierItem& item, absl::Time now) const;
+
   // Those that nobody waits for any more at `now`.
-  ClassificationJobs TakeAbandoned(absl::Time now) { return longshort::TakeAbandoned(waiting_, now); }
-  ClassificationJobs TakeAll() { return longshort::TakeAll(waiting_); }
+  ClassificationJobs TakeAbandoned(absl::Time now);
+  ClassificationJobs TakeAll() { return line_.RemoveAll(); }
 
-  int64_t size() const { return static_cast<int64_t>(waiting_.size()); }
+  int64_t size() const { return line_.size(); }
+  const WorkOrder::Load& load() const { return line_.load(); }
+  WorkOrder::Load LoadOf(const std::string& client) const { return line_.LoadOf(client); }
 
  private:
+  // Takes the item that decides what the batch is of. Null if there is none.
+  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, std::vector<Hopeless>& hopeless);
+
   const Options options_;
-  std::deque<std::unique_ptr<ClassificationJob>> waiting_;  // in the order in which they became items
+  WaitingLine<std::unique_ptr<ClassificationJob>> line_;
+  RunTimeEstimator estimator_;
 };
 
 // Tokens of all documents of an item; 0 for an image.

@@ -1,8 +1,6 @@
 #include "core/engine/classification_job.h"
 
-#include <algorithm>
 #include <exception>
-#include <iterator>
 #include <new>
 #include <utility>
 #include <variant>
@@ -50,20 +48,6 @@ void ClassificationJob::Finish(std::vector<float> logits, absl::Time begin, absl
   listener_->OnFinished(ItemScores{
       .logits = std::move(logits),
       .timings = {.preparation = prepared_at_ - submitted_, .queue = begin - prepared_at_, .run = end - begin}});
-}
-
-ClassificationJobs TakeAbandoned(std::deque<std::unique_ptr<ClassificationJob>>& jobs, absl::Time now) {
-  const auto abandoned =
-      std::stable_partition(jobs.begin(), jobs.end(), [now](const auto& job) { return job->WhyAbandoned(now).ok(); });
-  ClassificationJobs taken(std::make_move_iterator(abandoned), std::make_move_iterator(jobs.end()));
-  jobs.erase(abandoned, jobs.end());
-  return taken;
-}
-
-ClassificationJobs TakeAll(std::deque<std::unique_ptr<ClassificationJob>>& jobs) {
-  ClassificationJobs taken(std::make_move_iterator(jobs.begin()), std::make_move_iterator(jobs.end()));
-  jobs.clear();
-  return taken;
 }
 
 }  // namespace longshort

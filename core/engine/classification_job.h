@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/engine/classification_request.h"
+#include "core/schedule/ticket.h"
 #include "models/classifier.h"
 
 namespace longshort {
@@ -20,6 +20,8 @@ class ClassificationJob {
   ClassificationJob(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener,
                     absl::Time submitted);
 
+  const RequestContext& context() const { return context_; }
+  absl::Time submitted() const { return submitted_; }
   // What it holds while it waits, as ClassificationRequest::bytes said.
   int64_t bytes() const { return bytes_; }
 
@@ -33,6 +35,7 @@ class ClassificationJob {
 
   // REQUIRES: prepared().
   const ClassifierItem& item() const { return item_; }
+  absl::Time prepared_at() const { return prepared_at_; }
   absl::Duration WaitedAsItem(absl::Time now) const { return now - prepared_at_; }
 
   // OK while somebody waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED.
@@ -42,6 +45,9 @@ class ClassificationJob {
   void Fail(const absl::Status& status);
   // The batch ran from `begin` to `end` and gave the item these logits.
   void Finish(std::vector<float> logits, absl::Time begin, absl::Time end);
+
+  // Its place in the order of work.
+  Ticket ticket;
 
  private:
   const RequestContext context_;
@@ -54,10 +60,5 @@ class ClassificationJob {
 };
 
 using ClassificationJobs = std::vector<std::unique_ptr<ClassificationJob>>;
-
-// Takes those out of `jobs` that nobody waits for any more at `now`; the others keep their order.
-ClassificationJobs TakeAbandoned(std::deque<std::unique_ptr<ClassificationJob>>& jobs, absl::Time now);
-// Empties `jobs`.
-ClassificationJobs TakeAll(std::deque<std::unique_ptr<ClassificationJob>>& jobs);
 
 }  // namespace longshort

@@ -62,8 +62,10 @@ class WaitingLine {
   int64_t size() const { return static_cast<int64_t>(things_.size()); }
   const WorkOrder::Load& load() const { return order_.load(); }
   WorkOrder::Load LoadOf(const std::string& client) const { return order_.LoadOf(client); }
-  // The thing that came first of all that wait. REQUIRES: not empty.
-  const Thing& oldest() const { return things_.begin()->second; }
+  // All that wait, in the order in which they came.
+  void ForEach(absl::FunctionRef<void(const Thing&)> visit) const {
+    for (const auto& [handle, thing] : things_) visit(thing);
+  }
 
  private:
   WorkOrder order_;

@@ -102,7 +102,7 @@ class EngineMaker {
     }
     LS_RETURN_IF_ERROR(budget_.Check(name));
     ClassifierEngine::Options engine;
-    engine.max_waiting_items = options_.max_queued_requests;
+    engine.limits.max_queued = options_.max_queued_requests;
     engine.max_waiting_bytes = WaitingBytes(options_, machine_);
     engine.batches.max_batch_size = options_.max_batch_size;
     log_.Info("model", {{"model", name},

@@ -19,8 +19,20 @@ class BatchFormerTest : public testing::Test {
     ClassificationRequest request;
     request.context = std::move(context);
     request.item = std::move(item);
-    former.Add(std::make_unique<ClassificationJob>(std::move(request),
-                                                   std::make_shared<RecordingClassificationListener>(), clock_.Now()));
+    auto job = std::make_unique<ClassificationJob>(std::move(request),
+                                                   std::make_shared<RecordingClassificationListener>(), clock_.Now());
+    job->ticket = {
+        .priority = job->context().priority, .client = job->context().client, .due = job->context().deadline};
+    former.Add(std::move(job), clock_.Now());
+  }
+
+  // The next batch, which runs for so long.
+  ClassificationJobs Take(BatchFormer& former, absl::Duration run = absl::ZeroDuration()) {
+    BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
+    EXPECT_TRUE(batch.hopeless.empty());
+    clock_.Advance(run);
+    if (!batch.jobs.empty()) former.Settle(batch.jobs, run, clock_.Now());
+    return std::move(batch.jobs);
   }
 
   static std::vector<float> Names(const ClassificationJobs& jobs) {
@@ -35,9 +47,9 @@ class BatchFormerTest : public testing::Test {
 TEST_F(BatchFormerTest, TakesWhatIsThereInOrderUpToTheSizeOfABatch) {
   BatchFormer former({.max_batch_size = 3});
   for (int32_t id = 1; id <= 5; ++id) Add(former, Document(id));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(1, 2, 3));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(4, 5));
-  EXPECT_TRUE(former.TakeBatch().empty());
+  EXPECT_THAT(Names(Take(former)), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(4, 5));
+  EXPECT_TRUE(Take(former).empty());
 }
 
 // Sizes   8x8  4x4  8x8  8x4  4x4        8x4 is another size than 4x8
@@ -51,9 +63,9 @@ TEST_F(BatchFormerTest, ImagesOfOneSizeRunTogetherAndTheOldestGoesFirst) {
   Add(former, ImageOf(8, 8, 3));
   Add(former, ImageOf(8, 4, 4));
   Add(former, ImageOf(4, 4, 5));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(1, 3));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(2, 5));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(4));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(1, 3));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(2, 5));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(4));
 }
 
 TEST_F(BatchFormerTest, DocumentsOfAnyLengthsRunTogetherUpToTheTokensOfABatch) {
@@ -61,16 +73,16 @@ TEST_F(BatchFormerTest, DocumentsOfAnyLengthsRunTogetherUpToTheTokensOfABatch) {
   Add(former, Document(1, 60));
   Add(former, Document(1, 40));
   Add(former, Document(1, 1));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(60, 40));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(1));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(60, 40));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(1));
 }
 
 TEST_F(BatchFormerTest, ADocumentLongerThanABatchRunsAlone) {
   BatchFormer former({.max_batch_size = 10, .max_batch_tokens = 100});
   Add(former, Document(1, 500));
   Add(former, Document(1, 2));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(500));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(2));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(500));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(2));
 }
 
 TEST_F(BatchFormerTest, WhatNobodyWaitsForLeavesAndTheOthersKeepTheirOrder) {
@@ -87,7 +99,84 @@ TEST_F(BatchFormerTest, WhatNobodyWaitsForLeavesAndTheOthersKeepTheirOrder) {
   EXPECT_THAT(Names(former.TakeAbandoned(clock_.Now())), ElementsAre(2));
   clock_.Advance(absl::Seconds(1));
   EXPECT_THAT(Names(former.TakeAbandoned(clock_.Now())), ElementsAre(3));
-  EXPECT_THAT(Names(former.TakeBatch()), ElementsAre(1, 4));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(1, 4));
+}
+
+TEST_F(BatchFormerTest, TheFirstInOrderDecidesTheBatchAndOthersJoinInOrder) {
+  BatchFormer former({.max_batch_size = 3});
+  RequestContext low, high, soon;
+  low.priority = Priority::kLow;
+  high.priority = Priority::kHigh;
+  soon.deadline = clock_.Now() + absl::Hours(1);
+  Add(former, ImageOf(8, 8, 1), low);
+  Add(former, ImageOf(8, 8, 2));
+  Add(former, ImageOf(4, 4, 3), soon);
+  Add(former, ImageOf(8, 8, 4), soon);
+  Add(former, ImageOf(8, 8, 5), high);
+  EXPECT_THAT(Names(Take(former)), ElementsAre(5, 4, 2));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(3));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(1));
+}
+
+// Runs take 1 ms a token. The most urgent has 250 ms; alone it makes it, with two more it does not.
+TEST_F(BatchFormerTest, ABatchGrowsOnlyAsLongAsItsMostUrgentItemMakesIt) {
+  BatchFormer former({});
+  for (const int64_t tokens : {100, 200, 300}) {
+    Add(former, Document(1, tokens));
+    Take(former, absl::Milliseconds(tokens));
+  }
+  RequestContext urgent;
+  urgent.deadline = clock_.Now() + absl::Milliseconds(250);
+  Add(former, Document(1, 100), urgent);
+  for (int i = 1; i <= 4; ++i) Add(former, Document(1, 100 + i));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(100, 101));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(102, 103, 104));
+}
+
+TEST_F(BatchFormerTest, WhatCannotMakeItIsLeftOutSayingWhyUnlessThereIsNothingElse) {
+  BatchFormer former({});
+  Add(former, Document(1, 100));
+  Take(former, absl::Milliseconds(100));
+  RequestContext late;
+  late.deadline = clock_.Now() + absl::Milliseconds(50);
+  Add(former, Document(1, 100), late);
+  Add(former, Document(1, 110), late);
+  Add(former, Document(1, 1));
+  const BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
+  EXPECT_THAT(Names(batch.jobs), ElementsAre(1));
+  ASSERT_EQ(batch.hopeless.size(), 2u);
+  EXPECT_EQ(batch.hopeless[0].why, absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain "
+                                                               "until its deadline"));
+  former.Settle(batch.jobs, absl::Milliseconds(1), clock_.Now());
+  Add(former, Document(1, 100), late);
+  Add(former, Document(1, 110), late);
+  const BatchFormer::Batch tried = former.TakeBatch(clock_.Now());
+  EXPECT_THAT(Names(tried.jobs), ElementsAre(100));
+  EXPECT_EQ(tried.hopeless.size(), 1u);
+  EXPECT_EQ(former.load().running, 1);
+}
+
+TEST_F(BatchFormerTest, WaitsForNobodyUnlessAsked) {
+  BatchFormer former({});
+  EXPECT_EQ(former.DueAt(), absl::InfiniteFuture());
+  Add(former, Document(1));
+  EXPECT_EQ(former.DueAt(), absl::InfinitePast());
+}
+
+TEST_F(BatchFormerTest, WaitsForOthersAsLongAsItMayOrUntilItIsFullOrUrgent) {
+  BatchFormer former({.max_batch_size = 3, .max_queue_delay = absl::Milliseconds(20)});
+  const absl::Time begin = clock_.Now();
+  Add(former, Document(1));
+  clock_.Advance(absl::Milliseconds(5));
+  Add(former, Document(2));
+  EXPECT_EQ(former.DueAt(), begin + absl::Milliseconds(20));
+  RequestContext urgent;
+  urgent.deadline = begin + absl::Milliseconds(12);
+  Add(former, Document(3), urgent);
+  EXPECT_EQ(former.DueAt(), absl::InfinitePast());  // three are a batch
+  EXPECT_THAT(Names(Take(former)), ElementsAre(3, 1, 2));
+  Add(former, Document(4), urgent);
+  EXPECT_EQ(former.DueAt(), urgent.deadline);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_classifier.h"
@@ -106,14 +107,16 @@ TEST_F(ClassifierEngineTest, AnIdleWorkerTakesTheFirstItemAtOnceAndThenAllThatCa
 TEST_F(ClassifierEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNeverHear) {
   Gate gate;
   HoldBatches(gate);
-  const auto engine = MakeEngine({.max_waiting_items = 2, .batches = {}});
+  const auto engine = MakeEngine({.limits = {.max_queued = 2}});
   Submit(*engine, Document(1));
   gate.WaitForArrival();
   Submit(*engine, Document(2));
   Submit(*engine, Document(3));
   const auto refused = std::make_shared<Listener>();
-  EXPECT_EQ(engine->Classify({.context = {}, .item = Document(4), .bytes = 1}, refused),
-            absl::ResourceExhaustedError("the queue is full: 2 items wait, the limit is 2"));
+  const absl::Status full = engine->Classify({.context = {}, .item = Document(4), .bytes = 1}, refused);
+  EXPECT_EQ(full.message(), "the queue is full: 2 requests wait, the limit is 2");
+  ASSERT_TRUE(GetRefusal(full).has_value());
+  EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
   gate.Open();
   engine->Drain(absl::InfiniteFuture());
   EXPECT_FALSE(refused->end.ended());
@@ -122,13 +125,12 @@ TEST_F(ClassifierEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNeverHea
 TEST_F(ClassifierEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
   Gate gate;
   HoldBatches(gate);
-  const auto engine = MakeEngine({.max_waiting_bytes = 100, .batches = {}});
+  const auto engine = MakeEngine({.max_waiting_bytes = 100});
   Submit(*engine, Document(1), {}, 5000);
   gate.WaitForArrival();
   Submit(*engine, Document(2), {}, 60);
-  EXPECT_EQ(engine->Classify({.context = {}, .item = Document(3), .bytes = 41}, nullptr),
-            absl::ResourceExhaustedError(
-                "the items that wait hold 60 bytes and this one has 41; together they may hold 100"));
+  EXPECT_EQ(engine->Classify({.context = {}, .item = Document(3), .bytes = 41}, nullptr).message(),
+            "the items that wait hold 60 bytes and this one has 41; together they may hold 100");
   Submit(*engine, Document(3), {}, 40);
   EXPECT_EQ(engine->state().waiting_bytes, 100);
   gate.Open();
@@ -353,8 +355,8 @@ TEST_F(ClassifierEngineTest, RefusesOptionsOutOfRange) {
   };
   EXPECT_EQ(create({.batches = {.max_batch_size = 0}}),
             absl::InvalidArgumentError("max_batch_size is 0, must be at least 1"));
-  EXPECT_EQ(create({.max_waiting_items = 0, .batches = {}}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(create({.max_waiting_bytes = 0, .batches = {}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(create({.limits = {.max_queued = 0}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(create({.max_waiting_bytes = 0}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(create({.batches = {.max_batch_tokens = 0}}).code(), absl::StatusCode::kInvalidArgument);
 }
 

@@ -1,0 +1,81 @@
+// The items of a classifier that wait: how many may, which is prepared next, which run next.
+//
+//   Admit -> unprepared -> TakeUnprepared, AddPrepared -> ready -> TakeBatch, Settle
+//        \_____________ what is an item already _________^
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/engine/batch_former.h"
+#include "core/engine/classification_engine.h"
+#include "core/engine/classification_job.h"
+#include "core/schedule/recent_values.h"
+#include "core/schedule/waiting_limits.h"
+#include "core/schedule/waiting_line.h"
+
+namespace longshort {
+
+// Items are prepared in the order of work too, by what an item takes usually: how large it is shows only then.
+//
+// Thread: none of its own; the engine's mutex guards it. Never calls a listener.
+class ItemQueue {
+ public:
+  struct Options {
+    WaitingLimits limits = {.max_queued = 1024};
+    // Bytes that the items that wait may hold. What comes while nothing waits is always taken.
+    int64_t max_waiting_bytes = int64_t{256} << 20;
+    // An item without a deadline is due so long after it came: among one client's, it goes before those with a later
+    // one.
+    absl::Duration patience = absl::Minutes(1);
+    BatchFormer::Options batches = {};
+  };
+
+  explicit ItemQueue(const Options& options)
+      : options_(options), unprepared_({.rounds = options.batches.order.rounds}), batches_(options.batches) {}
+
+  // Errors: INVALID_ARGUMENT for options out of range.
+  static absl::Status Check(const Options& options);
+
+  // Errors: RESOURCE_EXHAUSTED with a Refusal if too much waits, DEADLINE_EXCEEDED if the item cannot be done in time,
+  // unless the worker is idle; then the job is dropped.
+  absl::Status Admit(std::unique_ptr<ClassificationJob> job, absl::Time now);
+
+  // The next to be prepared; it counts as waiting on. Null if there is none.
+  std::unique_ptr<ClassificationJob> TakeUnprepared();
+  // What was taken to be prepared is an item now.
+  void AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Time now);
+  // What was taken to be prepared, with this ticket and so many bytes, is none, and has ended.
+  void DropUnprepared(const Ticket& ticket, int64_t bytes);
+
+  // As BatchFormer's.
+  absl::Time BatchDueAt() const { return batches_.DueAt(); }
+  BatchFormer::Batch TakeBatch(absl::Time now);
+  void Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now);
+
+  // Those that nobody waits for any more at `now`, prepared or not, and all; what is being prepared is not among them.
+  ClassificationJobs TakeAbandoned(absl::Time now);
+  ClassificationJobs TakeAll();
+
+  int64_t unprepared() const { return unprepared_.size(); }
+  int64_t preparing() const { return unprepared_.load().running; }
+  int64_t prepared() const { return batches_.size(); }
+  const ClassificationEngineState& state() const { return state_; }
+
+ private:
+  absl::Status CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all) const;
+  // It waits no more.
+  void Uncount(const ClassificationJob& job);
+
+  const Options options_;
+  WaitingLine<std::unique_ptr<ClassificationJob>> unprepared_;
+  BatchFormer batches_;
+  RecentValues seconds_per_item_;
+  ClassificationEngineState state_;
+};
+
+}  // namespace longshort
