@@ -24,7 +24,7 @@ double Milliseconds(absl::Duration duration) { return absl::ToDoubleMilliseconds
 
 void AddRow(const char* what, const Distribution& samples, std::string& table) {
   if (samples.count() == 0) return;
-  absl::StrAppendFormat(&table, "  %-22s %9d %10.2f %10.2f %10.2f %10.2f %10.2f\n", what, samples.count(),
+  absl::StrAppendFormat(&table, "  %-22s %9d %10.3f %10.3f %10.3f %10.3f %10.3f\n", what, samples.count(),
                         Milliseconds(samples.Mean()), Milliseconds(samples.Percentile(50)),
                         Milliseconds(samples.Percentile(90)), Milliseconds(samples.Percentile(99)),
                         Milliseconds(samples.Max()));
