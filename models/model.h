@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,12 +43,15 @@ struct CachePages {
   int64_t open_chunk = 0;  // raw rows of the chunk that is not full yet, all layers
 };
 
+enum class PageKind { kWindow, kSegment, kOpenChunk };
+
 using PageId = int32_t;
 // Stands for a page of zero memory: the rows before a stream's first token. Never written.
 inline constexpr PageId kZeroPage = -1;
 
 // Some pages of one sequence: page `first + i` on the absolute grid is `ids[i]`. Page n of the grid holds rows
-// n*kRowsPerPage up to (n+1)*kRowsPerPage; rows before token 0 lie on pages below 0, which are always kZeroPage.
+// n*kRowsPerPage up to (n+1)*kRowsPerPage. Pages below 0, before the stream's first token, are always kZeroPage; so are
+// those before the token at which a sequence began to be read, if that was a later one.
 //
 // One id may stand at several places of the grid if no query of the slice needs both (a ring): the model writes the
 // rows of a page only after the last query that needs the page's former rows.
@@ -106,10 +110,6 @@ class LanguageModel {
 
   // Bytes of one page of each kind.
   virtual CachePages PageBytes() const = 0;
-  // What one sequence needs at the most to run to any length, when the caller reuses pages as rings: slices of any
-  // length.
-  virtual CachePages PagesPerSequence() const = 0;
-
   // Makes room for `pages` pages of each kind, numbered from 0; what was cached before is gone. Memory is taken from
   // the system only as pages are first written. Errors: RESOURCE_EXHAUSTED.
   virtual absl::Status AllocateCache(const CachePages& pages) = 0;
@@ -118,6 +118,18 @@ class LanguageModel {
   // At most one slice per sequence. Errors: INVALID_ARGUMENT for a slice that breaks what is said above (nothing is
   // run), INTERNAL if the library fails (the cache pages of these slices are then undefined).
   virtual absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) = 0;
+
+  // Makes page `to` a copy of page `from`, of the same kind; of kZeroPage nothing is copied.
+  // Errors: INVALID_ARGUMENT for a page that does not exist, INTERNAL if the device fails.
+  virtual absl::Status CopyPage(PageKind kind, PageId from, PageId to) = 0;
+
+  // How the bytes of pages are to be read: models whose layouts are equal (and fingerprints, M and L) can read each
+  // other's pages. Short text.
+  virtual std::string CacheLayout() const = 0;
+  // A page's bytes, PageBytes() of its kind. Errors: as CopyPage; ReadPage of a page never written gives what is there.
+  virtual absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page) const = 0;
+  // Errors: as CopyPage, and INVALID_ARGUMENT if there are not as many bytes as a page has.
+  virtual absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) = 0;
 };
 
 }  // namespace longshort

@@ -1,52 +1,123 @@
 #include "core/cache/page_pool.h"
 
+#include <algorithm>
+#include <cassert>
+
 #include "absl/strings/str_cat.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 
-PagePool::PagePool(const char* kind, int64_t capacity) : kind_(kind), held_(capacity, false) {
+PagePool::PagePool(const char* kind, int64_t capacity, UseClock& clock) : kind_(kind), clock_(clock), pages_(capacity) {
   free_.reserve(capacity);
   for (int64_t page = capacity - 1; page >= 0; --page) free_.push_back(static_cast<PageId>(page));
 }
 
-absl::StatusOr<std::vector<PageId>> PagePool::Acquire(int64_t count) {
-  if (count > free()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(count, " ", kind_, " pages wanted, ", free(), " of ", capacity(), " are free"));
-  }
-  std::vector<PageId> pages(free_.end() - count, free_.end());
-  free_.resize(free_.size() - count);
-  for (PageId page : pages) held_[page] = true;
-  return pages;
+PagePool::State PagePool::StateOf(const Page& page) {
+  const PageHolders& held = page.held;
+  if (held.running > 0) return State::kInUse;
+  if (held.parked > 0 || held.needed > 0) return State::kKept;
+  return held.index > 0 ? State::kSpare : State::kFree;
 }
 
-void PagePool::Release(absl::Span<const PageId> pages) {
-  for (PageId page : pages) {
-    held_[page] = false;
-    free_.push_back(page);
-  }
+template <typename Change>
+void PagePool::Apply(PageId id, Change change) {
+  Page& page = pages_[id];
+  const State before = StateOf(page);
+  const std::pair<uint64_t, PageId> place(page.used, id);
+  change(page);
+  const State after = StateOf(page);
+  if (before == after) return;
+  const auto is_idle = [](State state) { return state == State::kSpare || state == State::kKept; };
+  idle_ += (is_idle(after) ? 1 : 0) - (is_idle(before) ? 1 : 0);
+  if (before == State::kSpare) spare_.erase(place);
+  if (before == State::kInUse) page.used = clock_.Next();
+  if (after == State::kSpare) spare_.emplace(page.used, id);
+  if (after == State::kFree) free_.push_back(id);
 }
 
-absl::Status PagePool::CheckInvariants() const {
-  std::vector<bool> seen = held_;
-  for (PageId page : free_) {
-    if (page < 0 || page >= capacity()) {
-      return absl::InternalError(absl::StrCat(kind_, " page ", page, " does not exist, but is free"));
-    }
-    if (seen[page]) return absl::InternalError(absl::StrCat(kind_, " page ", page, " is free twice, or free and held"));
-    seen[page] = true;
+std::optional<PageId> PagePool::Take() {
+  if (free_.empty() && !spare_.empty()) {
+    ++evicted_;
+    EndLeases(spare_.begin()->second);
   }
-  for (int64_t page = 0; page < capacity(); ++page) {
-    if (!seen[page]) return absl::InternalError(absl::StrCat(kind_, " page ", page, " is neither free nor held"));
+  if (free_.empty()) return std::nullopt;
+  const PageId id = free_.back();
+  free_.pop_back();
+  Apply(id, [](Page& page) {
+    page.held.running = 1;
+    ++page.lease;
+  });
+  return id;
+}
+
+void PagePool::Hold(PageId page, Holder holder) {
+  if (page == kZeroPage) return;
+  assert(StateOf(pages_[page]) != State::kFree);
+  Apply(page, [holder](Page& page) {
+    if (holder == Holder::kRunning) ++page.held.running;
+    if (holder == Holder::kParked) ++page.held.parked;
+    if (holder == Holder::kIndex) ++page.held.index;
+  });
+}
+
+void PagePool::Release(PageId page, Holder holder) {
+  if (page == kZeroPage) return;
+  Apply(page, [holder](Page& page) {
+    if (holder == Holder::kRunning) --page.held.running;
+    if (holder == Holder::kParked) --page.held.parked;
+    if (holder == Holder::kIndex) --page.held.index;
+    assert(page.held.running >= 0 && page.held.parked >= 0 && page.held.index >= 0);
+  });
+}
+
+void PagePool::Need(PageId page) {
+  if (page == kZeroPage) return;
+  Apply(page, [](Page& page) { ++page.held.needed; });
+}
+
+void PagePool::NoLongerNeed(PageId page) {
+  if (page == kZeroPage) return;
+  Apply(page, [](Page& page) { --page.held.needed; });
+}
+
+bool PagePool::IsCurrent(const PageLease& lease) const {
+  return lease.page != kZeroPage && pages_[lease.page].lease == lease.lease;
+}
+
+void PagePool::EndLeases(PageId page) {
+  assert(pages_[page].held.needed == 0);
+  Apply(page, [](Page& page) {
+    page.held.index = 0;
+    ++page.lease;
+  });
+}
+
+bool PagePool::IsExclusive(PageId page) const { return pages_[page].held == PageHolders{.running = 1}; }
+
+absl::Status PagePool::CheckInvariants(const std::vector<PageHolders>& expected) const {
+  const auto broken = [this](int64_t page, const char* what) {
+    return absl::InternalError(absl::StrCat(kind_, " page ", page, " ", what));
+  };
+  std::vector<int> times_free(pages_.size(), 0);
+  for (const PageId page : free_) ++times_free[page];
+  int64_t idle = 0;
+  int64_t spare = 0;
+  for (int64_t id = 0; id < capacity(); ++id) {
+    const Page& page = pages_[id];
+    const State state = StateOf(page);
+    if (!(page.held == expected[id])) return broken(id, "is not held by those who say that they hold it");
+    if (times_free[id] != (state == State::kFree ? 1 : 0))
+      return broken(id, "is free and held, or lost, or free twice");
+    const bool listed = spare_.contains({page.used, static_cast<PageId>(id)});
+    if (listed != (state == State::kSpare)) return broken(id, "is spare and not listed so, or the reverse");
+    if (page.held.needed > 0 && page.held.index == 0) return broken(id, "is needed by a chain that lost it");
+    idle += state == State::kSpare || state == State::kKept ? 1 : 0;
+    spare += state == State::kSpare ? 1 : 0;
+  }
+  if (idle != idle_ || spare != static_cast<int64_t>(spare_.size())) {
+    return absl::InternalError(absl::StrCat(kind_, " pages: ", idle_, " are counted as idle, there are ", idle));
   }
   return absl::OkStatus();
-}
-
-absl::Status CachePools::CheckInvariants() const {
-  LS_RETURN_IF_ERROR(window.CheckInvariants());
-  LS_RETURN_IF_ERROR(segment.CheckInvariants());
-  return open_chunk.CheckInvariants();
 }
 
 }  // namespace longshort

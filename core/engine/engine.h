@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "core/cache/paged_cache.h"
 #include "core/engine/request.h"
 
 namespace longshort {
@@ -13,9 +14,14 @@ namespace longshort {
 // A look at the engine, for metrics and refusals.
 struct EngineState {
   int64_t queued_requests = 0;
-  int64_t active_streams = 0;  // sequences that hold cache pages
+  int64_t active_streams = 0;  // sequences that run
+  // Cache pages, in bytes: held by running sequences; kept for reuse, until somebody wants them; free. Together they are
+  // the cache.
   int64_t cache_bytes_used = 0;
+  int64_t cache_bytes_idle = 0;
   int64_t cache_bytes_free = 0;
+  // The same in pages, and what has happened since the engine was made.
+  CacheState cache;
 };
 
 // Hears what the engine does, for metrics. Called by the engine's thread (OnState first by the one that makes the
@@ -43,8 +49,8 @@ class Engine {
   virtual ~Engine() = default;
 
   // On OK the listener will hear; on an error it never does. Requests were validated by the caller.
-  // Errors: RESOURCE_EXHAUSTED if the queue is full (the message says how long it is) or the requests in flight hold
-  // too many prompt tokens, UNAVAILABLE while draining.
+  // Errors: RESOURCE_EXHAUSTED if the queue is full (the message says how long it is), the requests in flight hold too
+  // many prompt tokens, or the whole cache is too small for this one; UNAVAILABLE while draining.
   virtual absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) = 0;
   virtual absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) = 0;
 

@@ -93,6 +93,7 @@ void GenerationJob::Finish(const absl::Status& status, absl::Time now) {
   if (complete()) summary.finish_reason = *finish_reason_;
   if (delta_buffer_.stop_string() != nullptr) summary.stop_string = *delta_buffer_.stop_string();
   summary.prompt_tokens = read_;
+  summary.reused_tokens = reused_;
   summary.generated_tokens = generated_;
   summary.timings = times.TimingsAt(now);
   listener_->OnFinished(status, summary);

@@ -25,6 +25,8 @@ class GenerationJob final : public Job {
   const RequestContext& context() const override { return request_.context; }
   int64_t prompt_tokens() const override { return static_cast<int64_t>(request_.prompt.size()); }
   int64_t MostTokens() const override { return prompt_tokens() + request_.max_tokens - 1; }
+  int64_t MostReused() const override { return request_.prompt_log_probabilities ? 0 : prompt_tokens() - 1; }
+  void OnReused(int64_t count) override { reused_ = read_ = count; }
   absl::Span<const int32_t> Unread() const override;
   bool decoding() const override { return read_ == prompt_tokens(); }
   int64_t LogitRows(int64_t count) const override;
@@ -50,7 +52,8 @@ class GenerationJob final : public Job {
   LogProbabilities log_probabilities_;
   DeltaBuffer delta_buffer_;
 
-  int64_t read_ = 0;  // of the prompt
+  int64_t read_ = 0;    // of the prompt
+  int64_t reused_ = 0;  // of those
   std::vector<GeneratedToken> prompt_scores_;
   int32_t pending_ = 0;  // sampled and not read yet
   int64_t generated_ = 0;

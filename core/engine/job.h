@@ -26,8 +26,12 @@ class Job {
   // Tokens of the prompt or document, which this job keeps until it is destroyed.
   virtual int64_t prompt_tokens() const = 0;
 
-  // Tokens that this job reads at the most, all steps together.
+  // Tokens that this job reads at the most, all steps together; those that it reuses included.
   virtual int64_t MostTokens() const = 0;
+  // How many of the first tokens need not be read if their rows are in the cache: nothing of their logits is wanted.
+  virtual int64_t MostReused() const = 0;
+  // The first `count` tokens need not be read. REQUIRES: nothing was read yet; count <= MostReused().
+  virtual void OnReused(int64_t count) = 0;
   // The tokens that are known and not read yet: the rest of the prompt, or the token sampled last. Empty when complete.
   virtual absl::Span<const int32_t> Unread() const = 0;
   // Whether all that is unread is one sampled token.

@@ -69,15 +69,14 @@ absl::Status LanguageModelEngine::Score(ScoringRequest request, std::shared_ptr<
 }
 
 absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
+  if (!job->complete()) LS_RETURN_IF_ERROR(step_loop_->CheckFits(job->MostTokens()));
   LS_ASSIGN_OR_RETURN(job->held_tokens, TokenBudget::Take(token_budget_, job->prompt_tokens()));
   job->times.submitted = clock_.Now();
   return queue_.Push(std::move(job));
 }
 
 EngineState LanguageModelEngine::state() const {
-  EngineState state = step_loop_->state();
-  state.queued_requests = queue_.size();
-  return state;
+  return step_loop_->state();
 }
 
 void LanguageModelEngine::Drain(absl::Time deadline) {

@@ -109,7 +109,8 @@ struct GenerationSummary {
   FinishReason finish_reason = FinishReason::kMaxTokens;
   // The stop string that ended it, if one did.
   std::string stop_string;
-  int64_t prompt_tokens = 0;     // read
+  int64_t prompt_tokens = 0;     // read, or reused
+  int64_t reused_tokens = 0;     // of those: found in the cache
   int64_t generated_tokens = 0;  // sampled, delivered or not
   RequestTimings timings;
 };

@@ -21,6 +21,8 @@ class ScoringJob final : public Job {
   const RequestContext& context() const override { return request_.context; }
   int64_t prompt_tokens() const override { return static_cast<int64_t>(request_.tokens.size()); }
   int64_t MostTokens() const override { return prompt_tokens() - 1; }
+  int64_t MostReused() const override { return 0; }
+  void OnReused(int64_t) override {}
   absl::Span<const int32_t> Unread() const override;
   bool decoding() const override { return false; }
   int64_t LogitRows(int64_t count) const override { return count; }

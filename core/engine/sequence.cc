@@ -1,22 +1,22 @@
 #include "core/engine/sequence.h"
 
+#include "models/status_macros.h"
+
 namespace longshort {
 
-Sequence::Sequence(std::unique_ptr<Job> job, SequencePages pages, int64_t segment_length)
-    : job_(std::move(job)), pages_(std::move(pages)), segment_length_(segment_length) {}
+Sequence::Sequence(std::unique_ptr<Job> job, std::unique_ptr<CachedSequence> cached)
+    : job_(std::move(job)), cached_(std::move(cached)) {}
 
-Slice Sequence::NextSlice(int64_t count) {
+absl::StatusOr<Slice> Sequence::NextSlice(int64_t count) {
   Slice slice;
   slice.tokens = job_->Unread().first(count);
-  slice.position = position_;
-  slice.segment_start = position_ / segment_length_ * segment_length_;
   slice.logit_rows = job_->LogitRows(count);
-  pages_.FillIn(slice);
+  LS_RETURN_IF_ERROR(cached_->FillIn(slice));
   return slice;
 }
 
 absl::Status Sequence::OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) {
-  position_ += count;
+  cached_->OnRead(job_->Unread().first(count));
   return job_->OnRead(count, logits, now);
 }
 

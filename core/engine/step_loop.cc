@@ -4,23 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "models/status_macros.h"
 
 namespace longshort {
 namespace {
-
-bool Equal(const CachePages& a, const CachePages& b) {
-  return a.window == b.window && a.segment == b.segment && a.open_chunk == b.open_chunk;
-}
-
-CachePages Times(const CachePages& pages, int64_t count) {
-  return {.window = pages.window * count, .segment = pages.segment * count, .open_chunk = pages.open_chunk * count};
-}
-
-int64_t Bytes(const CachePages& pages, const CachePages& page_bytes) {
-  return pages.window * page_bytes.window + pages.segment * page_bytes.segment +
-         pages.open_chunk * page_bytes.open_chunk;
-}
 
 absl::Status CheckOptions(const StepLoop::Options& options) {
   if (options.max_streams < 1) {
@@ -39,18 +28,18 @@ absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(LanguageModel& model,
                                                            const Clock& clock, EngineObserver& observer,
                                                            const Options& options) {
   LS_RETURN_IF_ERROR(CheckOptions(options));
-  const CachePages per_sequence = PagesForSequence(model.info());
-  if (!Equal(per_sequence, model.PagesPerSequence())) {
-    return absl::InternalError("the model counts the pages of a sequence differently than core/cache");
+  CachePages capacity = PagesForStreams(model.info(), options.max_streams);
+  if (options.cache_bytes != 0) {
+    LS_ASSIGN_OR_RETURN(capacity,
+                        PagesForBytes(model.info(), model.PageBytes(), options.cache_bytes, options.max_streams));
   }
-  const CachePages capacity = Times(per_sequence, options.max_streams);
-  LS_RETURN_IF_ERROR(model.AllocateCache(capacity));
-  return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, observer, options, capacity));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<PagedCache> cache, PagedCache::Create(model, capacity));
+  return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, observer, options, std::move(cache)));
 }
 
 StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, EngineObserver& observer,
-                   const Options& options, const CachePages& capacity)
-    : model_(model), queue_(queue), clock_(clock), observer_(observer), options_(options), pools_(capacity) {
+                   const Options& options, std::unique_ptr<PagedCache> cache)
+    : model_(model), queue_(queue), clock_(clock), observer_(observer), options_(options), cache_(std::move(cache)) {
   running_.reserve(options.max_streams);
   PublishState();
 }
@@ -61,19 +50,23 @@ bool StepLoop::RunOnce() {
   if (!running_.empty()) Step();
   PublishState();
   TellEnded();
-  return !running_.empty() || queue_.size() > 0;
+  return !running_.empty() || next_ != nullptr || queue_.size() > 0;
 }
 
 void StepLoop::EndAll(const absl::Status& status) {
   EndRunning(status);
+  if (next_ != nullptr) ended_.push_back({std::move(next_), status});
   for (std::unique_ptr<Job>& job : queue_.TakeAll()) ended_.push_back({std::move(job), status});
   PublishState();
   TellEnded();
 }
 
 EngineState StepLoop::state() const {
+  const int64_t queued = queue_.size();
   std::lock_guard lock(state_mutex_);
-  return state_;
+  EngineState state = state_;
+  state.queued_requests += queued;
+  return state;
 }
 
 void StepLoop::EndAbandoned() {
@@ -81,6 +74,10 @@ void StepLoop::EndAbandoned() {
   for (std::unique_ptr<Job>& job : queue_.TakeAbandoned(now)) {
     absl::Status why = job->WhyAbandoned(now);
     ended_.push_back({std::move(job), std::move(why)});
+  }
+  if (next_ != nullptr) {
+    absl::Status why = next_->WhyAbandoned(now);
+    if (!why.ok()) ended_.push_back({std::move(next_), std::move(why)});
   }
   for (std::unique_ptr<Sequence>& sequence : running_) {
     absl::Status why = sequence->job().WhyAbandoned(now);
@@ -90,29 +87,39 @@ void StepLoop::EndAbandoned() {
 }
 
 void StepLoop::Admit() {
-  while (static_cast<int64_t>(running_.size()) < options_.max_streams) {
-    std::unique_ptr<Job> job = queue_.TakeFirst();
-    if (job == nullptr) return;
-    const absl::Time now = clock_.Now();
-    if (absl::Status why = job->WhyAbandoned(now); !why.ok()) {  // it came just now, too late
-      ended_.push_back({std::move(job), std::move(why)});
-      continue;
-    }
-    job->times.started = now;
-    observer_.OnQueued(job->times.started - job->times.submitted);
-    if (job->complete()) {  // a document of one token
-      observer_.OnPrefilled(absl::ZeroDuration(), job->prompt_tokens());
-      ended_.push_back({std::move(job), absl::OkStatus()});
-      continue;
-    }
-    // The cache has room for max_streams sequences of any length.
-    absl::StatusOr<SequencePages> pages = SequencePages::Acquire(pools_, model_.info(), job->MostTokens());
-    if (!pages.ok()) {
-      ended_.push_back({std::move(job), absl::InternalError(pages.status().message())});
-      continue;
-    }
-    running_.push_back(std::make_unique<Sequence>(std::move(job), *std::move(pages), model_.info().segment_length));
+  while (static_cast<int64_t>(running_.size()) < options_.max_streams && NextIsReady()) {
+    if (!cache_->FitsNow(next_->MostTokens())) return;
+    Start(std::move(next_));
   }
+}
+
+bool StepLoop::NextIsReady() {
+  while (true) {
+    if (next_ == nullptr) next_ = queue_.TakeFirst();
+    if (next_ == nullptr) return false;
+    absl::Status why = next_->WhyAbandoned(clock_.Now());  // it may have come just now, too late
+    if (why.ok() && !next_->complete()) why = cache_->CheckFits(next_->MostTokens());
+    if (why.ok() && !next_->complete()) return true;
+    if (why.ok()) {  // a document of one token
+      next_->times.started = clock_.Now();
+      observer_.OnQueued(next_->times.started - next_->times.submitted);
+      observer_.OnPrefilled(absl::ZeroDuration(), next_->prompt_tokens());
+    }
+    ended_.push_back({std::move(next_), std::move(why)});
+  }
+}
+
+void StepLoop::Start(std::unique_ptr<Job> job) {
+  job->times.started = clock_.Now();
+  observer_.OnQueued(job->times.started - job->times.submitted);
+  absl::StatusOr<std::unique_ptr<CachedSequence>> cached =
+      cache_->Begin(job->Unread(), job->MostReused(), job->MostTokens());
+  if (!cached.ok()) {
+    ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
+    return;
+  }
+  job->OnReused((*cached)->reused_tokens());
+  running_.push_back(std::make_unique<Sequence>(std::move(job), *std::move(cached)));
 }
 
 void StepLoop::PlanPieces() {
@@ -143,7 +150,10 @@ void StepLoop::Step() {
   int64_t rows = 0;
   int64_t logit_rows = 0;
   for (size_t i = 0; i < running_.size(); ++i) {
-    slices_.push_back(running_[i]->NextSlice(pieces_[i]));
+    pieces_[i] = running_[i]->MostTokens(pieces_[i]);
+    absl::StatusOr<Slice> slice = running_[i]->NextSlice(pieces_[i]);
+    if (!slice.ok()) return EndRunning(slice.status());
+    slices_.push_back(*slice);
     rows += pieces_[i];
     logit_rows += slices_.back().logit_rows;
   }
@@ -181,14 +191,18 @@ void StepLoop::EndRunning(const absl::Status& status) {
 
 void StepLoop::PublishState() {
   const CachePages page_bytes = model_.PageBytes();
-  const EngineState state{.queued_requests = queue_.size(),
+  const CacheState cache = cache_->state();
+  EngineState state{.queued_requests = next_ == nullptr ? 0 : 1,
                           .active_streams = static_cast<int64_t>(running_.size()),
-                          .cache_bytes_used = Bytes(pools_.used(), page_bytes),
-                          .cache_bytes_free = Bytes(pools_.free(), page_bytes)};
+                          .cache_bytes_used = Bytes(cache.in_use, page_bytes),
+                          .cache_bytes_idle = Bytes(cache.idle, page_bytes),
+                          .cache_bytes_free = Bytes(cache.free, page_bytes),
+                          .cache = cache};
   {
     std::lock_guard lock(state_mutex_);
     state_ = state;
   }
+  state.queued_requests += queue_.size();
   observer_.OnState(state);
 }
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/cache/page_pool.h"
+#include "core/cache/paged_cache.h"
 #include "core/engine/clock.h"
 #include "core/engine/engine.h"
 #include "core/engine/request_queue.h"
@@ -17,8 +17,9 @@
 
 namespace longshort {
 
-// Requests are admitted in the order of the queue while there is a stream free. An admitted one holds all the pages it
-// can ever need until it ends, so nothing that runs is ever short of pages. Every step serves all that run: one row of
+// Requests are admitted in the order of the queue while there is a stream free and the cache has room for all that the
+// first can ever need (PagedCache); one that must wait for room is not overtaken. A request whose prompt begins with
+// tokens that were read before begins behind them. Every step serves all that run: one row of
 // each that decodes, and pieces of the prompts of the others, who share the rows that are left; so they join and leave
 // at every step.
 //
@@ -26,15 +27,17 @@ namespace longshort {
 class StepLoop {
  public:
   struct Options {
-    // Sequences that run at once. The cache is made for so many of any length; its memory is taken as it is used.
+    // Sequences that run at once.
     int64_t max_streams = 16;
     // Rows of one step, at least max_streams. Bounds a step's time and its logits: max_rows_per_step * V floats.
     int64_t max_rows_per_step = 512;
+    // What the cache may take, shared as core/cache/cache_capacity.h says; its memory is taken as it is used. 0: what
+    // max_streams sequences of any length need.
+    int64_t cache_bytes = 0;
   };
 
   // Gives the model its cache. All arguments must outlive the loop.
-  // Errors: INVALID_ARGUMENT for options out of range, INTERNAL if the model needs other pages than core/cache hands
-  // out, RESOURCE_EXHAUSTED if there is no memory for the cache.
+  // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if there is no memory for the cache.
   static absl::StatusOr<std::unique_ptr<StepLoop>> Create(LanguageModel& model, RequestQueue& queue, const Clock& clock,
                                                           EngineObserver& observer, const Options& options);
 
@@ -45,11 +48,14 @@ class StepLoop {
   // Ends all that runs or waits with `status`.
   void EndAll(const absl::Status& status);
 
-  // As it was after the last step. Thread-safe.
+  // As it was after the last step, and the queue as it is now. Thread-safe.
   EngineState state() const;
 
   // Errors: INTERNAL if pages were lost or given out twice.
-  absl::Status CheckInvariants() const { return pools_.CheckInvariants(); }
+  absl::Status CheckInvariants() const { return cache_->CheckInvariants(); }
+
+  // Whether a request for so many tokens can ever be admitted. Thread-safe. Errors: as PagedCache::CheckFits.
+  absl::Status CheckFits(int64_t most_tokens) const { return cache_->CheckFits(most_tokens); }
 
  private:
   struct EndedJob {
@@ -58,10 +64,13 @@ class StepLoop {
   };
 
   StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, EngineObserver& observer,
-           const Options& options, const CachePages& capacity);
+           const Options& options, std::unique_ptr<PagedCache> cache);
 
   void EndAbandoned();
   void Admit();
+  // Whether next_ is one that may run: takes it from the queue if there is none, and ends those that need not.
+  bool NextIsReady();
+  void Start(std::unique_ptr<Job> job);
   // Decides how many tokens each sequence reads in this step.
   void PlanPieces();
   int64_t PieceWithin(int64_t share, int64_t position, int64_t unread) const;
@@ -81,16 +90,17 @@ class StepLoop {
   const Clock& clock_;
   EngineObserver& observer_;
   const Options options_;
-  CachePools pools_;
+  const std::unique_ptr<PagedCache> cache_;
 
+  std::unique_ptr<Job> next_;  // the first of the queue, which waits for room in the cache
   std::vector<std::unique_ptr<Sequence>>
-      running_;                  // in the order of admission; after pools_, where their pages go back
+      running_;                  // in the order of admission; after cache_, where their pages go back
   std::vector<int64_t> pieces_;  // [running] tokens to read in this step
   std::vector<Slice> slices_;    // [running]
   std::vector<EndedJob> ended_;  // their listeners are told at the end of the step
 
   mutable std::mutex state_mutex_;
-  EngineState state_;  // guarded by state_mutex_
+  EngineState state_;  // guarded by state_mutex_; queued_requests counts next_ only
 };
 
 }  // namespace longshort

@@ -20,7 +20,7 @@ void* AllocatePages(int64_t pages, int64_t page_bytes) {
 
 absl::Status OutOfMemory(int64_t pages, int64_t page_bytes) {
   return absl::ResourceExhaustedError(
-      absl::StrFormat("no memory for %d cache pages of %d bytes; allow fewer streams", pages, page_bytes));
+      absl::StrFormat("no memory for %d cache pages of %d bytes; allow a smaller cache", pages, page_bytes));
 }
 
 void Convert(float from, float& to) { to = from; }
@@ -35,18 +35,16 @@ void Convert(float from, cpu::BFloat16& to) {
 
 template <typename Element>
 PageStorage<Element>::PageStorage(const PageLayout& layout) : layout_(layout) {
-  zero_page_.reset(
-      static_cast<Element*>(AllocatePages(1, layout.page_elements() * static_cast<int64_t>(sizeof(Element)))));
+  zero_page_.reset(static_cast<Element*>(AllocatePages(1, page_bytes())));
   if (zero_page_ == nullptr) throw std::bad_alloc();
 }
 
 template <typename Element>
 absl::Status PageStorage<Element>::Allocate(int64_t pages) {
-  const int64_t page_bytes = layout_.page_elements() * static_cast<int64_t>(sizeof(Element));
   pages_ = 0;
   memory_.reset();
-  memory_.reset(static_cast<Element*>(AllocatePages(pages, page_bytes)));
-  if (memory_ == nullptr) return OutOfMemory(pages, page_bytes);
+  memory_.reset(static_cast<Element*>(AllocatePages(pages, page_bytes())));
+  if (memory_ == nullptr) return OutOfMemory(pages, page_bytes());
   pages_ = pages;
   return absl::OkStatus();
 }

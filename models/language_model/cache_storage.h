@@ -45,6 +45,10 @@ class PageStorage final {
   const Element* FirstPage(int64_t layer) const { return memory_.get() + layer * layout_.layer_elements(); }
   const Element* ZeroPage(int64_t layer) const { return zero_page_.get() + layer * layout_.layer_elements(); }
 
+  int64_t page_bytes() const { return layout_.page_elements() * static_cast<int64_t>(sizeof(Element)); }
+  // A page's memory, page_bytes() of it.
+  char* PageMemory(PageId page) const { return reinterpret_cast<char*>(memory_.get()) + page * page_bytes(); }
+
   // Writes row `row` of a page: the keys and values of all heads, [d] each.
   void WriteRow(PageId page, int64_t layer, int64_t row, const float* keys, const float* values);
   // Makes every row of the zero page this one.
@@ -71,6 +75,8 @@ class OpenChunkStorage final {
   absl::Status Allocate(int64_t pages);
   int64_t pages() const { return pages_; }
   int64_t page_bytes() const { return layers_ * chunk_size_ * row_floats_ * static_cast<int64_t>(sizeof(float)); }
+
+  char* PageMemory(PageId page) const { return reinterpret_cast<char*>(memory_.get()) + page * page_bytes(); }
 
   // Row `row` of the chunk: x, key, value, logits one after the other.
   float* Row(PageId page, int64_t layer, int64_t row) {

@@ -14,9 +14,9 @@ absl::Status Broken(size_t slice, const char* field, int64_t value, const std::s
   return absl::InvalidArgumentError(absl::StrFormat("slice %d: %s is %d; %s", slice, field, value, rule));
 }
 
-// Every page from row `first` to row `end - 1` must be there.
-absl::Status CheckPages(size_t slice, const char* field, const PageRange& range, int64_t first, int64_t end,
-                        int64_t page_count) {
+// Every page from row `first` to row `end - 1` must be there; rows from `first_written` on are new.
+absl::Status CheckPages(size_t slice, const char* field, const PageRange& range, int64_t first, int64_t first_written,
+                        int64_t end, int64_t page_count) {
   if (first < end) {
     const int64_t first_page = FloorDivide(first, kRowsPerPage), last_page = FloorDivide(end - 1, kRowsPerPage);
     if (range.first > first_page)
@@ -26,11 +26,14 @@ absl::Status CheckPages(size_t slice, const char* field, const PageRange& range,
       return Broken(slice, field, range_end, absl::StrFormat("must end after page %d", last_page));
   }
   for (size_t i = 0; i < range.ids.size(); ++i) {
-    const bool is_zero = range.first + static_cast<int64_t>(i) < 0;
-    if (is_zero ? range.ids[i] != kZeroPage : range.ids[i] < 0 || range.ids[i] >= page_count) {
+    const int64_t page = range.first + static_cast<int64_t>(i);
+    const bool must_be_zero = page < 0;
+    const bool may_be_zero = (page + 1) * kRowsPerPage <= first_written;
+    const bool exists = range.ids[i] >= 0 && range.ids[i] < page_count;
+    if (must_be_zero ? range.ids[i] != kZeroPage : !exists && !(may_be_zero && range.ids[i] == kZeroPage)) {
       return Broken(slice, field, range.ids[i],
-                    absl::StrFormat("page %d must be %s", range.first + static_cast<int64_t>(i),
-                                    is_zero ? "the zero page" : absl::StrFormat("in [0, %d)", page_count)));
+                    absl::StrFormat("page %d must be %s", page,
+                                    must_be_zero ? "the zero page" : absl::StrFormat("in [0, %d)", page_count)));
     }
   }
   return absl::OkStatus();
@@ -59,11 +62,14 @@ absl::Status CheckSlice(size_t index, const Slice& slice, const LanguageModelInf
   }
   const int64_t end = slice.position + tokens, end_vector = end / chunk * info.chunk_rank;
   const int64_t segment_vector = start / chunk * info.chunk_rank;
+  const int64_t first_new_vector = slice.position / chunk * info.chunk_rank;
   const int64_t first_vector = segment_vector - info.memory_length / chunk * info.chunk_rank;
-  LS_RETURN_IF_ERROR(CheckPages(index, "window_pages", slice.window_pages, slice.position - info.window_length + 1, end,
-                                pages.window));
-  LS_RETURN_IF_ERROR(CheckPages(index, "memory_pages", slice.memory_pages, first_vector, end_vector, pages.segment));
-  return CheckPages(index, "segment_pages", slice.segment_pages, segment_vector, end_vector, pages.segment);
+  LS_RETURN_IF_ERROR(CheckPages(index, "window_pages", slice.window_pages, slice.position - info.window_length + 1,
+                                slice.position, end, pages.window));
+  LS_RETURN_IF_ERROR(
+      CheckPages(index, "memory_pages", slice.memory_pages, first_vector, first_new_vector, end_vector, pages.segment));
+  return CheckPages(index, "segment_pages", slice.segment_pages, segment_vector, first_new_vector, end_vector,
+                    pages.segment);
 }
 
 // Cuts a slice into runs and appends them to the rounds.

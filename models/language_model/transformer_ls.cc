@@ -1,6 +1,7 @@
 #include "models/language_model/transformer_ls.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <type_traits>
 #include <utility>
@@ -16,8 +17,6 @@
 
 namespace longshort {
 namespace {
-
-int64_t RingPages(int64_t rows) { return (rows + kRowsPerPage - 1) / kRowsPerPage + 1; }
 
 // Row `row` of a contiguous float32 matrix.
 const float* Row(const at::Tensor& matrix, int64_t row) {
@@ -62,14 +61,6 @@ CachePages TransformerLs<Element>::PageBytes() const {
 }
 
 template <typename Element>
-CachePages TransformerLs<Element>::PagesPerSequence() const {
-  const int64_t memory = (info_.memory_length + info_.segment_length) / info_.chunk_size * info_.chunk_rank;
-  const int64_t segment = info_.segment_length / info_.chunk_size * info_.chunk_rank;
-  return {
-      .window = RingPages(info_.window_length - 1), .segment = RingPages(memory) + RingPages(segment), .open_chunk = 1};
-}
-
-template <typename Element>
 absl::Status TransformerLs<Element>::AllocateCache(const CachePages& pages) {
   LS_RETURN_IF_ERROR(window_pages_.Allocate(pages.window));
   LS_RETURN_IF_ERROR(segment_pages_.Allocate(pages.segment));
@@ -87,6 +78,56 @@ absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> 
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("LibTorch failed in a step of ", slices.size(), " slices: ", error.what()));
   }
+}
+
+template <typename Element>
+absl::StatusOr<absl::Span<char>> TransformerLs<Element>::PageMemory(PageKind kind, PageId page) const {
+  const auto memory_of = [page](const auto& storage, const char* name) -> absl::StatusOr<absl::Span<char>> {
+    if (page < 0 || page >= storage.pages()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " page ", page, " does not exist; the cache has ", storage.pages()));
+    }
+    return absl::MakeSpan(storage.PageMemory(page), storage.page_bytes());
+  };
+  switch (kind) {
+    case PageKind::kWindow:
+      return memory_of(window_pages_, "window");
+    case PageKind::kSegment:
+      return memory_of(segment_pages_, "segment");
+    case PageKind::kOpenChunk:
+      break;
+  }
+  return memory_of(open_chunks_, "open chunk");
+}
+
+template <typename Element>
+absl::Status TransformerLs<Element>::CopyPage(PageKind kind, PageId from, PageId to) {
+  if (from == kZeroPage) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const absl::Span<const char> source, PageMemory(kind, from));
+  LS_ASSIGN_OR_RETURN(const absl::Span<char> target, PageMemory(kind, to));
+  if (from != to) std::memcpy(target.data(), source.data(), source.size());
+  return absl::OkStatus();
+}
+
+template <typename Element>
+std::string TransformerLs<Element>::CacheLayout() const {
+  return absl::StrCat("cpu-1/", info_.precision, "/", layout_.padded_width(), "/", __BYTE_ORDER__);
+}
+
+template <typename Element>
+absl::StatusOr<std::string> TransformerLs<Element>::ReadPage(PageKind kind, PageId page) const {
+  LS_ASSIGN_OR_RETURN(const absl::Span<const char> source, PageMemory(kind, page));
+  return std::string(source.data(), source.size());
+}
+
+template <typename Element>
+absl::Status TransformerLs<Element>::WritePage(PageKind kind, PageId page, std::string_view bytes) {
+  LS_ASSIGN_OR_RETURN(const absl::Span<char> target, PageMemory(kind, page));
+  if (bytes.size() != target.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("a page has ", target.size(), " bytes, not ", bytes.size()));
+  }
+  std::memcpy(target.data(), bytes.data(), bytes.size());
+  return absl::OkStatus();
 }
 
 template <typename Element>

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "ATen/core/Tensor.h"
 #include "models/language_model/cache_storage.h"
@@ -25,9 +27,12 @@ class TransformerLs final : public LanguageModel {
 
   const LanguageModelInfo& info() const override { return info_; }
   CachePages PageBytes() const override;
-  CachePages PagesPerSequence() const override;
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
+  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
+  std::string CacheLayout() const override;
+  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page) const override;
+  absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
  private:
   // Compressed vectors of the chunks that a step finishes, after DualLN; each [finished * R, d].
@@ -41,6 +46,8 @@ class TransformerLs final : public LanguageModel {
     CompressedRows compressed;
   };
 
+  // The bytes of a page. Errors: INVALID_ARGUMENT for one that does not exist.
+  absl::StatusOr<absl::Span<char>> PageMemory(PageKind kind, PageId page) const;
   // Keys that a query meets at the most.
   int64_t VisibleKeys() const;
   StepResult Run(absl::Span<const Slice> slices);

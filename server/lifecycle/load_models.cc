@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "core/engine/classifier_engine.h"
 #include "core/engine/clock.h"
 #include "core/engine/language_model_engine.h"
@@ -25,9 +27,7 @@ const RealClock& SystemClock() {
 }
 
 int64_t BytesPerStream(const LanguageModel& model) {
-  const CachePages bytes = model.PageBytes();
-  const CachePages pages = model.PagesPerSequence();
-  return bytes.window * pages.window + bytes.segment * pages.segment + bytes.open_chunk * pages.open_chunk;
+  return Bytes(PagesForStreams(model.info(), 1), model.PageBytes());
 }
 
 int64_t WeightBytes(int64_t parameters, const std::string& precision) {

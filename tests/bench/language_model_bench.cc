@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
-#include "core/cache/sequence_pages.h"
 #include "models/language_model/language_model.h"
+#include "tests/rings/ring_pages.h"
 
 namespace longshort {
 namespace {
@@ -20,8 +20,8 @@ constexpr int64_t kPrefillTokens = 256;
 // One stream, fed with made-up tokens.
 class Stream {
  public:
-  Stream(LanguageModel& model, CachePools& pools)
-      : model_(model), pages_(*SequencePages::Acquire(pools, model.info())), tokens_(kPrefillTokens) {
+  Stream(LanguageModel& model, RingPools& pools)
+      : model_(model), pages_(*RingPages::Acquire(pools, model.info())), tokens_(kPrefillTokens) {
     for (int64_t i = 0; i < kPrefillTokens; ++i) {
       tokens_[i] = static_cast<int32_t>(i * 7919 % model.info().vocabulary_size);
     }
@@ -42,13 +42,13 @@ class Stream {
 
  private:
   LanguageModel& model_;
-  SequencePages pages_;
+  RingPages pages_;
   std::vector<int32_t> tokens_;
   int64_t position_ = 0;
 };
 
 int64_t StreamBytes(const LanguageModel& model) {
-  const CachePages count = model.PagesPerSequence(), bytes = model.PageBytes();
+  const CachePages count = PagesForRings(model.info()), bytes = model.PageBytes();
   return count.window * bytes.window + count.segment * bytes.segment + count.open_chunk * bytes.open_chunk;
 }
 
@@ -56,8 +56,8 @@ void OneToken(benchmark::State& state, const std::string& directory, const std::
   auto loaded = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
   if (!loaded.ok()) return state.SkipWithError(loaded.status().ToString().c_str());
   LanguageModel& model = **loaded;
-  CachePools pools(model.PagesPerSequence());
-  const absl::Status allocated = model.AllocateCache(model.PagesPerSequence());
+  RingPools pools(PagesForRings(model.info()));
+  const absl::Status allocated = model.AllocateCache(PagesForRings(model.info()));
   if (!allocated.ok()) return state.SkipWithError(allocated.ToString().c_str());
 
   Stream stream(model, pools);

@@ -6,15 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/cache/page_pool.h"
-#include "core/cache/sequence_pages.h"
 #include "models/status_macros.h"
+#include "tests/rings/ring_pages.h"
 
 namespace longshort {
 namespace {
 
 // Puts the free pages of a pool in random order.
-absl::Status Shuffle(PagePool& pool, std::mt19937_64& random) {
+absl::Status Shuffle(RingPool& pool, std::mt19937_64& random) {
   LS_ASSIGN_OR_RETURN(std::vector<PageId> pages, pool.Acquire(pool.free()));
   std::shuffle(pages.begin(), pages.end(), random);
   pool.Release(pages);
@@ -24,7 +23,7 @@ absl::Status Shuffle(PagePool& pool, std::mt19937_64& random) {
 // A stream on its way: what has been fed, and the pages that hold its state.
 class RunningStream final {
  public:
-  RunningStream(const CutStream& cut, int64_t vocabulary_size, SequencePages pages)
+  RunningStream(const CutStream& cut, int64_t vocabulary_size, RingPages pages)
       : cut_(cut), vocabulary_size_(vocabulary_size), pages_(std::move(pages)) {}
 
   int64_t steps() const { return static_cast<int64_t>(cut_.lengths.size()); }
@@ -81,17 +80,17 @@ class RunningStream final {
 
   const CutStream& cut_;
   int64_t vocabulary_size_;
-  SequencePages pages_;
+  RingPages pages_;
   int64_t position_ = 0;
 };
 
 // Gives every stream its pages. Errors: RESOURCE_EXHAUSTED.
 absl::StatusOr<std::vector<RunningStream>> Start(const LanguageModelInfo& info, absl::Span<const CutStream> streams,
-                                                 CachePools& pools) {
+                                                 RingPools& pools) {
   std::vector<RunningStream> running;
   running.reserve(streams.size());
   for (const CutStream& stream : streams) {
-    LS_ASSIGN_OR_RETURN(SequencePages pages, SequencePages::Acquire(pools, info, stream.stream->length()));
+    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info, stream.stream->length()));
     running.emplace_back(stream, info.vocabulary_size, std::move(pages));
   }
   return running;
@@ -121,14 +120,14 @@ absl::Status RunStep(LanguageModel& model, int64_t step, std::vector<RunningStre
 }  // namespace
 
 CachePages PagesForStreams(const LanguageModel& model, int64_t count) {
-  const CachePages each = model.PagesPerSequence();
+  const CachePages each = PagesForRings(model.info());
   return {each.window * count, each.segment * count, each.open_chunk * count};
 }
 
 absl::StatusOr<Comparison> RunStreams(LanguageModel& model, absl::Span<const CutStream> streams, uint64_t seed) {
-  CachePools pools(PagesForStreams(model, static_cast<int64_t>(streams.size())));
+  RingPools pools(PagesForStreams(model, static_cast<int64_t>(streams.size())));
   std::mt19937_64 random(seed);
-  for (PagePool* pool : {&pools.window, &pools.segment, &pools.open_chunk}) {
+  for (RingPool* pool : {&pools.window, &pools.segment, &pools.open_chunk}) {
     LS_RETURN_IF_ERROR(Shuffle(*pool, random));
   }
   LS_ASSIGN_OR_RETURN(std::vector<RunningStream> running, Start(model.info(), streams, pools));

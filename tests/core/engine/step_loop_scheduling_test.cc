@@ -107,21 +107,6 @@ TEST(StepLoop, AdmitsInTheOrderOfTheQueueWhenAStreamIsFree) {
   EXPECT_TRUE(a->end.ended() && c->end.ended() && d->end.ended());
 }
 
-// Pages cost 1000, 100 and 10 bytes. This stream reads 40 + 30 - 1 = 69 tokens, 17 chunks of 12 vectors: two window
-// pages, four memory pages, three (of L = 24 tokens) for the segment and the open chunk.
-TEST(StepLoop, HoldsAStreamsWholeNeedFromAdmissionToEnd) {
-  StepLoopHarness harness({.max_streams = 2, .max_rows_per_step = 100});
-  const int64_t all_bytes = harness.loop->state().cache_bytes_free;
-  EXPECT_EQ(all_bytes, 2 * (3 * 1000 + (6 + 3) * 100 + 10));
-  harness.Generate(SomeGeneration(40, 30));
-  while (harness.loop->RunOnce()) {
-    EXPECT_EQ(harness.loop->state().cache_bytes_used, 2 * 1000 + (4 + 3) * 100 + 10);
-    EXPECT_EQ(harness.loop->state().cache_bytes_free, all_bytes - 2710);
-    EXPECT_EQ(harness.observer.state.cache_bytes_used, 2710);
-  }
-  EXPECT_EQ(harness.loop->state().cache_bytes_free, all_bytes);
-}
-
 TEST(StepLoop, EndsACancelledStreamBeforeTheNextStep) {
   StepLoopHarness harness;
   GenerationRequest request = SomeGeneration(5, 100);

@@ -1,5 +1,7 @@
 #include "tests/core/fakes/fake_language_model.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "models/status_macros.h"
 
@@ -92,17 +94,39 @@ LanguageModelInfo SmallModelInfo() {
   return info;
 }
 
-CachePages FakeLanguageModel::PagesPerSequence() const {
-  const auto pages = [](int64_t rows) { return (rows + kRowsPerPage - 1) / kRowsPerPage + 1; };
-  const int64_t memory = (info_.memory_length + info_.segment_length) / info_.chunk_size * info_.chunk_rank;
-  const int64_t segment = info_.segment_length / info_.chunk_size * info_.chunk_rank;
-  return {.window = pages(info_.window_length - 1), .segment = pages(memory) + pages(segment), .open_chunk = 1};
-}
-
 absl::Status FakeLanguageModel::AllocateCache(const CachePages& pages) {
   window_.assign(pages.window, std::vector<int32_t>(kRowsPerPage, -7));
   segment_.assign(pages.segment, std::vector<uint64_t>(kRowsPerPage, kRubbish));
   open_chunk_.assign(pages.open_chunk, std::vector<int32_t>(info_.chunk_size, -7));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<char>> FakeLanguageModel::PageMemory(PageKind kind, PageId page) {
+  const auto memory_of = [page](auto& pages) -> absl::StatusOr<absl::Span<char>> {
+    if (page < 0 || page >= static_cast<PageId>(pages.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("page ", page, " does not exist"));
+    }
+    auto& rows = pages[page];
+    return absl::MakeSpan(reinterpret_cast<char*>(rows.data()), rows.size() * sizeof(rows[0]));
+  };
+  if (kind == PageKind::kWindow) return memory_of(window_);
+  return kind == PageKind::kSegment ? memory_of(segment_) : memory_of(open_chunk_);
+}
+
+absl::Status FakeLanguageModel::CopyPage(PageKind kind, PageId from, PageId to) {
+  LS_ASSIGN_OR_RETURN(const std::string bytes, ReadPage(kind, from));
+  return WritePage(kind, to, bytes);
+}
+
+absl::StatusOr<std::string> FakeLanguageModel::ReadPage(PageKind kind, PageId page) const {
+  LS_ASSIGN_OR_RETURN(const absl::Span<char> memory, const_cast<FakeLanguageModel*>(this)->PageMemory(kind, page));
+  return std::string(memory.data(), memory.size());
+}
+
+absl::Status FakeLanguageModel::WritePage(PageKind kind, PageId page, std::string_view bytes) {
+  LS_ASSIGN_OR_RETURN(const absl::Span<char> memory, PageMemory(kind, page));
+  if (bytes.size() != memory.size()) return absl::InvalidArgumentError("bytes of another page");
+  std::copy(bytes.begin(), bytes.end(), memory.begin());
   return absl::OkStatus();
 }
 

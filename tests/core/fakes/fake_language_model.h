@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,9 +32,13 @@ class FakeLanguageModel final : public LanguageModel {
 
   const LanguageModelInfo& info() const override { return info_; }
   CachePages PageBytes() const override { return {.window = 1000, .segment = 100, .open_chunk = 10}; }
-  CachePages PagesPerSequence() const override;
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
+  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
+  std::string CacheLayout() const override { return "fake"; }
+  // The bytes of its numbers.
+  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page) const override;
+  absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
   // The logits after a whole history, with segments at the multiples of L; [V].
   std::vector<float> LogitsAfter(absl::Span<const int32_t> history) const;
@@ -44,6 +50,7 @@ class FakeLanguageModel final : public LanguageModel {
 
  private:
   absl::Status CheckSlice(const Slice& slice) const;
+  absl::StatusOr<absl::Span<char>> PageMemory(PageKind kind, PageId page);
   absl::Status CheckQuery(const Slice& slice, int64_t position) const;
   // Of the segment that a position of the slice belongs to.
   int64_t SegmentStart(const Slice& slice, int64_t position) const;

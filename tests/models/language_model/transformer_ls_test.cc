@@ -9,11 +9,11 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "c10/core/GradMode.h"
-#include "core/cache/sequence_pages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/language_model/segment_forward.h"
 #include "tests/models/language_model/random_decoder.h"
+#include "tests/rings/ring_pages.h"
 
 namespace longshort {
 namespace {
@@ -30,8 +30,7 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary_size, uint64
 // One sequence in a served model: its history and pages.
 class Sequence {
  public:
-  Sequence(CachePools& pools, const LanguageModelInfo& info)
-      : info_(info), pages_(*SequencePages::Acquire(pools, info)) {}
+  Sequence(RingPools& pools, const LanguageModelInfo& info) : info_(info), pages_(*RingPages::Acquire(pools, info)) {}
 
   // A slice of the next `count` of `tokens`, with all logits.
   Slice Next(const std::vector<int32_t>& tokens, int64_t count) {
@@ -48,7 +47,7 @@ class Sequence {
 
  private:
   LanguageModelInfo info_;
-  SequencePages pages_;
+  RingPages pages_;
   int64_t position_ = 0;
 };
 
@@ -58,15 +57,15 @@ struct Served {
   Served(const LanguageModelConfig& config, uint64_t seed, int64_t sequences)
       : model(RandomDecoder(config, seed, std::is_same_v<Element, float> ? at::kFloat : at::kBFloat16), InfoOf(config),
               1),
-        pools(Times(model.PagesPerSequence(), sequences)) {
-    EXPECT_TRUE(model.AllocateCache(Times(model.PagesPerSequence(), sequences)).ok());
+        pools(Times(PagesForRings(model.info()), sequences)) {
+    EXPECT_TRUE(model.AllocateCache(Times(PagesForRings(model.info()), sequences)).ok());
   }
   static CachePages Times(const CachePages& pages, int64_t count) {
     return {.window = pages.window * count, .segment = pages.segment * count, .open_chunk = pages.open_chunk * count};
   }
 
   TransformerLs<Element> model;
-  CachePools pools;
+  RingPools pools;
 };
 
 // Logits [tokens, V] of a stream read in slices of these lengths (the last repeats).
@@ -238,16 +237,6 @@ TEST(TransformerLs, RefusesSlicesThatBreakTheContract) {
   EXPECT_THAT(refusal([](Slice& slice) { slice.memory_pages.ids = {}; }), HasSubstr("memory_pages"));
   EXPECT_THAT(refusal([](Slice& slice) { slice.segment_pages.ids = {}; }), HasSubstr("segment_pages"));
   EXPECT_EQ(served.model.Step({}).status().code(), absl::StatusCode::kInvalidArgument);
-}
-
-TEST(TransformerLs, PagesPerSequenceAreWhatTheCacheHandsOut) {
-  for (const LanguageModelConfig& config : Configurations()) {
-    Served<float> served(config, 1, 1);
-    const CachePages expected = PagesForSequence(served.model.info());
-    EXPECT_EQ(served.model.PagesPerSequence().window, expected.window);
-    EXPECT_EQ(served.model.PagesPerSequence().segment, expected.segment);
-    EXPECT_EQ(served.model.PagesPerSequence().open_chunk, expected.open_chunk);
-  }
 }
 
 }  // namespace

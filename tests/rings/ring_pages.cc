@@ -1,4 +1,4 @@
-#include "core/cache/sequence_pages.h"
+#include "tests/rings/ring_pages.h"
 
 #include <algorithm>
 
@@ -27,22 +27,21 @@ SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_token
           .segment = std::min(segment, pages_for_vectors_of(tokens))};
 }
 
-CachePages PagesForSequence(const LanguageModelInfo& info, int64_t most_tokens) {
+CachePages PagesForRings(const LanguageModelInfo& info, int64_t most_tokens) {
   const SequenceRings rings = RingsForSequence(info, most_tokens);
   return {.window = rings.window, .segment = rings.memory + rings.segment, .open_chunk = 1};
 }
 
-SequencePages::SequencePages(CachePools& pools, const LanguageModelInfo& info)
+RingPages::RingPages(RingPools& pools, const LanguageModelInfo& info)
     : pools_(&pools),
       chunk_size_(info.chunk_size),
       chunk_rank_(info.chunk_rank),
       window_length_(info.window_length),
       memory_length_(info.memory_length) {}
 
-absl::StatusOr<SequencePages> SequencePages::Acquire(CachePools& pools, const LanguageModelInfo& info,
-                                                     int64_t most_tokens) {
+absl::StatusOr<RingPages> RingPages::Acquire(RingPools& pools, const LanguageModelInfo& info, int64_t most_tokens) {
   const SequenceRings rings = RingsForSequence(info, most_tokens);
-  SequencePages pages(pools, info);  // on an error its destructor gives back what was taken so far
+  RingPages pages(pools, info);  // on an error its destructor gives back what was taken so far
   LS_ASSIGN_OR_RETURN(pages.window_.pages, pools.window.Acquire(rings.window));
   LS_ASSIGN_OR_RETURN(pages.memory_.pages, pools.segment.Acquire(rings.memory));
   LS_ASSIGN_OR_RETURN(pages.segment_.pages, pools.segment.Acquire(rings.segment));
@@ -50,14 +49,14 @@ absl::StatusOr<SequencePages> SequencePages::Acquire(CachePools& pools, const La
   return pages;
 }
 
-SequencePages::~SequencePages() {
+RingPages::~RingPages() {
   pools_->window.Release(window_.pages);
   pools_->segment.Release(memory_.pages);
   pools_->segment.Release(segment_.pages);
   pools_->open_chunk.Release(open_chunk_);
 }
 
-PageRange SequencePages::Ring::Cover(int64_t first_row, int64_t end_row) {
+PageRange RingPages::Ring::Cover(int64_t first_row, int64_t end_row) {
   const int64_t first_page = PageOf(first_row);
   range.clear();
   if (end_row > first_row) {
@@ -68,7 +67,7 @@ PageRange SequencePages::Ring::Cover(int64_t first_row, int64_t end_row) {
   return {.first = first_page, .ids = range};
 }
 
-void SequencePages::FillIn(Slice& slice) {
+void RingPages::FillIn(Slice& slice) {
   const int64_t end = slice.position + static_cast<int64_t>(slice.tokens.size());
   const int64_t first_memory_chunk = (slice.segment_start - memory_length_) / chunk_size_;  // exact: C divides both
   const int64_t first_segment_chunk = slice.segment_start / chunk_size_;

@@ -1,4 +1,5 @@
-// The cache pages of one sequence, and which of them a slice needs (Slice in models/model.h).
+// The cache pages of one sequence whose segments may begin anywhere, and which of them a slice needs (Slice in
+// models/model.h). The engine's sequences have theirs from core/cache, where they can be shared.
 //
 // A sequence has three rings of pages and one page for its open chunk. Page n of a grid (rows n*64 .. n*64+63) lies in
 // ring[n mod ring size], so a page that no later query can see is written again. A ring is as long as one query needs:
@@ -15,13 +16,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/cache/page_pool.h"
+#include "core/cache/cache_grid.h"
 #include "models/model.h"
+#include "tests/rings/ring_pools.h"
 
 namespace longshort {
-
-// More tokens than any stream has: every ring is needed whole.
-inline constexpr int64_t kAnyNumberOfTokens = int64_t{1} << 40;
 
 // How many pages each ring of a sequence has.
 struct SequenceRings {
@@ -33,23 +32,22 @@ struct SequenceRings {
 // The rings of a sequence that reads `most_tokens` tokens at the most: a short one never comes round, and needs less.
 SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_tokens = kAnyNumberOfTokens);
 
-// The same by kind of page: memory and segment vectors lie on segment pages. LanguageModel::PagesPerSequence() is
-// PagesForSequence(info).
-CachePages PagesForSequence(const LanguageModelInfo& info, int64_t most_tokens = kAnyNumberOfTokens);
+// The same by kind of page: memory and segment vectors lie on segment pages.
+CachePages PagesForRings(const LanguageModelInfo& info, int64_t most_tokens = kAnyNumberOfTokens);
 
 // Holds a sequence's pages from admission to its end; the destructor gives them back. Can be moved into place, not
 // assigned.
 //
 // Thread: the one that owns the pools, which must outlive this.
-class SequencePages {
+class RingPages {
  public:
   // Takes all the pages that a sequence of at most `most_tokens` tokens will ever need.
   // Errors: RESOURCE_EXHAUSTED; then nothing was taken.
-  static absl::StatusOr<SequencePages> Acquire(CachePools& pools, const LanguageModelInfo& info,
-                                               int64_t most_tokens = kAnyNumberOfTokens);
-  SequencePages(SequencePages&&) noexcept = default;  // leaves the other without pages
-  SequencePages& operator=(SequencePages&&) = delete;
-  ~SequencePages();
+  static absl::StatusOr<RingPages> Acquire(RingPools& pools, const LanguageModelInfo& info,
+                                           int64_t most_tokens = kAnyNumberOfTokens);
+  RingPages(RingPages&&) noexcept = default;  // leaves the other without pages
+  RingPages& operator=(RingPages&&) = delete;
+  ~RingPages();
 
   // Fills in the three page ranges and the open chunk of a slice from its tokens.size(), position and segment_start.
   // The ranges stay valid until the next call, or until this is moved or destroyed.
@@ -67,9 +65,9 @@ class SequencePages {
     std::vector<PageId> range;
   };
 
-  SequencePages(CachePools& pools, const LanguageModelInfo& info);
+  RingPages(RingPools& pools, const LanguageModelInfo& info);
 
-  CachePools* pools_;
+  RingPools* pools_;
   int64_t chunk_size_;
   int64_t chunk_rank_;
   int64_t window_length_;

@@ -1,4 +1,4 @@
-#include "core/cache/sequence_pages.h"
+#include "tests/rings/ring_pages.h"
 
 #include <algorithm>
 #include <random>
@@ -30,7 +30,7 @@ TEST(RingsForSequence, CoverWhatOneQuerySeesHoweverItLiesOnPages) {
   EXPECT_EQ(rings.window, 9);   // 512 rows that begin inside a page touch 9
   EXPECT_EQ(rings.memory, 10);  // (8192 + 256) / 16 = 528 vectors
   EXPECT_EQ(rings.segment, 2);  // 256 / 16 = 16 vectors may straddle a page's end
-  const CachePages pages = PagesForSequence(Enwik8Info());
+  const CachePages pages = PagesForRings(Enwik8Info());
   EXPECT_EQ(pages.window, 9);
   EXPECT_EQ(pages.segment, 12);
   EXPECT_EQ(pages.open_chunk, 1);
@@ -60,9 +60,9 @@ TEST(RingsForSequence, NeverExceedThoseOfAnEndlessSequence) {
   }
 }
 
-class SequencePagesTest : public testing::Test {
+class RingPagesTest : public testing::Test {
  protected:
-  Slice FilledSlice(SequencePages& pages, int64_t position, int64_t segment_start, int64_t count) {
+  Slice FilledSlice(RingPages& pages, int64_t position, int64_t segment_start, int64_t count) {
     tokens_.assign(count, 0);
     Slice slice;
     slice.tokens = tokens_;
@@ -76,9 +76,9 @@ class SequencePagesTest : public testing::Test {
 };
 
 // W = 512, M = 8192: all but page 0 of what the first token sees is zero memory.
-TEST_F(SequencePagesTest, RowsBeforeTheFirstTokenLieOnTheZeroPage) {
-  CachePools pools(PagesForSequence(Enwik8Info()));
-  auto pages = SequencePages::Acquire(pools, Enwik8Info());
+TEST_F(RingPagesTest, RowsBeforeTheFirstTokenLieOnTheZeroPage) {
+  RingPools pools(PagesForRings(Enwik8Info()));
+  auto pages = RingPages::Acquire(pools, Enwik8Info());
   ASSERT_TRUE(pages.ok());
   const Slice slice = FilledSlice(*pages, 0, 0, 16);
   EXPECT_EQ(slice.window_pages.first, -8);  // row -511
@@ -92,9 +92,9 @@ TEST_F(SequencePagesTest, RowsBeforeTheFirstTokenLieOnTheZeroPage) {
   EXPECT_EQ(slice.segment_pages.ids.size(), 1u);
 }
 
-TEST_F(SequencePagesTest, ASegmentWithoutAFinishedChunkNeedsNoSegmentPage) {
-  CachePools pools(PagesForSequence(Enwik8Info()));
-  auto pages = SequencePages::Acquire(pools, Enwik8Info());
+TEST_F(RingPagesTest, ASegmentWithoutAFinishedChunkNeedsNoSegmentPage) {
+  RingPools pools(PagesForRings(Enwik8Info()));
+  auto pages = RingPages::Acquire(pools, Enwik8Info());
   ASSERT_TRUE(pages.ok());
   const Slice slice = FilledSlice(*pages, 256, 256, 15);
   EXPECT_TRUE(slice.segment_pages.ids.empty());
@@ -104,9 +104,9 @@ TEST_F(SequencePagesTest, ASegmentWithoutAFinishedChunkNeedsNoSegmentPage) {
 // Rows 64*8 .. 64*17: ten pages in a ring of nine.
 //   page of the grid   7  8 ...  15  16
 //   ring               7  8 ...   6   7
-TEST_F(SequencePagesTest, PagesComeRoundAfterARing) {
-  CachePools pools(PagesForSequence(Enwik8Info()));
-  auto pages = SequencePages::Acquire(pools, Enwik8Info());
+TEST_F(RingPagesTest, PagesComeRoundAfterARing) {
+  RingPools pools(PagesForRings(Enwik8Info()));
+  auto pages = RingPages::Acquire(pools, Enwik8Info());
   ASSERT_TRUE(pages.ok());
   const Slice slice = FilledSlice(*pages, 1023, 768, 2);  // sees rows 512 .. 1024
   ASSERT_EQ(slice.window_pages.first, 8);
@@ -119,12 +119,12 @@ TEST_F(SequencePagesTest, PagesComeRoundAfterARing) {
   EXPECT_EQ(next.window_pages.ids.back(), distinct.front());  // page 17 lies where page 8 lay
 }
 
-TEST_F(SequencePagesTest, AreGivenBackAtTheEnd) {
-  CachePools pools(PagesForSequence(Enwik8Info()));
+TEST_F(RingPagesTest, AreGivenBackAtTheEnd) {
+  RingPools pools(PagesForRings(Enwik8Info()));
   {
-    auto pages = SequencePages::Acquire(pools, Enwik8Info());
+    auto pages = RingPages::Acquire(pools, Enwik8Info());
     ASSERT_TRUE(pages.ok());
-    const SequencePages moved = *std::move(pages);
+    const RingPages moved = *std::move(pages);
     EXPECT_EQ(pools.window.used(), 9);
     EXPECT_EQ(pools.segment.used(), 12);
     EXPECT_EQ(pools.open_chunk.used(), 1);
@@ -133,9 +133,9 @@ TEST_F(SequencePagesTest, AreGivenBackAtTheEnd) {
   EXPECT_TRUE(pools.CheckInvariants().ok());
 }
 
-TEST_F(SequencePagesTest, TakeNothingWhenOneKindIsShort) {
-  CachePools pools({.window = 9, .segment = 11, .open_chunk = 1});
-  EXPECT_EQ(SequencePages::Acquire(pools, Enwik8Info()).status().code(), absl::StatusCode::kResourceExhausted);
+TEST_F(RingPagesTest, TakeNothingWhenOneKindIsShort) {
+  RingPools pools({.window = 9, .segment = 11, .open_chunk = 1});
+  EXPECT_EQ(RingPages::Acquire(pools, Enwik8Info()).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(pools.window.used() + pools.segment.used() + pools.open_chunk.used(), 0);
   EXPECT_TRUE(pools.CheckInvariants().ok());
 }
@@ -144,14 +144,14 @@ TEST_F(SequencePagesTest, TakeNothingWhenOneKindIsShort) {
 // compares the last row of every slice with the logits that know no pages.
 absl::Status RunInRandomSlices(const LanguageModelInfo& info, int64_t length, std::mt19937& random) {
   FakeLanguageModel model(info);
-  const CachePages per_sequence = PagesForSequence(info);
+  const CachePages per_sequence = PagesForRings(info);
   const CachePages capacity{.window = 2 * per_sequence.window,
                             .segment = 2 * per_sequence.segment,
                             .open_chunk = 2 * per_sequence.open_chunk};
-  CachePools pools(capacity);
+  RingPools pools(capacity);
   LS_RETURN_IF_ERROR(model.AllocateCache(capacity));
-  LS_ASSIGN_OR_RETURN(const SequencePages other, SequencePages::Acquire(pools, info, random() % 300 + 1));
-  LS_ASSIGN_OR_RETURN(SequencePages pages, SequencePages::Acquire(pools, info, length));
+  LS_ASSIGN_OR_RETURN(const RingPages other, RingPages::Acquire(pools, info, random() % 300 + 1));
+  LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info, length));
 
   std::vector<int32_t> history(length);
   for (int32_t& token : history) token = static_cast<int32_t>(random() % info.vocabulary_size);
@@ -174,7 +174,7 @@ absl::Status RunInRandomSlices(const LanguageModelInfo& info, int64_t length, st
   return absl::OkStatus();
 }
 
-TEST_F(SequencePagesTest, HoldWhatEveryQuerySeesWhateverTheLengthsAndTheCut) {
+TEST_F(RingPagesTest, HoldWhatEveryQuerySeesWhateverTheLengthsAndTheCut) {
   std::mt19937 random(2);
   for (int round = 0; round < 300; ++round) {
     LanguageModelInfo info;

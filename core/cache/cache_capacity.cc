@@ -1,0 +1,37 @@
+#include "core/cache/cache_capacity.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/cache/cache_grid.h"
+#include "core/cache/cache_pages.h"
+
+namespace longshort {
+
+CachePages PagesForStreams(const LanguageModelInfo& info, int64_t streams) {
+  return CacheGrid(info).PagesForSequence() * streams;
+}
+
+absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, const CachePages& page_bytes,
+                                         int64_t cache_bytes, int64_t max_streams) {
+  const CacheGrid grid(info);
+  const CachePages full = grid.PagesForSequence();
+  const int64_t whole_streams =
+      std::max<int64_t>(0, cache_bytes - max_streams * page_bytes.open_chunk) / Bytes(full, page_bytes);
+  const int64_t most_open_chunks = std::max<int64_t>(1, cache_bytes / 4 / page_bytes.open_chunk);
+  CachePages pages{.window = 0, .segment = 0, .open_chunk = std::min(max_streams + whole_streams, most_open_chunks)};
+  const int64_t left = std::max<int64_t>(0, cache_bytes - Bytes(pages, page_bytes));
+  const double share = static_cast<double>(left) /
+                       static_cast<double>(full.window * page_bytes.window + full.segment * page_bytes.segment);
+  pages.window = static_cast<int64_t>(share * static_cast<double>(full.window));
+  pages.segment = static_cast<int64_t>(share * static_cast<double>(full.segment));
+  const CachePages least = grid.PagesForSequence(grid.block_tokens());
+  if (!FitIn(least, pages)) {
+    return absl::InvalidArgumentError(absl::StrCat("a cache of ", cache_bytes, " bytes is too small: ",
+                                                   grid.block_tokens(), " tokens need ", Bytes(least, page_bytes)));
+  }
+  return pages;
+}
+
+}  // namespace longshort

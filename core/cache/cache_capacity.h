@@ -1,0 +1,24 @@
+// How many pages of each kind a cache of so many bytes has.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// Every running sequence needs an open-chunk page, however short it is, and every parked one keeps its own. So there is
+// one for each of `max_streams` and one more for each sequence whose full memory fits in the rest; if that were more
+// than a quarter of the bytes, they get a quarter. The rest is split between window and segment pages as a sequence of
+// full memory needs them: long streams then use both up at once, and short ones run out of window pages first, having
+// left segment pages for the prefix index.
+//
+// Errors: INVALID_ARGUMENT if there is not a page of each kind, naming the bytes that one sequence of a block needs.
+absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, const CachePages& page_bytes,
+                                         int64_t cache_bytes, int64_t max_streams);
+
+// What `streams` sequences of any length need.
+CachePages PagesForStreams(const LanguageModelInfo& info, int64_t streams);
+
+}  // namespace longshort

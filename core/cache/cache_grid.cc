@@ -1,0 +1,76 @@
+#include "core/cache/cache_grid.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace longshort {
+namespace {
+
+int64_t DivideRoundingUp(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
+
+int64_t FloorDivide(int64_t value, int64_t divisor) {
+  return value >= 0 ? value / divisor : -DivideRoundingUp(-value, divisor);
+}
+
+}  // namespace
+
+CacheGrid::CacheGrid(const LanguageModelInfo& info)
+    : layers_(info.layers),
+      chunk_size_(info.chunk_size),
+      chunk_rank_(info.chunk_rank),
+      window_length_(info.window_length),
+      memory_length_(info.memory_length),
+      segment_length_(info.segment_length),
+      block_tokens_(std::lcm(kRowsPerPage, info.chunk_size)) {}
+
+int64_t CacheGrid::FirstRow(Strip strip, int64_t token) const {
+  return strip == kWindowStrip ? token : FloorDivide(token, chunk_size_) * chunk_rank_;
+}
+
+PageSpan CacheGrid::Pages(Strip strip, int64_t from, int64_t to) const {
+  const int64_t first_row = FirstRow(strip, from);
+  const int64_t end_row = FirstRow(strip, to);
+  const int64_t first = FloorDivide(first_row, kRowsPerPage);
+  return {.first = first, .end = end_row > first_row ? FloorDivide(end_row - 1, kRowsPerPage) + 1 : first};
+}
+
+PageSpan CacheGrid::KeptAt(Strip strip, int64_t position) const {
+  const int64_t block = BlockBegin(position);
+  switch (strip) {
+    case kWindowStrip:
+      return Pages(strip, block - window_length_ + 1, position);
+    case kMemoryStrip:
+      return Pages(strip, SegmentStart(block) - memory_length_, position);
+    case kSegmentStrip:
+      break;
+  }
+  return Pages(strip, SegmentStart(block), position);
+}
+
+bool CacheGrid::EndsInsidePage(Strip strip, int64_t position) const {
+  return FirstRow(strip, position) % kRowsPerPage != 0;
+}
+
+CachePages CacheGrid::PagesForSequence(int64_t most_tokens) const {
+  const auto pages_for_vectors_of = [this](int64_t tokens) {
+    return DivideRoundingUp(FirstRow(kMemoryStrip, tokens), kRowsPerPage);
+  };
+  const int64_t tokens = std::min(most_tokens, kAnyNumberOfTokens);
+  // The tokens from the start of a segment to the end of the block of any of its tokens.
+  const int64_t segment_tokens = segment_length_ - std::gcd(segment_length_, block_tokens_) + block_tokens_;
+  const int64_t window = DivideRoundingUp(window_length_ - 1, kRowsPerPage) + block_tokens_ / kRowsPerPage;
+  const int64_t memory = pages_for_vectors_of(memory_length_ + segment_tokens) + 1;
+  const int64_t segment = pages_for_vectors_of(segment_tokens) + 1;
+  return {.window = std::min(window, DivideRoundingUp(tokens, kRowsPerPage)),
+          .segment = std::min(memory, pages_for_vectors_of(tokens)) + std::min(segment, pages_for_vectors_of(tokens)),
+          .open_chunk = 1};
+}
+
+int64_t CacheGrid::RecomputeFrom(int64_t position) const {
+  const int64_t page_of_vectors = chunk_size_ * (kRowsPerPage / std::gcd(kRowsPerPage, chunk_rank_));
+  const int64_t unit = std::lcm(std::lcm(segment_length_, block_tokens_), page_of_vectors);
+  const int64_t history = layers_ * (memory_length_ + segment_length_);
+  return std::max<int64_t>(0, position - history) / unit * unit;
+}
+
+}  // namespace longshort

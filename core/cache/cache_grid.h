@@ -1,0 +1,70 @@
+// Where the rows of a sequence lie on pages, and which of them it needs. Arithmetic only; nothing here holds a page.
+//
+// A sequence's rows lie on three strips of 64-row pages (models/model.h):
+//
+//   window    row t is token t
+//   memory    vector j = chunk*R + t of finished chunks, as later segments see it (form B)
+//   segment   the same vectors as the chunk's own segment sees them (form A)
+//
+// A block is the least number of tokens that ends both a page of the window and a chunk: 64 for every C that
+// divides 64. What a sequence keeps is counted from the beginning of its present block, so that another can begin
+// there.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "models/model.h"
+
+namespace longshort {
+
+enum Strip : size_t { kWindowStrip, kMemoryStrip, kSegmentStrip };
+inline constexpr std::array<Strip, 3> kStrips = {kWindowStrip, kMemoryStrip, kSegmentStrip};
+
+// Pages first .. end-1 of a strip. Pages below 0 are zero memory.
+struct PageSpan {
+  int64_t first = 0;
+  int64_t end = 0;
+};
+
+// More tokens than any stream has.
+inline constexpr int64_t kAnyNumberOfTokens = int64_t{1} << 40;
+
+class CacheGrid final {
+ public:
+  explicit CacheGrid(const LanguageModelInfo& info);
+
+  int64_t chunk_size() const { return chunk_size_; }
+  int64_t block_tokens() const { return block_tokens_; }
+  int64_t BlockBegin(int64_t position) const { return position / block_tokens_ * block_tokens_; }
+  int64_t SegmentStart(int64_t position) const { return position / segment_length_ * segment_length_; }
+
+  // The pages that the rows of tokens from .. to-1 lie on (of vectors: of the chunks that end among them).
+  PageSpan Pages(Strip strip, int64_t from, int64_t to) const;
+  // What a sequence that has read `position` tokens keeps.
+  PageSpan KeptAt(Strip strip, int64_t position) const;
+  // Whether the last page before `position` has rows of later tokens too.
+  bool EndsInsidePage(Strip strip, int64_t position) const;
+
+  // What a sequence of at most `most_tokens` tokens needs at once at the most, when it reads no further than to the end
+  // of its present block in a step.
+  CachePages PagesForSequence(int64_t most_tokens = kAnyNumberOfTokens) const;
+
+  // Where to begin reading so that, back at `position`, everything that a query sees there is exact: n_layer*(M+L)
+  // tokens before it, or a little more, so that segments, chunks and pages begin there too; 0 if there are no more.
+  int64_t RecomputeFrom(int64_t position) const;
+
+ private:
+  int64_t FirstRow(Strip strip, int64_t token) const;
+
+  int64_t layers_;
+  int64_t chunk_size_;
+  int64_t chunk_rank_;
+  int64_t window_length_;
+  int64_t memory_length_;
+  int64_t segment_length_;
+  int64_t block_tokens_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,186 @@
+#include "core/cache/cached_sequence.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+
+CachedSequence::CachedSequence(PageStore& store, const CachePages& reserved) : store_(store), reserved_(reserved) {
+  store_.running.insert(this);
+  UpdateClaim();
+}
+
+CachedSequence::~CachedSequence() {
+  const SequenceState state = LetGo();
+  store_.Release(state, Holder::kRunning);
+  if (state.block != nullptr) store_.index.Unpin(state.block);
+  store_.reservations.Change(claim_, {});
+  store_.running.erase(this);
+}
+
+SequenceState CachedSequence::LetGo() { return std::exchange(state_, {}); }
+
+void CachedSequence::Adopt(SequenceState state) {
+  state_ = std::move(state);
+  UpdateClaim();
+}
+
+void CachedSequence::UpdateClaim() {
+  const CachePages claim = Larger(reserved_, state_.Pages());
+  store_.reservations.Change(claim_, claim);
+  claim_ = claim;
+}
+
+absl::Status CachedSequence::StartAt(PrefixBlock* block) {
+  SequenceState state;
+  state.tables = *store_.index.PagesAt(*block);
+  state.position = block->end;
+  state.block = block;
+  store_.index.Pin(block);
+  store_.Hold(state, Holder::kRunning);
+  state.open_chunk = std::exchange(state_.open_chunk, kZeroPage);  // nothing of it is needed at a chunk's end
+  const SequenceState before = LetGo();
+  store_.Release(before, Holder::kRunning);
+  if (before.block != nullptr) store_.index.Unpin(before.block);
+  Adopt(std::move(state));
+  if (state_.open_chunk == kZeroPage) LS_RETURN_IF_ERROR(TakeOpenChunk());
+  return OwnPagesToWrite();
+}
+
+absl::Status CachedSequence::StartWithoutHistory(int64_t position) {
+  state_.tables = ZeroTables(store_.grid, position);
+  state_.begin = state_.position = position;
+  return TakeOpenChunk();
+}
+
+absl::Status CachedSequence::StartAsCopyOf(const SequenceState& original) {
+  SequenceState state = original;
+  const bool in_chunk = state.position % store_.grid.chunk_size() != 0;
+  if (!in_chunk) state.open_chunk = kZeroPage;
+  store_.Hold(state, Holder::kRunning);
+  if (state.block != nullptr) store_.index.Pin(state.block);
+  Adopt(std::move(state));
+  if (!in_chunk) {
+    LS_RETURN_IF_ERROR(TakeOpenChunk());
+  } else {
+    LS_ASSIGN_OR_RETURN(state_.open_chunk, store_.MakeOwn(PageKind::kOpenChunk, state_.open_chunk));
+  }
+  return OwnPagesToWrite();
+}
+
+absl::Status CachedSequence::TakeOpenChunk() {
+  const std::optional<PageId> page = store_.Take(store_.pools.open_chunk);
+  if (!page.has_value()) return absl::InternalError("no page is left for an open chunk that was reserved");
+  state_.open_chunk = *page;
+  UpdateClaim();
+  return absl::OkStatus();
+}
+
+absl::Status CachedSequence::OwnPagesToWrite() {
+  for (const Strip strip : kStrips) {
+    PageTable& table = state_.tables[strip];
+    if (table.ids.empty() || table.ids.back() == kZeroPage) continue;
+    if (!store_.grid.EndsInsidePage(strip, state_.position)) continue;
+    const PageKind kind = strip == kWindowStrip ? PageKind::kWindow : PageKind::kSegment;
+    LS_ASSIGN_OR_RETURN(table.ids.back(), store_.MakeOwn(kind, table.ids.back()));
+  }
+  return absl::OkStatus();
+}
+
+int64_t CachedSequence::NewPages(Strip strip, int64_t end) const {
+  return std::max<int64_t>(0, store_.grid.Pages(strip, state_.position, end).end - state_.tables[strip].end());
+}
+
+int64_t CachedSequence::MostTokens(int64_t wanted) const {
+  const CachePages room = claim_ + store_.reservations.Unclaimed() - state_.Pages();
+  int64_t end = state_.position + wanted;
+  const int64_t block_end = store_.grid.BlockBegin(state_.position) + store_.grid.block_tokens();
+  while (end > block_end) {
+    const CachePages more = {.window = NewPages(kWindowStrip, end),
+                             .segment = NewPages(kMemoryStrip, end) + NewPages(kSegmentStrip, end),
+                             .open_chunk = 0};
+    if (FitIn(more, room)) break;
+    end = store_.grid.BlockBegin(end - 1);
+  }
+  return end - state_.position;
+}
+
+absl::Status CachedSequence::FillIn(Slice& slice) {
+  const int64_t end = state_.position + static_cast<int64_t>(slice.tokens.size());
+  for (const Strip strip : kStrips) {
+    for (int64_t count = NewPages(strip, end); count > 0; --count) {
+      const std::optional<PageId> page = store_.Take(store_.pools.Of(strip));
+      if (!page.has_value()) {
+        UpdateClaim();
+        return absl::InternalError(absl::StrCat("no page is left at position ", state_.position, " of a sequence"));
+      }
+      state_.tables[strip].ids.push_back(*page);
+    }
+  }
+  UpdateClaim();
+  slice.position = state_.position;
+  slice.segment_start = store_.grid.SegmentStart(state_.position);
+  slice.window_pages = state_.tables[kWindowStrip].Range();
+  slice.memory_pages = state_.tables[kMemoryStrip].Range();
+  slice.segment_pages = state_.tables[kSegmentStrip].Range();
+  slice.open_chunk = state_.open_chunk;
+  return absl::OkStatus();
+}
+
+void CachedSequence::OnRead(absl::Span<const int32_t> tokens) {
+  state_.position += static_cast<int64_t>(tokens.size());
+  const auto block_tokens = static_cast<size_t>(store_.grid.block_tokens());
+  while (!tokens.empty()) {
+    const absl::Span<const int32_t> next = tokens.first(std::min(tokens.size(), block_tokens - state_.tail.size()));
+    state_.tail.insert(state_.tail.end(), next.begin(), next.end());
+    tokens.remove_prefix(next.size());
+    if (state_.tail.size() < block_tokens) break;
+    if (state_.block != nullptr) state_.block = store_.index.Advance(state_.block, state_.tail, state_.tables);
+    state_.tail.clear();
+  }
+  for (const Strip strip : kStrips) DropPagesBefore(strip, store_.grid.KeptAt(strip, state_.position).first);
+  UpdateClaim();
+}
+
+absl::StatusOr<int64_t> CachedSequence::RollBack(int64_t position) {
+  const int64_t chunk = store_.grid.chunk_size();
+  const int64_t target = position / chunk == state_.position / chunk ? position : position / chunk * chunk;
+  const int64_t block_begin = store_.grid.BlockBegin(state_.position);
+  // Without its whole history it is exact only where it stands.
+  if (target == state_.position) return target;
+  if (target >= block_begin && state_.begin == 0) {
+    state_.position = target;
+    state_.tail.resize(target - block_begin);
+    for (const Strip strip : kStrips) DropPagesFrom(strip, store_.grid.KeptAt(strip, target).end);
+    UpdateClaim();
+    return target;
+  }
+  for (PrefixBlock* block = state_.block; block != nullptr; block = block->parent) {
+    if (block->end > position || !store_.index.PagesAt(*block).has_value()) continue;
+    LS_RETURN_IF_ERROR(StartAt(block));
+    return block->end;
+  }
+  return absl::NotFoundError(absl::StrCat("the rows before position ", position, " are gone"));
+}
+
+void CachedSequence::DropPagesBefore(Strip strip, int64_t page) {
+  PageTable& table = state_.tables[strip];
+  const int64_t count = std::clamp<int64_t>(page - table.first, 0, static_cast<int64_t>(table.ids.size()));
+  for (int64_t i = 0; i < count; ++i) store_.pools.Of(strip).Release(table.ids[i], Holder::kRunning);
+  table.ids.erase(table.ids.begin(), table.ids.begin() + count);
+  table.first += count;
+}
+
+void CachedSequence::DropPagesFrom(Strip strip, int64_t page) {
+  PageTable& table = state_.tables[strip];
+  while (table.end() > std::max(page, table.first)) {
+    store_.pools.Of(strip).Release(table.ids.back(), Holder::kRunning);
+    table.ids.pop_back();
+  }
+}
+
+}  // namespace longshort

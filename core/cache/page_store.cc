@@ -1,0 +1,110 @@
+#include "core/cache/page_store.h"
+
+#include <algorithm>
+
+#include "models/status_macros.h"
+
+namespace longshort {
+
+CachePages SequenceState::Pages() const {
+  const auto count = [](const PageTable& table) {
+    return static_cast<int64_t>(table.ids.size()) - std::count(table.ids.begin(), table.ids.end(), kZeroPage);
+  };
+  return {.window = count(tables[kWindowStrip]),
+          .segment = count(tables[kMemoryStrip]) + count(tables[kSegmentStrip]),
+          .open_chunk = open_chunk == kZeroPage ? 0 : 1};
+}
+
+PagePool& PageStore::PoolOf(PageKind kind) {
+  switch (kind) {
+    case PageKind::kWindow:
+      return pools.window;
+    case PageKind::kSegment:
+      return pools.segment;
+    case PageKind::kOpenChunk:
+      break;
+  }
+  return pools.open_chunk;
+}
+
+std::optional<PageId> PageStore::Take(PagePool& pool) {
+  std::optional<PageId> page = pool.Take();
+  while (!page.has_value() && EvictOldest(pool)) page = pool.Take();
+  return page;
+}
+
+bool PageStore::EvictOldest(const PagePool& pool) {
+  const std::optional<uint64_t> end = &pool == &pools.open_chunk ? std::nullopt : index.OldestUse();
+  if (!parked.empty() && (!end.has_value() || parked_by_use.begin()->first < *end)) {
+    ++evicted_parked;
+    Drop(parked_by_use.begin()->second);
+    return true;
+  }
+  if (end.has_value()) index.EvictOldest();
+  return end.has_value();
+}
+
+absl::StatusOr<PageId> PageStore::MakeOwn(PageKind kind, PageId page) {
+  PagePool& pool = PoolOf(kind);
+  if (pool.IsExclusive(page)) return page;
+  const std::optional<PageId> copy = Take(pool);
+  if (!copy.has_value()) {  // all the others who run have what they reserved, so only the index can hold it too
+    pool.EndLeases(page);
+    if (!pool.IsExclusive(page)) return absl::InternalError("more pages are in use than were reserved");
+    return page;
+  }
+  ++copied_pages;
+  const absl::Status copied = model.CopyPage(kind, page, *copy);
+  pool.Release(copied.ok() ? page : *copy, Holder::kRunning);
+  LS_RETURN_IF_ERROR(copied);
+  return *copy;
+}
+
+void PageStore::Hold(const SequenceState& state, Holder holder) {
+  for (const Strip strip : kStrips) {
+    for (const PageId page : state.tables[strip].ids) pools.Of(strip).Hold(page, holder);
+  }
+  pools.open_chunk.Hold(state.open_chunk, holder);
+}
+
+void PageStore::Release(const SequenceState& state, Holder holder) {
+  for (const Strip strip : kStrips) {
+    for (const PageId page : state.tables[strip].ids) pools.Of(strip).Release(page, holder);
+  }
+  pools.open_chunk.Release(state.open_chunk, holder);
+}
+
+ParkedId PageStore::Park(SequenceState state) {
+  const ParkedId id = pools.clock.Next();
+  Hold(state, Holder::kParked);
+  Release(state, Holder::kRunning);
+  parked.emplace(id, ParkedSequence{.state = std::move(state), .used = id});
+  parked_by_use.emplace(id, id);
+  return id;
+}
+
+void PageStore::Use(ParkedId id) {
+  ParkedSequence& sequence = parked.at(id);
+  parked_by_use.erase(sequence.used);
+  sequence.used = pools.clock.Next();
+  parked_by_use.emplace(sequence.used, id);
+}
+
+SequenceState PageStore::Unpark(ParkedId id) {
+  const auto found = parked.find(id);
+  SequenceState state = std::move(found->second.state);
+  parked_by_use.erase(found->second.used);
+  parked.erase(found);
+  Hold(state, Holder::kRunning);
+  Release(state, Holder::kParked);
+  return state;
+}
+
+void PageStore::Drop(ParkedId id) {
+  if (!parked.contains(id)) return;
+  const SequenceState state = Unpark(id);
+  Release(state, Holder::kRunning);
+  if (state.block != nullptr) index.Unpin(state.block);
+}
+
+}  // namespace longshort

@@ -1,0 +1,53 @@
+// Which page stands where on the strips of one sequence, and the pools that the pages come from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/cache/cache_grid.h"
+#include "core/cache/page_pool.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// Page `first + i` of a strip is ids[i]; kZeroPage before the sequence's first token.
+struct PageTable {
+  int64_t first = 0;
+  std::vector<PageId> ids;
+
+  int64_t end() const { return first + static_cast<int64_t>(ids.size()); }
+  PageId At(int64_t page) const { return ids[page - first]; }
+  PageRange Range() const { return {.first = first, .ids = ids}; }
+};
+
+// By Strip.
+using PageTables = std::array<PageTable, kStrips.size()>;
+
+// Those of a sequence that begins at `position`: zero memory all along.
+inline PageTables ZeroTables(const CacheGrid& grid, int64_t position) {
+  PageTables tables;
+  for (const Strip strip : kStrips) {
+    const PageSpan span = grid.KeptAt(strip, position);
+    tables[strip] = {.first = span.first, .ids = std::vector<PageId>(span.end - span.first, kZeroPage)};
+  }
+  return tables;
+}
+
+// The pools of a cache, one for each kind of page. Memory and segment vectors lie on segment pages.
+struct CachePools {
+  explicit CachePools(const CachePages& capacity)
+      : window("window", capacity.window, clock),
+        segment("segment", capacity.segment, clock),
+        open_chunk("open chunk", capacity.open_chunk, clock) {}
+
+  PagePool& Of(Strip strip) { return strip == kWindowStrip ? window : segment; }
+  const PagePool& Of(Strip strip) const { return strip == kWindowStrip ? window : segment; }
+
+  UseClock clock;
+  PagePool window;
+  PagePool segment;
+  PagePool open_chunk;
+};
+
+}  // namespace longshort

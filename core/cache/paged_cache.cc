@@ -1,0 +1,128 @@
+#include "core/cache/paged_cache.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_format.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+
+absl::StatusOr<std::unique_ptr<PagedCache>> PagedCache::Create(LanguageModel& model, const CachePages& capacity,
+                                                               BlockHash hash) {
+  LS_RETURN_IF_ERROR(model.AllocateCache(capacity));
+  return absl::WrapUnique(new PagedCache(model, capacity, hash));
+}
+
+PagedCache::PagedCache(LanguageModel& model, const CachePages& capacity, BlockHash hash)
+    : store_(model, capacity, hash), capacity_(capacity), page_bytes_(model.PageBytes()) {}
+
+absl::Status PagedCache::CheckFits(int64_t most_tokens) const {
+  const CachePages need = store_.grid.PagesForSequence(most_tokens);
+  if (FitIn(need, capacity_)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "a sequence of %d tokens needs %d bytes of cache (%d window pages, %d segment pages), and all there are are %d "
+      "(%d and %d)",
+      most_tokens, Bytes(need, page_bytes_), need.window, need.segment, Bytes(capacity_, page_bytes_), capacity_.window,
+      capacity_.segment));
+}
+
+bool PagedCache::FitsNow(int64_t most_tokens) const {
+  return FitIn(store_.grid.PagesForSequence(most_tokens), store_.reservations.Unclaimed());
+}
+
+absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Admit(int64_t most_tokens) {
+  if (!FitsNow(most_tokens)) return absl::UnavailableError("the cache has no room for the sequence now");
+  return absl::WrapUnique(new CachedSequence(store_, store_.grid.PagesForSequence(most_tokens)));
+}
+
+absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Begin(absl::Span<const int32_t> tokens, int64_t most_reused,
+                                                                  int64_t most_tokens) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
+  LS_RETURN_IF_ERROR(sequence->StartAt(store_.index.Longest(tokens, most_reused)));
+  sequence->reused_tokens_ = sequence->position();
+  ++(sequence->reused_tokens_ > 0 ? counters_.hits : counters_.misses);
+  counters_.reused_tokens += sequence->reused_tokens_;
+  return sequence;
+}
+
+absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::BeginAt(int64_t position, int64_t most_tokens) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
+  LS_RETURN_IF_ERROR(position == 0 ? sequence->StartAt(store_.index.root()) : sequence->StartWithoutHistory(position));
+  return sequence;
+}
+
+ParkedId PagedCache::Park(std::unique_ptr<CachedSequence> sequence) { return store_.Park(sequence->LetGo()); }
+
+absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Resume(ParkedId id, int64_t most_tokens) {
+  if (!IsParked(id)) return absl::NotFoundError("the parked sequence's pages were given up");
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
+  sequence->Adopt(store_.Unpark(id));
+  sequence->reused_tokens_ = sequence->position();
+  ++counters_.resumed;
+  return sequence;
+}
+
+absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Fork(ParkedId id, int64_t most_tokens) {
+  if (!IsParked(id)) return absl::NotFoundError("the parked sequence's pages were given up");
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
+  store_.Use(id);
+  LS_RETURN_IF_ERROR(sequence->StartAsCopyOf(store_.parked.at(id).state));
+  sequence->reused_tokens_ = sequence->position();
+  ++counters_.resumed;
+  return sequence;
+}
+
+const SequenceState* PagedCache::Parked(ParkedId id) const {
+  const auto found = store_.parked.find(id);
+  return found == store_.parked.end() ? nullptr : &found->second.state;
+}
+
+CacheState PagedCache::state() const {
+  const CachePools& pools = store_.pools;
+  CacheState state{
+      .in_use = {pools.window.in_use(), pools.segment.in_use(), pools.open_chunk.in_use()},
+      .idle = {pools.window.idle(), pools.segment.idle(), pools.open_chunk.idle()},
+      .free = {pools.window.free(), pools.segment.free(), pools.open_chunk.free()},
+      .reserved = store_.reservations.claimed(),
+      .parked_sequences = static_cast<int64_t>(store_.parked.size()),
+      .counters = counters_,
+  };
+  state.counters.copied_pages = store_.copied_pages;
+  state.counters.evicted_parked = store_.evicted_parked;
+  state.counters.evicted_ends = store_.index.evicted();
+  state.counters.evicted_window = pools.window.evicted();
+  state.counters.evicted_segment = pools.segment.evicted();
+  return state;
+}
+
+absl::Status PagedCache::CheckInvariants() const {
+  std::vector<PageHolders> window(capacity_.window), segment(capacity_.segment), open_chunk(capacity_.open_chunk);
+  const auto count = [&](const SequenceState& state, int64_t PageHolders::*holder) {
+    for (const Strip strip : kStrips) {
+      std::vector<PageHolders>& holders = strip == kWindowStrip ? window : segment;
+      for (const PageId page : state.tables[strip].ids) {
+        if (page != kZeroPage) ++(holders[page].*holder);
+      }
+    }
+    if (state.open_chunk != kZeroPage) ++(open_chunk[state.open_chunk].*holder);
+  };
+  CachePages claimed;
+  for (const CachedSequence* sequence : store_.running) {
+    count(sequence->state_, &PageHolders::running);
+    claimed = claimed + sequence->claim_;
+    if (!FitIn(sequence->state_.Pages(), sequence->claim_))
+      return absl::InternalError("a sequence holds unclaimed pages");
+  }
+  for (const auto& [id, parked] : store_.parked) count(parked.state, &PageHolders::parked);
+  if (!FitIn(claimed, store_.reservations.claimed()) || !FitIn(store_.reservations.claimed(), claimed)) {
+    return absl::InternalError("the sum of the claims is wrong");
+  }
+  if (!FitIn(claimed, capacity_)) return absl::InternalError("more pages are claimed than there are");
+  LS_RETURN_IF_ERROR(store_.index.Audit(window, segment));
+  LS_RETURN_IF_ERROR(store_.pools.window.CheckInvariants(window));
+  LS_RETURN_IF_ERROR(store_.pools.segment.CheckInvariants(segment));
+  return store_.pools.open_chunk.CheckInvariants(open_chunk);
+}
+
+}  // namespace longshort

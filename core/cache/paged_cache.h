@@ -1,0 +1,104 @@
+// The cache of one worker's language model: which pages sequences get, what is kept of those that ended, and what goes
+// when room is needed.
+//
+// Reservation. A sequence is admitted only if all the pages that it can ever need at once are left to it, so that none
+// that runs is ever short of pages. What nobody runs on is idle, and counts as free.
+//
+// Reuse. A sequence that begins with tokens that were read before begins behind them, at the last block's end (64
+// tokens) where all its rows are still there. Full pages are shared; a page that it would go on writing is copied.
+//
+// Eviction, when a page is wanted and none is free. First go pages that no chain's end needs, the one used longest ago
+// first; then ends of chains and parked sequences, whichever was used longest ago.
+//
+// Thread: one worker's thread owns a cache; only CheckFits may be called by others.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/cache/cached_sequence.h"
+#include "core/cache/page_store.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// What has happened since the cache was made.
+struct CacheCounters {
+  int64_t hits = 0;            // sequences that began behind tokens read before
+  int64_t misses = 0;          // sequences that began at token 0
+  int64_t reused_tokens = 0;   // that hits did not have to read
+  int64_t resumed = 0;         // parked sequences that went on, or were forked
+  int64_t copied_pages = 0;    // because others held them
+  int64_t evicted_parked = 0;  // sequences
+  int64_t evicted_ends = 0;    // ends of chains
+  int64_t evicted_window = 0;  // pages that no end needed
+  int64_t evicted_segment = 0;
+};
+
+struct CacheState {
+  CachePages in_use;  // held by running sequences
+  CachePages idle;    // held for later only
+  CachePages free;
+  CachePages reserved;  // for running sequences, in use or not yet
+  int64_t parked_sequences = 0;
+  CacheCounters counters;
+};
+
+class PagedCache final {
+ public:
+  // Gives the model its cache. `model` must outlive this; `hash` is for tests.
+  // Errors: as LanguageModel::AllocateCache.
+  static absl::StatusOr<std::unique_ptr<PagedCache>> Create(LanguageModel& model, const CachePages& capacity,
+                                                            BlockHash hash = HashOfBlock);
+
+  // Whether a sequence of at most `most_tokens` tokens could run if it were alone. Thread-safe.
+  // Errors: RESOURCE_EXHAUSTED naming the bytes it needs and those there are.
+  absl::Status CheckFits(int64_t most_tokens) const;
+  // Whether it can be admitted beside those that run now.
+  bool FitsNow(int64_t most_tokens) const;
+
+  // Admits a sequence that will read `tokens` and at most `most_tokens` in all. It stands behind the tokens that it
+  // need not read: `most_reused` at the most, which is less than tokens.size() if the last one's logits are wanted.
+  // Errors: UNAVAILABLE unless FitsNow, INTERNAL if the model cannot copy a page.
+  absl::StatusOr<std::unique_ptr<CachedSequence>> Begin(absl::Span<const int32_t> tokens, int64_t most_reused,
+                                                        int64_t most_tokens);
+  // Where to begin in order to be exact again at `position`, without reading all that came before.
+  int64_t RecomputeFrom(int64_t position) const { return store_.grid.RecomputeFrom(position); }
+  // Admits a sequence that begins at `position`, which RecomputeFrom gave. It never enters the prefix index.
+  // Errors: as Begin.
+  absl::StatusOr<std::unique_ptr<CachedSequence>> BeginAt(int64_t position, int64_t most_tokens);
+
+  // Makes a running sequence idle. It keeps its pages until they are wanted for something else; then all go at once.
+  ParkedId Park(std::unique_ptr<CachedSequence> sequence);
+  bool IsParked(ParkedId id) const { return store_.parked.contains(id); }
+  // Admits a parked sequence again, for `most_tokens` tokens in all, those read included.
+  // Errors: NOT_FOUND if its pages are gone (read its tokens again: Begin or BeginAt); UNAVAILABLE unless FitsNow, and
+  // then it stays parked.
+  absl::StatusOr<std::unique_ptr<CachedSequence>> Resume(ParkedId id, int64_t most_tokens);
+  // The same, but the parked sequence stays too: the new one goes on from a copy of what is still open.
+  absl::StatusOr<std::unique_ptr<CachedSequence>> Fork(ParkedId id, int64_t most_tokens);
+  // What a parked sequence holds, for export; valid until the next call of this cache. Null if its pages are gone.
+  const SequenceState* Parked(ParkedId id) const;
+  // Frees a parked sequence's pages, if they are still there.
+  void Drop(ParkedId id) { store_.Drop(id); }
+
+  CacheState state() const;
+
+  // Errors: INTERNAL if pages were lost, given out twice, or are counted wrongly.
+  absl::Status CheckInvariants() const;
+
+ private:
+  PagedCache(LanguageModel& model, const CachePages& capacity, BlockHash hash);
+
+  absl::StatusOr<std::unique_ptr<CachedSequence>> Admit(int64_t most_tokens);
+
+  PageStore store_;
+  const CachePages capacity_;
+  const CachePages page_bytes_;
+  CacheCounters counters_;
+};
+
+}  // namespace longshort

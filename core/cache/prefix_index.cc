@@ -1,0 +1,210 @@
+#include "core/cache/prefix_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+
+// The finaliser of splitmix64, folded over the tokens.
+uint64_t HashOfBlock(uint64_t history, absl::Span<const int32_t> tokens) {
+  uint64_t hash = history;
+  for (const int32_t token : tokens) {
+    hash += 0x9E3779B97F4A7C15 + static_cast<uint64_t>(token);
+    hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9;
+    hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EB;
+    hash ^= hash >> 31;
+  }
+  return hash;
+}
+
+PrefixIndex::PrefixIndex(CachePools& pools, const CacheGrid& grid, BlockHash hash)
+    : pools_(pools), grid_(grid), hash_(hash) {}
+
+PrefixIndex::Blocks::const_iterator PrefixIndex::Find(const PrefixBlock& parent, uint64_t hash,
+                                                      absl::Span<const int32_t> tokens) const {
+  const auto [first, last] = blocks_.equal_range(hash);
+  const auto found = std::find_if(first, last, [&](const auto& entry) {
+    return entry.second->parent == &parent && absl::MakeConstSpan(entry.second->tokens) == tokens;
+  });
+  return found == last ? blocks_.end() : found;
+}
+
+PrefixBlock* PrefixIndex::Longest(absl::Span<const int32_t> tokens, int64_t most_tokens) {
+  const int64_t most = std::min(most_tokens, static_cast<int64_t>(tokens.size()));
+  PrefixBlock* block = &root_;
+  while (block->end + grid_.block_tokens() <= most) {
+    const absl::Span<const int32_t> next = tokens.subspan(block->end, grid_.block_tokens());
+    const auto found = Find(*block, hash_(block->hash, next), next);
+    if (found == blocks_.end()) break;
+    block = found->second.get();
+  }
+  while (!PagesAt(*block).has_value()) block = block->parent;
+  return block;
+}
+
+std::optional<PageTables> PrefixIndex::PagesAt(const PrefixBlock& end) const {
+  PageTables tables = ZeroTables(grid_, end.end);
+  std::array<int64_t, kStrips.size()> missing_end;  // the pages before it are still to be found
+  for (const Strip strip : kStrips) missing_end[strip] = tables[strip].end();
+  for (const PrefixBlock* block = &end; block->parent != nullptr; block = block->parent) {
+    bool complete = true;
+    for (const Strip strip : kStrips) {
+      PageTable& table = tables[strip];
+      const int64_t first_wanted = std::max<int64_t>(table.first, 0);
+      const int64_t first = grid_.Pages(strip, block->end - grid_.block_tokens(), block->end).first;
+      int64_t& missing = missing_end[strip];
+      for (; missing > std::max(first, first_wanted); --missing) {
+        const PageLease& lease = block->pages[strip][missing - 1 - first];
+        if (!pools_.Of(strip).IsCurrent(lease)) return std::nullopt;
+        table.ids[missing - 1 - table.first] = lease.page;
+      }
+      complete = complete && missing <= first_wanted;
+    }
+    if (complete) break;
+  }
+  return tables;
+}
+
+void PrefixIndex::Pin(PrefixBlock* block) {
+  ForgetEnd(*block);
+  ++block->pins;
+  block->used = pools_.clock.Next();
+}
+
+void PrefixIndex::Unpin(PrefixBlock* block) {
+  --block->pins;
+  block->used = pools_.clock.Next();
+  Settle(block);
+}
+
+PrefixBlock* PrefixIndex::Advance(PrefixBlock* block, absl::Span<const int32_t> tokens, const PageTables& tables) {
+  const uint64_t hash = hash_(block->hash, tokens);
+  const auto found = Find(*block, hash, tokens);
+  PrefixBlock* const next = found != blocks_.end() ? found->second.get() : Make(*block, hash, tokens);
+  FillIn(*next, tables);
+  Pin(next);
+  Unpin(block);
+  return next;
+}
+
+PrefixBlock* PrefixIndex::Make(PrefixBlock& parent, uint64_t hash, absl::Span<const int32_t> tokens) {
+  auto block = std::make_unique<PrefixBlock>();
+  block->parent = &parent;
+  block->end = parent.end + grid_.block_tokens();
+  block->hash = hash;
+  block->tokens.assign(tokens.begin(), tokens.end());
+  for (const Strip strip : kStrips) {
+    const PageSpan span = grid_.Pages(strip, parent.end, block->end);
+    block->pages[strip].resize(span.end - span.first);
+  }
+  ++parent.children;
+  return blocks_.emplace(hash, std::move(block))->second.get();
+}
+
+void PrefixIndex::FillIn(PrefixBlock& block, const PageTables& tables) {
+  for (const Strip strip : kStrips) {
+    PagePool& pool = pools_.Of(strip);
+    int64_t page = grid_.Pages(strip, block.end - grid_.block_tokens(), block.end).first;
+    for (PageLease& lease : block.pages[strip]) {
+      if (!pool.IsCurrent(lease) && page >= tables[strip].first) {
+        lease = pool.LeaseOf(tables[strip].At(page));
+        pool.Hold(lease.page, Holder::kIndex);
+      }
+      ++page;
+    }
+  }
+}
+
+void PrefixIndex::Settle(PrefixBlock* block) {
+  while (block->parent != nullptr) {
+    ForgetEnd(*block);
+    if (block->pins > 0 || block->children == 1) return;
+    if (MakeEnd(*block) || block->children > 1) return;
+    block = Remove(block);
+  }
+}
+
+bool PrefixIndex::MakeEnd(PrefixBlock& block) {
+  std::optional<PageTables> tables = PagesAt(block);
+  if (!tables.has_value()) return false;
+  block.is_end = true;
+  block.needed = *std::move(tables);
+  for (const Strip strip : kStrips) {
+    for (const PageId page : block.needed[strip].ids) pools_.Of(strip).Need(page);
+  }
+  ends_.emplace(block.used, &block);
+  return true;
+}
+
+void PrefixIndex::ForgetEnd(PrefixBlock& block) {
+  if (!block.is_end) return;
+  for (const Strip strip : kStrips) {
+    for (const PageId page : block.needed[strip].ids) pools_.Of(strip).NoLongerNeed(page);
+  }
+  block.needed = {};
+  block.is_end = false;
+  ends_.erase(block.used);
+}
+
+PrefixBlock* PrefixIndex::Remove(PrefixBlock* leaf) {
+  for (const Strip strip : kStrips) {
+    PagePool& pool = pools_.Of(strip);
+    for (const PageLease& lease : leaf->pages[strip]) {
+      if (pool.IsCurrent(lease)) pool.Release(lease.page, Holder::kIndex);
+    }
+  }
+  PrefixBlock* const parent = leaf->parent;
+  --parent->children;
+  const auto [first, last] = blocks_.equal_range(leaf->hash);
+  blocks_.erase(std::find_if(first, last, [leaf](const auto& entry) { return entry.second.get() == leaf; }));
+  return parent;
+}
+
+std::optional<uint64_t> PrefixIndex::OldestUse() const {
+  if (ends_.empty()) return std::nullopt;
+  return ends_.begin()->first;
+}
+
+void PrefixIndex::EvictOldest() {
+  PrefixBlock* const block = ends_.begin()->second;
+  ++evicted_;
+  ForgetEnd(*block);
+  if (block->children == 0) Settle(Remove(block));
+}
+
+absl::Status PrefixIndex::Audit(std::vector<PageHolders>& window, std::vector<PageHolders>& segment) const {
+  std::unordered_map<const PrefixBlock*, int64_t> children;
+  int64_t ends = 0;
+  for (const auto& [hash, block] : blocks_) {
+    ++children[block->parent];
+    for (const Strip strip : kStrips) {
+      std::vector<PageHolders>& holders = strip == kWindowStrip ? window : segment;
+      for (const PageLease& lease : block->pages[strip]) {
+        if (pools_.Of(strip).IsCurrent(lease)) ++holders[lease.page].index;
+      }
+      for (const PageId page : block->needed[strip].ids) {
+        if (page != kZeroPage) ++holders[page].needed;
+      }
+    }
+    if (block->pins == 0 && block->children == 0 && !block->is_end) {
+      return absl::InternalError(absl::StrCat("a chain ends at ", block->end, " and is not listed as an end"));
+    }
+    if (!block->is_end) continue;
+    ++ends;
+    const auto listed = ends_.find(block->used);
+    if (listed == ends_.end() || listed->second != block.get() || block->pins > 0 || !PagesAt(*block).has_value()) {
+      return absl::InternalError(absl::StrCat("the end at ", block->end, " is none: pinned, incomplete or not listed"));
+    }
+  }
+  if (ends != static_cast<int64_t>(ends_.size())) return absl::InternalError("ends are listed that are gone");
+  for (const auto& [hash, block] : blocks_) {
+    if (children[block.get()] != block->children) return absl::InternalError("a block counts its children wrongly");
+  }
+  if (children[&root_] != root_.children) return absl::InternalError("the root counts its children wrongly");
+  return absl::OkStatus();
+}
+
+}  // namespace longshort

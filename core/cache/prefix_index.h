@@ -1,0 +1,117 @@
+// Finds the pages of a prefix that was read before.
+//
+// What was read is kept as chains of blocks from token 0 on. A block knows its tokens and the block before it, so a
+// chain is its whole history, and a hit was compared token by token; hashes only make the search short. Chains part
+// where their tokens do:
+//
+//   root ── block ── block ──┬── block ── block     an end
+//                 a fork ────┘└── block              an end
+//
+// A block refers to the pages that its own rows lie on. A hit at its end needs the window, memory and segment pages
+// that a sequence keeps there (CacheGrid::KeptAt), each from the last block before the end that has rows on it: after a
+// fork, that is the page to which the rows before the fork were copied.
+//
+// Ends are leaves and forks at which a sequence can begin. The pages they need are kept until the end itself is given
+// up; pages that no end needs are spare (PagePool), and go first. A leaf at which nobody can begin any more is removed.
+// A block on which a sequence stands (Pin) is no end: its pages are held by the sequence.
+//
+// Thread: the one that owns the pools.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/cache/cache_grid.h"
+#include "core/cache/page_pool.h"
+#include "core/cache/page_table.h"
+
+namespace longshort {
+
+// A hash of a block's tokens behind a history with that hash.
+using BlockHash = uint64_t (*)(uint64_t history, absl::Span<const int32_t> tokens);
+uint64_t HashOfBlock(uint64_t history, absl::Span<const int32_t> tokens);
+
+// A block of a chain; made and changed by the PrefixIndex only.
+struct PrefixBlock {
+  PrefixBlock* parent = nullptr;  // null: the root, before token 0
+  int64_t end = 0;                // tokens from the stream's begin to the block's end
+  uint64_t hash = 0;
+  std::vector<int32_t> tokens;  // [block_tokens]
+  // For each strip the pages from CacheGrid::Pages(strip, end - block_tokens, end).first on.
+  std::array<std::vector<PageLease>, kStrips.size()> pages;
+  int64_t children = 0;
+  int64_t pins = 0;
+  uint64_t used = 0;  // when a sequence last stood here
+  // What it needs as an end; empty tables otherwise.
+  bool is_end = false;
+  PageTables needed;
+};
+
+class PrefixIndex final {
+ public:
+  // The arguments must outlive the index.
+  PrefixIndex(CachePools& pools, const CacheGrid& grid, BlockHash hash = HashOfBlock);
+
+  PrefixBlock* root() { return &root_; }
+
+  // The last block at which a sequence of these tokens can begin, having read `most_tokens` at the most; the root if
+  // there is no other.
+  PrefixBlock* Longest(absl::Span<const int32_t> tokens, int64_t most_tokens);
+
+  // The pages of a sequence that begins at the block's end; nothing if one of them is gone.
+  std::optional<PageTables> PagesAt(const PrefixBlock& block) const;
+
+  // A sequence stands on the block, or does no longer.
+  void Pin(PrefixBlock* block);
+  void Unpin(PrefixBlock* block);
+
+  // A sequence that stood on `block` has read the block behind it: makes it, or gives it the pages that it lacks, and
+  // moves the sequence's pin there. `tables` are the sequence's.
+  PrefixBlock* Advance(PrefixBlock* block, absl::Span<const int32_t> tokens, const PageTables& tables);
+
+  // When the end that was used longest ago was used; nothing if there is no end.
+  std::optional<uint64_t> OldestUse() const;
+  // Gives that end up. REQUIRES: there is one.
+  void EvictOldest();
+
+  int64_t blocks() const { return static_cast<int64_t>(blocks_.size()); }
+  int64_t ends() const { return static_cast<int64_t>(ends_.size()); }
+  // Ends that were given up so far.
+  int64_t evicted() const { return evicted_; }
+
+  // Adds what the index holds and its ends need to the counts, [capacity of each pool].
+  // Errors: INTERNAL if a block, or the order of the ends, is not as it should be.
+  absl::Status Audit(std::vector<PageHolders>& window, std::vector<PageHolders>& segment) const;
+
+ private:
+  using Blocks = std::unordered_multimap<uint64_t, std::unique_ptr<PrefixBlock>>;
+
+  Blocks::const_iterator Find(const PrefixBlock& parent, uint64_t hash, absl::Span<const int32_t> tokens) const;
+  PrefixBlock* Make(PrefixBlock& parent, uint64_t hash, absl::Span<const int32_t> tokens);
+  // Refers to the pages of `tables` where the block has none.
+  void FillIn(PrefixBlock& block, const PageTables& tables);
+
+  // Makes an end of the block, or of one before it, if it should be one now; removes leaves that are of no use.
+  void Settle(PrefixBlock* block);
+  bool MakeEnd(PrefixBlock& block);
+  void ForgetEnd(PrefixBlock& block);
+  // Removes a leaf; returns the block before it.
+  PrefixBlock* Remove(PrefixBlock* leaf);
+
+  CachePools& pools_;
+  const CacheGrid& grid_;
+  const BlockHash hash_;
+  PrefixBlock root_;
+  Blocks blocks_;                          // by hash, all but the root
+  std::map<uint64_t, PrefixBlock*> ends_;  // by last use
+  int64_t evicted_ = 0;
+};
+
+}  // namespace longshort

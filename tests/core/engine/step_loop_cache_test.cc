@@ -1,0 +1,145 @@
+// What requests have of the cache: room before they run, and not reading what was read before.
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/step_loop_harness.h"
+
+namespace longshort {
+namespace {
+
+using testing::HasSubstr;
+
+// Pages cost 1000, 100 and 10 bytes. A stream of any length needs 3 window pages (W = 70), 9 memory pages (M + L and a
+// block's rest are 152 tokens, 38 chunks of 12 vectors), 5 for the segment, and its open chunk.
+constexpr int64_t kBytesOfAStream = 3 * 1000 + (9 + 5) * 100 + 10;
+
+// This one reads 40 + 30 - 1 = 69 tokens, 17 chunks: two window pages, and four each for memory and segment.
+TEST(StepLoopCache, AStreamsWholeNeedIsReservedFromAdmissionToEnd) {
+  StepLoopHarness harness({.max_streams = 2, .max_rows_per_step = 100});
+  EXPECT_EQ(harness.loop->state().cache_bytes_free, 2 * kBytesOfAStream);
+  harness.Generate(SomeGeneration(40, 30));
+  while (harness.loop->RunOnce()) {
+    const EngineState state = harness.loop->state();
+    EXPECT_EQ(state.cache.reserved.window, 2);
+    EXPECT_EQ(state.cache.reserved.segment, 8);
+    EXPECT_EQ(state.cache.reserved.open_chunk, 1);
+    EXPECT_LE(state.cache_bytes_used, 2 * 1000 + 8 * 100 + 10);
+    EXPECT_EQ(state.cache_bytes_used + state.cache_bytes_idle + state.cache_bytes_free, 2 * kBytesOfAStream);
+    EXPECT_EQ(harness.observer.state.cache_bytes_used, state.cache_bytes_used);
+  }
+  EXPECT_EQ(harness.loop->state().cache_bytes_used, 0);
+  EXPECT_EQ(harness.loop->state().cache.reserved.window, 0);
+  EXPECT_EQ(harness.loop->state().cache_bytes_idle, 1000 + 6 * 100);  // the first block: 16 chunks, 192 vectors, twice
+}
+
+TEST(StepLoopCache, APromptThatWasReadIsNotReadAgain) {
+  StepLoopHarness harness;
+  const GenerationRequest request = SomeGeneration(200, 5);
+  const auto first = harness.Generate(request);
+  harness.RunToEnd();
+  harness.observer.steps.clear();
+  const auto second = harness.Generate(request);
+  harness.RunToEnd();
+  EXPECT_EQ(first->summary.reused_tokens, 0);
+  EXPECT_EQ(second->summary.reused_tokens, 192);  // three blocks
+  EXPECT_EQ(second->summary.prompt_tokens, 200);
+  EXPECT_EQ(second->tokens, harness.TokensAlone(request));
+  EXPECT_EQ(harness.observer.steps.size(), 5u);
+  EXPECT_EQ(harness.loop->state().cache.counters.hits, 1);
+  EXPECT_EQ(harness.loop->state().cache.counters.reused_tokens, 192);
+}
+
+// What one generated can be another's prompt.
+TEST(StepLoopCache, GeneratedTokensAreFoundToo) {
+  StepLoopHarness harness;
+  const GenerationRequest request = SomeGeneration(100, 60);
+  const auto first = harness.Generate(request);
+  harness.RunToEnd();
+  GenerationRequest next = SomeGeneration(1, 3);
+  next.prompt = request.prompt;
+  next.prompt.insert(next.prompt.end(), first->tokens.begin(), first->tokens.end());
+  const auto second = harness.Generate(next);
+  harness.RunToEnd();
+  EXPECT_EQ(second->summary.reused_tokens, 128);
+  EXPECT_EQ(second->tokens, harness.TokensAlone(next));
+}
+
+TEST(StepLoopCache, AtLeastOneTokenIsReadForItsLogits) {
+  StepLoopHarness harness;
+  harness.Generate(SomeGeneration(128, 1));
+  harness.RunToEnd();
+  const auto again = harness.Generate(SomeGeneration(128, 1));
+  harness.RunToEnd();
+  EXPECT_EQ(again->summary.reused_tokens, 64);
+}
+
+TEST(StepLoopCache, WhoWantsTheLogitsOfThePromptReadsAllOfIt) {
+  StepLoopHarness harness;
+  GenerationRequest request = SomeGeneration(200, 2);
+  harness.Generate(request);
+  harness.RunToEnd();
+  request.prompt_log_probabilities = true;
+  const auto generation = harness.Generate(request);
+  ScoringRequest document;
+  document.tokens = request.prompt;
+  const auto scoring = harness.Score(document);
+  harness.RunToEnd();
+  EXPECT_EQ(generation->summary.reused_tokens, 0);
+  EXPECT_EQ(generation->prompt->size(), 199u);
+  EXPECT_EQ(scoring->score->scored_tokens, 199);
+  EXPECT_EQ(harness.loop->state().cache.counters.hits, 0);
+}
+
+// Room for two long streams and a short one: the third long one waits, and the short one behind it with it.
+TEST(StepLoopCache, WhatDoesNotFitNowWaitsAndIsNotOvertaken) {
+  StepLoopHarness harness({.max_streams = 8, .max_rows_per_step = 100, .cache_bytes = 2 * kBytesOfAStream + 8 * 10});
+  const int64_t window = harness.loop->state().cache.free.window;
+  ASSERT_GE(window, 6);
+  ASSERT_LT(window, 9);
+  for (uint32_t seed = 0; seed < 3; ++seed) harness.Generate(SomeGeneration(300, 20, seed));
+  const auto small = harness.Generate(SomeGeneration(5, 1, 9));
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.loop->state().active_streams, 2);
+  EXPECT_EQ(harness.loop->state().queued_requests, 2);
+  while (harness.loop->state().active_streams == 2 && !small->end.ended()) harness.loop->RunOnce();
+  harness.RunToEnd();
+  EXPECT_TRUE(small->status.ok());
+}
+
+TEST(StepLoopCache, WhatWaitsForRoomCanBeCancelled) {
+  StepLoopHarness harness({.max_streams = 8, .max_rows_per_step = 100, .cache_bytes = 2 * kBytesOfAStream + 8 * 10});
+  for (uint32_t seed = 0; seed < 2; ++seed) harness.Generate(SomeGeneration(300, 20, seed));
+  const GenerationRequest request = SomeGeneration(300, 20, 7);
+  const auto waiting = harness.Generate(request);
+  harness.loop->RunOnce();
+  request.context.cancelled->store(true);
+  harness.loop->RunOnce();
+  EXPECT_EQ(waiting->status.code(), absl::StatusCode::kCancelled);
+  harness.RunToEnd();
+}
+
+TEST(StepLoopCache, WhatNeverFitsIsRefusedNamingBytesAndLimit) {
+  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 100, .cache_bytes = 3600});
+  const absl::Status status = harness.loop->CheckFits(1000);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a sequence of 1000 tokens needs 4410 bytes of cache"));
+  const auto refused = harness.Generate(SomeGeneration(1000, 1));
+  const auto small = harness.Generate(SomeGeneration(50, 1));
+  harness.RunToEnd();
+  EXPECT_EQ(refused->status, status);
+  EXPECT_TRUE(small->status.ok());
+}
+
+TEST(StepLoopCache, ABudgetTooSmallForABlockIsRefused) {
+  FakeLanguageModel model;
+  RequestQueue queue(1);
+  FakeClock clock;
+  RecordingObserver observer;
+  const auto loop = StepLoop::Create(model, queue, clock, observer, {.max_rows_per_step = 100, .cache_bytes = 900});
+  EXPECT_EQ(loop.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(loop.status().message()),
+              HasSubstr("a cache of 900 bytes is too small: 64 tokens need 1610"));
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,137 @@
+#include "tests/core/fakes/witness_model.h"
+
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+constexpr uint64_t kRubbish = 0xDEADBEEF;
+constexpr uint64_t kWindowRow = 3;
+constexpr uint64_t kMemoryVector = 5;
+constexpr uint64_t kSegmentVector = 7;
+constexpr uint64_t kOpenRow = 11;
+
+// The finaliser of splitmix64.
+uint64_t Mix(uint64_t value) {
+  value += 0x9E3779B97F4A7C15;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
+  return value ^ (value >> 31);
+}
+
+uint64_t RowOf(uint64_t form, uint64_t history, int64_t row) {
+  return Mix(Mix(history ^ form) + static_cast<uint64_t>(row));
+}
+
+int64_t FloorDivide(int64_t value, int64_t divisor) {
+  return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor);
+}
+
+}  // namespace
+
+void Witness::Append(int32_t token) {
+  const uint64_t before = hashes_.empty() ? Mix(static_cast<uint64_t>(begin_)) : hashes_.back();
+  hashes_.push_back(Mix(before ^ Mix(static_cast<uint64_t>(token) + 1)));
+}
+
+absl::Status WitnessModel::AllocateCache(const CachePages& pages) {
+  window_.assign(pages.window, Page(kRowsPerPage, kRubbish));
+  segment_.assign(pages.segment, Page(kRowsPerPage, kRubbish));
+  open_chunk_.assign(pages.open_chunk, Page(info_.chunk_size, kRubbish));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepResult> WitnessModel::Step(absl::Span<const Slice> slices) {
+  for (size_t i = 0; i < slices.size(); ++i) LS_RETURN_IF_ERROR(Check(slices[i], *witnesses[i]));
+  for (size_t i = 0; i < slices.size(); ++i) Write(slices[i], *witnesses[i]);
+  return StepResult{};
+}
+
+absl::Status WitnessModel::CopyPage(PageKind kind, PageId from, PageId to) {
+  std::vector<Page>& pages = kind == PageKind::kWindow ? window_ : kind == PageKind::kSegment ? segment_ : open_chunk_;
+  pages[to] = pages[from];
+  return absl::OkStatus();
+}
+
+absl::Status WitnessModel::CheckRow(const std::vector<Page>& pages, const PageRange& range, int64_t row, bool zero,
+                                    uint64_t expected) {
+  const int64_t page = FloorDivide(row, kRowsPerPage);
+  const int64_t index = page - range.first;
+  if (index < 0 || index >= static_cast<int64_t>(range.ids.size())) {
+    return absl::InternalError(absl::StrCat("row ", row, " lies on no page"));
+  }
+  const PageId id = range.ids[index];
+  ++checked_rows_;
+  if (zero) {
+    return id == kZeroPage ? absl::OkStatus() : absl::InternalError(absl::StrCat("row ", row, " is not zero memory"));
+  }
+  if (id < 0 || id >= static_cast<PageId>(pages.size())) {
+    return absl::InternalError(absl::StrCat("row ", row, " lies on page ", id));
+  }
+  if (pages[id][row - page * kRowsPerPage] == expected) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("row ", row, " is not what it must be"));
+}
+
+absl::Status WitnessModel::CheckVectors(const PageRange& range, uint64_t form, int64_t first_chunk, int64_t end_chunk,
+                                        const Witness& witness) {
+  for (int64_t chunk = first_chunk; chunk < end_chunk; ++chunk) {
+    const bool zero = chunk * info_.chunk_size < witness.begin();
+    const uint64_t history = zero ? 0 : witness.At((chunk + 1) * info_.chunk_size - 1);
+    for (int64_t t = 0; t < info_.chunk_rank; ++t) {
+      const int64_t vector = chunk * info_.chunk_rank + t;
+      LS_RETURN_IF_ERROR(CheckRow(segment_, range, vector, zero, RowOf(form, history, vector)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// What the slice's first query sees of the rows before it; the others see no older ones.
+absl::Status WitnessModel::Check(const Slice& slice, const Witness& witness) {
+  const int64_t position = slice.position;
+  const int64_t chunk = position / info_.chunk_size;
+  if (position + static_cast<int64_t>(slice.tokens.size()) != witness.end()) {
+    return absl::InternalError("the slice is not the sequence's next one");
+  }
+  if (slice.segment_start != position / info_.segment_length * info_.segment_length) {
+    return absl::InternalError("the slice's segment begins elsewhere");
+  }
+  for (int64_t row = position - info_.window_length + 1; row < position; ++row) {
+    const bool zero = row < witness.begin();
+    const uint64_t expected = zero ? 0 : RowOf(kWindowRow, witness.At(row), row);
+    LS_RETURN_IF_ERROR(CheckRow(window_, slice.window_pages, row, zero, expected));
+  }
+  LS_RETURN_IF_ERROR(CheckVectors(slice.memory_pages, kMemoryVector,
+                                  (slice.segment_start - info_.memory_length) / info_.chunk_size, chunk, witness));
+  LS_RETURN_IF_ERROR(
+      CheckVectors(slice.segment_pages, kSegmentVector, slice.segment_start / info_.chunk_size, chunk, witness));
+  for (int64_t row = chunk * info_.chunk_size; row < position; ++row) {
+    if (open_chunk_[slice.open_chunk][row % info_.chunk_size] != RowOf(kOpenRow, witness.At(row), row)) {
+      return absl::InternalError(absl::StrCat("row ", row, " of the open chunk is not what it must be"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void WitnessModel::Write(const Slice& slice, const Witness& witness) {
+  const auto row_of = [](std::vector<Page>& pages, const PageRange& range, int64_t row) -> uint64_t& {
+    return pages[range.ids[row / kRowsPerPage - range.first]][row % kRowsPerPage];
+  };
+  const int64_t end = witness.end();
+  for (int64_t position = slice.position; position < end; ++position) {
+    const uint64_t history = witness.At(position);
+    row_of(window_, slice.window_pages, position) = RowOf(kWindowRow, history, position);
+    // As the real model, which keeps no row of a chunk that the slice finishes.
+    if (position >= end / info_.chunk_size * info_.chunk_size) {
+      open_chunk_[slice.open_chunk][position % info_.chunk_size] = RowOf(kOpenRow, history, position);
+    }
+    if ((position + 1) % info_.chunk_size != 0) continue;
+    for (int64_t t = 0; t < info_.chunk_rank; ++t) {
+      const int64_t vector = position / info_.chunk_size * info_.chunk_rank + t;
+      row_of(segment_, slice.memory_pages, vector) = RowOf(kMemoryVector, history, vector);
+      row_of(segment_, slice.segment_pages, vector) = RowOf(kSegmentVector, history, vector);
+    }
+  }
+}
+
+}  // namespace longshort

@@ -1,0 +1,73 @@
+// A language model that knows what every row of its cache must be, and refuses a step in which one is not.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// What a sequence has read, as the test knows it: the model compares pages with it. Rows before `begin` must be zero.
+class Witness final {
+ public:
+  explicit Witness(int64_t begin = 0) : begin_(begin) {}
+
+  void Append(int32_t token);
+  void CutTo(int64_t position) { hashes_.resize(position - begin_); }
+
+  int64_t begin() const { return begin_; }
+  int64_t end() const { return begin_ + static_cast<int64_t>(hashes_.size()); }
+  // A number for the tokens begin .. position and nothing else; position is one of them.
+  uint64_t At(int64_t position) const { return hashes_[position - begin_]; }
+
+ private:
+  int64_t begin_;
+  std::vector<uint64_t> hashes_;
+};
+
+// A row holds a number for the whole history up to its last token, its place and its form. Before a step each row that
+// its queries can see is looked at, then the new ones are written. Pages hold rubbish until they are written.
+class WitnessModel final : public LanguageModel {
+ public:
+  explicit WitnessModel(const LanguageModelInfo& info) : info_(info) {}
+
+  // One for each slice of the next Step: its sequence's history with the slice's tokens.
+  std::vector<const Witness*> witnesses;
+
+  const LanguageModelInfo& info() const override { return info_; }
+  CachePages PageBytes() const override { return {.window = 512, .segment = 512, .open_chunk = 8 * info_.chunk_size}; }
+  absl::Status AllocateCache(const CachePages& pages) override;
+  // Errors: INTERNAL naming the first row that is not what it must be.
+  absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
+  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
+  std::string CacheLayout() const override { return "witness"; }
+  absl::StatusOr<std::string> ReadPage(PageKind, PageId) const override { return absl::UnimplementedError(""); }
+  absl::Status WritePage(PageKind, PageId, std::string_view) override { return absl::UnimplementedError(""); }
+
+  int64_t checked_rows() const { return checked_rows_; }
+
+ private:
+  using Page = std::vector<uint64_t>;
+
+  absl::Status Check(const Slice& slice, const Witness& witness);
+  absl::Status CheckVectors(const PageRange& range, uint64_t form, int64_t first_chunk, int64_t end_chunk,
+                            const Witness& witness);
+  absl::Status CheckRow(const std::vector<Page>& pages, const PageRange& range, int64_t row, bool zero,
+                        uint64_t expected);
+  void Write(const Slice& slice, const Witness& witness);
+
+  const LanguageModelInfo info_;
+  std::vector<Page> window_;
+  std::vector<Page> segment_;
+  std::vector<Page> open_chunk_;
+  int64_t checked_rows_ = 0;
+};
+
+}  // namespace longshort
