@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "core/schedule/refusal.h"
 #include "longshort/v1/types.pb.h"
 
 namespace longshort {
@@ -17,6 +18,9 @@ inline v1::ItemError ToItemError(const absl::Status& status) {
   v1::ItemError error;
   error.set_code(static_cast<int32_t>(status.code()));
   error.set_message(std::string(status.message()));
+  if (const auto refusal = GetRefusal(status); refusal.has_value()) {
+    error.set_retry_after_seconds(absl::ToDoubleSeconds(refusal->retry_after));
+  }
   return error;
 }
 

@@ -1,65 +1,34 @@
 #include "server/rpc/call_record.h"
 
 #include <algorithm>
-#include <chrono>
-#include <random>
+#include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
+#include "core/schedule/refusal.h"
 #include "models/status_macros.h"
+#include "server/requests/call_metadata.h"
 #include "server/requests/field_error.h"
+#include "server/rpc/refusal_details.h"
 
 namespace longshort {
 namespace {
 
-constexpr char kRequestIdKey[] = "x-request-id";
-constexpr size_t kMostIdBytes = 128;
 // A client cancels a call when its deadline passes, and its clock began to run a little before ours: a cancellation so
 // close to the deadline was the deadline.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 constexpr int64_t kMostModelNameBytes = 256;
 
-bool IsSaneId(const std::string& id) {
-  const auto allowed = [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == ':' || c == '-';
-  };
-  return !id.empty() && id.size() <= kMostIdBytes && std::all_of(id.begin(), id.end(), allowed);
-}
-
-// The system's random numbers seed each thread's: drawing every id from them took longer than the rest of a small call.
-std::mt19937_64 SeededGenerator() {
-  std::random_device device;
-  std::seed_seq seed{device(), device(), device(), device()};
-  return std::mt19937_64(seed);
-}
-
-std::string DrawId() {
-  thread_local std::mt19937_64 generator = SeededGenerator();
-  return absl::StrFormat("%016x", generator());
-}
-
-std::string RequestId(const grpc::CallbackServerContext& context) {
-  const auto found = context.client_metadata().find(kRequestIdKey);
-  if (found == context.client_metadata().end()) return DrawId();
-  std::string id(found->second.data(), found->second.size());
-  return IsSaneId(id) ? id : DrawId();
-}
-
-absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
-  const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
-  return absl::FromChrono(deadline);
-}
-
 }  // namespace
 
 CallRecord::CallRecord(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext& context)
-    : environment_(environment), rpc_(rpc), arrived_(absl::Now()) {
-  engine_context_.id = RequestId(context);
-  engine_context_.deadline = DeadlineOf(context);
-  context.AddInitialMetadata(kRequestIdKey, engine_context_.id);
+    : environment_(environment), rpc_(rpc), arrived_(absl::Now()), context_(context) {
+  CallMetadata metadata = ReadCallMetadata(context);
+  engine_context_ = std::move(metadata.context);
+  metadata_status_ = std::move(metadata.status);
+  context.AddInitialMetadata("x-request-id", engine_context_.id);
 }
 
 CallRecord::~CallRecord() {
@@ -68,7 +37,7 @@ CallRecord::~CallRecord() {
 
 absl::Status CallRecord::Admit() {
   inside_ = environment_.gate.Enter();
-  return inside_ ? absl::OkStatus() : absl::UnavailableError("the server is stopping");
+  return inside_ ? metadata_status_ : absl::UnavailableError("the server is stopping");
 }
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> CallRecord::FindModel(const v1::ModelSelector& selector) {
@@ -140,6 +109,7 @@ grpc::Status CallRecord::Finish(const absl::Status& status) {
   LogFields fields = {{"id", engine_context_.id}, {"rpc", std::string(rpc_)},
                       {"model", model_},          {"version", version_},
                       {"code", CodeName(code)},   {"seconds", absl::ToDoubleSeconds(now - arrived_)}};
+  if (!engine_context_.client.empty()) fields.emplace_back("client", engine_context_.client);
   if (items_ > 0) {
     fields.insert(fields.end(), {{"items", items_},
                                  {"prompt_tokens", prompt_tokens_},
@@ -157,7 +127,10 @@ grpc::Status CallRecord::Finish(const absl::Status& status) {
   if (!status.ok()) fields.emplace_back("error", message);
   const bool our_fault = code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
   environment_.log.Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "request", fields);
-  return grpc::Status(static_cast<grpc::StatusCode>(code), message);
+  const std::optional<Refusal> refusal = GetRefusal(status);
+  if (!refusal.has_value()) return grpc::Status(static_cast<grpc::StatusCode>(code), message);
+  context_.AddTrailingMetadata("longshort-queue-depth", absl::StrCat(refusal->queue_depth));
+  return grpc::Status(static_cast<grpc::StatusCode>(code), message, RefusalDetails(status, *refusal));
 }
 
 }  // namespace longshort

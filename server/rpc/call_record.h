@@ -21,15 +21,15 @@ namespace longshort {
 
 class CallRecord {
  public:
-  // Takes the request id from the metadata x-request-id if it is 1 to 128 letters, digits or any of "._:-", else draws
-  // one; returns it in the initial metadata. `rpc` must be a literal. `context` must outlive the record's Finish.
+  // Returns the request's id in the initial metadata. `rpc` must be a literal. `context` must outlive the record's
+  // Finish.
   CallRecord(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext& context);
   // Leaves the gate: the call is over for gRPC too.
   ~CallRecord();
   CallRecord(const CallRecord&) = delete;
   CallRecord& operator=(const CallRecord&) = delete;
 
-  // UNAVAILABLE if the server is stopping.
+  // Errors: UNAVAILABLE if the server is stopping; INVALID_ARGUMENT for metadata that is wrong (ReadCallMetadata).
   absl::Status Admit();
   // The model that the call names; from now on it is the call's in metrics and log. Errors: as ModelRegistry::Find.
   absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const v1::ModelSelector& selector);
@@ -40,7 +40,7 @@ class CallRecord {
   // Name and version of the model that was found.
   v1::ModelSelector answering_model() const;
 
-  // For the engine: id, deadline, and a flag that Cancel() sets.
+  // For the engine: id, client, priority, deadline, and a flag that Cancel() sets.
   const RequestContext& engine_context() const { return engine_context_; }
   // Thread-safe, from any thread.
   void Cancel() { engine_context_.cancelled->store(true); }
@@ -51,14 +51,17 @@ class CallRecord {
   void AddWork(int64_t tokens, const ClassificationTimings& timings);
   void AddWork(const ScoredText& text);
 
-  // Counts and logs the call. To be called once, right before gRPC is told the status that this returns.
+  // Counts and logs the call, and tells the client when to come back if it was refused for want of room. To be called
+  // once, right before gRPC is told the status that this returns.
   grpc::Status Finish(const absl::Status& status);
 
  private:
   const CallEnvironment& environment_;
   const char* const rpc_;
   const absl::Time arrived_;
+  grpc::CallbackServerContext& context_;
   RequestContext engine_context_;
+  absl::Status metadata_status_;
   bool inside_ = false;
   std::string model_;
   int64_t version_ = 0;

@@ -11,6 +11,9 @@
 #include <string>
 #include <thread>
 
+#include "core/schedule/refusal.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
@@ -82,6 +85,55 @@ TEST_F(ServicesTest, ARefusedCompletionCancelsTheOthersAndIsTheAnswer) {
   engine_thread.join();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(status.error_message(), "the queue is full");
+}
+
+TEST_F(ServicesTest, ARefusalSaysWhenToComeBack) {
+  engine_->on_submit = [](int) {
+    absl::Status full = absl::ResourceExhaustedError("the queue is full");
+    SetRefusal(full, {.retry_after = absl::Milliseconds(2500), .queue_depth = 17});
+    return full;
+  };
+  grpc::ClientContext context;
+  v1::GenerateResponse response;
+  const grpc::Status status = stub_->Generate(&context, request_, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  EXPECT_EQ(details.code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(details.message(), "the queue is full");
+  google::rpc::RetryInfo retry;
+  ASSERT_EQ(details.details_size(), 1);
+  ASSERT_TRUE(details.details(0).UnpackTo(&retry));
+  EXPECT_EQ(retry.retry_delay().seconds(), 2);
+  EXPECT_EQ(retry.retry_delay().nanos(), 500'000'000);
+  const auto depth = context.GetServerTrailingMetadata().find("longshort-queue-depth");
+  ASSERT_NE(depth, context.GetServerTrailingMetadata().end());
+  EXPECT_EQ(std::string(depth->second.data(), depth->second.size()), "17");
+}
+
+TEST_F(ServicesTest, TheEngineIsToldWhoAsksAndHowImportantItIs) {
+  grpc::ClientContext context;
+  context.AddMetadata("x-client-id", "batch-7");
+  context.AddMetadata("x-priority", "low");
+  const auto reader = stub_->GenerateStream(&context, request_);
+  const auto generation = engine_->TakeGenerations(1)[0];
+  EXPECT_EQ(generation.request.context.client, "batch-7");
+  EXPECT_EQ(generation.request.context.priority, Priority::kLow);
+  generation.listener->OnFinished(absl::OkStatus(), Summary(0));
+  v1::GenerateStreamResponse event;
+  while (reader->Read(&event)) continue;
+  EXPECT_TRUE(reader->Finish().ok());
+}
+
+TEST_F(ServicesTest, MetadataThatIsWrongIsNamed) {
+  for (const auto& [key, value] : {std::pair("x-client-id", "two words"), std::pair("x-priority", "urgent")}) {
+    grpc::ClientContext context;
+    context.AddMetadata(key, value);
+    v1::GenerateResponse response;
+    const grpc::Status status = stub_->Generate(&context, request_, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), testing::AllOf(testing::HasSubstr(key), testing::HasSubstr(value)));
+  }
 }
 
 TEST_F(ServicesTest, AnErrorOfTheEngineComesAfterTheTextBeforeIt) {

@@ -1,0 +1,88 @@
+#include "server/requests/call_metadata.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+constexpr size_t kMostNameBytes = 128;
+
+// What may stand in logs and headers as it is.
+bool IsName(const std::string& text) {
+  const auto allowed = [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == ':' || c == '-';
+  };
+  return !text.empty() && text.size() <= kMostNameBytes && std::all_of(text.begin(), text.end(), allowed);
+}
+
+// The system's random numbers seed each thread's: drawing every id from them took longer than the rest of a small call.
+std::mt19937_64 SeededGenerator() {
+  std::random_device device;
+  std::seed_seq seed{device(), device(), device(), device()};
+  return std::mt19937_64(seed);
+}
+
+std::string DrawId() {
+  thread_local std::mt19937_64 generator = SeededGenerator();
+  return absl::StrFormat("%016x", generator());
+}
+
+// The first value of the metadata.
+std::optional<std::string> Find(const grpc::CallbackServerContext& context, const char* key) {
+  const auto found = context.client_metadata().find(key);
+  if (found == context.client_metadata().end()) return std::nullopt;
+  return std::string(found->second.data(), found->second.size());
+}
+
+absl::Status Wrong(const char* key, const std::string& value, const char* allowed) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "metadata ", key, " is '", absl::CHexEscape(value.substr(0, kMostNameBytes)), "', must be ", allowed));
+}
+
+absl::Status ReadClient(const grpc::CallbackServerContext& context, std::string* client) {
+  std::optional<std::string> value = Find(context, "x-client-id");
+  if (!value.has_value()) return absl::OkStatus();
+  if (!IsName(*value)) return Wrong("x-client-id", *value, "1 to 128 letters, digits or any of \"._:-\"");
+  *client = *std::move(value);
+  return absl::OkStatus();
+}
+
+absl::Status ReadPriority(const grpc::CallbackServerContext& context, Priority* priority) {
+  const std::optional<std::string> value = Find(context, "x-priority");
+  if (!value.has_value()) return absl::OkStatus();
+  if (*value == "low") return *priority = Priority::kLow, absl::OkStatus();
+  if (*value == "normal") return *priority = Priority::kNormal, absl::OkStatus();
+  if (*value == "high") return *priority = Priority::kHigh, absl::OkStatus();
+  return Wrong("x-priority", *value, "low, normal or high");
+}
+
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
+  const auto deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
+  return absl::FromChrono(deadline);
+}
+
+}  // namespace
+
+CallMetadata ReadCallMetadata(const grpc::CallbackServerContext& context) {
+  CallMetadata metadata;
+  std::optional<std::string> id = Find(context, "x-request-id");
+  metadata.context.id = id.has_value() && IsName(*id) ? *std::move(id) : DrawId();
+  metadata.context.deadline = DeadlineOf(context);
+  metadata.status = ReadClient(context, &metadata.context.client);
+  metadata.status.Update(ReadPriority(context, &metadata.context.priority));
+  return metadata;
+}
+
+}  // namespace longshort
