@@ -19,6 +19,8 @@ std::string_view ImageFormatName(ImageFormat format);
 struct ImageSize {
   int64_t height = 0;
   int64_t width = 0;
+
+  bool operator==(const ImageSize&) const = default;
 };
 
 struct ImageHeader {

@@ -73,9 +73,14 @@ void AppendChunkHeader(std::string_view type, uint64_t length, std::string& file
   WriteNumber(length, ByteOrder::kLittleEndian, 4, file.data() + file.size() - 4);
 }
 
-// A file of one image: the chunks of a frame (ALPH, VP8 or VP8L) in a container of their own.
-std::string FileOfFrame(std::string_view chunks, const ImageSize& size) {
-  const bool alpha = chunks.substr(0, 4) == "ALPH";
+// A file of one image: the chunks of a frame (ALPH, VP8 or VP8L) in a container of their own, which says how large what
+// is decoded becomes. Errors: INVALID_ARGUMENT if it begins with none of these, or that is not the frame's size.
+absl::StatusOr<std::string> FileOfFrame(std::string_view chunks, const ImageSize& size) {
+  const std::string_view first = chunks.substr(0, 4);
+  const bool alpha = first == "ALPH";
+  if (!alpha && first != "VP8 " && first != "VP8L") {
+    return absl::InvalidArgumentError("the WebP is broken: its first frame begins with none of ALPH, VP8 or VP8L");
+  }
   constexpr uint64_t kExtendedLength = 10;
   std::string file;
   AppendChunkHeader("RIFF", 4 + chunks.size() + (alpha ? kChunkHeader + kExtendedLength : 0), file);
@@ -89,7 +94,12 @@ std::string FileOfFrame(std::string_view chunks, const ImageSize& size) {
     file.append(extended);
   }
   file.append(chunks);
-  return file;
+  LS_ASSIGN_OR_RETURN(const ImageSize inside, WebpSize(file));
+  if (inside == size) return file;
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the WebP is broken: its first frame is %d x %d pixels and holds an "
+                      "image of %d x %d",
+                      size.width, size.height, inside.width, inside.height));
 }
 
 }  // namespace
@@ -133,7 +143,7 @@ absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes) 
     return absl::InvalidArgumentError("the WebP is broken: its first frame reaches over the canvas");
   }
   LS_RETURN_IF_ERROR(reader.Slice(0, kFrameHeader).status());
-  frame.file = FileOfFrame(chunk->content.substr(kFrameHeader), frame.size);
+  LS_ASSIGN_OR_RETURN(frame.file, FileOfFrame(chunk->content.substr(kFrameHeader), frame.size));
   return frame;
 }
 

@@ -19,14 +19,15 @@ int WebpOrientation(std::string_view bytes);
 
 // A frame of an animation: a WebP file of its own, and where on the canvas it stands.
 struct WebpFrame {
-  std::string file;
+  std::string file;  // WebpSize(file) == size
   ImageSize size;
   int64_t top = 0;
   int64_t left = 0;
 };
 
 // The first frame, or nothing if the image is not animated.
-// Errors: INVALID_ARGUMENT if there is no frame, or one that is broken or reaches over the canvas.
+// Errors: INVALID_ARGUMENT if there is no frame, or one that is broken, reaches over the canvas or holds
+// an image of another size.
 absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes);
 
 }  // namespace longshort

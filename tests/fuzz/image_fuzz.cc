@@ -1,4 +1,5 @@
-// Any bytes as an image: refused with a message, or pixels that are the same every time and make an item.
+// Any bytes as an image: refused with a message, or pixels that are the same every time and make an item. What is
+// decoded is never larger than what was compared with the limits.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
+#include "models/images/webp.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,6 +16,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Small, so that an input costs little.
   constexpr ImageLimits kLimits{.max_bytes = 1 << 16, .max_pixels = 1 << 14, .max_side = 1 << 12};
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (const auto frame = FirstWebpFrame(bytes); frame.ok() && frame->has_value()) {
+    const auto canvas = WebpSize(bytes), inside = WebpSize((*frame)->file);
+    Require(canvas.ok() && inside.ok() && *inside == (*frame)->size, "a frame is as large as its image");
+    Require(inside->height <= canvas->height && inside->width <= canvas->width, "a frame is within its canvas");
+  }
   const auto image = DecodeImage(bytes, kLimits);
   if (!image.ok()) {
     Require(image.status().code() == absl::StatusCode::kInvalidArgument, "a broken image is an invalid argument");

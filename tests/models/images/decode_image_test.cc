@@ -101,9 +101,22 @@ TEST(DecodeImage, RefusesAFrameOfAnAnimationThatIsNotWhatItSays) {
   std::string file = ReadImageFile("animated.webp");
   const size_t frame = file.find("ANMF") + 8;
   file[frame + 6] = 5;  // width less one: 6 instead of 13
-  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"image is broken"}));
+  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"frame", "6 x 9", "13 x 9"}));
   file[frame] = 9;  // half of its left edge: 18, while the canvas is 13 wide
   EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"reaches over the canvas"}));
+}
+
+// Canvas and frame are 10 x 10; the image inside the frame is 16383 x 16383, which would take 800 MB to decode.
+TEST(DecodeImage, RefusesAFrameThatHoldsALargerImageBeforeDecodingIt) {
+  const std::string file = ReadImageFile("broken/animated_with_large_frame.webp");
+  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"frame", "10 x 10", "16383 x 16383"}));
+}
+
+TEST(DecodeImage, RefusesAFrameThatBeginsWithNoImage) {
+  std::string file = ReadImageFile("animated.webp");
+  const size_t image = file.find("ANMF") + 8 + 16;
+  file.replace(image, 4, "VP8X");
+  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"frame", "ALPH, VP8 or VP8L"}));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ inline std::string ReadImageFile(const std::string& name) {
 inline std::vector<std::string> ImageFileNames() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(LONGSHORT_TEST_IMAGES) + "/files")) {
-    names.push_back(entry.path().filename().string());
+    if (entry.is_regular_file()) names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -1,4 +1,5 @@
-"""Makes files/: one small image of every kind that is decoded, and expected.safetensors with its pixels.
+"""Makes files/: one small image of every kind that is decoded, and expected.safetensors with its pixels; and
+files/broken/: what must be refused and no program writes.
 
     PYTHONPATH=tests python tests/models/images/make_files.py
 
@@ -8,6 +9,7 @@ convert("RGB"). Only 16-bit samples are by formula, (sample + 128) // 257, where
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from pathlib import Path
@@ -28,7 +30,7 @@ Array16 = NDArray[np.uint16]
 def main() -> None:
     """Writes all files anew."""
     FOLDER.mkdir(exist_ok=True)
-    for old in FOLDER.iterdir():
+    for old in whole_files():
         old.unlink()
     colours, alpha = made_up_pixels()
     write_jpegs(colours, alpha)
@@ -36,9 +38,14 @@ def main() -> None:
     write_webps(colours, alpha)
     write_bmps(colours, alpha)
     write_tiffs(colours, alpha)
-    expected = {path.name: by_pillow(path) for path in FOLDER.iterdir()}
+    expected = {path.name: by_pillow(path) for path in whole_files()}
     expected |= write_wide(colours)
     safetensors_file.write(FOLDER.parent / "expected.safetensors", dict(sorted(expected.items())))
+    write_broken()
+
+
+def whole_files() -> list[Path]:
+    return [path for path in FOLDER.iterdir() if path.is_file()]
 
 
 def made_up_pixels() -> tuple[Array8, Array8]:
@@ -98,6 +105,27 @@ def write_webps(colours: Array8, alpha: Array8) -> None:
     image.save(FOLDER / "animated.webp", save_all=True, append_images=[ImageOps.invert(image)], lossless=True)
     moving = [with_alpha(colours, alpha), with_alpha(colours[::-1], alpha)]
     moving[0].save(FOLDER / "animated_alpha.webp", save_all=True, append_images=moving[1:])
+
+
+def write_broken() -> None:
+    """An animation of 10 x 10 pixels whose frame holds an image of 16383 x 16383."""
+    folder = FOLDER / "broken"
+    folder.mkdir(exist_ok=True)
+    lossless = io.BytesIO()
+    Image.new("RGB", (8, 8), (10, 200, 30)).save(lossless, "WEBP", lossless=True)
+    image = bytearray(lossless.getvalue()[12:])
+    # One colour takes no bits, however many pixels there are: only the two sizes less one, 14 bits each, tell.
+    bits = struct.unpack_from("<I", image, 9)[0] & ~0xFFFFFFF
+    struct.pack_into("<I", image, 9, bits | 16382 << 14 | 16382)
+    nine = struct.pack("<I", 9)[:3]
+    frame = bytes(6) + nine + nine + bytes(4) + bytes(image)
+    body = webp_chunk(b"VP8X", b"\2\0\0\0" + nine + nine) + webp_chunk(b"ANIM", bytes(6)) + webp_chunk(b"ANMF", frame)
+    (folder / "animated_with_large_frame.webp").write_bytes(webp_chunk(b"RIFF", b"WEBP" + body))
+
+
+def webp_chunk(kind: bytes, content: bytes) -> bytes:
+    """REQUIRES: an even number of bytes."""
+    return kind + struct.pack("<I", len(content)) + content
 
 
 def write_bmps(colours: Array8, alpha: Array8) -> None:
