@@ -72,11 +72,12 @@ def long_prompt(bench: Bench) -> None:
         probe = ["--warm-up=1s", f"--seconds={options.seconds / 4}s", "--seed=100"]
         (alone,) = bench.load(server, "one caller", f"--workload={short},concurrency=1", *probe, quiet=True)
         rate = options.rate or 0.3 * alone["answers_per_second"]
-        arguments = ["--warm-up=2s", f"--seconds={options.seconds}s", "--grace=120s", "--seed=200"]
+        arguments = ["--warm-up=2s", f"--seconds={options.seconds}s", "--grace=120s"]
         workload = f"--workload={short},rate={rate:.3f}"
-        (unloaded,) = bench.load(server, "short requests alone", workload, *arguments)
+        (unloaded,) = bench.load(server, "short requests alone", workload, "--seed=200", *arguments)
         title = "short requests beside a long prompt"
-        loaded, reading = bench.load(server, title, workload, f"--workload={long}", *arguments)
+        # Other prompts than before, which the cache cannot know.
+        loaded, reading = bench.load(server, title, workload, f"--workload={long}", "--seed=300", *arguments)
     beside = f"beside a prompt of {options.long_tokens:,} tokens, against alone"
     for kind, what in (("OK", "short requests' p99"), ("first_token", "their first token's p99")):
         value = ratio(percentile(loaded, kind, "p99"), percentile(unloaded, kind, "p99"))
@@ -101,14 +102,15 @@ def overload(bench: Bench) -> None:
         (most,) = bench.load(server, "capacity: callers that wait for their answers", capacity, *probe)
         able = most["answers_per_second"]
         # One connection carries 1024 calls; more would wait in the client, where the server cannot refuse them.
-        arguments = ["--connections=16", f"--warm-up={WARM_UP}s", seconds, "--grace=60s", "--seed=200"]
-        (calm,) = bench.load(server, "80 % of capacity", f"--workload={workload},rate={0.8 * able:.3f}", *arguments)
+        arguments = ["--connections=16", f"--warm-up={WARM_UP}s", seconds, "--grace=60s"]
+        calm_load = f"--workload={workload},rate={0.8 * able:.3f}"
+        (calm,) = bench.load(server, "80 % of capacity", calm_load, "--seed=200", *arguments)
         echoed = ["--workload=score,name=echo,rate=20", f"--warm-up={WARM_UP}s", seconds]
         with MemorySamples(server) as memory:
             echo_load = bench.start_load(echo, "bare gRPC echo beside the overload", *echoed)
-            (stormy,) = bench.load(
-                server, "500 % of capacity", f"--workload={workload},rate={5 * able:.3f}", *arguments
-            )
+            # Other prompts than before, which the cache cannot know.
+            stormy_load = f"--workload={workload},rate={5 * able:.3f}"
+            (stormy,) = bench.load(server, "500 % of capacity", stormy_load, "--seed=300", *arguments)
             (bare,) = bench.finish_load(echo_load)
         bench.runs[-2]["resident_bytes"] = memory.samples  # the last run is the echo's
     # Calls that are cut off were admitted, and are slower than any that were answered: without them no p99 can be told.
