@@ -22,10 +22,10 @@ absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, const Ca
   const int64_t most_open_chunks = std::max<int64_t>(1, cache_bytes / 4 / page_bytes.open_chunk);
   CachePages pages{.window = 0, .segment = 0, .open_chunk = std::min(max_streams + whole_streams, most_open_chunks)};
   const int64_t left = std::max<int64_t>(0, cache_bytes - Bytes(pages, page_bytes));
-  const double share = static_cast<double>(left) /
-                       static_cast<double>(full.window * page_bytes.window + full.segment * page_bytes.segment);
-  pages.window = static_cast<int64_t>(share * static_cast<double>(full.window));
-  pages.segment = static_cast<int64_t>(share * static_cast<double>(full.segment));
+  const int64_t together = full.window * page_bytes.window + full.segment * page_bytes.segment;
+  const auto share = [&](int64_t count) { return left / together * count + left % together * count / together; };
+  pages.window = share(full.window);
+  pages.segment = share(full.segment);
   const CachePages least = grid.PagesForSequence(grid.block_tokens());
   if (!FitIn(least, pages)) {
     return absl::InvalidArgumentError(absl::StrCat("a cache of ", cache_bytes, " bytes is too small: ",

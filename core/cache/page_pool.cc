@@ -43,10 +43,7 @@ std::optional<PageId> PagePool::Take() {
   if (free_.empty()) return std::nullopt;
   const PageId id = free_.back();
   free_.pop_back();
-  Apply(id, [](Page& page) {
-    page.held.running = 1;
-    ++page.lease;
-  });
+  Apply(id, [](Page& page) { page.held.running = 1; });
   return id;
 }
 

@@ -27,7 +27,7 @@ namespace longshort {
 
 enum class Holder { kRunning, kParked, kIndex };
 
-// A page as it was when somebody wrote this down: another number is in `lease` once it was given up to somebody else.
+// A page as it was when the index wrote this down: its lease has another number once it was taken from the index.
 struct PageLease {
   PageId page = kZeroPage;
   uint64_t lease = 0;

@@ -98,6 +98,7 @@ CacheState PagedCache::state() const {
 
 absl::Status PagedCache::CheckInvariants() const {
   std::vector<PageHolders> window(capacity_.window), segment(capacity_.segment), open_chunk(capacity_.open_chunk);
+  PrefixIndex::Pins pins;
   const auto count = [&](const SequenceState& state, int64_t PageHolders::*holder) {
     for (const Strip strip : kStrips) {
       std::vector<PageHolders>& holders = strip == kWindowStrip ? window : segment;
@@ -105,6 +106,7 @@ absl::Status PagedCache::CheckInvariants() const {
         if (page != kZeroPage) ++(holders[page].*holder);
       }
     }
+    if (state.block != nullptr) ++pins[state.block];
     if (state.open_chunk != kZeroPage) ++(open_chunk[state.open_chunk].*holder);
   };
   CachePages claimed;
@@ -119,7 +121,7 @@ absl::Status PagedCache::CheckInvariants() const {
     return absl::InternalError("the sum of the claims is wrong");
   }
   if (!FitIn(claimed, capacity_)) return absl::InternalError("more pages are claimed than there are");
-  LS_RETURN_IF_ERROR(store_.index.Audit(window, segment));
+  LS_RETURN_IF_ERROR(store_.index.Audit(pins, window, segment));
   LS_RETURN_IF_ERROR(store_.pools.window.CheckInvariants(window));
   LS_RETURN_IF_ERROR(store_.pools.segment.CheckInvariants(segment));
   return store_.pools.open_chunk.CheckInvariants(open_chunk);

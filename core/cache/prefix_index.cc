@@ -175,7 +175,8 @@ void PrefixIndex::EvictOldest() {
   if (block->children == 0) Settle(Remove(block));
 }
 
-absl::Status PrefixIndex::Audit(std::vector<PageHolders>& window, std::vector<PageHolders>& segment) const {
+absl::Status PrefixIndex::Audit(const Pins& pins, std::vector<PageHolders>& window,
+                                std::vector<PageHolders>& segment) const {
   std::unordered_map<const PrefixBlock*, int64_t> children;
   int64_t ends = 0;
   for (const auto& [hash, block] : blocks_) {
@@ -188,6 +189,11 @@ absl::Status PrefixIndex::Audit(std::vector<PageHolders>& window, std::vector<Pa
       for (const PageId page : block->needed[strip].ids) {
         if (page != kZeroPage) ++holders[page].needed;
       }
+    }
+    const auto standing = pins.find(block.get());
+    if (block->pins != (standing == pins.end() ? 0 : standing->second)) {
+      return absl::InternalError(
+          absl::StrCat("the block that ends at ", block->end, " counts who stands on it wrongly"));
     }
     if (block->pins == 0 && block->children == 0 && !block->is_end) {
       return absl::InternalError(absl::StrCat("a chain ends at ", block->end, " and is not listed as an end"));

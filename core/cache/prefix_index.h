@@ -86,9 +86,11 @@ class PrefixIndex final {
   // Ends that were given up so far.
   int64_t evicted() const { return evicted_; }
 
+  // How many sequences stand on each block.
+  using Pins = std::unordered_map<const PrefixBlock*, int64_t>;
   // Adds what the index holds and its ends need to the counts, [capacity of each pool].
-  // Errors: INTERNAL if a block, or the order of the ends, is not as it should be.
-  absl::Status Audit(std::vector<PageHolders>& window, std::vector<PageHolders>& segment) const;
+  // Errors: INTERNAL if a block, its pins, or the order of the ends are not as they should be.
+  absl::Status Audit(const Pins& pins, std::vector<PageHolders>& window, std::vector<PageHolders>& segment) const;
 
  private:
   using Blocks = std::unordered_multimap<uint64_t, std::unique_ptr<PrefixBlock>>;

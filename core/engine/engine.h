@@ -21,7 +21,7 @@ struct EngineState {
   int64_t cache_bytes_idle = 0;
   int64_t cache_bytes_free = 0;
   // The same in pages, and what has happened since the engine was made.
-  CacheState cache;
+  CacheState cache = {};
 };
 
 // Hears what the engine does, for metrics. Called by the engine's thread (OnState first by the one that makes the

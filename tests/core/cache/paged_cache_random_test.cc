@@ -125,6 +125,10 @@ class RandomEvents {
   void Park() {
     if (running_.empty()) return;
     Running running = TakeRunning();
+    if (parked_.size() == 12) {  // somebody gives up waiting
+      cache_->Drop(parked_.front().id);
+      parked_.erase(parked_.begin());
+    }
     parked_.push_back({.text = std::move(running.text), .id = cache_->Park(std::move(running.sequence))});
   }
 

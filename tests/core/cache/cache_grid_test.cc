@@ -1,0 +1,130 @@
+#include "core/cache/cache_grid.h"
+
+#include <random>
+
+#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+// The official enwik8 models, evaluated with M = 8192 and L = 256.
+LanguageModelInfo Enwik8Info() {
+  LanguageModelInfo info;
+  info.layers = 12;
+  info.chunk_size = 16;
+  info.chunk_rank = 1;
+  info.window_length = 512;
+  info.memory_length = 8192;
+  info.segment_length = 256;
+  info.vocabulary_size = 208;
+  return info;
+}
+
+MATCHER_P2(IsSpan, first, end, "") { return arg.first == first && arg.end == end; }
+
+TEST(CacheGrid, ABlockEndsAPageAndAChunk) {
+  EXPECT_EQ(CacheGrid(Enwik8Info()).block_tokens(), 64);
+  LanguageModelInfo info = Enwik8Info();
+  info.chunk_size = 48;
+  EXPECT_EQ(CacheGrid(info).block_tokens(), 192);
+}
+
+// Token 1000 lies in the block from 960 and the segment from 768, whose memory begins at -7424.
+TEST(CacheGrid, KeepsWhatTheFirstQueryOfTheBlockSees) {
+  const CacheGrid grid(Enwik8Info());
+  EXPECT_THAT(grid.KeptAt(kWindowStrip, 1000), IsSpan(7, 16));  // rows 449 .. 999
+  EXPECT_THAT(grid.KeptAt(kMemoryStrip, 1000), IsSpan(-8, 1));  // vectors -464 .. 61
+  EXPECT_THAT(grid.KeptAt(kSegmentStrip, 1000), IsSpan(0, 1));  // vectors 48 .. 61
+}
+
+TEST(CacheGrid, ASequenceThatBeginsHasZeroMemoryOnly) {
+  const CacheGrid grid(Enwik8Info());
+  EXPECT_THAT(grid.KeptAt(kWindowStrip, 0), IsSpan(-8, 0));
+  EXPECT_THAT(grid.KeptAt(kMemoryStrip, 0), IsSpan(-8, 0));
+  EXPECT_THAT(grid.KeptAt(kSegmentStrip, 0), IsSpan(0, 0));
+}
+
+TEST(CacheGrid, AtASegmentsStartNoVectorOfItIsThere) {
+  const PageSpan span = CacheGrid(Enwik8Info()).KeptAt(kSegmentStrip, 1280);
+  EXPECT_EQ(span.first, span.end);
+  EXPECT_EQ(span.first, 1);  // where vector 80 will lie
+}
+
+TEST(CacheGrid, CountsWhatASequenceOfAnyLengthNeeds) {
+  const CachePages pages = CacheGrid(Enwik8Info()).PagesForSequence();
+  EXPECT_EQ(pages.window, 9);        // 511 rows and a block
+  EXPECT_EQ(pages.segment, 10 + 2);  // (8192 + 256) / 16 = 528 vectors; 16 may straddle a page's end
+  EXPECT_EQ(pages.open_chunk, 1);
+}
+
+TEST(CacheGrid, CountsNoMoreThanAShortSequenceFills) {
+  const CachePages pages = CacheGrid(Enwik8Info()).PagesForSequence(100);
+  EXPECT_EQ(pages.window, 2);   // 100 rows
+  EXPECT_EQ(pages.segment, 2);  // 6 vectors, in both forms
+  EXPECT_EQ(CacheGrid(Enwik8Info()).PagesForSequence(15).segment, 0);
+}
+
+// From every position to the end of its block.
+TEST(CacheGrid, TheCountIsEnoughWhereverASequenceStandsWhateverTheLengths) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 500; ++round) {
+    LanguageModelInfo info;
+    info.chunk_size = random() % 8 == 0 ? 24 : 1 << random() % 7;
+    info.chunk_rank = random() % 5 + 1;
+    info.memory_length = info.chunk_size * (random() % 40 + 1);
+    info.segment_length = info.chunk_size * (random() % 20 + 1);
+    info.window_length = random() % info.memory_length + 1;
+    const CacheGrid grid(info);
+    const CachePages need = grid.PagesForSequence();
+    for (int64_t position = 0; position < 3000; position += random() % 7 + 1) {
+      const int64_t end = grid.BlockBegin(position) + grid.block_tokens();
+      const auto pages = [&](Strip strip) {
+        return grid.Pages(strip, position, end).end - std::max<int64_t>(0, grid.KeptAt(strip, position).first);
+      };
+      ASSERT_LE(pages(kWindowStrip), need.window) << position;
+      ASSERT_LE(pages(kMemoryStrip) + pages(kSegmentStrip), need.segment) << position;
+    }
+  }
+}
+
+// 12 * (8192 + 256) = 101,376 tokens, and a whole page of vectors, 1024 tokens, to begin with.
+TEST(CacheGrid, RecomputesFromAnExactPlace) {
+  const CacheGrid grid(Enwik8Info());
+  EXPECT_EQ(grid.RecomputeFrom(1000), 0);
+  EXPECT_EQ(grid.RecomputeFrom(101376 + 1023), 0);
+  EXPECT_EQ(grid.RecomputeFrom(101376 + 1024), 1024);
+  EXPECT_EQ(grid.RecomputeFrom(1000000), 877 * 1024);
+}
+
+TEST(PagesForBytes, SplitsWhatOpenChunksLeaveAsAFullSequenceNeedsIt) {
+  const CachePages page_bytes = {.window = 1000, .segment = 1000, .open_chunk = 400};
+  const auto pages = PagesForBytes(Enwik8Info(), page_bytes, 20 * 21400 + 64 * 400, 64);
+  ASSERT_TRUE(pages.ok()) << pages.status();
+  EXPECT_EQ(pages->open_chunk, 64 + 20);
+  EXPECT_EQ(pages->window, 20 * 9);
+  EXPECT_EQ(pages->segment, 20 * 12);
+}
+
+TEST(PagesForBytes, GivesOpenChunksAQuarterAtTheMost) {
+  const CachePages page_bytes = {.window = 1000, .segment = 1000, .open_chunk = 400};
+  const auto pages = PagesForBytes(Enwik8Info(), page_bytes, 48000, 64);
+  ASSERT_TRUE(pages.ok()) << pages.status();
+  EXPECT_EQ(pages->open_chunk, 30);
+  EXPECT_EQ(pages->window, 15);
+  EXPECT_EQ(pages->segment, 20);
+}
+
+TEST(PagesForBytes, NeverTakesMoreThanTheBytes) {
+  const CachePages page_bytes = {.window = 997, .segment = 997, .open_chunk = 401};
+  for (int64_t bytes = 5000; bytes < 10'000'000; bytes = bytes * 9 / 8) {
+    const auto pages = PagesForBytes(Enwik8Info(), page_bytes, bytes, 64);
+    ASSERT_TRUE(pages.ok()) << pages.status();
+    ASSERT_LE(Bytes(*pages, page_bytes), bytes);
+  }
+}
+
+}  // namespace
+}  // namespace longshort

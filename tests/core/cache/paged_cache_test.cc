@@ -1,0 +1,225 @@
+// Room, parking, forks, going back and beginning in the middle.
+
+#include "core/cache/paged_cache.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/cache/cache_harness.h"
+
+namespace longshort {
+namespace {
+
+using testing::HasSubstr;
+
+// A sequence of any length: 2 window pages, 2 of 384 tokens' 24 vectors, 2 of the segment's, and its open chunk.
+const CachePages kOneSequence = CacheGrid(DrawnInfo()).PagesForSequence();
+
+TEST(PagedCache, AdmitsAsManyAsCanHaveAllTheyMayNeed) {
+  CacheHarness harness(kOneSequence * 2);
+  const auto first = harness.Begin(Text(10, 1), 10000);
+  EXPECT_TRUE(harness.cache->FitsNow(10000));
+  const auto second = harness.Begin(Text(10, 2), 10000);
+  EXPECT_FALSE(harness.cache->FitsNow(10000));
+  EXPECT_FALSE(harness.cache->FitsNow(1));
+  EXPECT_TRUE(harness.cache->CheckFits(10000).ok());
+  EXPECT_EQ(harness.cache->Begin(Text(10, 3), 9, 10).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(PagedCache, TellsWhatNeverFitsNamingBytes) {
+  CachePages capacity = kOneSequence;
+  --capacity.window;
+  CacheHarness harness(capacity);
+  const absl::Status never = harness.cache->CheckFits(10000);
+  EXPECT_EQ(never.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(never.message()), HasSubstr("a sequence of 10000 tokens needs 3200 bytes of cache"));
+  EXPECT_THAT(std::string(never.message()), HasSubstr("all there are are 2688"));
+  EXPECT_TRUE(harness.cache->CheckFits(64).ok());
+}
+
+TEST(PagedCache, WhatIsKeptCountsAsFree) {
+  CacheHarness harness(kOneSequence);
+  for (int32_t seed = 1; seed < 5; ++seed) {
+    EXPECT_TRUE(harness.cache->FitsNow(10000));
+    harness.ReadAndEnd(Text(300, seed));
+  }
+}
+
+// A full cache: each sequence reads to the end of its block at once, but not into the next.
+TEST(PagedCache, ASliceNeverTakesWhatOthersReserved) {
+  CacheHarness harness(kOneSequence * 2);
+  const Tokens text = Text(1000, 1), other = Text(1000, 2);
+  const auto first = harness.Begin(text);
+  EXPECT_EQ(first->MostTokens(150), 150);  // there is room for a third page
+  const auto second = harness.Begin(other);
+  EXPECT_EQ(first->MostTokens(150), 128);  // its own two pages
+  harness.Read(*first, text, 130);
+  EXPECT_EQ(first->MostTokens(150), 62);
+  harness.Read(*second, other);
+  harness.Read(*first, text);
+}
+
+TEST(PagedCache, RunningSequencesSharePagesAndCopyTheOnesTheyWrite) {
+  CacheHarness harness(kPlenty);
+  const Tokens text = Text(320, 1);
+  const auto first = harness.Begin(text, 1000);
+  harness.Read(*first, text);
+  const Tokens more = Text(1000, 1);
+  const CachePages before = harness.cache->state().in_use;
+  const auto second = harness.Begin(more, 0);
+  EXPECT_EQ(second->position(), 320);
+  EXPECT_EQ(harness.cache->state().in_use.window, before.window);        // the last page, whole
+  EXPECT_EQ(harness.cache->state().in_use.segment, before.segment + 2);  // both have 20 of 64 rows
+  EXPECT_EQ(harness.cache->state().counters.copied_pages, 2);
+  const Tokens other = Text(600, 7, text);
+  harness.Read(*second, more);
+  harness.Read(*first, other);
+}
+
+// With not a page to spare the copies are made in place of what the index has.
+TEST(PagedCache, APageThatOnlyTheIndexHoldsIsTakenOverWhenThereIsNoneForACopy) {
+  const Tokens text = Text(320, 1);
+  CacheHarness harness(kOneSequence + CachePages{.window = 0, .segment = 0, .open_chunk = 0});
+  harness.ReadAndEnd(text);
+  const auto sequence = harness.Begin(Text(300, 2, text));
+  EXPECT_EQ(sequence->position(), 320);
+  harness.Read(*sequence, Text(300, 2, text));
+}
+
+TEST(PagedCache, AParkedSequenceGoesOnInTheMiddleOfAChunk) {
+  CacheHarness harness(kPlenty);
+  const Tokens text = Text(400, 1);
+  auto sequence = harness.Begin(text);
+  harness.Read(*sequence, text, 203);
+  const ParkedId id = harness.cache->Park(std::move(sequence));
+  EXPECT_EQ(harness.cache->state().in_use.window, 0);
+  EXPECT_EQ(harness.cache->state().reserved.window, 0);
+  EXPECT_EQ(harness.cache->state().parked_sequences, 1);
+  ASSERT_NE(harness.cache->Parked(id), nullptr);
+  EXPECT_EQ(harness.cache->Parked(id)->position, 203);
+  auto resumed = harness.cache->Resume(id, 400);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ((*resumed)->reused_tokens(), 203);
+  EXPECT_FALSE(harness.cache->IsParked(id));
+  harness.Read(**resumed, text);
+}
+
+TEST(PagedCache, AParkedSequenceStaysParkedUntilItFits) {
+  CacheHarness harness(kOneSequence);
+  const Tokens text = Text(100, 1);
+  auto sequence = harness.Begin(text);
+  harness.Read(*sequence, text, 70);
+  const ParkedId id = harness.cache->Park(std::move(sequence));
+  auto other = harness.Begin(Text(1, 2), 1000);
+  EXPECT_FALSE(harness.cache->IsParked(id));  // its open chunk's page was wanted
+  EXPECT_EQ(harness.cache->Resume(id, 100).status().code(), absl::StatusCode::kNotFound);
+
+  CacheHarness roomy(kOneSequence + CachePages{.window = 2, .segment = 2, .open_chunk = 1});
+  sequence = roomy.Begin(text);
+  roomy.Read(*sequence, text, 70);
+  const ParkedId kept = roomy.cache->Park(std::move(sequence));
+  other = roomy.Begin(Text(1, 2), 10000);
+  EXPECT_EQ(roomy.cache->Resume(kept, 10000).status().code(), absl::StatusCode::kUnavailable);
+  other.reset();
+  EXPECT_TRUE(roomy.cache->Resume(kept, 10000).ok());
+}
+
+TEST(PagedCache, ParkedSequencesGoAsAWholeTheLeastRecentlyUsedFirst) {
+  CacheHarness harness({.window = 100, .segment = 100, .open_chunk = 3});
+  std::vector<ParkedId> ids;
+  for (int32_t seed = 0; seed < 3; ++seed) {
+    auto sequence = harness.Begin(Text(50, seed));
+    harness.Read(*sequence, Text(50, seed));
+    ids.push_back(harness.cache->Park(std::move(sequence)));
+  }
+  EXPECT_TRUE(harness.cache->Fork(ids[0], 100).ok());  // uses it; its copy of the open chunk costs the second
+  EXPECT_TRUE(harness.cache->IsParked(ids[0]));
+  EXPECT_FALSE(harness.cache->IsParked(ids[1]));
+  EXPECT_TRUE(harness.cache->IsParked(ids[2]));
+  EXPECT_EQ(harness.cache->state().counters.evicted_parked, 1);
+}
+
+//   [0..202] parked ──┬── A
+//                     └── B
+TEST(PagedCache, TwoContinuationsOfAParkedSequenceDoNotDisturbEachOther) {
+  CacheHarness harness(kPlenty);
+  const Tokens text = Text(203, 1);
+  auto sequence = harness.Begin(text);
+  harness.Read(*sequence, text);
+  const ParkedId id = harness.cache->Park(std::move(sequence));
+  auto first = harness.cache->Fork(id, 1000);
+  auto second = harness.cache->Fork(id, 1000);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(harness.cache->state().counters.copied_pages, 2 * 4);  // open chunk, window, memory, segment
+  harness.Read(**first, Text(300, 2, text));
+  harness.Read(**second, Text(300, 3, text));
+  auto third = harness.cache->Resume(id, 1000);
+  ASSERT_TRUE(third.ok());
+  harness.Read(**third, Text(300, 4, text));
+}
+
+TEST(PagedCache, ADroppedSequenceLeavesItsBlocksBehind) {
+  CacheHarness harness(kPlenty);
+  const Tokens text = Text(203, 1);
+  auto sequence = harness.Begin(text);
+  harness.Read(*sequence, text);
+  const ParkedId id = harness.cache->Park(std::move(sequence));
+  harness.cache->Drop(id);
+  harness.cache->Drop(id);
+  EXPECT_EQ(harness.cache->state().parked_sequences, 0);
+  EXPECT_EQ(harness.cache->state().idle.open_chunk, 0);
+  EXPECT_EQ(harness.ReadAndEnd(text), 192);
+}
+
+TEST(PagedCache, RollsBackWithinTheOpenChunkAndToAChunksBegin) {
+  CacheHarness harness(kPlenty);
+  const Tokens text = Text(300, 1);
+  const auto sequence = harness.Begin(text);
+  harness.Read(*sequence, text, 252);
+  EXPECT_EQ(*sequence->RollBack(252), 252);
+  EXPECT_EQ(*sequence->RollBack(243), 243);
+  Tokens other = Text(20, 2, Tokens(text.begin(), text.begin() + 243));
+  harness.Read(*sequence, other, 250);
+  EXPECT_EQ(*sequence->RollBack(235), 224);  // the chunk's rows are mixed already, so it is read again
+  other = Text(100, 3, Tokens(text.begin(), text.begin() + 224));
+  harness.Read(*sequence, other);
+}
+
+TEST(PagedCache, RollsBackToABlockThatIsStillThere) {
+  CacheHarness harness(kPlenty);
+  const Tokens text = Text(500, 1);
+  const auto sequence = harness.Begin(text, 500);
+  harness.Read(*sequence, text);
+  EXPECT_EQ(*sequence->RollBack(300), 256);
+  EXPECT_EQ(sequence->position(), 256);
+  harness.Read(*sequence, Text(400, 2, Tokens(text.begin(), text.begin() + 256)));
+  EXPECT_EQ(harness.ReadAndEnd(text), 448);  // what was taken back can still be found
+}
+
+TEST(PagedCache, RollsBackToTheBeginIfNothingElseIsThere) {
+  CacheHarness harness(kOneSequence);
+  const Tokens text = Text(1000, 1);
+  const auto sequence = harness.Begin(text);
+  harness.Read(*sequence, text);
+  EXPECT_EQ(*sequence->RollBack(500), 0);
+  harness.Read(*sequence, text);
+}
+
+// Two layers that see 384 tokens back.
+TEST(PagedCache, ASequenceThatBeginsInTheMiddleIsExactLaterAndIsNeverFound) {
+  CacheHarness harness(kPlenty);
+  const Tokens text = Text(4000, 1);
+  const int64_t begin = harness.cache->RecomputeFrom(3500);
+  EXPECT_EQ(begin, 2048);
+  auto sequence = harness.cache->BeginAt(begin, 4000);
+  ASSERT_TRUE(sequence.ok());
+  harness.Read(**sequence, text, 3500, begin);
+  EXPECT_EQ((*sequence)->RollBack(3400).status().code(), absl::StatusCode::kNotFound);
+  harness.Read(**sequence, text, 3600, begin);
+  sequence->reset();
+  EXPECT_EQ(harness.cache->state().idle.window, 0);
+  EXPECT_EQ(harness.cache->state().free.window, 100);
+  EXPECT_EQ(harness.ReadAndEnd(text), 0);
+}
+
+}  // namespace
+}  // namespace longshort
