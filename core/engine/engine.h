@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "core/cache/paged_cache.h"
 #include "core/engine/request.h"
+#include "core/session/session_store.h"
 
 namespace longshort {
 
@@ -15,8 +16,8 @@ namespace longshort {
 struct EngineState {
   int64_t queued_requests = 0;
   int64_t active_streams = 0;  // sequences that run
-  // Cache pages, in bytes: held by running sequences; kept for reuse, until somebody wants them; free. Together they are
-  // the cache.
+  // Cache pages, in bytes: held by running sequences; kept for reuse, until somebody wants them; free. Together they
+  // are the cache.
   int64_t cache_bytes_used = 0;
   int64_t cache_bytes_idle = 0;
   int64_t cache_bytes_free = 0;
@@ -50,9 +51,13 @@ class Engine {
 
   // On OK the listener will hear; on an error it never does. Requests were validated by the caller.
   // Errors: RESOURCE_EXHAUSTED if the queue is full (the message says how long it is), the requests in flight hold too
-  // many prompt tokens, or the whole cache is too small for this one; UNAVAILABLE while draining.
+  // many prompt tokens, or the whole cache is too small for this one; UNAVAILABLE while draining; those of
+  // SessionStore::Open; INVALID_ARGUMENT for an empty prompt behind no session.
   virtual absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) = 0;
   virtual absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) = 0;
+
+  // Errors: NOT_FOUND, ABORTED while a request has it.
+  virtual absl::Status CloseSession(const SessionKey& key) = 0;
 
   virtual EngineState state() const = 0;
 

@@ -8,31 +8,37 @@
 namespace longshort {
 
 GenerationJob::GenerationJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
-                             const Vocabulary& vocabulary, EngineObserver& observer)
-    : request_(std::move(request)),
+                             const Vocabulary& vocabulary, EngineObserver& observer, std::vector<int32_t> history)
+    : Job(TokenStream(std::move(history), std::move(request.prompt))),
+      request_(std::move(request)),
       listener_(std::move(listener)),
       vocabulary_(vocabulary),
       observer_(observer),
-      sampler_(request_.sampling, vocabulary.sampleable, vocabulary.size, request_.prompt),
+      sampler_(request_.sampling, vocabulary.sampleable, vocabulary.size, stream_.all()),
       delta_buffer_(request_.stop_strings) {}
+
+int64_t GenerationJob::MostReused() const {
+  const int64_t wanted = request_.prompt_log_probabilities ? stream_.own_begin() : stream_.given_end() - 1;
+  return std::max(stream_.read(), wanted);
+}
 
 absl::Span<const int32_t> GenerationJob::Unread() const {
   if (complete()) return {};
-  if (decoding()) return absl::MakeConstSpan(&pending_, 1);
-  return absl::MakeConstSpan(request_.prompt).subspan(read_);
+  return stream_.Unread();
 }
 
 int64_t GenerationJob::LogitRows(int64_t count) const {
   if (decoding()) return 1;
   if (request_.prompt_log_probabilities) return count;
-  return read_ + count == prompt_tokens() ? 1 : 0;
+  return stream_.read() + count == stream_.given_end() ? 1 : 0;
 }
 
 absl::Status GenerationJob::OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) {
-  if (!decoding()) {
-    if (request_.prompt_log_probabilities) LS_RETURN_IF_ERROR(ScorePrompt(count, logits));
-    read_ += count;
-    if (read_ < prompt_tokens()) return absl::OkStatus();
+  const bool reads_prompt = !decoding();
+  if (reads_prompt && request_.prompt_log_probabilities) LS_RETURN_IF_ERROR(ScorePrompt(count, logits));
+  stream_.MarkReadUntil(stream_.read() + count);
+  if (reads_prompt) {
+    if (stream_.read() < stream_.given_end()) return absl::OkStatus();
     times.prefilled = now;
     observer_.OnPrefilled(now - times.started, prompt_tokens());
     if (request_.prompt_log_probabilities) listener_->OnPromptScored(std::move(prompt_scores_));
@@ -41,9 +47,10 @@ absl::Status GenerationJob::OnRead(int64_t count, absl::Span<const float> logits
 }
 
 absl::Status GenerationJob::ScorePrompt(int64_t count, absl::Span<const float> logits) {
-  const int64_t scored = std::min(count, prompt_tokens() - 1 - read_);  // nothing of the prompt follows its last token
+  // Nothing of the prompt follows its last token.
+  const int64_t scored = std::min(count, stream_.given_end() - 1 - stream_.read());
   for (int64_t row = 0; row < scored; ++row) {
-    LS_ASSIGN_OR_RETURN(GeneratedToken token, Describe(request_.prompt[read_ + row + 1],
+    LS_ASSIGN_OR_RETURN(GeneratedToken token, Describe(stream_[stream_.read() + row + 1],
                                                        logits.subspan(row * vocabulary_.size, vocabulary_.size)));
     prompt_scores_.push_back(std::move(token));
   }
@@ -51,16 +58,17 @@ absl::Status GenerationJob::ScorePrompt(int64_t count, absl::Span<const float> l
 }
 
 absl::Status GenerationJob::Generate(absl::Span<const float> row, absl::Time now) {
-  LS_ASSIGN_OR_RETURN(pending_, sampler_.Sample(row, prompt_tokens() + generated_));
+  LS_ASSIGN_OR_RETURN(const int32_t sampled, sampler_.Sample(row, stream_.end()));
+  stream_.Append(sampled);
   CountToken(now);
-  GeneratedToken token{.token = pending_, .log_probability = 0, .alternatives = {}};
+  GeneratedToken token{.token = sampled, .log_probability = 0, .alternatives = {}};
   if (request_.log_probabilities) {
-    LS_ASSIGN_OR_RETURN(token, Describe(pending_, row));
+    LS_ASSIGN_OR_RETURN(token, Describe(sampled, row));
   }
-  Deliver(delta_buffer_.Append(std::move(token), vocabulary_.Decode(pending_)));
+  Deliver(delta_buffer_.Append(std::move(token), vocabulary_.Decode(sampled)));
   if (delta_buffer_.stop_string() != nullptr) {
     finish_reason_ = FinishReason::kStopString;
-  } else if (generated_ == request_.max_tokens) {
+  } else if (generated_tokens() == request_.max_tokens) {
     finish_reason_ = FinishReason::kMaxTokens;
     Deliver(delta_buffer_.Flush());
   }
@@ -75,8 +83,7 @@ absl::StatusOr<GeneratedToken> GenerationJob::Describe(int32_t token, absl::Span
 }
 
 void GenerationJob::CountToken(absl::Time now) {
-  ++generated_;
-  if (generated_ == 1) {
+  if (generated_tokens() == 1) {
     observer_.OnFirstToken(now - times.submitted);
   } else {
     observer_.OnNextToken(now - last_token_time_);
@@ -85,6 +92,7 @@ void GenerationJob::CountToken(absl::Time now) {
 }
 
 void GenerationJob::Deliver(GenerationDelta delta) {
+  delivered_ += static_cast<int64_t>(delta.tokens.size());
   if (!delta.bytes.empty() || !delta.tokens.empty()) listener_->OnDelta(std::move(delta));
 }
 
@@ -92,9 +100,11 @@ void GenerationJob::Finish(const absl::Status& status, absl::Time now) {
   GenerationSummary summary;
   if (complete()) summary.finish_reason = *finish_reason_;
   if (delta_buffer_.stop_string() != nullptr) summary.stop_string = *delta_buffer_.stop_string();
-  summary.prompt_tokens = read_;
-  summary.reused_tokens = reused_;
-  summary.generated_tokens = generated_;
+  summary.prompt_tokens =
+      std::clamp(stream_.read(), stream_.given_begin(), stream_.given_end()) - stream_.given_begin();
+  summary.reused_tokens = reused_tokens();
+  summary.generated_tokens = generated_tokens();
+  if (status.ok() && request_.session.has_value()) summary.session_tokens = SessionTokens();
   summary.timings = times.TimingsAt(now);
   listener_->OnFinished(status, summary);
 }

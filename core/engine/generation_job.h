@@ -18,23 +18,24 @@ namespace longshort {
 // The logits of the last prompt token give the first generated token; the last generated token is never read.
 class GenerationJob final : public Job {
  public:
-  // `vocabulary` and `observer` must outlive this.
+  // `vocabulary` and `observer` must outlive this. `history`: the session's tokens.
   GenerationJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener, const Vocabulary& vocabulary,
-                EngineObserver& observer);
+                EngineObserver& observer, std::vector<int32_t> history = {});
 
   const RequestContext& context() const override { return request_.context; }
-  int64_t prompt_tokens() const override { return static_cast<int64_t>(request_.prompt.size()); }
-  int64_t MostTokens() const override { return prompt_tokens() + request_.max_tokens - 1; }
-  int64_t MostReused() const override { return request_.prompt_log_probabilities ? 0 : prompt_tokens() - 1; }
-  void OnReused(int64_t count) override { reused_ = read_ = count; }
+  int64_t MostTokens() const override { return stream_.given_end() + request_.max_tokens - 1; }
+  int64_t MostReused() const override;
   absl::Span<const int32_t> Unread() const override;
-  bool decoding() const override { return read_ == prompt_tokens(); }
+  bool decoding() const override { return stream_.read() >= stream_.given_end(); }
   int64_t LogitRows(int64_t count) const override;
   absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) override;
   bool complete() const override { return finish_reason_.has_value(); }
+  // What was not delivered is as if it had never been sampled.
+  int64_t SessionTokens() const override { return stream_.given_end() + delivered_; }
   void Finish(const absl::Status& status, absl::Time now) override;
 
  private:
+  int64_t generated_tokens() const { return stream_.end() - stream_.given_end(); }
   // Scores the prompt's tokens behind the `count` that were read.
   absl::Status ScorePrompt(int64_t count, absl::Span<const float> logits);
   // Samples the next token from its row, [V], and delivers what can be.
@@ -52,11 +53,8 @@ class GenerationJob final : public Job {
   LogProbabilities log_probabilities_;
   DeltaBuffer delta_buffer_;
 
-  int64_t read_ = 0;    // of the prompt
-  int64_t reused_ = 0;  // of those
   std::vector<GeneratedToken> prompt_scores_;
-  int32_t pending_ = 0;  // sampled and not read yet
-  int64_t generated_ = 0;
+  int64_t delivered_ = 0;  // generated tokens
   absl::Time last_token_time_ = absl::InfiniteFuture();
   std::optional<FinishReason> finish_reason_;
 };

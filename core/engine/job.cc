@@ -1,11 +1,18 @@
 #include "core/engine/job.h"
 
+#include <algorithm>
+
 #include "core/engine/abandonment.h"
 
 namespace longshort {
 
 absl::Status Job::WhyAbandoned(absl::Time now) const {
   return longshort::WhyAbandoned(context(), now, times.started != absl::InfiniteFuture());
+}
+
+void Job::OnBegun(int64_t position) {
+  if (!reused_tokens_.has_value()) reused_tokens_ = position;
+  stream_.MarkReadUntil(std::max(stream_.read(), position));
 }
 
 }  // namespace longshort

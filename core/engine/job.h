@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -9,11 +11,13 @@
 #include "core/engine/request.h"
 #include "core/engine/request_times.h"
 #include "core/engine/token_budget.h"
+#include "core/engine/token_stream.h"
+#include "core/session/session_store.h"
 
 namespace longshort {
 
-// Made by the caller's thread, then used by the engine's thread only. Knows nothing of pages, queues and other
-// requests.
+// Made by the caller's thread, then used by one engine's thread at a time. Knows nothing of pages, queues and other
+// requests. It keeps all tokens of its stream, so that it can go on anywhere.
 //
 //   while (!complete()) { read the first n of Unread(); OnRead(n, logits of the last LogitRows(n)); }
 //   Finish(...)
@@ -23,15 +27,18 @@ class Job {
 
   virtual const RequestContext& context() const = 0;
 
-  // Tokens of the prompt or document, which this job keeps until it is destroyed.
-  virtual int64_t prompt_tokens() const = 0;
+  const TokenStream& stream() const { return stream_; }
+  // Tokens of the prompt or document, without what a session had before.
+  int64_t prompt_tokens() const { return stream_.given_end() - stream_.given_begin(); }
 
-  // Tokens that this job reads at the most, all steps together; those that it reuses included.
+  // The stream's tokens that will have been read at the most, its history's included.
   virtual int64_t MostTokens() const = 0;
-  // How many of the first tokens need not be read if their rows are in the cache: nothing of their logits is wanted.
+  // How many of the stream's first tokens need not be read if their rows are in the cache: nothing of their logits is
+  // wanted any more.
   virtual int64_t MostReused() const = 0;
-  // The first `count` tokens need not be read. REQUIRES: nothing was read yet; count <= MostReused().
-  virtual void OnReused(int64_t count) = 0;
+  // A sequence begins to work for this job, for the first time or again, with the rows of the first `position` tokens
+  // in the cache. REQUIRES: position <= MostReused().
+  void OnBegun(int64_t position);
   // The tokens that are known and not read yet: the rest of the prompt, or the token sampled last. Empty when complete.
   virtual absl::Span<const int32_t> Unread() const = 0;
   // Whether all that is unread is one sampled token.
@@ -44,6 +51,8 @@ class Job {
   virtual absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) = 0;
   // Whether it has all it wanted: Finish(OK) is due.
   virtual bool complete() const = 0;
+  // How many of the stream's tokens a session has when this job is complete.
+  virtual int64_t SessionTokens() const = 0;
 
   // Tells the listener how it ended: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;
@@ -54,6 +63,19 @@ class Job {
 
   RequestTimes times;
   TokenBudget::Share held_tokens;
+  // The session that it goes on with, if it does.
+  std::optional<SessionStore::Lease> session;
+
+ protected:
+  explicit Job(TokenStream stream) : stream_(std::move(stream)) {}
+
+  // Of the stream's tokens, found in the cache when work on this job first began.
+  int64_t reused_tokens() const { return reused_tokens_.value_or(0); }
+
+  TokenStream stream_;
+
+ private:
+  std::optional<int64_t> reused_tokens_;
 };
 
 }  // namespace longshort

@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/engine/generation_job.h"
-#include "core/engine/scoring_job.h"
+#include "core/engine/make_job.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -52,6 +51,7 @@ LanguageModelEngine::LanguageModelEngine(std::unique_ptr<LanguageModel> model, V
       observer_(std::move(observer)),
       clock_(clock),
       token_budget_(options.token_budget),
+      sessions_(clock, options.sessions),
       queue_(options.max_queued_requests) {}
 
 LanguageModelEngine::~LanguageModelEngine() {
@@ -61,23 +61,27 @@ LanguageModelEngine::~LanguageModelEngine() {
 }
 
 absl::Status LanguageModelEngine::Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) {
-  return Submit(std::make_unique<GenerationJob>(std::move(request), std::move(listener), vocabulary_, *observer_));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<Job> job,
+                      MakeJob(std::move(request), std::move(listener), vocabulary_, *observer_, sessions_));
+  return Submit(std::move(job));
 }
 
 absl::Status LanguageModelEngine::Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) {
-  return Submit(std::make_unique<ScoringJob>(std::move(request), std::move(listener), vocabulary_.size, *observer_));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<Job> job,
+                      MakeJob(std::move(request), std::move(listener), vocabulary_, *observer_, sessions_));
+  return Submit(std::move(job));
 }
+
+absl::Status LanguageModelEngine::CloseSession(const SessionKey& key) { return sessions_.Close(key); }
 
 absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
   if (!job->complete()) LS_RETURN_IF_ERROR(step_loop_->CheckFits(job->MostTokens()));
-  LS_ASSIGN_OR_RETURN(job->held_tokens, TokenBudget::Take(token_budget_, job->prompt_tokens()));
+  LS_ASSIGN_OR_RETURN(job->held_tokens, TokenBudget::Take(token_budget_, job->stream().end()));
   job->times.submitted = clock_.Now();
   return queue_.Push(std::move(job));
 }
 
-EngineState LanguageModelEngine::state() const {
-  return step_loop_->state();
-}
+EngineState LanguageModelEngine::state() const { return step_loop_->state(); }
 
 void LanguageModelEngine::Drain(absl::Time deadline) {
   queue_.Close();

@@ -30,6 +30,7 @@ class LanguageModelEngine final : public Engine {
     // share one budget.
     std::shared_ptr<TokenBudget> token_budget = std::make_shared<TokenBudget>(int64_t{1} << 26);
     StepLoop::Options step_loop;
+    SessionStore::Options sessions = {};
   };
 
   // `tokenizer` may be null (Vocabulary::Make), and so may `observer`. `clock` must outlive the engine.
@@ -43,6 +44,7 @@ class LanguageModelEngine final : public Engine {
 
   absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
   absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
+  absl::Status CloseSession(const SessionKey& key) override;
   EngineState state() const override;
   void Drain(absl::Time deadline) override;
 
@@ -59,6 +61,7 @@ class LanguageModelEngine final : public Engine {
   const std::unique_ptr<EngineObserver> observer_;
   const Clock& clock_;
   const std::shared_ptr<TokenBudget> token_budget_;
+  SessionStore sessions_;  // before all that may hold jobs
   RequestQueue queue_;
   std::unique_ptr<StepLoop> step_loop_;
   std::atomic<bool> end_now_ = false;  // no more steps: end what is left

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,10 +76,18 @@ enum class FinishReason {
   kStopString,  // a stop string was completed
 };
 
+// A conversation that a request goes on with, or begins (core/session/session_store.h); the client's that asks.
+struct SessionReference {
+  std::string id;
+  // Only go on: it must be there.
+  bool must_exist = false;
+};
+
 struct GenerationRequest {
   RequestContext context;
-  // At least one token, each in [0, V).
+  // At least one token, each in [0, V); none needed behind a session that has some.
   std::vector<int32_t> prompt;
+  std::optional<SessionReference> session = std::nullopt;
   // At least 1.
   int64_t max_tokens = 0;
   SamplingOptions sampling;
@@ -87,7 +96,8 @@ struct GenerationRequest {
   // Whether log-probabilities of generated tokens are wanted, and how many of the likeliest alternatives beside.
   bool log_probabilities = false;
   int64_t top_alternatives = 0;
-  // Whether log-probabilities of the prompt's tokens are wanted (from the second on: nothing precedes the first).
+  // Whether log-probabilities of the prompt's tokens are wanted (from the second on unless a session precedes the
+  // first).
   bool prompt_log_probabilities = false;
 };
 
@@ -112,6 +122,7 @@ struct GenerationSummary {
   int64_t prompt_tokens = 0;     // read, or reused
   int64_t reused_tokens = 0;     // of those: found in the cache
   int64_t generated_tokens = 0;  // sampled, delivered or not
+  int64_t session_tokens = 0;    // that the session has now; 0 without one
   RequestTimings timings;
 };
 
@@ -130,8 +141,9 @@ class GenerationListener {
 
 struct ScoringRequest {
   RequestContext context;
-  // At least one token, each in [0, V). The first is not scored: nothing precedes it.
+  // At least one token, each in [0, V). The first is scored only if a session precedes it.
   std::vector<int32_t> tokens;
+  std::optional<SessionReference> session = std::nullopt;
   // Whether the log-probability of each token is wanted, and how many of the likeliest alternatives beside.
   bool log_probabilities = false;
   int64_t top_alternatives = 0;
@@ -141,8 +153,10 @@ struct Score {
   // Nats, summed over the scored tokens in double precision.
   double total_log_probability = 0;
   int64_t scored_tokens = 0;
-  // [scored_tokens] if asked for: entry i is of token i+1.
+  // [scored_tokens] if asked for, in the order of the tokens.
   std::vector<GeneratedToken> tokens;
+  int64_t reused_tokens = 0;   // of the session, found in the cache
+  int64_t session_tokens = 0;  // that the session has now; 0 without one
   RequestTimings timings;
 };
 

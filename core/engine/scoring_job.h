@@ -14,20 +14,19 @@ namespace longshort {
 // of one token needs no step.
 class ScoringJob final : public Job {
  public:
-  // `observer` must outlive this.
+  // `observer` must outlive this. `history`: the session's tokens.
   ScoringJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener, int64_t vocabulary_size,
-             EngineObserver& observer);
+             EngineObserver& observer, std::vector<int32_t> history = {});
 
   const RequestContext& context() const override { return request_.context; }
-  int64_t prompt_tokens() const override { return static_cast<int64_t>(request_.tokens.size()); }
-  int64_t MostTokens() const override { return prompt_tokens() - 1; }
-  int64_t MostReused() const override { return 0; }
-  void OnReused(int64_t) override {}
-  absl::Span<const int32_t> Unread() const override;
+  int64_t MostTokens() const override { return stream_.end() - 1; }
+  int64_t MostReused() const override { return stream_.read(); }
+  absl::Span<const int32_t> Unread() const override { return stream_.Unread().first(MostTokens() - stream_.read()); }
   bool decoding() const override { return false; }
   int64_t LogitRows(int64_t count) const override { return count; }
   absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) override;
-  bool complete() const override { return score_.scored_tokens == MostTokens(); }
+  bool complete() const override { return stream_.read() == MostTokens(); }
+  int64_t SessionTokens() const override { return stream_.end(); }
   void Finish(const absl::Status& status, absl::Time now) override;
 
  private:
@@ -36,7 +35,7 @@ class ScoringJob final : public Job {
   const int64_t vocabulary_size_;
   EngineObserver& observer_;
   LogProbabilities log_probabilities_;
-  Score score_;  // so far; scored_tokens is also how many were read
+  Score score_;  // so far
 };
 
 }  // namespace longshort

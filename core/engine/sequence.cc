@@ -5,19 +5,36 @@
 namespace longshort {
 
 Sequence::Sequence(std::unique_ptr<Job> job, std::unique_ptr<CachedSequence> cached)
-    : job_(std::move(job)), cached_(std::move(cached)) {}
+    : job_(std::move(job)), cached_(std::move(cached)) {
+  job_->OnBegun(cached_->position());
+}
+
+absl::Span<const int32_t> Sequence::Unread() const {
+  if (!catching_up()) return job_->Unread();
+  const TokenStream& stream = job_->stream();
+  return absl::MakeConstSpan(stream.all()).subspan(position(), stream.read() - position());
+}
 
 absl::StatusOr<Slice> Sequence::NextSlice(int64_t count) {
   Slice slice;
-  slice.tokens = job_->Unread().first(count);
-  slice.logit_rows = job_->LogitRows(count);
+  slice.tokens = Unread().first(count);
+  slice.logit_rows = catching_up() ? 0 : job_->LogitRows(count);
   LS_RETURN_IF_ERROR(cached_->FillIn(slice));
   return slice;
 }
 
 absl::Status Sequence::OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) {
-  cached_->OnRead(job_->Unread().first(count));
-  return job_->OnRead(count, logits, now);
+  const bool for_rows_only = catching_up();
+  cached_->OnRead(Unread().first(count));
+  return for_rows_only ? absl::OkStatus() : job_->OnRead(count, logits, now);
+}
+
+bool Sequence::StandAtSessionEnd() {
+  // The last token is read with the next call's: what follows it was not asked for.
+  const int64_t end = job_->SessionTokens() - 1;
+  if (position() < end) return false;
+  const absl::StatusOr<int64_t> stands = cached_->RollBack(end);
+  return stands.ok();
 }
 
 }  // namespace longshort

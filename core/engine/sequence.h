@@ -1,4 +1,7 @@
-// A running job with its pages and its place in its stream.
+// A running job with its pages.
+//
+// The cache may stand before what the job has read (its session's pages were given up, or its worker failed): then the
+// sequence first reads those tokens again, for their rows only, and the job does not notice.
 #pragma once
 
 #include <cstdint>
@@ -6,24 +9,29 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/cache/cached_sequence.h"
 #include "core/engine/job.h"
 #include "models/model.h"
 
 namespace longshort {
 
-// Its history begins at position 0, and its segments at the multiples of L.
 class Sequence {
  public:
-  // The job has been told what it need not read.
+  // Tells the job where the cache stands.
   Sequence(std::unique_ptr<Job> job, std::unique_ptr<CachedSequence> cached);
 
   Job& job() { return *job_; }
-  // Ends the sequence; its pages are given back when this is destroyed.
+  // End the sequence, one or both; pages that were not taken are given back when this is destroyed.
   std::unique_ptr<Job> TakeJob() { return std::move(job_); }
+  std::unique_ptr<CachedSequence> TakeCached() { return std::move(cached_); }
 
   // Stream position of the first unread token.
   int64_t position() const { return cached_->position(); }
+  // The tokens that are to be read now.
+  absl::Span<const int32_t> Unread() const;
+  // Whether that is one sampled token.
+  bool decoding() const { return !catching_up() && job_->decoding(); }
 
   // How many of the first `wanted` unread tokens one slice may have, as far as cache pages go; at least 1.
   int64_t MostTokens(int64_t wanted) const { return cached_->MostTokens(wanted); }
@@ -33,7 +41,12 @@ class Sequence {
   // That slice was run: the job gets its logits. Errors: as Job::OnRead.
   absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now);
 
+  // Makes the cache stand where the session will go on, if it can. REQUIRES: the job is complete.
+  bool StandAtSessionEnd();
+
  private:
+  bool catching_up() const { return cached_->position() < job_->stream().read(); }
+
   std::unique_ptr<Job> job_;
   std::unique_ptr<CachedSequence> cached_;
 };

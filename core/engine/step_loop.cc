@@ -104,6 +104,7 @@ bool StepLoop::NextIsReady() {
       next_->times.started = clock_.Now();
       observer_.OnQueued(next_->times.started - next_->times.submitted);
       observer_.OnPrefilled(absl::ZeroDuration(), next_->prompt_tokens());
+      if (next_->session.has_value()) next_->session->Commit({.tokens = next_->stream().all(), .parked = {}});
     }
     ended_.push_back({std::move(next_), std::move(why)});
   }
@@ -112,25 +113,49 @@ bool StepLoop::NextIsReady() {
 void StepLoop::Start(std::unique_ptr<Job> job) {
   job->times.started = clock_.Now();
   observer_.OnQueued(job->times.started - job->times.submitted);
-  absl::StatusOr<std::unique_ptr<CachedSequence>> cached =
-      cache_->Begin(job->Unread(), job->MostReused(), job->MostTokens());
+  absl::StatusOr<std::unique_ptr<CachedSequence>> cached = Enter(*job);
   if (!cached.ok()) {
     ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
     return;
   }
-  job->OnReused((*cached)->reused_tokens());
   running_.push_back(std::make_unique<Sequence>(std::move(job), *std::move(cached)));
+}
+
+absl::StatusOr<std::unique_ptr<CachedSequence>> StepLoop::Enter(const Job& job) {
+  if (job.session.has_value() && job.session->state().parked.has_value()) {
+    const ParkingPlace& place = *job.session->state().parked;
+    if (place.worker == options_.worker && cache_->IsParked(place.ticket)) {
+      return cache_->Resume(place.ticket, job.MostTokens());
+    }
+  }
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> cached,
+                      cache_->Begin(job.stream().all(), job.MostReused(), job.MostTokens()));
+  const int64_t recompute_from = cache_->RecomputeFrom(job.stream().read());
+  if (cached->position() >= recompute_from) return cached;
+  cached.reset();  // gives its reservation back
+  return cache_->BeginAt(recompute_from, job.MostTokens());
+}
+
+void StepLoop::KeepSession(Sequence& sequence) {
+  const Job& job = sequence.job();
+  if (!job.session.has_value()) return;
+  const std::vector<int32_t>& stream = job.stream().all();
+  SessionState state{.tokens = {stream.begin(), stream.begin() + job.SessionTokens()}, .parked = std::nullopt};
+  if (sequence.StandAtSessionEnd()) {
+    state.parked = ParkingPlace{.worker = options_.worker, .ticket = cache_->Park(sequence.TakeCached())};
+  }
+  sequence.job().session->Commit(std::move(state));
 }
 
 void StepLoop::PlanPieces() {
   pieces_.assign(running_.size(), 1);
   int64_t prefilling = 0;
-  for (const auto& sequence : running_) prefilling += sequence->job().decoding() ? 0 : 1;
+  for (const auto& sequence : running_) prefilling += sequence->decoding() ? 0 : 1;
   int64_t rows_left = options_.max_rows_per_step - (static_cast<int64_t>(running_.size()) - prefilling);
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
-    if (sequence.job().decoding()) continue;
-    const auto unread = static_cast<int64_t>(sequence.job().Unread().size());
+    if (sequence.decoding()) continue;
+    const auto unread = static_cast<int64_t>(sequence.Unread().size());
     pieces_[i] = PieceWithin(rows_left / prefilling, sequence.position(), unread);
     rows_left -= pieces_[i];
     --prefilling;
@@ -175,6 +200,7 @@ void StepLoop::Deliver(absl::Span<const float> logits) {
     const int64_t count = slices_[i].logit_rows * model_.info().vocabulary_size;
     absl::Status status = running_[i]->OnRead(pieces_[i], logits.first(count), now);
     logits.remove_prefix(count);
+    if (status.ok() && running_[i]->job().complete()) KeepSession(*running_[i]);
     if (!status.ok() || running_[i]->job().complete()) End(std::move(running_[i]), std::move(status));
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
@@ -193,11 +219,11 @@ void StepLoop::PublishState() {
   const CachePages page_bytes = model_.PageBytes();
   const CacheState cache = cache_->state();
   EngineState state{.queued_requests = next_ == nullptr ? 0 : 1,
-                          .active_streams = static_cast<int64_t>(running_.size()),
-                          .cache_bytes_used = Bytes(cache.in_use, page_bytes),
-                          .cache_bytes_idle = Bytes(cache.idle, page_bytes),
-                          .cache_bytes_free = Bytes(cache.free, page_bytes),
-                          .cache = cache};
+                    .active_streams = static_cast<int64_t>(running_.size()),
+                    .cache_bytes_used = Bytes(cache.in_use, page_bytes),
+                    .cache_bytes_idle = Bytes(cache.idle, page_bytes),
+                    .cache_bytes_free = Bytes(cache.free, page_bytes),
+                    .cache = cache};
   {
     std::lock_guard lock(state_mutex_);
     state_ = state;

@@ -27,6 +27,8 @@ namespace longshort {
 class StepLoop {
  public:
   struct Options {
+    // The number of the worker that this is, among those of a model.
+    int32_t worker = 0;
     // Sequences that run at once.
     int64_t max_streams = 16;
     // Rows of one step, at least max_streams. Bounds a step's time and its logits: max_rows_per_step * V floats.
@@ -71,6 +73,10 @@ class StepLoop {
   // Whether next_ is one that may run: takes it from the queue if there is none, and ends those that need not.
   bool NextIsReady();
   void Start(std::unique_ptr<Job> job);
+  // Finds the job a place in the cache: where its session was parked, behind tokens that are there, or at the begin.
+  absl::StatusOr<std::unique_ptr<CachedSequence>> Enter(const Job& job);
+  // The session of a complete job goes on from here, with its pages parked if they can be.
+  void KeepSession(Sequence& sequence);
   // Decides how many tokens each sequence reads in this step.
   void PlanPieces();
   int64_t PieceWithin(int64_t share, int64_t position, int64_t unread) const;

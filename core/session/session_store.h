@@ -40,18 +40,15 @@ struct SessionKey {
 // Where a worker keeps the cache pages of an idle sequence: valid until the worker needs them for another.
 struct ParkingPlace {
   int32_t worker = 0;
-  int64_t ticket = 0;
+  uint64_t ticket = 0;
 };
 
 // What a session is between two calls.
 struct SessionState {
-  // Stream position of tokens[0]: what came before is no longer needed to compute anything (design rule 7).
-  int64_t first_position = 0;
-  // All that was read or delivered since then.
+  // All that was said so far. What follows the last one has not been asked for.
   std::vector<int32_t> tokens;
+  // Where the rows of all but the last one are, perhaps.
   std::optional<ParkingPlace> parked;
-
-  int64_t position() const { return first_position + static_cast<int64_t>(tokens.size()); }
 };
 
 // Thread-safe.

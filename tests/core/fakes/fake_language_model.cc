@@ -60,8 +60,8 @@ absl::Status CheckRange(const PageRange& range, const char* kind, int64_t first_
   for (int64_t row = first_row; row < end_row; ++row) {
     const Place place = PlaceOf(range, row);
     if (!place.found) return absl::InvalidArgumentError(absl::StrCat(kind, " row ", row, " lies on no page"));
-    const bool exists = row < 0 ? place.page == kZeroPage : place.page >= 0 && place.page < static_cast<PageId>(pages);
-    if (!exists) return absl::InvalidArgumentError(absl::StrCat(kind, " row ", row, " lies on page ", place.page));
+    const bool may_be = place.page == kZeroPage || (row >= 0 && place.page < static_cast<PageId>(pages));
+    if (!may_be) return absl::InvalidArgumentError(absl::StrCat(kind, " row ", row, " lies on page ", place.page));
   }
   return absl::OkStatus();
 }
@@ -85,6 +85,7 @@ absl::Status CheckPagesDiffer(const PageRange& range, const char* kind, int64_t 
 
 LanguageModelInfo SmallModelInfo() {
   LanguageModelInfo info;
+  info.layers = 1;
   info.chunk_size = 4;
   info.chunk_rank = 12;
   info.window_length = 70;

@@ -7,10 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/generation_job.h"
-#include "core/engine/scoring_job.h"
+#include "core/engine/make_job.h"
 #include "core/engine/step_loop.h"
 #include "core/engine/vocabulary.h"
+#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/fake_tokenizer.h"
@@ -32,13 +33,13 @@ class StepLoopHarness {
 
   std::shared_ptr<RecordingGenerationListener> Generate(GenerationRequest request) {
     auto listener = std::make_shared<RecordingGenerationListener>();
-    Push(std::make_unique<GenerationJob>(std::move(request), listener, vocabulary, observer));
+    Push(MakeJob(std::move(request), listener, vocabulary, observer, sessions));
     return listener;
   }
 
   std::shared_ptr<RecordingScoringListener> Score(ScoringRequest request) {
     auto listener = std::make_shared<RecordingScoringListener>();
-    Push(std::make_unique<ScoringJob>(std::move(request), listener, vocabulary.size, observer));
+    Push(MakeJob(std::move(request), listener, vocabulary, observer, sessions));
     return listener;
   }
 
@@ -76,13 +77,15 @@ class StepLoopHarness {
   FakeLanguageModel model;
   RecordingObserver observer;
   Vocabulary vocabulary;
+  SessionStore sessions{clock, {}};
   RequestQueue queue;
   std::unique_ptr<StepLoop> loop;
 
  private:
-  void Push(std::unique_ptr<Job> job) {
-    job->times.submitted = clock.Now();
-    ASSERT_TRUE(queue.Push(std::move(job)).ok());
+  void Push(absl::StatusOr<std::unique_ptr<Job>> job) {
+    ASSERT_TRUE(job.ok()) << job.status();
+    (*job)->times.submitted = clock.Now();
+    ASSERT_TRUE(queue.Push(*std::move(job)).ok());
   }
 };
 

@@ -26,7 +26,7 @@ class SessionStoreTest : public testing::Test {
   void Call(SessionStore& store, const SessionKey& key, std::vector<int32_t> tokens) {
     absl::StatusOr<SessionStore::Lease> lease = store.Open(key, false);
     ASSERT_TRUE(lease.ok()) << lease.status();
-    lease->Commit({.first_position = 0, .tokens = std::move(tokens), .parked = {}});
+    lease->Commit({.tokens = std::move(tokens), .parked = {}});
   }
 
   static std::vector<int32_t> TokensOf(SessionStore& store, const SessionKey& key) {
@@ -42,12 +42,12 @@ class SessionStoreTest : public testing::Test {
 TEST_F(SessionStoreTest, GoesOnWhereTheLastCallEnded) {
   absl::StatusOr<SessionStore::Lease> first = store_.Open(key_, false);
   ASSERT_TRUE(first.ok());
-  EXPECT_EQ(first->state().position(), 0);
-  first->Commit({.first_position = 100, .tokens = {1, 2, 3}, .parked = ParkingPlace{.worker = 1, .ticket = 7}});
+  EXPECT_TRUE(first->state().tokens.empty());
+  first->Commit({.tokens = {1, 2, 3}, .parked = ParkingPlace{.worker = 1, .ticket = 7}});
   const absl::StatusOr<SessionStore::Lease> second = store_.Open(key_, true);
   ASSERT_TRUE(second.ok());
-  EXPECT_EQ(second->state().position(), 103);
-  EXPECT_EQ(second->state().parked->ticket, 7);
+  EXPECT_EQ(second->state().tokens.size(), 3U);
+  EXPECT_EQ(second->state().parked->ticket, 7U);
 }
 
 TEST_F(SessionStoreTest, OneCallAtATime) {
@@ -88,7 +88,7 @@ TEST_F(SessionStoreTest, DoesNotEndInTheMiddleOfACall) {
   absl::StatusOr<SessionStore::Lease> lease = store_.Open(key_, false);
   clock_.Advance(2 * kTimeToLive);
   EXPECT_EQ(store_.counts().sessions, 1);
-  lease->Commit({.first_position = 0, .tokens = {1}, .parked = {}});
+  lease->Commit({.tokens = {1}, .parked = {}});
   EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});
 }
 
@@ -102,7 +102,7 @@ TEST_F(SessionStoreTest, AClosedOneMayBeBegunAnew) {
 }
 
 TEST_F(SessionStoreTest, AnImportedOneIsThereAndNeverReplacesAnother) {
-  ASSERT_TRUE(store_.Import(key_, {.first_position = 5, .tokens = {1}, .parked = {}}).ok());
+  ASSERT_TRUE(store_.Import(key_, {.tokens = {1}, .parked = {}}).ok());
   EXPECT_TRUE(absl::IsAlreadyExists(store_.Import(key_, {})));
   EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});
   clock_.Advance(kTimeToLive);
@@ -167,7 +167,7 @@ TEST_F(SessionStoreTest, RandomCallsAgreeWithAPlainAccount) {
       if (random() % 3 > 0) {
         std::vector<int32_t> tokens(random() % 50, static_cast<int32_t>(event));
         account[id] = {.tokens = tokens, .last_use = clock_.Now()};
-        lease->second.Commit({.first_position = 0, .tokens = std::move(tokens), .parked = {}});
+        lease->second.Commit({.tokens = std::move(tokens), .parked = {}});
       } else if (account.count(id) > 0) {
         account[id].last_use = clock_.Now();
       }

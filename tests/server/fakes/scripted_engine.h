@@ -32,6 +32,7 @@ class ScriptedEngine final : public Engine {
 
   absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
   absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
+  absl::Status CloseSession(const SessionKey&) override { return absl::OkStatus(); }
   EngineState state() const override { return {}; }
   void Drain(absl::Time) override {}
 

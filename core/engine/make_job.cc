@@ -1,0 +1,56 @@
+#include "core/engine/make_job.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/engine/generation_job.h"
+#include "core/engine/scoring_job.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+// The session that a request refers to; nothing if it refers to none.
+absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestContext& context,
+                                                               const std::optional<SessionReference>& reference,
+                                                               SessionStore& sessions) {
+  if (!reference.has_value()) return std::nullopt;
+  return sessions.Open({.client = context.client, .id = reference->id}, reference->must_exist);
+}
+
+std::vector<int32_t> TokensOf(const std::optional<SessionStore::Lease>& session) {
+  return session.has_value() ? session->state().tokens : std::vector<int32_t>();
+}
+
+std::unique_ptr<Job> WithSession(std::unique_ptr<Job> job, std::optional<SessionStore::Lease> session) {
+  if (session.has_value()) job->session.emplace(*std::move(session));
+  return job;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
+                                             const Vocabulary& vocabulary, EngineObserver& observer,
+                                             SessionStore& sessions) {
+  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, sessions));
+  std::vector<int32_t> history = TokensOf(session);
+  if (history.empty() && request.prompt.empty()) {
+    return absl::InvalidArgumentError("the prompt is empty, and no session is there to go on from");
+  }
+  auto job = std::make_unique<GenerationJob>(std::move(request), std::move(listener), vocabulary, observer,
+                                             std::move(history));
+  return WithSession(std::move(job), std::move(session));
+}
+
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener,
+                                             const Vocabulary& vocabulary, EngineObserver& observer,
+                                             SessionStore& sessions) {
+  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, sessions));
+  std::vector<int32_t> history = TokensOf(session);
+  auto job = std::make_unique<ScoringJob>(std::move(request), std::move(listener), vocabulary.size, observer,
+                                          std::move(history));
+  return WithSession(std::move(job), std::move(session));
+}
+
+}  // namespace longshort

@@ -1,0 +1,24 @@
+// Makes jobs of requests: behind the session that a request refers to, which the job then has until it ends.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/engine/engine.h"
+#include "core/engine/job.h"
+#include "core/engine/request.h"
+#include "core/engine/vocabulary.h"
+#include "core/session/session_store.h"
+
+namespace longshort {
+
+// `vocabulary`, `observer` and `sessions` must outlive the job.
+// Errors: as SessionStore::Open; INVALID_ARGUMENT for an empty prompt behind no session's tokens.
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
+                                             const Vocabulary& vocabulary, EngineObserver& observer,
+                                             SessionStore& sessions);
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener,
+                                             const Vocabulary& vocabulary, EngineObserver& observer,
+                                             SessionStore& sessions);
+
+}  // namespace longshort

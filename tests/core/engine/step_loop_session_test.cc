@@ -1,0 +1,149 @@
+// Conversations: calls that go on where the last one ended, whatever became of its pages.
+
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/step_loop_harness.h"
+
+namespace longshort {
+namespace {
+
+std::vector<int32_t> Joined(std::vector<int32_t> first, const std::vector<int32_t>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+class StepLoopSessionTest : public testing::Test {
+ protected:
+  static GenerationRequest Turn(std::vector<int32_t> prompt, int64_t max_tokens) {
+    GenerationRequest request;
+    request.prompt = std::move(prompt);
+    request.max_tokens = max_tokens;
+    request.session = SessionReference{.id = "talk"};
+    return request;
+  }
+
+  // One call; what it generates must be what the whole conversation so far, as one prompt, would have given.
+  static std::shared_ptr<RecordingGenerationListener> Say(StepLoopHarness& harness, std::vector<int32_t>& talk,
+                                                          const GenerationRequest& request) {
+    talk = Joined(std::move(talk), request.prompt);
+    GenerationRequest alone = request;
+    alone.prompt = talk;
+    const std::vector<int32_t> expected = harness.TokensAlone(alone);
+    auto listener = harness.Generate(request);
+    harness.RunToEnd();
+    EXPECT_TRUE(listener->status.ok()) << listener->status;
+    EXPECT_EQ(listener->tokens, expected);
+    EXPECT_EQ(listener->summary.prompt_tokens, static_cast<int64_t>(request.prompt.size()));
+    talk = Joined(std::move(talk), listener->tokens);
+    EXPECT_EQ(listener->summary.session_tokens, static_cast<int64_t>(talk.size()));
+    return listener;
+  }
+};
+
+TEST_F(StepLoopSessionTest, ReadsOnlyWhatIsNew) {
+  StepLoopHarness harness;
+  std::vector<int32_t> talk;
+  Say(harness, talk, Turn(SomeTokens(50), 10));
+  harness.observer.steps.clear();
+  const auto second = Say(harness, talk, Turn(SomeTokens(7, 1), 10));
+  EXPECT_EQ(second->summary.reused_tokens, 59);
+  // The token that was sampled last had not been read: 1 + 7 rows, then one for each token but the last.
+  ASSERT_EQ(harness.observer.steps.size(), 10u);
+  EXPECT_EQ(harness.observer.steps[0].second, 8);
+}
+
+TEST_F(StepLoopSessionTest, GoesOnWithoutAnythingNew) {
+  StepLoopHarness harness;
+  std::vector<int32_t> talk;
+  Say(harness, talk, Turn(SomeTokens(5), 3));
+  Say(harness, talk, Turn({}, 20));
+  Say(harness, talk, Turn({}, 1));
+}
+
+TEST_F(StepLoopSessionTest, WhatAStopStringCutOffWasNeverSaid) {
+  StepLoopHarness harness;
+  std::vector<int32_t> talk = SomeTokens(30);
+  GenerationRequest request = Turn(talk, 40);
+  const std::vector<int32_t> uncut = harness.TokensAlone(request);
+  const std::string text = harness.TextOf(uncut);
+  ASSERT_GT(text.size(), 20u);
+  request.stop_strings = {text.substr(11, 3)};
+  const auto listener = harness.Generate(request);
+  harness.RunToEnd();
+  ASSERT_EQ(listener->summary.finish_reason, FinishReason::kStopString);
+  ASSERT_LT(listener->tokens.size(), static_cast<size_t>(listener->summary.generated_tokens));
+  talk = Joined(std::move(talk), listener->tokens);
+  EXPECT_EQ(listener->summary.session_tokens, static_cast<int64_t>(talk.size()));
+  Say(harness, talk, Turn(SomeTokens(3, 2), 15));
+}
+
+TEST_F(StepLoopSessionTest, ScoringGoesOnTooAndScoresEveryNewToken) {
+  StepLoopHarness harness;
+  std::vector<int32_t> talk;
+  Say(harness, talk, Turn(SomeTokens(20), 5));
+  ScoringRequest request = SomeScoring(40, 3);
+  request.session = SessionReference{.id = "talk", .must_exist = true};
+  request.log_probabilities = true;
+  const auto scored = harness.Score(request);
+  harness.RunToEnd();
+  ASSERT_TRUE(scored->score.ok()) << scored->score.status();
+  EXPECT_EQ(scored->score->scored_tokens, 40);
+  EXPECT_EQ(scored->score->reused_tokens, 24);
+  talk = Joined(std::move(talk), request.tokens);
+  for (int64_t i = 0; i < 40; ++i) {
+    EXPECT_FLOAT_EQ(scored->score->tokens[i].log_probability, harness.LogProbabilityAlone(talk, 25 + i));
+  }
+  Say(harness, talk, Turn({}, 12));
+}
+
+TEST_F(StepLoopSessionTest, AFailedCallLeavesItAsItWas) {
+  StepLoopHarness harness;
+  std::vector<int32_t> talk;
+  Say(harness, talk, Turn(SomeTokens(20), 5));
+  const GenerationRequest cancelled = Turn(SomeTokens(10, 4), 100);
+  const auto listener = harness.Generate(cancelled);
+  for (int i = 0; i < 30; ++i) harness.loop->RunOnce();
+  cancelled.context.cancelled->store(true);
+  harness.RunToEnd();
+  EXPECT_TRUE(absl::IsCancelled(listener->status));
+  Say(harness, talk, Turn(SomeTokens(3, 5), 5));
+}
+
+TEST_F(StepLoopSessionTest, ADocumentOfOneTokenBeginsOne) {
+  StepLoopHarness harness;
+  ScoringRequest request = SomeScoring(1);
+  request.session = SessionReference{.id = "talk"};
+  const auto scored = harness.Score(request);
+  harness.RunToEnd();
+  ASSERT_TRUE(scored->score.ok());
+  EXPECT_EQ(scored->score->session_tokens, 1);
+  std::vector<int32_t> talk = request.tokens;
+  Say(harness, talk, Turn({}, 4));
+}
+
+// A cache for one stream: every call of one conversation takes the pages of the others. What they lose is read again,
+// for long ones only as far back as it matters.
+TEST_F(StepLoopSessionTest, LongConversationsSurviveTheLossOfTheirPages) {
+  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 100});
+  std::vector<std::vector<int32_t>> talks(3);
+  std::mt19937 random(7);
+  int64_t read_again = 0;
+  for (int turn = 0; turn < 60; ++turn) {
+    const size_t which = random() % talks.size();
+    GenerationRequest request = Turn(SomeTokens(1 + random() % 60, turn), 1 + random() % 40);
+    request.session->id = std::to_string(which);
+    harness.observer.steps.clear();
+    const int64_t before = static_cast<int64_t>(talks[which].size());
+    Say(harness, talks[which], request);
+    int64_t rows = 0;
+    for (const auto& step : harness.observer.steps) rows += step.second;
+    read_again += std::max<int64_t>(0, rows - static_cast<int64_t>(talks[which].size()) + before);
+    EXPECT_LE(rows, 2000) << "more was read again than can matter";
+  }
+  EXPECT_GT(read_again, 1000) << "the pages were never lost: the test shows nothing";
+}
+
+}  // namespace
+}  // namespace longshort
