@@ -111,7 +111,7 @@ absl::Status TransformerLs<Element>::CopyPage(PageKind kind, PageId from, PageId
 
 template <typename Element>
 std::string TransformerLs<Element>::CacheLayout() const {
-  return absl::StrCat("cpu-1/", info_.precision, "/", layout_.padded_width(), "/", __BYTE_ORDER__);
+  return absl::StrCat("cpu-1/", 8 * sizeof(Element), "/", layout_.padded_width());
 }
 
 template <typename Element>

@@ -1,0 +1,186 @@
+// The served model on the engine's pages: what is reused, resumed, copied, rolled back or recomputed gives the logits
+// of a stream that was read at once.
+
+#include "core/cache/paged_cache.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "core/cache/cache_capacity.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/language_model/transformer_ls.h"
+#include "tests/models/language_model/random_decoder.h"
+
+namespace longshort {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+// Two layers. A block's 16 chunks have 32 vectors, half a page; segments end inside blocks.
+LanguageModelConfig TestedConfig() {
+  LanguageModelConfig config = SmallConfig();
+  config.chunk_rank = 2;
+  config.window_length = 100;
+  config.memory_length = 120;
+  config.segment_length = 40;
+  return config;
+}
+
+class PagedModelTest : public testing::Test {
+ protected:
+  explicit PagedModelTest(int64_t streams = 8)
+      : model_(RandomDecoder(config_, 5), InfoOf(config_), 1),
+        cache_(*PagedCache::Create(model_, PagesForStreams(model_.info(), streams))) {}
+
+  Tokens Random(int64_t count, uint64_t seed, Tokens prefix = {}) {
+    std::mt19937_64 random(seed);
+    for (int64_t i = 0; i < count; ++i) {
+      prefix.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(config_.vocabulary_size)));
+    }
+    return prefix;
+  }
+
+  // Reads `tokens` from where the sequence stands up to `end`, and returns the logits of those, [tokens, V].
+  std::vector<float> Read(CachedSequence& sequence, const Tokens& tokens, int64_t end) {
+    std::vector<float> logits;
+    while (sequence.position() < end) {
+      Slice slice;
+      const int64_t count = sequence.MostTokens(std::min<int64_t>(end - sequence.position(), 29));
+      slice.tokens = absl::MakeConstSpan(tokens).subspan(sequence.position(), count);
+      slice.logit_rows = count;
+      const absl::Status filled = sequence.FillIn(slice);
+      EXPECT_TRUE(filled.ok()) << filled;
+      const absl::StatusOr<StepResult> result = model_.Step({slice});
+      EXPECT_TRUE(result.ok()) << result.status();
+      if (!result.ok()) return logits;
+      logits.insert(logits.end(), result->logits.begin(), result->logits.end());
+      sequence.OnRead(slice.tokens);
+    }
+    return logits;
+  }
+  std::unique_ptr<CachedSequence> Begin(const Tokens& tokens, int64_t most_reused) {
+    return *cache_->Begin(tokens, most_reused, static_cast<int64_t>(tokens.size()));
+  }
+  // Logits from position `from` on of a stream that reads everything itself.
+  std::vector<float> Alone(const Tokens& tokens, int64_t from) {
+    const auto count = static_cast<int64_t>(tokens.size());
+    const std::vector<float> logits = Read(*Begin(tokens, 0), tokens, count);
+    return std::vector<float>(logits.begin() + from * config_.vocabulary_size, logits.end());
+  }
+  double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+    EXPECT_EQ(a.size(), b.size());
+    double largest = 0;
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+      largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
+    }
+    return largest;
+  }
+
+  const LanguageModelConfig config_ = TestedConfig();
+  TransformerLs<float> model_;
+  std::unique_ptr<PagedCache> cache_;
+};
+
+TEST_F(PagedModelTest, LogitsBehindAReusedPrefixAreThoseOfReadingIt) {
+  const Tokens shared = Random(64 * 6, 1);
+  Read(*Begin(shared, 0), shared, static_cast<int64_t>(shared.size()));
+  for (int64_t blocks = 6; blocks >= 1; --blocks) {
+    const Tokens text = Random(150, 10 + blocks, Tokens(shared.begin(), shared.begin() + 64 * blocks));
+    const auto sequence = Begin(text, static_cast<int64_t>(text.size()) - 1);
+    ASSERT_EQ(sequence->position(), 64 * blocks);
+    const std::vector<float> logits = Read(*sequence, text, static_cast<int64_t>(text.size()));
+    EXPECT_LT(LargestDifference(logits, Alone(text, 64 * blocks)), 1e-5) << blocks;
+  }
+}
+
+TEST_F(PagedModelTest, AParkedSequenceAndItsForksGoOnExactly) {
+  const Tokens text = Random(600, 2), fork = Random(300, 3, Tokens(text.begin(), text.begin() + 301));
+  auto sequence = Begin(text, 0);
+  Read(*sequence, text, 301);
+  const ParkedId id = cache_->Park(std::move(sequence));
+  const auto forked = *cache_->Fork(id, 601);
+  const std::vector<float> of_fork = Read(*forked, fork, 601);
+  const auto resumed = *cache_->Resume(id, 600);
+  const std::vector<float> of_text = Read(*resumed, text, 600);
+  EXPECT_LT(LargestDifference(of_fork, Alone(fork, 301)), 1e-5);
+  EXPECT_LT(LargestDifference(of_text, Alone(text, 301)), 1e-5);
+}
+
+TEST_F(PagedModelTest, ASequenceThatWentBackGoesOnExactly) {
+  const Tokens text = Random(400, 4);
+  for (const int64_t target : {397, 390, 385, 384, 300, 70}) {
+    const auto sequence = Begin(text, 399);
+    Read(*sequence, text, 399);
+    const int64_t stands = *sequence->RollBack(target);
+    EXPECT_LE(stands, target);
+    EXPECT_GE(stands, target / 64 * 64);
+    const Tokens other =
+        Random(400 - stands, static_cast<uint64_t>(target), Tokens(text.begin(), text.begin() + stands));
+    EXPECT_LT(LargestDifference(Read(*sequence, other, 400), Alone(other, stands)), 1e-5) << target;
+  }
+}
+
+// n_layer * (M + L) = 320 tokens are enough, whatever came before.
+TEST_F(PagedModelTest, ASequenceRecomputedFromItsLastTokensIsExact) {
+  const Tokens text = Random(2000, 6);
+  const int64_t position = 1700;
+  const int64_t begin = cache_->RecomputeFrom(position);
+  ASSERT_GT(begin, 0);
+  ASSERT_LE(begin, position - 320);
+  const auto sequence = *cache_->BeginAt(begin, 2000);
+  Read(*sequence, text, position);
+  const std::vector<float> logits = Read(*sequence, text, 2000);
+  EXPECT_LT(LargestDifference(logits, Alone(text, position)), 1e-5);
+}
+
+TEST_F(PagedModelTest, PagesCarryASequenceToAnotherModelOfTheSameWeights) {
+  const Tokens text = Random(500, 7);
+  auto sequence = Begin(text, 0);
+  Read(*sequence, text, 333);
+  const ParkedId id = cache_->Park(std::move(sequence));
+
+  TransformerLs<float> other(RandomDecoder(config_, 5), InfoOf(config_), 1);
+  const CachePages pages = PagesForStreams(other.info(), 8);
+  ASSERT_TRUE(other.AllocateCache(pages).ok());
+  ASSERT_EQ(other.CacheLayout(), model_.CacheLayout());
+  const auto carry = [&](PageKind kind, PageId page) {
+    if (page == kZeroPage) return;
+    const absl::StatusOr<std::string> bytes = model_.ReadPage(kind, page);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    EXPECT_TRUE(other.WritePage(kind, page, *bytes).ok());
+  };
+  const SequenceState state = *cache_->Parked(id);
+  for (const PageId page : state.tables[kWindowStrip].ids) carry(PageKind::kWindow, page);
+  for (const PageId page : state.tables[kMemoryStrip].ids) carry(PageKind::kSegment, page);
+  for (const PageId page : state.tables[kSegmentStrip].ids) carry(PageKind::kSegment, page);
+  carry(PageKind::kOpenChunk, state.open_chunk);
+
+  const auto resumed = *cache_->Resume(id, 500);
+  Slice slice;
+  slice.tokens = absl::MakeConstSpan(text).subspan(333, 1);
+  slice.logit_rows = 1;
+  ASSERT_TRUE(resumed->FillIn(slice).ok());
+  const absl::StatusOr<StepResult> there = other.Step({slice}), here = model_.Step({slice});
+  ASSERT_TRUE(there.ok() && here.ok()) << there.status() << here.status();
+  EXPECT_TRUE(std::equal(there->logits.begin(), there->logits.end(), here->logits.begin(), here->logits.end()));
+}
+
+TEST_F(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
+  const CachePages pages = PagesForStreams(model_.info(), 8);
+  EXPECT_EQ(model_.CopyPage(PageKind::kWindow, 0, static_cast<PageId>(pages.window)).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, -1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model_.WritePage(PageKind::kOpenChunk, 0, "short").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(model_.CopyPage(PageKind::kWindow, kZeroPage, 0).ok());
+  TransformerLs<cpu::BFloat16> rounded(RandomDecoder(config_, 5, at::kBFloat16), InfoOf(config_), 1);
+  EXPECT_NE(rounded.CacheLayout(), model_.CacheLayout());
+}
+
+}  // namespace
+}  // namespace longshort
