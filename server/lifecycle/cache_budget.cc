@@ -8,8 +8,6 @@
 namespace longshort {
 namespace {
 
-constexpr int64_t kDefaultStreams = 16;
-
 std::string Mebibytes(int64_t bytes) { return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
 
 }  // namespace
@@ -22,25 +20,23 @@ absl::Status CacheBudget::Check(const std::string& model) const {
                    Mebibytes(needed), " of ", Mebibytes(memory_bytes_)));
 }
 
-absl::StatusOr<int64_t> CacheBudget::Reserve(const std::string& model, int64_t bytes_per_stream, int64_t wanted) {
-  int64_t streams = wanted == 0 ? kDefaultStreams : wanted;
+absl::StatusOr<int64_t> CacheBudget::Reserve(const std::string& model, int64_t wanted, int64_t usual) {
+  int64_t bytes = wanted == 0 ? usual : wanted;
   if (memory_bytes_ > 0) {
     // A number that was asked for may take all of the memory; a default leaves half for work in progress and everything
     // else.
     const int64_t free = memory_bytes_ - set_aside_bytes_;
-    const int64_t usable = (wanted == 0 ? free / 2 : free) - reserved_bytes_;
-    const int64_t most = std::max<int64_t>(0, usable) / bytes_per_stream;
-    if (wanted == 0) streams = std::min(streams, most);
-    if (streams > most || streams == 0) {
+    const int64_t most = std::max<int64_t>(0, (wanted == 0 ? free / 2 : free) - reserved_bytes_);
+    if (wanted == 0) bytes = std::min(bytes, most);
+    if (bytes > most || bytes == 0) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("--max-streams is ", wanted, "; model ", model, " needs ", Mebibytes(bytes_per_stream),
-                       " of cache per stream, and of ", Mebibytes(std::max<int64_t>(0, free)),
-                       " that weights, prompts, messages and images leave ", Mebibytes(std::max<int64_t>(0, usable)),
-                       " are left for it: at most ", most, " streams"));
+          absl::StrCat("--cache-bytes is ", wanted, "; of ", Mebibytes(std::max<int64_t>(0, free)),
+                       " that weights, prompts, messages and images leave, ", most, " bytes (", Mebibytes(most),
+                       ") are left for the cache of model ", model));
     }
   }
-  reserved_bytes_ += streams * bytes_per_stream;
-  return streams;
+  reserved_bytes_ += bytes;
+  return bytes;
 }
 
 }  // namespace longshort

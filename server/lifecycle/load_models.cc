@@ -26,8 +26,10 @@ const RealClock& SystemClock() {
   return clock;
 }
 
-int64_t BytesPerStream(const LanguageModel& model) {
-  return Bytes(PagesForStreams(model.info(), 1), model.PageBytes());
+// A cache of no size that was asked for holds 16 sequences of any length and a quarter more of prefixes; the many short
+// ones that may run instead each need an open chunk.
+int64_t UsualCacheBytes(const LanguageModel& model, int64_t max_streams) {
+  return Bytes(PagesForStreams(model.info(), 16 + 4), model.PageBytes()) + max_streams * model.PageBytes().open_chunk;
 }
 
 int64_t WeightBytes(int64_t parameters, const std::string& precision) {
@@ -69,11 +71,13 @@ class EngineMaker {
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedLanguageModel loaded) {
     const LanguageModelInfo info = loaded.model->info();
     budget_.SetAside(WeightBytes(info.parameters, info.precision));
-    const int64_t bytes_per_stream = BytesPerStream(*loaded.model);
     LanguageModelEngine::Options engine;
     engine.max_queued_requests = options_.max_queued_requests;
     engine.token_budget = prompts_;
-    LS_ASSIGN_OR_RETURN(engine.step_loop.max_streams, budget_.Reserve(name, bytes_per_stream, options_.max_streams));
+    engine.step_loop.max_streams = options_.max_streams;
+    LS_ASSIGN_OR_RETURN(
+        engine.step_loop.cache_bytes,
+        budget_.Reserve(name, options_.cache_bytes, UsualCacheBytes(*loaded.model, options_.max_streams)));
     engine.step_loop.max_rows_per_step = std::max(engine.step_loop.max_rows_per_step, engine.step_loop.max_streams);
     log_.Info("model", {{"model", name},
                         {"version", version},
@@ -83,7 +87,8 @@ class EngineMaker {
                         {"precision", info.precision},
                         {"memory_length", info.memory_length},
                         {"max_streams", engine.step_loop.max_streams},
-                        {"cache_bytes_per_stream", bytes_per_stream},
+                        {"cache_bytes", engine.step_loop.cache_bytes},
+                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
                         {"fingerprint", info.fingerprint}});
     ServedLanguageModel served{.info = info, .tokenizer = loaded.tokenizer, .engine = nullptr};
     LS_ASSIGN_OR_RETURN(served.engine,

@@ -88,10 +88,14 @@ void AddExecution(OptionTable& table, ServerOptions& options) {
 
 void AddLimits(OptionTable& table, ServerOptions& options) {
   table.Add("max-streams", "N",
-            "Sequences that run at once, per model, 1 to 65536. Each reserves a cache of fixed size, so more streams "
-            "mean more memory; a number that does not fit is refused at the start. 0 takes 16, or what fits in half of "
-            "the memory (the cgroup's limit).",
+            "Sequences that run at once, per model, 1 to 65536, as far as the cache has room for them: each reserves "
+            "what it can need of it.",
             &options.max_streams);
+  table.Add("cache-bytes", "N",
+            "Memory for the cache of each language model, bytes, taken as it is used. What running sequences leave of "
+            "it keeps prefixes and conversations. More than there is is refused at the start. 0 takes what 16 "
+            "sequences of any length and a quarter more need, or what fits in half of the memory (the cgroup's limit).",
+            &options.cache_bytes);
   table.Add("max-queued-requests", "N",
             "Requests that may wait, per model, 1 to 1048576, before more are refused with RESOURCE_EXHAUSTED: a long "
             "queue only makes everybody late.",

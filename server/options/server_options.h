@@ -52,9 +52,11 @@ struct ServerOptions {
   // Threads of one model step, 1 to 1024. 0 takes the CPUs that the process may use (affinity and cgroup).
   int64_t threads = 0;
 
-  // Sequences that run at once, per model, 1 to 65536; each holds a cache of fixed size. 0 takes 16, or as many as fit
-  // in half of the memory.
-  int64_t max_streams = 0;
+  // Sequences that run at once, per model, 1 to 65536, as far as the cache has room for them.
+  int64_t max_streams = 64;
+  // Memory for the cache of each language model, bytes; 0 takes what 16 streams of any length and a quarter more need,
+  // or what fits in half of the memory.
+  int64_t cache_bytes = 0;
   // Requests that wait, per model, before new ones are refused with RESOURCE_EXHAUSTED; 1 to 1048576.
   int64_t max_queued_requests = 1024;
 

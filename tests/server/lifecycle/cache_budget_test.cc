@@ -6,40 +6,40 @@
 namespace longshort {
 namespace {
 
-TEST(CacheBudget, TheDefaultIsSixteenStreamsOrWhatFitsInHalf) {
-  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 1, 0), 16);
-  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 100, 0), 5);
+TEST(CacheBudget, TheDefaultIsTheUsualOrWhatFitsInHalf) {
+  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 0, 16), 16);
+  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 0, 1600), 500);
 }
 
 TEST(CacheBudget, WhatWasAskedForMayTakeAllButNotMore) {
-  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 100, 10), 10);
-  const auto refused = CacheBudget(1000).Reserve("m", 100, 11);
+  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 1000, 16), 1000);
+  const auto refused = CacheBudget(1000).Reserve("m", 1001, 16);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.status().message()), ::testing::AllOf(::testing::HasSubstr("--max-streams is 11"),
-                                                                        ::testing::HasSubstr("at most 10 streams")));
+  EXPECT_THAT(std::string(refused.status().message()),
+              ::testing::AllOf(::testing::HasSubstr("--cache-bytes is 1001"), ::testing::HasSubstr("1000 bytes")));
 }
 
 TEST(CacheBudget, ModelsShareTheMemory) {
   CacheBudget budget(1000);
-  EXPECT_EQ(*budget.Reserve("first", 100, 8), 8);
-  EXPECT_EQ(budget.Reserve("second", 100, 3).status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(*budget.Reserve("second", 100, 2), 2);
-  EXPECT_EQ(budget.Reserve("third", 100, 0).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(*budget.Reserve("first", 800, 1), 800);
+  EXPECT_EQ(budget.Reserve("second", 300, 1).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(*budget.Reserve("second", 200, 1), 200);
+  EXPECT_EQ(budget.Reserve("third", 0, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(CacheBudget, WhatIsSetAsideIsNotForCaches) {
   CacheBudget budget(1000);
   budget.SetAside(400);
-  EXPECT_EQ(*budget.Reserve("m", 100, 0), 3);  // half of 600
-  EXPECT_EQ(*budget.Reserve("m", 100, 3), 3);
-  EXPECT_EQ(budget.Reserve("m", 100, 1).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(*budget.Reserve("m", 0, 800), 300);  // half of 600
+  EXPECT_EQ(*budget.Reserve("m", 300, 1), 300);
+  EXPECT_EQ(budget.Reserve("m", 1, 1).status().code(), absl::StatusCode::kResourceExhausted);
   budget.SetAside(5000);
   EXPECT_EQ(budget.Reserve("m", 1, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(CacheBudget, WhatIsSetAsideAfterwardsIsSeenToo) {
   CacheBudget budget(1000);
-  EXPECT_EQ(*budget.Reserve("text", 100, 7), 7);
+  EXPECT_EQ(*budget.Reserve("text", 700, 1), 700);
   budget.SetAside(300);
   EXPECT_TRUE(budget.Check("photos").ok());
   budget.SetAside(1);
@@ -52,7 +52,7 @@ TEST(CacheBudget, UnknownMemoryRefusesNothing) {
   CacheBudget budget(0);
   budget.SetAside(1000);
   EXPECT_TRUE(budget.Check("m").ok());
-  EXPECT_EQ(*budget.Reserve("m", int64_t{1} << 40, 1000), 1000);
+  EXPECT_EQ(*budget.Reserve("m", int64_t{1} << 50, 1), int64_t{1} << 50);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST(ServerOptions, ARepositoryIsNeeded) {
 TEST(ServerOptions, WhatIsOutOfRangeIsNamedWithItsLimit) {
   ServerOptions options = ValidOptions();
   options.max_streams = -1;
-  EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--max-streams is -1"), HasSubstr("[0, 65536]")));
+  EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--max-streams is -1"), HasSubstr("[1, 65536]")));
   options = ValidOptions();
   options.drain_timeout = absl::Seconds(-1);
   EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--drain-timeout is -1s"), HasSubstr("[0, 1h]")));
