@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -84,12 +86,25 @@ class Classifier {
   virtual absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) = 0;
 };
 
+// The first ids of a document, without spare capacity, and how many the whole has.
+struct DocumentBeginning {
+  std::vector<int32_t> ids;
+  int64_t tokens = 0;
+};
+
 // Text to the ids of a classifier's vocabulary. Immutable: any thread may use it.
 class DocumentTokenizer {
  public:
   virtual ~DocumentTokenizer() = default;
+  // The first `most` ids, or all if there are fewer: of a longer text no more is ever held.
   // Errors: INVALID_ARGUMENT naming what cannot be tokenised and where.
-  virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const = 0;
+  virtual absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const = 0;
+  // All ids.
+  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const {
+    absl::StatusOr<DocumentBeginning> all = EncodeBeginning(text, std::numeric_limits<int64_t>::max());
+    if (!all.ok()) return all.status();
+    return std::move(all->ids);
+  }
 };
 
 // An image whose pixels lie in memory: rows from the top, [height, width, channels], RGB or grey.

@@ -97,9 +97,8 @@ absl::StatusOr<std::string> FileOfFrame(std::string_view chunks, const ImageSize
   LS_ASSIGN_OR_RETURN(const ImageSize inside, WebpSize(file));
   if (inside == size) return file;
   return absl::InvalidArgumentError(
-      absl::StrFormat("the WebP is broken: its first frame is %d x %d pixels and holds an "
-                      "image of %d x %d",
-                      size.width, size.height, inside.width, inside.height));
+      absl::StrFormat("the WebP is broken: its first frame is %d x %d pixels and its image %d x %d", size.width,
+                      size.height, inside.width, inside.height));
 }
 
 }  // namespace

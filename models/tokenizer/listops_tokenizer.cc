@@ -37,11 +37,13 @@ class ListOpsTokenizer final : public DocumentTokenizer {
  public:
   ListOpsTokenizer(ListOpsRules rules, SymbolIds id_of) : rules_(rules), id_of_(std::move(id_of)) {}
 
-  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+    DocumentBeginning beginning;
     std::string word;
     const auto end_word = [&] {
-      if (!word.empty()) ids.push_back(IdOf(word));
+      if (word.empty()) return;
+      if (beginning.tokens < most) beginning.ids.push_back(IdOf(word));
+      ++beginning.tokens;
       word.clear();
     };
     for (const char character : text) {
@@ -53,7 +55,8 @@ class ListOpsTokenizer final : public DocumentTokenizer {
       }
     }
     end_word();
-    return ids;
+    beginning.ids.shrink_to_fit();
+    return beginning;
   }
 
  private:

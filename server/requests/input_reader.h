@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -18,8 +17,8 @@ namespace longshort {
 // How a model's ids come from text. Valid as long as the model.
 struct TextEncoder {
   int64_t vocabulary_size = 0;
-  // Null for a model that takes ids only.
-  std::function<absl::StatusOr<std::vector<int32_t>>(const std::string& text)> encode;
+  // As DocumentTokenizer::EncodeBeginning. Null for a model that takes ids only.
+  std::function<absl::StatusOr<DocumentBeginning>(const std::string& text, int64_t most)> encode;
 };
 
 TextEncoder EncoderOf(const ServedLanguageModel& model);
@@ -30,8 +29,11 @@ TextEncoder EncoderOf(const ServedClassifier& model);
 // Errors: INVALID_ARGUMENT if it is empty, too long, has an id outside the vocabulary (with its index) or a byte or
 // character outside the vocabulary (with its offset), or is text for a model that takes ids only.
 absl::StatusOr<std::vector<int32_t>> ReadInput(const v1::Input& input, const std::string& field,
-                                               const TextEncoder& encoder,
-                                               int64_t most_tokens = std::numeric_limits<int64_t>::max());
+                                               const TextEncoder& encoder, int64_t most_tokens);
+// The first `most_tokens` tokens of `input`, or all of them, and how many there are: at least one.
+// Errors: as ReadInput, but for an input that is too long.
+absl::StatusOr<DocumentBeginning> ReadBeginning(const v1::Input& input, const std::string& field,
+                                                const TextEncoder& encoder, int64_t most_tokens);
 
 // The bytes that the tokens stand for; empty for a model that takes ids only.
 std::string DecodeTokens(const std::vector<int32_t>& tokens, const ServedLanguageModel& model);

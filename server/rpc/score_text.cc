@@ -59,7 +59,7 @@ class ScoreTextCall final : public UnaryCall {
     LS_ASSIGN_OR_RETURN(const v1::ScoreTextRequest request, ParseMessage<v1::ScoreTextRequest>(bytes));
     LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedModel> model, record().FindModel(request.model()));
     LS_ASSIGN_OR_RETURN(scorer_, TextScorer::Make(std::move(model), OptionsOf(request), limits_));
-    LS_ASSIGN_OR_RETURN(const std::vector<TextToScore> texts, ReadTexts(request, *scorer_, limits_));
+    LS_ASSIGN_OR_RETURN(std::vector<TextToScore> texts, ReadTexts(request, *scorer_, limits_));
 
     scored_.resize(texts.size());
     const auto count = static_cast<int64_t>(texts.size());
@@ -67,7 +67,7 @@ class ScoreTextCall final : public UnaryCall {
     const bool ended = SubmitAll(count, *fan_out_, [&](int64_t i) {
       // Holds the call until the engine has told the end of the text.
       auto done = [this, keep = self(), i](absl::StatusOr<ScoredText> scored) { TextEnded(i, std::move(scored)); };
-      return scorer_->Submit(texts[i], record().engine_context(), std::move(done));
+      return scorer_->Submit(std::move(texts[i]), record().engine_context(), std::move(done));
     });
     if (ended) End();
     return absl::OkStatus();

@@ -40,6 +40,7 @@ void TextStream::OnReadDone(bool ok) {
       record_.Cancel();
       End(status);
     }
+    incoming_.Clear();
     lock.lock();
     --busy_;
   }
@@ -107,21 +108,18 @@ absl::Status TextStream::TakeMessage(const grpc::ByteBuffer& bytes) {
   } else if (request.has_options()) {
     return absl::InvalidArgumentError("options is set in a later message; it must be in the first one only");
   }
-  auto document = std::make_shared<Document>();
-  document->id = request.id();
   absl::StatusOr<TextToScore> text = ReadText(request);
-  document->answer_bytes = scorer_->AnswerBytes(1, text.ok() ? text->tokens() : 0);
+  const Question question{.id = request.id(), .answer_bytes = scorer_->AnswerBytes(1, text.ok() ? text->tokens() : 0)};
   {
     const std::lock_guard lock(mutex_);
     ++in_work_;
     ++window_documents_;
-    window_bytes_ += document->answer_bytes;
+    window_bytes_ += question.answer_bytes;
   }
   if (!text.ok()) {
-    Reply(*document, text.status());
+    Reply(question, text.status());
   } else {
-    document->text = *std::move(text);
-    Submit(std::move(document));
+    Submit(Document{question, *std::move(text)});
   }
   return absl::OkStatus();
 }
@@ -139,15 +137,15 @@ absl::StatusOr<TextToScore> TextStream::ReadText(const v1::ScoreTextsRequest& re
   return text;
 }
 
-void TextStream::Submit(std::shared_ptr<const Document> document) {
-  while (document != nullptr) {
+void TextStream::Submit(std::optional<Document> document) {
+  while (document.has_value()) {
     std::unique_lock lock(mutex_);
     ++in_engine_;
     const int64_t ends_before = engine_ends_;
     lock.unlock();
     // Holds the stream until the engine has told the end of the document.
-    auto done = [keep = shared_from_this(), document](absl::StatusOr<ScoredText> scored) {
-      keep->DocumentEnded(*document, std::move(scored));
+    auto done = [keep = shared_from_this(), question = document->question](absl::StatusOr<ScoredText> scored) {
+      keep->DocumentEnded(question, std::move(scored));
     };
     absl::Status status = scorer_->Submit(document->text, record_.engine_context(), std::move(done));
     if (status.ok()) return;
@@ -156,53 +154,53 @@ void TextStream::Submit(std::shared_ptr<const Document> document) {
     const bool full = absl::IsResourceExhausted(status) && (!ended_.has_value() || ended_->ok());
     if (full && engine_ends_ != ends_before) continue;  // there may be room again
     if (full && in_engine_ > 0) {
-      held_.push_back(std::move(document));
+      held_.push_back(*std::move(document));
       return;
     }
     lock.unlock();
-    Reply(*document, std::move(status));
+    Reply(document->question, std::move(status));
     lock.lock();
     document = TakeHeld();
   }
 }
 
-std::shared_ptr<const TextStream::Document> TextStream::TakeHeld() {
-  if (held_.empty()) return nullptr;
-  std::shared_ptr<const Document> first = std::move(held_.front());
+std::optional<TextStream::Document> TextStream::TakeHeld() {
+  if (held_.empty()) return std::nullopt;
+  std::optional<Document> first = std::move(held_.front());
   held_.pop_front();
   return first;
 }
 
-void TextStream::DocumentEnded(const Document& document, absl::StatusOr<ScoredText> scored) {
+void TextStream::DocumentEnded(const Question& question, absl::StatusOr<ScoredText> scored) {
   std::unique_lock lock(mutex_);
   --in_engine_;
   ++engine_ends_;
-  std::shared_ptr<const Document> next = TakeHeld();
+  std::optional<Document> next = TakeHeld();
   lock.unlock();
   Submit(std::move(next));
-  Reply(document, std::move(scored));
+  Reply(question, std::move(scored));
 }
 
-void TextStream::Reply(const Document& document, absl::StatusOr<ScoredText> scored) {
+void TextStream::Reply(const Question& question, absl::StatusOr<ScoredText> scored) {
   if (scored.ok()) {
     const std::lock_guard lock(mutex_);
     record_.AddWork(*scored);
   }
   absl::StatusOr<grpc::ByteBuffer> message =
-      EndsCall(scored.status()) ? scored.status() : MessageAbout(document, std::move(scored));
+      EndsCall(scored.status()) ? scored.status() : MessageAbout(question, std::move(scored));
   if (!message.ok()) End(message.status());
   {
     const std::lock_guard lock(mutex_);
     --in_work_;
-    if (message.ok()) answers_.push_back({*std::move(message), document.answer_bytes});
+    if (message.ok()) answers_.push_back({*std::move(message), question.answer_bytes});
   }
   Advance();
 }
 
-absl::StatusOr<grpc::ByteBuffer> TextStream::MessageAbout(const Document& document,
+absl::StatusOr<grpc::ByteBuffer> TextStream::MessageAbout(const Question& question,
                                                           absl::StatusOr<ScoredText> scored) const {
   v1::ScoreTextsResponse response;
-  response.set_id(document.id);
+  response.set_id(question.id);
   *response.mutable_model() = record_.answering_model();
   if (!scored.ok()) {
     *response.mutable_error() = ToItemError(scored.status());

@@ -35,14 +35,19 @@ class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   ~TextStream() override;
 
  private:
-  struct Document {
+  // What is kept of a document until it is answered.
+  struct Question {
     uint64_t id = 0;
-    TextToScore text;
     int64_t answer_bytes = 0;  // at the most
+  };
+  // What is kept until the engine has taken it.
+  struct Document {
+    Question question;
+    TextToScore text;
   };
   struct Answer {
     grpc::ByteBuffer message;
-    int64_t answer_bytes = 0;  // as the document's: what leaves the window when it is written
+    int64_t answer_bytes = 0;  // as the question's: what leaves the window when it is written
   };
 
   TextStream(const CallEnvironment& environment, grpc::CallbackServerContext* context);
@@ -60,13 +65,13 @@ class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   absl::Status TakeMessage(const grpc::ByteBuffer& bytes);
   absl::Status Open(const v1::ScoreTextsOptions& options);
   absl::StatusOr<TextToScore> ReadText(const v1::ScoreTextsRequest& request) const;
-  void Submit(std::shared_ptr<const Document> document);
-  // The first of held_, or null. With the mutex held.
-  std::shared_ptr<const Document> TakeHeld();
-  void DocumentEnded(const Document& document, absl::StatusOr<ScoredText> scored);
+  void Submit(std::optional<Document> document);
+  // The first of held_, or nothing. With the mutex held.
+  std::optional<Document> TakeHeld();
+  void DocumentEnded(const Question& question, absl::StatusOr<ScoredText> scored);
   // Answers the document; its last step in work.
-  void Reply(const Document& document, absl::StatusOr<ScoredText> scored);
-  absl::StatusOr<grpc::ByteBuffer> MessageAbout(const Document& document, absl::StatusOr<ScoredText> scored) const;
+  void Reply(const Question& question, absl::StatusOr<ScoredText> scored);
+  absl::StatusOr<grpc::ByteBuffer> MessageAbout(const Question& question, absl::StatusOr<ScoredText> scored) const;
 
   // Ends the call with `status` (the first one counts): nothing more is read; what was answered is written.
   void End(const absl::Status& status);
@@ -81,15 +86,15 @@ class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
 
   std::mutex mutex_;  // guards what follows
   int64_t window_documents_ = 0;
-  int64_t window_bytes_ = 0;                          // of answers, at the most
-  int64_t in_work_ = 0;                               // documents that were read and not replied to
-  int64_t in_engine_ = 0;                             // of these, those that the engine has
-  int64_t engine_ends_ = 0;                           // documents that the engine has ended so far
-  std::deque<std::shared_ptr<const Document>> held_;  // in work; they found the engine full
-  std::deque<Answer> answers_;                        // to be written; the first is on its way while writing_
-  std::optional<absl::Status> ended_;                 // nothing more is read: OK after the client's half-close
-  int64_t busy_ = 0;                                  // threads that take a message or begin a read or write: the
-                                                      // call is not finished under them
+  int64_t window_bytes_ = 0;           // of answers, at the most
+  int64_t in_work_ = 0;                // documents that were read and not replied to
+  int64_t in_engine_ = 0;              // of these, those that the engine has
+  int64_t engine_ends_ = 0;            // documents that the engine has ended so far
+  std::deque<Document> held_;          // in work; they found the engine full
+  std::deque<Answer> answers_;         // to be written; the first is on its way while writing_
+  std::optional<absl::Status> ended_;  // nothing more is read: OK after the client's half-close
+  int64_t busy_ = 0;                   // threads that take a message or begin a read or write: the call is not
+                                       // finished under them
   bool reading_ = false;
   bool writing_ = false;
   bool reader_gone_ = false;

@@ -68,30 +68,29 @@ class ClassifierScorer final : public TextScorer {
     return longshort::CheckAnswerFits(answer_, model_->info, texts, limits_);
   }
 
-  absl::Status Submit(const TextToScore& text, const RequestContext& context, Done done) const override {
+  absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const override {
+    auto listener = std::make_shared<Listener>(model_, answer_, text, std::move(done));
     ClassificationRequest request;
     request.context = context;
-    request.item = ClassifierItem(TokenItem{.documents = text.documents});
     request.bytes = text.tokens() * static_cast<int64_t>(sizeof(int32_t));
-    auto listener = std::make_shared<Listener>(model_, answer_, text, std::move(done));
+    request.item = ClassifierItem(TokenItem{.documents = std::move(text.documents)});
     return model_->engine->Classify(std::move(request), std::move(listener));
   }
 
  private:
   absl::Status AddDocument(const v1::Input& input, const std::string& name, TextToScore& text) const {
-    LS_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, ReadInput(input, name, EncoderOf(*model_)));
     const int64_t most = model_->info.max_document_tokens;
-    const bool too_long = static_cast<int64_t>(tokens.size()) > most;
+    LS_ASSIGN_OR_RETURN(DocumentBeginning document, ReadBeginning(input, name, EncoderOf(*model_), most));
+    const bool too_long = document.tokens > most;
     if (too_long && !truncate_) {
-      return FieldError(absl::StrCat("number of tokens of ", name), tokens.size(),
+      return FieldError(absl::StrCat("number of tokens of ", name), document.tokens,
                         absl::StrCat("in [1, ", most, "] (more with truncate, which reads the first ", most, ")"));
     }
-    if (too_long) tokens.resize(most);
-    if (std::all_of(tokens.begin(), tokens.end(), [](int32_t id) { return id == 0; })) {
+    if (std::all_of(document.ids.begin(), document.ids.end(), [](int32_t id) { return id == 0; })) {
       return absl::InvalidArgumentError(
           absl::StrCat(name, " is padding (id 0) alone; it must have at least one other token"));
     }
-    text.documents.push_back(std::move(tokens));
+    text.documents.push_back(std::move(document.ids));
     text.truncated.push_back(too_long);
     return absl::OkStatus();
   }

@@ -64,13 +64,13 @@ class LanguageModelScorer final : public TextScorer {
                            DescribedTokens(tokens), 0, limits_.described_tokens);
   }
 
-  absl::Status Submit(const TextToScore& text, const RequestContext& context, Done done) const override {
+  absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const override {
+    auto listener = std::make_shared<Listener>(model_, text.tokens(), std::move(done));
     ScoringRequest request;
     request.context = context;
-    request.tokens = text.documents.front();
+    request.tokens = std::move(text.documents.front());
     request.log_probabilities = describe_tokens_;
     request.top_alternatives = top_alternatives_;
-    auto listener = std::make_shared<Listener>(model_, text.tokens(), std::move(done));
     return model_->engine->Score(std::move(request), std::move(listener));
   }
 

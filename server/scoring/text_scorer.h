@@ -18,7 +18,8 @@
 
 namespace longshort {
 
-// What is scored together: a document, or the two documents of a classifier of pairs. Token ids, checked.
+// What is scored together: a document, or the two documents of a classifier of pairs. Token ids, checked, without spare
+// capacity: what is held is what tokens() counts.
 struct TextToScore {
   std::vector<std::vector<int32_t>> documents;
   // Of each document, whether it was cut.
@@ -59,7 +60,7 @@ class TextScorer {
   virtual absl::Status CheckAnswerFits(int64_t texts, int64_t tokens) const = 0;
 
   // On OK `done` will hear; on an error it never does. Errors: RESOURCE_EXHAUSTED if the engine is full, UNAVAILABLE.
-  virtual absl::Status Submit(const TextToScore& text, const RequestContext& context, Done done) const = 0;
+  virtual absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const = 0;
 };
 
 }  // namespace longshort

@@ -65,11 +65,12 @@ class IdentityClassifier final : public Classifier {
 
 class ByteTokenizer final : public DocumentTokenizer {
  public:
-  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
-    ids.reserve(text.size());
-    for (const char byte : text) ids.push_back(static_cast<unsigned char>(byte) + 1);
-    return ids;
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+    DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
+    text = text.substr(0, most);
+    beginning.ids.reserve(text.size());
+    for (const char byte : text) beginning.ids.push_back(static_cast<unsigned char>(byte) + 1);
+    return beginning;
   }
 };
 

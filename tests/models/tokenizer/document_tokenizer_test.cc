@@ -38,6 +38,22 @@ TEST(BytesPlusOneTokenizer, GivesEveryByteTheIdAfterIt) {
   EXPECT_THAT(*tokenizer->Encode(""), IsEmpty());
 }
 
+TEST(BytesPlusOneTokenizer, HoldsNoMoreThanTheBeginningThatWasAskedFor) {
+  const auto beginning = MakeBytesPlusOneTokenizer()->EncodeBeginning(std::string(1'000'000, 'a'), 3);
+  ASSERT_TRUE(beginning.ok()) << beginning.status();
+  EXPECT_THAT(beginning->ids, ElementsAre(98, 98, 98));
+  EXPECT_EQ(beginning->ids.capacity(), 3u);
+  EXPECT_EQ(beginning->tokens, 1'000'000);
+}
+
+TEST(ListOpsTokenizer, HoldsNoMoreThanTheBeginningThatWasAskedFor) {
+  const auto beginning = Load(ListOpsRules::k2020, kWords2020)->EncodeBeginning("[MAX 1 2 3 4 5 6 7]", 5);
+  ASSERT_TRUE(beginning.ok()) << beginning.status();
+  EXPECT_THAT(beginning->ids, ElementsAre(11, 2, 3, 4, 5));
+  EXPECT_EQ(beginning->ids.capacity(), 5u);
+  EXPECT_EQ(beginning->tokens, 8);
+}
+
 TEST(ListOpsTokenizer, Of2020LosesEveryBracket) {
   const auto tokenizer = Load(ListOpsRules::k2020, kWords2020);
   EXPECT_THAT(*tokenizer->Encode("( ( ( ( [MAX 4 ) 3 ) ( ( ( [MIN 2 ) 9 ) ] ) ) ] )"),

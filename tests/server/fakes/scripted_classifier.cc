@@ -17,10 +17,11 @@ ClassifierInfo Info() {
 
 class BytesPlusOne final : public DocumentTokenizer {
  public:
-  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
-    for (const unsigned char byte : text) ids.push_back(byte + 1);
-    return ids;
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+    DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
+    for (const unsigned char byte : text.substr(0, most)) beginning.ids.push_back(byte + 1);
+    beginning.ids.shrink_to_fit();
+    return beginning;
   }
 };
 

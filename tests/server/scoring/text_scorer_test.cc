@@ -57,6 +57,53 @@ TEST(TextScorer, AClassifierReadsUpToItsLimitAndMoreOnlyIfItMayTruncate) {
   EXPECT_THAT(text->truncated, ElementsAre(true));
 }
 
+// What waits is counted by its tokens: no memory beyond them may wait with it.
+TEST(TextScorer, ATruncatedTextHoldsNoMoreThanWasRead) {
+  v1::ScoreTextsOptions options;
+  options.set_truncate(true);
+  v1::Input raw, ids;
+  raw.set_raw(std::string(1'000'000, 'x'));
+  for (int i = 0; i < 1'000'000; ++i) ids.mutable_ids()->add_ids(7);
+  for (const v1::Input& input : {Text(std::string(1'000'000, 'x')), raw, ids}) {
+    auto text = (*Classifier(options))->Read(input, "input", nullptr, "second_input");
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_EQ(text->documents[0].size(), 8u);
+    EXPECT_EQ(text->documents[0].capacity(), 8u);
+  }
+}
+
+TEST(TextScorer, IdsBehindTheCutAreCheckedToo) {
+  v1::ScoreTextsOptions options;
+  options.set_truncate(true);
+  v1::Input input;
+  for (int i = 0; i < 9; ++i) input.mutable_ids()->add_ids(i < 8 ? 1 : 257);
+  EXPECT_EQ(MessageOf((*Classifier(options))->Read(input, "input", nullptr, "second_input").status()),
+            "input.ids.ids[8] is 257; it must be in [0, 256]");
+}
+
+// Their address stays the same on the way to the engine.
+TEST(TextScorer, IdsAreMovedToTheEngine) {
+  auto engine = std::make_unique<ScriptedClassifierEngine>();
+  ScriptedClassifierEngine& submitted = *engine;
+  const auto classifier = TextScorer::Make(Served(TextClassifier(std::move(engine))), {}, kLimits);
+  auto text = (*classifier)->Read(Text("abc"), "input", nullptr, "second_input");
+  const int32_t* ids = text->documents[0].data();
+  ASSERT_TRUE((*classifier)->Submit(*std::move(text), RequestContext(), [](absl::StatusOr<ScoredText>) {}).ok());
+  const auto items = submitted.TakeItems(1);
+  EXPECT_EQ(std::get<TokenItem>(std::get<ClassifierItem>(items[0].request.item)).documents[0].data(), ids);
+  EXPECT_EQ(items[0].request.bytes, 12);
+
+  ServedLanguageModel speaker = std::move(*ByteModel());
+  auto speaking = std::make_unique<ScriptedEngine>();
+  ScriptedEngine& scored = *speaking;
+  speaker.engine = std::move(speaking);
+  const auto scorer = TextScorer::Make(Served(std::move(speaker)), {}, kLimits);
+  text = (*scorer)->Read(Text("abc"), "input", nullptr, "second_input");
+  ids = text->documents[0].data();
+  ASSERT_TRUE((*scorer)->Submit(*std::move(text), RequestContext(), [](absl::StatusOr<ScoredText>) {}).ok());
+  EXPECT_EQ(scored.TakeScorings(1)[0].request.tokens.data(), ids);
+}
+
 TEST(TextScorer, PaddingAloneIsRefusedAndInsideATextIsNot) {
   const auto scorer = Classifier();
   v1::Input input;
