@@ -12,6 +12,8 @@
 #include "core/engine/request_times.h"
 #include "core/engine/token_budget.h"
 #include "core/engine/token_stream.h"
+#include "core/schedule/stream_estimator.h"
+#include "core/schedule/ticket.h"
 #include "core/session/session_store.h"
 
 namespace longshort {
@@ -63,6 +65,11 @@ class Job {
 
   RequestTimes times;
   TokenBudget::Share held_tokens;
+  // Set when it is taken from the queue: which one it was, and its place in the order of work until it is settled.
+  int64_t number = 0;
+  std::optional<Ticket> charge;
+  // What it took of the worker's time so far.
+  StreamTime worker_time;
   // The session that it goes on with, if it does.
   std::optional<SessionStore::Lease> session;
 

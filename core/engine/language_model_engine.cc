@@ -25,10 +25,7 @@ class DeafObserver final : public EngineObserver {
 absl::StatusOr<std::unique_ptr<LanguageModelEngine>> LanguageModelEngine::Create(
     std::unique_ptr<LanguageModel> model, std::shared_ptr<const Tokenizer> tokenizer,
     std::unique_ptr<EngineObserver> observer, const Clock& clock, const Options& options) {
-  if (options.max_queued_requests < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_queued_requests is ", options.max_queued_requests, ", must be at least 1"));
-  }
+  LS_RETURN_IF_ERROR(RequestQueue::Check(options.queue));
   LS_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Make(model->info().vocabulary_size, std::move(tokenizer)));
   if (observer == nullptr) observer = std::make_unique<DeafObserver>();
   std::unique_ptr<LanguageModelEngine> engine(
@@ -52,7 +49,7 @@ LanguageModelEngine::LanguageModelEngine(std::unique_ptr<LanguageModel> model, V
       clock_(clock),
       token_budget_(options.token_budget),
       sessions_(clock, options.sessions),
-      queue_(options.max_queued_requests) {}
+      queue_(options.queue) {}
 
 LanguageModelEngine::~LanguageModelEngine() {
   if (!worker_.joinable()) return;

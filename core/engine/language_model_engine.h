@@ -24,12 +24,12 @@ namespace longshort {
 class LanguageModelEngine final : public Engine {
  public:
   struct Options {
-    // Requests that may wait for a stream; more are refused.
-    int64_t max_queued_requests = 256;
+    // How requests wait for a stream, and how many may.
+    RequestQueue::Options queue = {};
     // Prompt tokens that all requests may hold, waiting and running; more are refused. 2^26 take 256 MiB. Engines may
     // share one budget.
     std::shared_ptr<TokenBudget> token_budget = std::make_shared<TokenBudget>(int64_t{1} << 26);
-    StepLoop::Options step_loop;
+    StepLoop::Options step_loop = {};
     SessionStore::Options sessions = {};
   };
 

@@ -15,11 +15,7 @@ absl::Status CheckOptions(const StepLoop::Options& options) {
   if (options.max_streams < 1) {
     return absl::InvalidArgumentError(absl::StrCat("max_streams is ", options.max_streams, ", must be at least 1"));
   }
-  if (options.max_rows_per_step < options.max_streams) {
-    return absl::InvalidArgumentError(absl::StrCat("max_rows_per_step is ", options.max_rows_per_step,
-                                                   ", must be at least max_streams (", options.max_streams, ")"));
-  }
-  return absl::OkStatus();
+  return StepPlanner::Check(options.steps);
 }
 
 }  // namespace
@@ -39,7 +35,13 @@ absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(LanguageModel& model,
 
 StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, EngineObserver& observer,
                    const Options& options, std::unique_ptr<PagedCache> cache)
-    : model_(model), queue_(queue), clock_(clock), observer_(observer), options_(options), cache_(std::move(cache)) {
+    : model_(model),
+      queue_(queue),
+      clock_(clock),
+      observer_(observer),
+      options_(options),
+      cache_(std::move(cache)),
+      planner_(options.steps, model.info().chunk_size) {
   running_.reserve(options.max_streams);
   PublishState();
 }
@@ -97,8 +99,7 @@ bool StepLoop::NextIsReady() {
   while (true) {
     if (next_ == nullptr) next_ = queue_.TakeFirst();
     if (next_ == nullptr) return false;
-    absl::Status why = next_->WhyAbandoned(clock_.Now());  // it may have come just now, too late
-    if (why.ok() && !next_->complete()) why = cache_->CheckFits(next_->MostTokens());
+    absl::Status why = WhyNotStarted(*next_);
     if (why.ok() && !next_->complete()) return true;
     if (why.ok()) {  // a document of one token
       next_->times.started = clock_.Now();
@@ -108,6 +109,14 @@ bool StepLoop::NextIsReady() {
     }
     ended_.push_back({std::move(next_), std::move(why)});
   }
+}
+
+absl::Status StepLoop::WhyNotStarted(const Job& job) const {
+  const absl::Time now = clock_.Now();
+  LS_RETURN_IF_ERROR(job.WhyAbandoned(now));  // it may have come just now, too late
+  if (job.complete()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(cache_->CheckFits(job.MostTokens()));
+  return queue_.WhyHopeless(job, now);
 }
 
 void StepLoop::Start(std::unique_ptr<Job> job) {
@@ -148,25 +157,17 @@ void StepLoop::KeepSession(Sequence& sequence) {
 }
 
 void StepLoop::PlanPieces() {
-  pieces_.assign(running_.size(), 1);
-  int64_t prefilling = 0;
-  for (const auto& sequence : running_) prefilling += sequence->decoding() ? 0 : 1;
-  int64_t rows_left = options_.max_rows_per_step - (static_cast<int64_t>(running_.size()) - prefilling);
-  for (size_t i = 0; i < running_.size(); ++i) {
-    Sequence& sequence = *running_[i];
-    if (sequence.decoding()) continue;
-    const auto unread = static_cast<int64_t>(sequence.Unread().size());
-    pieces_[i] = PieceWithin(rows_left / prefilling, sequence.position(), unread);
-    rows_left -= pieces_[i];
-    --prefilling;
+  candidates_.clear();
+  for (const auto& sequence : running_) {
+    const auto unread = static_cast<int64_t>(sequence->Unread().size());
+    candidates_.push_back({.id = sequence->job().number,
+                           .ticket = &*sequence->job().charge,
+                           .decoding = sequence->decoding(),
+                           .position = sequence->position(),
+                           .unread = unread,
+                           .most = sequence->MostTokens(unread)});
   }
-}
-
-int64_t StepLoop::PieceWithin(int64_t share, int64_t position, int64_t unread) const {
-  if (unread <= share) return unread;
-  const int64_t chunk_size = model_.info().chunk_size;
-  const int64_t last_chunk_end = (position + share) / chunk_size * chunk_size;
-  return last_chunk_end > position ? last_chunk_end - position : share;
+  pieces_ = planner_.Plan(candidates_);
 }
 
 void StepLoop::Step() {
@@ -175,7 +176,9 @@ void StepLoop::Step() {
   int64_t rows = 0;
   int64_t logit_rows = 0;
   for (size_t i = 0; i < running_.size(); ++i) {
-    pieces_[i] = running_[i]->MostTokens(pieces_[i]);
+    if (pieces_[i] == 0) continue;
+    // Those before it may have taken the room that it could have had when the step was planned.
+    planner_.Shorten(i, running_[i]->MostTokens(pieces_[i]));
     absl::StatusOr<Slice> slice = running_[i]->NextSlice(pieces_[i]);
     if (!slice.ok()) return EndRunning(slice.status());
     slices_.push_back(*slice);
@@ -184,7 +187,9 @@ void StepLoop::Step() {
   }
   const absl::Time begin = clock_.Now();
   const absl::StatusOr<StepResult> result = model_.Step(slices_);
-  observer_.OnStep(clock_.Now() - begin, rows);
+  const absl::Duration step = clock_.Now() - begin;
+  observer_.OnStep(step, rows);
+  if (result.ok()) Account(step);
   if (!result.ok()) {
     EndRunning(absl::InternalError(absl::StrCat("the model's step failed: ", result.status().message())));
   } else if (static_cast<int64_t>(result->logits.size()) != logit_rows * model_.info().vocabulary_size) {
@@ -194,10 +199,22 @@ void StepLoop::Step() {
   }
 }
 
+void StepLoop::Account(absl::Duration step) {
+  planner_.OnStep(step);
+  queue_.SetSteps(planner_.cost(), options_.max_streams);
+  for (size_t i = 0; i < running_.size(); ++i) {
+    Job& job = running_[i]->job();
+    job.worker_time.all += planner_.ShareOf(i);
+    if (!running_[i]->decoding()) job.worker_time.prefill += planner_.ShareOf(i);
+  }
+}
+
 void StepLoop::Deliver(absl::Span<const float> logits) {
   const absl::Time now = clock_.Now();
+  auto slice = slices_.begin();
   for (size_t i = 0; i < running_.size(); ++i) {
-    const int64_t count = slices_[i].logit_rows * model_.info().vocabulary_size;
+    if (pieces_[i] == 0) continue;
+    const int64_t count = (slice++)->logit_rows * model_.info().vocabulary_size;
     absl::Status status = running_[i]->OnRead(pieces_[i], logits.first(count), now);
     logits.remove_prefix(count);
     if (status.ok() && running_[i]->job().complete()) KeepSession(*running_[i]);
@@ -233,7 +250,10 @@ void StepLoop::PublishState() {
 }
 
 void StepLoop::TellEnded() {
-  for (EndedJob& ended : ended_) ended.job->Finish(ended.status, clock_.Now());
+  for (EndedJob& ended : ended_) {
+    queue_.Settle(*ended.job, clock_.Now());
+    ended.job->Finish(ended.status, clock_.Now());
+  }
   ended_.clear();
 }
 

@@ -13,15 +13,15 @@
 #include "core/engine/engine.h"
 #include "core/engine/request_queue.h"
 #include "core/engine/sequence.h"
+#include "core/schedule/step_planner.h"
 #include "models/model.h"
 
 namespace longshort {
 
 // Requests are admitted in the order of the queue while there is a stream free and the cache has room for all that the
 // first can ever need (PagedCache); one that must wait for room is not overtaken. A request whose prompt begins with
-// tokens that were read before begins behind them. Every step serves all that run: one row of
-// each that decodes, and pieces of the prompts of the others, who share the rows that are left; so they join and leave
-// at every step.
+// tokens that were read before begins behind them. Every step serves what runs as core/schedule/step_planner.h says:
+// those that decode, and pieces of the prompts of the others; so they join and leave at every step.
 //
 // Thread: one worker's thread calls it, except state(). No lock is held while a listener or the observer is called.
 class StepLoop {
@@ -31,8 +31,8 @@ class StepLoop {
     int32_t worker = 0;
     // Sequences that run at once.
     int64_t max_streams = 16;
-    // Rows of one step, at least max_streams. Bounds a step's time and its logits: max_rows_per_step * V floats.
-    int64_t max_rows_per_step = 512;
+    // What a step is made of; its max_rows * V floats are the logits' memory.
+    StepPlanner::Options steps = {};
     // What the cache may take, shared as core/cache/cache_capacity.h says; its memory is taken as it is used. 0: what
     // max_streams sequences of any length need.
     int64_t cache_bytes = 0;
@@ -72,6 +72,8 @@ class StepLoop {
   void Admit();
   // Whether next_ is one that may run: takes it from the queue if there is none, and ends those that need not.
   bool NextIsReady();
+  // OK if a job is worth starting; otherwise why it is to be ended with this.
+  absl::Status WhyNotStarted(const Job& job) const;
   void Start(std::unique_ptr<Job> job);
   // Finds the job a place in the cache: where its session was parked, behind tokens that are there, or at the begin.
   absl::StatusOr<std::unique_ptr<CachedSequence>> Enter(const Job& job);
@@ -79,8 +81,9 @@ class StepLoop {
   void KeepSession(Sequence& sequence);
   // Decides how many tokens each sequence reads in this step.
   void PlanPieces();
-  int64_t PieceWithin(int64_t share, int64_t position, int64_t unread) const;
   void Step();
+  // Says what the step took, to those who plan and predict, and to the jobs that were in it.
+  void Account(absl::Duration step);
   // Gives each sequence its rows of the logits; those that are complete leave.
   void Deliver(absl::Span<const float> logits);
 
@@ -100,10 +103,12 @@ class StepLoop {
 
   std::unique_ptr<Job> next_;  // the first of the queue, which waits for room in the cache
   std::vector<std::unique_ptr<Sequence>>
-      running_;                  // in the order of admission; after cache_, where their pages go back
-  std::vector<int64_t> pieces_;  // [running] tokens to read in this step
-  std::vector<Slice> slices_;    // [running]
-  std::vector<EndedJob> ended_;  // their listeners are told at the end of the step
+      running_;  // in the order of admission; after cache_, where their pages go back
+  StepPlanner planner_;
+  std::vector<StepPlanner::Candidate> candidates_;  // [running]
+  absl::Span<const int64_t> pieces_;                // [running] tokens to read in this step; 0 sits it out
+  std::vector<Slice> slices_;                       // of those that do not
+  std::vector<EndedJob> ended_;                     // their listeners are told at the end of the step
 
   mutable std::mutex state_mutex_;
   EngineState state_;  // guarded by state_mutex_; queued_requests counts next_ only

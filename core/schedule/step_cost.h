@@ -28,6 +28,8 @@ class StepCost {
 
   // Whether anything was learned. Until then all costs are zero.
   bool known() const { return steps_ > 0; }
+  // Whether so much was learned that requests may be refused by it.
+  bool reliable() const { return steps_ >= 10; }
   absl::Duration Of(const StepRows& rows) const;
   absl::Duration fixed() const { return absl::Seconds(fixed_); }
   absl::Duration decoding_row() const { return absl::Seconds(decoding_row_); }

@@ -49,6 +49,13 @@ absl::Span<const int64_t> StepPlanner::Plan(absl::Span<const Candidate> candidat
   return pieces_;
 }
 
+void StepPlanner::Shorten(size_t candidate, int64_t tokens) {
+  StepRows& rows = rows_of_[candidate];
+  int64_t& of_candidate = rows.decoding > 0 ? rows.decoding : rows.prefill;
+  (rows.decoding > 0 ? rows_.decoding : rows_.prefill) -= of_candidate - tokens;
+  of_candidate = pieces_[candidate] = tokens;
+}
+
 void StepPlanner::OnStep(absl::Duration step) {
   cost_.Learn(rows_, step);
   shares_.assign(pieces_.size(), absl::ZeroDuration());
@@ -106,11 +113,16 @@ int64_t StepPlanner::PrefillRows() const {
 
 int64_t StepPlanner::Extend(const Candidate& candidate, int64_t& piece, int64_t more) const {
   const int64_t before = piece;
-  const int64_t wanted = std::min({candidate.unread, candidate.most, piece + more});
-  if (wanted <= before) return 0;
-  const int64_t chunk_end = (candidate.position + wanted) / chunk_size_ * chunk_size_ - candidate.position;
-  const bool cut = wanted < candidate.unread && chunk_end > 0;
-  piece = std::max(before, cut ? chunk_end : wanted);
+  const int64_t all = std::min(candidate.unread, candidate.most);
+  piece = std::min(all, before + more);
+  if (piece == all) return piece - before;
+  const int64_t chunk_end = (candidate.position + piece) / chunk_size_ * chunk_size_ - candidate.position;
+  const bool in_first_chunk = chunk_end <= 0;
+  if (!in_first_chunk) {
+    piece = std::max(before, chunk_end);
+  } else if (rows_.prefill > 0) {
+    piece = before;
+  }
   return piece - before;
 }
 
@@ -141,7 +153,9 @@ void StepPlanner::PlanInOrder(absl::Span<const Candidate> candidates, int64_t ro
     const auto first = order_.First([this](WorkOrder::Handle handle) { return pieces_[indices_.at(handle)] == 0; });
     if (!first.has_value()) return;
     const size_t i = indices_.at(*first);
-    rows_.prefill += Extend(candidates[i], pieces_[i], rows - rows_.prefill);
+    const int64_t read = Extend(candidates[i], pieces_[i], rows - rows_.prefill);
+    if (read == 0) return;
+    rows_.prefill += read;
   }
 }
 

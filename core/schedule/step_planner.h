@@ -63,6 +63,8 @@ class StepPlanner {
   // How many tokens each candidate reads; 0 if it sits this step out. At least one is not 0, if there are candidates.
   // Valid until the next call.
   absl::Span<const int64_t> Plan(absl::Span<const Candidate> candidates);
+  // A candidate reads fewer tokens than were planned.
+  void Shorten(size_t candidate, int64_t tokens);
   // The step that was planned last took so long.
   void OnStep(absl::Duration step);
   // What of that time was for this candidate: its rows, and an even part of what is fixed.
@@ -75,7 +77,8 @@ class StepPlanner {
   void PlanPrefill(absl::Span<const Candidate> candidates);
   // How many rows of prompts there is time for beside what decodes.
   int64_t PrefillRows() const;
-  // Lets a candidate read `more` tokens, or as many of them as end with a chunk. Returns how many.
+  // Lets a candidate read `more` tokens, or as many of them as end with a chunk, or, as the first, any. Returns how
+  // many.
   int64_t Extend(const Candidate& candidate, int64_t& piece, int64_t more) const;
 
   // Makes order_ hold the candidates that have prompts to read.

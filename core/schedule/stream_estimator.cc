@@ -16,9 +16,9 @@ void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, 
 }
 
 absl::Duration StreamEstimator::Cost(const StreamTokens& tokens, absl::Time now) const {
-  if (fractions_.empty()) return absl::ZeroDuration();
+  if (!step_cost_.reliable()) return absl::ZeroDuration();
   // Whoever ran alone had steps for himself, which says nothing of steps that are shared.
-  return CostOfAll(tokens) * std::min(1.0, fractions_.Usual(now));
+  return CostOfAll(tokens) * (fractions_.empty() ? 1.0 : std::min(1.0, fractions_.Usual(now)));
 }
 
 std::optional<absl::Duration> StreamEstimator::FastPrefill(int64_t prompt_tokens, absl::Time now) const {

@@ -31,7 +31,7 @@ class StreamEstimator {
   void Learn(const StreamTokens& tokens, const StreamTime& time, absl::Time now);
 
   // The worker time that a request is likely to take, stop strings and prefixes that need not be read again included as
-  // they were met of late. Zero while no request has ended.
+  // they were met of late. Zero while too few steps were run to tell.
   absl::Duration Cost(const StreamTokens& tokens, absl::Time now) const;
   // The time until its prompt is read, at the fastest; what is sampled then is of use before the rest is there. nullopt
   // while no request has ended.

@@ -35,21 +35,23 @@ absl::Status CheckRoomWithin(const Limit& limit, const WorkOrder::Load& load, co
   return absl::OkStatus();
 }
 
+absl::Status CheckQueued(const char* name, int64_t queued) {
+  if (queued >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is ", queued, ", must be at least 1"));
+}
+
+absl::Status CheckCost(const char* name, absl::Duration cost) {
+  if (cost > absl::ZeroDuration()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is ", absl::FormatDuration(cost), ", must be positive"));
+}
+
 }  // namespace
 
 absl::Status CheckLimits(const WaitingLimits& limits) {
-  for (const int64_t queued : {limits.max_queued, limits.max_queued_per_client}) {
-    if (queued < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the limit on queued requests is ", queued, ", must be at least 1"));
-    }
-  }
-  for (const absl::Duration cost : {limits.max_queued_cost, limits.max_queued_cost_per_client}) {
-    if (cost <= absl::ZeroDuration()) {
-      return absl::InvalidArgumentError("the limit on the queued requests' worker time must be positive");
-    }
-  }
-  return absl::OkStatus();
+  LS_RETURN_IF_ERROR(CheckQueued("max_queued", limits.max_queued));
+  LS_RETURN_IF_ERROR(CheckCost("max_queued_cost", limits.max_queued_cost));
+  LS_RETURN_IF_ERROR(CheckQueued("max_queued_per_client", limits.max_queued_per_client));
+  return CheckCost("max_queued_cost_per_client", limits.max_queued_cost_per_client);
 }
 
 absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,

@@ -72,13 +72,12 @@ class EngineMaker {
     const LanguageModelInfo info = loaded.model->info();
     budget_.SetAside(WeightBytes(info.parameters, info.precision));
     LanguageModelEngine::Options engine;
-    engine.max_queued_requests = options_.max_queued_requests;
+    engine.queue.limits.max_queued = options_.max_queued_requests;
     engine.token_budget = prompts_;
     engine.step_loop.max_streams = options_.max_streams;
     LS_ASSIGN_OR_RETURN(
         engine.step_loop.cache_bytes,
         budget_.Reserve(name, options_.cache_bytes, UsualCacheBytes(*loaded.model, options_.max_streams)));
-    engine.step_loop.max_rows_per_step = std::max(engine.step_loop.max_rows_per_step, engine.step_loop.max_streams);
     log_.Info("model", {{"model", name},
                         {"version", version},
                         {"architecture", std::string("language_model")},

@@ -310,9 +310,11 @@ TEST_F(ClassifierEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
   const auto unprepared = Submit(*engine, prepare);
   preparation.WaitForArrival(2);
   std::thread drain([&engine] { engine->Drain(absl::InfinitePast()); });
-  while (engine->Classify({.context = {}, .item = Document(1), .bytes = 0}, std::make_shared<Listener>()).ok()) {
-    std::this_thread::yield();
-  }
+  const auto is_draining = [&engine] {
+    return absl::IsUnavailable(
+        engine->Classify({.context = {}, .item = Document(1), .bytes = 0}, std::make_shared<Listener>()));
+  };
+  while (!is_draining()) std::this_thread::yield();
   preparation.Open();
   batch.Open();
   drain.join();

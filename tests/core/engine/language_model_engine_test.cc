@@ -28,8 +28,8 @@ class LanguageModelEngineTest : public testing::Test {
 };
 
 TEST_F(LanguageModelEngineTest, RunsGenerationsAndScoringsOfManyThreadsAtOnce) {
-  const auto engine =
-      MakeEngine({.max_queued_requests = 1000, .step_loop = {.max_streams = 5, .max_rows_per_step = 40}});
+  const auto engine = MakeEngine(
+      {.queue = {.limits = {.max_queued = 1000}}, .step_loop = {.max_streams = 5, .steps = {.max_rows = 40}}});
   const StepLoopHarness reference;
   std::vector<std::thread> clients;
   for (uint32_t client = 0; client < 4; ++client) {
@@ -61,7 +61,8 @@ TEST_F(LanguageModelEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNe
     gate.Pass();
     return absl::OkStatus();
   };
-  const auto engine = MakeEngine({.max_queued_requests = 2, .step_loop = {.max_streams = 1, .max_rows_per_step = 64}});
+  const auto engine =
+      MakeEngine({.queue = {.limits = {.max_queued = 2}}, .step_loop = {.max_streams = 1, .steps = {.max_rows = 64}}});
   const auto running = std::make_shared<RecordingScoringListener>();
   ASSERT_TRUE(engine->Score(SomeScoring(5), running).ok());
   gate.WaitForArrival();
@@ -115,7 +116,8 @@ TEST_F(LanguageModelEngineTest, DrainEndsTheRestAtItsDeadline) {
     absl::SleepFor(absl::Milliseconds(1));
     return absl::OkStatus();
   };
-  const auto engine = MakeEngine({.max_queued_requests = 10, .step_loop = {.max_streams = 1, .max_rows_per_step = 64}});
+  const auto engine =
+      MakeEngine({.queue = {.limits = {.max_queued = 10}}, .step_loop = {.max_streams = 1, .steps = {.max_rows = 64}}});
   const auto running = std::make_shared<RecordingGenerationListener>();
   const auto waiting = std::make_shared<RecordingScoringListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(10, 1000000), running).ok());
@@ -141,8 +143,8 @@ TEST_F(LanguageModelEngineTest, ItsDestructorEndsWhatIsLeft) {
   const auto running = std::make_shared<RecordingGenerationListener>();
   const auto waiting = std::make_shared<RecordingScoringListener>();
   {
-    const auto engine =
-        MakeEngine({.max_queued_requests = 9, .step_loop = {.max_streams = 1, .max_rows_per_step = 64}});
+    const auto engine = MakeEngine(
+        {.queue = {.limits = {.max_queued = 9}}, .step_loop = {.max_streams = 1, .steps = {.max_rows = 64}}});
     ASSERT_TRUE(engine->Generate(SomeGeneration(10, 1000000), running).ok());
     ASSERT_TRUE(engine->Score(SomeScoring(10), waiting).ok());
   }
@@ -180,8 +182,8 @@ TEST_F(LanguageModelEngineTest, CancellationFromAnotherThreadEndsTheStream) {
 
 TEST_F(LanguageModelEngineTest, RefusesOptionsOutOfRange) {
   const auto engine = LanguageModelEngine::Create(std::make_unique<FakeLanguageModel>(), nullptr, nullptr, clock_,
-                                                  {.max_queued_requests = 0, .step_loop = {}});
-  EXPECT_EQ(engine.status(), absl::InvalidArgumentError("max_queued_requests is 0, must be at least 1"));
+                                                  {.queue = {.limits = {.max_queued = 0}}});
+  EXPECT_EQ(engine.status(), absl::InvalidArgumentError("max_queued is 0, must be at least 1"));
 }
 
 TEST_F(LanguageModelEngineTest, RefusesATokenizerOfAnotherModel) {

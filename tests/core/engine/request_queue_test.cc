@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "core/engine/scoring_job.h"
+#include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_clock.h"
@@ -13,20 +14,36 @@ namespace {
 
 class RequestQueueTest : public testing::Test {
  protected:
-  std::unique_ptr<Job> JobWithId(const std::string& id, absl::Time deadline = absl::InfiniteFuture()) {
+  std::unique_ptr<Job> JobWithId(const std::string& id, absl::Time deadline = absl::InfiniteFuture(),
+                                 int64_t tokens = 2) {
     ScoringRequest request;
     request.context.id = id;
     request.context.deadline = deadline;
-    request.tokens = {1, 2};
-    return std::make_unique<ScoringJob>(std::move(request), listener_, 10, observer_);
+    request.tokens.assign(tokens, 1);
+    auto job = std::make_unique<ScoringJob>(std::move(request), listener_, 10, observer_);
+    job->times.submitted = clock_.Now();
+    return job;
   }
 
+  // Teaches the queue what requests take: 1 ms a token.
+  void Teach(RequestQueue& queue) {
+    StepCost cost;
+    for (int i = 0; i < 10; ++i) cost.Learn({.prefill = 100}, absl::Milliseconds(100));
+    queue.SetSteps(cost, 1);
+    ASSERT_TRUE(queue.Push(JobWithId("teacher", absl::InfiniteFuture(), 100)).ok());
+    const std::unique_ptr<Job> job = queue.TakeFirst();
+    job->worker_time = {.prefill = absl::Milliseconds(100), .all = absl::Milliseconds(100)};
+    job->times.prefilled = clock_.Now();
+    queue.Settle(*job, clock_.Now());
+  }
+
+  FakeClock clock_;
   const std::shared_ptr<RecordingScoringListener> listener_ = std::make_shared<RecordingScoringListener>();
   RecordingObserver observer_;
 };
 
 TEST_F(RequestQueueTest, GivesBackFirstWhatCameFirst) {
-  RequestQueue queue(3);
+  RequestQueue queue({.limits = {.max_queued = 3}});
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
   ASSERT_TRUE(queue.Push(JobWithId("b")).ok());
   EXPECT_EQ(queue.TakeFirst()->context().id, "a");
@@ -35,16 +52,18 @@ TEST_F(RequestQueueTest, GivesBackFirstWhatCameFirst) {
 }
 
 TEST_F(RequestQueueTest, RefusesWhatItHasNoRoomForAndSaysHowLongItIs) {
-  RequestQueue queue(1);
+  RequestQueue queue({.limits = {.max_queued = 1}});
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
-  EXPECT_EQ(queue.Push(JobWithId("b")),
-            absl::ResourceExhaustedError("the queue is full: 1 requests wait, the limit is 1"));
+  const absl::Status full = queue.Push(JobWithId("b"));
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.message(), "the queue is full: 1 requests wait, the limit is 1");
+  EXPECT_EQ(GetRefusal(full)->queue_depth, 1);
   EXPECT_EQ(queue.size(), 1);
   EXPECT_FALSE(listener_->end.ended());  // who was refused never hears
 }
 
 TEST_F(RequestQueueTest, RefusesEverythingOnceClosedButKeepsWhatIsThere) {
-  RequestQueue queue(2);
+  RequestQueue queue({.limits = {.max_queued = 2}});
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
   queue.Close();
   EXPECT_EQ(queue.Push(JobWithId("b")).code(), absl::StatusCode::kUnavailable);
@@ -53,25 +72,77 @@ TEST_F(RequestQueueTest, RefusesEverythingOnceClosedButKeepsWhatIsThere) {
   EXPECT_FALSE(queue.WaitForJob());
 }
 
-TEST_F(RequestQueueTest, SeparatesThoseThatNobodyWaitsForAndKeepsTheOrderOfTheRest) {
-  FakeClock clock;
-  RequestQueue queue(5);
+TEST_F(RequestQueueTest, SeparatesThoseThatNobodyWaitsForAndKeepsTheRest) {
+  RequestQueue queue({.limits = {.max_queued = 5}});
   auto cancelled = JobWithId("b");
   cancelled->context().cancelled->store(true);
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
   ASSERT_TRUE(queue.Push(std::move(cancelled)).ok());
-  ASSERT_TRUE(queue.Push(JobWithId("c", clock.Now())).ok());
-  ASSERT_TRUE(queue.Push(JobWithId("d", clock.Now() + absl::Nanoseconds(1))).ok());
-  const auto abandoned = queue.TakeAbandoned(clock.Now());
+  ASSERT_TRUE(queue.Push(JobWithId("c", clock_.Now())).ok());
+  ASSERT_TRUE(queue.Push(JobWithId("d", clock_.Now() + absl::Nanoseconds(1))).ok());
+  const auto abandoned = queue.TakeAbandoned(clock_.Now());
   ASSERT_EQ(abandoned.size(), 2u);
   EXPECT_EQ(abandoned[0]->context().id, "b");
   EXPECT_EQ(abandoned[1]->context().id, "c");
-  EXPECT_EQ(queue.TakeFirst()->context().id, "a");
   EXPECT_EQ(queue.TakeFirst()->context().id, "d");
+  EXPECT_EQ(queue.TakeFirst()->context().id, "a");
+}
+
+TEST_F(RequestQueueTest, TakesInTheOrderOfPriorityClientAndDeadline) {
+  RequestQueue queue({});
+  const auto push = [&](const std::string& id, const std::string& client, Priority priority, absl::Duration deadline) {
+    auto job = JobWithId(id, clock_.Now() + deadline);
+    const_cast<RequestContext&>(job->context()).client = client;
+    const_cast<RequestContext&>(job->context()).priority = priority;
+    ASSERT_TRUE(queue.Push(std::move(job)).ok());
+  };
+  push("patient", "a", Priority::kNormal, absl::InfiniteDuration());  // due in a minute
+  push("late", "a", Priority::kNormal, absl::Hours(1));               // due in a minute, too, and came later
+  push("soon", "a", Priority::kNormal, absl::Seconds(1));
+  push("low", "b", Priority::kLow, absl::Seconds(1));
+  push("other", "b", Priority::kNormal, absl::Hours(1));
+  push("high", "c", Priority::kHigh, absl::Hours(1));
+  std::vector<std::string> order;
+  while (const auto job = queue.TakeFirst()) order.push_back(job->context().id);
+  EXPECT_THAT(order, testing::ElementsAre("high", "soon", "other", "patient", "late", "low"));
+}
+
+TEST_F(RequestQueueTest, RefusesWhatCannotMakeItsDeadlineUnlessTheWorkerIsIdle) {
+  RequestQueue queue({});
+  Teach(queue);
+  const absl::Time soon = clock_.Now() + absl::Milliseconds(50);
+  ASSERT_TRUE(queue.Push(JobWithId("tried", soon, 100)).ok());
+  EXPECT_EQ(queue.Push(JobWithId("hopeless", soon, 100)),
+            absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain until its deadline"));
+  ASSERT_TRUE(queue.Push(JobWithId("short", soon, 10)).ok());
+}
+
+TEST_F(RequestQueueTest, SaysWhatBecameHopelessWhileItWaitedUnlessThereIsNothingElse) {
+  RequestQueue queue({});
+  Teach(queue);
+  const absl::Time deadline = clock_.Now() + absl::Milliseconds(150);
+  for (const char* id : {"a", "b"}) ASSERT_TRUE(queue.Push(JobWithId(id, deadline, 100)).ok());
+  const std::unique_ptr<Job> first = queue.TakeFirst();
+  EXPECT_TRUE(queue.WhyHopeless(*first, clock_.Now()).ok());
+  clock_.Advance(absl::Milliseconds(100));
+  EXPECT_EQ(queue.WhyHopeless(*first, clock_.Now()).code(), absl::StatusCode::kDeadlineExceeded);
+  queue.Settle(*first, clock_.Now());
+  EXPECT_TRUE(queue.WhyHopeless(*queue.TakeFirst(), clock_.Now()).ok()) << "nothing else waits or runs";
+}
+
+TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {
+  RequestQueue queue({.limits = {.max_queued_cost = absl::Milliseconds(200)}});
+  Teach(queue);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.Push(JobWithId("a", absl::InfiniteFuture(), 101)).ok());
+  const absl::Status full = queue.Push(JobWithId("b", absl::InfiniteFuture(), 101));
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  // Of the 132 rows that the first step is taken for, 100 were read and 32 are the weights.
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(GetRefusal(full)->retry_after), 2 * 101 * 100.0 / 132, 1);
+  EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
 }
 
 TEST_F(RequestQueueTest, WakesTheWorkerForAJobAndForTheEnd) {
-  RequestQueue queue(5);
+  RequestQueue queue({.limits = {.max_queued = 5}});
   int taken = 0;
   std::thread worker([&] {
     while (queue.WaitForJob()) taken += queue.TakeFirst() != nullptr ? 1 : 0;

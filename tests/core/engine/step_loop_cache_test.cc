@@ -15,7 +15,7 @@ constexpr int64_t kBytesOfAStream = 3 * 1000 + (9 + 5) * 100 + 10;
 
 // This one reads 40 + 30 - 1 = 69 tokens, 17 chunks: two window pages, and four each for memory and segment.
 TEST(StepLoopCache, AStreamsWholeNeedIsReservedFromAdmissionToEnd) {
-  StepLoopHarness harness({.max_streams = 2, .max_rows_per_step = 100});
+  StepLoopHarness harness({.max_streams = 2, .steps = {.max_rows = 100}});
   EXPECT_EQ(harness.loop->state().cache_bytes_free, 2 * kBytesOfAStream);
   harness.Generate(SomeGeneration(40, 30));
   while (harness.loop->RunOnce()) {
@@ -92,7 +92,7 @@ TEST(StepLoopCache, WhoWantsTheLogitsOfThePromptReadsAllOfIt) {
 
 // Room for two long streams and a short one: the third long one waits, and the short one behind it with it.
 TEST(StepLoopCache, WhatDoesNotFitNowWaitsAndIsNotOvertaken) {
-  StepLoopHarness harness({.max_streams = 8, .max_rows_per_step = 100, .cache_bytes = 2 * kBytesOfAStream + 8 * 10});
+  StepLoopHarness harness({.max_streams = 8, .steps = {.max_rows = 100}, .cache_bytes = 2 * kBytesOfAStream + 8 * 10});
   const int64_t window = harness.loop->state().cache.free.window;
   ASSERT_GE(window, 6);
   ASSERT_LT(window, 9);
@@ -107,7 +107,7 @@ TEST(StepLoopCache, WhatDoesNotFitNowWaitsAndIsNotOvertaken) {
 }
 
 TEST(StepLoopCache, WhatWaitsForRoomCanBeCancelled) {
-  StepLoopHarness harness({.max_streams = 8, .max_rows_per_step = 100, .cache_bytes = 2 * kBytesOfAStream + 8 * 10});
+  StepLoopHarness harness({.max_streams = 8, .steps = {.max_rows = 100}, .cache_bytes = 2 * kBytesOfAStream + 8 * 10});
   for (uint32_t seed = 0; seed < 2; ++seed) harness.Generate(SomeGeneration(300, 20, seed));
   const GenerationRequest request = SomeGeneration(300, 20, 7);
   const auto waiting = harness.Generate(request);
@@ -119,7 +119,7 @@ TEST(StepLoopCache, WhatWaitsForRoomCanBeCancelled) {
 }
 
 TEST(StepLoopCache, WhatNeverFitsIsRefusedNamingBytesAndLimit) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 100, .cache_bytes = 3600});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}, .cache_bytes = 3600});
   const absl::Status status = harness.loop->CheckFits(1000);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("a sequence of 1000 tokens needs 4410 bytes of cache"));
@@ -132,10 +132,10 @@ TEST(StepLoopCache, WhatNeverFitsIsRefusedNamingBytesAndLimit) {
 
 TEST(StepLoopCache, ABudgetTooSmallForABlockIsRefused) {
   FakeLanguageModel model;
-  RequestQueue queue(1);
+  RequestQueue queue({.limits = {.max_queued = 1}});
   FakeClock clock;
   RecordingObserver observer;
-  const auto loop = StepLoop::Create(model, queue, clock, observer, {.max_rows_per_step = 100, .cache_bytes = 900});
+  const auto loop = StepLoop::Create(model, queue, clock, observer, {.steps = {.max_rows = 100}, .cache_bytes = 900});
   EXPECT_EQ(loop.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(loop.status().message()),
               HasSubstr("a cache of 900 bytes is too small: 64 tokens need 1610"));

@@ -28,7 +28,7 @@ TEST(Generation, DoesNotDependOnHowThePromptIsCut) {
   const GenerationRequest request = SomeGeneration(333, 5);
   std::vector<int32_t> expected;
   for (int64_t rows : {1, 3, 4, 7, 64, 100, 1000}) {
-    StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = rows});
+    StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = rows}});
     const auto listener = harness.Generate(request);
     harness.RunToEnd();
     if (expected.empty()) expected = harness.TokensAlone(request);
@@ -37,7 +37,7 @@ TEST(Generation, DoesNotDependOnHowThePromptIsCut) {
 }
 
 TEST(Generation, CutsThePromptAtChunkEnds) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 10});  // C = 4
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 10}});  // C = 4
   std::vector<int64_t> pieces;
   harness.model.on_step = [&pieces](absl::Span<const Slice> slices) {
     pieces.push_back(static_cast<int64_t>(slices[0].tokens.size()));
@@ -57,7 +57,7 @@ TEST(Generation, NeverReadsTheTokenItSampledLast) {
 }
 
 TEST(Generation, AsksForLogitsOfTheLastPromptTokenOnly) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 8});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
   std::vector<int64_t> logit_rows;
   harness.model.on_step = [&logit_rows](absl::Span<const Slice> slices) {
     logit_rows.push_back(slices[0].logit_rows);
@@ -111,7 +111,7 @@ TEST(Generation, TellsTheRawModelsLogProbabilitiesWhateverTheSamplingOptions) {
 }
 
 TEST(Generation, ScoresThePromptAcrossPieces) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 6});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 6}});
   GenerationRequest request = SomeGeneration(40, 3);
   request.prompt_log_probabilities = true;
   request.top_alternatives = 2;
@@ -188,7 +188,7 @@ TEST(Generation, RepeatsWithTheSameSeedAndDiffersByCompletion) {
 
 // One second in the queue, then steps of 10 ms: three to read the prompt, the last of which gives the first token.
 TEST(Generation, TellsWhereItsTimeWent) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 8});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
   harness.model.on_step = [&harness](absl::Span<const Slice>) {
     harness.clock.Advance(absl::Milliseconds(10));
     return absl::OkStatus();

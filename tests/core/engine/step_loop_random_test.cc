@@ -42,7 +42,7 @@ class RandomRequests {
 };
 
 double TotalAlone(const ScoringRequest& request) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 1000});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 1000}});
   const auto listener = harness.Score(request);
   harness.RunToEnd();
   return listener->score->total_log_probability;
@@ -52,7 +52,7 @@ TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     RandomRequests random(seed);
     const int64_t streams = random.UpTo(12);
-    StepLoopHarness harness({.max_streams = streams, .max_rows_per_step = streams + random.UpTo(100)});
+    StepLoopHarness harness({.max_streams = streams, .steps = {.max_rows = streams + random.UpTo(100)}});
     std::vector<std::pair<GenerationRequest, std::shared_ptr<RecordingGenerationListener>>> generations;
     std::vector<std::pair<ScoringRequest, std::shared_ptr<RecordingScoringListener>>> scorings;
     for (int arrival = 0; arrival < 40; ++arrival) {
@@ -81,7 +81,7 @@ TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
 // recording listeners refuse a second one) and no page is lost.
 TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
   RandomRequests random(77);
-  StepLoopHarness harness({.max_streams = 6, .max_rows_per_step = 50}, 30);
+  StepLoopHarness harness({.max_streams = 6, .steps = {.max_rows = 50}}, {.limits = {.max_queued = 30}});
   harness.model.on_step = [&](absl::Span<const Slice>) {
     harness.clock.Advance(absl::Milliseconds(random.UpTo(5)));
     return random.OneIn(200) ? absl::InternalError("a step failed") : absl::OkStatus();
@@ -100,12 +100,14 @@ TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
       request.context = context;
       if (random.OneIn(2)) request.stop_strings = {"ab", "fgh"};
       flags.push_back(context.cancelled);
-      generations.push_back(harness.Generate(std::move(request)));
+      const auto listener = harness.Generate(std::move(request));
+      if (listener != nullptr) generations.push_back(listener);
     } else if (harness.queue.size() < 30 && random.OneIn(10)) {
       ScoringRequest request = random.Scoring();
       request.context = context;
       flags.push_back(context.cancelled);
-      scorings.push_back(harness.Score(std::move(request)));
+      const auto listener = harness.Score(std::move(request));
+      if (listener != nullptr) scorings.push_back(listener);
     } else if (!flags.empty() && random.OneIn(10)) {
       flags[random.UpTo(static_cast<int64_t>(flags.size())) - 1]->store(true);
     } else if (random.OneIn(2000)) {

@@ -25,13 +25,13 @@ void RecordPieces(StepLoopHarness& harness, Pieces& pieces) {
 
 TEST(StepLoopOptions, OutOfRangeAreRefusedByName) {
   FakeLanguageModel model;
-  RequestQueue queue(1);
+  RequestQueue queue({.limits = {.max_queued = 1}});
   FakeClock clock;
   RecordingObserver observer;
-  const auto no_streams = StepLoop::Create(model, queue, clock, observer, {.max_streams = 0, .max_rows_per_step = 1});
+  const auto no_streams = StepLoop::Create(model, queue, clock, observer, {.max_streams = 0, .steps = {.max_rows = 1}});
   EXPECT_EQ(no_streams.status().message(), "max_streams is 0, must be at least 1");
-  const auto few_rows = StepLoop::Create(model, queue, clock, observer, {.max_streams = 4, .max_rows_per_step = 3});
-  EXPECT_EQ(few_rows.status().message(), "max_rows_per_step is 3, must be at least max_streams (4)");
+  const auto no_rows = StepLoop::Create(model, queue, clock, observer, {.steps = {.max_rows = 0}});
+  EXPECT_EQ(no_rows.status().message(), "max_rows is 0, must be at least 1");
 }
 
 TEST(StepLoop, HasNothingToDoWithoutRequests) {
@@ -59,37 +59,40 @@ TEST(StepLoop, LetsStreamsJoinAndLeaveAtEveryStep) {
               ElementsAre(ElementsAre(8), ElementsAre(1, 6), ElementsAre(1, 1), ElementsAre(1, 5), ElementsAre(1)));
 }
 
-// Twenty rows a step: one for the stream that decodes, the others shared, cut at multiples of C = 4.
+// Twenty rows a step: one for the stream that decodes; of the 19 others one chunk of C = 4 for the first in order, and
+// what then fits for those that end soonest.
 TEST(StepLoop, ServesDecodingStreamsFirstAndSharesTheRestAmongPrompts) {
-  StepLoopHarness harness({.max_streams = 4, .max_rows_per_step = 20});
+  StepLoopHarness harness({.max_streams = 4, .steps = {.max_rows = 20}});
   Pieces pieces;
   RecordPieces(harness, pieces);
   harness.Generate(SomeGeneration(4, 4));
   harness.loop->RunOnce();
   harness.Generate(SomeGeneration(100, 1, 1));
   harness.Generate(SomeGeneration(6, 1, 2));
-  harness.Score(SomeScoring(100, 3));
+  harness.Score(SomeScoring(102, 3));
   harness.loop->RunOnce();
   harness.loop->RunOnce();
   EXPECT_THAT(pieces, ElementsAre(ElementsAre(4),           //
-                                  ElementsAre(1, 4, 6, 8),  // shares of 6, 7 and, as 4 + 6 were used, 9
-                                  ElementsAre(1, 8, 8)));   // shares of 9 and 11
+                                  ElementsAre(1, 12, 6),    // 4 in order, 6 to the end, 8 more
+                                  ElementsAre(1, 12, 4)));  // the other one's turn, then 12
 }
 
-TEST(StepLoop, NeverExceedsTheRowsOfAStepAndServesEveryStreamEvenWhenTheyAreFew) {
-  StepLoopHarness harness({.max_streams = 5, .max_rows_per_step = 5});
+TEST(StepLoop, NeverExceedsTheRowsOfAStepAndLetsStreamsTakeTurnsWhenTheyAreFew) {
+  StepLoopHarness harness({.max_streams = 9, .steps = {.max_rows = 5}});
   Pieces pieces;
   RecordPieces(harness, pieces);
-  for (uint32_t seed = 0; seed < 9; ++seed) harness.Generate(SomeGeneration(10 + seed, 6, seed));
+  std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
+  for (uint32_t seed = 0; seed < 9; ++seed) listeners.push_back(harness.Generate(SomeGeneration(10 + seed, 6, seed)));
   harness.RunToEnd();
   for (const auto& step : pieces) {
     EXPECT_LE(std::accumulate(step.begin(), step.end(), int64_t{0}), 5);
     EXPECT_THAT(step, testing::Each(testing::Ge(1)));
   }
+  for (const auto& listener : listeners) EXPECT_EQ(listener->summary.generated_tokens, 6);
 }
 
 TEST(StepLoop, AdmitsInTheOrderOfTheQueueWhenAStreamIsFree) {
-  StepLoopHarness harness({.max_streams = 2, .max_rows_per_step = 100});
+  StepLoopHarness harness({.max_streams = 2, .steps = {.max_rows = 100}});
   const auto a = harness.Generate(SomeGeneration(3, 4, 1));
   const auto b = harness.Generate(SomeGeneration(3, 2, 2));
   const auto c = harness.Generate(SomeGeneration(3, 2, 3));
@@ -123,7 +126,7 @@ TEST(StepLoop, EndsACancelledStreamBeforeTheNextStep) {
 }
 
 TEST(StepLoop, EndsAStreamAtItsDeadlineWithTheCountsSoFar) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 8});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
   harness.model.on_step = [&harness](absl::Span<const Slice>) {
     harness.clock.Advance(absl::Milliseconds(10));
     return absl::OkStatus();
@@ -139,7 +142,7 @@ TEST(StepLoop, EndsAStreamAtItsDeadlineWithTheCountsSoFar) {
 }
 
 TEST(StepLoop, EndsQueuedRequestsThatNobodyWaitsForWithoutAStep) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 100});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}});
   harness.Generate(SomeGeneration(5, 50));
   harness.loop->RunOnce();
   ScoringRequest expired = SomeScoring(50);
@@ -215,7 +218,7 @@ TEST(StepLoop, LogitsOfAWrongSizeEndTheStep) {
 }
 
 TEST(StepLoop, EndAllEndsWhatRunsAndWhatWaits) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 100});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}});
   const auto running = harness.Generate(SomeGeneration(5, 10));
   const auto waiting = harness.Score(SomeScoring(5));
   harness.loop->RunOnce();

@@ -28,7 +28,7 @@ TEST(Scoring, DoesNotDependOnHowTheDocumentIsCut) {
   request.top_alternatives = 2;
   std::vector<double> totals;
   for (int64_t rows : {1, 3, 4, 7, 64, 100, 1000}) {
-    StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = rows});
+    StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = rows}});
     const auto listener = harness.Score(request);
     harness.RunToEnd();
     ASSERT_TRUE(listener->score.ok());
@@ -55,7 +55,7 @@ TEST(Scoring, OfOneTokenIsEmptyAndCostsNoStepButIsCounted) {
 }
 
 TEST(Scoring, NeverHoldsMoreLogitsThanAStepHasRows) {
-  StepLoopHarness harness({.max_streams = 4, .max_rows_per_step = 16});
+  StepLoopHarness harness({.max_streams = 4, .steps = {.max_rows = 16}});
   size_t most = 0;
   harness.model.on_logits = [&most](std::vector<float>& logits) { most = std::max(most, logits.size()); };
   for (uint32_t seed = 0; seed < 6; ++seed) harness.Score(SomeScoring(100, seed));
@@ -64,7 +64,7 @@ TEST(Scoring, NeverHoldsMoreLogitsThanAStepHasRows) {
 }
 
 TEST(Scoring, TellsWhereItsTimeWent) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 8});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
   harness.model.on_step = [&harness](absl::Span<const Slice>) {
     harness.clock.Advance(absl::Milliseconds(10));
     return absl::OkStatus();

@@ -126,7 +126,7 @@ TEST_F(StepLoopSessionTest, ADocumentOfOneTokenBeginsOne) {
 // A cache for one stream: every call of one conversation takes the pages of the others. What they lose is read again,
 // for long ones only as far back as it matters.
 TEST_F(StepLoopSessionTest, LongConversationsSurviveTheLossOfTheirPages) {
-  StepLoopHarness harness({.max_streams = 1, .max_rows_per_step = 100});
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}});
   std::vector<std::vector<int32_t>> talks(3);
   std::mt19937 random(7);
   int64_t read_again = 0;

@@ -79,10 +79,12 @@ TEST(StepCost, HoursOfDecodingLeaveWhatIsKnownOfPromptsAlone) {
   EXPECT_NEAR(Milliseconds(cost.Of({.decoding = 4})), 6.2, 0.4);
 }
 
-TEST(StreamEstimator, KnowsNothingUntilARequestHasEnded) {
+TEST(StreamEstimator, KnowsNothingUntilSomeStepsHaveRunAndNotHowFastPromptsAreUntilOneWasRead) {
   StreamEstimator estimator;
-  estimator.SetSteps(Machine().Known(), 16);
   EXPECT_EQ(estimator.Cost({.prompt = 100, .generated = 100}, absl::UnixEpoch()), absl::ZeroDuration());
+  estimator.SetSteps(Machine().Known(), 16);
+  EXPECT_NEAR(Milliseconds(estimator.Cost({.prompt = 100, .generated = 100}, absl::UnixEpoch())),
+              10 + 100 * (0.3 + 5.0 / 16), 8);
   EXPECT_FALSE(estimator.FastPrefill(100, absl::UnixEpoch()).has_value());
 }
 

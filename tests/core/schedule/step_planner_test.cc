@@ -203,6 +203,17 @@ TEST_F(StepPlannerTest, TheTimeOfAStepIsDividedAmongThoseWhoWereInIt) {
   EXPECT_GT(planner_.ShareOf(2), planner_.ShareOf(0));
 }
 
+TEST_F(StepPlannerTest, WhatIsShortenedCostsOnlyWhatIsRead) {
+  AddPrompt(100);
+  AddPrompt(100);
+  const auto pieces = planner_.Plan(sequences_);
+  planner_.Shorten(0, 50);
+  EXPECT_THAT(pieces, ElementsAre(50, 100));
+  planner_.OnStep(absl::Milliseconds(182));  // 32 rows for the weights, and 150
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(planner_.ShareOf(0)), 16 + 50, 0.1);
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(planner_.ShareOf(1)), 16 + 100, 0.1);
+}
+
 TEST(StepPlannerOptions, OutOfRangeAreRefusedByName) {
   EXPECT_TRUE(StepPlanner::Check({}).ok());
   EXPECT_EQ(StepPlanner::Check({.max_rows = 0}).message(), "max_rows is 0, must be at least 1");
