@@ -1,12 +1,23 @@
 #include "server/rpc/text_stream.h"
 
+#include <algorithm>
 #include <variant>
 
+#include "absl/time/clock.h"
+#include "core/schedule/refusal.h"
 #include "models/status_macros.h"
 #include "server/requests/item_error.h"
 #include "server/rpc/message_bytes.h"
 
 namespace longshort {
+namespace {
+
+// How long a document is held at a time: sooner would only be in the way, later would leave room unused that came
+// before it was predicted.
+constexpr absl::Duration kShortestRetry = absl::Milliseconds(10);
+constexpr absl::Duration kLongestRetry = absl::Seconds(1);
+
+}  // namespace
 
 TextStream::TextStream(const CallEnvironment& environment, grpc::CallbackServerContext* context)
     : environment_(environment), record_(environment, "ScoreTexts", *context) {}
@@ -148,20 +159,40 @@ void TextStream::Submit(std::optional<Document> document) {
       keep->DocumentEnded(question, std::move(scored));
     };
     absl::Status status = scorer_->Submit(document->text, record_.engine_context(), std::move(done));
-    if (status.ok()) return;
     lock.lock();
-    --in_engine_;
-    const bool full = absl::IsResourceExhausted(status) && (!ended_.has_value() || ended_->ok());
-    if (full && engine_ends_ != ends_before) continue;  // there may be room again
-    if (full && in_engine_ > 0) {
-      held_.push_back(*std::move(document));
-      return;
+    if (!status.ok()) {
+      --in_engine_;
+      const bool open = !ended_.has_value() || ended_->ok();
+      if (open && absl::IsResourceExhausted(status)) {
+        if (engine_ends_ != ends_before) continue;  // there may be room again
+        if (in_engine_ > 0 || GetRefusal(status).has_value()) return Hold(*std::move(document), status);
+      }
+      lock.unlock();
+      Reply(document->question, std::move(status));
+      lock.lock();
     }
-    lock.unlock();
-    Reply(document->question, std::move(status));
-    lock.lock();
     document = TakeHeld();
   }
+}
+
+void TextStream::Hold(Document document, const absl::Status& refusal) {
+  held_.push_back(std::move(document));
+  const absl::Duration wait = GetRefusal(refusal).value_or(Refusal()).retry_after;
+  const absl::Time then = absl::Now() + std::clamp(wait, kShortestRetry, kLongestRetry);
+  // The timer holds no reference: a stream does not live on for it.
+  retry_ = std::make_unique<grpc::Alarm>();
+  retry_->Set(absl::ToChronoTime(then), [weak = weak_from_this()](bool reached) {
+    const std::shared_ptr<TextStream> stream = weak.lock();
+    if (reached && stream != nullptr) stream->SubmitHeld();
+  });
+}
+
+void TextStream::SubmitHeld() {
+  std::unique_lock lock(mutex_);
+  std::optional<Document> next = TakeHeld();
+  lock.unlock();
+  Submit(std::move(next));
+  Advance();
 }
 
 std::optional<TextStream::Document> TextStream::TakeHeld() {
@@ -172,12 +203,12 @@ std::optional<TextStream::Document> TextStream::TakeHeld() {
 }
 
 void TextStream::DocumentEnded(const Question& question, absl::StatusOr<ScoredText> scored) {
-  std::unique_lock lock(mutex_);
-  --in_engine_;
-  ++engine_ends_;
-  std::optional<Document> next = TakeHeld();
-  lock.unlock();
-  Submit(std::move(next));
+  {
+    const std::lock_guard lock(mutex_);
+    --in_engine_;
+    ++engine_ends_;
+  }
+  SubmitHeld();
   Reply(question, std::move(scored));
 }
 

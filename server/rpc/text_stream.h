@@ -2,7 +2,8 @@
 //
 // A document is in the window from the moment it is read until its answer is written. The stream reads on only while
 // the window has room, so what a stream holds is bounded whatever its client does: one that sends without reading is
-// held back by HTTP/2's flow control. A document that finds the engine full waits for another of the stream to end.
+// held back by HTTP/2's flow control. A document that finds the engine full is held, and the stream reads no further,
+// until another of the stream ends or it is time to try again, as the refusal said.
 //
 // Ownership is shared, because two sides let go in either order: gRPC (until OnDone) and the engine, whose listeners
 // hold the stream until they have been told the end.
@@ -10,6 +11,7 @@
 // Thread-safe: gRPC's threads read and write, the engine's answer.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
@@ -65,7 +67,11 @@ class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   absl::Status TakeMessage(const grpc::ByteBuffer& bytes);
   absl::Status Open(const v1::ScoreTextsOptions& options);
   absl::StatusOr<TextToScore> ReadText(const v1::ScoreTextsRequest& request) const;
+  // Gives the engine the document, and then what is held, as long as there is room.
   void Submit(std::optional<Document> document);
+  // Keeps a document that was refused like this, and tries again after a while. With the mutex held.
+  void Hold(Document document, const absl::Status& refusal);
+  void SubmitHeld();
   // The first of held_, or nothing. With the mutex held.
   std::optional<Document> TakeHeld();
   void DocumentEnded(const Question& question, absl::StatusOr<ScoredText> scored);
@@ -86,11 +92,12 @@ class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
 
   std::mutex mutex_;  // guards what follows
   int64_t window_documents_ = 0;
-  int64_t window_bytes_ = 0;           // of answers, at the most
-  int64_t in_work_ = 0;                // documents that were read and not replied to
-  int64_t in_engine_ = 0;              // of these, those that the engine has
-  int64_t engine_ends_ = 0;            // documents that the engine has ended so far
-  std::deque<Document> held_;          // in work; they found the engine full
+  int64_t window_bytes_ = 0;   // of answers, at the most
+  int64_t in_work_ = 0;        // documents that were read and not replied to
+  int64_t in_engine_ = 0;      // of these, those that the engine has
+  int64_t engine_ends_ = 0;    // documents that the engine has ended so far
+  std::deque<Document> held_;  // in work; they found the engine full
+  std::unique_ptr<grpc::Alarm> retry_;
   std::deque<Answer> answers_;         // to be written; the first is on its way while writing_
   std::optional<absl::Status> ended_;  // nothing more is read: OK after the client's half-close
   int64_t busy_ = 0;                   // threads that take a message or begin a read or write: the call is not

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "core/schedule/refusal.h"
 #include "server/rpc/text_stream.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
@@ -159,8 +160,76 @@ TEST_F(ScoreTextsTest, ADocumentThatFindsTheEngineFullWaitsForAnotherOfTheStream
   EXPECT_EQ(classified, 20);
 }
 
-TEST_F(ScoreTextsTest, AnEngineFullOfOthersIsTheDocumentsError) {
-  engine_->on_submit = [](int) { return absl::ResourceExhaustedError("full"); };
+absl::Status FullForNow(absl::Duration retry_after) {
+  absl::Status full = absl::ResourceExhaustedError("full");
+  SetRefusal(full, {.retry_after = retry_after, .queue_depth = 1});
+  return full;
+}
+
+// Others fill the engine while the first 30 submissions come: no document is refused, and the stream reads no further
+// than the one that it holds.
+TEST_F(ScoreTextsTest, ADocumentThatFindsTheEngineFullOfOthersWaits) {
+  std::atomic<int> submissions = 0;
+  engine_->on_submit = [&submissions](int n) {
+    submissions = n + 1;
+    return n < 30 ? FullForNow(absl::Milliseconds(1)) : absl::OkStatus();
+  };
+  const auto stream = Open();
+  ASSERT_TRUE(stream->Write(First(0, "x")));
+  for (uint64_t id = 1; id < 100; ++id) ASSERT_TRUE(stream->Write(Message(id, "x")));
+  stream->WritesDone();
+  std::thread engine_thread([this] {
+    for (size_t answered = 0; answered < 100;) {
+      const auto items = engine_->TakeItems(1);
+      answered += items.size();
+      Answer(items);
+    }
+  });
+  v1::ScoreTextsResponse answer;
+  int classified = 0;
+  while (stream->Read(&answer)) classified += answer.has_classification() ? 1 : 0;
+  engine_thread.join();
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(classified, 100);
+  EXPECT_EQ(submissions, 130);
+}
+
+// However long the refusal says: room may come sooner.
+TEST_F(ScoreTextsTest, AHeldDocumentIsTriedAgainWithinASecondOrSo) {
+  engine_->on_submit = [](int n) { return n == 0 ? FullForNow(absl::Hours(1)) : absl::OkStatus(); };
+  const auto stream = Open();
+  ASSERT_TRUE(stream->Write(First(5, "x")));
+  Answer(engine_->TakeItems(1));
+  v1::ScoreTextsResponse answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  EXPECT_TRUE(answer.has_classification());
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ScoreTextsTest, ADocumentIsHeldUntilTheStreamsDeadline) {
+  engine_->on_submit = [](int) { return FullForNow(absl::Milliseconds(1)); };
+  context_.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(300));
+  const auto stream = Open();
+  ASSERT_TRUE(stream->Write(First(5, "x")));
+  v1::ScoreTextsResponse answer;
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
+}
+
+TEST_F(ScoreTextsTest, AStoppingServerDoesNotWaitForWhatIsHeld) {
+  engine_->on_submit = [](int) { return FullForNow(absl::Hours(1)); };
+  const auto stream = Open();
+  ASSERT_TRUE(stream->Write(First(5, "x")));
+  absl::SleepFor(absl::Milliseconds(50));
+  gate_.Close();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
+}
+
+TEST_F(ScoreTextsTest, ARefusalThatWillNotPassIsTheDocumentsError) {
+  engine_->on_submit = [](int) { return absl::ResourceExhaustedError("too large for the cache"); };
   const auto stream = Open();
   ASSERT_TRUE(stream->Write(First(5, "x")));
   stream->WritesDone();
