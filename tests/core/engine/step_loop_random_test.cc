@@ -49,10 +49,15 @@ double TotalAlone(const ScoringRequest& request) {
 }
 
 TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
+  int64_t reused = 0;
+  int64_t evicted = 0;
   for (uint32_t seed = 0; seed < 20; ++seed) {
     RandomRequests random(seed);
     const int64_t streams = random.UpTo(12);
-    StepLoopHarness harness({.max_streams = streams, .steps = {.max_rows = streams + random.UpTo(100)}});
+    // Half of the rounds have room for two to four of any length, and a small part of what they leave.
+    const int64_t cache_bytes = random.OneIn(2) ? 0 : 10000 + random.UpTo(10000);
+    StepLoopHarness harness(
+        {.max_streams = streams, .steps = {.max_rows = streams + random.UpTo(100)}, .cache_bytes = cache_bytes});
     std::vector<std::pair<GenerationRequest, std::shared_ptr<RecordingGenerationListener>>> generations;
     std::vector<std::pair<ScoringRequest, std::shared_ptr<RecordingScoringListener>>> scorings;
     for (int arrival = 0; arrival < 40; ++arrival) {
@@ -69,19 +74,25 @@ TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
     for (const auto& [request, listener] : generations) {
       ASSERT_TRUE(listener->status.ok()) << listener->status;
       ASSERT_EQ(listener->tokens, harness.TokensAlone(request));
+      reused += listener->summary.reused_tokens;
     }
     for (const auto& [request, listener] : scorings) {
       ASSERT_TRUE(listener->score.ok()) << listener->score.status();
       ASSERT_EQ(listener->score->total_log_probability, TotalAlone(request));
     }
+    const CacheCounters counters = harness.loop->state().cache.counters;
+    evicted += counters.evicted_window + counters.evicted_segment + counters.evicted_ends;
   }
+  EXPECT_GT(reused, 500);
+  EXPECT_GT(evicted, 100);
 }
 
 // Everything that can happen to a request, thousands of times: at the end each listener has heard its last call (the
 // recording listeners refuse a second one) and no page is lost.
 TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
   RandomRequests random(77);
-  StepLoopHarness harness({.max_streams = 6, .steps = {.max_rows = 50}}, {.limits = {.max_queued = 30}});
+  StepLoopHarness harness({.max_streams = 6, .steps = {.max_rows = 50}, .cache_bytes = 15000},
+                          {.limits = {.max_queued = 30}});
   harness.model.on_step = [&](absl::Span<const Slice>) {
     harness.clock.Advance(absl::Milliseconds(random.UpTo(5)));
     return random.OneIn(200) ? absl::InternalError("a step failed") : absl::OkStatus();
