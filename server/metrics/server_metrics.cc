@@ -54,6 +54,7 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
         generated_tokens_(all.generated_tokens_.Add({{"model", model}})),
         streams_(all.streams_active_.Add({{"model", model}})),
         cache_used_(all.cache_bytes_.Add({{"model", model}, {"state", "used"}})),
+        cache_idle_(all.cache_bytes_.Add({{"model", model}, {"state", "idle"}})),
         cache_free_(all.cache_bytes_.Add({{"model", model}, {"state", "free"}})) {}
 
   void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
@@ -76,6 +77,7 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
   void OnState(const EngineState& state) override {
     streams_.Set(static_cast<double>(state.active_streams));
     cache_used_.Set(static_cast<double>(state.cache_bytes_used));
+    cache_idle_.Set(static_cast<double>(state.cache_bytes_idle));
     cache_free_.Set(static_cast<double>(state.cache_bytes_free));
   }
 
@@ -90,6 +92,7 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
   prometheus::Counter& generated_tokens_;
   Portion streams_;
   Portion cache_used_;
+  Portion cache_idle_;
   Portion cache_free_;
 };
 

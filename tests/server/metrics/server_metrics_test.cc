@@ -29,7 +29,7 @@ TEST(ServerMetrics, AnEngineReportsThroughItsObserver) {
   observer->OnFirstToken(absl::Milliseconds(4));
   observer->OnNextToken(absl::Milliseconds(5));
   observer->OnNextToken(absl::Milliseconds(5));
-  observer->OnState({.active_streams = 2, .cache_bytes_used = 30, .cache_bytes_free = 70});
+  observer->OnState({.active_streams = 2, .cache_bytes_used = 30, .cache_bytes_idle = 20, .cache_bytes_free = 50});
   const std::string text = metrics.Serialize();
   for (const char* line : {
            R"(longshort_queue_duration_seconds_count{model="m"} 1)",
@@ -42,7 +42,8 @@ TEST(ServerMetrics, AnEngineReportsThroughItsObserver) {
            R"(longshort_generated_tokens_total{model="m"} 3)",
            R"(longshort_streams_active{model="m"} 2)",
            R"(longshort_cache_bytes{model="m",state="used"} 30)",
-           R"(longshort_cache_bytes{model="m",state="free"} 70)",
+           R"(longshort_cache_bytes{model="m",state="idle"} 20)",
+           R"(longshort_cache_bytes{model="m",state="free"} 50)",
        }) {
     EXPECT_THAT(text, HasSubstr(line));
   }
