@@ -46,8 +46,9 @@ class ClassificationEngine {
   virtual ~ClassificationEngine() = default;
 
   // On OK the listener will hear; on an error it never does. Items were validated by the caller.
-  // Errors: RESOURCE_EXHAUSTED if too many items wait, or too many bytes (the message says how many), UNAVAILABLE while
-  // draining.
+  // Errors: RESOURCE_EXHAUSTED if too many items wait, too many bytes, or too much work (with a Refusal,
+  // core/schedule/refusal.h), DEADLINE_EXCEEDED if it cannot be done in time (or the listener hears it later),
+  // UNAVAILABLE while draining.
   virtual absl::Status Classify(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener) = 0;
 
   virtual ClassificationEngineState state() const = 0;

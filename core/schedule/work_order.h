@@ -63,9 +63,6 @@ class WorkOrder {
   // What was taken has ended, after this much of the worker's time.
   void Settle(const Ticket& taken, absl::Duration cost);
 
-  // REQUIRES: it waits.
-  const Ticket& TicketOf(Handle work) const { return waiting_.at(work); }
-
   const Load& load() const { return load_; }
   Load LoadOf(const std::string& client) const;
 

@@ -1,0 +1,91 @@
+#include "core/engine/item_queue.h"
+
+#include <string>
+#include <utility>
+
+#include "core/schedule/refusal.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/fake_classifier.h"
+#include "tests/core/fakes/fake_clock.h"
+
+namespace longshort {
+namespace {
+
+class ItemQueueTest : public testing::Test {
+ protected:
+  absl::Status Admit(ItemQueue& items, std::variant<ClassifierItem, ItemPreparation> item,
+                     RequestContext context = {}) {
+    ClassificationRequest request{.context = std::move(context), .item = std::move(item), .bytes = 10};
+    return items.Admit(std::make_unique<ClassificationJob>(std::move(request), nullptr, clock_.Now()), clock_.Now());
+  }
+
+  // Teaches it that a document takes 1 ms a token.
+  void Teach(ItemQueue& items) {
+    ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+    const BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
+    items.Settle(batch.jobs, absl::Milliseconds(100), clock_.Now());
+  }
+
+  FakeClock clock_;
+  const ItemPreparation preparation_ = [] { return Document(1); };
+};
+
+TEST_F(ItemQueueTest, WhatIsUrgentIsPreparedFirst) {
+  ItemQueue items({});
+  for (const char* id : {"a", "b", "c"}) {
+    RequestContext context;
+    context.id = id;
+    if (context.id == "b") context.priority = Priority::kHigh;
+    if (context.id == "c") context.deadline = clock_.Now() + absl::Seconds(1);
+    ASSERT_TRUE(Admit(items, preparation_, context).ok());
+  }
+  std::string order;
+  while (const auto job = items.TakeUnprepared()) order += job->context().id;
+  EXPECT_EQ(order, "bca");
+}
+
+TEST_F(ItemQueueTest, CountsAnItemUntilItIsInABatchOrHasEnded) {
+  ItemQueue items({});
+  ASSERT_TRUE(Admit(items, preparation_).ok());
+  ASSERT_TRUE(Admit(items, preparation_).ok());
+  auto first = items.TakeUnprepared();
+  const auto second = items.TakeUnprepared();
+  EXPECT_EQ(items.preparing(), 2);
+  EXPECT_EQ(items.state().waiting_items, 2);
+  EXPECT_EQ(first->Prepare(), absl::OkStatus());
+  first->SetPrepared(clock_.Now());
+  items.AddPrepared(std::move(first), clock_.Now());
+  items.DropUnprepared(second->ticket, second->bytes());
+  EXPECT_EQ(items.preparing(), 0);
+  EXPECT_EQ(items.prepared(), 1);
+  EXPECT_EQ(items.state().waiting_items, 1);
+  EXPECT_EQ(items.state().waiting_bytes, 10);
+  EXPECT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 1u);
+  EXPECT_EQ(items.state().waiting_items, 0);
+}
+
+TEST_F(ItemQueueTest, RefusesWhatCannotMakeItsDeadlineUnlessTheWorkerIsIdle) {
+  ItemQueue items({});
+  Teach(items);
+  RequestContext soon;
+  soon.deadline = clock_.Now() + absl::Milliseconds(50);
+  ASSERT_TRUE(Admit(items, Document(1, 100), soon).ok());
+  EXPECT_EQ(Admit(items, Document(1, 100), soon),
+            absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain until its deadline"));
+  EXPECT_TRUE(Admit(items, Document(1, 1), soon).ok()) << "nothing is known of documents as short as this";
+}
+
+TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsPreparedOrNot) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
+  Teach(items);
+  ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  ASSERT_TRUE(Admit(items, preparation_).ok());  // taken to be like the others
+  const absl::Status full = Admit(items, Document(1, 100));
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(200));
+  EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
+}
+
+}  // namespace
+}  // namespace longshort
