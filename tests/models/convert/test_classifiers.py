@@ -265,6 +265,11 @@ _NORM = "model.transformer_1.norm2.weight"
         (_lra(), (*_LRA, "--set", "tokenizer=pixels"), ["preprocessing", "pixels"]),
         (_lra(), (*_LRA, "--set", "depth=3"), ["'depth' is unknown", "layers"]),
         (_lra(), (*_LRA, "--set", "layers"), ["--set layers is not NAME=VALUE"]),
+        (
+            _lra(),
+            (*_LRA, "--set", "preprocessing.height=32"),
+            ["--set preprocessing.height=32", """--set 'preprocessing={"height": 32, ...}'"""],
+        ),
         (_lra(), ("--set", "heads=2"), ["window_size", "--preset"]),
         (_lra(), ("--preset", "lra-listops"), ["listops_2020", "needs --vocabulary"]),
         (_lra(), ("--preset", "lra-lists"), ["'lra-lists' is unknown", "lra-listops"]),

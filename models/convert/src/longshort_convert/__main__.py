@@ -163,7 +163,8 @@ def _add_classifier_options(group: argparse._ArgumentGroup) -> None:
         action="append",
         dest="assignments",
         metavar="NAME=VALUE",
-        help="one field of config.json; may be repeated",
+        help="one field of config.json; may be repeated; nested fields are given together, as JSON: "
+        '--set \'preprocessing={"height": 32, "width": 32}\'',
     )
     group.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one a line, in their order")
 

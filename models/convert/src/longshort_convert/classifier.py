@@ -55,6 +55,10 @@ def _given_fields(family: ModuleType, options: ClassifierOptions) -> Fields:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise ConvertError(f"--set {assignment} is not NAME=VALUE")
+        if "." in name:
+            outer, _, inner = name.partition(".")
+            whole = f"--set '{outer}={{\"{inner}\": {text}, ...}}'"
+            raise ConvertError(f"--set {assignment}: nested fields are given together, as JSON: {whole}")
         values[name] = _value(text)
     return Fields(_of_family(family, values, "--set"))
 

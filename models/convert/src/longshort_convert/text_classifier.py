@@ -172,7 +172,10 @@ def _check(state: StateDict, fields: Fields) -> None:
     if "max_document_tokens" in fields.values:
         fields.positive("max_document_tokens")
     if ("preprocessing" in fields.values) != (fields.values["tokenizer"] == "pixels"):
-        raise ConvertError("preprocessing (height and width) goes with tokenizer 'pixels', and only with it")
+        raise ConvertError(
+            "preprocessing (height and width) goes with tokenizer 'pixels', and only with it: "
+            '--set tokenizer=pixels --set \'preprocessing={"height": 32, "width": 32}\''
+        )
 
 
 def _layer_prefix(tied: bool, layer: int) -> str:
