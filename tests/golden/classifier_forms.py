@@ -99,7 +99,11 @@ def _write_hyperparameters(scratch: Path, config: Mapping[str, Any]) -> Path:
 
 
 def _assignments(config: Mapping[str, Any], tensors: Mapping[str, NDArray]) -> list[str]:
-    """What the official hyperparameters of a text classifier do not say."""
+    """What the official hyperparameters of a text classifier do not say.
+
+    A served model divides means without CLS by one number, pooled_length: a case whose two documents stand in rows of
+    different widths cannot be expressed.
+    """
     if config["form"] != "text_classifier":
         return []
     for document in range(config["documents"]):
@@ -109,7 +113,13 @@ def _assignments(config: Mapping[str, Any], tensors: Mapping[str, NDArray]) -> l
     assignments = ["--set", f"documents={config['documents']}"]
     if official["pooling_mode"] == "MEAN" and not official["cls_token"] and not official["cls_last_layer"]:
         # The mean divides by the width of the rows.
-        assignments += ["--set", f"pooled_length={tensors['input_ids_0'].shape[1]}"]
+        widths = {tensors[f"input_ids_{document}"].shape[1] for document in range(config["documents"])}
+        if len(widths) > 1:
+            raise CaseError(
+                f"the two documents have rows of {sorted(widths)} ids; a mean without CLS divides by the row's width, "
+                "and a served model has one pooled_length for both: pad them to the same width"
+            )
+        assignments += ["--set", f"pooled_length={widths.pop()}"]
     return assignments
 
 

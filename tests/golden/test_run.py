@@ -46,6 +46,20 @@ def spoil(case: Path, name: str, index: tuple[int, ...], by: float) -> None:
     safetensors_file.write(case / "io.safetensors", tensors)
 
 
+def test_a_mean_over_rows_of_two_widths_is_named(tmp_path: Path) -> None:
+    copy = copied("text_classifier", "retrieval_dual", tmp_path)
+    config = json.loads((copy / "config.json").read_text())
+    config["config"] |= {"pooling_mode": "MEAN", "cls_token": False, "cls_last_layer": False}
+    (copy / "config.json").write_text(json.dumps(config))
+    tensors = {name: tensor.copy() for name, tensor in safetensors_file.read(copy / "io.safetensors").items()}
+    for name in ("input_ids_1", "mask_1"):
+        tensors[name] = np.pad(tensors[name], ((0, 0), (0, 1)))
+    safetensors_file.write(copy / "io.safetensors", tensors)
+    finished = run(copy.parent)
+    assert finished.returncode != 0
+    assert "a served model has one pooled_length for both" in finished.stdout + finished.stderr
+
+
 @pytest.mark.parametrize(
     ("form", "name", "logits", "tolerance"),
     [
