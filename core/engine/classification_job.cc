@@ -14,6 +14,7 @@ ClassificationJob::ClassificationJob(ClassificationRequest request, std::shared_
                                      absl::Time submitted)
     : context_(std::move(request.context)),
       bytes_(request.bytes),
+      work_until_prepared_(request.work_until_prepared),
       submitted_(submitted),
       listener_(std::move(listener)) {
   if (auto* item = std::get_if<ClassifierItem>(&request.item); item != nullptr) {

@@ -24,6 +24,8 @@ class ClassificationJob {
   absl::Time submitted() const { return submitted_; }
   // What it holds while it waits, as ClassificationRequest::bytes said.
   int64_t bytes() const { return bytes_; }
+  // As ClassificationRequest says.
+  absl::Duration work_until_prepared() const { return work_until_prepared_; }
 
   // Whether there is an item to run.
   bool prepared() const { return prepared_at_ != absl::InfiniteFuture(); }
@@ -52,6 +54,7 @@ class ClassificationJob {
  private:
   const RequestContext context_;
   const int64_t bytes_;
+  const absl::Duration work_until_prepared_;
   const absl::Time submitted_;
   std::shared_ptr<ClassificationListener> listener_;
   ItemPreparation preparation_;  // null once called, and for what was an item from the start

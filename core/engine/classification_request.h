@@ -23,6 +23,9 @@ struct ClassificationRequest {
   std::variant<ClassifierItem, ItemPreparation> item;
   // Memory that the request holds while it waits: the encoded image, or the ids.
   int64_t bytes = 0;
+  // About what it takes to prepare this item and those of its call before it. Among one client's items, this is when it
+  // is due after it came: so calls take turns, and one that asks for little does not wait for one that asks for much.
+  absl::Duration work_until_prepared = absl::ZeroDuration();
 };
 
 // Where an item's time went.

@@ -47,6 +47,7 @@ ClassifierEngine::ClassifierEngine(std::unique_ptr<Classifier> classifier, std::
       observer_(std::move(observer)),
       clock_(clock),
       most_prepared_ahead_(2 * options.batches.max_batch_size),
+      owner_(pool_->NewOwner()),
       runner_(*classifier_, *observer_, clock),
       items_(options) {}
 
@@ -90,11 +91,12 @@ void ClassifierEngine::SchedulePreparations() {
   while (tasks_waiting_ < items_.unprepared() &&
          tasks_waiting_ + items_.preparing() + items_.prepared() < most_prepared_ahead_) {
     ++tasks_waiting_;
-    pool_->Submit([this] { PrepareNext(); });
+    pool_->Submit(owner_, [this] { return PrepareNext(); });
   }
 }
 
-void ClassifierEngine::PrepareNext() {
+absl::Duration ClassifierEngine::PrepareNext() {
+  absl::Duration preparation;
   std::unique_lock lock(mutex_);
   --tasks_waiting_;
   if (std::unique_ptr<ClassificationJob> job = items_.TakeUnprepared(); job != nullptr) {
@@ -102,21 +104,25 @@ void ClassifierEngine::PrepareNext() {
     const int64_t bytes = job->bytes();
     const bool stopping = end_now_;
     lock.unlock();
+    const absl::Time begin = clock_.Now();
     if (stopping) {
       runner_.Fail(*std::exchange(job, nullptr), Stopping());
     } else {
       job = Prepared(std::move(job));
     }
+    const absl::Time end = clock_.Now();
+    preparation = end - begin;
     lock.lock();
     if (job != nullptr) {
-      items_.AddPrepared(std::move(job), clock_.Now());
+      items_.AddPrepared(std::move(job), preparation, end);
     } else {
-      items_.DropUnprepared(ticket, bytes);
+      items_.DropUnprepared(ticket, bytes, preparation);
     }
   }
   SchedulePreparations();
   // Under the lock: right after, the engine may be gone.
   changed_.notify_all();
+  return preparation;
 }
 
 std::unique_ptr<ClassificationJob> ClassifierEngine::Prepared(std::unique_ptr<ClassificationJob> job) {

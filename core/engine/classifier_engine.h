@@ -52,8 +52,8 @@ class ClassifierEngine final : public ClassificationEngine {
   void SchedulePreparations();
   bool NothingLeft() const { return items_.state().waiting_items == 0 && tasks_waiting_ + items_.preparing() == 0; }
 
-  // A task of the pool: prepares the next item, if there is one.
-  void PrepareNext();
+  // A task of the pool: prepares the next item, if there is one. Returns how long that took.
+  absl::Duration PrepareNext();
   // Makes the job's item, or ends the job and returns null.
   std::unique_ptr<ClassificationJob> Prepared(std::unique_ptr<ClassificationJob> job);
 
@@ -71,6 +71,7 @@ class ClassifierEngine final : public ClassificationEngine {
   const std::unique_ptr<ClassificationObserver> observer_;
   const Clock& clock_;
   const int64_t most_prepared_ahead_;
+  const PreparationPool::Owner owner_;  // of its tasks
   BatchRunner runner_;
 
   mutable std::mutex mutex_;

@@ -36,7 +36,7 @@ absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time
   const RequestContext& context = job->context();
   job->ticket = {.priority = context.priority,
                  .client = context.client,
-                 .due = std::min(context.deadline, job->submitted() + options_.patience)};
+                 .due = std::min(context.deadline, job->submitted() + options_.patience) + job->work_until_prepared()};
   if (job->prepared()) {
     job->ticket.cost = batches_.CostOf(job->item(), now);
   } else if (!seconds_per_item_.empty()) {
@@ -72,13 +72,13 @@ std::unique_ptr<ClassificationJob> ItemQueue::TakeUnprepared() {
   return taken.has_value() ? std::move(taken->thing) : nullptr;
 }
 
-void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Time now) {
-  unprepared_.Settle(job->ticket, job->ticket.cost);
+void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation, absl::Time now) {
+  unprepared_.Settle(job->ticket, preparation);
   batches_.Add(std::move(job), now);
 }
 
-void ItemQueue::DropUnprepared(const Ticket& ticket, int64_t bytes) {
-  unprepared_.Settle(ticket, absl::ZeroDuration());
+void ItemQueue::DropUnprepared(const Ticket& ticket, int64_t bytes, absl::Duration preparation) {
+  unprepared_.Settle(ticket, preparation);
   --state_.waiting_items;
   state_.waiting_bytes -= bytes;
 }

@@ -20,7 +20,8 @@
 
 namespace longshort {
 
-// Items are prepared in the order of work too, by what an item takes usually: how large it is shows only then.
+// Items are prepared in the order of work too. There, clients are charged with the time that preparing took, of what
+// failed as well.
 //
 // Thread: none of its own; the engine's mutex guards it. Never calls a listener.
 class ItemQueue {
@@ -47,10 +48,10 @@ class ItemQueue {
 
   // The next to be prepared; it counts as waiting on. Null if there is none.
   std::unique_ptr<ClassificationJob> TakeUnprepared();
-  // What was taken to be prepared is an item now.
-  void AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Time now);
+  // What was taken to be prepared is an item now, after this much work.
+  void AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation, absl::Time now);
   // What was taken to be prepared, with this ticket and so many bytes, is none, and has ended.
-  void DropUnprepared(const Ticket& ticket, int64_t bytes);
+  void DropUnprepared(const Ticket& ticket, int64_t bytes, absl::Duration preparation);
 
   // As BatchFormer's.
   absl::Time BatchDueAt() const { return batches_.DueAt(); }

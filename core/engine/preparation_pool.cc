@@ -27,10 +27,15 @@ PreparationPool::~PreparationPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void PreparationPool::Submit(std::function<void()> task) {
+PreparationPool::Owner PreparationPool::NewOwner() {
+  std::lock_guard lock(mutex_);
+  return absl::StrCat(++owners_);
+}
+
+void PreparationPool::Submit(const Owner& owner, Task task) {
   {
     std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    tasks_.Add({.client = owner}, std::move(task));
   }
   changed_.notify_one();
 }
@@ -39,12 +44,13 @@ void PreparationPool::Work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return closed_ || !tasks_.empty(); });
-    if (tasks_.empty()) return;
-    const std::function<void()> task = std::move(tasks_.front());
-    tasks_.pop_front();
+    auto next = tasks_.TakeFirst();
+    if (!next.has_value()) return;
     lock.unlock();
-    task();
+    const absl::Duration took = next->thing();
+    next->thing = nullptr;  // what it keeps alive goes before the lock comes
     lock.lock();
+    tasks_.Settle(next->ticket, took);
   }
 }
 

@@ -4,20 +4,28 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/schedule/waiting_line.h"
 
 namespace longshort {
 
-// Thread-safe; engines share one. Each keeps the number of its tasks small, so the pool does.
+// Thread-safe; engines share one, and the threads' time evenly: a model whose images are large does not hold up
+// another. Each keeps the number of its tasks small, so the pool does.
 class PreparationPool {
  public:
+  // Work to be done once; returns how long it took. Must not throw.
+  using Task = std::function<absl::Duration()>;
+  // Whose tasks they are.
+  using Owner = std::string;
+
   // Errors: RESOURCE_EXHAUSTED if the threads cannot be had.
   static absl::StatusOr<std::shared_ptr<PreparationPool>> Create(int64_t threads);
   // Runs what was submitted, then ends the threads. Not to be called from a task.
@@ -25,8 +33,11 @@ class PreparationPool {
   PreparationPool(const PreparationPool&) = delete;
   PreparationPool& operator=(const PreparationPool&) = delete;
 
-  // Runs `task` on one of the threads, first come, first served. It must not throw.
-  void Submit(std::function<void()> task);
+  // One that nobody else is.
+  Owner NewOwner();
+  // Runs `task` on one of the threads: that of the owner who has had the least of their time; one owner's first come,
+  // first served.
+  void Submit(const Owner& owner, Task task);
 
  private:
   PreparationPool() = default;
@@ -35,8 +46,11 @@ class PreparationPool {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;  // guarded by mutex_
-  bool closed_ = false;                      // guarded by mutex_
+  // Guarded by mutex_:
+  WaitingLine<Task> tasks_{WorkOrder::Options()};
+  int64_t owners_ = 0;
+  bool closed_ = false;
+
   std::vector<std::thread> threads_;
 };
 

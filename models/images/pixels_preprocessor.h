@@ -7,6 +7,7 @@
 
 #include "models/classifier.h"
 #include "models/images/decode_image.h"
+#include "models/images/image_header.h"
 #include "models/images/image_limits.h"
 #include "models/images/raw_image.h"
 #include "models/status_macros.h"
@@ -20,6 +21,12 @@ class PixelsPreprocessor final : public ImagePreprocessor {
  public:
   PixelsPreprocessor(const ImageLimits& limits, MakeItem make_item)
       : limits_(limits), make_item_(std::move(make_item)) {}
+
+  int64_t PixelsToDecode(std::string_view bytes) const override {
+    const auto header = ReadImageHeader(bytes);
+    if (!header.ok() || !CheckSize(header->size, limits_).ok()) return 0;
+    return header->size.height * header->size.width;
+  }
 
   absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const override {
     LS_ASSIGN_OR_RETURN(const RgbImage image, DecodeImage(bytes, limits_));

@@ -30,6 +30,16 @@ absl::StatusOr<ClassifierItem> Prepare(const v1::Image& image, const ImagePrepro
   return preprocessor.Decode(image.encoded());
 }
 
+// Decoding and resizing, roughly: what matters is how calls compare.
+constexpr absl::Duration kTimePerPixel = absl::Nanoseconds(20);
+
+int64_t Pixels(const v1::Image& image, const ImagePreprocessor& preprocessor) {
+  if (image.kind_case() != v1::Image::kTensor) return preprocessor.PixelsToDecode(image.encoded());
+  constexpr int64_t kMost = int64_t{1} << 28;  // a tensor's values fit in a message, whatever it says
+  const int64_t height = image.tensor().height(), width = image.tensor().width();
+  return height < 1 || width < 1 || height > kMost / width ? 0 : height * width;
+}
+
 bool HasContent(const v1::Image& image) {
   if (image.kind_case() == v1::Image::kTensor) return image.tensor().values_case() != v1::ImageTensor::VALUES_NOT_SET;
   return image.kind_case() == v1::Image::kEncoded;
@@ -48,6 +58,7 @@ absl::StatusOr<ClassificationRequest> ReadImage(std::shared_ptr<const v1::Classi
   ClassificationRequest one;
   one.context = context;
   one.bytes = BytesOf(image);
+  one.work_until_prepared = kTimePerPixel * Pixels(image, *preprocessor);
   one.item = [request = std::move(request), index,
               preprocessor = std::move(preprocessor)]() -> absl::StatusOr<ClassifierItem> {
     absl::StatusOr<ClassifierItem> item = Prepare(request->images(index), *preprocessor);

@@ -11,7 +11,7 @@
 namespace longshort {
 
 // Image `index` of `request`, to be decoded by the engine's preparation. The preparation keeps the request, and its
-// errors name the index.
+// errors name the index. The request's work_until_prepared is of this image alone.
 // Errors: INVALID_ARGUMENT naming the index, for an image without bytes and without pixels.
 absl::StatusOr<ClassificationRequest> ReadImage(std::shared_ptr<const v1::ClassifyImageRequest> request, int index,
                                                 std::shared_ptr<const ImagePreprocessor> preprocessor,

@@ -64,6 +64,8 @@ class ClassifyImageCall final : public UnaryCall {
       ImageEnded(index, image.status());
       return absl::OkStatus();
     }
+    work_until_prepared_ += image->work_until_prepared;
+    image->work_until_prepared = work_until_prepared_;
     return model_->engine->Classify(*std::move(image), std::make_shared<Listener>(self(), *this, index));
   }
 
@@ -92,6 +94,7 @@ class ClassifyImageCall final : public UnaryCall {
   const RequestLimits& limits_;
   std::shared_ptr<const ServedClassifier> model_;
   ClassAnswer class_answer_;
+  absl::Duration work_until_prepared_;  // of the images submitted so far
   std::optional<FanOut> fan_out_;
   v1::ClassifyImageResponse answer_;
   std::vector<ClassificationTimings> timings_;

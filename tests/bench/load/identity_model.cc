@@ -76,6 +76,7 @@ class ByteTokenizer final : public DocumentTokenizer {
 
 class PixelsAsTheyAre final : public ImagePreprocessor {
  public:
+  int64_t PixelsToDecode(std::string_view /*bytes*/) const override { return 0; }
   absl::StatusOr<ClassifierItem> Decode(std::string_view /*bytes*/) const override {
     return absl::InvalidArgumentError("the identity model takes pixels only");
   }

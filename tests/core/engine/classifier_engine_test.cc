@@ -23,11 +23,12 @@ using Listener = RecordingClassificationListener;
 
 class ClassifierEngineTest : public testing::Test {
  protected:
-  std::unique_ptr<ClassifierEngine> MakeEngine(const ClassifierEngine::Options& options = {}) {
+  std::unique_ptr<ClassifierEngine> MakeEngine(const ClassifierEngine::Options& options = {},
+                                               std::shared_ptr<PreparationPool> pool = *PreparationPool::Create(2)) {
     auto classifier = std::make_unique<FakeClassifier>();
     classifier->on_batch = on_batch;
     classifier->on_logits = on_logits;
-    auto engine = ClassifierEngine::Create(std::move(classifier), *PreparationPool::Create(2),
+    auto engine = ClassifierEngine::Create(std::move(classifier), std::move(pool),
                                            std::make_unique<RecordingClassificationObserver>(record_), clock_, options);
     EXPECT_TRUE(engine.ok()) << engine.status();
     return *std::move(engine);
@@ -175,6 +176,85 @@ TEST_F(ClassifierEngineTest, PreparesOnlyTwoBatchesAhead) {
   engine->Drain(absl::InfiniteFuture());
   EXPECT_EQ(prepared, 99);
   for (const auto& listener : listeners) EXPECT_TRUE(listener->scores.ok());
+}
+
+// One thread prepares. While it holds the first of a call of three images of 4 s each, another call comes with one of
+// 1 ms: it is next.
+TEST_F(ClassifierEngineTest, ACallThatAsksForLittleIsPreparedBeforeTheRestOfOneThatAsksForMuch) {
+  Gate gate;
+  const auto engine = MakeEngine({}, *PreparationPool::Create(1));
+  std::vector<int> order;  // by the only thread
+  const auto prepare = [&](int name) {
+    return [&, name]() -> absl::StatusOr<ClassifierItem> {
+      gate.Pass();
+      order.push_back(name);
+      return Document(1);
+    };
+  };
+  const auto submit = [&](int name, absl::Duration work) {
+    EXPECT_TRUE(engine
+                    ->Classify({.context = {}, .item = prepare(name), .bytes = 1, .work_until_prepared = work},
+                               std::make_shared<Listener>())
+                    .ok());
+  };
+  for (int i = 1; i <= 3; ++i) submit(i, i * absl::Seconds(4));
+  gate.WaitForArrival();
+  submit(10, absl::Milliseconds(1));
+  gate.Open();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_THAT(order, ElementsAre(1, 10, 2, 3));
+}
+
+// What one client's images took, though none could be decoded, is its own: the other client's come first until they
+// have taken as long.
+TEST_F(ClassifierEngineTest, ClientsShareTheTimeThatPreparingTakes) {
+  Gate gate;
+  const auto engine = MakeEngine({}, *PreparationPool::Create(1));
+  std::string order;  // by the only thread
+  const auto submit = [&](const std::string& client, absl::Duration takes) {
+    RequestContext context;
+    context.client = client;
+    return Submit(
+        *engine,
+        [&, client, takes]() -> absl::StatusOr<ClassifierItem> {
+          gate.Pass();
+          clock_.Advance(takes);
+          order += client;
+          return absl::InvalidArgumentError("broken");
+        },
+        context);
+  };
+  submit("a", absl::Seconds(3));
+  gate.WaitForArrival();
+  for (int i = 0; i < 2; ++i) submit("a", absl::Seconds(3));
+  for (int i = 0; i < 5; ++i) submit("b", absl::Seconds(1));
+  gate.Open();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(order, "abbbabba");
+}
+
+// Two models share one thread: the one that has used it longer waits.
+TEST_F(ClassifierEngineTest, ModelsShareTheTimeOfTheThreadsThatPrepare) {
+  Gate gate;
+  const std::shared_ptr<PreparationPool> pool = *PreparationPool::Create(1);
+  const auto large = MakeEngine({}, pool), small = MakeEngine({}, pool);
+  std::string order;  // by the only thread
+  const auto submit = [&](ClassifierEngine& engine, char name, absl::Duration takes) {
+    Submit(engine, [&, name, takes] {
+      gate.Pass();
+      clock_.Advance(takes);
+      order += name;
+      return Document(1);
+    });
+  };
+  submit(*large, 'L', absl::Seconds(3));
+  gate.WaitForArrival();
+  for (int i = 0; i < 2; ++i) submit(*large, 'L', absl::Seconds(3));
+  for (int i = 0; i < 5; ++i) submit(*small, 's', absl::Seconds(1));
+  gate.Open();
+  large->Drain(absl::InfiniteFuture());
+  small->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(order, "LsssLssL");
 }
 
 TEST_F(ClassifierEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {

@@ -95,5 +95,12 @@ TEST(ImagePreprocessor, RefusesFloatsThatAreNoPixels) {
   }
 }
 
+TEST(ImagePreprocessor, TellsHowManyPixelsThereAreToDecode) {
+  const auto preprocessor = MakeImagePreprocessor({}, {.max_pixels = 117});
+  EXPECT_EQ(preprocessor->PixelsToDecode(ReadImageFile("colours.png")), 13 * 9);
+  EXPECT_EQ(preprocessor->PixelsToDecode("no image"), 0);
+  EXPECT_EQ(MakeImagePreprocessor({}, {.max_pixels = 116})->PixelsToDecode(ReadImageFile("colours.png")), 0);
+}
+
 }  // namespace
 }  // namespace longshort

@@ -27,6 +27,7 @@ class BytesPlusOne final : public DocumentTokenizer {
 
 class CountingPreprocessor final : public ImagePreprocessor {
  public:
+  int64_t PixelsToDecode(std::string_view bytes) const override { return 1'000'000 * bytes.size(); }
   absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const override {
     if (bytes == "broken") return absl::InvalidArgumentError("not an image");
     return ImageOf(static_cast<float>(bytes.size()));

@@ -76,6 +76,26 @@ TEST_F(ClassifyImageTest, TheEndOfAllImagesIsTheEndOfTheCallEvenIfNoneReachesThe
   EXPECT_EQ(response_.results(0).error().code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+// 1, 3 and 2 million pixels at 20 ns; the last is a tensor.
+TEST_F(ClassifyImageTest, EachImageIsDueAfterThoseOfItsCallBeforeIt) {
+  request_.add_images()->set_encoded("1");
+  request_.add_images()->set_encoded("333");
+  v1::ImageTensor& tensor = *request_.add_images()->mutable_tensor();
+  tensor.set_height(1000);
+  tensor.set_width(2000);
+  tensor.set_uint8_values("x");
+  std::vector<absl::Duration> work;
+  std::thread engine_thread([&] {
+    for (const auto& item : engine_->TakeItems(3)) {
+      work.push_back(item.request.work_until_prepared);
+      item.listener->OnFinished(ScoresFor(0));
+    }
+  });
+  EXPECT_TRUE(Call().ok());
+  engine_thread.join();
+  EXPECT_THAT(work, testing::ElementsAre(absl::Milliseconds(20), absl::Milliseconds(80), absl::Milliseconds(120)));
+}
+
 TEST_F(ClassifyImageTest, AFullQueueRefusesTheWholeCall) {
   request_.add_images()->set_encoded("abc");
   request_.add_images()->set_encoded("abc");
