@@ -21,6 +21,9 @@ RequestLimits LimitsOf(const ServerOptions& options) {
   limits.prompt_tokens = options.max_prompt_tokens;
   limits.generate_tokens = options.max_generate_tokens;
   const ImageLimits image = ServedImageLimits(options);
+  // What the queue never has room for is no use asking for later.
+  limits.inputs = std::min(limits.inputs, options.max_queued_requests);
+  limits.images = std::min(limits.images, options.max_queued_requests);
   limits.image_bytes = image.max_bytes;
   limits.image_pixels = image.max_pixels;
   return limits;

@@ -15,7 +15,7 @@ from integration import classifier_directory
 from integration.images import png, some_pixels
 from integration.server_process import ROOT, Server, wait_until
 
-FILES = sorted((ROOT / "tests/models/images/files").iterdir())
+FILES = sorted(path for path in (ROOT / "tests/models/images/files").iterdir() if path.is_file())
 
 
 def broken(file: bytes, generator: random.Random) -> bytes:
@@ -41,6 +41,21 @@ def test_broken_images_leave_only_the_servers_own_lines(api: SimpleNamespace, tm
         lines = [json.loads(line) for line in server.log().splitlines()]
     assert min(refused.values()) >= 10, refused
     assert [line["message"] for line in lines] == ["model", "ready", *["request"] * len(FILES), "draining", "drained"]
+
+
+def test_a_call_may_have_as_many_images_as_can_wait(api: SimpleNamespace, tmp_path: Path) -> None:
+    classifier_directory.write_images(tmp_path / "models", "images")
+    with Server(tmp_path / "models", tmp_path / "server", "--max-queued-requests=4") as server:
+        limits = api.models_grpc.ModelsStub(server.channel).GetModel(api.models.GetModelRequest()).limits
+        assert limits.images == 4
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        image = {"encoded": png(some_pixels(1))}
+        with pytest.raises(grpc.RpcError) as refused:
+            stub.ClassifyImage(api.inference.ClassifyImageRequest(images=[image] * 5))
+        assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert refused.value.details() == "number of images is 5; it must be in [1, 4]"
+        results = stub.ClassifyImage(api.inference.ClassifyImageRequest(images=[image] * 4)).results
+        assert all(result.HasField("classification") for result in results)
 
 
 def test_a_cancelled_call_does_not_run_what_is_left_of_it(api: SimpleNamespace, tmp_path: Path) -> None:
