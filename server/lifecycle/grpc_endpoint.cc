@@ -51,6 +51,7 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   builder.AddListeningPort(options.listen.ToString(), grpc::InsecureServerCredentials(), &endpoint->port_);
   builder.RegisterService(&endpoint->inference_);
   builder.RegisterService(&endpoint->models_);
+  builder.RegisterService(&endpoint->sessions_);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   SetChannelArguments(builder);
   grpc::ResourceQuota quota("longshort");
@@ -72,6 +73,7 @@ void GrpcEndpoint::AnnounceServing() {
   health.SetServingStatus("", true);
   health.SetServingStatus(v1::Inference::service_full_name(), true);
   health.SetServingStatus(v1::Models::service_full_name(), true);
+  health.SetServingStatus(v1::Sessions::service_full_name(), true);
   for (const std::shared_ptr<ServedModel>& model : environment_.models.List()) {
     AnnounceModel(model->name, model->version);
   }

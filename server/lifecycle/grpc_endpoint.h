@@ -37,13 +37,14 @@ class GrpcEndpoint {
 
  private:
   explicit GrpcEndpoint(const CallEnvironment& environment)
-      : environment_(environment), inference_(environment), models_(environment) {}
+      : environment_(environment), inference_(environment), models_(environment), sessions_(environment) {}
 
   void AnnounceServing();
 
   const CallEnvironment& environment_;
   InferenceService inference_;
   ModelsService models_;
+  SessionsService sessions_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

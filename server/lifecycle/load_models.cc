@@ -74,6 +74,7 @@ class EngineMaker {
     LanguageModelEngine::Options engine;
     engine.queue.limits.max_queued = options_.max_queued_requests;
     engine.token_budget = prompts_;
+    engine.sessions.time_to_live = options_.session_time_to_live;
     engine.step_loop.max_streams = options_.max_streams;
     LS_ASSIGN_OR_RETURN(
         engine.step_loop.cache_bytes,

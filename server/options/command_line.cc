@@ -124,6 +124,10 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
 }
 
 void AddOperation(OptionTable& table, ServerOptions& options) {
+  table.Add("session-time-to-live", "duration",
+            "A session that was not used for so long ends, 1s to 720h. Its tokens are kept until then; its cache only "
+            "while nothing else needs the room.",
+            &options.session_time_to_live);
   table.Add("drain-timeout", "duration",
             "How long requests in flight may go on after SIGTERM or SIGINT, 0 to 1h. Below the grace period of "
             "whatever stops the server. A second signal exits at once.",

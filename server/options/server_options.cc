@@ -111,6 +111,8 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRange("max-message-bytes", options.max_message_bytes, 1 << 10, 1 << 30));
   LS_RETURN_IF_ERROR(CheckRange("max-prompt-tokens", options.max_prompt_tokens, 1, 1 << 30));
   LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, 1, 1 << 30));
+  LS_RETURN_IF_ERROR(
+      CheckRange("session-time-to-live", options.session_time_to_live, absl::Seconds(1), absl::Hours(720)));
   LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, absl::ZeroDuration(), absl::Hours(1)));
   LS_RETURN_IF_ERROR(
       CheckRange("keepalive-interval", options.keepalive_interval, absl::Milliseconds(100), absl::Hours(1)));

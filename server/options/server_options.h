@@ -75,6 +75,9 @@ struct ServerOptions {
   // Longest completion, tokens, 1 to 2^30.
   int64_t max_generate_tokens = 65536;
 
+  // A session that was not used for so long ends, 1 s to 30 days.
+  absl::Duration session_time_to_live = absl::Minutes(30);
+
   // How long requests in flight may go on after SIGTERM; 0 to 1 h.
   absl::Duration drain_timeout = absl::Seconds(30);
   // A stream that was silent for so long sends a keepalive message; 100 ms to 1 h. Shorter than what proxies usually

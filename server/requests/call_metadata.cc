@@ -1,30 +1,18 @@
 #include "server/requests/call_metadata.h"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <random>
 #include <string>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
+#include "server/requests/field_error.h"
+#include "server/requests/names.h"
 
 namespace longshort {
 namespace {
-
-constexpr size_t kMostNameBytes = 128;
-
-// What may stand in logs and headers as it is.
-bool IsName(const std::string& text) {
-  const auto allowed = [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == ':' || c == '-';
-  };
-  return !text.empty() && text.size() <= kMostNameBytes && std::all_of(text.begin(), text.end(), allowed);
-}
 
 // The system's random numbers seed each thread's: drawing every id from them took longer than the rest of a small call.
 std::mt19937_64 SeededGenerator() {
@@ -46,14 +34,13 @@ std::optional<std::string> Find(const grpc::CallbackServerContext& context, cons
 }
 
 absl::Status Wrong(const char* key, const std::string& value, const char* allowed) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "metadata ", key, " is '", absl::CHexEscape(value.substr(0, kMostNameBytes)), "', must be ", allowed));
+  return FieldError(absl::StrCat("metadata ", key), Quoted(value), allowed);
 }
 
 absl::Status ReadClient(const grpc::CallbackServerContext& context, std::string* client) {
   std::optional<std::string> value = Find(context, "x-client-id");
   if (!value.has_value()) return absl::OkStatus();
-  if (!IsName(*value)) return Wrong("x-client-id", *value, "1 to 128 letters, digits or any of \"._:-\"");
+  if (!IsName(*value)) return Wrong("x-client-id", *value, kNameRule);
   *client = *std::move(value);
   return absl::OkStatus();
 }

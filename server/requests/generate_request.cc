@@ -9,15 +9,21 @@
 #include "server/requests/field_error.h"
 #include "server/requests/input_reader.h"
 #include "server/requests/sampling_reader.h"
+#include "server/requests/session_reader.h"
 
 namespace longshort {
 namespace {
 
 constexpr int64_t kDefaultMaxTokens = 256;
 
+// The system's random numbers seed each thread's: they take long to draw.
 uint64_t DrawSeed() {
-  std::random_device device;
-  return static_cast<uint64_t>(device()) << 32 | device();
+  thread_local std::mt19937_64 generator = [] {
+    std::random_device device;
+    std::seed_seq seed{device(), device(), device(), device()};
+    return std::mt19937_64(seed);
+  }();
+  return generator();
 }
 
 absl::StatusOr<std::vector<std::string>> ReadStopStrings(const v1::GenerateRequest& request,
@@ -39,7 +45,7 @@ absl::Status CheckTotals(const v1::GenerateRequest& request, const GenerationPla
                          const RequestLimits& limits) {
   const GenerationRequest& first = plan.requests.front();
   const auto prompt_tokens = static_cast<int64_t>(first.prompt.size());
-  LS_RETURN_IF_ERROR(CheckFieldRange("number of prompt tokens times completions", prompt_tokens * completions, 1,
+  LS_RETURN_IF_ERROR(CheckFieldRange("number of prompt tokens times completions", prompt_tokens * completions, 0,
                                      limits.prompt_tokens));
   const int64_t places = (plan.describe_tokens ? first.max_tokens : 0) + (request.echo() ? prompt_tokens : 0);
   return CheckFieldRange(
@@ -63,7 +69,13 @@ absl::StatusOr<GenerationPlan> ReadGenerateRequest(const v1::GenerateRequest& re
   LS_ASSIGN_OR_RETURN(one.sampling, ReadSampling(request.sampling(), model.info.vocabulary_size, limits));
   if (!request.sampling().has_seed()) one.sampling.seed = DrawSeed();
   LS_ASSIGN_OR_RETURN(one.stop_strings, ReadStopStrings(request, model, limits));
-  LS_ASSIGN_OR_RETURN(one.prompt, ReadInput(request.prompt(), "prompt", EncoderOf(model), limits.prompt_tokens));
+  LS_ASSIGN_OR_RETURN(one.session, ReadSession(request.has_session() ? &request.session() : nullptr));
+  if (one.session.has_value() && completions > 1) {
+    return FieldError("completions", completions, "1 with a session, which goes on from one end");
+  }
+  if (request.has_prompt() || !one.session.has_value()) {
+    LS_ASSIGN_OR_RETURN(one.prompt, ReadInput(request.prompt(), "prompt", EncoderOf(model), limits.prompt_tokens));
+  }
 
   GenerationPlan plan;
   plan.seed = one.sampling.seed;

@@ -89,6 +89,8 @@ class GenerateCall final : public UnaryCall {
       v1::Usage& usage = *answer_.mutable_usage();
       usage.set_prompt_tokens(usage.prompt_tokens() + summary.prompt_tokens);
       usage.set_generated_tokens(usage.generated_tokens() + summary.generated_tokens);
+      usage.set_cached_tokens(usage.cached_tokens() + summary.reused_tokens);
+      answer_.set_session_tokens(summary.session_tokens);
     }
     if (const absl::Status status = fan_out_->status(); !status.ok()) return FinishWithError(status);
     FinishWith(answer_);

@@ -34,6 +34,8 @@ class StreamWork {
     const std::lock_guard lock(mutex_);
     usage_.set_prompt_tokens(usage_.prompt_tokens() + summary.prompt_tokens);
     usage_.set_generated_tokens(usage_.generated_tokens() + summary.generated_tokens);
+    usage_.set_cached_tokens(usage_.cached_tokens() + summary.reused_tokens);
+    session_tokens_ = summary.session_tokens;
     writer_->record().AddWork(summary.prompt_tokens, summary.generated_tokens, summary.timings);
   }
 
@@ -42,6 +44,7 @@ class StreamWork {
     if (fan_out_.status().ok()) {
       v1::StreamSummary summary;
       *summary.mutable_usage() = usage_;
+      summary.set_session_tokens(session_tokens_);
       writer_->Push([&](StreamEvents& events) { events.PushSummary(std::move(summary)); });
     }
     writer_->Close(fan_out_.status());
@@ -53,6 +56,7 @@ class StreamWork {
   FanOut fan_out_;
   std::mutex mutex_;
   v1::Usage usage_;
+  int64_t session_tokens_ = 0;  // a stream with a session has one completion
 };
 
 class StreamedCompletion final : public GenerationListener {

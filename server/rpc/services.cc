@@ -2,6 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/rpc/classify_image.h"
+#include "server/rpc/close_session.h"
 #include "server/rpc/describe_models.h"
 #include "server/rpc/generate.h"
 #include "server/rpc/generate_stream.h"
@@ -71,6 +72,14 @@ grpc::ServerUnaryReactor* ModelsService::LoadModel(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ModelsService::UnloadModel(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   return longshort::UnloadModel(environment_, context, request, response);
+}
+
+grpc::ServerUnaryReactor* SessionsService::CloseSession(grpc::CallbackServerContext* context,
+                                                        const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return AnswerAtOnce<v1::CloseSessionRequest>(environment_, "CloseSession", context, request, response,
+                                               [](CallRecord& record, const v1::CloseSessionRequest& question) {
+                                                 return longshort::CloseSession(record, question);
+                                               });
 }
 
 }  // namespace longshort

@@ -3,6 +3,7 @@
 
 #include "longshort/v1/inference.grpc.pb.h"
 #include "longshort/v1/models.grpc.pb.h"
+#include "longshort/v1/sessions.grpc.pb.h"
 #include "server/rpc/call_environment.h"
 
 namespace longshort {
@@ -14,6 +15,8 @@ using RawInferenceService = v1::Inference::WithRawCallbackMethod_ScoreText<
             v1::Inference::WithRawCallbackMethod_Tokenize<v1::Inference::Service>>>>>>;
 using RawModelsService = v1::Models::WithRawCallbackMethod_ListModels<v1::Models::WithRawCallbackMethod_GetModel<
     v1::Models::WithRawCallbackMethod_LoadModel<v1::Models::WithRawCallbackMethod_UnloadModel<v1::Models::Service>>>>;
+
+using RawSessionsService = v1::Sessions::WithRawCallbackMethod_CloseSession<v1::Sessions::Service>;
 
 class InferenceService final : public RawInferenceService {
  public:
@@ -50,6 +53,18 @@ class ModelsService final : public RawModelsService {
                                       grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* UnloadModel(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                                         grpc::ByteBuffer* response) override;
+
+ private:
+  const CallEnvironment& environment_;
+};
+
+class SessionsService final : public RawSessionsService {
+ public:
+  // `environment` must outlive the service.
+  explicit SessionsService(const CallEnvironment& environment) : environment_(environment) {}
+
+  grpc::ServerUnaryReactor* CloseSession(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                         grpc::ByteBuffer* response) override;
 
  private:
   const CallEnvironment& environment_;

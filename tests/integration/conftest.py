@@ -19,7 +19,7 @@ from integration.server_process import ROOT, Server
 def api(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """Modules generated from proto/: `inference`, `models`, `types` (messages), and `inference_grpc` etc. (stubs)."""
     folder = tmp_path_factory.mktemp("stubs")
-    names = ("types", "inference", "models")
+    names = ("types", "inference", "models", "sessions")
     protos = [f"longshort/v1/{name}.proto" for name in names]
     arguments = ["protoc", f"--proto_path={ROOT / 'proto'}", f"--python_out={folder}", f"--grpc_python_out={folder}"]
     assert protoc.main([*arguments, *protos]) == 0

@@ -148,7 +148,7 @@ TEST(GenerateRequest, CompletionsShareTheLimitOfPromptTokens) {
   EXPECT_TRUE(Read(request).ok());
   request.set_completions(2);
   EXPECT_EQ(MessageOf(Read(request).status()),
-            "number of prompt tokens times completions is 1002; it must be in [1, 1000]");
+            "number of prompt tokens times completions is 1002; it must be in [0, 1000]");
 }
 
 TEST(GenerateRequest, OneAnswerHoldsSoManyTokens) {

@@ -1,0 +1,19 @@
+#include "server/requests/session_reader.h"
+
+#include "models/status_macros.h"
+#include "server/requests/field_error.h"
+#include "server/requests/names.h"
+
+namespace longshort {
+
+absl::Status CheckSessionId(const std::string& field, const std::string& id) {
+  return IsName(id) ? absl::OkStatus() : FieldError(field, Quoted(id), kNameRule);
+}
+
+absl::StatusOr<std::optional<SessionReference>> ReadSession(const v1::Session* session) {
+  if (session == nullptr) return std::nullopt;
+  LS_RETURN_IF_ERROR(CheckSessionId("session.id", session->id()));
+  return SessionReference{.id = session->id(), .must_exist = session->must_exist()};
+}
+
+}  // namespace longshort
