@@ -24,9 +24,33 @@ constexpr uint64_t kMaxTileSide = 65536;
 // A larger tile has no more pixels than its image, so a small image cannot ask for much memory.
 constexpr uint64_t kSmallTilePixels = uint64_t{1} << 20;
 
+// What the tag is called in TIFF 6.0, and what is taken.
+std::string_view WhatIsTaken(TiffTag tag) {
+  switch (tag) {
+    case TiffTag::kBitsPerSample:
+      return "BitsPerSample must be 1, 8 or, of grey or RGB, 16, the same for all samples";
+    case TiffTag::kCompression:
+      return "Compression must be none, CCITT, LZW, JPEG, Deflate, PackBits, LZMA or Zstandard";
+    case TiffTag::kPhotometricInterpretation:
+      return "PhotometricInterpretation must be grey, RGB, palette, CMYK or YCbCr";
+    case TiffTag::kSamplesPerPixel:
+      return "SamplesPerPixel must be 1 to 4";
+    case TiffTag::kPlanarConfiguration:
+      return "PlanarConfiguration must be 1 with 16 bits a sample";
+    case TiffTag::kSampleFormat:
+      return "SampleFormat must be 1, unsigned, for all samples";
+    case TiffTag::kTileWidth:
+      return "TileWidth must be a multiple of 16, 65536 at the most";
+    case TiffTag::kTileLength:
+      return "TileLength must be a multiple of 16, and a large tile must have no more pixels than the image";
+    default:
+      return "it is out of range";
+  }
+}
+
 absl::Status NotDecoded(TiffTag tag, uint64_t value) {
   return absl::InvalidArgumentError(
-      absl::StrFormat("a TIFF whose tag %d is %d is not decoded", static_cast<int>(tag), value));
+      absl::StrFormat("a TIFF whose tag %d is %d is not decoded: %s", static_cast<int>(tag), value, WhatIsTaken(tag)));
 }
 
 uint64_t InTileSteps(uint64_t length) { return (length + kTileStep - 1) / kTileStep * kTileStep; }

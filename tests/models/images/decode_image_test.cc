@@ -94,7 +94,13 @@ TEST(DecodeImage, RefusesATileThatIsMuchLargerThanItsImage) {
   file[width + 1] = file[height + 1] = 4;
   EXPECT_THAT(ReadImageHeader(file), IsOk());
   file[width] = 16;
-  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"tag 323 is 1024"}));
+  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"tag 323 is 1024", "TileLength", "multiple of 16"}));
+}
+
+TEST(DecodeImage, NamesTheTagOfATiffThatIsNotDecodedAndWhatIsTaken) {
+  std::string file = ReadImageFile("grey.tif");
+  file[file.find(std::string("\x02\x01\x03\x00", 4)) + 8] = 4;
+  EXPECT_THAT(DecodeImage(file, {}), Refuses(Words{"tag 258 is 4", "BitsPerSample", "1, 8 or, of grey or RGB, 16"}));
 }
 
 TEST(DecodeImage, RefusesAFrameOfAnAnimationThatIsNotWhatItSays) {
