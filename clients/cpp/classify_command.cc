@@ -48,8 +48,8 @@ Shows which classes the model gives to each image, likeliest first, with their p
 BMP and TIFF, and resizes and crops each image as the model wants it. It serves classifiers of images and of pixel sequences.
 
 Images are files, folders (their images and those of the folders in them, found by extension), patterns in quotes ('a/*.jpg'),
-or - for standard input. Results come in the order of the files. An image that the server does not take is told beside its
-name and the others go on; the exit code is then 2, and a closing line tells how many there were.
+or - for standard input. Results come in the order of the files. An image that the server does not take, or that cannot be
+read, is told beside its name and the others go on; the exit code is then 2, and a closing line tells how many there were.
 
 With --json, one object an image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.
 
@@ -71,7 +71,8 @@ Examples:
     if (arguments.empty() && context.terminal.input_is_terminal) {
       return FailUsage(context.terminal, "name an image, a folder, or - for standard input");
     }
-    absl::StatusOr<std::vector<std::string>> names = CollectFiles(DocumentNames(arguments), IsImageName);
+    absl::StatusOr<std::vector<std::string>> names =
+        CollectFiles(DocumentNames(arguments), IsImageName, MissingFile::kStays);
     if (!names.ok()) return FailUsage(context.terminal, names.status().message());
 
     v1::GetModelRequest request;

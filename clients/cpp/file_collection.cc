@@ -38,9 +38,10 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder
   return files;
 }
 
-// Sorted; empty for no match and for what is no pattern.
+bool IsPattern(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
+
+// Sorted; empty for no match.
 std::vector<std::string> Matches(const std::string& pattern) {
-  if (pattern.find_first_of("*?[") == std::string::npos) return {};
   glob_t matches = {};
   const absl::Cleanup free_matches = [&] { globfree(&matches); };
   if (glob(pattern.c_str(), 0, nullptr, &matches) != 0) return {};
@@ -62,13 +63,18 @@ bool IsImageName(const std::string& name) {
   return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
 }
 
-absl::StatusOr<std::vector<std::string>> CollectFiles(absl::Span<const std::string> arguments, WantedFile wanted) {
+absl::StatusOr<std::vector<std::string>> CollectFiles(absl::Span<const std::string> arguments, WantedFile wanted,
+                                                      MissingFile missing) {
   std::vector<std::string> files;
   for (const std::string& argument : arguments) {
     std::vector<std::string> names = {argument};
     std::error_code ignored;
     if (argument != "-" && !fs::exists(argument, ignored)) {
-      names = Matches(argument);
+      if (IsPattern(argument)) {
+        names = Matches(argument);
+      } else if (missing == MissingFile::kIsAnError) {
+        names.clear();
+      }
       if (names.empty()) return absl::NotFoundError(absl::StrCat(argument, ": ", std::strerror(ENOENT)));
     }
     for (const std::string& name : names) {

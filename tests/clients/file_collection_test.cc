@@ -79,6 +79,15 @@ TEST_F(FileCollectionTest, WhatStandsForNoFileIsAnErrorThatNamesIt) {
   }
 }
 
+TEST_F(FileCollectionTest, AMissingFileMayStayButAPatternWithoutAMatchMayNot) {
+  const std::vector<std::string> names = {folder_ / "a.png", folder_ / "missing.png"};
+  const auto files = CollectFiles(names, IsImageName, MissingFile::kStays);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(*files, names);
+  const std::vector<std::string> pattern = {folder_ / "*.gif"};
+  EXPECT_EQ(CollectFiles(pattern, IsImageName, MissingFile::kStays).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST(ImageName, IsToldByTheExtensionInAnyCase) {
   for (const char* name : {"a.jpg", "a.JPEG", "folder.x/a.Png", "a.webp", "a.bmp", "a.tif", "a.b.TIFF"}) {
     EXPECT_TRUE(IsImageName(name)) << name;
