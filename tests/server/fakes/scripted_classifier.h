@@ -42,7 +42,8 @@ class ScriptedClassifierEngine final : public ClassificationEngine {
 
 // Classes "cat", "dog" and "owl"; documents of up to 8 tokens, a token being a byte + 1.
 ServedClassifier TextClassifier(std::unique_ptr<ClassificationEngine> engine, int64_t documents = 1);
-// The same classes. A byte of an image is a million pixels. Decode makes an image whose only value is the number of bytes; INVALID_ARGUMENT for "broken".
+// The same classes. A byte of an image is a million pixels. Decode makes an image whose only value is the number of
+// bytes; INVALID_ARGUMENT for "broken".
 ServedClassifier ImageClassifier(std::unique_ptr<ClassificationEngine> engine);
 
 // Scores whose likeliest class is `likeliest`, by far.
