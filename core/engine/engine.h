@@ -39,6 +39,8 @@ class EngineObserver {
   // A generation's first token, and each later one, was sampled.
   virtual void OnFirstToken(absl::Duration since_submission) = 0;
   virtual void OnNextToken(absl::Duration since_previous) = 0;
+  // A step of the model failed; its requests go on from their tokens.
+  virtual void OnFailure(const absl::Status& failure) = 0;
   // How things stand after a step.
   virtual void OnState(const EngineState& state) = 0;
 };

@@ -72,6 +72,11 @@ class Job {
   StreamTime worker_time;
   // The session that it goes on with, if it does.
   std::optional<SessionStore::Lease> session;
+  // Steps of the model that failed with it since one last succeeded: it alone, or others too.
+  int64_t failures_alone = 0;
+  int64_t failures_shared = 0;
+  // One of several in a step that failed: it is to run alone until it has passed a step.
+  bool suspect = false;
 
  protected:
   explicit Job(TokenStream stream) : stream_(std::move(stream)) {}

@@ -17,6 +17,7 @@ class DeafObserver final : public EngineObserver {
   void OnStep(absl::Duration, int64_t) override {}
   void OnFirstToken(absl::Duration) override {}
   void OnNextToken(absl::Duration) override {}
+  void OnFailure(const absl::Status&) override {}
   void OnState(const EngineState&) override {}
 };
 

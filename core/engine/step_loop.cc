@@ -1,6 +1,7 @@
 #include "core/engine/step_loop.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,11 @@
 
 namespace longshort {
 namespace {
+
+// A request's step is tried three times: a failure may be the machine's.
+constexpr int64_t kMostFailuresAlone = 2;
+// Those who fail together are innocent but for one; steps that fail only in company must come to an end all the same.
+constexpr int64_t kMostFailuresShared = 8;
 
 absl::Status CheckOptions(const StepLoop::Options& options) {
   if (options.max_streams < 1) {
@@ -122,6 +128,10 @@ absl::Status StepLoop::WhyNotStarted(const Job& job) const {
 void StepLoop::Start(std::unique_ptr<Job> job) {
   job->times.started = clock_.Now();
   observer_.OnQueued(job->times.started - job->times.submitted);
+  Resume(std::move(job));
+}
+
+void StepLoop::Resume(std::unique_ptr<Job> job) {
   absl::StatusOr<std::unique_ptr<CachedSequence>> cached = Enter(*job);
   if (!cached.ok()) {
     ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
@@ -157,15 +167,22 @@ void StepLoop::KeepSession(Sequence& sequence) {
 }
 
 void StepLoop::PlanPieces() {
+  planned_.clear();
+  for (size_t i = 0; i < running_.size(); ++i) planned_.push_back(i);
+  const auto suspect =
+      std::find_if(running_.begin(), running_.end(), [](const auto& sequence) { return sequence->job().suspect; });
+  if (suspect != running_.end()) planned_ = {static_cast<size_t>(suspect - running_.begin())};
+
   candidates_.clear();
-  for (const auto& sequence : running_) {
-    const auto unread = static_cast<int64_t>(sequence->Unread().size());
-    candidates_.push_back({.id = sequence->job().number,
-                           .ticket = &*sequence->job().charge,
-                           .decoding = sequence->decoding(),
-                           .position = sequence->position(),
+  for (const size_t i : planned_) {
+    Sequence& sequence = *running_[i];
+    const auto unread = static_cast<int64_t>(sequence.Unread().size());
+    candidates_.push_back({.id = sequence.job().number,
+                           .ticket = &*sequence.job().charge,
+                           .decoding = sequence.decoding(),
+                           .position = sequence.position(),
                            .unread = unread,
-                           .most = sequence->MostTokens(unread)});
+                           .most = sequence.MostTokens(unread)});
   }
   pieces_ = planner_.Plan(candidates_);
 }
@@ -174,51 +191,87 @@ void StepLoop::Step() {
   PlanPieces();
   slices_.clear();
   int64_t rows = 0;
-  int64_t logit_rows = 0;
-  for (size_t i = 0; i < running_.size(); ++i) {
-    if (pieces_[i] == 0) continue;
+  for (size_t k = 0; k < planned_.size(); ++k) {
+    if (pieces_[k] == 0) continue;
+    Sequence& sequence = *running_[planned_[k]];
     // Those before it may have taken the room that it could have had when the step was planned.
-    planner_.Shorten(i, running_[i]->MostTokens(pieces_[i]));
-    absl::StatusOr<Slice> slice = running_[i]->NextSlice(pieces_[i]);
+    planner_.Shorten(k, sequence.MostTokens(pieces_[k]));
+    absl::StatusOr<Slice> slice = sequence.NextSlice(pieces_[k]);
     if (!slice.ok()) return EndRunning(slice.status());
     slices_.push_back(*slice);
-    rows += pieces_[i];
-    logit_rows += slices_.back().logit_rows;
+    rows += pieces_[k];
   }
   const absl::Time begin = clock_.Now();
-  const absl::StatusOr<StepResult> result = model_.Step(slices_);
+  const absl::StatusOr<StepResult> result = RunModel();
   const absl::Duration step = clock_.Now() - begin;
   observer_.OnStep(step, rows);
-  if (result.ok()) Account(step);
-  if (!result.ok()) {
-    EndRunning(absl::InternalError(absl::StrCat("the model's step failed: ", result.status().message())));
-  } else if (static_cast<int64_t>(result->logits.size()) != logit_rows * model_.info().vocabulary_size) {
-    EndRunning(absl::InternalError("the model's step returned logits of another size than was asked for"));
-  } else {
-    Deliver(result->logits);
+  if (!result.ok()) return Recover(result.status());
+  Account(step);
+  Deliver(result->logits);
+}
+
+absl::StatusOr<StepResult> StepLoop::RunModel() {
+  int64_t logit_rows = 0;
+  for (const Slice& slice : slices_) logit_rows += slice.logit_rows;
+  try {
+    absl::StatusOr<StepResult> result = model_.Step(slices_);
+    if (!result.ok()) {
+      return absl::InternalError(absl::StrCat("the model's step failed: ", result.status().message()));
+    }
+    if (static_cast<int64_t>(result->logits.size()) == logit_rows * model_.info().vocabulary_size) return result;
+    return absl::InternalError("the model's step returned logits of another size than was asked for");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the model's step failed: ", error.what()));
   }
 }
 
 void StepLoop::Account(absl::Duration step) {
   planner_.OnStep(step);
   queue_.SetSteps(planner_.cost(), options_.max_streams);
-  for (size_t i = 0; i < running_.size(); ++i) {
-    Job& job = running_[i]->job();
-    job.worker_time.all += planner_.ShareOf(i);
-    if (!running_[i]->decoding()) job.worker_time.prefill += planner_.ShareOf(i);
+  for (size_t k = 0; k < planned_.size(); ++k) {
+    Sequence& sequence = *running_[planned_[k]];
+    sequence.job().worker_time.all += planner_.ShareOf(k);
+    if (!sequence.decoding()) sequence.job().worker_time.prefill += planner_.ShareOf(k);
   }
+}
+
+void StepLoop::Recover(const absl::Status& failure) {
+  observer_.OnFailure(failure);
+  const bool alone = slices_.size() == 1;
+  std::vector<std::unique_ptr<Job>> again;
+  for (size_t k = 0; k < planned_.size(); ++k) {
+    if (pieces_[k] == 0) continue;
+    std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
+    Job& job = sequence->job();
+    ++(alone ? job.failures_alone : job.failures_shared);
+    job.suspect |= !alone;
+    if (job.failures_alone > kMostFailuresAlone || job.failures_shared > kMostFailuresShared) {
+      End(std::move(sequence), failure);
+    } else {
+      again.push_back(sequence->TakeJob());
+      sequence = nullptr;  // its pages are undefined, and those that are not can be found
+    }
+  }
+  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  for (std::unique_ptr<Job>& job : again) Resume(std::move(job));
+  std::sort(running_.begin(), running_.end(),
+            [](const auto& a, const auto& b) { return a->job().number < b->job().number; });
 }
 
 void StepLoop::Deliver(absl::Span<const float> logits) {
   const absl::Time now = clock_.Now();
   auto slice = slices_.begin();
-  for (size_t i = 0; i < running_.size(); ++i) {
-    if (pieces_[i] == 0) continue;
+  for (size_t k = 0; k < planned_.size(); ++k) {
+    if (pieces_[k] == 0) continue;
+    std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
     const int64_t count = (slice++)->logit_rows * model_.info().vocabulary_size;
-    absl::Status status = running_[i]->OnRead(pieces_[i], logits.first(count), now);
+    absl::Status status = sequence->OnRead(pieces_[k], logits.first(count), now);
+    sequence->job().suspect = false;
+    sequence->job().failures_alone = 0;
+    if (slices_.size() > 1) sequence->job().failures_shared = 0;
     logits.remove_prefix(count);
-    if (status.ok() && running_[i]->job().complete()) KeepSession(*running_[i]);
-    if (!status.ok() || running_[i]->job().complete()) End(std::move(running_[i]), std::move(status));
+    if (status.ok() && sequence->job().complete()) KeepSession(*sequence);
+    if (!status.ok() || sequence->job().complete()) End(std::move(sequence), std::move(status));
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
 }

@@ -23,6 +23,10 @@ namespace longshort {
 // tokens that were read before begins behind them. Every step serves what runs as core/schedule/step_planner.h says:
 // those that decode, and pieces of the prompts of the others; so they join and leave at every step.
 //
+// A step of the model that fails, or throws, ends nobody: its requests go on from their tokens, as far as the cache
+// does not have their rows. Whoever may have caused it runs alone until it has passed a step; a request that keeps
+// failing alone, or whatever company it has, is ended with INTERNAL.
+//
 // Thread: one worker's thread calls it, except state(). No lock is held while a listener or the observer is called.
 class StepLoop {
  public:
@@ -75,6 +79,8 @@ class StepLoop {
   // OK if a job is worth starting; otherwise why it is to be ended with this.
   absl::Status WhyNotStarted(const Job& job) const;
   void Start(std::unique_ptr<Job> job);
+  // Gives a job that was started its sequence, or ends it.
+  void Resume(std::unique_ptr<Job> job);
   // Finds the job a place in the cache: where its session was parked, behind tokens that are there, or at the begin.
   absl::StatusOr<std::unique_ptr<CachedSequence>> Enter(const Job& job);
   // The session of a complete job goes on from here, with its pages parked if they can be.
@@ -82,8 +88,12 @@ class StepLoop {
   // Decides how many tokens each sequence reads in this step.
   void PlanPieces();
   void Step();
+  // Runs slices_. Errors: INTERNAL, whatever went wrong: the slices are right.
+  absl::StatusOr<StepResult> RunModel();
   // Says what the step took, to those who plan and predict, and to the jobs that were in it.
   void Account(absl::Duration step);
+  // The step failed: its jobs enter the cache again, or are ended.
+  void Recover(const absl::Status& failure);
   // Gives each sequence its rows of the logits; those that are complete leave.
   void Deliver(absl::Span<const float> logits);
 
@@ -105,8 +115,9 @@ class StepLoop {
   std::vector<std::unique_ptr<Sequence>>
       running_;  // in the order of admission; after cache_, where their pages go back
   StepPlanner planner_;
-  std::vector<StepPlanner::Candidate> candidates_;  // [running]
-  absl::Span<const int64_t> pieces_;                // [running] tokens to read in this step; 0 sits it out
+  std::vector<size_t> planned_;                     // indices of running_ that may be in this step
+  std::vector<StepPlanner::Candidate> candidates_;  // [planned]
+  absl::Span<const int64_t> pieces_;                // [planned] tokens to read in this step; 0 sits it out
   std::vector<Slice> slices_;                       // of those that do not
   std::vector<EndedJob> ended_;                     // their listeners are told at the end of the step
 

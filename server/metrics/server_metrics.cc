@@ -52,6 +52,7 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
         rows_(all.batch_rows_.Add({{"model", model}}, kRowBuckets)),
         prompt_tokens_(all.prompt_tokens_.Add({{"model", model}})),
         generated_tokens_(all.generated_tokens_.Add({{"model", model}})),
+        failures_(all.step_failures_.Add({{"model", model}})),
         streams_(all.streams_active_.Add({{"model", model}})),
         cache_used_(all.cache_bytes_.Add({{"model", model}, {"state", "used"}})),
         cache_idle_(all.cache_bytes_.Add({{"model", model}, {"state", "idle"}})),
@@ -74,6 +75,7 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
     next_token_.Observe(absl::ToDoubleSeconds(since_previous));
     generated_tokens_.Increment();
   }
+  void OnFailure(const absl::Status&) override { failures_.Increment(); }
   void OnState(const EngineState& state) override {
     streams_.Set(static_cast<double>(state.active_streams));
     cache_used_.Set(static_cast<double>(state.cache_bytes_used));
@@ -90,6 +92,7 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
   prometheus::Histogram& rows_;
   prometheus::Counter& prompt_tokens_;
   prometheus::Counter& generated_tokens_;
+  prometheus::Counter& failures_;
   Portion streams_;
   Portion cache_used_;
   Portion cache_idle_;
@@ -171,6 +174,10 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
                          .Register(registry_)),
       generated_tokens_(
           BuildCounter().Name("longshort_generated_tokens_total").Help("Tokens sampled").Register(registry_)),
+      step_failures_(BuildCounter()
+                         .Name("longshort_step_failures_total")
+                         .Help("Steps of the model that failed; their requests were tried again")
+                         .Register(registry_)),
       streams_active_(
           BuildGauge().Name("longshort_streams_active").Help("Sequences that hold cache now").Register(registry_)),
       cache_bytes_(

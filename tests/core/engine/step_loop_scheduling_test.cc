@@ -173,26 +173,6 @@ TEST(StepLoop, ARequestThatExpiredInTheQueueOfAnIdleEngineCostsNoStep) {
   EXPECT_TRUE(harness.observer.steps.empty());
 }
 
-TEST(StepLoop, LivesOnAfterAStepThatFailed) {
-  StepLoopHarness harness;
-  int step = 0;
-  harness.model.on_step = [&step](absl::Span<const Slice>) {
-    return ++step == 2 ? absl::InternalError("out of luck") : absl::OkStatus();
-  };
-  const auto first = harness.Generate(SomeGeneration(5, 10));
-  const auto second = harness.Score(SomeScoring(1000));
-  harness.RunToEnd();
-  EXPECT_EQ(first->status, absl::InternalError("the model's step failed: out of luck"));
-  EXPECT_EQ(first->summary.generated_tokens, 1);
-  EXPECT_EQ(second->score.status().code(), absl::StatusCode::kInternal);
-
-  const GenerationRequest request = SomeGeneration(5, 10, 1);
-  const auto later = harness.Generate(request);
-  harness.RunToEnd();
-  EXPECT_TRUE(later->status.ok());
-  EXPECT_EQ(later->tokens, harness.TokensAlone(request));
-}
-
 TEST(StepLoop, LogitsThatAreNotFiniteEndTheirOwnRequestOnly) {
   StepLoopHarness harness;
   const GenerationRequest request = SomeGeneration(5, 10, 1);

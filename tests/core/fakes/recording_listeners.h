@@ -73,6 +73,7 @@ class RecordingObserver final : public EngineObserver {
   void OnStep(absl::Duration step, int64_t rows) override { steps.emplace_back(step, rows); }
   void OnFirstToken(absl::Duration since_submission) override { first_tokens.push_back(since_submission); }
   void OnNextToken(absl::Duration since_previous) override { next_tokens.push_back(since_previous); }
+  void OnFailure(const absl::Status& failure) override { failures.push_back(failure); }
   void OnState(const EngineState& now) override { state = now; }
 
   std::vector<absl::Duration> queued;
@@ -80,6 +81,7 @@ class RecordingObserver final : public EngineObserver {
   std::vector<std::pair<absl::Duration, int64_t>> steps;
   std::vector<absl::Duration> first_tokens;
   std::vector<absl::Duration> next_tokens;
+  std::vector<absl::Status> failures;
   EngineState state;
 };
 

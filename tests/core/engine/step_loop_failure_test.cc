@@ -1,0 +1,126 @@
+// Steps of the model that fail: who goes on, who is ended, and that nobody notices otherwise.
+
+#include <random>
+#include <stdexcept>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/step_loop_harness.h"
+
+namespace longshort {
+namespace {
+
+TEST(StepLoopFailure, AFailedStepEndsNobody) {
+  StepLoopHarness harness;
+  int step = 0;
+  harness.model.on_step = [&step](absl::Span<const Slice>) {
+    return ++step % 7 == 2 ? absl::InternalError("out of luck") : absl::OkStatus();
+  };
+  const GenerationRequest generation = SomeGeneration(150, 60);
+  const auto generated = harness.Generate(generation);
+  ScoringRequest scoring = SomeScoring(300, 1);
+  scoring.log_probabilities = true;
+  const auto scored = harness.Score(scoring);
+  harness.RunToEnd();
+  ASSERT_TRUE(generated->status.ok()) << generated->status;
+  EXPECT_EQ(generated->tokens, harness.TokensAlone(generation));
+  ASSERT_TRUE(scored->score.ok()) << scored->score.status();
+  ASSERT_EQ(scored->score->tokens.size(), 299u);
+  for (int64_t i = 0; i < 299; ++i) {
+    EXPECT_FLOAT_EQ(scored->score->tokens[i].log_probability, harness.LogProbabilityAlone(scoring.tokens, i + 1));
+  }
+  EXPECT_GT(harness.observer.failures.size(), 3u);
+  EXPECT_EQ(harness.observer.failures[0], absl::InternalError("the model's step failed: out of luck"));
+  EXPECT_EQ(harness.observer.queued.size(), 2u) << "who goes on was not queued again";
+}
+
+TEST(StepLoopFailure, AModelThatThrowsIsOneThatFails) {
+  StepLoopHarness harness;
+  int step = 0;
+  harness.model.on_step = [&step](absl::Span<const Slice>) -> absl::Status {
+    if (++step == 3) throw std::runtime_error("out of memory");
+    return absl::OkStatus();
+  };
+  const GenerationRequest request = SomeGeneration(5, 10);
+  const auto listener = harness.Generate(request);
+  harness.RunToEnd();
+  EXPECT_TRUE(listener->status.ok()) << listener->status;
+  EXPECT_EQ(listener->tokens, harness.TokensAlone(request));
+}
+
+TEST(StepLoopFailure, OneThatAlwaysFailsIsEndedAndTheOthersGoOn) {
+  StepLoopHarness harness;
+  constexpr int32_t kPoison = 3;  // never sampled, and in no other prompt
+  harness.model.on_step = [](absl::Span<const Slice> slices) {
+    for (const Slice& slice : slices) {
+      for (const int32_t token : slice.tokens) {
+        if (token == kPoison) return absl::InternalError("poisoned");
+      }
+    }
+    return absl::OkStatus();
+  };
+  std::vector<GenerationRequest> requests;
+  std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
+  for (uint32_t i = 0; i < 6; ++i) {
+    requests.push_back(SomeGeneration(20, 40, i));
+    if (i == 2) requests.back().prompt[10] = kPoison;
+    listeners.push_back(harness.Generate(requests.back()));
+  }
+  harness.RunToEnd();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (i == 2) {
+      EXPECT_EQ(listeners[i]->status, absl::InternalError("the model's step failed: poisoned"));
+    } else {
+      EXPECT_TRUE(listeners[i]->status.ok()) << i << ": " << listeners[i]->status;
+      EXPECT_EQ(listeners[i]->tokens, harness.TokensAlone(requests[i])) << i;
+    }
+  }
+  EXPECT_LE(harness.observer.failures.size(), 10u);
+}
+
+TEST(StepLoopFailure, AModelThatAlwaysFailsEndsAll) {
+  StepLoopHarness harness;
+  harness.model.on_step = [](absl::Span<const Slice>) { return absl::InternalError("broken"); };
+  const auto first = harness.Generate(SomeGeneration(20, 40));
+  const auto second = harness.Score(SomeScoring(20));
+  harness.RunToEnd();
+  EXPECT_TRUE(absl::IsInternal(first->status));
+  EXPECT_TRUE(absl::IsInternal(second->score.status()));
+}
+
+TEST(StepLoopFailure, StepsThatFailOnlyInCompanyEndInTheEnd) {
+  StepLoopHarness harness;
+  harness.model.on_step = [](absl::Span<const Slice> slices) {
+    return slices.size() > 1 ? absl::InternalError("too many") : absl::OkStatus();
+  };
+  std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
+  for (uint32_t i = 0; i < 3; ++i) listeners.push_back(harness.Generate(SomeGeneration(20, 400, i)));
+  harness.RunToEnd();
+  for (const auto& listener : listeners) EXPECT_TRUE(listener->end.ended());
+}
+
+// A session's last call failed in the middle: what was said before is still there.
+TEST(StepLoopFailure, SessionsSurviveIt) {
+  StepLoopHarness harness;
+  GenerationRequest request = SomeGeneration(100, 20);
+  request.session = SessionReference{.id = "talk"};
+  const auto first = harness.Generate(request);
+  harness.RunToEnd();
+  bool failed = false;
+  harness.model.on_step = [&failed](absl::Span<const Slice>) {
+    return std::exchange(failed, true) ? absl::OkStatus() : absl::InternalError("once");
+  };
+  GenerationRequest next = SomeGeneration(10, 20, 3);
+  next.session = request.session;
+  GenerationRequest alone = next;
+  alone.prompt = request.prompt;
+  alone.prompt.insert(alone.prompt.end(), first->tokens.begin(), first->tokens.end());
+  alone.prompt.insert(alone.prompt.end(), next.prompt.begin(), next.prompt.end());
+  const auto second = harness.Generate(next);
+  harness.RunToEnd();
+  EXPECT_TRUE(failed);
+  EXPECT_EQ(second->tokens, harness.TokensAlone(alone));
+}
+
+}  // namespace
+}  // namespace longshort
