@@ -16,12 +16,14 @@
 namespace longshort {
 
 struct ServedLanguageModel {
+  std::shared_ptr<const void> memory = nullptr;  // what was set aside for it, given back behind all else
   LanguageModelInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that takes ids only
   std::unique_ptr<Engine> engine;
 };
 
 struct ServedClassifier {
+  std::shared_ptr<const void> memory = nullptr;  // as above
   ClassifierInfo info;
   std::shared_ptr<const DocumentTokenizer> tokenizer;     // null for one of images, or that takes ids only
   std::shared_ptr<const ImagePreprocessor> preprocessor;  // null for one of texts

@@ -12,7 +12,13 @@ std::string Mebibytes(int64_t bytes) { return absl::StrFormat("%.1f MiB", static
 
 }  // namespace
 
+void CacheBudget::SetAside(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  set_aside_bytes_ += bytes;
+}
+
 absl::Status CacheBudget::Check(const std::string& model) const {
+  const std::lock_guard lock(mutex_);
   const int64_t needed = set_aside_bytes_ + reserved_bytes_;
   if (memory_bytes_ == 0 || needed <= memory_bytes_) return absl::OkStatus();
   return absl::ResourceExhaustedError(
@@ -21,6 +27,7 @@ absl::Status CacheBudget::Check(const std::string& model) const {
 }
 
 absl::StatusOr<int64_t> CacheBudget::Reserve(const std::string& model, int64_t wanted, int64_t usual) {
+  const std::lock_guard lock(mutex_);
   int64_t bytes = wanted == 0 ? usual : wanted;
   if (memory_bytes_ > 0) {
     // A number that was asked for may take all of the memory; a default leaves half for work in progress and everything
@@ -36,6 +43,23 @@ absl::StatusOr<int64_t> CacheBudget::Reserve(const std::string& model, int64_t w
     }
   }
   reserved_bytes_ += bytes;
+  return bytes;
+}
+
+void CacheBudget::GiveBack(int64_t set_aside_bytes, int64_t reserved_bytes) {
+  const std::lock_guard lock(mutex_);
+  set_aside_bytes_ -= set_aside_bytes;
+  reserved_bytes_ -= reserved_bytes;
+}
+
+void BudgetShare::SetAside(int64_t bytes) {
+  budget_->SetAside(bytes);
+  set_aside_bytes_ += bytes;
+}
+
+absl::StatusOr<int64_t> BudgetShare::Reserve(const std::string& model, int64_t wanted, int64_t usual) {
+  absl::StatusOr<int64_t> bytes = budget_->Reserve(model, wanted, usual);
+  if (bytes.ok()) reserved_bytes_ += *bytes;
   return bytes;
 }
 

@@ -63,14 +63,15 @@ class EngineMaker {
         metrics_(metrics),
         log_(log),
         prompts_(std::make_shared<TokenBudget>(PromptTokens(options, machine))),
-        budget_(machine.memory_bytes) {
-    budget_.SetAside(MessageBufferBytes(options, machine));
-    budget_.SetAside(PromptTokens(options, machine) * kTokenBytes);
+        budget_(std::make_shared<CacheBudget>(machine.memory_bytes)) {
+    budget_->SetAside(MessageBufferBytes(options, machine));
+    budget_->SetAside(PromptTokens(options, machine) * kTokenBytes);
   }
 
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedLanguageModel loaded) {
     const LanguageModelInfo info = loaded.model->info();
-    budget_.SetAside(WeightBytes(info.parameters, info.precision));
+    auto share = std::make_shared<BudgetShare>(budget_);
+    share->SetAside(WeightBytes(info.parameters, info.precision));
     LanguageModelEngine::Options engine;
     engine.queue.limits.max_queued = options_.max_queued_requests;
     engine.token_budget = prompts_;
@@ -78,7 +79,7 @@ class EngineMaker {
     engine.step_loop.max_streams = options_.max_streams;
     LS_ASSIGN_OR_RETURN(
         engine.step_loop.cache_bytes,
-        budget_.Reserve(name, options_.cache_bytes, UsualCacheBytes(*loaded.model, options_.max_streams)));
+        share->Reserve(name, options_.cache_bytes, UsualCacheBytes(*loaded.model, options_.max_streams)));
     log_.Info("model", {{"model", name},
                         {"version", version},
                         {"architecture", std::string("language_model")},
@@ -90,7 +91,8 @@ class EngineMaker {
                         {"cache_bytes", engine.step_loop.cache_bytes},
                         {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
                         {"fingerprint", info.fingerprint}});
-    ServedLanguageModel served{.info = info, .tokenizer = loaded.tokenizer, .engine = nullptr};
+    ServedLanguageModel served{
+        .memory = std::move(share), .info = info, .tokenizer = loaded.tokenizer, .engine = nullptr};
     LS_ASSIGN_OR_RETURN(served.engine,
                         LanguageModelEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
                                                     metrics_.ObserveEngine(name), SystemClock(), engine));
@@ -99,13 +101,14 @@ class EngineMaker {
 
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedClassifier loaded) {
     const ClassifierInfo info = loaded.classifier->info();
-    budget_.SetAside(WeightBytes(info.parameters, info.precision));
-    budget_.SetAside(WaitingBytes(options_, machine_));
+    auto share = std::make_shared<BudgetShare>(budget_);
+    share->SetAside(WeightBytes(info.parameters, info.precision));
+    share->SetAside(WaitingBytes(options_, machine_));
     // All models share the threads that decode.
     if (loaded.preprocessor != nullptr && !std::exchange(decoding_is_set_aside_, true)) {
-      budget_.SetAside(DecodingBytes(options_));
+      budget_->SetAside(DecodingBytes(options_));
     }
-    LS_RETURN_IF_ERROR(budget_.Check(name));
+    LS_RETURN_IF_ERROR(budget_->Check(name));
     ClassifierEngine::Options engine;
     engine.limits.max_queued = options_.max_queued_requests;
     engine.max_waiting_bytes = WaitingBytes(options_, machine_);
@@ -118,7 +121,8 @@ class EngineMaker {
                         {"precision", info.precision},
                         {"max_batch_size", engine.batches.max_batch_size},
                         {"fingerprint", info.fingerprint}});
-    ServedClassifier served{.info = info,
+    ServedClassifier served{.memory = std::move(share),
+                            .info = info,
                             .tokenizer = std::move(loaded.tokenizer),
                             .preprocessor = std::move(loaded.preprocessor),
                             .engine = nullptr};
@@ -135,7 +139,7 @@ class EngineMaker {
   ServerMetrics& metrics_;
   Logger& log_;
   const std::shared_ptr<TokenBudget> prompts_;
-  CacheBudget budget_;
+  const std::shared_ptr<CacheBudget> budget_;
   bool decoding_is_set_aside_ = false;
 };
 

@@ -55,5 +55,17 @@ TEST(CacheBudget, UnknownMemoryRefusesNothing) {
   EXPECT_EQ(*budget.Reserve("m", int64_t{1} << 50, 1), int64_t{1} << 50);
 }
 
+TEST(CacheBudget, WhatAModelTookIsGivenBackWithIt) {
+  const auto budget = std::make_shared<CacheBudget>(1000);
+  {
+    BudgetShare share(budget);
+    share.SetAside(400);
+    EXPECT_EQ(*share.Reserve("first", 600, 1), 600);
+    EXPECT_FALSE(budget->Reserve("second", 1, 1).ok());
+    EXPECT_FALSE(share.Reserve("first", 1, 1).ok());
+  }
+  EXPECT_EQ(*budget->Reserve("second", 1000, 1), 1000);
+}
+
 }  // namespace
 }  // namespace longshort
