@@ -120,6 +120,7 @@ v1::TextScore ToMessage(const Score& score, int64_t token_count, const ServedLan
   }
   for (const GeneratedToken& token : score.tokens) *message.add_tokens() = ToMessage(token, model);
   *message.mutable_timings() = ToMessage(score.timings);
+  if (score.session_tokens > 0) message.set_session_tokens(score.session_tokens);
   return message;
 }
 

@@ -90,7 +90,7 @@ class GenerateCall final : public UnaryCall {
       usage.set_prompt_tokens(usage.prompt_tokens() + summary.prompt_tokens);
       usage.set_generated_tokens(usage.generated_tokens() + summary.generated_tokens);
       usage.set_cached_tokens(usage.cached_tokens() + summary.reused_tokens);
-      answer_.set_session_tokens(summary.session_tokens);
+      if (summary.session_tokens > 0) answer_.set_session_tokens(summary.session_tokens);
     }
     if (const absl::Status status = fan_out_->status(); !status.ok()) return FinishWithError(status);
     FinishWith(answer_);

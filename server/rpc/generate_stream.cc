@@ -44,7 +44,7 @@ class StreamWork {
     if (fan_out_.status().ok()) {
       v1::StreamSummary summary;
       *summary.mutable_usage() = usage_;
-      summary.set_session_tokens(session_tokens_);
+      if (session_tokens_ > 0) summary.set_session_tokens(session_tokens_);
       writer_->Push([&](StreamEvents& events) { events.PushSummary(std::move(summary)); });
     }
     writer_->Close(fan_out_.status());

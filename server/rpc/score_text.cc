@@ -10,6 +10,7 @@
 #include "longshort/v1/inference.pb.h"
 #include "models/status_macros.h"
 #include "server/requests/field_error.h"
+#include "server/requests/session_reader.h"
 #include "server/rpc/fan_out.h"
 #include "server/rpc/unary_call.h"
 #include "server/scoring/text_scorer.h"
@@ -49,6 +50,19 @@ absl::StatusOr<std::vector<TextToScore>> ReadTexts(const v1::ScoreTextRequest& r
   return texts;
 }
 
+// The session that the only text goes on with, if the request names one.
+absl::StatusOr<std::optional<SessionReference>> SessionOf(const v1::ScoreTextRequest& request,
+                                                          const ServedModel& model) {
+  if (!request.has_session()) return std::nullopt;
+  if (model.language_model() == nullptr) {
+    return absl::InvalidArgumentError("session is set; it must be unset, because the model is a classifier");
+  }
+  if (request.inputs_size() > 1) {
+    return FieldError("number of inputs", request.inputs_size(), "1 with a session, which goes on from one end");
+  }
+  return ReadSession(&request.session());
+}
+
 class ScoreTextCall final : public UnaryCall {
  public:
   ScoreTextCall(const CallEnvironment& environment, grpc::CallbackServerContext* context, grpc::ByteBuffer* response)
@@ -58,8 +72,10 @@ class ScoreTextCall final : public UnaryCall {
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
     LS_ASSIGN_OR_RETURN(const v1::ScoreTextRequest request, ParseMessage<v1::ScoreTextRequest>(bytes));
     LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedModel> model, record().FindModel(request.model()));
+    LS_ASSIGN_OR_RETURN(std::optional<SessionReference> session, SessionOf(request, *model));
     LS_ASSIGN_OR_RETURN(scorer_, TextScorer::Make(std::move(model), OptionsOf(request), limits_));
     LS_ASSIGN_OR_RETURN(std::vector<TextToScore> texts, ReadTexts(request, *scorer_, limits_));
+    texts.front().session = std::move(session);
 
     scored_.resize(texts.size());
     const auto count = static_cast<int64_t>(texts.size());
@@ -84,8 +100,10 @@ class ScoreTextCall final : public UnaryCall {
     if (const absl::Status status = fan_out_->status(); !status.ok()) return FinishWithError(status);
     v1::ScoreTextResponse answer;
     int64_t tokens = 0;
+    int64_t cached_tokens = 0;
     for (ScoredText& text : scored_) {
       tokens += text.tokens;
+      cached_tokens += text.cached_tokens;
       record().AddWork(text);
       if (auto* score = std::get_if<v1::TextScore>(&text.result); score != nullptr) {
         *answer.add_scores() = std::move(*score);
@@ -94,6 +112,7 @@ class ScoreTextCall final : public UnaryCall {
       }
     }
     answer.mutable_usage()->set_prompt_tokens(tokens);
+    answer.mutable_usage()->set_cached_tokens(cached_tokens);
     *answer.mutable_model() = record().answering_model();
     FinishWith(answer);
   }

@@ -22,7 +22,10 @@ class Listener final : public ScoringListener {
 
   void OnFinished(absl::StatusOr<Score> score) override {
     if (!score.ok()) return done_(score.status());
-    ScoredText scored{.result = ToMessage(*score, tokens_, *model_), .tokens = tokens_, .timings = score->timings};
+    ScoredText scored{.result = ToMessage(*score, tokens_, *model_),
+                      .tokens = tokens_,
+                      .cached_tokens = score->reused_tokens,
+                      .timings = score->timings};
     done_(std::move(scored));
   }
 
@@ -69,6 +72,7 @@ class LanguageModelScorer final : public TextScorer {
     ScoringRequest request;
     request.context = context;
     request.tokens = std::move(text.documents.front());
+    request.session = std::move(text.session);
     request.log_probabilities = describe_tokens_;
     request.top_alternatives = top_alternatives_;
     return model_->engine->Score(std::move(request), std::move(listener));

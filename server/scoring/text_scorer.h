@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,6 +25,8 @@ struct TextToScore {
   std::vector<std::vector<int32_t>> documents;
   // Of each document, whether it was cut.
   std::vector<bool> truncated;
+  // Language models: the conversation that the document goes on with.
+  std::optional<SessionReference> session = std::nullopt;
 
   int64_t tokens() const;
 };
@@ -32,6 +35,7 @@ struct ScoredText {
   std::variant<v1::TextScore, v1::TextClassification> result;
   // For the log.
   int64_t tokens = 0;
+  int64_t cached_tokens = 0;
   std::variant<RequestTimings, ClassificationTimings> timings;
 };
 

@@ -60,6 +60,18 @@ def test_a_stream_goes_on_too(api: SimpleNamespace, stub: Any) -> None:
     assert summary.session_tokens == first.session_tokens + 3 + 7
 
 
+def test_scoring_goes_on_and_scores_every_new_token(api: SimpleNamespace, stub: Any) -> None:
+    generate(api, stub, b"hello", "scored")
+    request = api.inference.ScoreTextRequest(inputs=[{"text": " world"}], session={"id": "scored"})
+    answer = stub.ScoreText(request, timeout=20)
+    assert answer.scores[0].scored_token_count == 6
+    assert answer.scores[0].session_tokens == 5 + 12 + 6
+    assert answer.usage.cached_tokens == 5 + 12 - 1
+    request = api.inference.ScoreTextRequest(inputs=[{"text": "a"}, {"text": "b"}], session={"id": "scored"})
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "inputs", "session"):
+        stub.ScoreText(request)
+
+
 def test_a_client_does_not_see_anothers(api: SimpleNamespace, stub: Any) -> None:
     generate(api, stub, b"secret", "private")
     request = api.inference.GenerateRequest(session={"id": "private", "must_exist": True}, max_tokens=1)
