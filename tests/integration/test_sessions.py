@@ -123,6 +123,6 @@ def test_it_ends_when_it_is_closed(api: SimpleNamespace, talking: Server, stub: 
         ({"session": {"id": "nothing-said"}}, ("prompt",)),
     ],
 )
-def test_what_cannot_be_a_session_is_named(api: SimpleNamespace, stub: Any, fields: Any, parts: tuple[str, ...]) -> None:
+def test_what_is_no_session_is_named(api: SimpleNamespace, stub: Any, fields: Any, parts: tuple[str, ...]) -> None:
     with expect.error(grpc.StatusCode.INVALID_ARGUMENT, *parts):
         stub.Generate(api.inference.GenerateRequest(**fields))
