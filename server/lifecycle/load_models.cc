@@ -74,6 +74,7 @@ class EngineMaker {
     share->SetAside(WeightBytes(info.parameters, info.precision));
     LanguageModelEngine::Options engine;
     engine.queue.limits.max_queued = options_.max_queued_requests;
+    engine.queue.limits.max_queued_cost = options_.max_queue_time;
     engine.token_budget = prompts_;
     engine.sessions.time_to_live = options_.session_time_to_live;
     engine.step_loop.max_streams = options_.max_streams;
@@ -111,6 +112,7 @@ class EngineMaker {
     LS_RETURN_IF_ERROR(budget_->Check(name));
     ClassifierEngine::Options engine;
     engine.limits.max_queued = options_.max_queued_requests;
+    engine.limits.max_queued_cost = options_.max_queue_time;
     engine.max_waiting_bytes = WaitingBytes(options_, machine_);
     engine.batches.max_batch_size = options_.max_batch_size;
     log_.Info("model", {{"model", name},

@@ -100,6 +100,11 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
             "Requests that may wait, per model, 1 to 1048576, before more are refused with RESOURCE_EXHAUSTED: a long "
             "queue only makes everybody late.",
             &options.max_queued_requests);
+  table.Add("max-queue-time", "duration",
+            "Time that what waits for a model may be predicted to take, 1ms to 1h, before more is refused with "
+            "RESOURCE_EXHAUSTED: about how long the last of it waits. Shorter keeps those who are admitted fast under "
+            "overload; it should be long enough for the largest call of many items.",
+            &options.max_queue_time);
   table.Add(
       "max-batch-size", "N",
       "Items of one batch of a classifier, 1 to 1024. A batch is what waits when the model is free; larger ones use "

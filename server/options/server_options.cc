@@ -101,6 +101,7 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, 1, 65536));
   LS_RETURN_IF_ERROR(CheckRange("cache-bytes", options.cache_bytes, 0, int64_t{1} << 50));
   LS_RETURN_IF_ERROR(CheckRange("max-queued-requests", options.max_queued_requests, 1, 1 << 20));
+  LS_RETURN_IF_ERROR(CheckRange("max-queue-time", options.max_queue_time, absl::Milliseconds(1), absl::Hours(1)));
   LS_RETURN_IF_ERROR(CheckRange("max-batch-size", options.max_batch_size, 1, 1024));
   LS_RETURN_IF_ERROR(CheckRange("preparation-threads", options.preparation_threads, 1, 64));
   if (options.max_image_pixels == 0) {
