@@ -60,8 +60,8 @@ struct ServerOptions {
   // Requests that wait, per model, before new ones are refused with RESOURCE_EXHAUSTED; 1 to 1048576.
   int64_t max_queued_requests = 1024;
 
-  // Time that what waits for one model may be predicted to take, 1 ms to 1 h, before more is refused: about how long the
-  // last of it waits.
+  // Time that what waits for one model may be predicted to take, 1 ms to 1 h, before more is refused: about how long
+  // the last of it waits.
   absl::Duration max_queue_time = absl::Seconds(60);
 
   // Items of one batch of a classifier, 1 to 1024. Each item in a batch waits for the whole of it.
