@@ -166,7 +166,10 @@ TEST_F(GenerateTest, JsonIsAMessageALineWithTheFieldNamesOfTheProto) {
   EXPECT_THAT(output_, testing::StartsWith(R"({"delta":{"index":0,"text":"a\n",)"));
   EXPECT_THAT(output_, HasSubstr(R"("token_count":"2")"));
   EXPECT_THAT(output_, HasSubstr(R"("finish_reason":"FINISH_REASON_LENGTH")"));
-  EXPECT_THAT(output_, EndsWith("{\"summary\":{\"usage\":{\"prompt_tokens\":\"4\",\"generated_tokens\":\"2\",\"cached_tokens\":\"0\"}}}\n"));
+  EXPECT_THAT(
+      output_,
+      EndsWith(
+          "{\"summary\":{\"usage\":{\"prompt_tokens\":\"4\",\"generated_tokens\":\"2\",\"cached_tokens\":\"0\"}}}\n"));
   EXPECT_EQ(error_, "");
 }
 
