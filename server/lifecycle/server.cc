@@ -81,9 +81,9 @@ absl::Status Server::WritePortFile() const {
 
 void Server::Drain() {
   const absl::Time deadline = absl::Now() + options_.drain_timeout;
+  gate_.Close();  // first: who sees that the server is not ready finds it closed
   http_->SetReady(false);
   grpc_->StopServing();
-  gate_.Close();
   log_.Info("draining", {{"timeout", absl::FormatDuration(options_.drain_timeout)}});
   manager_->Stop();
   models_->Drain(deadline);

@@ -178,11 +178,12 @@ def test_a_deadline_stops_the_work(api: SimpleNamespace, inference: Any, server:
     wait_until(lambda: server.metric("longshort_requests_total", rpc=rpc, code="DEADLINE_EXCEEDED") == before + 1)
 
 
-def test_a_slow_reader_gets_everything_in_fewer_messages(api: SimpleNamespace, inference: Any) -> None:
+def test_a_slow_reader_gets_everything_in_fewer_messages(api: SimpleNamespace, server: Server, inference: Any) -> None:
     fields = {"max_tokens": 20_000, "sampling": {"seed": 9}, "return_raw": True}
+    before = server.metric("longshort_generated_tokens_total")
     call = inference.GenerateStream(request(api, **fields), timeout=120)
     first = [next(call) for _ in range(3)]
-    time.sleep(2)
+    wait_until(lambda: server.metric("longshort_generated_tokens_total") >= before + 20_000, 100)
     rest = list(call)
     events = first + rest
     assert sum(event.delta.token_count for event in events) == 20_000
