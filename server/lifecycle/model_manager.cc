@@ -62,17 +62,15 @@ void ModelManager::Unload(std::string name, int64_t version, Unloaded done) {
 }
 
 void ModelManager::Post(Task task) {
-  bool stopped = false;
   {
     const std::lock_guard lock(mutex_);
-    stopped = stopped_;
-    if (!stopped) tasks_.push_back(std::move(task));
+    if (!stopped_) {
+      tasks_.push_back(std::move(task));
+      changed_.notify_all();
+      return;
+    }
   }
-  if (stopped) {
-    task(/*stopped=*/true);
-  } else {
-    changed_.notify_all();
-  }
+  task(/*stopped=*/true);
 }
 
 void ModelManager::Work() {
