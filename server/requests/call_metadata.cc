@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 
@@ -10,21 +9,12 @@
 #include "absl/strings/str_format.h"
 #include "server/requests/field_error.h"
 #include "server/requests/names.h"
+#include "server/requests/random_number.h"
 
 namespace longshort {
 namespace {
 
-// The system's random numbers seed each thread's: drawing every id from them took longer than the rest of a small call.
-std::mt19937_64 SeededGenerator() {
-  std::random_device device;
-  std::seed_seq seed{device(), device(), device(), device()};
-  return std::mt19937_64(seed);
-}
-
-std::string DrawId() {
-  thread_local std::mt19937_64 generator = SeededGenerator();
-  return absl::StrFormat("%016x", generator());
-}
+std::string DrawId() { return absl::StrFormat("%016x", RandomNumber()); }
 
 // The first value of the metadata.
 std::optional<std::string> Find(const grpc::CallbackServerContext& context, const char* key) {

@@ -1,13 +1,13 @@
 #include "server/requests/generate_request.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "models/status_macros.h"
 #include "server/requests/field_error.h"
 #include "server/requests/input_reader.h"
+#include "server/requests/random_number.h"
 #include "server/requests/sampling_reader.h"
 #include "server/requests/session_reader.h"
 
@@ -15,16 +15,6 @@ namespace longshort {
 namespace {
 
 constexpr int64_t kDefaultMaxTokens = 256;
-
-// The system's random numbers seed each thread's: they take long to draw.
-uint64_t DrawSeed() {
-  thread_local std::mt19937_64 generator = [] {
-    std::random_device device;
-    std::seed_seq seed{device(), device(), device(), device()};
-    return std::mt19937_64(seed);
-  }();
-  return generator();
-}
 
 absl::StatusOr<std::vector<std::string>> ReadStopStrings(const v1::GenerateRequest& request,
                                                          const ServedLanguageModel& model,
@@ -67,7 +57,7 @@ absl::StatusOr<GenerationPlan> ReadGenerateRequest(const v1::GenerateRequest& re
   one.max_tokens =
       request.max_tokens() == 0 ? std::min(kDefaultMaxTokens, limits.generate_tokens) : request.max_tokens();
   LS_ASSIGN_OR_RETURN(one.sampling, ReadSampling(request.sampling(), model.info.vocabulary_size, limits));
-  if (!request.sampling().has_seed()) one.sampling.seed = DrawSeed();
+  if (!request.sampling().has_seed()) one.sampling.seed = RandomNumber();
   LS_ASSIGN_OR_RETURN(one.stop_strings, ReadStopStrings(request, model, limits));
   LS_ASSIGN_OR_RETURN(one.session, ReadSession(request.has_session() ? &request.session() : nullptr));
   if (one.session.has_value() && completions > 1) {
