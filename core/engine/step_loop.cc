@@ -142,10 +142,8 @@ void StepLoop::Resume(std::unique_ptr<Job> job) {
 
 absl::StatusOr<std::unique_ptr<CachedSequence>> StepLoop::Enter(const Job& job) {
   if (job.session.has_value() && job.session->state().parked.has_value()) {
-    const ParkingPlace& place = *job.session->state().parked;
-    if (place.worker == options_.worker && cache_->IsParked(place.ticket)) {
-      return cache_->Resume(place.ticket, job.MostTokens());
-    }
+    const ParkedId parked = *job.session->state().parked;
+    if (cache_->IsParked(parked)) return cache_->Resume(parked, job.MostTokens());
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> cached,
                       cache_->Begin(job.stream().all(), job.MostReused(), job.MostTokens()));
@@ -161,7 +159,7 @@ void StepLoop::KeepSession(Sequence& sequence) {
   const std::vector<int32_t>& stream = job.stream().all();
   SessionState state{.tokens = {stream.begin(), stream.begin() + job.SessionTokens()}, .parked = std::nullopt};
   if (sequence.StandAtSessionEnd()) {
-    state.parked = ParkingPlace{.worker = options_.worker, .ticket = cache_->Park(sequence.TakeCached())};
+    state.parked = cache_->Park(sequence.TakeCached());
   }
   sequence.job().session->Commit(std::move(state));
 }

@@ -31,8 +31,6 @@ namespace longshort {
 class StepLoop {
  public:
   struct Options {
-    // The number of the worker that this is, among those of a model.
-    int32_t worker = 0;
     // Sequences that run at once.
     int64_t max_streams = 16;
     // What a step is made of; its max_rows * V floats are the logits' memory.

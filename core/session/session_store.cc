@@ -14,6 +14,10 @@ absl::Status InUse(const SessionKey& key) {
   return absl::AbortedError(absl::StrCat("session ", key.id, " is in use by another call"));
 }
 
+absl::Status Refused(const char* what, int64_t value, int64_t limit) {
+  return absl::ResourceExhaustedError(absl::StrCat(what, value, ", the limit is ", limit, "; close one, or wait"));
+}
+
 }  // namespace
 
 SessionStore::Lease::~Lease() {
@@ -55,6 +59,7 @@ absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bo
     session = Add(key);
   } else {
     if (session->second.leased) return InUse(key);
+    LS_RETURN_IF_ERROR(CheckTokens());
     idle_.erase(session->second.idle_since);
   }
   session->second.leased = true;
@@ -104,18 +109,19 @@ void SessionStore::EndExpired() {
 }
 
 absl::Status SessionStore::CheckRoom(const SessionKey& key) const {
-  const auto refuse = [](const char* what, int64_t value, int64_t limit) {
-    return absl::ResourceExhaustedError(absl::StrCat(what, value, ", the limit is ", limit, "; close one, or wait"));
-  };
   const auto count = static_cast<int64_t>(sessions_.size());
-  if (count >= options_.max_sessions) return refuse("sessions that live: ", count, options_.max_sessions);
+  if (count >= options_.max_sessions) return Refused("sessions that live: ", count, options_.max_sessions);
   const auto client = sessions_of_client_.find(key.client);
   const int64_t of_client = client == sessions_of_client_.end() ? 0 : client->second;
   if (of_client >= options_.max_sessions_per_client) {
-    return refuse("sessions of this client that live: ", of_client, options_.max_sessions_per_client);
+    return Refused("sessions of this client that live: ", of_client, options_.max_sessions_per_client);
   }
-  if (tokens_ >= options_.max_tokens) return refuse("tokens that sessions hold: ", tokens_, options_.max_tokens);
-  return absl::OkStatus();
+  return CheckTokens();
+}
+
+absl::Status SessionStore::CheckTokens() const {
+  if (tokens_ < options_.max_tokens) return absl::OkStatus();
+  return Refused("tokens that sessions hold: ", tokens_, options_.max_tokens);
 }
 
 SessionStore::Sessions::iterator SessionStore::Add(const SessionKey& key) {

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/cache/paged_cache.h"
 #include "core/engine/clock.h"
 
 namespace longshort {
@@ -37,18 +38,12 @@ struct SessionKey {
   }
 };
 
-// Where a worker keeps the cache pages of an idle sequence: valid until the worker needs them for another.
-struct ParkingPlace {
-  int32_t worker = 0;
-  uint64_t ticket = 0;
-};
-
 // What a session is between two calls.
 struct SessionState {
   // All that was said so far. What follows the last one has not been asked for.
   std::vector<int32_t> tokens;
-  // Where the rows of all but the last one are, perhaps.
-  std::optional<ParkingPlace> parked;
+  // The parked sequence that has the rows of all but the last one, until its pages are wanted for another.
+  std::optional<ParkedId> parked;
 };
 
 // Thread-safe.
@@ -59,7 +54,7 @@ class SessionStore final {
     // Sessions that may live at once, of all clients and of one; a new one beyond is refused.
     int64_t max_sessions = 65536;
     int64_t max_sessions_per_client = 16384;
-    // Tokens that all may hold; while they hold more, a new one is refused. 2^26 take 256 MiB.
+    // Tokens that all may hold; once they do, no session is opened, so that none grows. 2^26 take 256 MiB.
     int64_t max_tokens = int64_t{1} << 26;
     // Ended sessions that are remembered.
     int64_t max_remembered = 65536;
@@ -94,7 +89,7 @@ class SessionStore final {
 
   // The session, or a new one under this key unless it `must_exist`.
   // Errors: ABORTED while another call has it; NOT_FOUND if it has ended, or must exist and does not;
-  // RESOURCE_EXHAUSTED if there are too many.
+  // RESOURCE_EXHAUSTED if there are too many, or they hold too many tokens.
   absl::StatusOr<Lease> Open(const SessionKey& key, bool must_exist);
 
   // Begins a session from `state`. Errors: ALREADY_EXISTS, RESOURCE_EXHAUSTED.
@@ -122,6 +117,7 @@ class SessionStore final {
   // All with the mutex held.
   void EndExpired();
   absl::Status CheckRoom(const SessionKey& key) const;
+  absl::Status CheckTokens() const;
   Sessions::iterator Add(const SessionKey& key);
   void MakeIdle(Sessions::iterator session);
   void Remove(Sessions::iterator session);

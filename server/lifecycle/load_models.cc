@@ -47,6 +47,11 @@ int64_t WaitingBytes(const ServerOptions& options, const MachineLimits& machine)
   return std::max(machine.memory_bytes / 64, 2 * options.max_message_bytes);
 }
 
+// Tokens that the sessions of one model may hold: a 64th of the memory, and so that two of the longest prompts fit.
+int64_t SessionTokens(const ServerOptions& options, const MachineLimits& machine) {
+  return std::max(machine.memory_bytes / 64 / kTokenBytes, 2 * options.max_prompt_tokens);
+}
+
 // Bytes that the preparation threads may need at once.
 int64_t DecodingBytes(const ServerOptions& options) {
   return options.preparation_threads * ServedImageLimits(options).DecodingBytes();
@@ -77,6 +82,8 @@ class EngineMaker {
     engine.queue.limits.max_queued_cost = options_.max_queue_time;
     engine.token_budget = prompts_;
     engine.sessions.time_to_live = options_.session_time_to_live;
+    engine.sessions.max_tokens = SessionTokens(options_, machine_);
+    share->SetAside(engine.sessions.max_tokens * kTokenBytes);
     engine.step_loop.max_streams = options_.max_streams;
     LS_ASSIGN_OR_RETURN(
         engine.step_loop.cache_bytes,

@@ -43,11 +43,11 @@ TEST_F(SessionStoreTest, GoesOnWhereTheLastCallEnded) {
   absl::StatusOr<SessionStore::Lease> first = store_.Open(key_, false);
   ASSERT_TRUE(first.ok());
   EXPECT_TRUE(first->state().tokens.empty());
-  first->Commit({.tokens = {1, 2, 3}, .parked = ParkingPlace{.worker = 1, .ticket = 7}});
+  first->Commit({.tokens = {1, 2, 3}, .parked = 7});
   const absl::StatusOr<SessionStore::Lease> second = store_.Open(key_, true);
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(second->state().tokens.size(), 3U);
-  EXPECT_EQ(second->state().parked->ticket, 7U);
+  EXPECT_EQ(second->state().parked, 7U);
 }
 
 TEST_F(SessionStoreTest, OneCallAtATime) {
@@ -128,6 +128,9 @@ TEST_F(SessionStoreTest, RefusesTooManyNewOnesAndServesThoseThereAre) {
   EXPECT_TRUE(store.Close({.client = "a", .id = "1"}).ok());
   EXPECT_EQ(store.Open({.client = "b", .id = "2"}, false).status(),
             absl::ResourceExhaustedError("tokens that sessions hold: 4, the limit is 4; close one, or wait"));
+  EXPECT_TRUE(absl::IsResourceExhausted(store.Open({.client = "b", .id = "1"}, true).status())) << "it would grow";
+  EXPECT_TRUE(store.Close({.client = "b", .id = "1"}).ok());
+  EXPECT_TRUE(store.Open({.client = "a", .id = "2"}, true).ok());
 }
 
 TEST_F(SessionStoreTest, RemembersOnlySoManyThatEnded) {
