@@ -20,6 +20,10 @@ namespace longshort {
 // Set by any thread when nobody waits for the answer any more; the engine looks before every step.
 using CancellationFlag = std::atomic<bool>;
 
+// Set while the client takes nothing of what waits for it: the engine leaves the request's sequences out of its steps
+// until it is cleared.
+using PauseFlag = std::atomic<bool>;
+
 // How the next token is chosen from the logits. Order: logit bias, repetition (prompt and generated tokens), frequency
 // and presence (generated tokens), temperature, top-k, top-p, min-p.
 struct SamplingOptions {
@@ -62,6 +66,7 @@ struct RequestContext {
   // When the client stops waiting.
   absl::Time deadline = absl::InfiniteFuture();
   std::shared_ptr<CancellationFlag> cancelled = std::make_shared<CancellationFlag>(false);
+  std::shared_ptr<PauseFlag> paused = std::make_shared<PauseFlag>(false);
 };
 
 // Where a request's time went.
