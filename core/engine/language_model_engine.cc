@@ -10,6 +10,9 @@
 namespace longshort {
 namespace {
 
+// Prompts that fill the budget take seconds to be read, and their tokens are held until their requests end.
+constexpr absl::Duration kLeastTimeForPrompts = absl::Seconds(1);
+
 class DeafObserver final : public EngineObserver {
  public:
   void OnQueued(absl::Duration) override {}
@@ -74,7 +77,9 @@ absl::Status LanguageModelEngine::CloseSession(const SessionKey& key) { return s
 
 absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
   if (!job->complete()) LS_RETURN_IF_ERROR(step_loop_->CheckFits(job->MostTokens()));
-  LS_ASSIGN_OR_RETURN(job->held_tokens, TokenBudget::Take(token_budget_, job->stream().end()));
+  absl::StatusOr<TokenBudget::Share> tokens = TokenBudget::Take(token_budget_, job->stream().end());
+  if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kLeastTimeForPrompts);
+  job->held_tokens = *std::move(tokens);
   job->times.submitted = clock_.Now();
   return queue_.Push(std::move(job));
 }

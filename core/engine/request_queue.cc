@@ -84,6 +84,11 @@ int64_t RequestQueue::size() const {
   return line_.size();
 }
 
+WorkOrder::Load RequestQueue::load() const {
+  std::lock_guard lock(mutex_);
+  return line_.load();
+}
+
 void RequestQueue::Close() {
   {
     std::lock_guard lock(mutex_);

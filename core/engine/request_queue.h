@@ -56,6 +56,8 @@ class RequestQueue {
   void SetSteps(const StepCost& cost, int64_t max_streams);
 
   int64_t size() const;
+  // Of what waits, and of what was taken and not settled.
+  WorkOrder::Load load() const;
 
   // From now on takes no more jobs.
   void Close();

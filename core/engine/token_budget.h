@@ -40,7 +40,7 @@ class TokenBudget final {
   explicit TokenBudget(int64_t capacity) : capacity_(capacity) {}
 
   // Takes `tokens` of the budget. What comes while nothing is held is always taken, however long.
-  // Errors: RESOURCE_EXHAUSTED saying how many are held.
+  // Errors: RESOURCE_EXHAUSTED saying how many are held; without a Refusal, because who takes knows what waits.
   static absl::StatusOr<Share> Take(const std::shared_ptr<TokenBudget>& budget, int64_t tokens);
 
   int64_t held() const { return held_; }

@@ -10,9 +10,9 @@
 namespace longshort {
 
 struct Refusal {
-  // When there should be room again, by what the work that waits is predicted to take.
+  // When there should be room again: by what the work that waits is predicted to take, if that is what has the room.
   absl::Duration retry_after;
-  // Requests that waited.
+  // Requests that waited; 0 if it is not work that has the room.
   int64_t queue_depth = 0;
 };
 

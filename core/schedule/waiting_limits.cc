@@ -11,9 +11,6 @@
 namespace longshort {
 namespace {
 
-// Who comes back sooner costs more than it could gain.
-constexpr absl::Duration kLeastRetryAfter = absl::Milliseconds(50);
-
 struct Limit {
   int64_t queued;
   absl::Duration cost;
@@ -61,9 +58,9 @@ absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, 
                          of_client, all, more.cost);
 }
 
-absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message) {
+absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, absl::Duration least) {
   absl::Status status = absl::ResourceExhaustedError(std::string(message));
-  SetRefusal(status, {.retry_after = std::max(all.waiting_cost, kLeastRetryAfter), .queue_depth = all.waiting});
+  SetRefusal(status, {.retry_after = std::max(all.waiting_cost, least), .queue_depth = all.waiting});
   return status;
 }
 

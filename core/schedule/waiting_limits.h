@@ -33,7 +33,12 @@ absl::Status CheckLimits(const WaitingLimits& limits);
 absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
                        const Ticket& more);
 
-// RESOURCE_EXHAUSTED with this message, and a Refusal to come back when what waits will have been taken.
-absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message);
+// Who comes back sooner costs more than it could gain.
+inline constexpr absl::Duration kLeastRetryAfter = absl::Milliseconds(50);
+
+// RESOURCE_EXHAUSTED with this message, and a Refusal to come back when what waits will have been taken, or after
+// `least`.
+absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message,
+                          absl::Duration least = kLeastRetryAfter);
 
 }  // namespace longshort

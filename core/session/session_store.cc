@@ -1,21 +1,24 @@
 #include "core/session/session_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/schedule/refusal.h"
 #include "models/status_macros.h"
 
 namespace longshort {
 namespace {
 
+// Bounds of when to come back: an idle session may be about to end, or be closed long before; calls that have one are
+// over in seconds.
+constexpr absl::Duration kLeastRetryAfter = absl::Seconds(1);
+constexpr absl::Duration kMostRetryAfter = absl::Minutes(1);
+
 int64_t TokensOf(const SessionState& state) { return static_cast<int64_t>(state.tokens.size()); }
 
 absl::Status InUse(const SessionKey& key) {
   return absl::AbortedError(absl::StrCat("session ", key.id, " is in use by another call"));
-}
-
-absl::Status Refused(const char* what, int64_t value, int64_t limit) {
-  return absl::ResourceExhaustedError(absl::StrCat(what, value, ", the limit is ", limit, "; close one, or wait"));
 }
 
 }  // namespace
@@ -28,9 +31,7 @@ void SessionStore::Lease::Commit(SessionState state) {
   SessionStore& store = *std::exchange(store_, nullptr);
   const std::lock_guard lock(store.mutex_);
   const auto session = store.sessions_.find(key_);
-  store.tokens_ += TokensOf(state) - TokensOf(session->second.state);
-  session->second.state = std::move(state);
-  session->second.is_new = false;
+  store.SetState(session, std::move(state));
   store.MakeIdle(session);
 }
 
@@ -55,11 +56,11 @@ absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bo
                                               "; begin another under a new id"));
     }
     if (must_exist) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
-    LS_RETURN_IF_ERROR(CheckRoom(key));
+    LS_RETURN_IF_ERROR(CheckRoom(key.client));
     session = Add(key);
   } else {
     if (session->second.leased) return InUse(key);
-    LS_RETURN_IF_ERROR(CheckTokens());
+    LS_RETURN_IF_ERROR(CheckTokens(key.client));
     idle_.erase(session->second.idle_since);
   }
   session->second.leased = true;
@@ -71,12 +72,10 @@ absl::Status SessionStore::Import(const SessionKey& key, SessionState state) {
   EndExpired();
   if (sessions_.count(key) > 0)
     return absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
-  LS_RETURN_IF_ERROR(CheckRoom(key));
+  LS_RETURN_IF_ERROR(CheckRoom(key.client));
   Forget(key);
   const auto session = Add(key);
-  tokens_ += TokensOf(state);
-  session->second.state = std::move(state);
-  session->second.is_new = false;
+  SetState(session, std::move(state));
   MakeIdle(session);
   return absl::OkStatus();
 }
@@ -108,26 +107,51 @@ void SessionStore::EndExpired() {
   }
 }
 
-absl::Status SessionStore::CheckRoom(const SessionKey& key) const {
-  const auto count = static_cast<int64_t>(sessions_.size());
-  if (count >= options_.max_sessions) return Refused("sessions that live: ", count, options_.max_sessions);
-  const auto client = sessions_of_client_.find(key.client);
-  const int64_t of_client = client == sessions_of_client_.end() ? 0 : client->second;
-  if (of_client >= options_.max_sessions_per_client) {
-    return Refused("sessions of this client that live: ", of_client, options_.max_sessions_per_client);
-  }
-  return CheckTokens();
+SessionStore::Counts SessionStore::CountsOf(const std::string& client) const {
+  const auto found = counts_of_client_.find(client);
+  return found == counts_of_client_.end() ? Counts() : found->second;
 }
 
-absl::Status SessionStore::CheckTokens() const {
-  if (tokens_ < options_.max_tokens) return absl::OkStatus();
-  return Refused("tokens that sessions hold: ", tokens_, options_.max_tokens);
+absl::Status SessionStore::CheckRoom(const std::string& client) const {
+  const auto count = static_cast<int64_t>(sessions_.size());
+  if (count >= options_.max_sessions) return Refuse("sessions that live: ", count, options_.max_sessions);
+  const int64_t of_client = CountsOf(client).sessions;
+  if (!client.empty() && of_client >= options_.max_sessions_per_client) {
+    return Refuse("sessions of this client that live: ", of_client, options_.max_sessions_per_client);
+  }
+  return CheckTokens(client);
+}
+
+absl::Status SessionStore::CheckTokens(const std::string& client) const {
+  if (tokens_ >= options_.max_tokens) return Refuse("tokens that sessions hold: ", tokens_, options_.max_tokens);
+  const int64_t of_client = CountsOf(client).tokens;
+  if (!client.empty() && of_client >= options_.max_tokens_per_client) {
+    return Refuse("tokens that sessions of this client hold: ", of_client, options_.max_tokens_per_client);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SessionStore::Refuse(const char* what, int64_t value, int64_t limit) const {
+  absl::Status status =
+      absl::ResourceExhaustedError(absl::StrCat(what, value, ", the limit is ", limit, "; close one, or wait"));
+  const absl::Duration next_end =
+      idle_.empty() ? kLeastRetryAfter : idle_.begin()->first + options_.time_to_live - clock_.Now();
+  SetRefusal(status, {.retry_after = std::clamp(next_end, kLeastRetryAfter, kMostRetryAfter), .queue_depth = 0});
+  return status;
 }
 
 SessionStore::Sessions::iterator SessionStore::Add(const SessionKey& key) {
   const auto session = sessions_.emplace(key, Session()).first;
-  ++sessions_of_client_[key.client];
+  ++counts_of_client_[key.client].sessions;
   return session;
+}
+
+void SessionStore::SetState(Sessions::iterator session, SessionState state) {
+  const int64_t more = TokensOf(state) - TokensOf(session->second.state);
+  tokens_ += more;
+  counts_of_client_[session->first.client].tokens += more;
+  session->second.state = std::move(state);
+  session->second.is_new = false;
 }
 
 void SessionStore::MakeIdle(Sessions::iterator session) {
@@ -136,9 +160,11 @@ void SessionStore::MakeIdle(Sessions::iterator session) {
 }
 
 void SessionStore::Remove(Sessions::iterator session) {
-  tokens_ -= TokensOf(session->second.state);
-  const auto client = sessions_of_client_.find(session->first.client);
-  if (--client->second == 0) sessions_of_client_.erase(client);
+  const int64_t tokens = TokensOf(session->second.state);
+  tokens_ -= tokens;
+  const auto client = counts_of_client_.find(session->first.client);
+  client->second.tokens -= tokens;
+  if (--client->second.sessions == 0) counts_of_client_.erase(client);
   sessions_.erase(session);
 }
 

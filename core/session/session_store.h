@@ -9,6 +9,9 @@
 //
 // A session ends when it is closed, or was not used (by a call that failed either) for its time to live. Ids of the
 // sessions that ended last are remembered, so that a client which comes too late is told so rather than begun anew.
+//
+// Limits per client do not hold for anonymous clients: they are one client here only because nothing tells them apart,
+// and where nobody says who asks, a part of the room is room given away.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +57,10 @@ class SessionStore final {
     // Sessions that may live at once, of all clients and of one; a new one beyond is refused.
     int64_t max_sessions = 65536;
     int64_t max_sessions_per_client = 16384;
-    // Tokens that all may hold; once they do, no session is opened, so that none grows. 2^26 take 256 MiB.
+    // Tokens that all may hold, and those of one client; once they do, none of them is opened, so that none grows. 2^26
+    // take 256 MiB.
     int64_t max_tokens = int64_t{1} << 26;
+    int64_t max_tokens_per_client = int64_t{1} << 24;
     // Ended sessions that are remembered.
     int64_t max_remembered = 65536;
   };
@@ -89,10 +94,11 @@ class SessionStore final {
 
   // The session, or a new one under this key unless it `must_exist`.
   // Errors: ABORTED while another call has it; NOT_FOUND if it has ended, or must exist and does not;
-  // RESOURCE_EXHAUSTED if there are too many, or they hold too many tokens.
+  // RESOURCE_EXHAUSTED if there are too many, or they hold too many tokens, with a Refusal to come back when the one
+  // that was used longest ago will end, or in a minute, because another may be closed before; no work waits for that.
   absl::StatusOr<Lease> Open(const SessionKey& key, bool must_exist);
 
-  // Begins a session from `state`. Errors: ALREADY_EXISTS, RESOURCE_EXHAUSTED.
+  // Begins a session from `state`. Errors: ALREADY_EXISTS, RESOURCE_EXHAUSTED as Open.
   absl::Status Import(const SessionKey& key, SessionState state);
 
   // Ends a session; its id may be used anew at once. Errors: NOT_FOUND, ABORTED.
@@ -116,9 +122,12 @@ class SessionStore final {
 
   // All with the mutex held.
   void EndExpired();
-  absl::Status CheckRoom(const SessionKey& key) const;
-  absl::Status CheckTokens() const;
+  Counts CountsOf(const std::string& client) const;
+  absl::Status CheckRoom(const std::string& client) const;
+  absl::Status CheckTokens(const std::string& client) const;
+  absl::Status Refuse(const char* what, int64_t value, int64_t limit) const;
   Sessions::iterator Add(const SessionKey& key);
+  void SetState(Sessions::iterator session, SessionState state);
   void MakeIdle(Sessions::iterator session);
   void Remove(Sessions::iterator session);
   void Remember(const SessionKey& key);
@@ -130,8 +139,8 @@ class SessionStore final {
   const Options options_;
   std::mutex mutex_;  // guards what follows
   Sessions sessions_;
-  std::multimap<absl::Time, SessionKey> idle_;  // those not leased, by the end of their last use
-  std::map<std::string, int64_t> sessions_of_client_;
+  std::multimap<absl::Time, SessionKey> idle_;      // those not leased, by the end of their last use
+  std::map<std::string, Counts> counts_of_client_;  // of those that have a session
   int64_t tokens_ = 0;
   std::list<SessionKey> ended_;  // that are remembered, oldest first
   std::map<SessionKey, std::list<SessionKey>::iterator> remembered_;

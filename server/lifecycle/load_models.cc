@@ -52,6 +52,11 @@ int64_t SessionTokens(const ServerOptions& options, const MachineLimits& machine
   return std::max(machine.memory_bytes / 64 / kTokenBytes, 2 * options.max_prompt_tokens);
 }
 
+// Those that the sessions of one client may hold: a quarter of them, and two of the longest prompts too.
+int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all) {
+  return std::max(of_all / 4, 2 * options.max_prompt_tokens);
+}
+
 // Bytes that the preparation threads may need at once.
 int64_t DecodingBytes(const ServerOptions& options) {
   return options.preparation_threads * ServedImageLimits(options).DecodingBytes();
@@ -83,6 +88,7 @@ class EngineMaker {
     engine.token_budget = prompts_;
     engine.sessions.time_to_live = options_.session_time_to_live;
     engine.sessions.max_tokens = SessionTokens(options_, machine_);
+    engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, engine.sessions.max_tokens);
     share->SetAside(engine.sessions.max_tokens * kTokenBytes);
     engine.step_loop.max_streams = options_.max_streams;
     LS_ASSIGN_OR_RETURN(

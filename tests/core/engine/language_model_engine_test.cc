@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/gate.h"
@@ -94,6 +95,11 @@ TEST_F(LanguageModelEngineTest, RefusesMorePromptTokensThanItsBudgetUntilThoseTh
   const auto refused = std::make_shared<RecordingGenerationListener>();
   EXPECT_EQ(engine->Generate(SomeGeneration(50, 2), refused).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(budget->held(), 60);
+  ASSERT_TRUE(engine->Score(SomeScoring(5), std::make_shared<RecordingScoringListener>()).ok());
+  const auto refusal = GetRefusal(engine->Generate(SomeGeneration(50, 2), refused));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->retry_after, absl::Seconds(1)) << "prompts of this size take longer than the queue's 50 ms";
+  EXPECT_EQ(refusal->queue_depth, 1);
   gate.Open();
   EXPECT_TRUE(running->end.Wait());
   engine->Drain(absl::InfiniteFuture());

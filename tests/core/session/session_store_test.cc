@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_clock.h"
 
@@ -32,6 +33,12 @@ class SessionStoreTest : public testing::Test {
   static std::vector<int32_t> TokensOf(SessionStore& store, const SessionKey& key) {
     const absl::StatusOr<SessionStore::Lease> lease = store.Open(key, true);
     return lease.ok() ? lease->state().tokens : std::vector<int32_t>{};
+  }
+
+  // What is said to a call that is refused for want of room; empty if it is not.
+  static std::string RefusalOf(SessionStore& store, const SessionKey& key) {
+    const absl::Status status = store.Open(key, false).status();
+    return absl::IsResourceExhausted(status) ? std::string(status.message()) : "";
   }
 
   FakeClock clock_;
@@ -119,18 +126,71 @@ TEST_F(SessionStoreTest, RefusesTooManyNewOnesAndServesThoseThereAre) {
   SessionStore store(clock_, options);
   Call(store, {.client = "a", .id = "1"}, {1});
   Call(store, {.client = "a", .id = "2"}, {1});
-  EXPECT_EQ(store.Open({.client = "a", .id = "3"}, false).status(),
-            absl::ResourceExhaustedError("sessions of this client that live: 2, the limit is 2; close one, or wait"));
+  EXPECT_EQ(RefusalOf(store, {.client = "a", .id = "3"}),
+            "sessions of this client that live: 2, the limit is 2; close one, or wait");
   Call(store, {.client = "b", .id = "1"}, {1});
-  EXPECT_EQ(store.Open({.client = "b", .id = "2"}, false).status(),
-            absl::ResourceExhaustedError("sessions that live: 3, the limit is 3; close one, or wait"));
+  EXPECT_EQ(RefusalOf(store, {.client = "b", .id = "2"}), "sessions that live: 3, the limit is 3; close one, or wait");
   Call(store, {.client = "b", .id = "1"}, {1, 2, 3});
   EXPECT_TRUE(store.Close({.client = "a", .id = "1"}).ok());
-  EXPECT_EQ(store.Open({.client = "b", .id = "2"}, false).status(),
-            absl::ResourceExhaustedError("tokens that sessions hold: 4, the limit is 4; close one, or wait"));
+  EXPECT_EQ(RefusalOf(store, {.client = "b", .id = "2"}),
+            "tokens that sessions hold: 4, the limit is 4; close one, or wait");
   EXPECT_TRUE(absl::IsResourceExhausted(store.Open({.client = "b", .id = "1"}, true).status())) << "it would grow";
   EXPECT_TRUE(store.Close({.client = "b", .id = "1"}).ok());
   EXPECT_TRUE(store.Open({.client = "a", .id = "2"}, true).ok());
+}
+
+TEST_F(SessionStoreTest, OneClientDoesNotTakeAllTheTokens) {
+  SessionStore::Options options = Options();
+  options.max_tokens = 100;
+  options.max_tokens_per_client = 4;
+  SessionStore store(clock_, options);
+  Call(store, {.client = "a", .id = "1"}, {1});
+  Call(store, {.client = "a", .id = "2"}, {1, 2, 3});
+  for (const char* id : {"1", "2", "3"}) {
+    EXPECT_EQ(RefusalOf(store, {.client = "a", .id = id}),
+              "tokens that sessions of this client hold: 4, the limit is 4; close one, or wait");
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(store.Import({.client = "a", .id = "3"}, {.tokens = {1}, .parked = {}})));
+  Call(store, {.client = "b", .id = "1"}, {1, 2, 3});
+  EXPECT_TRUE(store.Close({.client = "a", .id = "1"}).ok());
+  EXPECT_EQ(TokensOf(store, {.client = "a", .id = "2"}).size(), 3U) << "what it gave back it may use";
+  ASSERT_TRUE(store.Import({.client = "a", .id = "3"}, {.tokens = {1}, .parked = {}}).ok());
+  EXPECT_FALSE(RefusalOf(store, {.client = "a", .id = "2"}).empty()) << "imported ones count";
+}
+
+TEST_F(SessionStoreTest, ThoseWhoSayNotWhoTheyAreMayTakeAll) {
+  SessionStore::Options options = Options();
+  options.max_sessions_per_client = 1;
+  options.max_tokens = 100;
+  options.max_tokens_per_client = 4;
+  SessionStore store(clock_, options);
+  for (int i = 0; i < 10; ++i) Call(store, {.client = "", .id = absl::StrCat(i)}, std::vector<int32_t>(10));
+  EXPECT_EQ(RefusalOf(store, {.client = "", .id = "0"}),
+            "tokens that sessions hold: 100, the limit is 100; close one, or wait");
+}
+
+// Sessions live ten minutes.
+TEST_F(SessionStoreTest, ARefusalSaysToComeBackWhenOneEndsOrInAMinute) {
+  SessionStore::Options options = Options();
+  options.max_sessions = 2;
+  SessionStore store(clock_, options);
+  const SessionKey another{.client = "alice", .id = "another"};
+  const auto retry_after = [&] {
+    const auto refusal = GetRefusal(store.Open(another, false).status());
+    return refusal.has_value() ? refusal->retry_after : absl::InfiniteDuration();
+  };
+  {
+    const auto first = store.Open({.client = "alice", .id = "1"}, false);
+    const auto second = store.Open({.client = "alice", .id = "2"}, false);
+    EXPECT_EQ(retry_after(), absl::Seconds(1)) << "both are in use";
+  }
+  Call(store, {.client = "alice", .id = "1"}, {1});
+  Call(store, {.client = "alice", .id = "2"}, {1});
+  EXPECT_EQ(retry_after(), absl::Minutes(1)) << "one may be closed";
+  clock_.Advance(kTimeToLive - absl::Seconds(20));
+  EXPECT_EQ(retry_after(), absl::Seconds(20));
+  clock_.Advance(absl::Seconds(20));
+  EXPECT_TRUE(store.Open(another, false).ok());
 }
 
 TEST_F(SessionStoreTest, RemembersOnlySoManyThatEnded) {
