@@ -65,10 +65,15 @@ class Server:
 
         wait_until(started, START_SECONDS)
 
-    def new_channel(self) -> grpc.Channel:
-        """A connection of its own."""
-        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
+    def new_channel(self, *more: tuple[str, int]) -> grpc.Channel:
+        """A connection of its own, with these channel arguments more."""
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0), *more]
         return grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}", options)
+
+    def slow_channel(self) -> grpc.Channel:
+        """A connection that takes 16 KiB of a stream beyond what its client has read: gRPC's own window grows to
+        megabytes, and so may take all that a test has to say."""
+        return self.new_channel(("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 16 << 10))
 
     def log(self) -> str:
         """What the server has written to standard error."""

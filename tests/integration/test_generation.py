@@ -178,14 +178,17 @@ def test_a_deadline_stops_the_work(api: SimpleNamespace, inference: Any, server:
     wait_until(lambda: server.metric("longshort_requests_total", rpc=rpc, code="DEADLINE_EXCEEDED") == before + 1)
 
 
-def test_a_slow_reader_gets_everything_in_fewer_messages(api: SimpleNamespace, server: Server, inference: Any) -> None:
-    fields = {"max_tokens": 20_000, "sampling": {"seed": 9}, "return_raw": True}
+def test_a_slow_reader_gets_everything_in_fewer_messages(api: SimpleNamespace, server: Server) -> None:
+    # 10,000 messages of 15 bytes and more do not fit into the window of 16 KiB; what waits stays below the 256 KiB at
+    # which the server would stop generating.
+    tokens = 10_000
+    fields = {"max_tokens": tokens, "sampling": {"seed": 9}, "return_raw": True}
     before = server.metric("longshort_generated_tokens_total")
-    call = inference.GenerateStream(request(api, **fields), timeout=120)
-    first = [next(call) for _ in range(3)]
-    wait_until(lambda: server.metric("longshort_generated_tokens_total") >= before + 20_000, 100)
-    rest = list(call)
-    events = first + rest
-    assert sum(event.delta.token_count for event in events) == 20_000
+    with server.slow_channel() as channel:
+        call = api.inference_grpc.InferenceStub(channel).GenerateStream(request(api, **fields), timeout=120)
+        first = [next(call) for _ in range(3)]
+        wait_until(lambda: server.metric("longshort_generated_tokens_total") >= before + tokens, 100)
+        events = first + list(call)
+    assert sum(event.delta.token_count for event in events) == tokens
     assert max(event.delta.token_count for event in events) > 1
-    assert len(b"".join(event.delta.raw for event in events)) >= 20_000 - 1
+    assert len(b"".join(event.delta.raw for event in events)) >= tokens - 1
