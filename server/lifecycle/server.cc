@@ -50,6 +50,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                            .gate = server->gate_,
                                                            .limits = LimitsOf(options),
                                                            .keepalive_interval = options.keepalive_interval,
+                                                           .slow_reader_timeout = options.slow_reader_timeout,
                                                            .model_control = options.model_control});
   LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_));
   LS_RETURN_IF_ERROR(server->manager_->Start(

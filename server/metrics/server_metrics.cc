@@ -148,6 +148,10 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
                     .Help("Calls that ended, by final gRPC code")
                     .Register(registry_)),
       request_duration_(Latency("longshort_request_duration_seconds", "From a call's arrival to its end")),
+      slow_readers_(BuildCounter()
+                        .Name("longshort_slow_readers_cancelled_total")
+                        .Help("Streams cancelled because the client took nothing of what waited for it")
+                        .Register(registry_)),
       queue_duration_(Latency("longshort_queue_duration_seconds",
                               "From submission to the engine, or from being prepared, to the first step or batch")),
       prefill_duration_(Latency("longshort_prefill_duration_seconds", "From the first step until the prompt was read")),

@@ -35,6 +35,9 @@ class ServerMetrics {
   // One call has ended. `model` is "" for calls that name no served model.
   void CountRequest(const std::string& rpc, const std::string& model, absl::StatusCode code, absl::Duration duration);
 
+  // A call was cancelled because its client took nothing.
+  void CountSlowReader(const std::string& rpc) { slow_readers_.Add({{"rpc", rpc}}).Increment(); }
+
   // Listens to one model's engine. Lives at least as long as the engine, at most as long as this. Engines of several
   // versions of a model add up.
   std::unique_ptr<EngineObserver> ObserveEngine(const std::string& model);
@@ -60,6 +63,7 @@ class ServerMetrics {
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& request_duration_;
+  prometheus::Family<prometheus::Counter>& slow_readers_;
   prometheus::Family<prometheus::Histogram>& queue_duration_;
   prometheus::Family<prometheus::Histogram>& prefill_duration_;
   prometheus::Family<prometheus::Histogram>& step_duration_;

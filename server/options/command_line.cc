@@ -141,6 +141,10 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
             "A stream that was silent for so long sends a keepalive message, 100ms to 1h. Below the idle timeout of "
             "the usual proxies (60s).",
             &options.keepalive_interval);
+  table.Add("slow-reader-timeout", "duration",
+            "A client that takes no message of a stream for so long, 100ms to 1h, while one (of 64 KiB, mostly) waits "
+            "for it, is cancelled. Until then its completions pause and others go on.",
+            &options.slow_reader_timeout);
   table.AddCustom("log-format", "text|json", "text", "Form of the log lines on standard error; one line per request.",
                   [&options](const std::string& text) { return ReadLogFormat(text, &options.log_format); });
   table.AddCustom("log-level", "debug|info|warning|error", "info", "Least important line that is written.",

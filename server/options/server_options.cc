@@ -117,6 +117,8 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, absl::ZeroDuration(), absl::Hours(1)));
   LS_RETURN_IF_ERROR(
       CheckRange("keepalive-interval", options.keepalive_interval, absl::Milliseconds(100), absl::Hours(1)));
+  LS_RETURN_IF_ERROR(
+      CheckRange("slow-reader-timeout", options.slow_reader_timeout, absl::Milliseconds(100), absl::Hours(1)));
   if (options.watch_repository != absl::ZeroDuration()) {
     LS_RETURN_IF_ERROR(
         CheckRange("watch-repository", options.watch_repository, absl::Milliseconds(100), absl::Hours(1)));

@@ -87,6 +87,9 @@ struct ServerOptions {
   // A stream that was silent for so long sends a keepalive message; 100 ms to 1 h. Shorter than what proxies usually
   // allow.
   absl::Duration keepalive_interval = absl::Seconds(15);
+  // A client that takes no message of a stream for so long, while one waits for it, is cancelled; 100 ms to 1 h. Long
+  // enough for a laptop that changes networks.
+  absl::Duration slow_reader_timeout = absl::Seconds(30);
 
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

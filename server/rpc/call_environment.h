@@ -20,6 +20,8 @@ struct CallEnvironment {
   RequestLimits limits;
   // A stream that was silent for so long says that it is alive.
   absl::Duration keepalive_interval;
+  // A client that takes nothing of a stream for so long, while something waits for it, is cancelled.
+  absl::Duration slow_reader_timeout;
   // Whether clients may load and unload models.
   bool model_control = false;
 };

@@ -98,10 +98,22 @@ void CallRecord::AddWork(const ScoredText& text) {
   }
 }
 
-grpc::Status CallRecord::Finish(const absl::Status& status) {
+void CallRecord::CancelSlowReader() {
+  slow_reader_ = true;
+  environment_.metrics.CountSlowReader(rpc_);
+  Cancel();
+  context_.TryCancel();
+}
+
+grpc::Status CallRecord::Finish(const absl::Status& work_status) {
   const absl::Time now = absl::Now();
+  const absl::Status status =
+      slow_reader_ ? absl::CancelledError(absl::StrCat("the client took nothing for ",
+                                                       absl::FormatDuration(environment_.slow_reader_timeout),
+                                                       " (--slow-reader-timeout) of what waited for it"))
+                   : work_status;
   absl::StatusCode code = status.code();
-  if (code == absl::StatusCode::kCancelled && now >= engine_context_.deadline - kDeadlineSlack) {
+  if (code == absl::StatusCode::kCancelled && !slow_reader_ && now >= engine_context_.deadline - kDeadlineSlack) {
     code = absl::StatusCode::kDeadlineExceeded;
   }
   environment_.metrics.CountRequest(rpc_, model_, code, now - arrived_);

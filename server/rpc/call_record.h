@@ -40,10 +40,15 @@ class CallRecord {
   // Name and version of the model that was found.
   v1::ModelSelector answering_model() const;
 
-  // For the engine: id, client, priority, deadline, and a flag that Cancel() sets.
+  // For the engine: id, client, priority, deadline, and the flags that Cancel() and Pause() set.
   const RequestContext& engine_context() const { return engine_context_; }
   // Thread-safe, from any thread.
   void Cancel() { engine_context_.cancelled->store(true); }
+  // Whether the client's reading holds up the work. Thread-safe, from any thread.
+  void Pause(bool paused) { engine_context_.paused->store(paused); }
+  // Cancels work and call, because the client took nothing for --slow-reader-timeout: a status would wait behind what
+  // nobody reads. Finish, which must come later, tells that, whatever its status.
+  void CancelSlowReader();
 
   // Adds to what the log line tells of one completion or document.
   void AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings);
@@ -53,7 +58,7 @@ class CallRecord {
 
   // Counts and logs the call, and tells the client when to come back if it was refused for want of room. To be called
   // once, right before gRPC is told the status that this returns.
-  grpc::Status Finish(const absl::Status& status);
+  grpc::Status Finish(const absl::Status& work_status);
 
  private:
   const CallEnvironment& environment_;
@@ -63,6 +68,7 @@ class CallRecord {
   RequestContext engine_context_;
   absl::Status metadata_status_;
   bool inside_ = false;
+  bool slow_reader_ = false;
   std::string model_;
   int64_t version_ = 0;
   int64_t prompt_tokens_ = 0;

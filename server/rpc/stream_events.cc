@@ -23,6 +23,7 @@ void Merge(v1::CompletionDelta from, v1::CompletionDelta& into) {
 void StreamEvents::PushDelta(v1::CompletionDelta delta) {
   std::deque<Delta>& deltas = waiting_[delta.index()].deltas;
   const size_t bytes = delta.ByteSizeLong();
+  waiting_bytes_ += bytes;
   if (!deltas.empty() && deltas.back().bytes + bytes <= kMostMergedBytes) {
     Merge(std::move(delta), deltas.back().message);
     deltas.back().bytes += bytes;
@@ -41,10 +42,12 @@ std::optional<v1::GenerateStreamResponse> StreamEvents::PopFrom(Completion& comp
     const bool is_last = completion.end.has_value() && next.token_count() > 0;
     if (SaysSomething(next) || has_company || is_last) {
       event.mutable_delta()->Swap(&next);
+      waiting_bytes_ -= completion.deltas.front().bytes;
       completion.deltas.pop_front();
       return event;
     }
     if (!completion.end.has_value()) return std::nullopt;
+    waiting_bytes_ -= completion.deltas.front().bytes;
     completion.deltas.pop_front();
   }
   if (!completion.end.has_value()) return std::nullopt;

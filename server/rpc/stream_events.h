@@ -1,12 +1,13 @@
 // What a stream has to say and its reader has not taken yet.
 //
 // Deltas of one completion that wait are merged up to 64 KiB, so a slow reader finds few long messages in place of many
-// short ones; only a delta that is longer by itself (tokens with many alternatives) makes a longer message. What waits
-// is bounded: by the tokens that the request may generate, echo and describe.
+// short ones; only a delta that is longer by itself (tokens with many alternatives) makes a longer message. Nothing
+// bounds what waits but who pushes it: StreamWriter pauses the work by waiting_bytes().
 //
 // Thread: none of its own; the stream's mutex guards it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -34,6 +35,9 @@ class StreamEvents {
   // Said once, if there is nothing else to say.
   void PushKeepAlive() { keep_alive_ = true; }
 
+  // Of the deltas that wait, about their length on the wire; in memory those of described tokens take a few times that.
+  size_t waiting_bytes() const { return waiting_bytes_; }
+
   // The next message: the start, then the completions by turns, then the summary. None if nothing is to be said now.
   std::optional<v1::GenerateStreamResponse> Pop();
 
@@ -47,10 +51,11 @@ class StreamEvents {
     std::optional<v1::CompletionEnd> end;
   };
 
-  static std::optional<v1::GenerateStreamResponse> PopFrom(Completion& completion);
+  std::optional<v1::GenerateStreamResponse> PopFrom(Completion& completion);
 
   std::optional<v1::StreamStart> start_;
   std::vector<Completion> waiting_;
+  size_t waiting_bytes_ = 0;
   size_t turn_ = 0;
   std::optional<v1::StreamSummary> summary_;
   bool keep_alive_ = false;

@@ -1,13 +1,26 @@
 #include "server/rpc/stream_writer.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "server/rpc/message_bytes.h"
 
 namespace longshort {
+namespace {
+
+// Four of the longest merged messages: minutes of text or seconds of tokens with all their alternatives, so that only a
+// reader that is really slow pauses its work (its cache may go meanwhile). Work goes on while one message still waits,
+// so that the reader need not wait for the engine.
+constexpr size_t kPauseBytes = 256 << 10;
+constexpr size_t kResumeBytes = 64 << 10;
+
+}  // namespace
 
 StreamWriter::StreamWriter(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext* context)
-    : record_(environment, rpc, *context), keepalive_interval_(environment.keepalive_interval) {}
+    : record_(environment, rpc, *context),
+      keepalive_interval_(environment.keepalive_interval),
+      watch_(environment.slow_reader_timeout) {}
 
 std::shared_ptr<StreamWriter> StreamWriter::Make(const CallEnvironment& environment, const char* rpc,
                                                  grpc::CallbackServerContext* context) {
@@ -22,7 +35,7 @@ void StreamWriter::Open(int32_t completions, v1::StreamStart start) {
     events_.emplace(completions);
     events_->PushStart(std::move(start));
     last_write_ = absl::Now();
-    SetKeepAlive();
+    SetTimer(last_write_);
   }
   Advance();
 }
@@ -47,7 +60,7 @@ void StreamWriter::Close(const absl::Status& status) {
 void StreamWriter::OnWriteDone(bool ok) {
   {
     const std::lock_guard lock(mutex_);
-    writing_ = false;
+    watch_.End();
     if (!ok) {
       reader_gone_ = true;
       events_.reset();
@@ -59,22 +72,15 @@ void StreamWriter::OnWriteDone(bool ok) {
 
 void StreamWriter::Advance() {
   std::unique_lock lock(mutex_);
-  if (writing_ || finished_) return;
-  std::optional<v1::GenerateStreamResponse> event;
-  if (events_.has_value()) event = events_->Pop();
-  if (event.has_value()) {
-    absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(*event);
-    if (bytes.ok()) {
-      on_its_way_ = *std::move(bytes);
-      writing_ = true;
-      last_write_ = absl::Now();
-      lock.unlock();  // writing_ keeps others away
-      StartWrite(&on_its_way_);
-      return;
-    }
-    closed_ = bytes.status();
+  if (finished_) return;
+  const bool write = !watch_.writing() && TakeNext();
+  SetPause();
+  if (write) {
+    lock.unlock();  // a write has begun: that keeps others away
+    StartWrite(&on_its_way_);
+    return;
   }
-  if (!closed_.has_value()) return;
+  if (watch_.writing() || cancelling_ || !closed_.has_value()) return;
   finished_ = true;
   alarm_.reset();
   const absl::Status status = *closed_;
@@ -82,26 +88,60 @@ void StreamWriter::Advance() {
   Finish(record_.Finish(status));
 }
 
-void StreamWriter::SetKeepAlive() {
+bool StreamWriter::TakeNext() {
+  if (!events_.has_value()) return false;
+  const std::optional<v1::GenerateStreamResponse> event = events_->Pop();
+  if (!event.has_value()) return false;
+  absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(*event);
+  if (!bytes.ok()) {
+    closed_ = bytes.status();
+    return false;
+  }
+  on_its_way_ = *std::move(bytes);
+  last_write_ = absl::Now();
+  watch_.Begin(last_write_);
+  return true;
+}
+
+void StreamWriter::SetPause() {
+  // Only what waits behind a message on its way: the client's taking that will end the pause, or the timeout the call.
+  const size_t waiting = watch_.writing() && events_.has_value() ? events_->waiting_bytes() : 0;
+  if (waiting > kPauseBytes) {
+    record_.Pause(true);
+  } else if (waiting <= kResumeBytes) {
+    record_.Pause(false);
+  }
+}
+
+void StreamWriter::SetTimer(absl::Time now) {
+  // While a message is on its way the stream is not silent.
+  const absl::Time silent = (watch_.writing() ? now : last_write_) + keepalive_interval_;
   // The timer holds no reference: a stream does not live on for it.
   alarm_ = std::make_unique<grpc::Alarm>();
-  alarm_->Set(absl::ToChronoTime(last_write_ + keepalive_interval_), [weak = weak_from_this()](bool reached) {
+  alarm_->Set(absl::ToChronoTime(std::min(silent, watch_.NextLook(now))), [weak = weak_from_this()](bool reached) {
     const std::shared_ptr<StreamWriter> writer = weak.lock();
-    if (reached && writer != nullptr) writer->OnKeepAlive();
+    if (reached && writer != nullptr) writer->OnTimer();
   });
 }
 
-void StreamWriter::OnKeepAlive() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (finished_ || reader_gone_) return;
-    const absl::Time now = absl::Now();
-    if (now - last_write_ >= keepalive_interval_) {
-      if (!writing_) events_->PushKeepAlive();
+void StreamWriter::OnTimer() {
+  std::unique_lock lock(mutex_);
+  if (finished_ || reader_gone_) return;
+  const absl::Time now = absl::Now();
+  if (watch_.IsStuck(now)) {
+    cancelling_ = true;
+    lock.unlock();
+    record_.CancelSlowReader();
+    lock.lock();
+    cancelling_ = false;
+  } else {
+    if (!watch_.writing() && now - last_write_ >= keepalive_interval_) {
+      events_->PushKeepAlive();
       last_write_ = now;
     }
-    SetKeepAlive();
+    SetTimer(now);
   }
+  lock.unlock();
   Advance();
 }
 

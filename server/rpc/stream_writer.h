@@ -1,11 +1,16 @@
 // The writing end of a stream of gRPC's callback API: at most one message is on its way; what comes meanwhile waits in
 // StreamEvents, where it is merged. Nobody ever blocks.
 //
+// A client that reads more slowly than its tokens come pauses the work: while more than 256 KiB wait, the engine
+// generates nothing for this stream, so it holds no more than that and what one step yields (and what the request
+// echoes and describes of its prompt). A client that takes no message at all for the slow reader's timeout is
+// cancelled.
+//
 // Ownership is shared, because two sides let go in either order: gRPC (until OnDone) and the engine, whose listeners
 // hold the stream until they have been told the end. gRPC is told the final status only after the engine is through
 // with the call.
 //
-// Thread-safe: the engine's threads push, gRPC's threads react, a timer keeps alive.
+// Thread-safe: the engine's threads push, gRPC's threads react, a timer keeps alive and looks after the reader.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -20,6 +25,7 @@
 #include "absl/time/time.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/stream_events.h"
+#include "server/rpc/write_watch.h"
 
 namespace longshort {
 
@@ -52,9 +58,14 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   // Writes the next message, or ends the call, if it is time for either.
   void Advance();
-  // Sets the timer for the moment when the stream will have been silent long enough. With the mutex held.
-  void SetKeepAlive();
-  void OnKeepAlive();
+  // Puts the next message where StartWrite takes it. False if there is none now. With the mutex held.
+  bool TakeNext();
+  // Pauses the work or lets it go on, as what waits says. With the mutex held.
+  void SetPause();
+  // Sets the timer for the moment when the stream will have been silent, or its reader slow, for long enough. With the
+  // mutex held.
+  void SetTimer(absl::Time now);
+  void OnTimer();
 
   CallRecord record_;
   const absl::Duration keepalive_interval_;
@@ -63,11 +74,12 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::mutex mutex_;  // guards what follows
   std::optional<StreamEvents> events_;
   grpc::ByteBuffer on_its_way_;
-  bool writing_ = false;
+  WriteWatch watch_;
   bool reader_gone_ = false;
+  bool cancelling_ = false;  // the timer's thread uses the call: it is not finished under it
   std::optional<absl::Status> closed_;
   bool finished_ = false;
-  absl::Time last_write_;
+  absl::Time last_write_;  // when it began
   std::unique_ptr<grpc::Alarm> alarm_;
 };
 

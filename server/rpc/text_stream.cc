@@ -20,7 +20,9 @@ constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 }  // namespace
 
 TextStream::TextStream(const CallEnvironment& environment, grpc::CallbackServerContext* context)
-    : environment_(environment), record_(environment, "ScoreTexts", *context) {}
+    : environment_(environment),
+      record_(environment, "ScoreTexts", *context),
+      watch_(environment.slow_reader_timeout) {}
 
 TextStream::~TextStream() { environment_.gate.Forget(gate_watch_); }
 
@@ -63,7 +65,7 @@ void TextStream::OnReadDone(bool ok) {
 void TextStream::OnWriteDone(bool ok) {
   {
     const std::lock_guard lock(mutex_);
-    writing_ = false;
+    watch_.End();
     --window_documents_;
     window_bytes_ -= answers_.front().answer_bytes;
     answers_.pop_front();
@@ -92,11 +94,15 @@ void TextStream::Advance() {
   for (;;) {
     if (finished_) return;
     if (reader_gone_) answers_.clear();
-    const bool write = !writing_ && !answers_.empty();
+    const bool write = !watch_.writing() && !answers_.empty();
     const bool read = !reading_ && !ended_.has_value() && held_.empty() && WindowHasRoom();
     if (!write && !read) break;
-    if (write) outgoing_ = answers_.front().message;
-    writing_ |= write;
+    if (write) {
+      const absl::Time now = absl::Now();
+      outgoing_ = answers_.front().message;
+      watch_.Begin(now);
+      if (look_ == nullptr) WatchReader(now);
+    }
     reading_ |= read;
     ++busy_;
     lock.unlock();
@@ -105,11 +111,35 @@ void TextStream::Advance() {
     lock.lock();
     --busy_;
   }
-  if (!ended_.has_value() || in_work_ > 0 || writing_ || busy_ > 0) return;
+  if (!ended_.has_value() || in_work_ > 0 || watch_.writing() || busy_ > 0) return;
   finished_ = true;
   const absl::Status status = *ended_;
   lock.unlock();
   Finish(record_.Finish(status));
+}
+
+void TextStream::WatchReader(absl::Time now) {
+  // The timer holds no reference: a stream does not live on for it.
+  look_ = std::make_unique<grpc::Alarm>();
+  look_->Set(absl::ToChronoTime(watch_.NextLook(now)), [weak = weak_from_this()](bool reached) {
+    const std::shared_ptr<TextStream> stream = weak.lock();
+    if (reached && stream != nullptr) stream->LookAfterReader();
+  });
+}
+
+void TextStream::LookAfterReader() {
+  std::unique_lock lock(mutex_);
+  look_ = nullptr;
+  if (finished_ || !watch_.writing()) return;
+  const absl::Time now = absl::Now();
+  if (!watch_.IsStuck(now)) return WatchReader(now);
+  ++busy_;
+  lock.unlock();
+  record_.CancelSlowReader();
+  lock.lock();
+  --busy_;
+  lock.unlock();
+  Advance();
 }
 
 absl::Status TextStream::TakeMessage(const grpc::ByteBuffer& bytes) {

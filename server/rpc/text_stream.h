@@ -2,7 +2,8 @@
 //
 // A document is in the window from the moment it is read until its answer is written. The stream reads on only while
 // the window has room, so what a stream holds is bounded whatever its client does: one that sends without reading is
-// held back by HTTP/2's flow control. A document that finds the engine full is held, and the stream reads no further,
+// held back by HTTP/2's flow control, and cancelled when it has taken no answer for the slow reader's timeout while one
+// waits for it. A document that finds the engine full is held, and the stream reads no further,
 // until another of the stream ends or it is time to try again, as the refusal said.
 //
 // Ownership is shared, because two sides let go in either order: gRPC (until OnDone) and the engine, whose listeners
@@ -25,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "longshort/v1/inference.pb.h"
 #include "server/rpc/call_record.h"
+#include "server/rpc/write_watch.h"
 #include "server/scoring/text_scorer.h"
 
 namespace longshort {
@@ -62,6 +64,9 @@ class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   // Begins what it is time for: a write, a read, the end of the call.
   void Advance();
   bool WindowHasRoom() const;
+  // Looks after the client's reading from now on, as long as a message is on its way. With the mutex held.
+  void WatchReader(absl::Time now);
+  void LookAfterReader();
 
   // What a message asks for. Errors end the call; a bad document is answered.
   absl::Status TakeMessage(const grpc::ByteBuffer& bytes);
@@ -98,12 +103,13 @@ class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   int64_t engine_ends_ = 0;    // documents that the engine has ended so far
   std::deque<Document> held_;  // in work; they found the engine full
   std::unique_ptr<grpc::Alarm> retry_;
-  std::deque<Answer> answers_;         // to be written; the first is on its way while writing_
+  std::deque<Answer> answers_;         // to be written; the first is on its way meanwhile
   std::optional<absl::Status> ended_;  // nothing more is read: OK after the client's half-close
-  int64_t busy_ = 0;                   // threads that take a message or begin a read or write: the call is not
-                                       // finished under them
+  int64_t busy_ = 0;                   // threads that take a message, begin a read or write, or cancel: the call is
+                                       // not finished under them
   bool reading_ = false;
-  bool writing_ = false;
+  WriteWatch watch_;
+  std::unique_ptr<grpc::Alarm> look_;  // set while the client's reading is looked after
   bool reader_gone_ = false;
   bool finished_ = false;
 };

@@ -52,6 +52,9 @@ TEST(ServerOptions, WhatIsOutOfRangeIsNamedWithItsLimit) {
   options.drain_timeout = absl::Seconds(-1);
   EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--drain-timeout is -1s"), HasSubstr("[0, 1h]")));
   options = ValidOptions();
+  options.slow_reader_timeout = absl::Milliseconds(99);
+  EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--slow-reader-timeout is 99ms"), HasSubstr("[100ms, 1h]")));
+  options = ValidOptions();
   options.max_message_bytes = int64_t{1} << 31;
   EXPECT_THAT(MessageOf(options), HasSubstr("--max-message-bytes is 2147483648"));
 }

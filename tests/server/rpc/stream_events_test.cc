@@ -88,6 +88,31 @@ TEST(StreamEvents, CompletionsTakeTurns) {
   EXPECT_EQ(events.Pop()->delta().index(), 0);
 }
 
+TEST(StreamEvents, WhatWaitsIsCountedUntilItIsTaken) {
+  StreamEvents events(2);
+  events.PushStart({});
+  EXPECT_EQ(events.waiting_bytes(), 0U);
+  for (const int32_t index : {0, 0, 1}) events.PushDelta(Delta(index, std::string(40000, 'x')));
+  EXPECT_NEAR(static_cast<double>(events.waiting_bytes()), 120000, 100);
+  events.Pop();  // the start
+  events.Pop();
+  EXPECT_NEAR(static_cast<double>(events.waiting_bytes()), 80000, 100);
+  events.PushDelta(Delta(0, ""));  // dropped at the end or taken with another, but not forgotten
+  events.PushDelta(Delta(1, "", 0));
+  events.PushEnd(End(0));
+  events.PushEnd(End(1));
+  while (events.Pop().has_value()) continue;
+  EXPECT_EQ(events.waiting_bytes(), 0U);
+}
+
+TEST(StreamEvents, ADeltaOfNothingIsNotCountedForEver) {
+  StreamEvents events(1);
+  events.PushDelta(Delta(0, "", 0));
+  events.PushEnd(End(0));
+  EXPECT_TRUE(events.Pop()->has_end());
+  EXPECT_EQ(events.waiting_bytes(), 0U);
+}
+
 TEST(StreamEvents, AKeepaliveIsSaidOnlyWhereNothingElseIs) {
   StreamEvents events(1);
   events.PushKeepAlive();

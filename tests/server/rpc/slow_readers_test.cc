@@ -1,0 +1,181 @@
+// Clients that read slowly or not at all, over a real connection with a small window.
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "server/rpc/services.h"
+#include "tests/server/fakes/scripted_classifier.h"
+#include "tests/server/fakes/scripted_engine.h"
+#include "tests/server/fakes/serving_fixture.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kDeltaBytes = 1000;
+// Far more than any buffer of the stream: whoever pushes so many was never paused.
+constexpr int kManyDeltas = 20'000;
+
+// The n-th delta, which no other is like.
+std::string Text(int n) { return absl::StrFormat("%0*d", kDeltaBytes, n); }
+
+void Push(GenerationListener& listener, int n) { listener.OnDelta({.bytes = Text(n), .tokens = {GeneratedToken()}}); }
+
+class SlowReadersTest : public ServingFixture {
+ protected:
+  SlowReadersTest() {
+    auto engine = std::make_unique<ScriptedEngine>();
+    engine_ = engine.get();
+    auto classifier = std::make_unique<ScriptedClassifierEngine>();
+    classifier_ = classifier.get();
+    std::map<std::string, ServedModel::Kind> models;
+    ServedLanguageModel speaker = std::move(*ByteModel());
+    speaker.engine = std::move(engine);
+    models["speaker"] = std::move(speaker);
+    models["texts"] = TextClassifier(std::move(classifier));
+    Serve(RegistryOf(std::move(models)));
+    stub_ = ConnectWithSmallWindow();
+    request_.mutable_model()->set_name("speaker");
+    request_.mutable_prompt()->set_text("p");
+  }
+
+  // Pushes deltas until the stream pauses its work; how many those were.
+  static int PushUntilPaused(const ScriptedEngine::Generation& generation) {
+    int pushed = 0;
+    while (!generation.request.context.paused->load() && pushed < kManyDeltas) Push(*generation.listener, pushed++);
+    return pushed;
+  }
+
+  void ExpectCancelled(const std::string& rpc) {
+    EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0) << "the call is not over";
+    const std::string metrics = metrics_.Serialize();
+    EXPECT_THAT(metrics, HasSubstr("longshort_slow_readers_cancelled_total{rpc=\"" + rpc + "\"} 1"));
+    EXPECT_THAT(metrics, HasSubstr("longshort_requests_total{code=\"CANCELLED\""));
+  }
+
+  ScriptedEngine* engine_;
+  ScriptedClassifierEngine* classifier_;
+  grpc::ClientContext context_;
+  v1::GenerateRequest request_;
+};
+
+TEST_F(SlowReadersTest, AClientThatReadsSlowlyPausesItsWorkAndGetsEverything) {
+  const auto reader = stub_->GenerateStream(&context_, request_);
+  const auto generation = engine_->TakeGenerations(1)[0];
+  const PauseFlag& paused = *generation.request.context.paused;
+  const int pushed = PushUntilPaused(generation);
+  EXPECT_GT(pushed * kDeltaBytes, 250U << 10);  // 256 KiB with what a message has around its text
+  EXPECT_LT(pushed * kDeltaBytes, 400U << 10);  // and the window, and a message on its way
+
+  std::string text;
+  v1::GenerateStreamResponse event;
+  while (paused.load() && reader->Read(&event)) text += event.delta().text();
+  EXPECT_FALSE(paused.load());
+  // Not at the first message: 64 KiB still wait, as many are on their way, and the window has 16.
+  EXPECT_GT(text.size(), pushed * kDeltaBytes - (150U << 10));
+
+  Push(*generation.listener, pushed);
+  generation.listener->OnFinished(absl::OkStatus(), {});
+  while (reader->Read(&event)) text += event.delta().text();
+  EXPECT_TRUE(reader->Finish().ok());
+  std::string expected;
+  for (int n = 0; n <= pushed; ++n) expected += Text(n);
+  EXPECT_TRUE(text == expected) << text.size() << " bytes of " << expected.size();
+}
+
+TEST_F(SlowReadersTest, AClientThatReadsAlongPausesNothing) {
+  const auto reader = stub_->GenerateStream(&context_, request_);
+  const auto generation = engine_->TakeGenerations(1)[0];
+  v1::GenerateStreamResponse event;
+  ASSERT_TRUE(reader->Read(&event) && event.has_start());
+  for (int n = 0; n < 1000; ++n) {
+    Push(*generation.listener, n);
+    EXPECT_FALSE(generation.request.context.paused->load());
+    do {
+      ASSERT_TRUE(reader->Read(&event));
+    } while (event.has_keep_alive());
+  }
+  generation.listener->OnFinished(absl::OkStatus(), {});
+  while (reader->Read(&event)) continue;
+  EXPECT_TRUE(reader->Finish().ok());
+}
+
+TEST_F(SlowReadersTest, AClientThatReadsNothingIsCancelledAndSoIsItsWork) {
+  environment_->slow_reader_timeout = absl::Milliseconds(200);  // four times the keepalive interval
+  const auto reader = stub_->GenerateStream(&context_, request_);
+  auto generation = engine_->TakeGenerations(1)[0];
+  PushUntilPaused(generation);
+  while (!generation.request.context.cancelled->load()) std::this_thread::yield();
+  // What the engine still tells is of no interest, and nothing pauses any more.
+  while (generation.request.context.paused->load()) std::this_thread::yield();
+  Push(*generation.listener, 0);
+  generation.listener->OnFinished(absl::CancelledError("cancelled"), {});
+  generation.listener = nullptr;  // it holds the call
+  ExpectCancelled("GenerateStream");
+  v1::GenerateStreamResponse event;
+  while (reader->Read(&event)) continue;
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(SlowReadersTest, AClientThatLeavesTheEndUnreadIsCancelledToo) {
+  environment_->slow_reader_timeout = absl::Milliseconds(200);
+  environment_->keepalive_interval = absl::Hours(1);  // the timer looks sooner than that
+  const auto reader = stub_->GenerateStream(&context_, request_);
+  {
+    const auto generation = engine_->TakeGenerations(1)[0];
+    PushUntilPaused(generation);
+    generation.listener->OnFinished(absl::OkStatus(), {});
+  }
+  ExpectCancelled("GenerateStream");
+  v1::GenerateStreamResponse event;
+  while (reader->Read(&event)) continue;
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(SlowReadersTest, AStreamThatHasNothingToSayIsNotCancelled) {
+  environment_->slow_reader_timeout = absl::Milliseconds(500);
+  environment_->keepalive_interval = absl::Milliseconds(1200);
+  const auto reader = stub_->GenerateStream(&context_, request_);
+  const auto generation = engine_->TakeGenerations(1)[0];
+  v1::GenerateStreamResponse event;
+  ASSERT_TRUE(reader->Read(&event) && event.has_start());
+  ASSERT_TRUE(reader->Read(&event) && event.has_keep_alive());
+  generation.listener->OnFinished(absl::OkStatus(), {});
+  while (reader->Read(&event)) continue;
+  EXPECT_TRUE(reader->Finish().ok());
+}
+
+TEST_F(SlowReadersTest, AClientThatSendsDocumentsAndReadsNoAnswersIsCancelled) {
+  environment_->slow_reader_timeout = absl::Milliseconds(200);
+  const auto stream = stub_->ScoreTexts(&context_);
+  // Ends when the call does: the answers of so many are more than the window.
+  std::thread writer([&stream] {
+    v1::ScoreTextsRequest document;
+    document.mutable_options()->mutable_model()->set_name("texts");
+    document.mutable_input()->set_text("x");
+    for (int n = 0; n < kManyDeltas && stream->Write(document); ++n) document.clear_options();
+  });
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (gate_.WaitUntilEmpty(absl::Now() + absl::Milliseconds(1)) != 0 ||
+         metrics_.Serialize().find("code=") == std::string::npos) {
+    ASSERT_LT(absl::Now(), end);
+    for (const auto& item : classifier_->TakeItems(0)) item.listener->OnFinished(ScoresFor(1));
+  }
+  ExpectCancelled("ScoreTexts");
+  writer.join();
+  v1::ScoreTextsResponse answer;
+  while (stream->Read(&answer)) continue;
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+}  // namespace
+}  // namespace longshort
