@@ -25,19 +25,21 @@ constexpr auto kAppendKey = [](std::string* out, const auto& entry) { absl::StrA
 
 }  // namespace
 
-ModelRegistry::ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory,
+ModelRegistry::ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies,
                              std::unique_ptr<RetiredModels> retired)
     : repository_(std::move(repository)),
       loader_(std::move(loader)),
       engine_factory_(std::move(engine_factory)),
+      policies_(std::move(policies)),
       retired_(std::move(retired)) {}
 
 absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::string& repository, Loader loader,
-                                                                   EngineFactory engine_factory) {
+                                                                   EngineFactory engine_factory,
+                                                                   PolicyReader policies) {
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<RetiredModels> retired, RetiredModels::Create());
-  std::unique_ptr<ModelRegistry> registry(
-      new ModelRegistry(repository, std::move(loader), std::move(engine_factory), std::move(retired)));
+  std::unique_ptr<ModelRegistry> registry(new ModelRegistry(repository, std::move(loader), std::move(engine_factory),
+                                                            std::move(policies), std::move(retired)));
   registry->skipped_ = listing.skipped;
   if (listing.versions.empty()) {
     return absl::NotFoundError(absl::StrCat("there is no model in ", repository, listing.skipped.empty() ? "" : "; ",
@@ -45,7 +47,10 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
   }
   const std::lock_guard loading(registry->loading_);
   for (const auto& [name, versions] : listing.versions) {
-    LS_RETURN_IF_ERROR(registry->LoadFrom(name, *versions.rbegin()).status());
+    LS_ASSIGN_OR_RETURN(const VersionPolicy policy, registry->ReadPolicy(name, versions));
+    for (const int64_t version : policy.Choose(versions)) {
+      LS_RETURN_IF_ERROR(registry->LoadFrom(name, version).status());
+    }
   }
   return registry;
 }
@@ -127,38 +132,94 @@ absl::StatusOr<std::vector<RegistryEvent>> ModelRegistry::FollowRepository() {
 
 void ModelRegistry::Follow(const std::string& name, const std::set<int64_t>& on_disk,
                            std::vector<RegistryEvent>& events) {
-  const int64_t newest = on_disk.empty() ? 0 : *on_disk.rbegin();
-  const VersionId id(name, newest);
-  if (newest > 0 && LoadedVersions(name).count(newest) == 0 && unwanted_.count(id) == 0) {
-    const std::string signature = FolderSignature(VersionDirectory(repository_, name, newest));
-    const auto failed = failed_.find(id);
-    if (failed == failed_.end() || failed->second != signature) {
-      const auto loaded = LoadFrom(name, newest);
-      if (loaded.ok()) {
-        failed_.erase(id);
-        events.push_back({RegistryEvent::Kind::kLoaded, name, newest, absl::OkStatus()});
-      } else {
-        failed_[id] = signature;
-        events.push_back({RegistryEvent::Kind::kFailed, name, newest, loaded.status()});
-      }
-    }
-  }
-  const bool newest_serves = LoadedVersions(name).count(newest) > 0;
+  const std::optional<std::set<int64_t>> chosen = FollowPolicy(name, on_disk, events);
   for (const int64_t loaded : LoadedVersions(name)) {
-    const bool replaced = newest_serves && loaded < newest && kept_.count({name, loaded}) == 0;
-    if (!replaced && on_disk.count(loaded) > 0) continue;
+    const bool kept = kept_.count({name, loaded}) > 0;
+    const bool replaced = !kept && chosen.has_value() && chosen->count(loaded) == 0;
+    if (!replaced && on_disk.count(loaded) > 0) {
+      if (kept) FollowVersion(name, loaded, events);
+      continue;
+    }
     Retire(name, loaded);
     kept_.erase({name, loaded});
     events.push_back({RegistryEvent::Kind::kUnloaded, name, loaded, absl::OkStatus()});
   }
 }
 
+std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk,
+                                                             std::vector<RegistryEvent>& events) {
+  if (on_disk.empty()) return std::nullopt;
+  const std::string signature =
+      absl::StrCat(FileSignature(ServingFile(repository_, name)), " of ", absl::StrJoin(on_disk, " "));
+  const absl::StatusOr<VersionPolicy> policy = ReadPolicy(name, on_disk);
+  if (!policy.ok()) {
+    Fail({name, 0}, signature, policy.status(), events);
+    return std::nullopt;
+  }
+  failed_.erase({name, 0});
+  std::set<int64_t> usable = on_disk;
+  for (;;) {
+    const std::set<int64_t> chosen = policy->Choose(usable);
+    if (chosen.empty()) return std::nullopt;
+    const auto unusable = std::find_if(chosen.rbegin(), chosen.rend(),
+                                       [&](int64_t version) { return !FollowVersion(name, version, events); });
+    if (unusable == chosen.rend()) return chosen;
+    usable.erase(*unusable);
+  }
+}
+
+bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, std::vector<RegistryEvent>& events) {
+  const VersionId id(name, version);
+  if (unwanted_.count(id) > 0) return true;
+  const std::string serving = FileSignature(ServingFile(repository_, name));
+  const bool serves = LoadedVersions(name).count(version) > 0;
+  if (serves && served_[id] == serving) return true;
+  const std::string signature =
+      absl::StrCat(FolderSignature(VersionDirectory(repository_, name, version)), " ", serving);
+  if (const auto failed = failed_.find(id); failed != failed_.end() && failed->second == signature) return serves;
+  const absl::StatusOr<std::shared_ptr<ServedModel>> loaded = LoadFrom(name, version);
+  if (!loaded.ok()) {
+    Fail(id, signature, loaded.status(), events);
+    return serves;
+  }
+  failed_.erase(id);
+  events.push_back({RegistryEvent::Kind::kLoaded, name, version, absl::OkStatus()});
+  return true;
+}
+
+void ModelRegistry::Fail(const VersionId& id, const std::string& signature, const absl::Status& status,
+                         std::vector<RegistryEvent>& events) {
+  if (std::string& before = failed_[id]; before != signature) {
+    before = signature;
+    events.push_back({RegistryEvent::Kind::kFailed, id.first, id.second, status});
+  }
+}
+
+absl::StatusOr<VersionPolicy> ModelRegistry::ReadPolicy(const std::string& name,
+                                                        const std::set<int64_t>& on_disk) const {
+  if (policies_ == nullptr) return VersionPolicy();
+  absl::StatusOr<VersionPolicy> policy = policies_(name);
+  if (!policy.ok()) {
+    return absl::Status(policy.status().code(), absl::StrCat("model ", name, ": ", policy.status().message()));
+  }
+  if (policy->Choose(on_disk).empty()) {
+    return absl::NotFoundError(absl::StrCat("model ", name, ": the repository has none of the versions that ",
+                                            ServingFile(repository_, name),
+                                            " wants; there are: ", absl::StrJoin(on_disk, ", ")));
+  }
+  return policy;
+}
+
 absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadFrom(const std::string& name, int64_t version) {
+  std::string serving = FileSignature(ServingFile(repository_, name));  // as it is before anything reads it
   absl::StatusOr<ServedModel> made = MakeServed(name, version);
   if (!made.ok()) return NameModel(made.status(), name, version);
   std::shared_ptr<ServedModel> served = retired_->Share(std::make_unique<ServedModel>(*std::move(made)));
+  served_[{name, version}] = std::move(serving);
+  std::shared_ptr<ServedModel> replaced;  // let go after the lock
   const std::lock_guard lock(mutex_);
-  models_[name][version] = served;
+  replaced = std::exchange(models_[name][version], served);
+  if (replaced != nullptr) NoteLeaving(replaced);
   return served;
 }
 
@@ -170,6 +231,7 @@ absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const std::string& name, i
 }
 
 bool ModelRegistry::Retire(const std::string& name, int64_t version) {
+  served_.erase({name, version});
   std::shared_ptr<ServedModel> last;  // let go after the lock
   const std::lock_guard lock(mutex_);
   const auto model = models_.find(name);
@@ -177,10 +239,14 @@ bool ModelRegistry::Retire(const std::string& name, int64_t version) {
   last = std::move(model->second[version]);
   model->second.erase(version);
   if (model->second.empty()) models_.erase(model);
+  NoteLeaving(last);
+  return true;
+}
+
+void ModelRegistry::NoteLeaving(const std::shared_ptr<ServedModel>& served) {
   leaving_.erase(std::remove_if(leaving_.begin(), leaving_.end(), [](const auto& gone) { return gone.expired(); }),
                  leaving_.end());
-  leaving_.emplace_back(last);
-  return true;
+  leaving_.emplace_back(served);
 }
 
 std::set<int64_t> ModelRegistry::LoadedVersions(const std::string& name) const {

@@ -2,7 +2,8 @@
 //
 // A model that leaves the registry is found no more; the requests that have it finish on it, and then it is destroyed
 // (RetiredModels). A new version is loaded beside the old one and takes its place only once it is ready, so one that
-// fails to load changes nothing.
+// fails to load changes nothing. The same goes for a version whose serving.json has changed: it is loaded anew beside
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -22,6 +24,7 @@
 #include "core/registry/model_repository.h"
 #include "core/registry/retired_models.h"
 #include "core/registry/served_model.h"
+#include "core/registry/version_policy.h"
 #include "models/loaded_model.h"
 
 namespace longshort {
@@ -32,7 +35,7 @@ struct RegistryEvent {
 
   Kind kind = Kind::kLoaded;
   std::string model;
-  int64_t version = 0;
+  int64_t version = 0;  // 0 if it is not known which
   absl::Status status;  // of kFailed: why it could not be loaded
 };
 
@@ -41,14 +44,18 @@ class ModelRegistry {
  public:
   // Loads the model directory of one version.
   using Loader = std::function<absl::StatusOr<LoadedModel>(const std::string& directory)>;
+  // Says which versions of a model are to be loaded. Errors: as for a model that cannot be loaded.
+  using PolicyReader = std::function<absl::StatusOr<VersionPolicy>(const std::string& name)>;
   // Gives a loaded model the engine that serves it.
   using EngineFactory =
       std::function<absl::StatusOr<ServedModel::Kind>(const std::string& name, int64_t version, LoadedModel loaded)>;
 
-  // Loads the newest version of every model in `repository`. A folder without a version (lost+found) is skipped.
-  // Errors: NOT_FOUND if there is no model; otherwise the first failure, naming the model and version.
+  // Loads what `policies` choose, by default the newest version of every model in `repository`. A folder without a
+  // version (lost+found) is skipped.
+  // Errors: NOT_FOUND if there is no model, or none of the versions that a policy wants; otherwise the first failure,
+  // naming the model and version.
   static absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(const std::string& repository, Loader loader,
-                                                             EngineFactory engine_factory);
+                                                             EngineFactory engine_factory, PolicyReader policies = {});
 
   // `version` 0 means the newest. An empty name means the only model.
   // Errors: NOT_FOUND naming what is there; INVALID_ARGUMENT for an empty name where there are several models.
@@ -68,9 +75,11 @@ class ModelRegistry {
   // Errors: NOT_FOUND.
   absl::Status Unload(const std::string& name, int64_t version);
 
-  // Follows the repository: loads new newest versions and then lets the older ones go, lets go what is no longer there.
-  // A version that failed is tried again when its files have changed. Errors: NOT_FOUND if the repository cannot be
-  // read; then nothing is changed.
+  // Follows the repository: loads what the policies choose of the versions that can be loaded, then lets the others go;
+  // loads anew what serves with a serving.json that has changed; lets go what is no longer there. As long as a policy
+  // cannot be read, or chooses nothing, what is loaded stays. What failed is tried again when its files have changed; a
+  // version that was let go by Unload counts as loaded, so that no other takes its place.
+  // Errors: NOT_FOUND if the repository cannot be read; then nothing is changed.
   absl::StatusOr<std::vector<RegistryEvent>> FollowRepository();
 
   // Drains every engine, side by side, those of models that were let go too.
@@ -79,26 +88,44 @@ class ModelRegistry {
  private:
   using VersionId = std::pair<std::string, int64_t>;
 
-  ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory,
+  ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies,
                 std::unique_ptr<RetiredModels> retired);
 
-  // Loads and publishes. With loading_ held.
+  // All but MakeServed and LoadedVersions with loading_ held.
+
+  // Errors: those of the policy's reader; NOT_FOUND if it chooses none.
+  absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name, const std::set<int64_t>& on_disk) const;
+  // Loads and publishes, in the place of what was loaded as this version.
   absl::StatusOr<std::shared_ptr<ServedModel>> LoadFrom(const std::string& name, int64_t version);
   absl::StatusOr<ServedModel> MakeServed(const std::string& name, int64_t version) const;
-  // Takes a version out, if it is there. With loading_ held.
+  // Takes a version out, if it is there.
   bool Retire(const std::string& name, int64_t version);
+  // It is in models_ no more. With mutex_ held.
+  void NoteLeaving(const std::shared_ptr<ServedModel>& served);
   std::set<int64_t> LoadedVersions(const std::string& name) const;
-  // What FollowRepository does about one model. With loading_ held.
+  // What FollowRepository does about one model.
   void Follow(const std::string& name, const std::set<int64_t>& on_disk, std::vector<RegistryEvent>& events);
+  // Has those loaded that the policy chooses of the versions that can be, and returns them; nullopt if there are none
+  // or it cannot be told.
+  std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk,
+                                                std::vector<RegistryEvent>& events);
+  // Whether the version serves: loads it if it is not loaded, or was with another serving.json, unless that failed
+  // before and nothing has changed.
+  bool FollowVersion(const std::string& name, int64_t version, std::vector<RegistryEvent>& events);
+  // Notes a failure, for the first time with this signature.
+  void Fail(const VersionId& id, const std::string& signature, const absl::Status& status,
+            std::vector<RegistryEvent>& events);
 
   const std::string repository_;
   const Loader loader_;
   const EngineFactory engine_factory_;
+  const PolicyReader policies_;
   const std::unique_ptr<RetiredModels> retired_;
   std::vector<std::string> skipped_;
 
-  std::mutex loading_;                       // held while something is loaded or let go; guards the next three
-  std::map<VersionId, std::string> failed_;  // the folder's signature when it failed
+  std::mutex loading_;                       // held while something is loaded or let go; guards the next four
+  std::map<VersionId, std::string> failed_;  // the files' signature when it failed; version 0: the policy
+  std::map<VersionId, std::string> served_;  // the signature of its serving.json when it was loaded
   std::set<VersionId> kept_;                 // loaded by LoadVersion
   std::set<VersionId> unwanted_;             // let go by Unload
 

@@ -42,6 +42,12 @@ absl::StatusOr<std::set<int64_t>> VersionsIn(const fs::path& model_folder) {
   return versions;
 }
 
+std::string Signature(const fs::directory_entry& entry) {
+  std::error_code unknown;
+  const uintmax_t bytes = entry.is_regular_file(unknown) ? entry.file_size(unknown) : 0;
+  return absl::StrCat(bytes, ":", entry.last_write_time(unknown).time_since_epoch().count());
+}
+
 bool IsUtf8(const std::string& text) {
   Utf8Stream stream;
   return stream.Append(text) + stream.Flush() == text;
@@ -74,15 +80,22 @@ std::string VersionDirectory(const std::string& repository, const std::string& m
   return (fs::path(repository) / model / absl::StrCat(version)).string();
 }
 
+std::string ServingFile(const std::string& repository, const std::string& model) {
+  return (fs::path(repository) / model / "serving.json").string();
+}
+
+std::string FileSignature(const std::string& file) {
+  std::error_code none;
+  const fs::directory_entry entry(file, none);
+  return entry.exists(none) ? Signature(entry) : "";
+}
+
 std::string FolderSignature(const std::string& folder) {
   std::set<std::string> files;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    std::error_code unknown;
-    const uintmax_t bytes = entry->is_regular_file(unknown) ? entry->file_size(unknown) : 0;
-    const auto time = entry->last_write_time(unknown).time_since_epoch().count();
-    files.insert(absl::StrCat(entry->path().filename().string(), ":", bytes, ":", time));
+    files.insert(absl::StrCat(entry->path().filename().string(), ":", Signature(*entry)));
   }
   return absl::StrJoin(files, " ");
 }

@@ -1,4 +1,5 @@
-// What lies in a model repository: <repository>/<model>/<version>/, versions being whole numbers from 1 on.
+// What lies in a model repository: <repository>/<model>/<version>/, versions being whole numbers from 1 on, and perhaps
+// <repository>/<model>/serving.json, which says how the model is served.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,11 @@ absl::StatusOr<RepositoryListing> ListRepository(const std::string& repository);
 
 std::string VersionDirectory(const std::string& repository, const std::string& model, int64_t version);
 
-// Names, sizes and times of a folder's files in one line: another line means that the folder was changed.
+std::string ServingFile(const std::string& repository, const std::string& model);
+
+// Size and time of a file in one line, empty if there is none: another line means that the file was changed.
+std::string FileSignature(const std::string& file);
+// The same of a folder's files, with their names.
 std::string FolderSignature(const std::string& folder);
 
 }  // namespace longshort

@@ -1,10 +1,12 @@
 #include "server/lifecycle/load_models.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_join.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
 #include "core/engine/classifier_engine.h"
@@ -15,6 +17,7 @@
 #include "server/lifecycle/cache_budget.h"
 #include "server/lifecycle/grpc_endpoint.h"
 #include "server/options/served_image_limits.h"
+#include "server/options/serving_options.h"
 
 namespace longshort {
 namespace {
@@ -78,33 +81,39 @@ class EngineMaker {
     budget_->SetAside(PromptTokens(options, machine) * kTokenBytes);
   }
 
+  absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name) const {
+    LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, std::nullopt));
+    return serving.version_policy;
+  }
+
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedLanguageModel loaded) {
+    LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kLanguageModel));
     const LanguageModelInfo info = loaded.model->info();
     auto share = std::make_shared<BudgetShare>(budget_);
     share->SetAside(WeightBytes(info.parameters, info.precision));
     LanguageModelEngine::Options engine;
-    engine.queue.limits.max_queued = options_.max_queued_requests;
-    engine.queue.limits.max_queued_cost = options_.max_queue_time;
+    engine.queue.limits = serving.limits;
+    engine.queue.order = serving.order;
     engine.token_budget = prompts_;
-    engine.sessions.time_to_live = options_.session_time_to_live;
+    engine.sessions.time_to_live = serving.session_time_to_live;
     engine.sessions.max_tokens = SessionTokens(options_, machine_);
     engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, engine.sessions.max_tokens);
     share->SetAside(engine.sessions.max_tokens * kTokenBytes);
-    engine.step_loop.max_streams = options_.max_streams;
-    LS_ASSIGN_OR_RETURN(
-        engine.step_loop.cache_bytes,
-        share->Reserve(name, options_.cache_bytes, UsualCacheBytes(*loaded.model, options_.max_streams)));
-    log_.Info("model", {{"model", name},
-                        {"version", version},
-                        {"architecture", std::string("language_model")},
-                        {"parameters", info.parameters},
-                        {"vocabulary_size", info.vocabulary_size},
-                        {"precision", info.precision},
-                        {"memory_length", info.memory_length},
-                        {"max_streams", engine.step_loop.max_streams},
-                        {"cache_bytes", engine.step_loop.cache_bytes},
-                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
-                        {"fingerprint", info.fingerprint}});
+    engine.step_loop.max_streams = serving.max_streams;
+    engine.step_loop.steps.rounds = serving.order.rounds;
+    LS_ASSIGN_OR_RETURN(engine.step_loop.cache_bytes,
+                        share->Reserve(name, serving.cache_bytes, UsualCacheBytes(*loaded.model, serving.max_streams)));
+    LogModel(serving, {{"model", name},
+                       {"version", version},
+                       {"architecture", std::string("language_model")},
+                       {"parameters", info.parameters},
+                       {"vocabulary_size", info.vocabulary_size},
+                       {"precision", info.precision},
+                       {"memory_length", info.memory_length},
+                       {"max_streams", engine.step_loop.max_streams},
+                       {"cache_bytes", engine.step_loop.cache_bytes},
+                       {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
+                       {"fingerprint", info.fingerprint}});
     ServedLanguageModel served{
         .memory = std::move(share), .info = info, .tokenizer = loaded.tokenizer, .engine = nullptr};
     LS_ASSIGN_OR_RETURN(served.engine,
@@ -114,6 +123,7 @@ class EngineMaker {
   }
 
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedClassifier loaded) {
+    LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kClassifier));
     const ClassifierInfo info = loaded.classifier->info();
     auto share = std::make_shared<BudgetShare>(budget_);
     share->SetAside(WeightBytes(info.parameters, info.precision));
@@ -124,18 +134,20 @@ class EngineMaker {
     }
     LS_RETURN_IF_ERROR(budget_->Check(name));
     ClassifierEngine::Options engine;
-    engine.limits.max_queued = options_.max_queued_requests;
-    engine.limits.max_queued_cost = options_.max_queue_time;
+    engine.limits = serving.limits;
     engine.max_waiting_bytes = WaitingBytes(options_, machine_);
-    engine.batches.max_batch_size = options_.max_batch_size;
-    log_.Info("model", {{"model", name},
-                        {"version", version},
-                        {"architecture", info.architecture},
-                        {"parameters", info.parameters},
-                        {"classes", info.classes},
-                        {"precision", info.precision},
-                        {"max_batch_size", engine.batches.max_batch_size},
-                        {"fingerprint", info.fingerprint}});
+    engine.batches.max_batch_size = serving.max_batch_size;
+    engine.batches.max_batch_tokens = serving.max_batch_tokens;
+    engine.batches.max_queue_delay = serving.max_queue_delay;
+    engine.batches.order = serving.order;
+    LogModel(serving, {{"model", name},
+                       {"version", version},
+                       {"architecture", info.architecture},
+                       {"parameters", info.parameters},
+                       {"classes", info.classes},
+                       {"precision", info.precision},
+                       {"max_batch_size", engine.batches.max_batch_size},
+                       {"fingerprint", info.fingerprint}});
     ServedClassifier served{.memory = std::move(share),
                             .info = info,
                             .tokenizer = std::move(loaded.tokenizer),
@@ -148,6 +160,21 @@ class EngineMaker {
   }
 
  private:
+  // How this model, of a kind if that is known, is served. Read at each loading: the file may have changed.
+  absl::StatusOr<ServingOptions> ReadServing(const std::string& name, std::optional<ModelKind> kind) const {
+    const std::string path = ServingFile(options_.model_repository, name);
+    LS_ASSIGN_OR_RETURN(ServingOptions serving, ReadServingOptions(path, DefaultServingOptions(options_)));
+    if (kind.has_value()) LS_RETURN_IF_ERROR(CheckKind(serving, path, *kind));
+    return serving;
+  }
+
+  void LogModel(const ServingOptions& serving, LogFields fields) {
+    if (!serving.given.empty()) {
+      fields.emplace_back("serving", absl::StrJoin(serving.given, ", ", absl::PairFormatter("=")));
+    }
+    log_.Info("model", fields);
+  }
+
   const ServerOptions options_;
   const MachineLimits machine_;
   const std::shared_ptr<PreparationPool> preparation_;
@@ -167,11 +194,13 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& o
                       PreparationPool::Create(options.preparation_threads));
   // The registry keeps it: models come and go while the server runs.
   auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
+  auto read_policy = [maker](const std::string& name) { return maker->ReadPolicy(name); };
   auto make_engine = [maker = std::move(maker)](const std::string& name, int64_t version, LoadedModel loaded) {
     return std::visit([&](auto& model) { return maker->Make(name, version, std::move(model)); }, loaded);
   };
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<ModelRegistry> registry,
-                      ModelRegistry::Load(options.model_repository, loader, std::move(make_engine)));
+  LS_ASSIGN_OR_RETURN(
+      std::unique_ptr<ModelRegistry> registry,
+      ModelRegistry::Load(options.model_repository, loader, std::move(make_engine), std::move(read_policy)));
   for (const std::string& reason : registry->skipped())
     log.Log(LogLevel::kWarning, "folder skipped", {{"reason", reason}});
   for (const std::shared_ptr<ServedModel>& model : registry->List()) {

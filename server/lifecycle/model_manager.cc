@@ -132,7 +132,8 @@ void ModelManager::Tell(const RegistryEvent& event) {
                  {{"model", event.model}, {"version", event.version}, {"error", std::string(event.status.message())}});
       break;
   }
-  if (listener_ != nullptr) listener_(event);
+  const bool changed = event.kind != RegistryEvent::Kind::kFailed;
+  if (changed && listener_ != nullptr) listener_(event);
 }
 
 }  // namespace longshort

@@ -22,8 +22,12 @@ RequestLimits LimitsOf(const ServerOptions& options) {
   limits.generate_tokens = options.max_generate_tokens;
   const ImageLimits image = ServedImageLimits(options);
   // What the queue never has room for is no use asking for later.
-  limits.inputs = std::min(limits.inputs, options.max_queued_requests);
-  limits.images = std::min(limits.images, options.max_queued_requests);
+  int64_t most_queued = options.max_queued_requests;
+  if (options.max_queued_requests_per_client > 0) {
+    most_queued = std::min(most_queued, options.max_queued_requests_per_client);
+  }
+  limits.inputs = std::min(limits.inputs, most_queued);
+  limits.images = std::min(limits.images, most_queued);
   limits.image_bytes = image.max_bytes;
   limits.image_pixels = image.max_pixels;
   return limits;

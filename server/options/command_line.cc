@@ -106,6 +106,18 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
             "overload; it should be long enough for the largest call of many items.",
             &options.max_queue_time);
   table.Add(
+      "max-queued-requests-per-client", "N",
+      "As --max-queued-requests, of the requests of one client (metadata x-client-id; those without an id are one "
+      "client), up to 1048576. 0 is no limit: the order of work shares what there is between clients as it is.",
+      &options.max_queued_requests_per_client);
+  table.Add("max-queue-time-per-client", "duration",
+            "As --max-queue-time, of what waits of one client, up to 1h. 0 is no limit.",
+            &options.max_queue_time_per_client);
+  table.Add("max-running-per-client", "N",
+            "Requests of one client (of a classifier: items) that run at once, per model, up to 65536; more wait while "
+            "others pass. 0 is no limit.",
+            &options.max_running_per_client);
+  table.Add(
       "max-batch-size", "N",
       "Items of one batch of a classifier, 1 to 1024. A batch is what waits when the model is free; larger ones use "
       "wide machines better and make each item wait for the whole.",

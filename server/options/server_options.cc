@@ -9,19 +9,23 @@
 #include "absl/strings/str_cat.h"
 #include "models/images/image_limits.h"
 #include "models/status_macros.h"
+#include "server/options/devices.h"
+#include "server/options/option_ranges.h"
 
 namespace longshort {
 namespace {
 
-absl::Status CheckRange(const char* name, int64_t value, int64_t low, int64_t high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--", name, " is ", value, "; it must be in [", low, ", ", high, "]"));
+absl::Status CheckRange(const char* name, int64_t value, const IntegerRange& range) {
+  if (range.Holds(value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", name, " is ", value, "; it must be in [", range.low, ", ", range.high, "]"));
 }
 
-absl::Status CheckRange(const char* name, absl::Duration value, absl::Duration low, absl::Duration high) {
-  if (value >= low && value <= high) return absl::OkStatus();
+absl::Status CheckRange(const char* name, absl::Duration value, const DurationRange& range) {
+  if (range.Holds(value)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--", name, " is ", absl::FormatDuration(value), "; it must be in [",
-                                                 absl::FormatDuration(low), ", ", absl::FormatDuration(high), "]"));
+                                                 absl::FormatDuration(range.low), ", ",
+                                                 absl::FormatDuration(range.high), "]"));
 }
 
 absl::Status CheckRepository(const std::string& path) {
@@ -37,9 +41,8 @@ absl::Status CheckRepository(const std::string& path) {
 }
 
 absl::Status CheckChoices(const ServerOptions& options) {
-  if (options.devices != "cpu" && options.devices != "cpu:1") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--devices is '", options.devices, "'; this build serves on cpu (or cpu:1, one replica)"));
+  if (const absl::Status status = CheckDevices(options.devices); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--devices is '", options.devices, "'; ", status.message()));
   }
   if (options.precision != "fp32" && options.precision != "bf16") {
     return absl::InvalidArgumentError(
@@ -97,31 +100,35 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRepository(options.model_repository));
   LS_RETURN_IF_ERROR(CheckChoices(options));
   if (options.threads == 0) options.threads = machine.cpus;
-  LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, 1, 1024));
-  LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, 1, 65536));
-  LS_RETURN_IF_ERROR(CheckRange("cache-bytes", options.cache_bytes, 0, int64_t{1} << 50));
-  LS_RETURN_IF_ERROR(CheckRange("max-queued-requests", options.max_queued_requests, 1, 1 << 20));
-  LS_RETURN_IF_ERROR(CheckRange("max-queue-time", options.max_queue_time, absl::Milliseconds(1), absl::Hours(1)));
-  LS_RETURN_IF_ERROR(CheckRange("max-batch-size", options.max_batch_size, 1, 1024));
-  LS_RETURN_IF_ERROR(CheckRange("preparation-threads", options.preparation_threads, 1, 64));
+  LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, {1, 1024}));
+  LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, kMaxStreams));
+  LS_RETURN_IF_ERROR(CheckRange("cache-bytes", options.cache_bytes, kCacheBytes));
+  LS_RETURN_IF_ERROR(CheckRange("max-queued-requests", options.max_queued_requests, kMaxQueuedRequests));
+  LS_RETURN_IF_ERROR(CheckRange("max-queue-time", options.max_queue_time, kMaxQueueTime));
+  LS_RETURN_IF_ERROR(CheckRange("max-queued-requests-per-client", options.max_queued_requests_per_client,
+                                kMaxQueuedRequestsPerClient));
+  LS_RETURN_IF_ERROR(
+      CheckRange("max-queue-time-per-client", options.max_queue_time_per_client, kMaxQueueTimePerClient));
+  LS_RETURN_IF_ERROR(CheckRange("max-running-per-client", options.max_running_per_client, kMaxRunningPerClient));
+  LS_RETURN_IF_ERROR(CheckRange("max-batch-size", options.max_batch_size, kMaxBatchSize));
+  LS_RETURN_IF_ERROR(CheckRange("preparation-threads", options.preparation_threads, {1, 64}));
   if (options.max_image_pixels == 0) {
     options.max_image_pixels = PixelsWithin(machine.memory_bytes / 4, options.preparation_threads);
   }
-  LS_RETURN_IF_ERROR(CheckRange("max-image-pixels", options.max_image_pixels, 1,
-                                PixelsWithin(machine.memory_bytes / 2, options.preparation_threads)));
-  LS_RETURN_IF_ERROR(CheckRange("max-message-bytes", options.max_message_bytes, 1 << 10, 1 << 30));
-  LS_RETURN_IF_ERROR(CheckRange("max-prompt-tokens", options.max_prompt_tokens, 1, 1 << 30));
-  LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, 1, 1 << 30));
+  LS_RETURN_IF_ERROR(CheckRange("max-image-pixels", options.max_image_pixels,
+                                {1, PixelsWithin(machine.memory_bytes / 2, options.preparation_threads)}));
+  LS_RETURN_IF_ERROR(CheckRange("max-message-bytes", options.max_message_bytes, {1 << 10, 1 << 30}));
+  LS_RETURN_IF_ERROR(CheckRange("max-prompt-tokens", options.max_prompt_tokens, {1, 1 << 30}));
+  LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, {1, 1 << 30}));
+  LS_RETURN_IF_ERROR(CheckRange("session-time-to-live", options.session_time_to_live, kSessionTimeToLive));
+  LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, {absl::ZeroDuration(), absl::Hours(1)}));
   LS_RETURN_IF_ERROR(
-      CheckRange("session-time-to-live", options.session_time_to_live, absl::Seconds(1), absl::Hours(720)));
-  LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, absl::ZeroDuration(), absl::Hours(1)));
+      CheckRange("keepalive-interval", options.keepalive_interval, {absl::Milliseconds(100), absl::Hours(1)}));
   LS_RETURN_IF_ERROR(
-      CheckRange("keepalive-interval", options.keepalive_interval, absl::Milliseconds(100), absl::Hours(1)));
-  LS_RETURN_IF_ERROR(
-      CheckRange("slow-reader-timeout", options.slow_reader_timeout, absl::Milliseconds(100), absl::Hours(1)));
+      CheckRange("slow-reader-timeout", options.slow_reader_timeout, {absl::Milliseconds(100), absl::Hours(1)}));
   if (options.watch_repository != absl::ZeroDuration()) {
     LS_RETURN_IF_ERROR(
-        CheckRange("watch-repository", options.watch_repository, absl::Milliseconds(100), absl::Hours(1)));
+        CheckRange("watch-repository", options.watch_repository, {absl::Milliseconds(100), absl::Hours(1)}));
   }
   LS_RETURN_IF_ERROR(CheckBuckets(options.latency_buckets));
   if (options.listen.port != 0 && options.listen.port == options.http_listen.port &&

@@ -1,6 +1,8 @@
 // What the server is told: one struct, filled from the command line and files, checked before anything starts.
 //
-// The comments here are the long form of what `longshort-server --help` prints (server/options/command_line.cc).
+// The comments here are the long form of what `longshort-server --help` prints (server/options/command_line.cc). What
+// concerns one model is the default for those whose serving.json does not say otherwise
+// (server/options/serving_options.h).
 #pragma once
 
 #include <cstdint>
@@ -63,6 +65,12 @@ struct ServerOptions {
   // Time that what waits for one model may be predicted to take, 1 ms to 1 h, before more is refused: about how long
   // the last of it waits.
   absl::Duration max_queue_time = absl::Seconds(60);
+  // The same two of one client (x-client-id), and how many of its requests (of a classifier: items) run at once; 0 is
+  // no limit. Those without an id are one client. None by default: where all calls are one client's, a limit is room
+  // given away; the order of work shares what there is between clients as it is.
+  int64_t max_queued_requests_per_client = 0;
+  absl::Duration max_queue_time_per_client = absl::ZeroDuration();
+  int64_t max_running_per_client = 0;
 
   // Items of one batch of a classifier, 1 to 1024. Each item in a batch waits for the whole of it.
   int64_t max_batch_size = 32;

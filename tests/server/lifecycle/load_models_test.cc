@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "tests/core/fakes/fake_classifier.h"
@@ -14,6 +15,35 @@ namespace longshort {
 namespace {
 
 constexpr int64_t kMebibyte = 1 << 20;
+
+// Loads one classifier with this serving.json, and returns the status of that.
+absl::Status LoadServedBy(const std::string& serving) {
+  const std::string repository = absl::StrCat(testing::TempDir(), "/serving-", getpid());
+  std::filesystem::remove_all(repository);
+  std::filesystem::create_directories(repository + "/m/1");
+  std::ofstream(repository + "/m/serving.json") << serving;
+  ServerOptions options;
+  options.model_repository = repository;
+  options.max_image_pixels = kMebibyte;
+  ServerMetrics metrics(options.latency_buckets);
+  Logger log(LogFormat::kText, LogLevel::kError);
+  const auto loader = [](const std::string&) -> absl::StatusOr<LoadedModel> {
+    return LoadedClassifier{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
+  };
+  const absl::Status status = LoadModels(options, {.cpus = 2, .memory_bytes = 0}, loader, metrics, log).status();
+  std::filesystem::remove_all(repository);
+  return status;
+}
+
+TEST(LoadModels, AServingFileThatIsWrongForItsModelIsNamed) {
+  EXPECT_TRUE(LoadServedBy(R"({"max_batch_size": 4, "max_queue_delay": "1ms"})").ok());
+  const absl::Status misplaced = LoadServedBy(R"({"max_streams": 4})");
+  EXPECT_EQ(misplaced.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(misplaced.message()), testing::AllOf(testing::HasSubstr("model m version 1: "),
+                                                               testing::HasSubstr("m/serving.json: max_streams")));
+  EXPECT_THAT(std::string(LoadServedBy("{").message()), testing::HasSubstr("m/serving.json: not valid JSON"));
+  EXPECT_EQ(LoadServedBy(R"({"version_policy": {"specific": [2]}})").code(), absl::StatusCode::kNotFound);
+}
 
 // Loads `count` classifiers where there is so much memory, and returns the status of that.
 absl::Status LoadClassifiers(int count, int64_t memory_mebibytes, bool of_images) {
