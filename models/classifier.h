@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -79,6 +80,10 @@ class Classifier {
   virtual ~Classifier() = default;
 
   virtual const ClassifierInfo& info() const = 0;
+
+  // Another one with the same weights, which the two share: for another worker. `threads`: of one batch; 0 takes as
+  // many as this one. Thread-safe, beside calls of the others too. Errors: RESOURCE_EXHAUSTED if there is no memory.
+  virtual absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const = 0;
 
   // Token sequences of any mix of lengths are one batch, without work on padding. Images of one batch have one size.
   // Errors: INVALID_ARGUMENT for an item that breaks what is said above, naming its index (nothing is run), INTERNAL if

@@ -108,6 +108,11 @@ class LanguageModel {
 
   virtual const LanguageModelInfo& info() const = 0;
 
+  // Another one with the same weights, which the two share, and without a cache: for another worker. `threads`: of one
+  // step; 0 takes as many as this one. Thread-safe, beside calls of the others too.
+  // Errors: RESOURCE_EXHAUSTED if there is no memory, INTERNAL if the library fails.
+  virtual absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int threads) const = 0;
+
   // Bytes of one page of each kind.
   virtual CachePages PageBytes() const = 0;
   // Makes room for `pages` pages of each kind, numbered from 0; what was cached before is gone. Memory is taken from

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/cache/cache_grid.h"
 #include "core/cache/cache_pages.h"
 
@@ -32,6 +33,17 @@ absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, const Ca
                                                    grid.block_tokens(), " tokens need ", Bytes(least, page_bytes)));
   }
   return pages;
+}
+
+absl::Status CheckFitsAlone(int64_t most_tokens, const LanguageModelInfo& info, const CachePages& capacity,
+                            const CachePages& page_bytes) {
+  const CachePages need = CacheGrid(info).PagesForSequence(most_tokens);
+  if (FitIn(need, capacity)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "a sequence of %d tokens needs %d bytes of cache (%d window pages, %d segment pages), and all there are are %d "
+      "(%d and %d)",
+      most_tokens, Bytes(need, page_bytes), need.window, need.segment, Bytes(capacity, page_bytes), capacity.window,
+      capacity.segment));
 }
 
 }  // namespace longshort

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/model.h"
 
@@ -20,5 +21,10 @@ absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, const Ca
 
 // What `streams` sequences of any length need.
 CachePages PagesForStreams(const LanguageModelInfo& info, int64_t streams);
+
+// Whether a sequence of at most `most_tokens` tokens could run if it were alone in a cache of `capacity` pages.
+// Errors: RESOURCE_EXHAUSTED naming the bytes it needs and those there are.
+absl::Status CheckFitsAlone(int64_t most_tokens, const LanguageModelInfo& info, const CachePages& capacity,
+                            const CachePages& page_bytes);
 
 }  // namespace longshort

@@ -1,6 +1,7 @@
 #include "core/cache/page_store.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "models/status_macros.h"
 
@@ -75,11 +76,13 @@ void PageStore::Release(const SequenceState& state, Holder holder) {
 }
 
 ParkedId PageStore::Park(SequenceState state) {
-  const ParkedId id = pools.clock.Next();
+  static std::atomic<ParkedId> next_id = 1;
+  const ParkedId id = next_id.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t used = pools.clock.Next();
   Hold(state, Holder::kParked);
   Release(state, Holder::kRunning);
-  parked.emplace(id, ParkedSequence{.state = std::move(state), .used = id});
-  parked_by_use.emplace(id, id);
+  parked.emplace(id, ParkedSequence{.state = std::move(state), .used = used});
+  parked_by_use.emplace(used, id);
   return id;
 }
 

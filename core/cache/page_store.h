@@ -22,7 +22,7 @@ namespace longshort {
 
 class CachedSequence;
 
-// Names a parked sequence; never used twice.
+// Names a parked sequence; never used twice, by another cache of the process neither.
 using ParkedId = uint64_t;
 
 // All that a sequence is, but for its tokens.

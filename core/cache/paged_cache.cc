@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_format.h"
+#include "core/cache/cache_capacity.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -18,13 +18,7 @@ PagedCache::PagedCache(LanguageModel& model, const CachePages& capacity, BlockHa
     : store_(model, capacity, hash), capacity_(capacity), page_bytes_(model.PageBytes()) {}
 
 absl::Status PagedCache::CheckFits(int64_t most_tokens) const {
-  const CachePages need = store_.grid.PagesForSequence(most_tokens);
-  if (FitIn(need, capacity_)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "a sequence of %d tokens needs %d bytes of cache (%d window pages, %d segment pages), and all there are are %d "
-      "(%d and %d)",
-      most_tokens, Bytes(need, page_bytes_), need.window, need.segment, Bytes(capacity_, page_bytes_), capacity_.window,
-      capacity_.segment));
+  return CheckFitsAlone(most_tokens, store_.model.info(), capacity_, page_bytes_);
 }
 
 bool PagedCache::FitsNow(int64_t most_tokens) const {

@@ -28,12 +28,13 @@ class Growth {
         estimator_(estimator),
         now_(now),
         shape_(ShapeOf(leader.item())),
-        deadline_(leader.context().deadline) {}
+        deadline_(leader.context().deadline),
+        ended_(leader.failures > 0) {}
 
   // Items of another kind are passed over; the first of this kind that does not fit any more ends the batch.
   bool Admits(const ClassificationJob& job) {
     const RunShape more = ShapeOf(job.item());
-    if (more.kind != shape_.kind) return false;
+    if (more.kind != shape_.kind || job.failures > 0) return false;
     const RunShape grown = {.kind = shape_.kind, .units = shape_.units + more.units};
     const absl::Time deadline = std::min(deadline_, job.context().deadline);
     ended_ = size_ == options_.max_batch_size ||
@@ -60,7 +61,7 @@ class Growth {
   RunShape shape_;
   absl::Time deadline_;  // of the most urgent item
   int64_t size_ = 1;
-  bool ended_ = false;
+  bool ended_;
 };
 
 absl::Status CheckAtLeastOne(const char* name, int64_t value) {

@@ -17,7 +17,8 @@ namespace longshort {
 
 // The first item in the order of work (core/schedule/work_order.h) decides what a batch is of; those that can run with
 // it join in their order. Images run with images of the same size, token sequences with any. A batch grows until it is
-// full, or until one more would make its most urgent item late, by what runs took of late.
+// full, or until one more would make its most urgent item late, by what runs took of late. An item that a batch failed
+// with runs alone.
 //
 // An item that cannot be done in time any more, even alone and at the fastest, is left out, unless there is nothing
 // else to do: so what was learned in bad times is put to the test.

@@ -23,21 +23,12 @@ absl::StatusOr<absl::Duration> BatchRunner::Run(const ClassificationJobs& batch)
   report.run = end - begin;
   if (result.ok()) report.multiply_adds = result->counts.multiply_adds;
   observer_.OnBatch(report);
+  if (!result.ok()) return result.status();
   const auto classes = static_cast<size_t>(classifier_.info().classes);
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (result.ok()) {
-      Finish(*batch[i], result->logits.subspan(i * classes, classes), begin, end);
-    } else {
-      Fail(*batch[i], result.status());
-    }
+    Finish(*batch[i], result->logits.subspan(i * classes, classes), begin, end);
   }
-  if (!result.ok()) return result.status();
   return report.run;
-}
-
-void BatchRunner::Fail(ClassificationJob& job, const absl::Status& status) {
-  observer_.OnEnded(status);
-  job.Fail(status);
 }
 
 // Errors: INTERNAL, whatever went wrong: the items were checked before.
@@ -53,17 +44,23 @@ absl::StatusOr<ClassifierResult> BatchRunner::Classify(const ClassificationJobs&
     }
     return absl::InternalError("the model's batch returned logits of another size than was asked for");
   } catch (const std::exception& error) {
+    broken_ = true;
     return absl::InternalError(absl::StrCat("the model's batch failed: ", error.what()));
   }
 }
 
 void BatchRunner::Finish(ClassificationJob& job, absl::Span<const float> logits, absl::Time begin, absl::Time end) {
   if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
-    Fail(job, absl::InternalError("the model gave a class a logit that is not finite"));
+    FailItem(job, absl::InternalError("the model gave a class a logit that is not finite"), observer_);
     return;
   }
   observer_.OnEnded(absl::OkStatus());
   job.Finish(std::vector<float>(logits.begin(), logits.end()), begin, end);
+}
+
+void FailItem(ClassificationJob& job, const absl::Status& status, ClassificationObserver& observer) {
+  observer.OnEnded(status);
+  job.Fail(status);
 }
 
 }  // namespace longshort

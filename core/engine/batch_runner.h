@@ -11,19 +11,19 @@
 
 namespace longshort {
 
-// Thread: one worker's thread calls Run; any thread calls Fail. No lock is held meanwhile.
-class BatchRunner {
+// Thread: one worker's. No lock is held meanwhile.
+class BatchRunner final {
  public:
   // All must outlive this.
   BatchRunner(Classifier& classifier, ClassificationObserver& observer, const Clock& clock)
       : classifier_(classifier), observer_(observer), clock_(clock) {}
 
-  // Every job gets its scores, or its error: one whose logits are not finite alone, all if the model fails. Returns how
-  // long the model took. Errors: INTERNAL if the model failed, or threw.
+  // Every job gets its scores; one whose logits are not finite, an error. Returns how long the model took.
+  // Errors: INTERNAL if the model failed, or threw; then no job has been told anything.
   absl::StatusOr<absl::Duration> Run(const ClassificationJobs& batch);
 
-  // Ends an item that does not run.
-  void Fail(ClassificationJob& job, const absl::Status& status);
+  // Whether the model threw, and is not to be used again.
+  bool broken() const { return broken_; }
 
  private:
   absl::StatusOr<ClassifierResult> Classify(const ClassificationJobs& batch);
@@ -32,6 +32,10 @@ class BatchRunner {
   Classifier& classifier_;
   ClassificationObserver& observer_;
   const Clock& clock_;
+  bool broken_ = false;
 };
+
+// Ends an item with an error. Thread-safe.
+void FailItem(ClassificationJob& job, const absl::Status& status, ClassificationObserver& observer);
 
 }  // namespace longshort

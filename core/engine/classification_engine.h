@@ -24,7 +24,7 @@ struct BatchReport {
   absl::Duration run;
 };
 
-// Hears what the engine does, for metrics. Called by the engine's thread and those that prepare, several at once; must
+// Hears what the engine does, for metrics. Called by the workers' threads and those that prepare, several at once; must
 // not block.
 class ClassificationObserver {
  public:
@@ -35,6 +35,10 @@ class ClassificationObserver {
   virtual void OnQueued(absl::Duration waited) = 0;
   // The model ran a batch, or failed at it.
   virtual void OnBatch(const BatchReport& batch) = 0;
+  // The model failed at a batch; its items are tried again, each alone, or ended.
+  virtual void OnFailure(const absl::Status& failure) = 0;
+  // A worker whose model threw has another one, or could not get one and will try again.
+  virtual void OnWorkerRebuilt(const absl::Status& status) = 0;
   // An item ended, with this status.
   virtual void OnEnded(const absl::Status& status) = 0;
 };

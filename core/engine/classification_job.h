@@ -50,6 +50,8 @@ class ClassificationJob {
 
   // Its place in the order of work.
   Ticket ticket;
+  // Batches of the model that failed with it. Once one has, it runs alone.
+  int64_t failures = 0;
 
  private:
   const RequestContext context_;

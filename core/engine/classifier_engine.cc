@@ -1,6 +1,7 @@
 #include "core/engine/classifier_engine.h"
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -12,11 +13,17 @@
 namespace longshort {
 namespace {
 
+// An item's batch is tried three times: a failure may be the machine's, or a neighbour's.
+constexpr int64_t kMostRetries = 2;
+constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
+
 class DeafObserver final : public ClassificationObserver {
  public:
   void OnPrepared(absl::Duration) override {}
   void OnQueued(absl::Duration) override {}
   void OnBatch(const BatchReport&) override {}
+  void OnFailure(const absl::Status&) override {}
+  void OnWorkerRebuilt(const absl::Status&) override {}
   void OnEnded(const absl::Status&) override {}
 };
 
@@ -27,14 +34,22 @@ absl::Status Stopping() { return absl::UnavailableError("the server is stopping"
 absl::StatusOr<std::unique_ptr<ClassifierEngine>> ClassifierEngine::Create(
     std::unique_ptr<Classifier> classifier, std::shared_ptr<PreparationPool> pool,
     std::unique_ptr<ClassificationObserver> observer, const Clock& clock, const Options& options) {
-  LS_RETURN_IF_ERROR(ItemQueue::Check(options));
+  LS_RETURN_IF_ERROR(ItemQueue::Check(options.items));
+  if (options.workers < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("workers is ", options.workers, ", must be at least 1"));
+  }
   if (observer == nullptr) observer = std::make_unique<DeafObserver>();
   std::unique_ptr<ClassifierEngine> engine(
       new ClassifierEngine(std::move(classifier), std::move(pool), std::move(observer), clock, options));
-  try {
-    engine->worker_ = std::thread(&ClassifierEngine::Work, engine.get());
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot start the engine's thread: ", error.what()));
+  for (Worker& worker : engine->workers_) LS_RETURN_IF_ERROR(engine->Build(worker));
+  for (Worker& worker : engine->workers_) {
+    try {
+      std::lock_guard lock(engine->mutex_);
+      worker.thread = std::thread(&ClassifierEngine::Work, engine.get(), std::ref(worker));
+      ++engine->working_;
+    } catch (const std::system_error& error) {
+      return absl::ResourceExhaustedError(absl::StrCat("cannot start a worker's thread: ", error.what()));
+    }
   }
   return engine;
 }
@@ -46,15 +61,17 @@ ClassifierEngine::ClassifierEngine(std::unique_ptr<Classifier> classifier, std::
       pool_(std::move(pool)),
       observer_(std::move(observer)),
       clock_(clock),
-      most_prepared_ahead_(2 * options.batches.max_batch_size),
+      most_prepared_ahead_(2 * options.workers * options.items.batches.max_batch_size),
       owner_(pool_->NewOwner()),
-      runner_(*classifier_, *observer_, clock),
-      items_(options) {}
+      threads_per_worker_(options.threads_per_worker),
+      items_(options.items),
+      workers_(options.workers) {}
 
 ClassifierEngine::~ClassifierEngine() {
-  if (!worker_.joinable()) return;
   Drain(absl::InfinitePast());
-  worker_.join();
+  for (Worker& worker : workers_) {
+    if (worker.thread.joinable()) worker.thread.join();
+  }
 }
 
 absl::Status ClassifierEngine::Classify(ClassificationRequest request,
@@ -75,7 +92,7 @@ ClassificationEngineState ClassifierEngine::state() const {
 }
 
 void ClassifierEngine::Drain(absl::Time deadline) {
-  const auto ended = [this] { return worker_ended_; };
+  const auto ended = [this] { return working_ == 0; };
   std::unique_lock lock(mutex_);
   closed_ = true;
   changed_.notify_all();
@@ -106,7 +123,7 @@ absl::Duration ClassifierEngine::PrepareNext() {
     lock.unlock();
     const absl::Time begin = clock_.Now();
     if (stopping) {
-      runner_.Fail(*std::exchange(job, nullptr), Stopping());
+      FailItem(*std::exchange(job, nullptr), Stopping(), *observer_);
     } else {
       job = Prepared(std::move(job));
     }
@@ -135,26 +152,41 @@ std::unique_ptr<ClassificationJob> ClassifierEngine::Prepared(std::unique_ptr<Cl
     observer_->OnPrepared(end - begin);
   }
   if (status.ok()) return job;
-  runner_.Fail(*job, status);
+  FailItem(*job, status, *observer_);
   return nullptr;
 }
 
-void ClassifierEngine::Work() {
+void ClassifierEngine::Work(Worker& worker) {
   std::unique_lock lock(mutex_);
   while (true) {
-    WaitForRound(lock);
+    WaitForRound(worker, lock);
     if (closed_ && NothingLeft()) break;
-    RunRound(lock);
+    RunRound(worker, lock);
   }
-  worker_ended_ = true;
+  --working_;
   changed_.notify_all();
 }
 
-void ClassifierEngine::WaitForRound(std::unique_lock<std::mutex>& lock) {
+absl::Status ClassifierEngine::Build(Worker& worker) {
+  LS_ASSIGN_OR_RETURN(worker.classifier, classifier_->Replicate(threads_per_worker_));
+  worker.runner = std::make_unique<BatchRunner>(*worker.classifier, *observer_, clock_);
+  return absl::OkStatus();
+}
+
+void ClassifierEngine::Rebuild(Worker& worker) {
+  const absl::Time now = clock_.Now();
+  if (now < worker.next_try) return;
+  const absl::Status built = Build(worker);
+  observer_->OnWorkerRebuilt(built);
+  if (!built.ok()) worker.next_try = now + kTryAgainAfter;
+}
+
+void ClassifierEngine::WaitForRound(const Worker& worker, std::unique_lock<std::mutex>& lock) {
   while (true) {
-    if (closed_ && (NothingLeft() || items_.prepared() > 0)) return;
-    if (end_now_ && items_.unprepared() > 0) return;
-    const absl::Time due = items_.BatchDueAt();
+    const bool can_run = worker.runner != nullptr;
+    if (closed_ && (NothingLeft() || (can_run && items_.prepared() > 0))) return;
+    if (end_now_ && items_.unprepared() + items_.prepared() > 0) return;
+    const absl::Time due = can_run ? items_.BatchDueAt() : worker.next_try;
     const absl::Time now = clock_.Now();
     if (due <= now) return;
     if (due == absl::InfiniteFuture()) {
@@ -165,26 +197,53 @@ void ClassifierEngine::WaitForRound(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void ClassifierEngine::RunRound(std::unique_lock<std::mutex>& lock) {
+void ClassifierEngine::RunRound(Worker& worker, std::unique_lock<std::mutex>& lock) {
   const absl::Time now = clock_.Now();
   const bool stopping = end_now_;
   ClassificationJobs ended = stopping ? items_.TakeAll() : items_.TakeAbandoned(now);
-  BatchFormer::Batch batch = items_.TakeBatch(now);
+  BatchFormer::Batch batch;
+  if (worker.runner != nullptr) batch = items_.TakeBatch(now);
   SchedulePreparations();
   lock.unlock();
-  for (const auto& job : ended) runner_.Fail(*job, stopping ? Stopping() : job->WhyAbandoned(now));
-  for (const auto& [job, why] : batch.hopeless) runner_.Fail(*job, why);
+  for (const auto& job : ended) FailItem(*job, stopping ? Stopping() : job->WhyAbandoned(now), *observer_);
+  for (const auto& [job, why] : batch.hopeless) FailItem(*job, why, *observer_);
   ended.clear();
   batch.hopeless.clear();
-  if (!batch.jobs.empty()) RunBatch(batch.jobs);
-  batch.jobs.clear();
+  if (!batch.jobs.empty()) RunBatch(worker, std::move(batch.jobs));
+  if (worker.runner == nullptr) Rebuild(worker);
   lock.lock();
 }
 
-void ClassifierEngine::RunBatch(const ClassificationJobs& batch) {
-  const absl::StatusOr<absl::Duration> run = runner_.Run(batch);
-  std::lock_guard lock(mutex_);
-  items_.Settle(batch, run.ok() ? std::make_optional(*run) : std::nullopt, clock_.Now());
+void ClassifierEngine::RunBatch(Worker& worker, ClassificationJobs batch) {
+  const absl::StatusOr<absl::Duration> run = worker.runner->Run(batch);
+  {
+    std::lock_guard lock(mutex_);
+    items_.Settle(batch, run.ok() ? std::make_optional(*run) : std::nullopt, clock_.Now());
+  }
+  if (run.ok()) return;
+  observer_->OnFailure(run.status());
+  if (worker.runner->broken()) {
+    worker.runner.reset();
+    worker.classifier.reset();
+    worker.next_try = absl::InfinitePast();
+  }
+  Recover(std::move(batch), run.status());
+}
+
+void ClassifierEngine::Recover(ClassificationJobs batch, const absl::Status& failure) {
+  ClassificationJobs hopeless;
+  {
+    std::lock_guard lock(mutex_);
+    for (std::unique_ptr<ClassificationJob>& job : batch) {
+      if (++job->failures <= kMostRetries) {
+        items_.AddAgain(std::move(job), clock_.Now());
+      } else {
+        hopeless.push_back(std::move(job));
+      }
+    }
+    changed_.notify_all();
+  }
+  for (const auto& job : hopeless) FailItem(*job, failure, *observer_);
 }
 
 }  // namespace longshort

@@ -1,6 +1,6 @@
-// The engine of a classifier: items are prepared by a pool of threads, wait, and run in batches on one worker thread.
+// The engine of a classifier: items are prepared by a pool of threads, wait, and run in batches on the workers.
 //
-//   Classify -> ItemQueue -> (worker: BatchRunner) -> listener
+//   Classify -> ItemQueue -> (workers: BatchRunner) -> listener
 //                 ^   |
 //                 (pool: Prepare)
 #pragma once
@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/engine/batch_runner.h"
@@ -22,18 +23,28 @@
 
 namespace longshort {
 
-// The worker sleeps while no item is there, and takes what is there as soon as it is free, or, with
-// BatchFormer::Options::max_queue_delay, as soon as it is due. Items are prepared only two batches ahead: prepared
-// images take far more memory than encoded ones. What nobody waits for any more, and what cannot be done in time, is
-// ended before each batch; the former before each preparation, too.
+// A worker is a thread with a replica of the model. It sleeps while no item is there, and takes what is there as soon
+// as it is free, or, with BatchFormer::Options::max_queue_delay, as soon as it is due. Items are prepared only two
+// batches ahead for each: prepared images take far more memory than encoded ones. What nobody waits for any more, and
+// what cannot be done in time, is ended before each batch; the former before each preparation, too.
+//
+// The items of a batch that fails are tried again, each alone, by whichever worker is free; one that fails three times
+// is ended with INTERNAL. A worker whose model throws gets a new replica first; as long as there is none to be had, it
+// tries again every second, and takes no work.
 //
 // The destructor ends what is left with UNAVAILABLE, within one batch and one preparation.
 class ClassifierEngine final : public ClassificationEngine {
  public:
-  using Options = ItemQueue::Options;
+  struct Options {
+    ItemQueue::Options items = {};
+    // At least 1, and threads that each batch takes; 0 takes what the model was loaded for.
+    int workers = 1;
+    int threads_per_worker = 0;
+  };
 
   // `observer` may be null. `clock` must outlive the engine.
-  // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if no thread is to be had.
+  // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if no thread is to be had, those of
+  // Classifier::Replicate.
   static absl::StatusOr<std::unique_ptr<ClassifierEngine>> Create(std::unique_ptr<Classifier> classifier,
                                                                   std::shared_ptr<PreparationPool> pool,
                                                                   std::unique_ptr<ClassificationObserver> observer,
@@ -45,6 +56,14 @@ class ClassifierEngine final : public ClassificationEngine {
   void Drain(absl::Time deadline) override;
 
  private:
+  struct Worker {
+    // Null while there is no replica to be had.
+    std::unique_ptr<Classifier> classifier;
+    std::unique_ptr<BatchRunner> runner;
+    absl::Time next_try = absl::InfinitePast();
+    std::thread thread;
+  };
+
   ClassifierEngine(std::unique_ptr<Classifier> classifier, std::shared_ptr<PreparationPool> pool,
                    std::unique_ptr<ClassificationObserver> observer, const Clock& clock, const Options& options);
 
@@ -57,22 +76,28 @@ class ClassifierEngine final : public ClassificationEngine {
   // Makes the job's item, or ends the job and returns null.
   std::unique_ptr<ClassificationJob> Prepared(std::unique_ptr<ClassificationJob> job);
 
-  // The worker: runs until the engine is closed and all has ended.
-  void Work();
+  // A worker's thread: runs until the engine is closed and all has ended.
+  void Work(Worker& worker);
+  // Gives the worker a replica.
+  absl::Status Build(Worker& worker);
+  // The same for one that has lost its own, unless it is too early to try again.
+  void Rebuild(Worker& worker);
   // With the mutex held, which it gives up while it waits: returns when there is something for a round, or nothing
   // left.
-  void WaitForRound(std::unique_lock<std::mutex>& lock);
-  // With the mutex held, which it gives up while the model runs: one round of the worker.
-  void RunRound(std::unique_lock<std::mutex>& lock);
-  void RunBatch(const ClassificationJobs& batch);
+  void WaitForRound(const Worker& worker, std::unique_lock<std::mutex>& lock);
+  // With the mutex held, which it gives up while the model runs: one round of a worker.
+  void RunRound(Worker& worker, std::unique_lock<std::mutex>& lock);
+  void RunBatch(Worker& worker, ClassificationJobs batch);
+  // The batch failed: its items wait again, or are ended.
+  void Recover(ClassificationJobs batch, const absl::Status& failure);
 
-  const std::unique_ptr<Classifier> classifier_;
+  const std::unique_ptr<Classifier> classifier_;  // whose replicas the workers have; never runs
   const std::shared_ptr<PreparationPool> pool_;
   const std::unique_ptr<ClassificationObserver> observer_;
   const Clock& clock_;
   const int64_t most_prepared_ahead_;
   const PreparationPool::Owner owner_;  // of its tasks
-  BatchRunner runner_;
+  const int threads_per_worker_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -81,9 +106,9 @@ class ClassifierEngine final : public ClassificationEngine {
   int64_t tasks_waiting_ = 0;  // tasks that the pool has not begun
   bool closed_ = false;        // takes no more items
   bool end_now_ = false;       // no more batches: end what is left
-  bool worker_ended_ = false;
+  int working_ = 0;            // workers that have not ended
 
-  std::thread worker_;
+  std::vector<Worker> workers_;
 };
 
 }  // namespace longshort

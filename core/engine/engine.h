@@ -1,4 +1,4 @@
-// The engine of one loaded language model: takes requests, runs them on a worker, tells their listeners.
+// The engine of one loaded language model: takes requests, runs them on its workers, tells their listeners.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct EngineState {
   CacheState cache = {};
 };
 
-// Hears what the engine does, for metrics. Called by the engine's thread (OnState first by the one that makes the
-// engine); must not block.
+// Hears what the engine does, for metrics. Called by the workers' threads, several at once but for OnState (and OnState
+// first by the one that makes the engine); must not block.
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
@@ -41,7 +41,9 @@ class EngineObserver {
   virtual void OnNextToken(absl::Duration since_previous) = 0;
   // A step of the model failed; its requests go on from their tokens.
   virtual void OnFailure(const absl::Status& failure) = 0;
-  // How things stand after a step.
+  // A worker whose model was given up has another one, or could not get one and will try again.
+  virtual void OnWorkerRebuilt(const absl::Status& status) = 0;
+  // How things stand after a step, of all workers together.
   virtual void OnState(const EngineState& state) = 0;
 };
 

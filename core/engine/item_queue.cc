@@ -95,6 +95,12 @@ void ItemQueue::Settle(const ClassificationJobs& batch, std::optional<absl::Dura
   if (run.has_value()) seconds_per_item_.Add(absl::ToDoubleSeconds(*run) / static_cast<double>(batch.size()), now);
 }
 
+void ItemQueue::AddAgain(std::unique_ptr<ClassificationJob> job, absl::Time now) {
+  ++state_.waiting_items;
+  state_.waiting_bytes += job->bytes();
+  batches_.Add(std::move(job), now);
+}
+
 ClassificationJobs ItemQueue::TakeAbandoned(absl::Time now) {
   ClassificationJobs jobs = batches_.TakeAbandoned(now);
   Append(unprepared_.RemoveIf(

@@ -58,6 +58,9 @@ class ItemQueue {
   BatchFormer::Batch TakeBatch(absl::Time now);
   void Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now);
 
+  // An item of a batch that failed, which was settled, waits again.
+  void AddAgain(std::unique_ptr<ClassificationJob> job, absl::Time now);
+
   // Those that nobody waits for any more at `now`, prepared or not, and all; what is being prepared is not among them.
   ClassificationJobs TakeAbandoned(absl::Time now);
   ClassificationJobs TakeAll();

@@ -1,6 +1,7 @@
 // A request on its way through the engine: what it reads next, and what it does with the logits.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "core/cache/parked_place.h"
 #include "core/engine/request.h"
 #include "core/engine/request_times.h"
 #include "core/engine/token_budget.h"
@@ -59,6 +61,8 @@ class Job {
   // Tells the listener how it ended: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;
 
+  // Whether its client takes nothing of what waits for it, so that more need not be computed.
+  bool paused() const { return context().paused->load(std::memory_order_relaxed); }
   // OK while somebody waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED; then the job should be finished with
   // it.
   absl::Status WhyAbandoned(absl::Time now) const;
@@ -70,6 +74,8 @@ class Job {
   std::optional<Ticket> charge;
   // What it took of the worker's time so far.
   StreamTime worker_time;
+  // Where rows of the stream's tokens may be found: its session's, or its own since it was paused.
+  std::optional<ParkedPlace> parked;
   // The session that it goes on with, if it does.
   std::optional<SessionStore::Lease> session;
   // Steps of the model that failed with it since one last succeeded: it alone, or others too.

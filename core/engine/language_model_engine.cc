@@ -1,9 +1,9 @@
 #include "core/engine/language_model_engine.h"
 
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/cache/cache_capacity.h"
 #include "core/engine/make_job.h"
 #include "models/status_macros.h"
 
@@ -21,45 +21,64 @@ class DeafObserver final : public EngineObserver {
   void OnFirstToken(absl::Duration) override {}
   void OnNextToken(absl::Duration) override {}
   void OnFailure(const absl::Status&) override {}
+  void OnWorkerRebuilt(const absl::Status&) override {}
   void OnState(const EngineState&) override {}
 };
+
+LanguageModelWorker::Options WorkerOptions(const LanguageModelEngine::Options& options) {
+  LanguageModelWorker::Options worker{.threads = options.threads_per_worker, .step_loop = options.step_loop};
+  worker.step_loop.worker = 0;
+  worker.step_loop.max_streams = (options.step_loop.max_streams + options.workers - 1) / options.workers;
+  worker.step_loop.cache_bytes /= options.workers;
+  return worker;
+}
+
+RequestQueue::Options QueueOptions(const LanguageModelEngine::Options& options) {
+  RequestQueue::Options queue = options.queue;
+  queue.workers = options.workers;
+  return queue;
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LanguageModelEngine>> LanguageModelEngine::Create(
     std::unique_ptr<LanguageModel> model, std::shared_ptr<const Tokenizer> tokenizer,
     std::unique_ptr<EngineObserver> observer, const Clock& clock, const Options& options) {
+  if (options.workers < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("workers is ", options.workers, ", must be at least 1"));
+  }
   LS_RETURN_IF_ERROR(RequestQueue::Check(options.queue));
   LS_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Make(model->info().vocabulary_size, std::move(tokenizer)));
+  LanguageModelWorker::Options worker = WorkerOptions(options);
+  LS_ASSIGN_OR_RETURN(const CachePages cache, StepLoop::CacheFor(*model, worker.step_loop));
   if (observer == nullptr) observer = std::make_unique<DeafObserver>();
   std::unique_ptr<LanguageModelEngine> engine(
-      new LanguageModelEngine(std::move(model), std::move(vocabulary), std::move(observer), clock, options));
-  LS_ASSIGN_OR_RETURN(engine->step_loop_,
-                      StepLoop::Create(*engine->model_, engine->queue_, clock, *engine->observer_, options.step_loop));
-  try {
-    engine->worker_ = std::thread(&LanguageModelEngine::Work, engine.get());
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot start the engine's thread: ", error.what()));
+      new LanguageModelEngine(std::move(model), cache, std::move(vocabulary), std::move(observer), clock, options));
+  for (; worker.step_loop.worker < options.workers; ++worker.step_loop.worker) {
+    engine->worker_observers_.push_back(
+        std::make_unique<WorkerObserver>(worker.step_loop.worker, engine->states_, *engine->observer_));
+    LS_ASSIGN_OR_RETURN(auto started,
+                        LanguageModelWorker::Start(*engine->model_, engine->queue_, clock,
+                                                   *engine->worker_observers_.back(), engine->end_now_, worker));
+    engine->workers_.push_back(std::move(started));
   }
   return engine;
 }
 
-LanguageModelEngine::LanguageModelEngine(std::unique_ptr<LanguageModel> model, Vocabulary vocabulary,
-                                         std::unique_ptr<EngineObserver> observer, const Clock& clock,
-                                         const Options& options)
+LanguageModelEngine::LanguageModelEngine(std::unique_ptr<LanguageModel> model, const CachePages& cache_of_worker,
+                                         Vocabulary vocabulary, std::unique_ptr<EngineObserver> observer,
+                                         const Clock& clock, const Options& options)
     : model_(std::move(model)),
+      cache_of_worker_(cache_of_worker),
       vocabulary_(std::move(vocabulary)),
       observer_(std::move(observer)),
       clock_(clock),
       token_budget_(options.token_budget),
       sessions_(clock, options.sessions),
-      queue_(options.queue) {}
+      queue_(QueueOptions(options)),
+      states_(options.workers, *observer_) {}
 
-LanguageModelEngine::~LanguageModelEngine() {
-  if (!worker_.joinable()) return;
-  Drain(absl::InfinitePast());
-  worker_.join();
-}
+LanguageModelEngine::~LanguageModelEngine() { Drain(absl::InfinitePast()); }
 
 absl::Status LanguageModelEngine::Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<Job> job,
@@ -76,7 +95,9 @@ absl::Status LanguageModelEngine::Score(ScoringRequest request, std::shared_ptr<
 absl::Status LanguageModelEngine::CloseSession(const SessionKey& key) { return sessions_.Close(key); }
 
 absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
-  if (!job->complete()) LS_RETURN_IF_ERROR(step_loop_->CheckFits(job->MostTokens()));
+  if (!job->complete()) {
+    LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), model_->info(), cache_of_worker_, model_->PageBytes()));
+  }
   absl::StatusOr<TokenBudget::Share> tokens = TokenBudget::Take(token_budget_, job->stream().end());
   if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kLeastTimeForPrompts);
   job->held_tokens = *std::move(tokens);
@@ -84,28 +105,20 @@ absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
   return queue_.Push(std::move(job));
 }
 
-EngineState LanguageModelEngine::state() const { return step_loop_->state(); }
+EngineState LanguageModelEngine::state() const {
+  EngineState state = states_.Sum();
+  state.queued_requests = queue_.size();
+  return state;
+}
 
 void LanguageModelEngine::Drain(absl::Time deadline) {
   queue_.Close();
-  const auto ended = [this] { return worker_ended_; };
-  std::unique_lock lock(mutex_);
-  if (deadline != absl::InfiniteFuture()) {
-    if (deadline > clock_.Now()) worker_ended_changed_.wait_until(lock, absl::ToChronoTime(deadline), ended);
+  for (const auto& worker : workers_) {
+    if (worker->WaitUntilEnded(deadline)) continue;
     end_now_ = true;
+    queue_.Wake();
+    worker->WaitUntilEnded(absl::InfiniteFuture());
   }
-  worker_ended_changed_.wait(lock, ended);
-}
-
-void LanguageModelEngine::Work() {
-  while (queue_.WaitForJob()) {
-    do {
-      if (end_now_) step_loop_->EndAll(absl::UnavailableError("the server is stopping"));
-    } while (step_loop_->RunOnce());
-  }
-  std::lock_guard lock(mutex_);
-  worker_ended_ = true;
-  worker_ended_changed_.notify_all();
 }
 
 }  // namespace longshort

@@ -1,26 +1,29 @@
-// The engine of a language model: a queue, and one worker thread that drives a StepLoop.
+// The engine of a language model: a queue, and workers that take from it.
+//
+//   Generate, Score -> RequestQueue -> LanguageModelWorker (each a thread, a replica, a cache)
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/engine/clock.h"
 #include "core/engine/engine.h"
+#include "core/engine/language_model_worker.h"
 #include "core/engine/request_queue.h"
 #include "core/engine/step_loop.h"
 #include "core/engine/token_budget.h"
 #include "core/engine/vocabulary.h"
+#include "core/engine/worker_states.h"
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
 
 namespace longshort {
 
-// The worker sleeps while there is nothing to do. The destructor ends what is left with UNAVAILABLE, within one step.
+// A session's next request goes to the worker that has its rows, unless that one is full. The destructor ends what is
+// left with UNAVAILABLE, within one step.
 class LanguageModelEngine final : public Engine {
  public:
   struct Options {
@@ -29,7 +32,11 @@ class LanguageModelEngine final : public Engine {
     // Prompt tokens that all requests may hold, waiting and running; more are refused. 2^26 take 256 MiB. Engines may
     // share one budget.
     std::shared_ptr<TokenBudget> token_budget = std::make_shared<TokenBudget>(int64_t{1} << 26);
+    // Of all workers together: each gets its part of max_streams and cache_bytes.
     StepLoop::Options step_loop = {};
+    // At least 1, and threads that each step takes; 0 takes what the model was loaded for.
+    int workers = 1;
+    int threads_per_worker = 0;
     SessionStore::Options sessions = {};
   };
 
@@ -49,27 +56,23 @@ class LanguageModelEngine final : public Engine {
   void Drain(absl::Time deadline) override;
 
  private:
-  LanguageModelEngine(std::unique_ptr<LanguageModel> model, Vocabulary vocabulary,
+  LanguageModelEngine(std::unique_ptr<LanguageModel> model, const CachePages& cache_of_worker, Vocabulary vocabulary,
                       std::unique_ptr<EngineObserver> observer, const Clock& clock, const Options& options);
 
   absl::Status Submit(std::unique_ptr<Job> job);
-  // The worker: runs until the queue is closed and all has ended.
-  void Work();
 
-  const std::unique_ptr<LanguageModel> model_;
+  const std::unique_ptr<LanguageModel> model_;  // whose replicas the workers have; never runs
+  const CachePages cache_of_worker_;
   const Vocabulary vocabulary_;
   const std::unique_ptr<EngineObserver> observer_;
   const Clock& clock_;
   const std::shared_ptr<TokenBudget> token_budget_;
   SessionStore sessions_;  // before all that may hold jobs
   RequestQueue queue_;
-  std::unique_ptr<StepLoop> step_loop_;
+  WorkerStates states_;
+  std::vector<std::unique_ptr<WorkerObserver>> worker_observers_;
   std::atomic<bool> end_now_ = false;  // no more steps: end what is left
-
-  std::mutex mutex_;
-  std::condition_variable worker_ended_changed_;
-  bool worker_ended_ = false;  // guarded by mutex_
-  std::thread worker_;
+  std::vector<std::unique_ptr<LanguageModelWorker>> workers_;
 };
 
 }  // namespace longshort

@@ -24,7 +24,9 @@ std::vector<int32_t> TokensOf(const std::optional<SessionStore::Lease>& session)
 }
 
 std::unique_ptr<Job> WithSession(std::unique_ptr<Job> job, std::optional<SessionStore::Lease> session) {
-  if (session.has_value()) job->session.emplace(*std::move(session));
+  if (!session.has_value()) return job;
+  job->parked = session->state().parked;
+  job->session.emplace(*std::move(session));
   return job;
 }
 

@@ -1,6 +1,8 @@
 #include "core/engine/request_queue.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <utility>
 
 #include "core/schedule/deadline_check.h"
@@ -8,6 +10,9 @@
 
 namespace longshort {
 namespace {
+
+// Nobody is told when a client that took nothing takes something again, or gives up; so often it is looked at.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
 
 StreamTokens TokensOf(const Job& job) {
   return {.prompt = job.prompt_tokens(),
@@ -27,26 +32,61 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   Ticket ticket = {.priority = context.priority,
                    .client = context.client,
                    .due = std::min(context.deadline, now + options_.patience)};
-  {
-    std::lock_guard lock(mutex_);
-    if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
-    const bool idle = line_.empty() && line_.load().running == 0;
-    if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, now));
-    ticket.cost = estimator_.Cost(TokensOf(*job), now);
-    LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
-    line_.Add(std::move(ticket), std::move(job));
-  }
-  changed_.notify_one();
+  std::lock_guard lock(mutex_);
+  if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
+  const bool idle = line_.empty() && line_.load().running == 0;
+  if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, now));
+  ticket.cost = estimator_.Cost(TokensOf(*job), now) / options_.workers;
+  LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
+  line_.Add(std::move(ticket), std::move(job));
+  Changed();
   return absl::OkStatus();
 }
 
-std::unique_ptr<Job> RequestQueue::TakeFirst() {
+std::unique_ptr<Job> RequestQueue::TakeFirst(int worker, int64_t running, absl::FunctionRef<bool(const Job&)> fits) {
   std::lock_guard lock(mutex_);
-  auto taken = line_.TakeFirst();
-  if (!taken.has_value()) return nullptr;
+  workers_[worker].running = running;
+  bool has_room = true;
+  const auto fits_now = [&](const Job& job) { return has_room = fits(job); };
+  std::unique_ptr<Job> first;
+  if (const auto returned = FirstReturned(worker); returned == returned_.end()) {
+    first = TakeFirstWaiting(worker, fits_now);
+  } else if (fits_now(**returned)) {
+    first = std::move(*returned);
+    returned_.erase(returned);
+  }
+  if (first != nullptr) ++workers_[worker].running;
+  SetHasRoom(worker, has_room);
+  return first;
+}
+
+std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(int worker, absl::FunctionRef<bool(const Job&)> fits) {
+  const auto is_for = [&](const std::unique_ptr<Job>& job) { return IsFor(worker, *job); };
+  const std::unique_ptr<Job>* const first = line_.First(is_for);
+  if (first == nullptr || !fits(**first)) return nullptr;
+  auto taken = line_.TakeFirst(is_for);
   taken->thing->number = taken_++;
   taken->thing->charge = std::move(taken->ticket);
   return std::move(taken->thing);
+}
+
+bool RequestQueue::HasJobFor(int worker, int64_t running) {
+  std::lock_guard lock(mutex_);
+  workers_[worker].running = running;
+  return FirstReturned(worker) != returned_.end() ||
+         line_.First([&](const std::unique_ptr<Job>& job) { return IsFor(worker, *job); }) != nullptr;
+}
+
+void RequestQueue::Pass(int worker) {
+  std::lock_guard lock(mutex_);
+  SetHasRoom(worker, false);
+}
+
+void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
+  std::lock_guard lock(mutex_);
+  std::move(jobs.begin(), jobs.end(), std::back_inserter(returned_));
+  std::sort(returned_.begin(), returned_.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
+  Changed();
 }
 
 absl::Status RequestQueue::WhyHopeless(const Job& job, absl::Time now) const {
@@ -58,20 +98,29 @@ absl::Status RequestQueue::WhyHopeless(const Job& job, absl::Time now) const {
 void RequestQueue::Settle(Job& job, absl::Time now) {
   if (!job.charge.has_value()) return;
   std::lock_guard lock(mutex_);
-  line_.Settle(*job.charge, job.worker_time.all);
+  line_.Settle(*job.charge, job.worker_time.all / options_.workers);
   job.charge.reset();
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
   if (prefilled && job.worker_time.all > absl::ZeroDuration()) estimator_.Learn(TokensOf(job), job.worker_time, now);
+  Changed();  // its client may have as much running as it may
 }
 
 std::vector<std::unique_ptr<Job>> RequestQueue::TakeAbandoned(absl::Time now) {
+  const auto abandoned = [now](const std::unique_ptr<Job>& job) { return !job->WhyAbandoned(now).ok(); };
   std::lock_guard lock(mutex_);
-  return line_.RemoveIf([now](const std::unique_ptr<Job>& job) { return !job->WhyAbandoned(now).ok(); });
+  std::vector<std::unique_ptr<Job>> jobs = line_.RemoveIf(abandoned);
+  const auto kept = std::stable_partition(returned_.begin(), returned_.end(), std::not_fn(abandoned));
+  std::move(kept, returned_.end(), std::back_inserter(jobs));
+  returned_.erase(kept, returned_.end());
+  return jobs;
 }
 
 std::vector<std::unique_ptr<Job>> RequestQueue::TakeAll() {
   std::lock_guard lock(mutex_);
-  return line_.RemoveAll();
+  std::vector<std::unique_ptr<Job>> jobs = line_.RemoveAll();
+  std::move(returned_.begin(), returned_.end(), std::back_inserter(jobs));
+  returned_.clear();
+  return jobs;
 }
 
 void RequestQueue::SetSteps(const StepCost& cost, int64_t max_streams) {
@@ -89,24 +138,68 @@ WorkOrder::Load RequestQueue::load() const {
   return line_.load();
 }
 
-void RequestQueue::Close() {
-  {
-    std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
-  changed_.notify_all();
+bool RequestQueue::empty() const {
+  std::lock_guard lock(mutex_);
+  return line_.empty() && returned_.empty();
 }
 
-bool RequestQueue::WaitForJob() {
+void RequestQueue::Close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  Changed();
+}
+
+bool RequestQueue::closed() const {
+  std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+int64_t RequestQueue::changes() const {
+  std::lock_guard lock(mutex_);
+  return changes_;
+}
+
+void RequestQueue::WaitForChange(int64_t seen, absl::Duration most) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return closed_ || !line_.empty(); });
-  return !line_.empty();
+  const auto changed = [&] { return changes_ != seen; };
+  if (!returned_.empty()) most = std::min(most, kLookAgain);
+  if (most == absl::InfiniteDuration()) {
+    changed_.wait(lock, changed);
+  } else {
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(most), changed);
+  }
+}
+
+void RequestQueue::Wake() {
+  std::lock_guard lock(mutex_);
+  Changed();
 }
 
 absl::Status RequestQueue::CheckTime(const Job& job, absl::Time now) const {
   const auto fast = estimator_.FastPrefill(job.prompt_tokens(), now);
   if (!fast.has_value()) return absl::OkStatus();
   return CheckDeadline(*fast, job.context().deadline, now);
+}
+
+bool RequestQueue::IsFor(int worker, const Job& job) const {
+  if (job.parked.has_value() && workers_[job.parked->worker].has_room) return job.parked->worker == worker;
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [&](const Worker& other) { return !other.has_room || workers_[worker].running <= other.running; });
+}
+
+std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(int worker) {
+  return std::find_if(returned_.begin(), returned_.end(),
+                      [&](const std::unique_ptr<Job>& job) { return !job->paused() && IsFor(worker, *job); });
+}
+
+void RequestQueue::SetHasRoom(int worker, bool has_room) {
+  const bool had_room = std::exchange(workers_[worker].has_room, has_room);
+  if (had_room && !has_room && options_.workers > 1) Changed();
+}
+
+void RequestQueue::Changed() {
+  ++changes_;
+  changed_.notify_all();
 }
 
 }  // namespace longshort

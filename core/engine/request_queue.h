@@ -1,4 +1,7 @@
 // Where requests wait for a worker, in the order of all work (core/schedule/work_order.h), and only so much.
+//
+//   Push -> waits -> TakeFirst -> runs -> Settle
+//                        ^_______________/ Return: its client takes nothing, or its worker failed
 #pragma once
 
 #include <condition_variable>
@@ -7,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/engine/job.h"
@@ -17,7 +21,10 @@
 namespace longshort {
 
 // Learns what requests take from those that ended, and refuses what cannot make its deadline: when it comes, and when
-// it is taken.
+// it is taken. Time is counted as if all workers shared each request: what waits will have been taken after so long.
+//
+// A request whose rows are parked with a worker is left to that one, and any other to those that run the fewest, as
+// long as they have room; a worker takes what comes behind what it leaves.
 //
 // Thread-safe: any thread pushes, workers take. Never calls a listener.
 class RequestQueue {
@@ -28,9 +35,11 @@ class RequestQueue {
     // one.
     absl::Duration patience = absl::Minutes(1);
     WorkOrder::Options order = {};
+    // Workers that take from it, numbered from 0.
+    int workers = 1;
   };
 
-  explicit RequestQueue(const Options& options) : options_(options), line_(options.order) {}
+  explicit RequestQueue(const Options& options) : options_(options), line_(options.order), workers_(options.workers) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
@@ -40,41 +49,72 @@ class RequestQueue {
   // deadline, unless the worker is idle, UNAVAILABLE once closed; then the job is dropped.
   absl::Status Push(std::unique_ptr<Job> job);
 
-  // The next in order, which is to be settled when it ends; null if none waits, or if all that wait are of clients that
-  // have as much running as they may.
-  std::unique_ptr<Job> TakeFirst();
+  // The next for this worker, which is to be settled when it ends; null if none waits for it, if those that wait are of
+  // clients that have as much running as they may, or if the next does not `fit` there: it is not overtaken but by what
+  // comes before it in the order. Those that were returned come first. `running`: how many it runs already.
+  std::unique_ptr<Job> TakeFirst(int worker, int64_t running, absl::FunctionRef<bool(const Job&)> fits);
+  // Whether there is one for this worker, were there room.
+  bool HasJobFor(int worker, int64_t running);
+  // The worker has no room for another: what is parked with it may go elsewhere, until it asks again.
+  void Pass(int worker);
+  // Jobs that were taken, go on later, and are not settled yet. One that is paused waits until it is not.
+  void Return(std::vector<std::unique_ptr<Job>> jobs);
   // Why a job that was taken is not worth starting: it cannot make its deadline. OK if there is nothing else to do.
   absl::Status WhyHopeless(const Job& job, absl::Time now) const;
   // A job that was taken has ended; what was never taken need not be settled.
   void Settle(Job& job, absl::Time now);
 
-  // Those that nobody waits for any more: cancelled, or past their deadline at `now`.
+  // Those that nobody waits for any more, returned ones too: cancelled, or past their deadline at `now`.
   std::vector<std::unique_ptr<Job>> TakeAbandoned(absl::Time now);
   std::vector<std::unique_ptr<Job>> TakeAll();
 
   // How steps go now, and how many sequences share them at the most.
   void SetSteps(const StepCost& cost, int64_t max_streams);
 
+  // Jobs that wait, without those returned.
   int64_t size() const;
   // Of what waits, and of what was taken and not settled.
   WorkOrder::Load load() const;
+  // Whether nothing waits, returned or not.
+  bool empty() const;
 
-  // From now on takes no more jobs.
+  // From now on takes no more jobs but those returned.
   void Close();
-  // Waits until there is a job (true), or the queue is closed and empty (false).
-  bool WaitForJob();
+  bool closed() const;
+  // For whoever finds nothing to do: rises whenever something comes, goes, or may be taken by another.
+  int64_t changes() const;
+  // Waits until changes() is not `seen`, or returned jobs should be looked at again, at most so long.
+  void WaitForChange(int64_t seen, absl::Duration most);
+  // Counts as a change.
+  void Wake();
 
  private:
-  // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline. REQUIRES: mutex_ is held.
+  struct Worker {
+    int64_t running = 0;  // as it last said
+    bool has_room = true;
+  };
+
+  // All with mutex_ held.
+  // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.
   absl::Status CheckTime(const Job& job, absl::Time now) const;
+  // Whether the job is not to be left to another worker.
+  bool IsFor(int worker, const Job& job) const;
+  std::vector<std::unique_ptr<Job>>::iterator FirstReturned(int worker);
+  std::unique_ptr<Job> TakeFirstWaiting(int worker, absl::FunctionRef<bool(const Job&)> fits);
+  void SetHasRoom(int worker, bool has_room);
+  void Changed();
 
   const Options options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  WaitingLine<std::unique_ptr<Job>> line_;  // guarded by mutex_
-  StreamEstimator estimator_;               // guarded by mutex_
-  int64_t taken_ = 0;                       // guarded by mutex_
-  bool closed_ = false;                     // guarded by mutex_
+  // Guarded by mutex_:
+  WaitingLine<std::unique_ptr<Job>> line_;
+  std::vector<std::unique_ptr<Job>> returned_;  // in the order of their numbers
+  StreamEstimator estimator_;
+  std::vector<Worker> workers_;
+  int64_t taken_ = 0;
+  int64_t changes_ = 0;
+  bool closed_ = false;
 };
 
 }  // namespace longshort

@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kMostFailuresAlone = 2;
 // Those who fail together are innocent but for one; steps that fail only in company must come to an end all the same.
 constexpr int64_t kMostFailuresShared = 8;
+// Steps that may fail one after the other before the model is given up.
+constexpr int64_t kMostFailuresInARow = 3;
 
 absl::Status CheckOptions(const StepLoop::Options& options) {
   if (options.max_streams < 1) {
@@ -26,15 +28,16 @@ absl::Status CheckOptions(const StepLoop::Options& options) {
 
 }  // namespace
 
+absl::StatusOr<CachePages> StepLoop::CacheFor(const LanguageModel& model, const Options& options) {
+  if (options.cache_bytes == 0) return PagesForStreams(model.info(), options.max_streams);
+  return PagesForBytes(model.info(), model.PageBytes(), options.cache_bytes, options.max_streams);
+}
+
 absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(LanguageModel& model, RequestQueue& queue,
                                                            const Clock& clock, EngineObserver& observer,
                                                            const Options& options) {
   LS_RETURN_IF_ERROR(CheckOptions(options));
-  CachePages capacity = PagesForStreams(model.info(), options.max_streams);
-  if (options.cache_bytes != 0) {
-    LS_ASSIGN_OR_RETURN(capacity,
-                        PagesForBytes(model.info(), model.PageBytes(), options.cache_bytes, options.max_streams));
-  }
+  LS_ASSIGN_OR_RETURN(const CachePages capacity, CacheFor(model, options));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<PagedCache> cache, PagedCache::Create(model, capacity));
   return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, observer, options, std::move(cache)));
 }
@@ -49,32 +52,34 @@ StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock
       cache_(std::move(cache)),
       planner_(options.steps, model.info().chunk_size) {
   running_.reserve(options.max_streams);
-  PublishState();
+  observer_.OnState(state());
 }
 
 bool StepLoop::RunOnce() {
   EndAbandoned();
+  SetAsidePaused();
   Admit();
   if (!running_.empty()) Step();
-  PublishState();
+  observer_.OnState(state());
   TellEnded();
-  return !running_.empty() || next_ != nullptr || queue_.size() > 0;
+  return !broken_ && (!running_.empty() || queue_.HasJobFor(options_.worker, 0));
 }
 
 void StepLoop::EndAll(const absl::Status& status) {
   EndRunning(status);
-  if (next_ != nullptr) ended_.push_back({std::move(next_), status});
   for (std::unique_ptr<Job>& job : queue_.TakeAll()) ended_.push_back({std::move(job), status});
-  PublishState();
+  observer_.OnState(state());
   TellEnded();
 }
 
 EngineState StepLoop::state() const {
-  const int64_t queued = queue_.size();
-  std::lock_guard lock(state_mutex_);
-  EngineState state = state_;
-  state.queued_requests += queued;
-  return state;
+  const CachePages page_bytes = model_.PageBytes();
+  const CacheState cache = cache_->state();
+  return {.active_streams = static_cast<int64_t>(running_.size()),
+          .cache_bytes_used = Bytes(cache.in_use, page_bytes),
+          .cache_bytes_idle = Bytes(cache.idle, page_bytes),
+          .cache_bytes_free = Bytes(cache.free, page_bytes),
+          .cache = cache};
 }
 
 void StepLoop::EndAbandoned() {
@@ -83,10 +88,6 @@ void StepLoop::EndAbandoned() {
     absl::Status why = job->WhyAbandoned(now);
     ended_.push_back({std::move(job), std::move(why)});
   }
-  if (next_ != nullptr) {
-    absl::Status why = next_->WhyAbandoned(now);
-    if (!why.ok()) ended_.push_back({std::move(next_), std::move(why)});
-  }
   for (std::unique_ptr<Sequence>& sequence : running_) {
     absl::Status why = sequence->job().WhyAbandoned(now);
     if (!why.ok()) End(std::move(sequence), std::move(why));
@@ -94,41 +95,61 @@ void StepLoop::EndAbandoned() {
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
 }
 
-void StepLoop::Admit() {
-  while (static_cast<int64_t>(running_.size()) < options_.max_streams && NextIsReady()) {
-    if (!cache_->FitsNow(next_->MostTokens())) return;
-    Start(std::move(next_));
+void StepLoop::SetAsidePaused() {
+  std::vector<std::unique_ptr<Job>> paused;
+  for (std::unique_ptr<Sequence>& sequence : running_) {
+    if (!sequence->job().paused()) continue;
+    sequence->job().parked = {.worker = options_.worker, .id = cache_->Park(sequence->TakeCached())};
+    paused.push_back(sequence->TakeJob());
+    sequence = nullptr;
   }
+  if (paused.empty()) return;
+  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  queue_.Return(std::move(paused));
 }
 
-bool StepLoop::NextIsReady() {
-  while (true) {
-    if (next_ == nullptr) next_ = queue_.TakeFirst();
-    if (next_ == nullptr) return false;
-    absl::Status why = WhyNotStarted(*next_);
-    if (why.ok() && !next_->complete()) return true;
-    if (why.ok()) {  // a document of one token
-      next_->times.started = clock_.Now();
-      observer_.OnQueued(next_->times.started - next_->times.submitted);
-      observer_.OnPrefilled(absl::ZeroDuration(), next_->prompt_tokens());
-      if (next_->session.has_value()) next_->session->Commit({.tokens = next_->stream().all(), .parked = {}});
+void StepLoop::Admit() {
+  while (static_cast<int64_t>(running_.size()) < options_.max_streams) {
+    std::unique_ptr<Job> job = queue_.TakeFirst(options_.worker, static_cast<int64_t>(running_.size()),
+                                                [this](const Job& first) { return FitsNow(first); });
+    if (job == nullptr) return;
+    if (absl::Status why = WhyNotStarted(*job); !why.ok()) {
+      ended_.push_back({std::move(job), std::move(why)});
+    } else if (job->complete()) {
+      EndComplete(std::move(job));
+    } else {
+      Start(std::move(job));
     }
-    ended_.push_back({std::move(next_), std::move(why)});
   }
+  queue_.Pass(options_.worker);
+}
+
+bool StepLoop::FitsNow(const Job& job) const {
+  return job.complete() || !cache_->CheckFits(job.MostTokens()).ok() || cache_->FitsNow(job.MostTokens());
 }
 
 absl::Status StepLoop::WhyNotStarted(const Job& job) const {
   const absl::Time now = clock_.Now();
   LS_RETURN_IF_ERROR(job.WhyAbandoned(now));  // it may have come just now, too late
-  if (job.complete()) return absl::OkStatus();
+  if (job.complete() || job.times.started != absl::InfiniteFuture()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(cache_->CheckFits(job.MostTokens()));
   return queue_.WhyHopeless(job, now);
 }
 
 void StepLoop::Start(std::unique_ptr<Job> job) {
+  if (job->times.started == absl::InfiniteFuture()) {
+    job->times.started = clock_.Now();
+    observer_.OnQueued(job->times.started - job->times.submitted);
+  }
+  Resume(std::move(job));
+}
+
+void StepLoop::EndComplete(std::unique_ptr<Job> job) {
   job->times.started = clock_.Now();
   observer_.OnQueued(job->times.started - job->times.submitted);
-  Resume(std::move(job));
+  observer_.OnPrefilled(absl::ZeroDuration(), job->prompt_tokens());
+  if (job->session.has_value()) job->session->Commit({.tokens = job->stream().all(), .parked = {}});
+  ended_.push_back({std::move(job), absl::OkStatus()});
 }
 
 void StepLoop::Resume(std::unique_ptr<Job> job) {
@@ -137,13 +158,15 @@ void StepLoop::Resume(std::unique_ptr<Job> job) {
     ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
     return;
   }
-  running_.push_back(std::make_unique<Sequence>(std::move(job), *std::move(cached)));
+  job->parked.reset();
+  const auto behind = std::find_if(running_.begin(), running_.end(),
+                                   [&](const auto& other) { return other->job().number > job->number; });
+  running_.insert(behind, std::make_unique<Sequence>(std::move(job), *std::move(cached)));
 }
 
 absl::StatusOr<std::unique_ptr<CachedSequence>> StepLoop::Enter(const Job& job) {
-  if (job.session.has_value() && job.session->state().parked.has_value()) {
-    const ParkedId parked = *job.session->state().parked;
-    if (cache_->IsParked(parked)) return cache_->Resume(parked, job.MostTokens());
+  if (job.parked.has_value() && cache_->IsParked(job.parked->id)) {
+    return cache_->Resume(job.parked->id, job.MostTokens());
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> cached,
                       cache_->Begin(job.stream().all(), job.MostReused(), job.MostTokens()));
@@ -159,7 +182,7 @@ void StepLoop::KeepSession(Sequence& sequence) {
   const std::vector<int32_t>& stream = job.stream().all();
   SessionState state{.tokens = {stream.begin(), stream.begin() + job.SessionTokens()}, .parked = std::nullopt};
   if (sequence.StandAtSessionEnd()) {
-    state.parked = cache_->Park(sequence.TakeCached());
+    state.parked = {.worker = options_.worker, .id = cache_->Park(sequence.TakeCached())};
   }
   sequence.job().session->Commit(std::move(state));
 }
@@ -219,6 +242,7 @@ absl::StatusOr<StepResult> StepLoop::RunModel() {
     if (static_cast<int64_t>(result->logits.size()) == logit_rows * model_.info().vocabulary_size) return result;
     return absl::InternalError("the model's step returned logits of another size than was asked for");
   } catch (const std::exception& error) {
+    broken_ = true;
     return absl::InternalError(absl::StrCat("the model's step failed: ", error.what()));
   }
 }
@@ -235,6 +259,7 @@ void StepLoop::Account(absl::Duration step) {
 
 void StepLoop::Recover(const absl::Status& failure) {
   observer_.OnFailure(failure);
+  broken_ |= ++failures_in_a_row_ == kMostFailuresInARow;
   const bool alone = slices_.size() == 1;
   std::vector<std::unique_ptr<Job>> again;
   for (size_t k = 0; k < planned_.size(); ++k) {
@@ -245,18 +270,25 @@ void StepLoop::Recover(const absl::Status& failure) {
     job.suspect |= !alone;
     if (job.failures_alone > kMostFailuresAlone || job.failures_shared > kMostFailuresShared) {
       End(std::move(sequence), failure);
-    } else {
+    } else if (!broken_) {
       again.push_back(sequence->TakeJob());
       sequence = nullptr;  // its pages are undefined, and those that are not can be found
     }
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
   for (std::unique_ptr<Job>& job : again) Resume(std::move(job));
-  std::sort(running_.begin(), running_.end(),
-            [](const auto& a, const auto& b) { return a->job().number < b->job().number; });
+  if (broken_) ReturnRunning();
+}
+
+void StepLoop::ReturnRunning() {
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (std::unique_ptr<Sequence>& sequence : running_) jobs.push_back(sequence->TakeJob());
+  running_.clear();
+  queue_.Return(std::move(jobs));
 }
 
 void StepLoop::Deliver(absl::Span<const float> logits) {
+  failures_in_a_row_ = 0;
   const absl::Time now = clock_.Now();
   auto slice = slices_.begin();
   for (size_t k = 0; k < planned_.size(); ++k) {
@@ -283,25 +315,10 @@ void StepLoop::EndRunning(const absl::Status& status) {
   running_.clear();
 }
 
-void StepLoop::PublishState() {
-  const CachePages page_bytes = model_.PageBytes();
-  const CacheState cache = cache_->state();
-  EngineState state{.queued_requests = next_ == nullptr ? 0 : 1,
-                    .active_streams = static_cast<int64_t>(running_.size()),
-                    .cache_bytes_used = Bytes(cache.in_use, page_bytes),
-                    .cache_bytes_idle = Bytes(cache.idle, page_bytes),
-                    .cache_bytes_free = Bytes(cache.free, page_bytes),
-                    .cache = cache};
-  {
-    std::lock_guard lock(state_mutex_);
-    state_ = state;
-  }
-  state.queued_requests += queue_.size();
-  observer_.OnState(state);
-}
-
 void StepLoop::TellEnded() {
   for (EndedJob& ended : ended_) {
+    const bool was_paused = ended.job->times.started != absl::InfiniteFuture() && ended.job->parked.has_value();
+    if (was_paused) cache_->Drop(ended.job->parked->id);  // if it is here
     queue_.Settle(*ended.job, clock_.Now());
     ended.job->Finish(ended.status, clock_.Now());
   }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,18 +18,23 @@
 namespace longshort {
 
 // Requests are admitted in the order of the queue while there is a stream free and the cache has room for all that the
-// first can ever need (PagedCache); one that must wait for room is not overtaken. A request whose prompt begins with
-// tokens that were read before begins behind them. Every step serves what runs as core/schedule/step_planner.h says:
-// those that decode, and pieces of the prompts of the others; so they join and leave at every step.
+// first can ever need (PagedCache); one that must wait for room is overtaken only by what comes before it in that
+// order. A request whose prompt begins with tokens that were read before begins behind them. Every step serves what
+// runs as core/schedule/step_planner.h says: those that decode, and pieces of the prompts of the others; so they join
+// and leave at every step. One whose client takes nothing leaves too: its pages are parked, and it goes back to the
+// queue until the client takes something again.
 //
-// A step of the model that fails, or throws, ends nobody: its requests go on from their tokens, as far as the cache
-// does not have their rows. Whoever may have caused it runs alone until it has passed a step; a request that keeps
-// failing alone, or whatever company it has, is ended with INTERNAL.
+// A step of the model that fails ends nobody: its requests go on from their tokens, as far as the cache does not have
+// their rows. Whoever may have caused it runs alone until it has passed a step; a request that keeps failing alone, or
+// whatever company it has, is ended with INTERNAL. A model that throws, or fails again and again, is given up: then all
+// that ran goes back to the queue, and the loop is to be made anew with another model.
 //
-// Thread: one worker's thread calls it, except state(). No lock is held while a listener or the observer is called.
+// Thread: one worker's thread. No lock is held while a listener or the observer is called.
 class StepLoop {
  public:
   struct Options {
+    // The number that the queue knows its worker by.
+    int worker = 0;
     // Sequences that run at once.
     int64_t max_streams = 16;
     // What a step is made of; its max_rows * V floats are the logits' memory.
@@ -40,26 +44,33 @@ class StepLoop {
     int64_t cache_bytes = 0;
   };
 
+  // The cache that a model gets by these options. Errors: INVALID_ARGUMENT if it is too small for a sequence.
+  static absl::StatusOr<CachePages> CacheFor(const LanguageModel& model, const Options& options);
+
   // Gives the model its cache. All arguments must outlive the loop.
   // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if there is no memory for the cache.
   static absl::StatusOr<std::unique_ptr<StepLoop>> Create(LanguageModel& model, RequestQueue& queue, const Clock& clock,
                                                           EngineObserver& observer, const Options& options);
 
   // Ends what nobody waits for any more, admits what can be, and runs one step of all there is.
-  // Returns whether something is left to do.
+  // Returns whether there is more to do now. REQUIRES: not broken().
   bool RunOnce();
+  // Whether the model is given up; nothing runs then.
+  bool broken() const { return broken_; }
 
   // Ends all that runs or waits with `status`.
   void EndAll(const absl::Status& status);
 
-  // As it was after the last step, and the queue as it is now. Thread-safe.
+  // Whether nothing runs.
+  bool idle() const { return running_.empty(); }
+
+  // As it is now, without the queue.
   EngineState state() const;
 
   // Errors: INTERNAL if pages were lost or given out twice.
   absl::Status CheckInvariants() const { return cache_->CheckInvariants(); }
 
-  // Whether a request for so many tokens can ever be admitted. Thread-safe. Errors: as PagedCache::CheckFits.
-  absl::Status CheckFits(int64_t most_tokens) const { return cache_->CheckFits(most_tokens); }
+  PagedCache& cache() { return *cache_; }
 
  private:
   struct EndedJob {
@@ -72,33 +83,38 @@ class StepLoop {
 
   void EndAbandoned();
   void Admit();
-  // Whether next_ is one that may run: takes it from the queue if there is none, and ends those that need not.
-  bool NextIsReady();
+  // Parks what need not go on now.
+  void SetAsidePaused();
+  // Whether there is room for the job now, or it needs none.
+  bool FitsNow(const Job& job) const;
   // OK if a job is worth starting; otherwise why it is to be ended with this.
   absl::Status WhyNotStarted(const Job& job) const;
   void Start(std::unique_ptr<Job> job);
+  // Ends a job that has nothing to read: a document of one token.
+  void EndComplete(std::unique_ptr<Job> job);
   // Gives a job that was started its sequence, or ends it.
   void Resume(std::unique_ptr<Job> job);
-  // Finds the job a place in the cache: where its session was parked, behind tokens that are there, or at the begin.
+  // Finds the job a place in the cache: where it was parked, behind tokens that are there, or at the begin.
   absl::StatusOr<std::unique_ptr<CachedSequence>> Enter(const Job& job);
   // The session of a complete job goes on from here, with its pages parked if they can be.
   void KeepSession(Sequence& sequence);
   // Decides how many tokens each sequence reads in this step.
   void PlanPieces();
   void Step();
-  // Runs slices_. Errors: INTERNAL, whatever went wrong: the slices are right.
+  // Runs slices_. Errors: INTERNAL, whatever went wrong: the slices are right. Sets broken_ if the model threw.
   absl::StatusOr<StepResult> RunModel();
   // Says what the step took, to those who plan and predict, and to the jobs that were in it.
   void Account(absl::Duration step);
-  // The step failed: its jobs enter the cache again, or are ended.
+  // The step failed: its jobs enter the cache again, or go back to the queue, or are ended.
   void Recover(const absl::Status& failure);
+  // All that runs goes back to the queue.
+  void ReturnRunning();
   // Gives each sequence its rows of the logits; those that are complete leave.
   void Deliver(absl::Span<const float> logits);
 
   // Moves a sequence's job to ended_ and gives back its pages.
   void End(std::unique_ptr<Sequence> sequence, absl::Status status);
   void EndRunning(const absl::Status& status);
-  void PublishState();
   // After the pages are free and the state tells so.
   void TellEnded();
 
@@ -109,18 +125,16 @@ class StepLoop {
   const Options options_;
   const std::unique_ptr<PagedCache> cache_;
 
-  std::unique_ptr<Job> next_;  // the first of the queue, which waits for room in the cache
-  std::vector<std::unique_ptr<Sequence>>
-      running_;  // in the order of admission; after cache_, where their pages go back
+  // In the order of their jobs' numbers; after cache_, where their pages go back.
+  std::vector<std::unique_ptr<Sequence>> running_;
   StepPlanner planner_;
   std::vector<size_t> planned_;                     // indices of running_ that may be in this step
   std::vector<StepPlanner::Candidate> candidates_;  // [planned]
   absl::Span<const int64_t> pieces_;                // [planned] tokens to read in this step; 0 sits it out
   std::vector<Slice> slices_;                       // of those that do not
   std::vector<EndedJob> ended_;                     // their listeners are told at the end of the step
-
-  mutable std::mutex state_mutex_;
-  EngineState state_;  // guarded by state_mutex_; queued_requests counts next_ only
+  int64_t failures_in_a_row_ = 0;
+  bool broken_ = false;
 };
 
 }  // namespace longshort

@@ -39,6 +39,12 @@ class WaitingLine {
     return TakeFirst([](const Thing&) { return true; });
   }
 
+  // What TakeFirst would take; null if nothing.
+  const Thing* First(absl::FunctionRef<bool(const Thing&)> suits) {
+    const auto first = order_.First([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); });
+    return first.has_value() ? &things_.at(*first) : nullptr;
+  }
+
   // Those that leave without having run, in the order in which they came.
   std::vector<Thing> RemoveIf(absl::FunctionRef<bool(const Thing&)> leaves) {
     std::vector<Thing> left;

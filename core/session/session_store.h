@@ -27,7 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "core/cache/paged_cache.h"
+#include "core/cache/parked_place.h"
 #include "core/engine/clock.h"
 
 namespace longshort {
@@ -46,7 +46,7 @@ struct SessionState {
   // All that was said so far. What follows the last one has not been asked for.
   std::vector<int32_t> tokens;
   // The parked sequence that has the rows of all but the last one, until its pages are wanted for another.
-  std::optional<ParkedId> parked;
+  std::optional<ParkedPlace> parked;
 };
 
 // Thread-safe.

@@ -43,10 +43,14 @@ absl::StatusOr<std::vector<const ImageItem*>> ImagesOf(absl::Span<const Classifi
 
 class ImageClassifier final : public Classifier {
  public:
-  ImageClassifier(ClassifierInfo info, std::unique_ptr<ImageNetwork> network, int threads)
+  ImageClassifier(ClassifierInfo info, std::shared_ptr<const ImageNetwork> network, int threads)
       : info_(std::move(info)), network_(std::move(network)), threads_(threads) {}
 
   const ClassifierInfo& info() const override { return info_; }
+
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override {
+    return std::make_unique<ImageClassifier>(info_, network_, threads == 0 ? threads_ : threads);
+  }
 
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
     if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 image");
@@ -75,7 +79,7 @@ class ImageClassifier final : public Classifier {
   }
 
   ClassifierInfo info_;
-  std::unique_ptr<ImageNetwork> network_;
+  std::shared_ptr<const ImageNetwork> network_;
   int threads_;
   at::Tensor logits_;  // of the last batch
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -44,10 +45,41 @@ TransformerLs<Element>::TransformerLs(Decoder decoder, LanguageModelInfo info, i
       window_pages_(layout_),
       segment_pages_(layout_),
       open_chunks_(info_.layers, info_.chunk_size, 3 * info_.model_width + info_.heads * info_.chunk_rank) {
+  for (DecoderLayer& layer : decoder_.layers) {
+    layer.window_positions = layer.chunk_positions = {};  // the distance tables are all that is needed of them
+  }
+  WriteZeroRows();
+}
+
+template <typename Element>
+TransformerLs<Element>::TransformerLs(const TransformerLs& other, int threads)
+    : decoder_(other.decoder_),
+      info_(other.info_),
+      threads_(threads),
+      distances_(other.distances_),
+      layout_(other.layout_),
+      window_pages_(layout_),
+      segment_pages_(layout_),
+      open_chunks_(info_.layers, info_.chunk_size, 3 * info_.model_width + info_.heads * info_.chunk_rank) {
+  WriteZeroRows();
+}
+
+template <typename Element>
+absl::StatusOr<std::unique_ptr<LanguageModel>> TransformerLs<Element>::Replicate(int threads) const {
+  try {
+    return std::unique_ptr<LanguageModel>(new TransformerLs(*this, threads == 0 ? threads_ : threads));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for another replica of the model");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("LibTorch failed to make a replica of the model: ", error.what()));
+  }
+}
+
+template <typename Element>
+void TransformerLs<Element>::WriteZeroRows() {
   const c10::InferenceMode inference;
   for (int64_t index = 0; index < info_.layers; ++index) {
-    DecoderLayer& layer = decoder_.layers[index];
-    layer.window_positions = layer.chunk_positions = {};  // the distance tables are all that is needed of them
+    const DecoderLayer& layer = decoder_.layers[index];
     const Projections zero = layer.Project(layer.AttentionInput(at::zeros({1, info_.model_width})));
     window_pages_.WriteZeroRow(index, Row(layer.window_norm(zero.keys), 0), Row(layer.window_norm(zero.values), 0));
     segment_pages_.WriteZeroRow(index, Row(layer.chunk_norm(zero.keys), 0), Row(layer.chunk_norm(zero.values), 0));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,7 @@ class TransformerLs final : public LanguageModel {
   TransformerLs(Decoder decoder, LanguageModelInfo info, int threads);
 
   const LanguageModelInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int threads) const override;
   CachePages PageBytes() const override;
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
@@ -35,6 +37,11 @@ class TransformerLs final : public LanguageModel {
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
  private:
+  // Shares the weights of `other`, and what is computed from them alone.
+  TransformerLs(const TransformerLs& other, int threads);
+  // The rows of zero memory, which every sequence begins with.
+  void WriteZeroRows();
+
   // Compressed vectors of the chunks that a step finishes, after DualLN; each [finished * R, d].
   struct CompressedRows {
     at::Tensor memory_keys, memory_values;    // mix, then project: for later segments

@@ -14,6 +14,10 @@ namespace longshort {
 ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads)
     : network_(std::move(network)), info_(std::move(info)), threads_(threads) {}
 
+absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(int threads) const {
+  return std::make_unique<ServedTextClassifier>(network_, info_, threads == 0 ? threads_ : threads);
+}
+
 absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
   if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 item");
   std::vector<absl::Span<const int32_t>> documents;

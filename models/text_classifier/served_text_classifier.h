@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ class ServedTextClassifier final : public Classifier {
   ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads);
 
   const ClassifierInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override;
   // Ids after a document's last that is not 0 make no difference and no work.
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
 

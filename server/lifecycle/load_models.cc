@@ -134,19 +134,19 @@ class EngineMaker {
     }
     LS_RETURN_IF_ERROR(budget_->Check(name));
     ClassifierEngine::Options engine;
-    engine.limits = serving.limits;
-    engine.max_waiting_bytes = WaitingBytes(options_, machine_);
-    engine.batches.max_batch_size = serving.max_batch_size;
-    engine.batches.max_batch_tokens = serving.max_batch_tokens;
-    engine.batches.max_queue_delay = serving.max_queue_delay;
-    engine.batches.order = serving.order;
+    engine.items.limits = serving.limits;
+    engine.items.max_waiting_bytes = WaitingBytes(options_, machine_);
+    engine.items.batches.max_batch_size = serving.max_batch_size;
+    engine.items.batches.max_batch_tokens = serving.max_batch_tokens;
+    engine.items.batches.max_queue_delay = serving.max_queue_delay;
+    engine.items.batches.order = serving.order;
     LogModel(serving, {{"model", name},
                        {"version", version},
                        {"architecture", info.architecture},
                        {"parameters", info.parameters},
                        {"classes", info.classes},
                        {"precision", info.precision},
-                       {"max_batch_size", engine.batches.max_batch_size},
+                       {"max_batch_size", engine.items.batches.max_batch_size},
                        {"fingerprint", info.fingerprint}});
     ServedClassifier served{.memory = std::move(share),
                             .info = info,

@@ -53,6 +53,7 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
         prompt_tokens_(all.prompt_tokens_.Add({{"model", model}})),
         generated_tokens_(all.generated_tokens_.Add({{"model", model}})),
         failures_(all.step_failures_.Add({{"model", model}})),
+        rebuilds_(all.worker_rebuilds_.Add({{"model", model}})),
         streams_(all.streams_active_.Add({{"model", model}})),
         cache_used_(all.cache_bytes_.Add({{"model", model}, {"state", "used"}})),
         cache_idle_(all.cache_bytes_.Add({{"model", model}, {"state", "idle"}})),
@@ -76,6 +77,9 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
     generated_tokens_.Increment();
   }
   void OnFailure(const absl::Status&) override { failures_.Increment(); }
+  void OnWorkerRebuilt(const absl::Status& status) override {
+    if (status.ok()) rebuilds_.Increment();
+  }
   void OnState(const EngineState& state) override {
     streams_.Set(static_cast<double>(state.active_streams));
     cache_used_.Set(static_cast<double>(state.cache_bytes_used));
@@ -93,6 +97,7 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
   prometheus::Counter& prompt_tokens_;
   prometheus::Counter& generated_tokens_;
   prometheus::Counter& failures_;
+  prometheus::Counter& rebuilds_;
   Portion streams_;
   Portion cache_used_;
   Portion cache_idle_;
@@ -110,7 +115,9 @@ class ServerMetrics::ClassifierMetrics final : public ClassificationObserver {
         batch_(all.batch_duration_.Add({{"model", model}}, all.latency_buckets_)),
         batch_items_(all.batch_items_.Add({{"model", model}}, kItemBuckets)),
         multiply_adds_(all.multiply_adds_.Add({{"model", model}})),
-        tokens_(all.prompt_tokens_.Add({{"model", model}})) {}
+        tokens_(all.prompt_tokens_.Add({{"model", model}})),
+        failures_(all.step_failures_.Add({{"model", model}})),
+        rebuilds_(all.worker_rebuilds_.Add({{"model", model}})) {}
 
   void OnPrepared(absl::Duration preparation) override { preparation_.Observe(absl::ToDoubleSeconds(preparation)); }
   void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
@@ -119,6 +126,10 @@ class ServerMetrics::ClassifierMetrics final : public ClassificationObserver {
     batch_items_.Observe(static_cast<double>(batch.items));
     multiply_adds_.Increment(static_cast<double>(batch.multiply_adds));
     tokens_.Increment(static_cast<double>(batch.tokens));
+  }
+  void OnFailure(const absl::Status&) override { failures_.Increment(); }
+  void OnWorkerRebuilt(const absl::Status& status) override {
+    if (status.ok()) rebuilds_.Increment();
   }
   void OnEnded(const absl::Status& status) override {
     all_.items_.Add({{"model", model_}, {"code", CodeName(status.code())}}).Increment();
@@ -133,6 +144,8 @@ class ServerMetrics::ClassifierMetrics final : public ClassificationObserver {
   prometheus::Histogram& batch_items_;
   prometheus::Counter& multiply_adds_;
   prometheus::Counter& tokens_;
+  prometheus::Counter& failures_;
+  prometheus::Counter& rebuilds_;
 };
 
 std::string CodeName(absl::StatusCode code) { return absl::StatusCodeToString(code); }
@@ -180,8 +193,12 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
           BuildCounter().Name("longshort_generated_tokens_total").Help("Tokens sampled").Register(registry_)),
       step_failures_(BuildCounter()
                          .Name("longshort_step_failures_total")
-                         .Help("Steps of the model that failed; their requests were tried again")
+                         .Help("Steps and batches of the model that failed; their requests were tried again")
                          .Register(registry_)),
+      worker_rebuilds_(BuildCounter()
+                           .Name("longshort_worker_rebuilds_total")
+                           .Help("Workers that got a new replica because the model threw, or failed again and again")
+                           .Register(registry_)),
       streams_active_(
           BuildGauge().Name("longshort_streams_active").Help("Sequences that hold cache now").Register(registry_)),
       cache_bytes_(

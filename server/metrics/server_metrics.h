@@ -78,6 +78,7 @@ class ServerMetrics {
   prometheus::Family<prometheus::Counter>& prompt_tokens_;
   prometheus::Family<prometheus::Counter>& generated_tokens_;
   prometheus::Family<prometheus::Counter>& step_failures_;
+  prometheus::Family<prometheus::Counter>& worker_rebuilds_;
   prometheus::Family<prometheus::Gauge>& streams_active_;
   prometheus::Family<prometheus::Gauge>& cache_bytes_;
   prometheus::Family<prometheus::Gauge>& load_duration_;

@@ -46,6 +46,9 @@ class IdentityClassifier final : public Classifier {
   explicit IdentityClassifier(ClassifierInput input) : info_(InfoOf(input)) {}
 
   const ClassifierInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int) const override {
+    return std::make_unique<IdentityClassifier>(info_.input);
+  }
 
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
     logits_.clear();

@@ -28,6 +28,7 @@ class ClassifierEngineTest : public testing::Test {
     auto classifier = std::make_unique<FakeClassifier>();
     classifier->on_batch = on_batch;
     classifier->on_logits = on_logits;
+    classifier->on_replicate = on_replicate;
     auto engine = ClassifierEngine::Create(std::move(classifier), std::move(pool),
                                            std::make_unique<RecordingClassificationObserver>(record_), clock_, options);
     EXPECT_TRUE(engine.ok()) << engine.status();
@@ -65,6 +66,7 @@ class ClassifierEngineTest : public testing::Test {
 
   std::function<absl::Status(absl::Span<const ClassifierItem* const>)> on_batch;
   std::function<void(std::vector<float>&)> on_logits;
+  std::function<absl::Status()> on_replicate;
   FakeClock clock_;
   const std::shared_ptr<RecordingClassificationObserver::Record> record_ =
       std::make_shared<RecordingClassificationObserver::Record>();
@@ -96,7 +98,7 @@ TEST_F(ClassifierEngineTest, EveryItemOfManyThreadsGetsItsOwnLogits) {
 TEST_F(ClassifierEngineTest, AnIdleWorkerTakesTheFirstItemAtOnceAndThenAllThatCameMeanwhile) {
   Gate gate;
   HoldBatches(gate);
-  const auto engine = MakeEngine({.batches = {.max_batch_size = 3}});
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 3}}});
   Submit(*engine, Document(1));
   gate.WaitForArrival();
   for (int32_t id = 2; id <= 6; ++id) Submit(*engine, Document(id));
@@ -108,7 +110,7 @@ TEST_F(ClassifierEngineTest, AnIdleWorkerTakesTheFirstItemAtOnceAndThenAllThatCa
 TEST_F(ClassifierEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNeverHear) {
   Gate gate;
   HoldBatches(gate);
-  const auto engine = MakeEngine({.limits = {.max_queued = 2}});
+  const auto engine = MakeEngine({.items = {.limits = {.max_queued = 2}}});
   Submit(*engine, Document(1));
   gate.WaitForArrival();
   Submit(*engine, Document(2));
@@ -126,7 +128,7 @@ TEST_F(ClassifierEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNeverHea
 TEST_F(ClassifierEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
   Gate gate;
   HoldBatches(gate);
-  const auto engine = MakeEngine({.max_waiting_bytes = 100});
+  const auto engine = MakeEngine({.items = {.max_waiting_bytes = 100}});
   Submit(*engine, Document(1), {}, 5000);
   gate.WaitForArrival();
   Submit(*engine, Document(2), {}, 60);
@@ -159,7 +161,7 @@ TEST_F(ClassifierEngineTest, PreparesOnlyTwoBatchesAhead) {
   Gate gate;
   HoldBatches(gate);
   std::atomic<int> prepared = 0;
-  const auto engine = MakeEngine({.batches = {.max_batch_size = 2}});
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 2}}});
   Submit(*engine, Document(1));
   gate.WaitForArrival();
   std::vector<std::shared_ptr<Listener>> listeners;
@@ -260,7 +262,7 @@ TEST_F(ClassifierEngineTest, ModelsShareTheTimeOfTheThreadsThatPrepare) {
 TEST_F(ClassifierEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {
   Gate gate;
   HoldBatches(gate);
-  const auto engine = MakeEngine({.batches = {.max_batch_size = 1}});
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}});
   Submit(*engine, Document(1));
   gate.WaitForArrival();
   RequestContext cancelled, late;
@@ -286,24 +288,107 @@ TEST_F(ClassifierEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {
   EXPECT_EQ(prepared, 0);
 }
 
-TEST_F(ClassifierEngineTest, ABatchThatFailsOrThrowsIsInternalAndTheNextOneRuns) {
-  int batch = 0;
-  on_batch = [&batch](absl::Span<const ClassifierItem* const>) -> absl::Status {
-    ++batch;
-    if (batch == 1) return absl::InvalidArgumentError("item 0 is odd");
-    if (batch == 2) throw std::runtime_error("out of order");
+TEST_F(ClassifierEngineTest, ItemsOfABatchThatFailsAreTriedAgainEachAlone) {
+  Gate gate;
+  bool failed = false;
+  on_batch = [&](absl::Span<const ClassifierItem* const> items) {
+    gate.Pass();
+    return items.size() > 1 && !std::exchange(failed, true) ? absl::InternalError("once") : absl::OkStatus();
+  };
+  const auto engine = MakeEngine();
+  const auto first = Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  std::vector<std::shared_ptr<Listener>> together;
+  for (int32_t id = 2; id < 5; ++id) together.push_back(Submit(*engine, Document(id)));
+  gate.Open();
+  for (int32_t id = 2; id < 5; ++id) {
+    ASSERT_TRUE(together[id - 2]->end.Wait());
+    ASSERT_TRUE(together[id - 2]->scores.ok()) << together[id - 2]->scores.status();
+    EXPECT_EQ(together[id - 2]->scores->logits, FakeClassifier::LogitsOf(Document(id)));
+  }
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_THAT(BatchSizes(), ElementsAre(1, 3, 1, 1, 1));
+  EXPECT_THAT(record_->failures, ElementsAre(absl::InternalError("the model's batch failed: once")));
+}
+
+TEST_F(ClassifierEngineTest, AnItemThatFailsThreeTimesIsEndedAndItsNeighboursAreNot) {
+  Gate gate;
+  on_batch = [&gate](absl::Span<const ClassifierItem* const> items) {
+    gate.Pass();
+    for (const ClassifierItem* item : items) {
+      if (FakeClassifier::LogitsOf(*item).front() == 3) return absl::InvalidArgumentError("an item is odd");
+    }
     return absl::OkStatus();
   };
   const auto engine = MakeEngine();
-  const auto failed = Submit(*engine, Document(1));
-  ASSERT_TRUE(failed->end.Wait());
-  EXPECT_EQ(failed->scores.status(), absl::InternalError("the model's batch failed: item 0 is odd"));
-  const auto thrown = Submit(*engine, Document(2));
-  ASSERT_TRUE(thrown->end.Wait());
-  EXPECT_EQ(thrown->scores.status(), absl::InternalError("the model's batch failed: out of order"));
-  const auto good = Submit(*engine, Document(3));
-  ASSERT_TRUE(good->end.Wait());
-  EXPECT_TRUE(good->scores.ok());
+  const auto first = Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  std::vector<std::shared_ptr<Listener>> together;
+  for (int32_t id = 2; id < 5; ++id) together.push_back(Submit(*engine, Document(id)));
+  gate.Open();
+  for (int32_t id = 2; id < 5; ++id) {
+    ASSERT_TRUE(together[id - 2]->end.Wait());
+    EXPECT_EQ(together[id - 2]->scores.status(),
+              id == 3 ? absl::InternalError("the model's batch failed: an item is odd") : absl::OkStatus());
+  }
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(record_->failures.size(), 3u);
+  EXPECT_EQ(engine->state().waiting_items, 0);
+  EXPECT_EQ(engine->state().waiting_bytes, 0);
+}
+
+TEST_F(ClassifierEngineTest, AWorkerWhoseModelThrowsGetsAnotherOne) {
+  int batch = 0, replicas = 0;
+  on_batch = [&batch](absl::Span<const ClassifierItem* const>) -> absl::Status {
+    if (++batch == 1) throw std::runtime_error("out of order");
+    return absl::OkStatus();
+  };
+  on_replicate = [&replicas] {
+    ++replicas;
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine();
+  const auto item = Submit(*engine, Document(2));
+  ASSERT_TRUE(item->end.Wait());
+  EXPECT_TRUE(item->scores.ok()) << item->scores.status();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(replicas, 2);
+  EXPECT_THAT(record_->rebuilt, ElementsAre(absl::OkStatus()));
+}
+
+// Both workers are held in a batch at once; one of them throws and has no other model for a while.
+TEST_F(ClassifierEngineTest, WithSeveralWorkersTheOthersTakeOverWhatOneFailedAt) {
+  Gate gate;
+  std::atomic<int> batches = 0, replicas = 0;
+  on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
+    const bool throws = ++batches == 1;
+    gate.Pass();
+    if (throws) throw std::runtime_error("out of order");
+    return absl::OkStatus();
+  };
+  on_replicate = [&replicas] { return ++replicas == 3 ? absl::ResourceExhaustedError("later") : absl::OkStatus(); };
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}, .workers = 2});
+  std::vector<std::shared_ptr<Listener>> items;
+  for (int32_t id = 1; id < 9; ++id) items.push_back(Submit(*engine, Document(id)));
+  gate.WaitForArrival(2);
+  gate.Open();
+  for (int32_t id = 1; id < 9; ++id) {
+    ASSERT_TRUE(items[id - 1]->end.Wait());
+    ASSERT_TRUE(items[id - 1]->scores.ok()) << items[id - 1]->scores.status();
+    EXPECT_EQ(items[id - 1]->scores->logits, FakeClassifier::LogitsOf(Document(id)));
+  }
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_THAT(record_->rebuilt, ElementsAre(absl::ResourceExhaustedError("later")));
+}
+
+TEST_F(ClassifierEngineTest, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineDoes) {
+  on_batch = [](absl::Span<const ClassifierItem* const>) -> absl::Status { throw std::runtime_error("out of order"); };
+  int replicas = 0;
+  on_replicate = [&replicas] { return ++replicas > 1 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
+  const auto engine = MakeEngine();
+  const auto item = Submit(*engine, Document(1));
+  engine->Drain(absl::Now());
+  EXPECT_EQ(CodeOf(*item), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ClassifierEngineTest, LogitsThatAreNotFiniteFailTheirItemOnly) {
@@ -366,7 +451,7 @@ TEST_F(ClassifierEngineTest, TellsWhereTheTimeWent) {
 }
 
 TEST_F(ClassifierEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
-  const auto engine = MakeEngine({.batches = {.max_batch_size = 1}});
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}});
   std::vector<std::shared_ptr<Listener>> listeners;
   for (int i = 0; i < 20; ++i) listeners.push_back(Submit(*engine, [] { return Document(1); }));
   engine->Drain(absl::InfiniteFuture());
@@ -378,7 +463,7 @@ TEST_F(ClassifierEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
 TEST_F(ClassifierEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
   Gate batch, preparation;
   HoldBatches(batch);
-  const auto engine = MakeEngine({.batches = {.max_batch_size = 2}});
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 2}}});
   const auto running = Submit(*engine, Document(1));
   batch.WaitForArrival();
   const auto prepare = [&preparation] {
@@ -407,7 +492,7 @@ TEST_F(ClassifierEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
 TEST_F(ClassifierEngineTest, AnEarlierDeadlineOvertakesADrainThatWaits) {
   Gate gate;
   HoldBatches(gate);
-  const auto engine = MakeEngine({.batches = {.max_batch_size = 1}});
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}});
   Submit(*engine, Document(1));
   const auto waiting = Submit(*engine, Document(2));
   gate.WaitForArrival();
@@ -423,7 +508,7 @@ TEST_F(ClassifierEngineTest, AnEarlierDeadlineOvertakesADrainThatWaits) {
 TEST_F(ClassifierEngineTest, ItsDestructorEndsWhatIsLeft) {
   std::vector<std::shared_ptr<Listener>> listeners;
   {
-    const auto engine = MakeEngine({.batches = {.max_batch_size = 1}});
+    const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}});
     for (int i = 0; i < 50; ++i) listeners.push_back(Submit(*engine, [] { return Document(1); }));
   }
   for (const auto& listener : listeners) EXPECT_TRUE(listener->end.ended());
@@ -435,11 +520,11 @@ TEST_F(ClassifierEngineTest, RefusesOptionsOutOfRange) {
                                     options)
         .status();
   };
-  EXPECT_EQ(create({.batches = {.max_batch_size = 0}}),
+  EXPECT_EQ(create({.items = {.batches = {.max_batch_size = 0}}}),
             absl::InvalidArgumentError("max_batch_size is 0, must be at least 1"));
-  EXPECT_EQ(create({.limits = {.max_queued = 0}}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(create({.max_waiting_bytes = 0}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(create({.batches = {.max_batch_tokens = 0}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(create({.items = {.limits = {.max_queued = 0}}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(create({.items = {.max_waiting_bytes = 0}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(create({.items = {.batches = {.max_batch_tokens = 0}}}).code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include "core/engine/language_model_engine.h"
 
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,6 +20,7 @@ class LanguageModelEngineTest : public testing::Test {
   std::unique_ptr<LanguageModelEngine> MakeEngine(const LanguageModelEngine::Options& options = {}) {
     auto model = std::make_unique<FakeLanguageModel>();
     model->on_step = on_step;
+    model->on_replicate = on_replicate;
     auto engine = LanguageModelEngine::Create(std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()), nullptr,
                                               clock_, options);
     EXPECT_TRUE(engine.ok()) << engine.status();
@@ -25,6 +28,7 @@ class LanguageModelEngineTest : public testing::Test {
   }
 
   std::function<absl::Status(absl::Span<const Slice>)> on_step;
+  std::function<absl::Status()> on_replicate;
   RealClock clock_;
 };
 
@@ -197,6 +201,124 @@ TEST_F(LanguageModelEngineTest, RefusesATokenizerOfAnotherModel) {
       LanguageModelEngine::Create(std::make_unique<FakeLanguageModel>(),
                                   std::make_shared<FakeTokenizer>(std::vector<std::string>{"a"}), nullptr, clock_, {});
   EXPECT_EQ(engine.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LanguageModelEngineTest, WorkersRunSideBySide) {
+  Gate gate;
+  on_step = [&gate](absl::Span<const Slice>) {
+    gate.Pass();
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine({.step_loop = {.max_streams = 2}, .workers = 2});
+  const auto first = std::make_shared<RecordingGenerationListener>(),
+             second = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(SomeGeneration(5, 3), first).ok());
+  ASSERT_TRUE(engine->Generate(SomeGeneration(5, 3, 1), second).ok());
+  gate.WaitForArrival(2);
+  gate.Open();
+  EXPECT_TRUE(first->end.Wait());
+  EXPECT_TRUE(second->end.Wait());
+}
+
+// Sixteen conversations of three calls each, all at once: what the calls before said is read once only, wherever it was
+// read.
+TEST_F(LanguageModelEngineTest, ASessionStaysWithTheWorkerThatHasItsRows) {
+  const auto engine = MakeEngine({.step_loop = {.max_streams = 60}, .workers = 3});
+  const StepLoopHarness reference;
+  std::vector<std::thread> clients;
+  for (uint32_t client = 0; client < 16; ++client) {
+    clients.emplace_back([&engine, &reference, client] {
+      std::vector<int32_t> history;
+      for (uint32_t call = 0; call < 3; ++call) {
+        GenerationRequest request = SomeGeneration(70 + client, 10, client * 3 + call);
+        request.session = SessionReference{.id = absl::StrCat("talk ", client)};
+        GenerationRequest alone = request;
+        alone.prompt.insert(alone.prompt.begin(), history.begin(), history.end());
+        const auto listener = std::make_shared<RecordingGenerationListener>();
+        ASSERT_TRUE(engine->Generate(request, listener).ok());
+        ASSERT_TRUE(listener->end.Wait());
+        ASSERT_EQ(listener->tokens, reference.TokensAlone(alone));
+        if (call > 0) {
+          EXPECT_EQ(listener->summary.reused_tokens, static_cast<int64_t>(history.size()) - 1);
+        }
+        history = alone.prompt;
+        history.insert(history.end(), listener->tokens.begin(), listener->tokens.end());
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+}
+
+TEST_F(LanguageModelEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices) {
+  std::atomic<int> steps = 0, replicas = 0;
+  on_step = [&steps](absl::Span<const Slice>) -> absl::Status {
+    if (++steps % 37 == 0) throw std::runtime_error("device lost");
+    return absl::OkStatus();
+  };
+  on_replicate = [&replicas] {
+    ++replicas;
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine({.step_loop = {.max_streams = 8}, .workers = 2});
+  const StepLoopHarness reference;
+  std::vector<std::thread> clients;
+  for (uint32_t client = 0; client < 4; ++client) {
+    clients.emplace_back([&engine, &reference, client] {
+      for (uint32_t round = 0; round < 5; ++round) {
+        const GenerationRequest request = SomeGeneration(20 + 30 * client, 30, 10 * client + round);
+        const auto listener = std::make_shared<RecordingGenerationListener>();
+        ASSERT_TRUE(engine->Generate(request, listener).ok());
+        ASSERT_TRUE(listener->end.Wait());
+        EXPECT_TRUE(listener->status.ok()) << listener->status;
+        EXPECT_EQ(listener->tokens, reference.TokensAlone(request));
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_GT(replicas, 2);
+  EXPECT_EQ(engine->state().active_streams, 0);
+  EXPECT_EQ(engine->state().cache_bytes_used, 0);
+}
+
+TEST_F(LanguageModelEngineTest, AsLongAsNoModelIsToBeHadNothingRunsAndThenItGoesOn) {
+  bool threw = false;
+  std::atomic<int> replicas = 0;
+  on_step = [&threw](absl::Span<const Slice>) -> absl::Status {
+    if (!std::exchange(threw, true)) throw std::runtime_error("device lost");
+    return absl::OkStatus();
+  };
+  on_replicate = [&replicas] { return ++replicas == 2 ? absl::ResourceExhaustedError("later") : absl::OkStatus(); };
+  const auto engine = MakeEngine();
+  const StepLoopHarness reference;
+  const GenerationRequest request = SomeGeneration(20, 10);
+  const auto listener = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(request, listener).ok());
+  ASSERT_TRUE(listener->end.Wait());
+  EXPECT_EQ(listener->tokens, reference.TokensAlone(request));
+  EXPECT_EQ(replicas, 3);
+}
+
+TEST_F(LanguageModelEngineTest, WithoutAnyModelRequestsEndAtTheLatestWhenTheEngineDoes) {
+  std::atomic<int> replicas = 0;
+  on_step = [](absl::Span<const Slice>) -> absl::Status { throw std::runtime_error("device lost"); };
+  on_replicate = [&replicas] { return ++replicas > 1 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
+  const auto engine = MakeEngine();
+  const auto listener = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(SomeGeneration(20, 10), listener).ok());
+  engine->Drain(absl::Now());
+  EXPECT_EQ(listener->status.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(LanguageModelEngineTest, APausedStreamGoesOnSoonAfterItsClientTakesSomethingAgain) {
+  const auto engine = MakeEngine();
+  const StepLoopHarness reference;
+  const GenerationRequest request = SomeGeneration(20, 10);
+  request.context.paused->store(true);
+  const auto listener = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(request, listener).ok());
+  request.context.paused->store(false);
+  ASSERT_TRUE(listener->end.Wait());
+  EXPECT_EQ(listener->tokens, reference.TokensAlone(request));
 }
 
 }  // namespace

@@ -12,6 +12,10 @@
 namespace longshort {
 namespace {
 
+std::unique_ptr<Job> TakeFirst(RequestQueue& queue, int worker = 0, bool fits = true) {
+  return queue.TakeFirst(worker, /*running=*/0, [fits](const Job&) { return fits; });
+}
+
 class RequestQueueTest : public testing::Test {
  protected:
   std::unique_ptr<Job> JobWithId(const std::string& id, absl::Time deadline = absl::InfiniteFuture(),
@@ -31,7 +35,7 @@ class RequestQueueTest : public testing::Test {
     for (int i = 0; i < 10; ++i) cost.Learn({.prefill = 100}, absl::Milliseconds(100));
     queue.SetSteps(cost, 1);
     ASSERT_TRUE(queue.Push(JobWithId("teacher", absl::InfiniteFuture(), 100)).ok());
-    const std::unique_ptr<Job> job = queue.TakeFirst();
+    const std::unique_ptr<Job> job = TakeFirst(queue);
     job->worker_time = {.prefill = absl::Milliseconds(100), .all = absl::Milliseconds(100)};
     job->times.prefilled = clock_.Now();
     queue.Settle(*job, clock_.Now());
@@ -46,9 +50,9 @@ TEST_F(RequestQueueTest, GivesBackFirstWhatCameFirst) {
   RequestQueue queue({.limits = {.max_queued = 3}});
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
   ASSERT_TRUE(queue.Push(JobWithId("b")).ok());
-  EXPECT_EQ(queue.TakeFirst()->context().id, "a");
-  EXPECT_EQ(queue.TakeFirst()->context().id, "b");
-  EXPECT_EQ(queue.TakeFirst(), nullptr);
+  EXPECT_EQ(TakeFirst(queue)->context().id, "a");
+  EXPECT_EQ(TakeFirst(queue)->context().id, "b");
+  EXPECT_EQ(TakeFirst(queue), nullptr);
 }
 
 TEST_F(RequestQueueTest, RefusesWhatItHasNoRoomForAndSaysHowLongItIs) {
@@ -67,9 +71,10 @@ TEST_F(RequestQueueTest, RefusesEverythingOnceClosedButKeepsWhatIsThere) {
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
   queue.Close();
   EXPECT_EQ(queue.Push(JobWithId("b")).code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(queue.WaitForJob());
-  EXPECT_NE(queue.TakeFirst(), nullptr);
-  EXPECT_FALSE(queue.WaitForJob());
+  EXPECT_TRUE(queue.closed());
+  EXPECT_FALSE(queue.empty());
+  EXPECT_NE(TakeFirst(queue), nullptr);
+  EXPECT_TRUE(queue.empty());
 }
 
 TEST_F(RequestQueueTest, SeparatesThoseThatNobodyWaitsForAndKeepsTheRest) {
@@ -84,8 +89,8 @@ TEST_F(RequestQueueTest, SeparatesThoseThatNobodyWaitsForAndKeepsTheRest) {
   ASSERT_EQ(abandoned.size(), 2u);
   EXPECT_EQ(abandoned[0]->context().id, "b");
   EXPECT_EQ(abandoned[1]->context().id, "c");
-  EXPECT_EQ(queue.TakeFirst()->context().id, "d");
-  EXPECT_EQ(queue.TakeFirst()->context().id, "a");
+  EXPECT_EQ(TakeFirst(queue)->context().id, "d");
+  EXPECT_EQ(TakeFirst(queue)->context().id, "a");
 }
 
 TEST_F(RequestQueueTest, TakesInTheOrderOfPriorityClientAndDeadline) {
@@ -103,7 +108,7 @@ TEST_F(RequestQueueTest, TakesInTheOrderOfPriorityClientAndDeadline) {
   push("other", "b", Priority::kNormal, absl::Hours(1));
   push("high", "c", Priority::kHigh, absl::Hours(1));
   std::vector<std::string> order;
-  while (const auto job = queue.TakeFirst()) order.push_back(job->context().id);
+  while (const auto job = TakeFirst(queue)) order.push_back(job->context().id);
   EXPECT_THAT(order, testing::ElementsAre("high", "soon", "other", "patient", "late", "low"));
 }
 
@@ -122,12 +127,12 @@ TEST_F(RequestQueueTest, SaysWhatBecameHopelessWhileItWaitedUnlessThereIsNothing
   Teach(queue);
   const absl::Time deadline = clock_.Now() + absl::Milliseconds(150);
   for (const char* id : {"a", "b"}) ASSERT_TRUE(queue.Push(JobWithId(id, deadline, 100)).ok());
-  const std::unique_ptr<Job> first = queue.TakeFirst();
+  const std::unique_ptr<Job> first = TakeFirst(queue);
   EXPECT_TRUE(queue.WhyHopeless(*first, clock_.Now()).ok());
   clock_.Advance(absl::Milliseconds(100));
   EXPECT_EQ(queue.WhyHopeless(*first, clock_.Now()).code(), absl::StatusCode::kDeadlineExceeded);
   queue.Settle(*first, clock_.Now());
-  EXPECT_TRUE(queue.WhyHopeless(*queue.TakeFirst(), clock_.Now()).ok()) << "nothing else waits or runs";
+  EXPECT_TRUE(queue.WhyHopeless(*TakeFirst(queue), clock_.Now()).ok()) << "nothing else waits or runs";
 }
 
 TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {
@@ -145,12 +150,83 @@ TEST_F(RequestQueueTest, WakesTheWorkerForAJobAndForTheEnd) {
   RequestQueue queue({.limits = {.max_queued = 5}});
   int taken = 0;
   std::thread worker([&] {
-    while (queue.WaitForJob()) taken += queue.TakeFirst() != nullptr ? 1 : 0;
+    while (true) {
+      const int64_t seen = queue.changes();
+      while (TakeFirst(queue) != nullptr) ++taken;
+      if (queue.closed() && queue.empty()) return;
+      queue.WaitForChange(seen, absl::InfiniteDuration());
+    }
   });
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
   queue.Close();
   worker.join();
   EXPECT_EQ(taken, 5);
+}
+
+// A job whose rows are with worker 1:
+//   worker 0 leaves it alone and takes what comes behind it, until worker 1 has no room
+TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull) {
+  RequestQueue queue({.workers = 2});
+  auto at_home = JobWithId("a");
+  at_home->parked = {.worker = 1, .id = 7};
+  ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
+  ASSERT_TRUE(queue.Push(JobWithId("b")).ok());
+  EXPECT_EQ(TakeFirst(queue, 0)->context().id, "b");
+  EXPECT_FALSE(queue.HasJobFor(0, 0));
+  EXPECT_TRUE(queue.HasJobFor(1, 0));
+  EXPECT_EQ(TakeFirst(queue, 0), nullptr);
+
+  const int64_t seen = queue.changes();
+  EXPECT_EQ(TakeFirst(queue, 1, /*fits=*/false), nullptr);
+  EXPECT_NE(queue.changes(), seen) << "the other one must be woken";
+  EXPECT_TRUE(queue.HasJobFor(0, 0));
+  EXPECT_EQ(TakeFirst(queue, 0)->context().id, "a");
+}
+
+TEST_F(RequestQueueTest, LeavesJobsToTheWorkerThatRunsTheFewestUnlessThatOneIsFull) {
+  RequestQueue queue({.workers = 2});
+  const auto fits = [](const Job&) { return true; };
+  for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());
+  EXPECT_NE(queue.TakeFirst(0, 0, fits), nullptr);
+  EXPECT_EQ(queue.TakeFirst(0, 1, fits), nullptr);
+  EXPECT_NE(queue.TakeFirst(1, 0, fits), nullptr);
+  EXPECT_TRUE(queue.HasJobFor(0, 1));
+  EXPECT_FALSE(queue.HasJobFor(0, 2));
+  queue.Pass(1);
+  EXPECT_NE(queue.TakeFirst(0, 2, fits), nullptr);
+}
+
+TEST_F(RequestQueueTest, WhatDoesNotFitIsOvertakenByWhatComesBeforeItInTheOrderOnly) {
+  RequestQueue queue({});
+  ASSERT_TRUE(queue.Push(JobWithId("large", absl::InfiniteFuture(), 100)).ok());
+  ASSERT_TRUE(queue.Push(JobWithId("small")).ok());
+  const auto fits = [](const Job& job) { return job.context().id != "large"; };
+  EXPECT_EQ(queue.TakeFirst(0, 0, fits), nullptr);
+  auto urgent = JobWithId("urgent");
+  const_cast<RequestContext&>(urgent->context()).priority = Priority::kHigh;
+  ASSERT_TRUE(queue.Push(std::move(urgent)).ok());
+  EXPECT_EQ(queue.TakeFirst(0, 0, fits)->context().id, "urgent");
+  EXPECT_EQ(queue.TakeFirst(0, 0, fits), nullptr);
+  EXPECT_EQ(TakeFirst(queue)->context().id, "large");
+}
+
+TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused) {
+  RequestQueue queue({});
+  for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());
+  std::vector<std::unique_ptr<Job>> taken;
+  for (int i = 0; i < 2; ++i) taken.push_back(TakeFirst(queue));
+  const std::shared_ptr<PauseFlag> paused = taken[0]->context().paused;
+  paused->store(true);
+  queue.Return(std::move(taken));
+  queue.Close();
+  EXPECT_EQ(queue.size(), 1);
+  EXPECT_EQ(TakeFirst(queue)->context().id, "b");
+  EXPECT_EQ(TakeFirst(queue)->context().id, "c");
+  EXPECT_EQ(TakeFirst(queue), nullptr);
+  EXPECT_FALSE(queue.HasJobFor(0, 0));
+  EXPECT_FALSE(queue.empty());
+  paused->store(false);
+  EXPECT_EQ(TakeFirst(queue)->context().id, "a");
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST(StepLoopCache, WhatDoesNotFitNowWaitsAndIsNotOvertaken) {
   const auto small = harness.Generate(SomeGeneration(5, 1, 9));
   harness.loop->RunOnce();
   EXPECT_EQ(harness.loop->state().active_streams, 2);
-  EXPECT_EQ(harness.loop->state().queued_requests, 2);
+  EXPECT_EQ(harness.queue.size(), 2);
   while (harness.loop->state().active_streams == 2 && !small->end.ended()) harness.loop->RunOnce();
   harness.RunToEnd();
   EXPECT_TRUE(small->status.ok());
@@ -120,7 +120,7 @@ TEST(StepLoopCache, WhatWaitsForRoomCanBeCancelled) {
 
 TEST(StepLoopCache, WhatNeverFitsIsRefusedNamingBytesAndLimit) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}, .cache_bytes = 3600});
-  const absl::Status status = harness.loop->CheckFits(1000);
+  const absl::Status status = harness.loop->cache().CheckFits(1000);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("a sequence of 1000 tokens needs 4410 bytes of cache"));
   const auto refused = harness.Generate(SomeGeneration(1000, 1));

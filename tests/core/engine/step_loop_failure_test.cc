@@ -34,18 +34,41 @@ TEST(StepLoopFailure, AFailedStepEndsNobody) {
   EXPECT_EQ(harness.observer.queued.size(), 2u) << "who goes on was not queued again";
 }
 
-TEST(StepLoopFailure, AModelThatThrowsIsOneThatFails) {
+TEST(StepLoopFailure, AModelThatThrowsIsGivenUpAndItsRequestsGoOnWithAnother) {
   StepLoopHarness harness;
   int step = 0;
   harness.model.on_step = [&step](absl::Span<const Slice>) -> absl::Status {
-    if (++step == 3) throw std::runtime_error("out of memory");
+    if (++step == 3 || step == 30) throw std::runtime_error("out of memory");
     return absl::OkStatus();
   };
-  const GenerationRequest request = SomeGeneration(5, 10);
-  const auto listener = harness.Generate(request);
+  std::vector<GenerationRequest> requests;
+  std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
+  for (uint32_t i = 0; i < 3; ++i) {
+    requests.push_back(SomeGeneration(5 + 50 * i, 40, i));
+    listeners.push_back(harness.Generate(requests.back()));
+  }
   harness.RunToEnd();
-  EXPECT_TRUE(listener->status.ok()) << listener->status;
-  EXPECT_EQ(listener->tokens, harness.TokensAlone(request));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_TRUE(listeners[i]->status.ok()) << listeners[i]->status;
+    EXPECT_EQ(listeners[i]->tokens, harness.TokensAlone(requests[i]));
+  }
+  EXPECT_EQ(harness.rebuilt, 2);
+  EXPECT_EQ(harness.observer.queued.size(), 3u) << "who goes on was not queued again";
+}
+
+TEST(StepLoopFailure, AModelThatFailsAgainAndAgainIsGivenUp) {
+  StepLoopHarness harness;
+  int step = 0;
+  harness.model.on_step = [&step](absl::Span<const Slice>) {
+    ++step;
+    return 10 < step && step <= 13 ? absl::InternalError("device lost") : absl::OkStatus();
+  };
+  const GenerationRequest request = SomeGeneration(5, 20), other = SomeGeneration(7, 20, 1);
+  const auto first = harness.Generate(request), second = harness.Generate(other);
+  harness.RunToEnd();
+  EXPECT_EQ(harness.rebuilt, 1);
+  EXPECT_EQ(first->tokens, harness.TokensAlone(request));
+  EXPECT_EQ(second->tokens, harness.TokensAlone(other));
 }
 
 TEST(StepLoopFailure, OneThatAlwaysFailsIsEndedAndTheOthersGoOn) {

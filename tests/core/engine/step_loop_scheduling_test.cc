@@ -99,7 +99,7 @@ TEST(StepLoop, AdmitsInTheOrderOfTheQueueWhenAStreamIsFree) {
   const auto d = harness.Generate(SomeGeneration(3, 1, 4));
   harness.loop->RunOnce();
   EXPECT_EQ(harness.loop->state().active_streams, 2);
-  EXPECT_EQ(harness.loop->state().queued_requests, 2);
+  EXPECT_EQ(harness.queue.size(), 2);
   EXPECT_TRUE(c->deltas.empty());
   harness.loop->RunOnce();  // b ends
   EXPECT_TRUE(b->end.ended());

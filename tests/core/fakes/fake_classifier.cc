@@ -33,10 +33,19 @@ std::vector<float> FakeClassifier::LogitsOf(const ClassifierItem& item) {
   return {sum, 2 * sum, 3 * sum};
 }
 
+absl::StatusOr<std::unique_ptr<Classifier>> FakeClassifier::Replicate(int) const {
+  if (original_->on_replicate) {
+    if (absl::Status status = original_->on_replicate(); !status.ok()) return status;
+  }
+  auto replica = std::make_unique<FakeClassifier>();
+  replica->original_ = original_;
+  return replica;
+}
+
 absl::StatusOr<ClassifierResult> FakeClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
   EXPECT_FALSE(items.empty());
-  if (on_batch) {
-    if (absl::Status status = on_batch(items); !status.ok()) return status;
+  if (original_->on_batch) {
+    if (absl::Status status = original_->on_batch(items); !status.ok()) return status;
   }
   logits_.clear();
   for (const ClassifierItem* item : items) {
@@ -48,7 +57,7 @@ absl::StatusOr<ClassifierResult> FakeClassifier::Classify(absl::Span<const Class
     const std::vector<float> logits = LogitsOf(*item);
     logits_.insert(logits_.end(), logits.begin(), logits.end());
   }
-  if (on_logits) on_logits(logits_);
+  if (original_->on_logits) original_->on_logits(logits_);
   return ClassifierResult{.logits = logits_, .counts = {.multiply_adds = 7}};
 }
 

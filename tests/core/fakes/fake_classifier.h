@@ -21,6 +21,8 @@ class FakeClassifier final : public Classifier {
   FakeClassifier();
 
   const ClassifierInfo& info() const override { return info_; }
+  // One that does as this one is told, even later.
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override;
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
 
   // The logits of one item, [3].
@@ -30,8 +32,11 @@ class FakeClassifier final : public Classifier {
   std::function<absl::Status(absl::Span<const ClassifierItem* const>)> on_batch;
   // Changes the logits of a batch before they are returned.
   std::function<void(std::vector<float>&)> on_logits;
+  // Called for every replica. What it returns, unless OK, is the result.
+  std::function<absl::Status()> on_replicate;
 
  private:
+  const FakeClassifier* original_ = this;
   ClassifierInfo info_;
   std::vector<float> logits_;
 };
@@ -61,6 +66,8 @@ class RecordingClassificationObserver final : public ClassificationObserver {
     std::vector<absl::Duration> prepared;
     std::vector<absl::Duration> queued;
     std::vector<BatchReport> batches;
+    std::vector<absl::Status> failures;
+    std::vector<absl::Status> rebuilt;
     std::vector<absl::StatusCode> ended;
   };
 
@@ -70,6 +77,8 @@ class RecordingClassificationObserver final : public ClassificationObserver {
   void OnPrepared(absl::Duration preparation) override { Add(record_->prepared, preparation); }
   void OnQueued(absl::Duration waited) override { Add(record_->queued, waited); }
   void OnBatch(const BatchReport& batch) override { Add(record_->batches, batch); }
+  void OnFailure(const absl::Status& failure) override { Add(record_->failures, failure); }
+  void OnWorkerRebuilt(const absl::Status& status) override { Add(record_->rebuilt, status); }
   void OnEnded(const absl::Status& status) override { Add(record_->ended, status.code()); }
 
  private:

@@ -95,6 +95,13 @@ LanguageModelInfo SmallModelInfo() {
   return info;
 }
 
+absl::StatusOr<std::unique_ptr<LanguageModel>> FakeLanguageModel::Replicate(int) const {
+  if (original_->on_replicate) LS_RETURN_IF_ERROR(original_->on_replicate());
+  auto replica = std::make_unique<FakeLanguageModel>(info_);
+  replica->original_ = original_;
+  return replica;
+}
+
 absl::Status FakeLanguageModel::AllocateCache(const CachePages& pages) {
   window_.assign(pages.window, std::vector<int32_t>(kRowsPerPage, -7));
   segment_.assign(pages.segment, std::vector<uint64_t>(kRowsPerPage, kRubbish));
@@ -132,13 +139,13 @@ absl::Status FakeLanguageModel::WritePage(PageKind kind, PageId page, std::strin
 }
 
 absl::StatusOr<StepResult> FakeLanguageModel::Step(absl::Span<const Slice> slices) {
-  if (on_step) LS_RETURN_IF_ERROR(on_step(slices));
+  if (original_->on_step) LS_RETURN_IF_ERROR(original_->on_step(slices));
   for (const Slice& slice : slices) LS_RETURN_IF_ERROR(CheckSlice(slice));
   logits_.clear();
   for (const Slice& slice : slices) {
     for (size_t index = 0; index < slice.tokens.size(); ++index) RunToken(slice, static_cast<int64_t>(index));
   }
-  if (on_logits) on_logits(logits_);
+  if (original_->on_logits) original_->on_logits(logits_);
   return StepResult{.logits = logits_, .counts = {}};
 }
 

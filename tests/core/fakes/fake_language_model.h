@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,8 @@ class FakeLanguageModel final : public LanguageModel {
   explicit FakeLanguageModel(const LanguageModelInfo& info = SmallModelInfo()) : info_(info) {}
 
   const LanguageModelInfo& info() const override { return info_; }
+  // One that does as this one is told, even later.
+  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int threads) const override;
   CachePages PageBytes() const override { return {.window = 1000, .segment = 100, .open_chunk = 10}; }
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
@@ -47,6 +50,8 @@ class FakeLanguageModel final : public LanguageModel {
   std::function<absl::Status(absl::Span<const Slice>)> on_step;
   // Called with the logits of every step before they are returned.
   std::function<void(std::vector<float>&)> on_logits;
+  // Called for every replica. What it returns, unless OK, is the result.
+  std::function<absl::Status()> on_replicate;
 
  private:
   absl::Status CheckSlice(const Slice& slice) const;
@@ -59,6 +64,7 @@ class FakeLanguageModel final : public LanguageModel {
   uint64_t HashOfQuery(const Slice& slice, int64_t position, int64_t segment_start) const;
 
   const LanguageModelInfo info_;
+  const FakeLanguageModel* original_ = this;
   std::vector<std::vector<int32_t>> window_;      // [pages][64]
   std::vector<std::vector<uint64_t>> segment_;    // [pages][64]
   std::vector<std::vector<int32_t>> open_chunk_;  // [pages][C]

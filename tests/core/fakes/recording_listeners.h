@@ -74,6 +74,7 @@ class RecordingObserver final : public EngineObserver {
   void OnFirstToken(absl::Duration since_submission) override { first_tokens.push_back(since_submission); }
   void OnNextToken(absl::Duration since_previous) override { next_tokens.push_back(since_previous); }
   void OnFailure(const absl::Status& failure) override { failures.push_back(failure); }
+  void OnWorkerRebuilt(const absl::Status& status) override { rebuilt.push_back(status); }
   void OnState(const EngineState& now) override { state = now; }
 
   std::vector<absl::Duration> queued;
@@ -82,6 +83,7 @@ class RecordingObserver final : public EngineObserver {
   std::vector<absl::Duration> first_tokens;
   std::vector<absl::Duration> next_tokens;
   std::vector<absl::Status> failures;
+  std::vector<absl::Status> rebuilt;
   EngineState state;
 };
 

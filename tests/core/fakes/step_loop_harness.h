@@ -29,7 +29,8 @@ class StepLoopHarness {
   explicit StepLoopHarness(const StepLoop::Options& options = {}, const RequestQueue::Options& queue_options = {})
       : vocabulary(*Vocabulary::Make(model.info().vocabulary_size, std::make_shared<FakeTokenizer>(SmallPieces()))),
         queue(queue_options),
-        loop(*StepLoop::Create(model, queue, clock, observer, options)) {}
+        loop(*StepLoop::Create(model, queue, clock, observer, options)),
+        options_(options) {}
 
   // Null if the queue refused it because it cannot make its deadline.
   std::shared_ptr<RecordingGenerationListener> Generate(GenerationRequest request) {
@@ -46,8 +47,18 @@ class StepLoopHarness {
     return IsAdmitted(status) ? listener : nullptr;
   }
 
+  // A loop that is broken is made anew, as its worker would.
+  bool RunOnce() {
+    const bool more = loop->RunOnce();
+    if (!loop->broken()) return more;
+    loop.reset();
+    loop = *StepLoop::Create(model, queue, clock, observer, options_);
+    ++rebuilt;
+    return true;
+  }
+
   void RunToEnd() {
-    while (loop->RunOnce()) ASSERT_TRUE(loop->CheckInvariants().ok()) << loop->CheckInvariants();
+    while (RunOnce()) ASSERT_TRUE(loop->CheckInvariants().ok()) << loop->CheckInvariants();
     EXPECT_EQ(loop->state().cache_bytes_used, 0);
     EXPECT_EQ(loop->state().active_streams, 0);
   }
@@ -83,6 +94,7 @@ class StepLoopHarness {
   SessionStore sessions{clock, {}};
   RequestQueue queue;
   std::unique_ptr<StepLoop> loop;
+  int rebuilt = 0;
 
  private:
   static bool IsAdmitted(const absl::Status& status) {
@@ -95,6 +107,8 @@ class StepLoopHarness {
     (*job)->times.submitted = clock.Now();
     return queue.Push(*std::move(job));
   }
+
+  const StepLoop::Options options_;
 };
 
 // Tokens that look random, each in [4, 15); different for each `seed`.

@@ -42,6 +42,7 @@ class WitnessModel final : public LanguageModel {
   std::vector<const Witness*> witnesses;
 
   const LanguageModelInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int) const override { return absl::UnimplementedError(""); }
   CachePages PageBytes() const override { return {.window = 512, .segment = 512, .open_chunk = 8 * info_.chunk_size}; }
   absl::Status AllocateCache(const CachePages& pages) override;
   // Errors: INTERNAL naming the first row that is not what it must be.

@@ -1,0 +1,126 @@
+#include "core/engine/language_model_worker.h"
+
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
+
+absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LanguageModelWorker>> LanguageModelWorker::Start(const LanguageModel& model,
+                                                                                RequestQueue& queue, const Clock& clock,
+                                                                                EngineObserver& observer,
+                                                                                const std::atomic<bool>& end_now,
+                                                                                const Options& options) {
+  auto worker = absl::WrapUnique(new LanguageModelWorker(model, queue, clock, observer, end_now, options));
+  LS_RETURN_IF_ERROR(worker->Build());
+  try {
+    worker->thread_ = std::thread(&LanguageModelWorker::Work, worker.get());
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot start a worker's thread: ", error.what()));
+  }
+  return worker;
+}
+
+LanguageModelWorker::~LanguageModelWorker() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void LanguageModelWorker::Post(CacheTask task) {
+  {
+    std::unique_lock lock(mutex_);
+    if (ended_) {
+      lock.unlock();
+      return task(nullptr);
+    }
+    tasks_.push_back(std::move(task));
+  }
+  queue_.Wake();
+}
+
+bool LanguageModelWorker::WaitUntilEnded(absl::Time deadline) {
+  const auto ended = [this] { return ended_; };
+  std::unique_lock lock(mutex_);
+  if (deadline == absl::InfiniteFuture()) {
+    changed_.wait(lock, ended);
+  } else if (deadline > clock_.Now()) {
+    changed_.wait_until(lock, absl::ToChronoTime(deadline), ended);
+  }
+  return ended_;
+}
+
+void LanguageModelWorker::Work() {
+  while (true) {
+    const int64_t seen = queue_.changes();
+    RunTasks();
+    if (RunRound()) continue;
+    if (queue_.closed() && queue_.empty() && (loop_ == nullptr || loop_->idle())) break;
+    queue_.WaitForChange(seen, loop_ == nullptr ? kTryAgainAfter : absl::InfiniteDuration());
+  }
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  RunTasks();
+}
+
+bool LanguageModelWorker::RunRound() {
+  if (loop_ == nullptr && !Rebuild()) return false;
+  if (end_now_) loop_->EndAll(Stopping());
+  const bool more = loop_->RunOnce();
+  if (!loop_->broken()) return more;
+  loop_.reset();
+  model_.reset();
+  next_try_ = clock_.Now();
+  return true;
+}
+
+absl::Status LanguageModelWorker::Build() {
+  LS_ASSIGN_OR_RETURN(model_, prototype_.Replicate(options_.threads));
+  LS_ASSIGN_OR_RETURN(loop_, StepLoop::Create(*model_, queue_, clock_, observer_, options_.step_loop));
+  return absl::OkStatus();
+}
+
+bool LanguageModelWorker::Rebuild() {
+  const absl::Time now = clock_.Now();
+  if (now >= next_try_) {
+    const absl::Status built = Build();
+    observer_.OnWorkerRebuilt(built);
+    if (built.ok()) return true;
+    model_.reset();
+    observer_.OnState({});
+    queue_.Pass(options_.step_loop.worker);
+    next_try_ = now + kTryAgainAfter;
+  }
+  std::vector<std::unique_ptr<Job>> ended = end_now_ ? queue_.TakeAll() : queue_.TakeAbandoned(now);
+  for (const std::unique_ptr<Job>& job : ended) {
+    const absl::Status abandoned = job->WhyAbandoned(now);
+    queue_.Settle(*job, now);
+    job->Finish(abandoned.ok() ? Stopping() : abandoned, now);
+  }
+  return false;
+}
+
+void LanguageModelWorker::RunTasks() {
+  std::unique_lock lock(mutex_);
+  while (!tasks_.empty()) {
+    const CacheTask task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task(ended_ || loop_ == nullptr ? nullptr : &loop_->cache());
+    lock.lock();
+  }
+}
+
+}  // namespace longshort

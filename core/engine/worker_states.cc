@@ -1,0 +1,54 @@
+#include "core/engine/worker_states.h"
+
+#include "core/cache/cache_pages.h"
+
+namespace longshort {
+namespace {
+
+void Add(const CacheCounters& more, CacheCounters& sum) {
+  sum.hits += more.hits;
+  sum.misses += more.misses;
+  sum.reused_tokens += more.reused_tokens;
+  sum.resumed += more.resumed;
+  sum.copied_pages += more.copied_pages;
+  sum.evicted_parked += more.evicted_parked;
+  sum.evicted_ends += more.evicted_ends;
+  sum.evicted_window += more.evicted_window;
+  sum.evicted_segment += more.evicted_segment;
+}
+
+void Add(const CacheState& more, CacheState& sum) {
+  sum.in_use = sum.in_use + more.in_use;
+  sum.idle = sum.idle + more.idle;
+  sum.free = sum.free + more.free;
+  sum.reserved = sum.reserved + more.reserved;
+  sum.parked_sequences += more.parked_sequences;
+  Add(more.counters, sum.counters);
+}
+
+}  // namespace
+
+void WorkerStates::Set(size_t worker, const EngineState& state) {
+  std::lock_guard lock(mutex_);
+  states_[worker] = state;
+  observer_.OnState(SumOfAll());
+}
+
+EngineState WorkerStates::Sum() const {
+  std::lock_guard lock(mutex_);
+  return SumOfAll();
+}
+
+EngineState WorkerStates::SumOfAll() const {
+  EngineState sum;
+  for (const EngineState& state : states_) {
+    sum.active_streams += state.active_streams;
+    sum.cache_bytes_used += state.cache_bytes_used;
+    sum.cache_bytes_idle += state.cache_bytes_idle;
+    sum.cache_bytes_free += state.cache_bytes_free;
+    Add(state.cache, sum.cache);
+  }
+  return sum;
+}
+
+}  // namespace longshort

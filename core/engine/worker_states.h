@@ -1,0 +1,56 @@
+// What the workers of one engine are doing, together.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/engine/engine.h"
+
+namespace longshort {
+
+// Thread-safe.
+class WorkerStates final {
+ public:
+  // `observer` hears of the sum after every change; it must outlive this.
+  WorkerStates(size_t workers, EngineObserver& observer) : observer_(observer), states_(workers) {}
+
+  void Set(size_t worker, const EngineState& state);
+  // queued_requests is 0.
+  EngineState Sum() const;
+
+ private:
+  // With the mutex held.
+  EngineState SumOfAll() const;
+
+  EngineObserver& observer_;
+  mutable std::mutex mutex_;
+  std::vector<EngineState> states_;  // guarded by mutex_
+};
+
+// Hears one worker: its state goes to the sum, all else straight to the observer.
+class WorkerObserver final : public EngineObserver {
+ public:
+  WorkerObserver(size_t worker, WorkerStates& states, EngineObserver& observer)
+      : worker_(worker), states_(states), observer_(observer) {}
+
+  void OnQueued(absl::Duration waited) override { observer_.OnQueued(waited); }
+  void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) override {
+    observer_.OnPrefilled(prefill, prompt_tokens);
+  }
+  void OnStep(absl::Duration step, int64_t rows) override { observer_.OnStep(step, rows); }
+  void OnFirstToken(absl::Duration since_submission) override { observer_.OnFirstToken(since_submission); }
+  void OnNextToken(absl::Duration since_previous) override { observer_.OnNextToken(since_previous); }
+  void OnFailure(const absl::Status& failure) override { observer_.OnFailure(failure); }
+  void OnWorkerRebuilt(const absl::Status& status) override { observer_.OnWorkerRebuilt(status); }
+  void OnState(const EngineState& state) override { states_.Set(worker_, state); }
+
+ private:
+  const size_t worker_;
+  WorkerStates& states_;
+  EngineObserver& observer_;
+};
+
+}  // namespace longshort
