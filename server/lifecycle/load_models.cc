@@ -16,6 +16,7 @@
 #include "models/status_macros.h"
 #include "server/lifecycle/cache_budget.h"
 #include "server/lifecycle/grpc_endpoint.h"
+#include "server/options/devices.h"
 #include "server/options/served_image_limits.h"
 #include "server/options/serving_options.h"
 
@@ -99,10 +100,12 @@ class EngineMaker {
     engine.sessions.max_tokens = SessionTokens(options_, machine_);
     engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, engine.sessions.max_tokens);
     share->SetAside(engine.sessions.max_tokens * kTokenBytes);
+    LS_RETURN_IF_ERROR(SetWorkers(serving, engine));
     engine.step_loop.max_streams = serving.max_streams;
     engine.step_loop.steps.rounds = serving.order.rounds;
     LS_ASSIGN_OR_RETURN(engine.step_loop.cache_bytes,
-                        share->Reserve(name, serving.cache_bytes, UsualCacheBytes(*loaded.model, serving.max_streams)));
+                        share->Reserve(name, serving.cache_bytes,
+                                       engine.workers * UsualCacheBytes(*loaded.model, serving.max_streams)));
     LogModel(serving, {{"model", name},
                        {"version", version},
                        {"architecture", std::string("language_model")},
@@ -110,6 +113,7 @@ class EngineMaker {
                        {"vocabulary_size", info.vocabulary_size},
                        {"precision", info.precision},
                        {"memory_length", info.memory_length},
+                       {"workers", int64_t{engine.workers}},
                        {"max_streams", engine.step_loop.max_streams},
                        {"cache_bytes", engine.step_loop.cache_bytes},
                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
@@ -134,6 +138,7 @@ class EngineMaker {
     }
     LS_RETURN_IF_ERROR(budget_->Check(name));
     ClassifierEngine::Options engine;
+    LS_RETURN_IF_ERROR(SetWorkers(serving, engine));
     engine.items.limits = serving.limits;
     engine.items.max_waiting_bytes = WaitingBytes(options_, machine_);
     engine.items.batches.max_batch_size = serving.max_batch_size;
@@ -146,6 +151,7 @@ class EngineMaker {
                        {"parameters", info.parameters},
                        {"classes", info.classes},
                        {"precision", info.precision},
+                       {"workers", int64_t{engine.workers}},
                        {"max_batch_size", engine.items.batches.max_batch_size},
                        {"fingerprint", info.fingerprint}});
     ServedClassifier served{.memory = std::move(share),
@@ -160,6 +166,16 @@ class EngineMaker {
   }
 
  private:
+  // The workers of this model divide the threads that its workers would have by the server's options.
+  template <typename EngineOptions>
+  absl::Status SetWorkers(const ServingOptions& serving, EngineOptions& engine) const {
+    LS_ASSIGN_OR_RETURN(const Devices of_server, ParseDevices(options_.devices));
+    LS_ASSIGN_OR_RETURN(const Devices devices, ParseDevices(serving.devices));
+    engine.workers = devices.cpu_workers;
+    engine.threads_per_worker = static_cast<int>(ThreadsPerWorker(options_.threads * of_server.cpu_workers, devices));
+    return absl::OkStatus();
+  }
+
   // How this model, of a kind if that is known, is served. Read at each loading: the file may have changed.
   absl::StatusOr<ServingOptions> ReadServing(const std::string& name, std::optional<ModelKind> kind) const {
     const std::string path = ServingFile(options_.model_repository, name);

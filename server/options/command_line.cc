@@ -75,14 +75,17 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
 }
 
 void AddExecution(OptionTable& table, ServerOptions& options) {
-  table.Add("devices", "LIST", "Where models run: cpu (or cpu:1, one replica).", &options.devices);
+  table.Add("devices", "LIST",
+            "Where models run: cpu, or cpu:N for N workers of each model (1 to 64), which share its weights and have a "
+            "cache each. More workers than one help where a step cannot keep all cores busy.",
+            &options.devices);
   table.Add("precision", "fp32|bf16",
             "Of weights and matrix products. fp32 computes what the reference computes; bf16 halves the memory and is "
             "faster on CPUs with AMX, at about three digits.",
             &options.precision);
   table.Add("threads", "N",
-            "Threads of one model step, 1 to 1024. 0 takes what the process may use: its CPU affinity and the "
-            "cgroup's limit, not the machine's size.",
+            "Threads of one model step, so of each worker, 1 to 1024. 0 divides what the process may use (its CPU "
+            "affinity and the cgroup's limit, not the machine's size) among a model's workers.",
             &options.threads);
 }
 

@@ -1,10 +1,46 @@
 #include "server/options/devices.h"
 
-namespace longshort {
+#include <algorithm>
+#include <string_view>
+#include <vector>
 
-absl::Status CheckDevices(const std::string& devices) {
-  if (devices == "cpu" || devices == "cpu:1") return absl::OkStatus();
-  return absl::InvalidArgumentError("this build serves on cpu (or cpu:1, one replica)");
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace longshort {
+namespace {
+
+constexpr int kMostWorkers = 64;
+
+}  // namespace
+
+absl::StatusOr<Devices> ParseDevices(const std::string& text) {
+  Devices devices;
+  bool has_cpu = false;
+  for (const std::string device : absl::StrSplit(text, ',')) {
+    if (device == "cuda" || absl::StartsWith(device, "cuda:")) {
+      return absl::InvalidArgumentError("this build serves on cpu only");
+    }
+    std::string_view count = device;
+    if (device != "cpu" && !absl::ConsumePrefix(&count, "cpu:")) {
+      return absl::InvalidArgumentError(absl::StrCat("there is no device '", device, "'; write cpu, or cpu:N for N workers"));
+    }
+    if (has_cpu) return absl::InvalidArgumentError("cpu is there twice");
+    has_cpu = true;
+    if (device == "cpu") continue;
+    if (!absl::SimpleAtoi(count, &devices.cpu_workers) || devices.cpu_workers < 1 ||
+        devices.cpu_workers > kMostWorkers) {
+      return absl::InvalidArgumentError(absl::StrCat("the count of ", device, " must be 1 to ", kMostWorkers));
+    }
+  }
+  return devices;
+}
+
+int64_t ThreadsPerWorker(int64_t threads, const Devices& devices) {
+  return std::max<int64_t>(1, threads / devices.cpu_workers);
 }
 
 }  // namespace longshort

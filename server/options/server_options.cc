@@ -41,7 +41,7 @@ absl::Status CheckRepository(const std::string& path) {
 }
 
 absl::Status CheckChoices(const ServerOptions& options) {
-  if (const absl::Status status = CheckDevices(options.devices); !status.ok()) {
+  if (const absl::Status status = ParseDevices(options.devices).status(); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--devices is '", options.devices, "'; ", status.message()));
   }
   if (options.precision != "fp32" && options.precision != "bf16") {
@@ -99,7 +99,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
 absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const MachineLimits& machine) {
   LS_RETURN_IF_ERROR(CheckRepository(options.model_repository));
   LS_RETURN_IF_ERROR(CheckChoices(options));
-  if (options.threads == 0) options.threads = machine.cpus;
+  if (options.threads == 0) options.threads = ThreadsPerWorker(machine.cpus, *ParseDevices(options.devices));
   LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, {1, 1024}));
   LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, kMaxStreams));
   LS_RETURN_IF_ERROR(CheckRange("cache-bytes", options.cache_bytes, kCacheBytes));

@@ -47,17 +47,18 @@ struct ServerOptions {
   // If not empty: written once both ports are open, as {"grpc": port, "http": port}. For port 0.
   std::string port_file;
 
-  // Where models run: "cpu" (or "cpu:1": one replica).
+  // Where models run: "cpu", or "cpu:N" for N workers of each model, which share its weights.
   std::string devices = "cpu";
   // Of weights and matrix products: "fp32" is exact, "bf16" halves memory and is fast where the CPU has AMX.
   std::string precision = "fp32";
-  // Threads of one model step, 1 to 1024. 0 takes the CPUs that the process may use (affinity and cgroup).
+  // Threads of one model step, so of each worker, 1 to 1024. 0 divides the CPUs that the process may use (affinity and
+  // cgroup) among a model's workers.
   int64_t threads = 0;
 
   // Sequences that run at once, per model, 1 to 65536, as far as the cache has room for them.
   int64_t max_streams = 64;
-  // Memory for the cache of each language model, bytes; 0 takes what 16 streams of any length and a quarter more need,
-  // or what fits in half of the memory.
+  // Memory for the cache of each language model, bytes, divided among its workers; 0 takes what 16 streams of any
+  // length and a quarter more need for each worker, or what fits in half of the memory.
   int64_t cache_bytes = 0;
   // Requests that wait, per model, before new ones are refused with RESOURCE_EXHAUSTED; 1 to 1048576.
   int64_t max_queued_requests = 1024;

@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                    .max_queue_delay = options->max_queue_delay,
                    .order = options->order};
   Require(ItemQueue::Check(items).ok(), "batches take the options");
-  Require(CheckDevices(options->devices).ok(), "the devices are some");
+  Require(ParseDevices(options->devices).ok(), "the devices are some");
   Require(options->version_policy.Choose({1, 2, 3}).size() <= 3, "versions are chosen of those that there are");
   const bool classifier = CheckKind(*options, "fuzz", ModelKind::kClassifier).ok();
   const bool language_model = CheckKind(*options, "fuzz", ModelKind::kLanguageModel).ok();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 namespace longshort {
 namespace {
@@ -75,13 +76,22 @@ TEST(ServerOptions, TheLargestImageFollowsTheMemory) {
   EXPECT_THAT(MessageOf(options), HasSubstr("--max-image-pixels is -1"));
 }
 
+TEST(ServerOptions, WorkersDivideTheMachine) {
+  ServerOptions options = ValidOptions();
+  for (const auto& [devices, threads] : {std::pair("cpu:1", 3), std::pair("cpu:2", 1), std::pair("cpu:64", 1)}) {
+    options.devices = devices;
+    EXPECT_EQ(ValidateServerOptions(options, kMachine)->threads, threads) << devices;
+  }
+}
+
 TEST(ServerOptions, DevicesOfOtherKindsAreRefused) {
   ServerOptions options = ValidOptions();
-  options.devices = "cpu:1";
-  EXPECT_TRUE(ValidateServerOptions(options, kMachine).ok());
-  for (const char* devices : {"cuda", "cpu:2", "cpu,cpu", ""}) {
+  for (const auto& [devices, why] :
+       {std::pair("cuda", "cpu only"), std::pair("cpu:2,cuda:0", "cpu only"), std::pair("cpu,cpu", "twice"),
+        std::pair("cpu:0", "1 to 64"), std::pair("cpu:65", "1 to 64"), std::pair("cpu:", "1 to 64"),
+        std::pair("gpu", "no device 'gpu'"), std::pair("", "no device ''")}) {
     options.devices = devices;
-    EXPECT_THAT(MessageOf(options), HasSubstr("--devices"));
+    EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--devices is '"), HasSubstr(devices), HasSubstr(why)));
   }
 }
 
