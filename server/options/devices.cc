@@ -1,7 +1,6 @@
 #include "server/options/devices.h"
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -20,18 +19,19 @@ constexpr int kMostWorkers = 64;
 absl::StatusOr<Devices> ParseDevices(const std::string& text) {
   Devices devices;
   bool has_cpu = false;
-  for (const std::string device : absl::StrSplit(text, ',')) {
+  const std::vector<std::string> list = absl::StrSplit(text, ',');
+  for (const std::string& device : list) {
     if (device == "cuda" || absl::StartsWith(device, "cuda:")) {
       return absl::InvalidArgumentError("this build serves on cpu only");
     }
-    std::string_view count = device;
-    if (device != "cpu" && !absl::ConsumePrefix(&count, "cpu:")) {
-      return absl::InvalidArgumentError(absl::StrCat("there is no device '", device, "'; write cpu, or cpu:N for N workers"));
+    if (device != "cpu" && !absl::StartsWith(device, "cpu:")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no device '", device, "'; write cpu, or cpu:N for N workers"));
     }
     if (has_cpu) return absl::InvalidArgumentError("cpu is there twice");
     has_cpu = true;
     if (device == "cpu") continue;
-    if (!absl::SimpleAtoi(count, &devices.cpu_workers) || devices.cpu_workers < 1 ||
+    if (!absl::SimpleAtoi(absl::StripPrefix(device, "cpu:"), &devices.cpu_workers) || devices.cpu_workers < 1 ||
         devices.cpu_workers > kMostWorkers) {
       return absl::InvalidArgumentError(absl::StrCat("the count of ", device, " must be 1 to ", kMostWorkers));
     }
