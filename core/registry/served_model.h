@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <variant>
@@ -20,6 +21,7 @@ struct ServedLanguageModel {
   LanguageModelInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that takes ids only
   std::unique_ptr<Engine> engine;
+  int64_t max_items = std::numeric_limits<int64_t>::max();  // of one call: its queue never has room for more
 };
 
 struct ServedClassifier {
@@ -28,6 +30,7 @@ struct ServedClassifier {
   std::shared_ptr<const DocumentTokenizer> tokenizer;     // null for one of images, or that takes ids only
   std::shared_ptr<const ImagePreprocessor> preprocessor;  // null for one of texts
   std::unique_ptr<ClassificationEngine> engine;
+  int64_t max_items = std::numeric_limits<int64_t>::max();  // as above
 };
 
 // One version of one model, ready to serve. Shared with the requests in flight.
@@ -39,6 +42,9 @@ struct ServedModel {
   Kind kind;
   absl::Duration load_duration;
 
+  int64_t max_items() const {
+    return std::visit([](const auto& served) { return served.max_items; }, kind);
+  }
   // Null if it is of the other kind.
   const ServedLanguageModel* language_model() const { return std::get_if<ServedLanguageModel>(&kind); }
   const ServedClassifier* classifier() const { return std::get_if<ServedClassifier>(&kind); }

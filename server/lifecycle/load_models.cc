@@ -61,6 +61,11 @@ int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all) {
   return std::max(of_all / 4, 2 * options.max_prompt_tokens);
 }
 
+// Items of one call: what the queue never has room for is no use asking for later.
+int64_t MaxItems(const ServingOptions& serving) {
+  return std::min(serving.limits.max_queued, serving.limits.max_queued_per_client);
+}
+
 // Bytes that the preparation threads may need at once.
 int64_t DecodingBytes(const ServerOptions& options) {
   return options.preparation_threads * ServedImageLimits(options).DecodingBytes();
@@ -118,8 +123,11 @@ class EngineMaker {
                        {"cache_bytes", engine.step_loop.cache_bytes},
                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
                        {"fingerprint", info.fingerprint}});
-    ServedLanguageModel served{
-        .memory = std::move(share), .info = info, .tokenizer = loaded.tokenizer, .engine = nullptr};
+    ServedLanguageModel served{.memory = std::move(share),
+                               .info = info,
+                               .tokenizer = loaded.tokenizer,
+                               .engine = nullptr,
+                               .max_items = MaxItems(serving)};
     LS_ASSIGN_OR_RETURN(served.engine,
                         LanguageModelEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
                                                     metrics_.ObserveEngine(name), SystemClock(), engine));
@@ -158,7 +166,8 @@ class EngineMaker {
                             .info = info,
                             .tokenizer = std::move(loaded.tokenizer),
                             .preprocessor = std::move(loaded.preprocessor),
-                            .engine = nullptr};
+                            .engine = nullptr,
+                            .max_items = MaxItems(serving)};
     LS_ASSIGN_OR_RETURN(served.engine,
                         ClassifierEngine::Create(std::move(loaded.classifier), preparation_,
                                                  metrics_.ObserveClassifier(name), SystemClock(), engine));

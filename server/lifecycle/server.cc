@@ -21,13 +21,6 @@ RequestLimits LimitsOf(const ServerOptions& options) {
   limits.prompt_tokens = options.max_prompt_tokens;
   limits.generate_tokens = options.max_generate_tokens;
   const ImageLimits image = ServedImageLimits(options);
-  // What the queue never has room for is no use asking for later.
-  int64_t most_queued = options.max_queued_requests;
-  if (options.max_queued_requests_per_client > 0) {
-    most_queued = std::min(most_queued, options.max_queued_requests_per_client);
-  }
-  limits.inputs = std::min(limits.inputs, most_queued);
-  limits.images = std::min(limits.images, most_queued);
   limits.image_bytes = image.max_bytes;
   limits.image_pixels = image.max_pixels;
   return limits;

@@ -1,5 +1,6 @@
 #include "server/requests/answers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -57,7 +58,7 @@ void Describe(const ServedLanguageModel& model, const RequestLimits& limits, v1:
   message_limits.set_prompt_tokens(limits.prompt_tokens);
   message_limits.set_max_tokens(limits.generate_tokens);
   message_limits.set_completions(static_cast<int32_t>(limits.completions));
-  message_limits.set_inputs(static_cast<int32_t>(limits.inputs));
+  message_limits.set_inputs(static_cast<int32_t>(std::min(limits.inputs, model.max_items)));
   message_limits.set_window(static_cast<int32_t>(limits.stream_documents));
 }
 
@@ -77,11 +78,11 @@ void Describe(const ServedClassifier& model, const RequestLimits& limits, v1::Mo
     message.set_tokenizer(info.tokenizer);
     properties.set_documents(info.documents);
     properties.set_max_document_tokens(info.max_document_tokens);
-    message_limits.set_inputs(static_cast<int32_t>(limits.inputs));
+    message_limits.set_inputs(static_cast<int32_t>(std::min(limits.inputs, model.max_items)));
     message_limits.set_window(static_cast<int32_t>(limits.stream_documents));
   } else {
     properties.set_channels(info.channels);
-    message_limits.set_images(static_cast<int32_t>(limits.images));
+    message_limits.set_images(static_cast<int32_t>(std::min(limits.images, model.max_items)));
     message_limits.set_image_bytes(limits.image_bytes);
     message_limits.set_image_pixels(limits.image_pixels);
   }

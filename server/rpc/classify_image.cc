@@ -1,5 +1,6 @@
 #include "server/rpc/classify_image.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -47,7 +48,7 @@ class ClassifyImageCall final : public UnaryCall {
                                                         record().answering_model().name(), " takes texts"));
     }
     const int count = request->images_size();
-    LS_RETURN_IF_ERROR(CheckFieldRange("number of images", count, 1, limits_.images));
+    LS_RETURN_IF_ERROR(CheckFieldRange("number of images", count, 1, std::min(limits_.images, model_->max_items)));
     LS_ASSIGN_OR_RETURN(class_answer_, ReadClassAnswer(request->top_k(), request->all_logits(), model_->info));
     LS_RETURN_IF_ERROR(CheckAnswerFits(class_answer_, model_->info, count, limits_));
 

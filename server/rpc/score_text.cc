@@ -1,5 +1,6 @@
 #include "server/rpc/score_text.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,8 +30,8 @@ v1::ScoreTextsOptions OptionsOf(const v1::ScoreTextRequest& request) {
 }
 
 absl::StatusOr<std::vector<TextToScore>> ReadTexts(const v1::ScoreTextRequest& request, const TextScorer& scorer,
-                                                   const RequestLimits& limits) {
-  LS_RETURN_IF_ERROR(CheckFieldRange("number of inputs", request.inputs_size(), 1, limits.inputs));
+                                                   int64_t most) {
+  LS_RETURN_IF_ERROR(CheckFieldRange("number of inputs", request.inputs_size(), 1, most));
   const bool pairs = request.second_inputs_size() > 0;
   if (pairs && request.second_inputs_size() != request.inputs_size()) {
     return FieldError("number of second_inputs", request.second_inputs_size(),
@@ -73,8 +74,9 @@ class ScoreTextCall final : public UnaryCall {
     LS_ASSIGN_OR_RETURN(const v1::ScoreTextRequest request, ParseMessage<v1::ScoreTextRequest>(bytes));
     LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedModel> model, record().FindModel(request.model()));
     LS_ASSIGN_OR_RETURN(std::optional<SessionReference> session, SessionOf(request, *model));
+    const int64_t most = std::min(limits_.inputs, model->max_items());
     LS_ASSIGN_OR_RETURN(scorer_, TextScorer::Make(std::move(model), OptionsOf(request), limits_));
-    LS_ASSIGN_OR_RETURN(std::vector<TextToScore> texts, ReadTexts(request, *scorer_, limits_));
+    LS_ASSIGN_OR_RETURN(std::vector<TextToScore> texts, ReadTexts(request, *scorer_, most));
     texts.front().session = std::move(session);
 
     scored_.resize(texts.size());

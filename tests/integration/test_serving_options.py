@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import contextlib
 import json
+import queue
 import shutil
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,20 +31,43 @@ def versions(api: SimpleNamespace, server: Server) -> list[int]:
     return [model.version for model in models]
 
 
-def generate(api: SimpleNamespace, server: Server, client: str, tokens: int) -> Any:
+def generate(api: SimpleNamespace, server: Server, client: str, tokens: int, priority: str = "normal") -> Any:
     """A call that is under way."""
     request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=tokens)
     stub = api.inference_grpc.InferenceStub(server.channel)
-    return stub.Generate.future(request, timeout=30, metadata=[("x-client-id", client)])
+    return stub.Generate.future(request, timeout=30, metadata=[("x-client-id", client), ("x-priority", priority)])
 
 
-def start_stream(api: SimpleNamespace, server: Server, client: str) -> Any:
-    """A stream that runs, and does not end by itself."""
-    request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000)
-    stub = api.inference_grpc.InferenceStub(server.channel)
-    stream = stub.GenerateStream(request, metadata=[("x-client-id", client)])
-    next(stream)
-    return stream
+class RunningStream:
+    """A stream that runs, is read all the time, and does not end by itself."""
+
+    def __init__(self, api: SimpleNamespace, server: Server, client: str) -> None:
+        request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000)
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        self.stream = stub.GenerateStream(request, metadata=[("x-client-id", client)])
+        self.messages = 0
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        wait_until(lambda: self.messages > 1)  # the first, which tells the model, comes before it runs
+
+    def _read(self) -> None:
+        with contextlib.suppress(grpc.RpcError):  # cancelled
+            for _ in self.stream:
+                self.messages += 1
+
+    def cancel(self) -> None:
+        self.stream.cancel()
+        self._reader.join()
+
+
+def one_that_waits(calls: list[Any]) -> tuple[Any, Any]:
+    """Of two calls of a client that may have one waiting: which waits, and which was refused."""
+    ended: queue.Queue[Any] = queue.Queue()
+    for call in calls:
+        call.add_done_callback(ended.put)
+    refused = ended.get(timeout=20)
+    (waiting,) = [call for call in calls if call is not refused]
+    return waiting, refused
 
 
 def test_a_client_that_waits_with_too_much_is_refused_and_others_are_not(api: SimpleNamespace, tmp_path: Path) -> None:
@@ -50,31 +75,43 @@ def test_a_client_that_waits_with_too_much_is_refused_and_others_are_not(api: Si
     write_serving(tmp_path, "tiny", {"max_streams": 1, "max_queued_requests_per_client": 1})
     with Server(tmp_path, tmp_path / "server") as server:
         assert "max_queued_requests_per_client=1, max_streams=1" in server.log()
-        running = start_stream(api, server, "greedy")
-        waiting = [generate(api, server, "greedy", 1) for _ in range(2)]
-        refused = next(concurrent.futures.as_completed([as_future(call) for call in waiting], timeout=20)).result()
-        assert refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, "one may wait"
+        running = RunningStream(api, server, "greedy")
+        waiting, refused = one_that_waits([generate(api, server, "greedy", 1) for _ in range(2)])
+        assert refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "1 requests of this client wait, the limit is 1" in refused.details()
         assert ("longshort-queue-depth", "1") in refused.trailing_metadata()
         assert "grpc-status-details-bin" in dict(refused.trailing_metadata()), "when to come back"
         modest = generate(api, server, "modest", 1)
         running.cancel()
         assert modest.result().usage.generated_tokens == 1
-        (admitted,) = [call for call in waiting if call is not refused]
-        assert admitted.result().usage.generated_tokens == 1
+        assert waiting.result().usage.generated_tokens == 1
 
 
-def as_future(call: Any) -> concurrent.futures.Future[Any]:
-    """A future of the call itself, once it has ended."""
-    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-    call.add_done_callback(future.set_result)
-    return future
+def test_priorities_share_as_the_file_says(api: SimpleNamespace, tmp_path: Path) -> None:
+    model_directory.write(tmp_path)
+    # What is high goes first, and by its first request, which takes more than 10 ms, has more than its share.
+    weights = {"high": 1, "normal": 1, "low": 1_000_000}
+    write_serving(
+        tmp_path, "tiny", {"max_streams": 1, "max_queued_requests_per_client": 1, "priority_weights": weights}
+    )
+    with Server(tmp_path, tmp_path / "server") as server:
+        running = RunningStream(api, server, "first")
+        order: list[str] = []
+        calls = []
+        for priority in ("low", "high") * 3:
+            pair = [generate(api, server, f"client-{len(calls)}", 500, priority) for _ in range(2)]
+            calls.append(one_that_waits(pair)[0])
+            calls[-1].add_done_callback(lambda _, priority=priority: order.append(priority))
+        running.cancel()
+        wait_until(lambda: len(order) == len(calls), seconds=30)
+        assert all(call.code() == grpc.StatusCode.OK for call in calls)
+        assert order == ["high", "low", "low", "low", "high", "high"]
 
 
 def test_a_client_runs_only_so_much_at_once_and_others_pass_it(api: SimpleNamespace, tmp_path: Path) -> None:
     model_directory.write(tmp_path)
     with Server(tmp_path, tmp_path / "server", "--max-running-per-client=1") as server:
-        running = start_stream(api, server, "greedy")
+        running = RunningStream(api, server, "greedy")
         held_back = generate(api, server, "greedy", 1)
         assert generate(api, server, "modest", 1).result().usage.generated_tokens == 1
         assert not held_back.done()
@@ -108,7 +145,7 @@ def test_a_changed_file_is_followed_and_a_broken_one_leaves_what_serves(api: Sim
     repository = tmp_path / "repository"
     model_directory.write(repository)
     with Server(repository, tmp_path / "server", "--watch-repository=100ms", "--max-streams=3") as server:
-        running = start_stream(api, server, "early")
+        running = RunningStream(api, server, "early")
         for broken, why in [
             ("{", "not valid JSON"),
             ({"max_streams": 0}, "max_streams is '0', it must be in [1, 65536]"),
@@ -127,7 +164,8 @@ def test_a_changed_file_is_followed_and_a_broken_one_leaves_what_serves(api: Sim
         wait_until(lambda: "model loaded" in server.log())
         assert 'serving="max_streams=2"' in server.log()
         assert generate(api, server, "late", 1).result().model.version == 1
-        assert next(running).WhichOneof("event") is not None, "it goes on where it began"
+        messages = running.messages
+        wait_until(lambda: running.messages > messages)  # it goes on where it began
         running.cancel()
 
 
@@ -172,9 +210,16 @@ def test_a_limit_of_the_command_line_is_checked(tmp_path: Path) -> None:
     assert "--max-queued-requests-per-client is -1; it must be in [0, 1048576]" in wrong.stderr
 
 
-def test_a_refused_call_of_many_items_is_told_the_limit(api: SimpleNamespace, tmp_path: Path) -> None:
-    classifier_directory.write_text(tmp_path, "texts", documents=1)
-    with Server(tmp_path, tmp_path / "server", "--max-queued-requests-per-client=4") as server:
+def test_a_call_of_more_items_than_may_ever_wait_is_not_told_to_come_back(api: SimpleNamespace, tmp_path: Path) -> None:
+    for name in ("bounded", "free"):
+        classifier_directory.write_text(tmp_path, name, documents=1)
+    write_serving(tmp_path, "bounded", {"max_queued_requests": 9, "max_queued_requests_per_client": 4})
+    write_serving(tmp_path, "free", {"max_queued_requests_per_client": 0})
+    with Server(tmp_path, tmp_path / "server", "--max-queued-requests-per-client=5") as server:
+        models = api.models_grpc.ModelsStub(server.channel).ListModels(api.models.ListModelsRequest()).models
+        assert {model.name: model.limits.inputs for model in models} == {"bounded": 4, "free": 64}
         stub = api.inference_grpc.InferenceStub(server.channel)
+        inputs = [{"text": "abc"}] * 5
         with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "number of inputs", "4"):
-            stub.ScoreText(api.inference.ScoreTextRequest(inputs=[{"text": "abc"}] * 5))
+            stub.ScoreText(api.inference.ScoreTextRequest(model={"name": "bounded"}, inputs=inputs))
+        stub.ScoreText(api.inference.ScoreTextRequest(model={"name": "free"}, inputs=inputs))
