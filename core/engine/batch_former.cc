@@ -94,8 +94,9 @@ void BatchFormer::Add(std::unique_ptr<ClassificationJob> job, absl::Time now) {
   line_.Add(std::move(ticket), std::move(job));
 }
 
-absl::Time BatchFormer::DueAt() const {
-  if (line_.empty()) return absl::InfiniteFuture();
+absl::Time BatchFormer::DueAt() {
+  const bool any = line_.First([](const std::unique_ptr<ClassificationJob>&) { return true; }) != nullptr;
+  if (!any) return absl::InfiniteFuture();
   if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
   int64_t tokens = 0;

@@ -54,8 +54,9 @@ class BatchFormer {
   // REQUIRES: job->prepared(). The job's ticket says where it waits, and gets its predicted cost here.
   void Add(std::unique_ptr<ClassificationJob> job, absl::Time now);
 
-  // When the next batch should be taken; in the infinite future if nothing waits.
-  absl::Time DueAt() const;
+  // When the next batch should be taken; in the infinite future if nothing waits, or only items of clients that have as
+  // much running as they may.
+  absl::Time DueAt();
   // The next batch, to be settled; without jobs if nothing waits.
   Batch TakeBatch(absl::Time now);
   // A batch that was taken ran so long; nothing if it failed.

@@ -184,9 +184,9 @@ void ClassifierEngine::Rebuild(Worker& worker) {
 void ClassifierEngine::WaitForRound(const Worker& worker, std::unique_lock<std::mutex>& lock) {
   while (true) {
     const bool can_run = worker.runner != nullptr;
-    if (closed_ && (NothingLeft() || (can_run && items_.prepared() > 0))) return;
-    if (end_now_ && items_.unprepared() + items_.prepared() > 0) return;
     const absl::Time due = can_run ? items_.BatchDueAt() : worker.next_try;
+    if (closed_ && (NothingLeft() || (can_run && due < absl::InfiniteFuture()))) return;
+    if (end_now_ && items_.unprepared() + items_.prepared() > 0) return;
     const absl::Time now = clock_.Now();
     if (due <= now) return;
     if (due == absl::InfiniteFuture()) {
@@ -219,6 +219,7 @@ void ClassifierEngine::RunBatch(Worker& worker, ClassificationJobs batch) {
   {
     std::lock_guard lock(mutex_);
     items_.Settle(batch, run.ok() ? std::make_optional(*run) : std::nullopt, clock_.Now());
+    if (items_.prepared() > 0) changed_.notify_all();  // they may be of clients that had as much running as they may
   }
   if (run.ok()) return;
   observer_->OnFailure(run.status());

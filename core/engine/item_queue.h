@@ -54,7 +54,7 @@ class ItemQueue {
   void DropUnprepared(const Ticket& ticket, int64_t bytes, absl::Duration preparation);
 
   // As BatchFormer's.
-  absl::Time BatchDueAt() const { return batches_.DueAt(); }
+  absl::Time BatchDueAt() { return batches_.DueAt(); }
   BatchFormer::Batch TakeBatch(absl::Time now);
   void Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now);
 

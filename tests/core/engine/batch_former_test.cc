@@ -1,5 +1,6 @@
 #include "core/engine/batch_former.h"
 
+#include <string>
 #include <utility>
 
 #include "gmock/gmock.h"
@@ -33,6 +34,12 @@ class BatchFormerTest : public testing::Test {
     clock_.Advance(run);
     if (!batch.jobs.empty()) former.Settle(batch.jobs, run, clock_.Now());
     return std::move(batch.jobs);
+  }
+
+  static RequestContext From(const std::string& client) {
+    RequestContext context;
+    context.client = client;
+    return context;
   }
 
   static std::vector<float> Names(const ClassificationJobs& jobs) {
@@ -177,6 +184,21 @@ TEST_F(BatchFormerTest, WaitsForOthersAsLongAsItMayOrUntilItIsFullOrUrgent) {
   EXPECT_THAT(Names(Take(former)), ElementsAre(3, 1, 2));
   Add(former, Document(4), urgent);
   EXPECT_EQ(former.DueAt(), urgent.deadline);
+}
+
+TEST_F(BatchFormerTest, NothingIsDueWhileAllThatWaitIsOfClientsWithAsMuchRunningAsTheyMay) {
+  BatchFormer former({.order = {.max_running_per_client = 1}});
+  Add(former, Document(1), From("a"));
+  Add(former, Document(2), From("a"));
+  const BatchFormer::Batch running = former.TakeBatch(clock_.Now());
+  EXPECT_THAT(Names(running.jobs), ElementsAre(1)) << "of one client only one";
+  EXPECT_EQ(former.DueAt(), absl::InfiniteFuture());
+  Add(former, Document(3), From("b"));
+  EXPECT_EQ(former.DueAt(), absl::InfinitePast());
+  EXPECT_THAT(Names(Take(former)), ElementsAre(3));
+  former.Settle(running.jobs, absl::Seconds(1), clock_.Now());
+  EXPECT_EQ(former.DueAt(), absl::InfinitePast());
+  EXPECT_THAT(Names(Take(former)), ElementsAre(2));
 }
 
 }  // namespace

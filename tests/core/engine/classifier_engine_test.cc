@@ -381,6 +381,36 @@ TEST_F(ClassifierEngineTest, WithSeveralWorkersTheOthersTakeOverWhatOneFailedAt)
   EXPECT_THAT(record_->rebuilt, ElementsAre(absl::ResourceExhaustedError("later")));
 }
 
+// First {a, b} run, while the second worker sleeps, because each may have one running. When they have ended, images of
+// two sizes wait, one of each client, which waited long enough for others of their size; each worker takes one.
+TEST_F(ClassifierEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClientsMayHave) {
+  Gate first, others;
+  std::atomic<int> batches = 0;
+  on_batch = [&](absl::Span<const ClassifierItem* const>) {
+    (++batches == 1 ? first : others).Pass();
+    return absl::OkStatus();
+  };
+  ClassifierEngine::Options options{.workers = 2};
+  options.items.batches = {.max_batch_size = 2, .max_queue_delay = absl::Hours(1)};
+  options.items.batches.order.max_running_per_client = 1;
+  const auto engine = MakeEngine(options);
+  RequestContext a, b;
+  a.client = "a";
+  b.client = "b";
+  std::vector<std::shared_ptr<Listener>> items = {Submit(*engine, ImageOf(8, 8, 1), a),
+                                                  Submit(*engine, ImageOf(8, 8, 2), b)};
+  first.WaitForArrival();
+  items.push_back(Submit(*engine, ImageOf(8, 8, 3), a));
+  items.push_back(Submit(*engine, ImageOf(4, 4, 4), b));
+  clock_.Advance(absl::Hours(1));
+  first.Open();
+  others.WaitForArrival(2);
+  others.Open();
+  for (const auto& item : items) EXPECT_EQ(CodeOf(*item), absl::StatusCode::kOk);
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(batches, 3);
+}
+
 TEST_F(ClassifierEngineTest, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineDoes) {
   on_batch = [](absl::Span<const ClassifierItem* const>) -> absl::Status { throw std::runtime_error("out of order"); };
   int replicas = 0;
