@@ -141,6 +141,18 @@ def test_a_batch_waits_for_company_only_where_it_was_asked_to(api: SimpleNamespa
         assert min(seconds("eager", 1) for _ in range(3)) < delay_seconds
 
 
+def test_a_model_has_the_workers_of_its_own_file(api: SimpleNamespace, tmp_path: Path) -> None:
+    for name in ("one", "three"):
+        model_directory.write(tmp_path, name)
+    write_serving(tmp_path, "three", {"devices": "cpu:3"})
+    with Server(tmp_path, tmp_path / "server", "--devices=cpu:1") as server:
+        lines = [line for line in server.log().splitlines() if "architecture=" in line]
+        assert [f"workers={count} " in line for count, line in zip((1, 3), lines, strict=True)] == [True, True]
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        request = api.inference.GenerateRequest(model={"name": "three"}, prompt={"text": "x"}, max_tokens=20)
+        assert stub.Generate(request, timeout=20).usage.generated_tokens == 20
+
+
 def test_a_changed_file_is_followed_and_a_broken_one_leaves_what_serves(api: SimpleNamespace, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     model_directory.write(repository)
