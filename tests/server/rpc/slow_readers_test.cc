@@ -109,6 +109,26 @@ TEST_F(SlowReadersTest, AClientThatReadsAlongPausesNothing) {
   EXPECT_TRUE(reader->Finish().ok());
 }
 
+// There is no message of which a client could be slow to take: a pause would never end.
+TEST_F(SlowReadersTest, TokensWithNothingToShowPauseNothing) {
+  request_.set_completions(16);
+  const auto reader = stub_->GenerateStream(&context_, request_);
+  v1::GenerateStreamResponse event;
+  ASSERT_TRUE(reader->Read(&event) && event.has_start());
+  const auto generations = engine_->TakeGenerations(16);
+  // Each adds 4 bytes to what waits, which the writer merges: 280 KiB, none of them long enough for a message.
+  for (int n = 0; n < 4500; ++n) {
+    for (const auto& generation : generations)
+      generation.listener->OnDelta({.bytes = "", .tokens = {GeneratedToken()}});
+  }
+  EXPECT_FALSE(generations[0].request.context.paused->load());
+  for (const auto& generation : generations) generation.listener->OnFinished(absl::OkStatus(), {});
+  int64_t tokens = 0;
+  while (reader->Read(&event)) tokens += event.delta().token_count();
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(tokens, 16 * 4500);
+}
+
 TEST_F(SlowReadersTest, AClientThatReadsNothingIsCancelledAndSoIsItsWork) {
   environment_->slow_reader_timeout = absl::Milliseconds(200);  // four times the keepalive interval
   const auto reader = stub_->GenerateStream(&context_, request_);
