@@ -22,7 +22,6 @@ if(LONGSHORT_TORCH)
   # gRPC's package asks for Protobuf; finding both before LibTorch keeps torch's own Protobuf out of the way.
   find_package(Protobuf REQUIRED)
   find_package(gRPC CONFIG REQUIRED)
-  find_package(spdlog REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
 
   # LibTorch without its CMake package, which would ask for a whole CUDA toolkit: headers and two libraries are enough.

@@ -1,17 +1,18 @@
 #include "server/log/logger.h"
 
-#include <spdlog/async.h>
-#include <spdlog/async_logger.h>
-#include <spdlog/sinks/stdout_sinks.h>
-
+#include <chrono>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 namespace longshort {
 namespace {
 
 constexpr size_t kWaitingLines = 8192;
+// Waking a thread costs as much as answering a short call: once in so long is nothing.
+constexpr std::chrono::milliseconds kGatherTime(10);
 
 const char* Name(LogLevel level) {
   switch (level) {
@@ -67,21 +68,50 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
   return line;
 }
 
-Logger::Logger(LogFormat format, LogLevel least)
-    : format_(format), least_(least), writer_(std::make_shared<spdlog::details::thread_pool>(kWaitingLines, 1)) {
-  lines_ = std::make_shared<spdlog::async_logger>("longshort", std::make_shared<spdlog::sinks::stderr_sink_mt>(),
-                                                  writer_, spdlog::async_overflow_policy::overrun_oldest);
-  lines_->set_pattern("%v");
-  // After Flush, and if standard error is gone: nobody is left to tell.
-  lines_->set_error_handler([](const std::string&) {});
+Logger::Logger(LogFormat format, LogLevel least) : format_(format), least_(least), writer_(&Logger::Write, this) {}
+
+void Logger::Flush() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+  }
+  changed_.notify_one();
+  writer_.join();
 }
 
-// Ending the pool writes all that waits.
-void Logger::Flush() { writer_.reset(); }
-
-void Logger::Log(LogLevel level, const std::string& message, const LogFields& fields) {
+void Logger::Log(LogLevel level, std::string message, LogFields fields) {
   if (level < least_) return;
-  lines_->info("{}", FormatLogLine(format_, absl::Now(), level, message, fields));
+  Line line{absl::Now(), level, std::move(message), std::move(fields)};
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    if (lines_.size() == kWaitingLines) lines_.pop_front();
+    lines_.push_back(std::move(line));
+    first = lines_.size() == 1;
+  }
+  if (first) changed_.notify_one();
+}
+
+void Logger::Write() {
+  std::deque<Line> lines;
+  std::string text;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return closed_ || !lines_.empty(); });
+    changed_.wait_for(lock, kGatherTime, [this] { return closed_; });
+    if (lines_.empty()) return;
+    lines.swap(lines_);
+    lock.unlock();
+    for (const Line& line : lines) {
+      absl::StrAppend(&text, FormatLogLine(format_, line.time, line.level, line.message, line.fields), "\n");
+    }
+    // If standard error is gone, nobody is left to tell.
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    text.clear();
+    lines.clear();
+    lock.lock();
+  }
 }
 
 }  // namespace longshort

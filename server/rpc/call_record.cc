@@ -138,7 +138,7 @@ grpc::Status CallRecord::Finish(const absl::Status& work_status) {
   const std::string message(status.message());
   if (!status.ok()) fields.emplace_back("error", message);
   const bool our_fault = code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
-  environment_.log.Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "request", fields);
+  environment_.log.Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "request", std::move(fields));
   const std::optional<Refusal> refusal = GetRefusal(status);
   if (!refusal.has_value()) return grpc::Status(static_cast<grpc::StatusCode>(code), message);
   context_.AddTrailingMetadata("longshort-queue-depth", absl::StrCat(refusal->queue_depth));
