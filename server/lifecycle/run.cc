@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
 #include "longshort_version.h"
 #include "models/status_macros.h"
 #include "server/lifecycle/load_models.h"
@@ -87,6 +88,9 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   const absl::StatusOr<ServerOptions> options = ValidateServerOptions(line->options, machine);
   if (!options.ok()) return Fail(options.status());
 
+  // Debian's Abseil is built with its debug checks: it would write down the order of all of gRPC's locks, behind one
+  // lock for the process, and end the process where two orders differ.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   SignalWatcher signals;
   // Never destroyed: gRPC's own threads may log until the process is gone.
   static Logger& log = *new Logger(options->log_format, options->log_level);

@@ -56,6 +56,9 @@ class UnaryCall : public grpc::ServerUnaryReactor {
  private:
   void OnCancel() final { record_.Cancel(); }
   void OnDone() final { self_.reset(); }
+  // What the two above do is as little as what gRPC's own reactors do, for which this is meant: gRPC calls them where
+  // it is, instead of waking another thread. gRPC promises nothing about it; without it calls only take longer.
+  bool InternalInlineable() final { return true; }
 
   CallRecord record_;
   grpc::ByteBuffer* const response_;
