@@ -117,7 +117,8 @@ class ServerMetrics::ClassifierMetrics final : public ClassificationObserver {
         multiply_adds_(all.multiply_adds_.Add({{"model", model}})),
         tokens_(all.prompt_tokens_.Add({{"model", model}})),
         failures_(all.step_failures_.Add({{"model", model}})),
-        rebuilds_(all.worker_rebuilds_.Add({{"model", model}})) {}
+        rebuilds_(all.worker_rebuilds_.Add({{"model", model}})),
+        ok_items_(all.items_.Add({{"model", model}, {"code", CodeName(absl::StatusCode::kOk)}})) {}
 
   void OnPrepared(absl::Duration preparation) override { preparation_.Observe(absl::ToDoubleSeconds(preparation)); }
   void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
@@ -132,6 +133,7 @@ class ServerMetrics::ClassifierMetrics final : public ClassificationObserver {
     if (status.ok()) rebuilds_.Increment();
   }
   void OnEnded(const absl::Status& status) override {
+    if (status.ok()) return ok_items_.Increment();
     all_.items_.Add({{"model", model_}, {"code", CodeName(status.code())}}).Increment();
   }
 
@@ -146,6 +148,7 @@ class ServerMetrics::ClassifierMetrics final : public ClassificationObserver {
   prometheus::Counter& tokens_;
   prometheus::Counter& failures_;
   prometheus::Counter& rebuilds_;
+  prometheus::Counter& ok_items_;  // the usual end
 };
 
 std::string CodeName(absl::StatusCode code) { return absl::StatusCodeToString(code); }
@@ -222,8 +225,20 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
 
 void ServerMetrics::CountRequest(const std::string& rpc, const std::string& model, absl::StatusCode code,
                                  absl::Duration duration) {
-  requests_.Add({{"rpc", rpc}, {"model", model}, {"code", CodeName(code)}}).Increment();
-  request_duration_.Add({{"rpc", rpc}, {"model", model}}, latency_buckets_).Observe(absl::ToDoubleSeconds(duration));
+  const RequestMetrics metrics = FindRequestMetrics(rpc, model, code);
+  metrics.requests.Increment();
+  metrics.duration.Observe(absl::ToDoubleSeconds(duration));
+}
+
+ServerMetrics::RequestMetrics ServerMetrics::FindRequestMetrics(const std::string& rpc, const std::string& model,
+                                                                absl::StatusCode code) {
+  std::tuple key(rpc, model, code);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = found_.find(key); found != found_.end()) return found->second;
+  const RequestMetrics metrics = {requests_.Add({{"rpc", rpc}, {"model", model}, {"code", CodeName(code)}}),
+                                  request_duration_.Add({{"rpc", rpc}, {"model", model}}, latency_buckets_)};
+  found_.emplace(std::move(key), metrics);
+  return metrics;
 }
 
 std::unique_ptr<EngineObserver> ServerMetrics::ObserveEngine(const std::string& model) {

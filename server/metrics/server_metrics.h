@@ -11,8 +11,11 @@
 #include <prometheus/registry.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -54,9 +57,16 @@ class ServerMetrics {
   std::string Serialize() const;
 
  private:
+  // What the calls of one RPC, model and code are counted by: finding it among the labels takes longer than counting.
+  struct RequestMetrics {
+    prometheus::Counter& requests;
+    prometheus::Histogram& duration;
+  };
+
   class ModelMetrics;
   class ClassifierMetrics;
 
+  RequestMetrics FindRequestMetrics(const std::string& rpc, const std::string& model, absl::StatusCode code);
   prometheus::Family<prometheus::Histogram>& Latency(const char* name, const char* help);
 
   const std::vector<double> latency_buckets_;
@@ -83,6 +93,9 @@ class ServerMetrics {
   prometheus::Family<prometheus::Gauge>& cache_bytes_;
   prometheus::Family<prometheus::Gauge>& load_duration_;
   prometheus::Counter& load_failures_;
+
+  std::mutex mutex_;  // guards what follows
+  std::map<std::tuple<std::string, std::string, absl::StatusCode>, RequestMetrics> found_;
 };
 
 }  // namespace longshort
