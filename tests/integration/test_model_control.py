@@ -88,7 +88,7 @@ def test_a_broken_version_changes_nothing_until_it_is_mended(api: SimpleNamespac
     (repository / ".incoming").rename(broken)
     wait_until(lambda: server.metric("longshort_model_load_failures_total") == 1)
     assert versions(api, server) == [1]
-    assert "tiny version 2" in server.log()
+    wait_until(lambda: "tiny version 2" in server.log())
     (broken / "model.safetensors").write_bytes(weights)
     wait_until(lambda: versions(api, server) == [2])
     assert server.metric("longshort_model_load_duration_seconds", model="tiny", version="1") == 0

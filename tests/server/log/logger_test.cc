@@ -2,8 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace longshort {
 namespace {
@@ -53,6 +63,57 @@ TEST(Logger, WritesFromItsLevelOn) {
   const std::string written = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(written, ::testing::EndsWith("error enough\n"));
   EXPECT_EQ(written.find("too little"), std::string::npos);
+}
+
+TEST(Logger, WritesEveryLineAndEachThreadsInOrder) {
+  constexpr int kThreads = 4;
+  constexpr int64_t kLines = 1000;
+  ::testing::internal::CaptureStderr();
+  Logger log(LogFormat::kJson, LogLevel::kInfo);
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&log, thread] {
+      for (int64_t n = 0; n < kLines; ++n) log.Info(absl::StrCat("thread ", thread), {{"n", n}});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  log.Flush();
+  std::map<std::string, int64_t> next;
+  const std::vector<std::string> lines =
+      absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
+  for (const std::string& line : lines) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_EQ(json["n"], next[json["message"]]++);
+  }
+  ASSERT_EQ(next.size(), kThreads);
+  for (const auto& [thread, count] : next) EXPECT_EQ(count, kLines) << thread;
+}
+
+// A pipe that nobody reads holds 64 KiB; whoever logs does not wait for it, and what came last is what is kept.
+TEST(Logger, DropsTheOldestLinesWhenStandardErrorIsStuck) {
+  constexpr int64_t kLines = 40'000;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const int standard_error = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  close(ends[1]);
+  Logger log(LogFormat::kText, LogLevel::kInfo);
+  for (int64_t n = 0; n < kLines; ++n) log.Info("line", {{"n", n}});
+
+  std::string written;
+  std::thread reader([&written, from = ends[0]] {
+    std::array<char, 1 << 16> some{};
+    for (ssize_t count = 0; (count = read(from, some.data(), some.size())) > 0;) written.append(some.data(), count);
+  });
+  log.Flush();
+  dup2(standard_error, STDERR_FILENO);  // the pipe ends
+  reader.join();
+  close(standard_error);
+  close(ends[0]);
+  EXPECT_THAT(written, ::testing::EndsWith(absl::StrCat("n=", kLines - 1, "\n")));
+  // 8192 that waited, as many in the writer's hands, and what the pipe took before.
+  EXPECT_LT(std::count(written.begin(), written.end(), '\n'), 20'000);
 }
 
 }  // namespace
