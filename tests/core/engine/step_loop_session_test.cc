@@ -111,6 +111,42 @@ TEST_F(StepLoopSessionTest, AFailedCallLeavesItAsItWas) {
   Say(harness, talk, Turn(SomeTokens(3, 5), 5));
 }
 
+// Goes on with the conversation at the very moment that it hears of a call's end.
+class HastyListener final : public GenerationListener {
+ public:
+  explicit HastyListener(SessionStore& sessions) : sessions_(sessions) {}
+  void OnPromptScored(std::vector<GeneratedToken>) override {}
+  void OnDelta(GenerationDelta) override {}
+  void OnFinished(const absl::Status& status, const GenerationSummary&) override {
+    end = status;
+    opened = sessions_.Open({.client = "", .id = "talk"}, false).status();
+  }
+
+  absl::Status end = absl::UnknownError("not heard yet");
+  absl::Status opened = absl::UnknownError("not tried yet");
+
+ private:
+  SessionStore& sessions_;
+};
+
+TEST_F(StepLoopSessionTest, IsFreeOnceItsCallHearsTheEnd) {
+  StepLoopHarness harness;
+  const auto finished = std::make_shared<HastyListener>(harness.sessions);
+  ASSERT_TRUE(harness.Submit(Turn(SomeTokens(20), 5), finished).ok());
+  harness.RunToEnd();
+  EXPECT_TRUE(finished->end.ok()) << finished->end;
+  EXPECT_TRUE(finished->opened.ok()) << finished->opened;
+
+  const GenerationRequest request = Turn(SomeTokens(10, 4), 100);
+  const auto cancelled = std::make_shared<HastyListener>(harness.sessions);
+  ASSERT_TRUE(harness.Submit(request, cancelled).ok());
+  for (int i = 0; i < 30; ++i) harness.loop->RunOnce();
+  request.context.cancelled->store(true);
+  harness.RunToEnd();
+  EXPECT_TRUE(absl::IsCancelled(cancelled->end)) << cancelled->end;
+  EXPECT_TRUE(cancelled->opened.ok()) << cancelled->opened;
+}
+
 TEST_F(StepLoopSessionTest, ADocumentOfOneTokenBeginsOne) {
   StepLoopHarness harness;
   ScoringRequest request = SomeScoring(1);
