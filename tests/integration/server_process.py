@@ -36,14 +36,21 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 class Server:
     """A server process. Use as a context manager; leaving it stops the process if it still runs."""
 
-    def __init__(self, repository: Path, folder: Path, *arguments: str) -> None:
+    def __init__(
+        self,
+        repository: Path,
+        folder: Path,
+        *arguments: str,
+        program: Path = BINARY,
+        environment: dict[str, str] | None = None,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.port_file = folder / "ports.json"
         self.log_path = folder / "server.log"
         self._log = self.log_path.open("wb")
         self.process = subprocess.Popen(
             [
-                BINARY,
+                program,
                 f"--model-repository={repository}",
                 "--listen=127.0.0.1:0",
                 "--http-listen=127.0.0.1:0",
@@ -51,6 +58,7 @@ class Server:
                 *arguments,
             ],
             stderr=self._log,
+            env={**os.environ, **(environment or {})},
         )
         self._wait_for_ports()
         ports = json.loads(self.port_file.read_text())

@@ -1,0 +1,45 @@
+// Models that fail at times, by a plan: around real ones or fakes, for tests of what the engines make of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "models/classifier.h"
+#include "models/loaded_model.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// Which of the steps and batches of all models with this plan go wrong, counted from 1; 0 is none.
+struct FaultPlan {
+  int64_t throw_every = 0;  // instead of being run
+  int64_t fail_every = 0;   // with INTERNAL, after having been run: the pages have been written
+  int64_t stall_every = 0;  // run, but only after `stall`
+  absl::Duration stall = absl::Milliseconds(100);
+  int64_t no_replica_every = 0;  // replicas that are not to be had
+};
+
+// Reads "throw=37,fail=11,stall=50,stall-ms=200,no-replica=3"; all may be left out.
+// Errors: INVALID_ARGUMENT naming what it does not understand.
+absl::StatusOr<FaultPlan> ParseFaultPlan(const std::string& text);
+
+// What has gone wrong so far, of all models that share it. Thread-safe.
+struct FaultCounts {
+  std::atomic<int64_t> runs = 0;
+  std::atomic<int64_t> replicas = 0;
+  std::atomic<int64_t> faults = 0;
+};
+
+std::unique_ptr<LanguageModel> WithFaults(std::unique_ptr<LanguageModel> model, const FaultPlan& plan,
+                                          std::shared_ptr<FaultCounts> counts);
+std::unique_ptr<Classifier> WithFaults(std::unique_ptr<Classifier> classifier, const FaultPlan& plan,
+                                       std::shared_ptr<FaultCounts> counts);
+
+// The model of either kind fails by the plan from now on.
+void AddFaults(const FaultPlan& plan, LoadedModel& loaded);
+
+}  // namespace longshort
