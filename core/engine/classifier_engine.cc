@@ -78,11 +78,13 @@ absl::Status ClassifierEngine::Classify(ClassificationRequest request,
                                         std::shared_ptr<ClassificationListener> listener) {
   const absl::Time now = clock_.Now();
   auto job = std::make_unique<ClassificationJob>(std::move(request), std::move(listener), now);
-  std::lock_guard lock(mutex_);
-  if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
-  LS_RETURN_IF_ERROR(items_.Admit(std::move(job), now));
-  SchedulePreparations();
-  changed_.notify_all();
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
+    LS_RETURN_IF_ERROR(items_.Admit(std::move(job), now));
+    SchedulePreparations();
+  }
+  changed_.notify_all();  // who wakes finds the mutex free
   return absl::OkStatus();
 }
 

@@ -32,14 +32,17 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   Ticket ticket = {.priority = context.priority,
                    .client = context.client,
                    .due = std::min(context.deadline, now + options_.patience)};
-  std::lock_guard lock(mutex_);
-  if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
-  const bool idle = line_.empty() && line_.load().running == 0;
-  if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, now));
-  ticket.cost = estimator_.Cost(TokensOf(*job), now) / options_.workers;
-  LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
-  line_.Add(std::move(ticket), std::move(job));
-  Changed();
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
+    const bool idle = line_.empty() && line_.load().running == 0;
+    if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, now));
+    ticket.cost = estimator_.Cost(TokensOf(*job), now) / options_.workers;
+    LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
+    line_.Add(std::move(ticket), std::move(job));
+    ++changes_;
+  }
+  changed_.notify_all();  // who wakes finds the mutex free
   return absl::OkStatus();
 }
 
