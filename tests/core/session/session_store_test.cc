@@ -50,11 +50,13 @@ TEST_F(SessionStoreTest, GoesOnWhereTheLastCallEnded) {
   absl::StatusOr<SessionStore::Lease> first = store_.Open(key_, false);
   ASSERT_TRUE(first.ok());
   EXPECT_TRUE(first->state().tokens.empty());
-  first->Commit({.tokens = {1, 2, 3}, .parked = 7});
+  first->Commit({.tokens = {1, 2, 3}, .parked = ParkedPlace{.worker = 1, .id = 7}});
   const absl::StatusOr<SessionStore::Lease> second = store_.Open(key_, true);
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(second->state().tokens.size(), 3U);
-  EXPECT_EQ(second->state().parked, 7U);
+  ASSERT_TRUE(second->state().parked.has_value());
+  EXPECT_EQ(second->state().parked->worker, 1);
+  EXPECT_EQ(second->state().parked->id, 7U);
 }
 
 TEST_F(SessionStoreTest, OneCallAtATime) {
