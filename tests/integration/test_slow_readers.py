@@ -61,6 +61,27 @@ def test_a_stalled_reader_is_cancelled_and_others_go_on(api: SimpleNamespace, im
     assert "code=CANCELLED" in line and "500ms" in line
 
 
+def test_a_slow_reader_stands_still_and_goes_on_where_it_was(api: SimpleNamespace, server: Server) -> None:
+    request = chatty(api, max_tokens=3000, sampling={"seed": 4}, return_raw=True)
+    whole = api.inference_grpc.InferenceStub(server.channel).Generate(request, timeout=60).completions[0].raw
+    generated = server.metric("longshort_generated_tokens_total")
+    with server.slow_channel() as channel:
+        stalled = api.inference_grpc.InferenceStub(channel).GenerateStream(request, timeout=60)
+        said = [next(stalled), next(stalled)]
+
+        def stands_still() -> bool:
+            nonlocal generated
+            before, generated = generated, server.metric("longshort_generated_tokens_total")
+            return generated == before
+
+        wait_until(stands_still)
+        wait_until(lambda: server.metric("longshort_streams_active") == 0)
+        assert server.metric("longshort_cache_bytes", state="used") == 0, "its pages are there for others"
+        said += list(stalled)
+    assert b"".join(event.delta.raw for event in said) == whole
+    assert server.metric("longshort_generated_tokens_total") - generated > 1000, "much was left to be said"
+
+
 def test_the_end_of_a_stream_waits_no_longer_for_its_reader(api: SimpleNamespace, impatient: Server) -> None:
     request = chatty(api, max_tokens=200)
     with impatient.slow_channel() as channel:
