@@ -40,7 +40,7 @@ class FollowedRepository {
     AddVersion(1);
     registry_ = *ModelRegistry::Load(
         repository_.string(), LoadUnlessBroken,
-        [this](const std::string&, int64_t, LoadedModel loaded) { return MakeServed(std::move(loaded)); },
+        [this](const std::string&, int64_t, const LoadedModel& loaded) { return MakeServed(loaded); },
         [this](const std::string&) { return policy_; });
     serving_[1] = 0;
   }
@@ -149,13 +149,11 @@ class FollowedRepository {
 
   static absl::StatusOr<LoadedModel> LoadUnlessBroken(const std::string& directory) {
     if (fs::exists(fs::path(directory) / "broken")) return absl::DataLossError("broken");
-    LoadedLanguageModel loaded;
-    loaded.model = std::make_unique<FakeLanguageModel>();
-    return loaded;
+    return LoadedModel(LoadedLanguageModel{.model = std::make_unique<FakeLanguageModel>(), .tokenizer = nullptr});
   }
 
   // The fingerprint tells the serving.json.
-  absl::StatusOr<ServedModel::Kind> MakeServed(LoadedModel loaded) const {
+  absl::StatusOr<ServedModel::Kind> MakeServed(const LoadedModel& loaded) const {
     ServedLanguageModel served{
         .info = std::get<LoadedLanguageModel>(loaded).model->info(), .tokenizer = nullptr, .engine = nullptr};
     served.info.fingerprint = absl::StrCat(serving_file_);
