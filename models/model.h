@@ -45,6 +45,12 @@ struct CachePages {
 
 enum class PageKind { kWindow, kSegment, kOpenChunk };
 
+// Rows first .. end-1 of a page (of an open chunk: of its C rows).
+struct PageRows {
+  int64_t first = 0;
+  int64_t end = 0;
+};
+
 using PageId = int32_t;
 // Stands for a page of zero memory: the rows before a stream's first token. Never written.
 inline constexpr PageId kZeroPage = -1;
@@ -131,8 +137,9 @@ class LanguageModel {
   // How the bytes of pages are to be read: models whose layouts are equal (and fingerprints, M and L) can read each
   // other's pages. Short text.
   virtual std::string CacheLayout() const = 0;
-  // A page's bytes, PageBytes() of its kind. Errors: as CopyPage; ReadPage of a page never written gives what is there.
-  virtual absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page) const = 0;
+  // A page's bytes, PageBytes() of its kind; those of other rows are zeros, because what lies there may be another
+  // sequence's. Errors: as CopyPage, and INVALID_ARGUMENT for rows that a page does not have.
+  virtual absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const = 0;
   // Errors: as CopyPage, and INVALID_ARGUMENT if there are not as many bytes as a page has.
   virtual absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) = 0;
 };

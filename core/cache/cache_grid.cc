@@ -34,17 +34,29 @@ PageSpan CacheGrid::Pages(Strip strip, int64_t from, int64_t to) const {
   return {.first = first, .end = end_row > first_row ? FloorDivide(end_row - 1, kRowsPerPage) + 1 : first};
 }
 
-PageSpan CacheGrid::KeptAt(Strip strip, int64_t position) const {
+int64_t CacheGrid::KeptFrom(Strip strip, int64_t position) const {
   const int64_t block = BlockBegin(position);
   switch (strip) {
     case kWindowStrip:
-      return Pages(strip, block - window_length_ + 1, position);
+      return block - window_length_ + 1;
     case kMemoryStrip:
-      return Pages(strip, SegmentStart(block) - memory_length_, position);
+      return SegmentStart(block) - memory_length_;
     case kSegmentStrip:
       break;
   }
-  return Pages(strip, SegmentStart(block), position);
+  return SegmentStart(block);
+}
+
+PageSpan CacheGrid::KeptAt(Strip strip, int64_t position) const {
+  return Pages(strip, KeptFrom(strip, position), position);
+}
+
+PageRows CacheGrid::RowsKeptAt(Strip strip, int64_t position, int64_t page) const {
+  const auto place_on_page = [page](int64_t row) {
+    return std::clamp<int64_t>(row - page * kRowsPerPage, 0, kRowsPerPage);
+  };
+  return {.first = place_on_page(FirstRow(strip, KeptFrom(strip, position))),
+          .end = place_on_page(FirstRow(strip, position))};
 }
 
 bool CacheGrid::EndsInsidePage(Strip strip, int64_t position) const {
@@ -66,11 +78,19 @@ CachePages CacheGrid::PagesForSequence(int64_t most_tokens) const {
           .open_chunk = 1};
 }
 
-int64_t CacheGrid::RecomputeFrom(int64_t position) const {
+int64_t CacheGrid::BeginUnit() const {
   const int64_t page_of_vectors = chunk_size_ * (kRowsPerPage / std::gcd(kRowsPerPage, chunk_rank_));
-  const int64_t unit = std::lcm(std::lcm(segment_length_, block_tokens_), page_of_vectors);
+  return std::lcm(std::lcm(segment_length_, block_tokens_), page_of_vectors);
+}
+
+int64_t CacheGrid::RecomputeFrom(int64_t position) const {
+  const int64_t unit = BeginUnit();
   const int64_t history = layers_ * (memory_length_ + segment_length_);
   return std::max<int64_t>(0, position - history) / unit * unit;
+}
+
+bool CacheGrid::IsExactFrom(int64_t begin, int64_t position) const {
+  return begin >= 0 && begin <= RecomputeFrom(position) && begin % BeginUnit() == 0;
 }
 
 }  // namespace longshort

@@ -44,6 +44,9 @@ class CacheGrid final {
   PageSpan Pages(Strip strip, int64_t from, int64_t to) const;
   // What a sequence that has read `position` tokens keeps.
   PageSpan KeptAt(Strip strip, int64_t position) const;
+  // The rows of `page` that somebody may still see there: of those kept pages, what a query at the begin of the present
+  // block or later sees.
+  PageRows RowsKeptAt(Strip strip, int64_t position, int64_t page) const;
   // Whether the last page before `position` has rows of later tokens too.
   bool EndsInsidePage(Strip strip, int64_t position) const;
 
@@ -54,9 +57,15 @@ class CacheGrid final {
   // Where to begin reading so that, back at `position`, everything that a query sees there is exact: n_layer*(M+L)
   // tokens before it, or a little more, so that segments, chunks and pages begin there too; 0 if there are no more.
   int64_t RecomputeFrom(int64_t position) const;
+  // Whether a sequence that began to be read at `begin` may have, and exactly, what a query at `position` sees.
+  bool IsExactFrom(int64_t begin, int64_t position) const;
 
  private:
   int64_t FirstRow(Strip strip, int64_t token) const;
+  // The first token whose rows on a strip are kept; below 0 for zero memory.
+  int64_t KeptFrom(Strip strip, int64_t position) const;
+  // What every begin but 0 is a multiple of.
+  int64_t BeginUnit() const;
 
   int64_t layers_;
   int64_t chunk_size_;

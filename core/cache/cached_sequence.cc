@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -70,6 +71,31 @@ absl::Status CachedSequence::StartAsCopyOf(const SequenceState& original) {
     LS_ASSIGN_OR_RETURN(state_.open_chunk, store_.MakeOwn(PageKind::kOpenChunk, state_.open_chunk));
   }
   return OwnPagesToWrite();
+}
+
+absl::Status CachedSequence::StartFrom(const ParkedPages& pages, const CachePages& page_bytes,
+                                       absl::Span<const int32_t> tokens) {
+  LS_RETURN_IF_ERROR(TakeOpenChunk());
+  state_.tables = ZeroTables(store_.grid, pages.position);
+  std::string_view contents = pages.contents;
+  for (const MovingPage& moving : PagesThatMove(store_.grid, pages.begin, pages.position)) {
+    PageId page = state_.open_chunk;
+    if (moving.kind != PageKind::kOpenChunk) {
+      const std::optional<PageId> taken = store_.Take(store_.PoolOf(moving.kind));
+      if (!taken.has_value()) return absl::InternalError("no page is left for a sequence that was reserved");
+      PageTable& table = state_.tables[moving.strip];
+      page = table.ids[moving.page - table.first] = *taken;
+    }
+    const int64_t bytes = BytesOfPage(moving.kind, page_bytes);
+    LS_RETURN_IF_ERROR(store_.model.WritePage(moving.kind, page, contents.substr(0, bytes)));
+    contents.remove_prefix(bytes);
+  }
+  UpdateClaim();
+  state_.begin = pages.begin;
+  state_.position = pages.position;
+  const int64_t block = store_.grid.BlockBegin(pages.position);
+  state_.tail.assign(tokens.begin() + block, tokens.begin() + pages.position);
+  return absl::OkStatus();
 }
 
 absl::Status CachedSequence::TakeOpenChunk() {

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/cache/page_store.h"
+#include "core/cache/parked_pages.h"
 #include "models/model.h"
 
 namespace longshort {
@@ -59,6 +60,8 @@ class CachedSequence final {
   void Adopt(SequenceState state);
   // Begins where a parked sequence stands, which goes on standing there.
   absl::Status StartAsCopyOf(const SequenceState& state);
+  // Begins where an exported sequence stands, on pages of its own with those contents. REQUIRES: they were checked.
+  absl::Status StartFrom(const ParkedPages& pages, const CachePages& page_bytes, absl::Span<const int32_t> tokens);
   // Copies the pages that it would write and others hold.
   absl::Status OwnPagesToWrite();
   absl::Status TakeOpenChunk();

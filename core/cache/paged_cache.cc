@@ -1,5 +1,6 @@
 #include "core/cache/paged_cache.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -67,9 +68,27 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Fork(ParkedId id, in
   return sequence;
 }
 
-const SequenceState* PagedCache::Parked(ParkedId id) const {
-  const auto found = store_.parked.find(id);
-  return found == store_.parked.end() ? nullptr : &found->second.state;
+absl::StatusOr<ParkedPages> PagedCache::Export(ParkedId id) {
+  if (!IsParked(id)) return absl::NotFoundError("the parked sequence's pages were given up");
+  store_.Use(id);
+  const SequenceState& state = store_.parked.at(id).state;
+  ParkedPages pages{.begin = state.begin, .position = state.position, .contents = {}};
+  for (const MovingPage& moving : PagesThatMove(store_.grid, state.begin, state.position)) {
+    const PageId page =
+        moving.kind == PageKind::kOpenChunk ? state.open_chunk : state.tables[moving.strip].At(moving.page);
+    LS_ASSIGN_OR_RETURN(const std::string bytes, store_.model.ReadPage(moving.kind, page, moving.rows));
+    pages.contents += bytes;
+  }
+  return pages;
+}
+
+absl::StatusOr<ParkedId> PagedCache::Import(const ParkedPages& pages, absl::Span<const int32_t> tokens) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  LS_RETURN_IF_ERROR(CheckParkedPages(store_.grid, page_bytes_, pages, count));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(pages.position + 1));
+  LS_RETURN_IF_ERROR(sequence->StartFrom(pages, page_bytes_, tokens));
+  ++counters_.imported;
+  return Park(std::move(sequence));
 }
 
 CacheState PagedCache::state() const {

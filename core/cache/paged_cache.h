@@ -10,7 +10,7 @@
 // Eviction, when a page is wanted and none is free. First go pages that no chain's end needs, the one used longest ago
 // first; then ends of chains and parked sequences, whichever was used longest ago.
 //
-// Thread: one worker's thread owns a cache; only CheckFits may be called by others.
+// Thread: one worker's thread owns a cache; others may call only what says that it is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@
 #include "absl/types/span.h"
 #include "core/cache/cached_sequence.h"
 #include "core/cache/page_store.h"
+#include "core/cache/parked_pages.h"
 #include "models/model.h"
 
 namespace longshort {
@@ -31,6 +32,7 @@ struct CacheCounters {
   int64_t misses = 0;          // sequences that began at token 0
   int64_t reused_tokens = 0;   // that hits did not have to read
   int64_t resumed = 0;         // parked sequences that went on, or were forked
+  int64_t imported = 0;        // sequences that came from another cache
   int64_t copied_pages = 0;    // because others held them
   int64_t evicted_parked = 0;  // sequences
   int64_t evicted_ends = 0;    // ends of chains
@@ -80,8 +82,16 @@ class PagedCache final {
   absl::StatusOr<std::unique_ptr<CachedSequence>> Resume(ParkedId id, int64_t most_tokens);
   // The same, but the parked sequence stays too: the new one goes on from a copy of what is still open.
   absl::StatusOr<std::unique_ptr<CachedSequence>> Fork(ParkedId id, int64_t most_tokens);
-  // What a parked sequence holds, for export; valid until the next call of this cache. Null if its pages are gone.
-  const SequenceState* Parked(ParkedId id) const;
+  // What a parked sequence has, which stays parked and counts as used. Errors: NOT_FOUND if its pages are gone;
+  // INTERNAL if the model cannot read a page.
+  absl::StatusOr<ParkedPages> Export(ParkedId id);
+  // Parks a sequence that was exported from another cache, of a model of the same weights and layout; `tokens` are the
+  // session's. It gets pages as a sequence that is admitted does; it never enters the prefix index.
+  // Errors, and then nothing is changed: DATA_LOSS as CheckParkedPages; UNAVAILABLE unless there is room now; INTERNAL
+  // if the model cannot write a page.
+  absl::StatusOr<ParkedId> Import(const ParkedPages& pages, absl::Span<const int32_t> tokens);
+  // Bytes of cache that a session may have at the most. Thread-safe.
+  int64_t MostBytesOfSequence() const { return Bytes(store_.grid.PagesForSequence(), page_bytes_); }
   // Frees a parked sequence's pages, if they are still there.
   void Drop(ParkedId id) { store_.Drop(id); }
 

@@ -1,5 +1,6 @@
 #include "models/language_model/cache_storage.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -32,6 +33,28 @@ void Convert(float from, cpu::BFloat16& to) {
 }
 
 }  // namespace
+
+template <typename Element>
+void PageLayout::ClearOtherRows(const PageRows& rows, Element* page) const {
+  const auto clear = [](Element* from, Element* to) { std::fill(from, to, Element{}); };
+  if (rows.first == 0 && rows.end == kRowsPerPage) return;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    Element* const part = page + layer * layer_elements();
+    for (int64_t column = 0; column < heads * head_width; ++column) {
+      Element* const keys = part + key_offset(0) + column * kRowsPerPage;
+      clear(keys, keys + rows.first);
+      clear(keys + rows.end, keys + kRowsPerPage);
+    }
+    for (int64_t head = 0; head < heads; ++head) {
+      Element* const values = part + value_offset(head);
+      clear(values, values + rows.first * padded_width());
+      clear(values + rows.end * padded_width(), values + kRowsPerPage * padded_width());
+    }
+  }
+}
+
+template void PageLayout::ClearOtherRows(const PageRows& rows, float* page) const;
+template void PageLayout::ClearOtherRows(const PageRows& rows, cpu::BFloat16* page) const;
 
 template <typename Element>
 PageStorage<Element>::PageStorage(const PageLayout& layout) : layout_(layout) {
@@ -83,6 +106,15 @@ absl::Status OpenChunkStorage::Allocate(int64_t pages) {
   if (memory_ == nullptr) return OutOfMemory(pages, page_bytes());
   pages_ = pages;
   return absl::OkStatus();
+}
+
+void OpenChunkStorage::ClearOtherRows(const PageRows& rows, char* page) const {
+  const int64_t row_bytes = row_floats_ * static_cast<int64_t>(sizeof(float));
+  for (int64_t layer = 0; layer < layers_; ++layer) {
+    char* const chunk = page + layer * chunk_size_ * row_bytes;
+    std::memset(chunk, 0, rows.first * row_bytes);
+    std::memset(chunk + rows.end * row_bytes, 0, (chunk_size_ - rows.end) * row_bytes);
+  }
 }
 
 }  // namespace longshort

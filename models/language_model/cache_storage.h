@@ -29,6 +29,10 @@ struct PageLayout {
   // Within a layer.
   int64_t key_offset(int64_t head) const { return head * head_width * kRowsPerPage; }
   int64_t value_offset(int64_t head) const { return (heads * head_width + head * padded_width()) * kRowsPerPage; }
+
+  // Zeroes the elements of all other rows of a page, [page_elements].
+  template <typename Element>
+  void ClearOtherRows(const PageRows& rows, Element* page) const;
 };
 
 // Pages of one kind, numbered from 0, and one that stands for zero memory.
@@ -77,6 +81,9 @@ class OpenChunkStorage final {
   int64_t page_bytes() const { return layers_ * chunk_size_ * row_floats_ * static_cast<int64_t>(sizeof(float)); }
 
   char* PageMemory(PageId page) const { return reinterpret_cast<char*>(memory_.get()) + page * page_bytes(); }
+
+  // Zeroes all other rows of a page's bytes, [page_bytes].
+  void ClearOtherRows(const PageRows& rows, char* page) const;
 
   // Row `row` of the chunk: x, key, value, logits one after the other.
   float* Row(PageId page, int64_t layer, int64_t row) {

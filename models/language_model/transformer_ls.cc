@@ -147,9 +147,20 @@ std::string TransformerLs<Element>::CacheLayout() const {
 }
 
 template <typename Element>
-absl::StatusOr<std::string> TransformerLs<Element>::ReadPage(PageKind kind, PageId page) const {
+absl::StatusOr<std::string> TransformerLs<Element>::ReadPage(PageKind kind, PageId page, const PageRows& rows) const {
   LS_ASSIGN_OR_RETURN(const absl::Span<const char> source, PageMemory(kind, page));
-  return std::string(source.data(), source.size());
+  const int64_t page_rows = kind == PageKind::kOpenChunk ? info_.chunk_size : kRowsPerPage;
+  if (rows.first < 0 || rows.first > rows.end || rows.end > page_rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows ", rows.first, " to ", rows.end, " of a page that has ", page_rows));
+  }
+  std::string bytes(source.data(), source.size());
+  if (kind == PageKind::kOpenChunk) {
+    open_chunks_.ClearOtherRows(rows, bytes.data());
+  } else {
+    layout_.ClearOtherRows(rows, reinterpret_cast<Element*>(bytes.data()));
+  }
+  return bytes;
 }
 
 template <typename Element>

@@ -33,7 +33,7 @@ class TransformerLs final : public LanguageModel {
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
   std::string CacheLayout() const override;
-  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page) const override;
+  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
  private:

@@ -69,8 +69,8 @@ class FaultyLanguageModel final : public LanguageModel {
   }
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override { return model_->CopyPage(kind, from, to); }
   std::string CacheLayout() const override { return model_->CacheLayout(); }
-  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page) const override {
-    return model_->ReadPage(kind, page);
+  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override {
+    return model_->ReadPage(kind, page, rows);
   }
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override {
     return model_->WritePage(kind, page, bytes);

@@ -21,6 +21,7 @@ namespace {
 struct Text {
   std::vector<int32_t> tokens;  // from the stream's begin
   Witness witness;              // of the part that is in the cache
+  bool moved = false;           // into a cache whose index does not know it
 };
 
 struct Running {
@@ -47,7 +48,8 @@ class RandomEvents {
     if (event < 88) return Resume(false);
     if (event < 91) return Resume(true);
     if (event < 93) return RollBack();
-    if (event < 99) return End();
+    if (event < 97) return End();
+    if (event < 99) return Move();
     if (!parked_.empty()) {
       const size_t index = random_() % parked_.size();
       cache_->Drop(parked_[index].id);
@@ -66,6 +68,7 @@ class RandomEvents {
   int64_t lost() const { return lost_; }
   int64_t recomputed() const { return recomputed_; }
   int64_t rolled_back() const { return rolled_back_; }
+  int64_t moved() const { return moved_; }
   int64_t read_tokens() const { return read_tokens_; }
 
  private:
@@ -166,6 +169,32 @@ class RandomEvents {
     recomputed_ += begin > 0 ? 1 : 0;
   }
 
+  // A parked sequence goes out of the cache and comes in again.
+  void Move() {
+    if (parked_.empty()) return;
+    Parked& parked = parked_[random_() % parked_.size()];
+    const absl::StatusOr<ParkedPages> pages = cache_->Export(parked.id);
+    if (!pages.ok()) {
+      ASSERT_EQ(pages.status().code(), absl::StatusCode::kNotFound);
+      return;
+    }
+    const int64_t position = parked.text.witness.end();
+    ASSERT_EQ(pages->position, position);
+    std::vector<int32_t> tokens = parked.text.tokens;
+    tokens.resize(position + 1);
+    const bool fits = cache_->FitsNow(position + 1);
+    const absl::StatusOr<ParkedId> imported = cache_->Import(*pages, tokens);
+    if (!imported.ok()) {
+      const bool exact = cache_->RecomputeFrom(position) >= pages->begin;
+      ASSERT_EQ(imported.status().code(), exact ? absl::StatusCode::kUnavailable : absl::StatusCode::kDataLoss);
+      ASSERT_FALSE(exact && fits);
+      return;
+    }
+    ++moved_;
+    cache_->Drop(std::exchange(parked.id, *imported));
+    parked.text.moved = true;
+  }
+
   void RollBack() {
     if (running_.empty()) return;
     Running& running = running_[random_() % running_.size()];
@@ -176,7 +205,7 @@ class RandomEvents {
     const absl::StatusOr<int64_t> stands = running.sequence->RollBack(target);
     if (!stands.ok()) {
       ASSERT_EQ(stands.status().code(), absl::StatusCode::kNotFound);
-      ASSERT_GT(least, 0);
+      ASSERT_TRUE(least > 0 || running.text.moved);
       return;
     }
     ASSERT_LE(*stands, target);
@@ -206,6 +235,7 @@ class RandomEvents {
   int64_t lost_ = 0;
   int64_t recomputed_ = 0;
   int64_t rolled_back_ = 0;
+  int64_t moved_ = 0;
   int64_t read_tokens_ = 0;
 };
 
@@ -234,7 +264,7 @@ TEST(PagedCacheAtRandom, ShowsEveryQueryTheRowsOfItsHistoryAndLosesNoPage) {
   constexpr int kEvents = 5000;
   std::mt19937 random(5);
   CacheCounters sum;
-  int64_t lost = 0, recomputed = 0, rolled_back = 0, read = 0, rows = 0;
+  int64_t lost = 0, recomputed = 0, rolled_back = 0, moved = 0, read = 0, rows = 0;
   for (int round = 0; round < kRounds; ++round) {
     const LanguageModelInfo info = RandomInfo(random);
     SCOPED_TRACE(testing::Message() << "round " << round << ": C " << info.chunk_size << " R " << info.chunk_rank
@@ -269,17 +299,18 @@ TEST(PagedCacheAtRandom, ShowsEveryQueryTheRowsOfItsHistoryAndLosesNoPage) {
     lost += events.lost();
     recomputed += events.recomputed();
     rolled_back += events.rolled_back();
+    moved += events.moved();
     read += events.read_tokens();
     rows += events.model().checked_rows();
   }
   std::cout << kRounds * kEvents << " events: " << read << " tokens read, " << rows << " rows checked, " << sum.hits
             << " hits (" << sum.reused_tokens << " tokens) and " << sum.misses << " misses, " << sum.resumed
             << " resumed or forked, " << lost << " found gone (" << recomputed << " recomputed from their middle), "
-            << rolled_back << " rolled back, " << sum.copied_pages << " pages copied; evicted " << sum.evicted_window
+            << rolled_back << " rolled back, " << moved << " moved, " << sum.copied_pages << " pages copied; evicted " << sum.evicted_window
             << " window and " << sum.evicted_segment << " segment pages, " << sum.evicted_ends << " ends, "
             << sum.evicted_parked << " parked sequences\n";
   for (const int64_t count : {sum.hits, sum.misses, sum.resumed, sum.copied_pages, sum.evicted_parked, sum.evicted_ends,
-                              sum.evicted_window, sum.evicted_segment, lost, recomputed, rolled_back}) {
+                              sum.evicted_window, sum.evicted_segment, lost, recomputed, rolled_back, moved}) {
     EXPECT_GT(count, 100);
   }
 }

@@ -94,8 +94,7 @@ TEST(PagedCache, AParkedSequenceGoesOnInTheMiddleOfAChunk) {
   EXPECT_EQ(harness.cache->state().in_use.window, 0);
   EXPECT_EQ(harness.cache->state().reserved.window, 0);
   EXPECT_EQ(harness.cache->state().parked_sequences, 1);
-  ASSERT_NE(harness.cache->Parked(id), nullptr);
-  EXPECT_EQ(harness.cache->Parked(id)->position, 203);
+  EXPECT_EQ(harness.cache->Export(id)->position, 203);
   auto resumed = harness.cache->Resume(id, 400);
   ASSERT_TRUE(resumed.ok()) << resumed.status();
   EXPECT_EQ((*resumed)->reused_tokens(), 203);

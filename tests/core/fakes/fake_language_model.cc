@@ -97,9 +97,15 @@ LanguageModelInfo SmallModelInfo() {
 
 absl::StatusOr<std::unique_ptr<LanguageModel>> FakeLanguageModel::Replicate(int) const {
   if (original_->on_replicate) LS_RETURN_IF_ERROR(original_->on_replicate());
-  auto replica = std::make_unique<FakeLanguageModel>(info_);
+  auto replica = std::make_unique<FakeLanguageModel>(info_, page_bytes_);
   replica->original_ = original_;
   return replica;
+}
+
+CachePages FakeLanguageModel::RealPageBytes(const LanguageModelInfo& info) {
+  return {.window = kRowsPerPage * static_cast<int64_t>(sizeof(int32_t)),
+          .segment = kRowsPerPage * static_cast<int64_t>(sizeof(uint64_t)),
+          .open_chunk = info.chunk_size * static_cast<int64_t>(sizeof(int32_t))};
 }
 
 absl::Status FakeLanguageModel::AllocateCache(const CachePages& pages) {
@@ -122,13 +128,17 @@ absl::StatusOr<absl::Span<char>> FakeLanguageModel::PageMemory(PageKind kind, Pa
 }
 
 absl::Status FakeLanguageModel::CopyPage(PageKind kind, PageId from, PageId to) {
-  LS_ASSIGN_OR_RETURN(const std::string bytes, ReadPage(kind, from));
-  return WritePage(kind, to, bytes);
+  LS_ASSIGN_OR_RETURN(const absl::Span<char> source, PageMemory(kind, from));
+  return WritePage(kind, to, {source.data(), source.size()});
 }
 
-absl::StatusOr<std::string> FakeLanguageModel::ReadPage(PageKind kind, PageId page) const {
+absl::StatusOr<std::string> FakeLanguageModel::ReadPage(PageKind kind, PageId page, const PageRows& rows) const {
   LS_ASSIGN_OR_RETURN(const absl::Span<char> memory, const_cast<FakeLanguageModel*>(this)->PageMemory(kind, page));
-  return std::string(memory.data(), memory.size());
+  const size_t row_bytes = kind == PageKind::kSegment ? sizeof(uint64_t) : sizeof(int32_t);
+  std::string bytes(memory.size(), '\0');
+  std::copy(memory.begin() + rows.first * row_bytes, memory.begin() + rows.end * row_bytes,
+            bytes.begin() + rows.first * row_bytes);
+  return bytes;
 }
 
 absl::Status FakeLanguageModel::WritePage(PageKind kind, PageId page, std::string_view bytes) {

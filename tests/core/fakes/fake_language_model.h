@@ -29,18 +29,25 @@ LanguageModelInfo SmallModelInfo();
 // Pages hold rubbish until they are written. Step checks what models/model.h demands of a slice.
 class FakeLanguageModel final : public LanguageModel {
  public:
-  explicit FakeLanguageModel(const LanguageModelInfo& info = SmallModelInfo()) : info_(info) {}
+  // Round numbers, which tests of the cache's bytes can add up. Where pages are read and written, the model must be
+  // told what its pages really have: RealPageBytes.
+  static constexpr CachePages kRoundPageBytes = {.window = 1000, .segment = 100, .open_chunk = 10};
+  static CachePages RealPageBytes(const LanguageModelInfo& info);
+
+  explicit FakeLanguageModel(const LanguageModelInfo& info = SmallModelInfo(),
+                             const CachePages& page_bytes = kRoundPageBytes)
+      : info_(info), page_bytes_(page_bytes) {}
 
   const LanguageModelInfo& info() const override { return info_; }
   // One that does as this one is told, even later.
   absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int threads) const override;
-  CachePages PageBytes() const override { return {.window = 1000, .segment = 100, .open_chunk = 10}; }
+  CachePages PageBytes() const override { return page_bytes_; }
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
   std::string CacheLayout() const override { return "fake"; }
   // The bytes of its numbers.
-  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page) const override;
+  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
   // The logits after a whole history, with segments at the multiples of L; [V].
@@ -65,6 +72,7 @@ class FakeLanguageModel final : public LanguageModel {
 
   const LanguageModelInfo info_;
   const FakeLanguageModel* original_ = this;
+  const CachePages page_bytes_;
   std::vector<std::vector<int32_t>> window_;      // [pages][64]
   std::vector<std::vector<uint64_t>> segment_;    // [pages][64]
   std::vector<std::vector<int32_t>> open_chunk_;  // [pages][C]

@@ -1,5 +1,8 @@
 #include "tests/core/fakes/witness_model.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "models/status_macros.h"
 
@@ -49,8 +52,25 @@ absl::StatusOr<StepResult> WitnessModel::Step(absl::Span<const Slice> slices) {
 }
 
 absl::Status WitnessModel::CopyPage(PageKind kind, PageId from, PageId to) {
-  std::vector<Page>& pages = kind == PageKind::kWindow ? window_ : kind == PageKind::kSegment ? segment_ : open_chunk_;
-  pages[to] = pages[from];
+  PagesOf(kind)[to] = PagesOf(kind)[from];
+  return absl::OkStatus();
+}
+
+std::vector<WitnessModel::Page>& WitnessModel::PagesOf(PageKind kind) {
+  return kind == PageKind::kWindow ? window_ : kind == PageKind::kSegment ? segment_ : open_chunk_;
+}
+
+absl::StatusOr<std::string> WitnessModel::ReadPage(PageKind kind, PageId page, const PageRows& rows) const {
+  const Page& source = const_cast<WitnessModel*>(this)->PagesOf(kind)[page];
+  Page kept(source.size(), 0);
+  std::copy(source.begin() + rows.first, source.begin() + rows.end, kept.begin() + rows.first);
+  return std::string(reinterpret_cast<const char*>(kept.data()), kept.size() * sizeof(kept[0]));
+}
+
+absl::Status WitnessModel::WritePage(PageKind kind, PageId page, std::string_view bytes) {
+  Page& target = PagesOf(kind)[page];
+  if (bytes.size() != target.size() * sizeof(target[0])) return absl::InvalidArgumentError("bytes of another page");
+  std::memcpy(target.data(), bytes.data(), bytes.size());
   return absl::OkStatus();
 }
 

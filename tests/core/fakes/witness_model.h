@@ -49,14 +49,15 @@ class WitnessModel final : public LanguageModel {
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
   std::string CacheLayout() const override { return "witness"; }
-  absl::StatusOr<std::string> ReadPage(PageKind, PageId) const override { return absl::UnimplementedError(""); }
-  absl::Status WritePage(PageKind, PageId, std::string_view) override { return absl::UnimplementedError(""); }
+  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
+  absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
   int64_t checked_rows() const { return checked_rows_; }
 
  private:
   using Page = std::vector<uint64_t>;
 
+  std::vector<Page>& PagesOf(PageKind kind);
   absl::Status Check(const Slice& slice, const Witness& witness);
   absl::Status CheckVectors(const PageRange& range, uint64_t form, int64_t first_chunk, int64_t end_chunk,
                             const Witness& witness);

@@ -47,6 +47,9 @@ class PagedModelTest : public testing::Test {
 
   // Reads `tokens` from where the sequence stands up to `end`, and returns the logits of those, [tokens, V].
   std::vector<float> Read(CachedSequence& sequence, const Tokens& tokens, int64_t end) {
+    return ReadWith(model_, sequence, tokens, end);
+  }
+  std::vector<float> ReadWith(LanguageModel& model, CachedSequence& sequence, const Tokens& tokens, int64_t end) {
     std::vector<float> logits;
     while (sequence.position() < end) {
       Slice slice;
@@ -55,7 +58,7 @@ class PagedModelTest : public testing::Test {
       slice.logit_rows = count;
       const absl::Status filled = sequence.FillIn(slice);
       EXPECT_TRUE(filled.ok()) << filled;
-      const absl::StatusOr<StepResult> result = model_.Step({slice});
+      const absl::StatusOr<StepResult> result = model.Step({slice});
       EXPECT_TRUE(result.ok()) << result.status();
       if (!result.ok()) return logits;
       logits.insert(logits.end(), result->logits.begin(), result->logits.end());
@@ -139,43 +142,52 @@ TEST_F(PagedModelTest, ASequenceRecomputedFromItsLastTokensIsExact) {
   EXPECT_LT(LargestDifference(logits, Alone(text, position)), 1e-5);
 }
 
-TEST_F(PagedModelTest, PagesCarryASequenceToAnotherModelOfTheSameWeights) {
+// Beside the other model's own sequences; in the middle of a chunk, at its end, and at a segment's.
+TEST_F(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
   const Tokens text = Random(500, 7);
-  auto sequence = Begin(text, 0);
-  Read(*sequence, text, 333);
-  const ParkedId id = cache_->Park(std::move(sequence));
+  for (const int64_t position : {1, 5, 64, 128, 333, 360, 448}) {
+    auto sequence = Begin(text, 0);
+    Read(*sequence, text, position);
+    const ParkedId id = cache_->Park(std::move(sequence));
 
-  TransformerLs<float> other(RandomDecoder(config_, 5), InfoOf(config_), 1);
-  const CachePages pages = PagesForStreams(other.info(), 8);
-  ASSERT_TRUE(other.AllocateCache(pages).ok());
-  ASSERT_EQ(other.CacheLayout(), model_.CacheLayout());
-  const auto carry = [&](PageKind kind, PageId page) {
-    if (page == kZeroPage) return;
-    const absl::StatusOr<std::string> bytes = model_.ReadPage(kind, page);
-    ASSERT_TRUE(bytes.ok()) << bytes.status();
-    EXPECT_TRUE(other.WritePage(kind, page, *bytes).ok());
+    TransformerLs<float> other(RandomDecoder(config_, 5), InfoOf(config_), 1);
+    ASSERT_EQ(other.CacheLayout(), model_.CacheLayout());
+    const auto other_cache = *PagedCache::Create(other, PagesForStreams(other.info(), 8));
+    const absl::StatusOr<ParkedPages> pages = cache_->Export(id);
+    ASSERT_TRUE(pages.ok()) << pages.status();
+    const auto imported = other_cache->Import(*pages, absl::MakeConstSpan(text).first(position + 1));
+    ASSERT_TRUE(imported.ok()) << imported.status();
+
+    const auto here = *cache_->Resume(id, 500), there = *other_cache->Resume(*imported, 500);
+    EXPECT_EQ(there->position(), position);
+    const std::vector<float> stayed = Read(*here, text, 500);
+    EXPECT_EQ(stayed, ReadWith(other, *there, text, 500)) << position;
+    EXPECT_LT(LargestDifference(stayed, Alone(text, position)), 1e-5);
+  }
+}
+
+// Its pages held other texts before, and the archive of a history must not tell of them.
+TEST_F(PagedModelTest, ExportsTheSameBytesWhateverThePagesHeldBefore) {
+  const Tokens text = Random(333, 7);
+  const auto exported = [&](PagedCache& cache) {
+    auto sequence = *cache.Begin(text, 0, 333);
+    Read(*sequence, text, 333);
+    return cache.Export(cache.Park(std::move(sequence)))->contents;
   };
-  const SequenceState state = *cache_->Parked(id);
-  for (const PageId page : state.tables[kWindowStrip].ids) carry(PageKind::kWindow, page);
-  for (const PageId page : state.tables[kMemoryStrip].ids) carry(PageKind::kSegment, page);
-  for (const PageId page : state.tables[kSegmentStrip].ids) carry(PageKind::kSegment, page);
-  carry(PageKind::kOpenChunk, state.open_chunk);
-
-  const auto resumed = *cache_->Resume(id, 500);
-  Slice slice;
-  slice.tokens = absl::MakeConstSpan(text).subspan(333, 1);
-  slice.logit_rows = 1;
-  ASSERT_TRUE(resumed->FillIn(slice).ok());
-  const absl::StatusOr<StepResult> there = other.Step({slice}), here = model_.Step({slice});
-  ASSERT_TRUE(there.ok() && here.ok()) << there.status() << here.status();
-  EXPECT_TRUE(std::equal(there->logits.begin(), there->logits.end(), here->logits.begin(), here->logits.end()));
+  const std::string first = exported(*cache_);
+  for (uint64_t seed = 20; seed < 40; ++seed) {  // all the pages there are, several times
+    const Tokens other = Random(700, seed);
+    Read(*Begin(other, 0), other, 700);
+  }
+  EXPECT_TRUE(exported(*cache_) == first);
 }
 
 TEST_F(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
   const CachePages pages = PagesForStreams(model_.info(), 8);
   EXPECT_EQ(model_.CopyPage(PageKind::kWindow, 0, static_cast<PageId>(pages.window)).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, -1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, -1, {0, 64}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, 0, {0, 65}).status().message(), "rows 0 to 65 of a page that has 64");
   EXPECT_EQ(model_.WritePage(PageKind::kOpenChunk, 0, "short").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(model_.CopyPage(PageKind::kWindow, kZeroPage, 0).ok());
   TransformerLs<cpu::BFloat16> rounded(RandomDecoder(config_, 5, at::kBFloat16), InfoOf(config_), 1);

@@ -1,0 +1,55 @@
+#include "core/cache/parked_pages.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+
+std::vector<MovingPage> PagesThatMove(const CacheGrid& grid, int64_t begin, int64_t position) {
+  std::vector<MovingPage> pages;
+  for (const Strip strip : kStrips) {
+    const PageKind kind = strip == kWindowStrip ? PageKind::kWindow : PageKind::kSegment;
+    const PageSpan kept = grid.KeptAt(strip, position);
+    // A sequence begins at the begin of a page, before which there is zero memory.
+    for (int64_t page = std::max(kept.first, grid.Pages(strip, begin, begin).first); page < kept.end; ++page) {
+      pages.push_back({.kind = kind, .strip = strip, .page = page, .rows = grid.RowsKeptAt(strip, position, page)});
+    }
+  }
+  const int64_t open_rows = position % grid.chunk_size();
+  if (open_rows > 0) pages.push_back({.kind = PageKind::kOpenChunk, .rows = {.first = 0, .end = open_rows}});
+  return pages;
+}
+
+int64_t BytesOfPage(PageKind kind, const CachePages& page_bytes) {
+  switch (kind) {
+    case PageKind::kWindow:
+      return page_bytes.window;
+    case PageKind::kSegment:
+      return page_bytes.segment;
+    case PageKind::kOpenChunk:
+      break;
+  }
+  return page_bytes.open_chunk;
+}
+
+absl::Status CheckParkedPages(const CacheGrid& grid, const CachePages& page_bytes, const ParkedPages& pages,
+                              int64_t tokens) {
+  if (pages.position < 0 || pages.position >= tokens) {
+    return absl::DataLossError(
+        absl::StrCat("the session has ", tokens, " tokens, its cache has read ", pages.position));
+  }
+  if (!grid.IsExactFrom(pages.begin, pages.position)) {
+    return absl::DataLossError(absl::StrCat("the session's cache was read from token ", pages.begin,
+                                            " on, which is not exact at ", pages.position));
+  }
+  int64_t bytes = 0;
+  for (const MovingPage& page : PagesThatMove(grid, pages.begin, pages.position)) {
+    bytes += BytesOfPage(page.kind, page_bytes);
+  }
+  if (bytes == static_cast<int64_t>(pages.contents.size())) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the session's cache has ", pages.contents.size(), " bytes; at position ",
+                                          pages.position, " it must have ", bytes));
+}
+
+}  // namespace longshort
