@@ -73,6 +73,7 @@ absl::StatusOr<ParkedPages> PagedCache::Export(ParkedId id) {
   store_.Use(id);
   const SequenceState& state = store_.parked.at(id).state;
   ParkedPages pages{.begin = state.begin, .position = state.position, .contents = {}};
+  pages.contents.reserve(BytesThatMove(store_.grid, page_bytes_, state.begin, state.position));
   for (const MovingPage& moving : PagesThatMove(store_.grid, state.begin, state.position)) {
     const PageId page =
         moving.kind == PageKind::kOpenChunk ? state.open_chunk : state.tables[moving.strip].At(moving.page);

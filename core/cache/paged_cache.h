@@ -90,8 +90,6 @@ class PagedCache final {
   // Errors, and then nothing is changed: DATA_LOSS as CheckParkedPages; UNAVAILABLE unless there is room now; INTERNAL
   // if the model cannot write a page.
   absl::StatusOr<ParkedId> Import(const ParkedPages& pages, absl::Span<const int32_t> tokens);
-  // Bytes of cache that a session may have at the most. Thread-safe.
-  int64_t MostBytesOfSequence() const { return Bytes(store_.grid.PagesForSequence(), page_bytes_); }
   // Frees a parked sequence's pages, if they are still there.
   void Drop(ParkedId id) { store_.Drop(id); }
 

@@ -33,6 +33,12 @@ int64_t BytesOfPage(PageKind kind, const CachePages& page_bytes) {
   return page_bytes.open_chunk;
 }
 
+int64_t BytesThatMove(const CacheGrid& grid, const CachePages& page_bytes, int64_t begin, int64_t position) {
+  int64_t bytes = 0;
+  for (const MovingPage& page : PagesThatMove(grid, begin, position)) bytes += BytesOfPage(page.kind, page_bytes);
+  return bytes;
+}
+
 absl::Status CheckParkedPages(const CacheGrid& grid, const CachePages& page_bytes, const ParkedPages& pages,
                               int64_t tokens) {
   if (pages.position < 0 || pages.position >= tokens) {
@@ -43,10 +49,7 @@ absl::Status CheckParkedPages(const CacheGrid& grid, const CachePages& page_byte
     return absl::DataLossError(absl::StrCat("the session's cache was read from token ", pages.begin,
                                             " on, which is not exact at ", pages.position));
   }
-  int64_t bytes = 0;
-  for (const MovingPage& page : PagesThatMove(grid, pages.begin, pages.position)) {
-    bytes += BytesOfPage(page.kind, page_bytes);
-  }
+  const int64_t bytes = BytesThatMove(grid, page_bytes, pages.begin, pages.position);
   if (bytes == static_cast<int64_t>(pages.contents.size())) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("the session's cache has ", pages.contents.size(), " bytes; at position ",
                                           pages.position, " it must have ", bytes));

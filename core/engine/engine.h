@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/cache/paged_cache.h"
 #include "core/engine/request.h"
+#include "core/session/session_archive.h"
 #include "core/session/session_store.h"
 
 namespace longshort {
@@ -63,6 +66,17 @@ class Engine {
 
   // Errors: NOT_FOUND, ABORTED while a request has it.
   virtual absl::Status CloseSession(const SessionKey& key) = 0;
+
+  // Gives `done` the session as it is, which stays; nobody else can use it meanwhile. `done` is called once, at once or
+  // later, by any thread; it must not block. Errors: NOT_FOUND, ABORTED while a request has it; INTERNAL if the model
+  // cannot read its pages.
+  virtual void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) = 0;
+  // Begins a session that was exported by an engine of the same model. `done` as above. Errors, and then nothing has
+  // changed: ALREADY_EXISTS; RESOURCE_EXHAUSTED as SessionStore::Import; DATA_LOSS if the archive cannot be a session
+  // of this model; UNAVAILABLE while draining; INTERNAL if the model cannot write its pages.
+  virtual void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) = 0;
+  // What an archive may be.
+  virtual SessionSize LargestSession() const = 0;
 
   virtual EngineState state() const = 0;
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "core/engine/make_job.h"
 #include "models/status_macros.h"
 
@@ -76,7 +77,8 @@ LanguageModelEngine::LanguageModelEngine(std::unique_ptr<LanguageModel> model, c
       token_budget_(options.token_budget),
       sessions_(clock, options.sessions),
       queue_(QueueOptions(options)),
-      states_(options.workers, *observer_) {}
+      states_(options.workers, *observer_),
+      session_mover_(*model_, sessions_, workers_) {}
 
 LanguageModelEngine::~LanguageModelEngine() { Drain(absl::InfinitePast()); }
 
@@ -93,6 +95,22 @@ absl::Status LanguageModelEngine::Score(ScoringRequest request, std::shared_ptr<
 }
 
 absl::Status LanguageModelEngine::CloseSession(const SessionKey& key) { return sessions_.Close(key); }
+
+void LanguageModelEngine::ExportSession(const SessionKey& key,
+                                        std::function<void(absl::StatusOr<SessionArchive>)> done) {
+  session_mover_.Export(key, std::move(done));
+}
+
+void LanguageModelEngine::ImportSession(const SessionKey& key, SessionArchive archive,
+                                        std::function<void(absl::Status)> done) {
+  if (queue_.closed()) return done(absl::UnavailableError("the server is stopping"));
+  session_mover_.Import(key, std::move(archive), std::move(done));
+}
+
+SessionSize LanguageModelEngine::LargestSession() const {
+  return {.tokens = sessions_.max_tokens(),
+          .cache_bytes = Bytes(PagesForStreams(model_->info(), 1), model_->PageBytes())};
+}
 
 absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
   if (!job->complete()) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/language_model_worker.h"
 #include "core/engine/request_queue.h"
+#include "core/engine/session_mover.h"
 #include "core/engine/step_loop.h"
 #include "core/engine/token_budget.h"
 #include "core/engine/vocabulary.h"
@@ -52,6 +54,9 @@ class LanguageModelEngine final : public Engine {
   absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
   absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
   absl::Status CloseSession(const SessionKey& key) override;
+  void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) override;
+  void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) override;
+  SessionSize LargestSession() const override;
   EngineState state() const override;
   void Drain(absl::Time deadline) override;
 
@@ -73,6 +78,7 @@ class LanguageModelEngine final : public Engine {
   std::vector<std::unique_ptr<WorkerObserver>> worker_observers_;
   std::atomic<bool> end_now_ = false;  // no more steps: end what is left
   std::vector<std::unique_ptr<LanguageModelWorker>> workers_;
+  SessionMover session_mover_;
 };
 
 }  // namespace longshort

@@ -10,6 +10,7 @@ void Add(const CacheCounters& more, CacheCounters& sum) {
   sum.misses += more.misses;
   sum.reused_tokens += more.reused_tokens;
   sum.resumed += more.resumed;
+  sum.imported += more.imported;
   sum.copied_pages += more.copied_pages;
   sum.evicted_parked += more.evicted_parked;
   sum.evicted_ends += more.evicted_ends;

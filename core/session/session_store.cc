@@ -50,21 +50,37 @@ absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bo
   EndExpired();
   auto session = sessions_.find(key);
   if (session == sessions_.end()) {
-    if (remembered_.count(key) > 0) {
-      return absl::NotFoundError(absl::StrCat("session ", key.id, " has ended: it was not used for ",
-                                              absl::FormatDuration(options_.time_to_live),
-                                              "; begin another under a new id"));
-    }
-    if (must_exist) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
+    if (must_exist || remembered_.count(key) > 0) return NotThere(key);
     LS_RETURN_IF_ERROR(CheckRoom(key.client));
     session = Add(key);
-  } else {
-    if (session->second.leased) return InUse(key);
-    LS_RETURN_IF_ERROR(CheckTokens(key.client));
-    idle_.erase(session->second.idle_since);
+    return Lend(session);
   }
+  if (session->second.leased) return InUse(key);
+  LS_RETURN_IF_ERROR(CheckTokens(key.client));
+  idle_.erase(session->second.idle_since);
+  return Lend(session);
+}
+
+absl::StatusOr<SessionStore::Lease> SessionStore::OpenToRead(const SessionKey& key) {
+  const std::lock_guard lock(mutex_);
+  EndExpired();
+  const auto session = sessions_.find(key);
+  if (session == sessions_.end()) return NotThere(key);
+  if (session->second.leased) return InUse(key);
+  idle_.erase(session->second.idle_since);
+  return Lend(session);
+}
+
+SessionStore::Lease SessionStore::Lend(Sessions::iterator session) {
   session->second.leased = true;
-  return Lease(this, key, session->second.state);
+  return Lease(this, session->first, session->second.state);
+}
+
+absl::Status SessionStore::NotThere(const SessionKey& key) const {
+  if (remembered_.count(key) == 0) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
+  return absl::NotFoundError(absl::StrCat("session ", key.id, " has ended: it was not used for ",
+                                          absl::FormatDuration(options_.time_to_live),
+                                          "; begin another under a new id"));
 }
 
 absl::Status SessionStore::Import(const SessionKey& key, SessionState state) {
@@ -73,6 +89,7 @@ absl::Status SessionStore::Import(const SessionKey& key, SessionState state) {
   if (sessions_.count(key) > 0)
     return absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
   LS_RETURN_IF_ERROR(CheckRoom(key.client));
+  LS_RETURN_IF_ERROR(CheckTokensOfNew(key.client, TokensOf(state)));
   Forget(key);
   const auto session = Add(key);
   SetState(session, std::move(state));
@@ -127,6 +144,17 @@ absl::Status SessionStore::CheckTokens(const std::string& client) const {
   const int64_t of_client = CountsOf(client).tokens;
   if (!client.empty() && of_client >= options_.max_tokens_per_client) {
     return Refuse("tokens that sessions of this client hold: ", of_client, options_.max_tokens_per_client);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SessionStore::CheckTokensOfNew(const std::string& client, int64_t tokens) const {
+  if (tokens_ + tokens > options_.max_tokens) {
+    return Refuse("tokens that sessions would hold: ", tokens_ + tokens, options_.max_tokens);
+  }
+  const int64_t of_client = CountsOf(client).tokens + tokens;
+  if (!client.empty() && of_client > options_.max_tokens_per_client) {
+    return Refuse("tokens that sessions of this client would hold: ", of_client, options_.max_tokens_per_client);
   }
   return absl::OkStatus();
 }

@@ -98,8 +98,16 @@ class SessionStore final {
   // that was used longest ago will end, or in a minute, because another may be closed before; no work waits for that.
   absl::StatusOr<Lease> Open(const SessionKey& key, bool must_exist);
 
-  // Begins a session from `state`. Errors: ALREADY_EXISTS, RESOURCE_EXHAUSTED as Open.
+  // A session that is there, for a call that leaves it as it is: however full the store is.
+  // Errors: NOT_FOUND, ABORTED as Open.
+  absl::StatusOr<Lease> OpenToRead(const SessionKey& key);
+
+  // Begins a session from `state`. Errors: ALREADY_EXISTS; RESOURCE_EXHAUSTED as Open, and if its tokens are more than
+  // there is room for.
   absl::Status Import(const SessionKey& key, SessionState state);
+
+  // Tokens that all sessions, and so any of them, may hold.
+  int64_t max_tokens() const { return options_.max_tokens; }
 
   // Ends a session; its id may be used anew at once. Errors: NOT_FOUND, ABORTED.
   absl::Status Close(const SessionKey& key);
@@ -125,6 +133,10 @@ class SessionStore final {
   Counts CountsOf(const std::string& client) const;
   absl::Status CheckRoom(const std::string& client) const;
   absl::Status CheckTokens(const std::string& client) const;
+  // Whether there is room for a session of so many tokens.
+  absl::Status CheckTokensOfNew(const std::string& client, int64_t tokens) const;
+  absl::Status NotThere(const SessionKey& key) const;
+  Lease Lend(Sessions::iterator session);
   absl::Status Refuse(const char* what, int64_t value, int64_t limit) const;
   Sessions::iterator Add(const SessionKey& key);
   void SetState(Sessions::iterator session, SessionState state);

@@ -306,9 +306,9 @@ TEST(PagedCacheAtRandom, ShowsEveryQueryTheRowsOfItsHistoryAndLosesNoPage) {
   std::cout << kRounds * kEvents << " events: " << read << " tokens read, " << rows << " rows checked, " << sum.hits
             << " hits (" << sum.reused_tokens << " tokens) and " << sum.misses << " misses, " << sum.resumed
             << " resumed or forked, " << lost << " found gone (" << recomputed << " recomputed from their middle), "
-            << rolled_back << " rolled back, " << moved << " moved, " << sum.copied_pages << " pages copied; evicted " << sum.evicted_window
-            << " window and " << sum.evicted_segment << " segment pages, " << sum.evicted_ends << " ends, "
-            << sum.evicted_parked << " parked sequences\n";
+            << rolled_back << " rolled back, " << moved << " moved, " << sum.copied_pages << " pages copied; evicted "
+            << sum.evicted_window << " window and " << sum.evicted_segment << " segment pages, " << sum.evicted_ends
+            << " ends, " << sum.evicted_parked << " parked sequences\n";
   for (const int64_t count : {sum.hits, sum.misses, sum.resumed, sum.copied_pages, sum.evicted_parked, sum.evicted_ends,
                               sum.evicted_window, sum.evicted_segment, lost, recomputed, rolled_back, moved}) {
     EXPECT_GT(count, 100);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/schedule/refusal.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_clock.h"
 
@@ -118,6 +119,47 @@ TEST_F(SessionStoreTest, AnImportedOneIsThereAndNeverReplacesAnother) {
   EXPECT_TRUE(store_.Import(key_, {}).ok()) << "an ended session may be brought back";
   EXPECT_TRUE(store_.Close(key_).ok());
   EXPECT_TRUE(store_.Open(key_, false).ok());
+}
+
+TEST_F(SessionStoreTest, AnImportedOneMustFit) {
+  SessionStore::Options options = Options();
+  options.max_tokens = 10;
+  options.max_tokens_per_client = 6;
+  SessionStore store(clock_, options);
+  const auto import = [&](const char* client, int64_t tokens) {
+    const SessionKey key{.client = client, .id = absl::StrCat(tokens)};
+    return store.Import(key, {.tokens = std::vector<int32_t>(tokens), .parked = {}});
+  };
+  ASSERT_TRUE(import("a", 2).ok());
+  EXPECT_EQ(import("a", 5).message(),
+            "tokens that sessions of this client would hold: 7, the limit is 6; close one, or wait");
+  EXPECT_EQ(import("", 9).message(), "tokens that sessions would hold: 11, the limit is 10; close one, or wait");
+  ASSERT_TRUE(import("a", 4).ok());
+  ASSERT_TRUE(import("", 3).ok());
+  EXPECT_EQ(store.counts().tokens, 9);
+}
+
+// So that a full server can be relieved.
+TEST_F(SessionStoreTest, OneThatMustNotGrowCanBeRead) {
+  SessionStore::Options options = Options();
+  options.max_tokens = 2;
+  SessionStore store(clock_, options);
+  Call(store, key_, {1, 2});
+  ASSERT_TRUE(absl::IsResourceExhausted(store.Open(key_, true).status()));
+  {
+    const absl::StatusOr<SessionStore::Lease> lease = store.OpenToRead(key_);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    EXPECT_EQ(lease->state().tokens, (std::vector<int32_t>{1, 2}));
+    EXPECT_TRUE(absl::IsAborted(store.OpenToRead(key_).status()));
+  }
+  clock_.Advance(kTimeToLive - absl::Seconds(1));
+  { ASSERT_TRUE(store.OpenToRead(key_).ok()); }
+  clock_.Advance(kTimeToLive - absl::Seconds(1));
+  { ASSERT_TRUE(store.OpenToRead(key_).ok()) << "that was a use of it"; }
+  clock_.Advance(kTimeToLive);
+  EXPECT_THAT(std::string(store.OpenToRead(key_).status().message()), testing::HasSubstr("has ended"));
+  EXPECT_EQ(store.OpenToRead({.client = "bob", .id = "talk"}).status(),
+            absl::NotFoundError("there is no session talk"));
 }
 
 TEST_F(SessionStoreTest, RefusesTooManyNewOnesAndServesThoseThereAre) {

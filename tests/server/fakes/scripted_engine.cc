@@ -48,6 +48,23 @@ absl::Status ScriptedEngine::Score(ScoringRequest request, std::shared_ptr<Scori
   return status;
 }
 
+void ScriptedEngine::ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) {
+  std::unique_lock lock(mutex_);
+  const auto found = sessions.find(absl::StrCat(key.client, "/", key.id));
+  absl::StatusOr<SessionArchive> archive = absl::NotFoundError("there is no such session");
+  if (found != sessions.end()) archive = found->second;
+  lock.unlock();
+  done(std::move(archive));
+}
+
+void ScriptedEngine::ImportSession(const SessionKey& key, SessionArchive archive,
+                                   std::function<void(absl::Status)> done) {
+  std::unique_lock lock(mutex_);
+  const bool is_new = sessions.emplace(absl::StrCat(key.client, "/", key.id), std::move(archive)).second;
+  lock.unlock();
+  done(is_new ? absl::OkStatus() : absl::AlreadyExistsError("there is such a session"));
+}
+
 std::vector<ScriptedEngine::Generation> ScriptedEngine::TakeGenerations(size_t count) {
   std::unique_lock lock(mutex_);
   submitted_.wait(lock, [&] { return generations_.size() >= count; });

@@ -30,9 +30,16 @@ class ScriptedEngine final : public Engine {
   // Submission number n (from 0) is answered with what this returns.
   std::function<absl::Status(int)> on_submit = [](int) { return absl::OkStatus(); };
 
+  // What is exported, and what was imported, by "client/id". Not to be touched while calls are in flight.
+  std::map<std::string, SessionArchive> sessions;
+  SessionSize largest_session = {.tokens = 1000, .cache_bytes = int64_t{8} << 20};
+
   absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
   absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
   absl::Status CloseSession(const SessionKey&) override { return absl::OkStatus(); }
+  void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) override;
+  void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) override;
+  SessionSize LargestSession() const override { return largest_session; }
   EngineState state() const override { return {}; }
   void Drain(absl::Time) override {}
 
