@@ -85,6 +85,7 @@ class EngineMaker {
         budget_(std::make_shared<CacheBudget>(machine.memory_bytes)) {
     budget_->SetAside(MessageBufferBytes(options, machine));
     budget_->SetAside(PromptTokens(options, machine) * kTokenBytes);
+    budget_->SetAside(SessionTransferBytes(options, machine));
   }
 
   absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name) const {
@@ -211,6 +212,11 @@ class EngineMaker {
 };
 
 }  // namespace
+
+int64_t SessionTransferBytes(const ServerOptions& options, const MachineLimits& machine) {
+  constexpr int64_t kLeast = int64_t{64} << 20;
+  return options.session_key_file.empty() ? 0 : std::max(machine.memory_bytes / 32, kLeast);
+}
 
 absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
                                                           const ModelRegistry::Loader& loader, ServerMetrics& metrics,

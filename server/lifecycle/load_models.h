@@ -19,4 +19,8 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& o
                                                           const ModelRegistry::Loader& loader, ServerMetrics& metrics,
                                                           Logger& log);
 
+// Bytes that sessions on their way between servers may have: a 32nd of the memory, 64 MiB at the least; none if the
+// server moves none.
+int64_t SessionTransferBytes(const ServerOptions& options, const MachineLimits& machine);
+
 }  // namespace longshort

@@ -9,6 +9,8 @@
 #include "models/status_macros.h"
 #include "server/lifecycle/load_models.h"
 #include "server/options/served_image_limits.h"
+#include "server/sessions/session_seal.h"
+#include "server/sessions/session_transfers.h"
 
 namespace longshort {
 namespace {
@@ -26,6 +28,14 @@ RequestLimits LimitsOf(const ServerOptions& options) {
   return limits;
 }
 
+absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const MachineLimits& machine) {
+  SessionTransfers transfers;
+  if (options.session_key_file.empty()) return transfers;
+  LS_ASSIGN_OR_RETURN(transfers.key, ReadSessionKey(options.session_key_file));
+  transfers.budget = std::make_shared<TransferBudget>(SessionTransferBytes(options, machine));
+  return transfers;
+}
+
 }  // namespace
 
 Server::Server(const ServerOptions& options, Logger& log)
@@ -39,6 +49,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                       HttpEndpoints::Start(options.http_listen, [&metrics] { return metrics.Serialize(); }));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
+  absl::StatusOr<SessionTransfers> transfers = TransfersOf(options, machine);
+  LS_RETURN_IF_ERROR(transfers.status());
   server->environment_ =
       std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *server->models_,
                                                            .manager = *server->manager_,
@@ -48,7 +60,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                            .limits = LimitsOf(options),
                                                            .keepalive_interval = options.keepalive_interval,
                                                            .slow_reader_timeout = options.slow_reader_timeout,
-                                                           .model_control = options.model_control});
+                                                           .model_control = options.model_control,
+                                                           .session_transfers = *std::move(transfers)});
   LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_));
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,

@@ -148,6 +148,11 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
             "A session that was not used for so long ends, 1s to 720h. Its tokens are kept until then; its cache only "
             "while nothing else needs the room.",
             &options.session_time_to_live);
+  table.Add("session-key-file", "FILE",
+            "Key of 32 to 4096 bytes, for the owner's and group's eyes only (head -c 32 /dev/urandom > FILE; chmod 600 "
+            "FILE), that all servers share between which sessions may move (longshort.v1.Sessions ExportSession, "
+            "ImportSession). Without it none are exported or imported.",
+            &options.session_key_file);
   table.Add("drain-timeout", "duration",
             "How long requests in flight may go on after SIGTERM or SIGINT, 0 to 1h. Below the grace period of "
             "whatever stops the server. A second signal exits at once.",

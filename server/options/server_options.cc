@@ -11,6 +11,7 @@
 #include "models/status_macros.h"
 #include "server/options/devices.h"
 #include "server/options/option_ranges.h"
+#include "server/sessions/session_seal.h"
 
 namespace longshort {
 namespace {
@@ -121,6 +122,7 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRange("max-prompt-tokens", options.max_prompt_tokens, {1, 1 << 30}));
   LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, {1, 1 << 30}));
   LS_RETURN_IF_ERROR(CheckRange("session-time-to-live", options.session_time_to_live, kSessionTimeToLive));
+  if (!options.session_key_file.empty()) LS_RETURN_IF_ERROR(ReadSessionKey(options.session_key_file).status());
   LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, {absl::ZeroDuration(), absl::Hours(1)}));
   LS_RETURN_IF_ERROR(
       CheckRange("keepalive-interval", options.keepalive_interval, {absl::Milliseconds(100), absl::Hours(1)}));

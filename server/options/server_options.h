@@ -90,6 +90,9 @@ struct ServerOptions {
 
   // A session that was not used for so long ends, 1 s to 30 days.
   absl::Duration session_time_to_live = absl::Minutes(30);
+  // File of the key, 32 to 4096 bytes, that seals sessions which are exported, and proves those that are imported:
+  // servers that share it let clients move between them. Empty: no session is moved.
+  std::string session_key_file;
 
   // How long requests in flight may go on after SIGTERM; 0 to 1 h.
   absl::Duration drain_timeout = absl::Seconds(30);

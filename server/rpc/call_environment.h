@@ -8,6 +8,7 @@
 #include "server/log/logger.h"
 #include "server/metrics/server_metrics.h"
 #include "server/requests/request_limits.h"
+#include "server/sessions/session_transfers.h"
 
 namespace longshort {
 
@@ -24,6 +25,7 @@ struct CallEnvironment {
   absl::Duration slow_reader_timeout;
   // Whether clients may load and unload models.
   bool model_control = false;
+  SessionTransfers session_transfers = {};
 };
 
 }  // namespace longshort

@@ -4,9 +4,11 @@
 #include "server/rpc/classify_image.h"
 #include "server/rpc/close_session.h"
 #include "server/rpc/describe_models.h"
+#include "server/rpc/export_session.h"
 #include "server/rpc/generate.h"
 #include "server/rpc/generate_stream.h"
 #include "server/rpc/immediate_call.h"
+#include "server/rpc/import_session.h"
 #include "server/rpc/manage_models.h"
 #include "server/rpc/score_text.h"
 #include "server/rpc/text_stream.h"
@@ -80,6 +82,16 @@ grpc::ServerUnaryReactor* SessionsService::CloseSession(grpc::CallbackServerCont
                                                [](CallRecord& record, const v1::CloseSessionRequest& question) {
                                                  return longshort::CloseSession(record, question);
                                                });
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SessionsService::ExportSession(grpc::CallbackServerContext* context,
+                                                                           const grpc::ByteBuffer* request) {
+  return longshort::ExportSession(environment_, context, request);
+}
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* SessionsService::ImportSession(grpc::CallbackServerContext* context,
+                                                                          grpc::ByteBuffer* response) {
+  return longshort::ImportSession(environment_, context, response);
 }
 
 }  // namespace longshort

@@ -1,0 +1,210 @@
+#include "server/rpc/import_session.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "longshort/v1/sessions.pb.h"
+#include "models/status_macros.h"
+#include "server/requests/field_error.h"
+#include "server/requests/session_reader.h"
+#include "server/rpc/call_ending.h"
+#include "server/rpc/call_record.h"
+#include "server/rpc/message_bytes.h"
+#include "server/rpc/pause_watch.h"
+#include "server/sessions/archive_format.h"
+#include "server/sessions/session_seal.h"
+
+namespace longshort {
+namespace {
+
+// One call: messages are taken one at a time; what the session will need is set aside before its data come, and nothing
+// of the data is believed, nor given to the engine, before the seal has proved them.
+//
+// Ownership is shared between gRPC (until OnDone) and the engine (until it has answered).
+class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
+                         public std::enable_shared_from_this<ImportCall> {
+ public:
+  ImportCall(const CallEnvironment& environment, grpc::CallbackServerContext* context, grpc::ByteBuffer* response)
+      : transfers_(environment.session_transfers),
+        longest_pause_(environment.slow_reader_timeout),
+        gate_(environment.gate),
+        record_(environment, "ImportSession", *context),
+        response_(response) {}
+  ~ImportCall() override { gate_.Forget(gate_watch_); }
+
+  static ImportCall* Start(const CallEnvironment& environment, grpc::CallbackServerContext* context,
+                           grpc::ByteBuffer* response) {
+    const auto call = std::make_shared<ImportCall>(environment, context, response);
+    call->grpc_reference_ = call;
+    call->watch_ = PauseWatch::Start(call->longest_pause_, [weak = call->weak_from_this()] {
+      if (const std::shared_ptr<ImportCall> open = weak.lock()) open->OnPause();
+    });
+    // A server that stops would not have the session for long.
+    call->gate_watch_ = environment.gate.WhenClosed([weak = call->weak_from_this()] {
+      if (const std::shared_ptr<ImportCall> open = weak.lock()) {
+        open->End(absl::UnavailableError("the server is stopping"));
+      }
+    });
+    if (call->ending_.Enter()) {
+      if (const absl::Status status = call->record_.Admit(); !status.ok()) call->ending_.End(status);
+      call->ReadOn();
+    }
+    return call.get();
+  }
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (!ending_.Enter()) return;
+    watch_->GoOn();
+    const absl::Status status = ok ? Take(incoming_) : CutShort();
+    incoming_.Clear();
+    if (!status.ok()) ending_.End(status);
+    ReadOn();
+  }
+
+  void OnCancel() override {
+    record_.Cancel();
+    End(absl::CancelledError("the client cancelled"));
+  }
+
+  void OnPause() {
+    End(absl::DeadlineExceededError(absl::StrCat("the client sent nothing for ", absl::FormatDuration(longest_pause_),
+                                                 " (--slow-reader-timeout)")));
+  }
+
+  void OnDone() override { grpc_reference_.reset(); }
+
+  // Whoever is at work for the call begins the next read, and is at work no longer.
+  void ReadOn() {
+    if (!sealed_ && !ending_.ended()) StartRead(&incoming_);
+    FinishIf(ending_.Leave());
+  }
+
+  absl::Status Take(const grpc::ByteBuffer& bytes) {
+    LS_ASSIGN_OR_RETURN(const v1::ImportSessionRequest request, ParseMessage<v1::ImportSessionRequest>(bytes));
+    if (model_ == nullptr) return Begin(request);
+    if (!request.has_part()) return FieldError("kind", "another beginning", "a part of the session");
+    const v1::SessionPart& part = request.part();
+    if (!reader_.has_value()) return TakeHeader(part);
+    switch (part.part_case()) {
+      case v1::SessionPart::kData:
+        LS_RETURN_IF_ERROR(reader_->Append(part.data()));
+        return sealer_->Add(part.data());
+      case v1::SessionPart::kSeal:
+        return TakeSeal(part.seal());
+      default:
+        return absl::DataLossError("behind the session's header stands something else than data and a seal");
+    }
+  }
+
+  absl::Status Begin(const v1::ImportSessionRequest& request) {
+    if (!request.has_beginning()) return FieldError("kind", "no beginning", "one in the first message");
+    const v1::ImportBeginning& beginning = request.beginning();
+    LS_RETURN_IF_ERROR(CheckSessionId("beginning.session_id", beginning.session_id()));
+    LS_RETURN_IF_ERROR(CheckSessionsMove(transfers_));
+    session_id_ = beginning.session_id();
+    LS_ASSIGN_OR_RETURN(model_, record_.FindLanguageModel(beginning.model()));
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeHeader(const v1::SessionPart& part) {
+    if (!part.has_header()) return absl::DataLossError("the session's header is missing");
+    const v1::SessionHeader& header = part.header();
+    LS_RETURN_IF_ERROR(CheckModel("fingerprint", header.fingerprint(), model_->info.fingerprint));
+    const int64_t most = MostArchiveBytes(model_->engine->LargestSession());
+    LS_RETURN_IF_ERROR(CheckFieldRange("header.data_bytes", header.data_bytes(), 1, most));
+    LS_ASSIGN_OR_RETURN(share_, TransferBudget::Take(transfers_.budget, header.data_bytes()));
+    LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers_.key));
+    sealer_.emplace(std::move(sealer));
+    reader_.emplace(header.data_bytes());
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeSeal(const v1::SessionSeal& seal) {
+    sealed_ = true;
+    LS_ASSIGN_OR_RETURN(const Seal made, sealer_->Finish());
+    LS_RETURN_IF_ERROR(
+        CheckSeal(made, {.checksum = seal.checksum(), .authentication_code = seal.authentication_code()}));
+    LS_ASSIGN_OR_RETURN(ExportedSession session, reader_->Finish());
+    LS_RETURN_IF_ERROR(CheckModel("fingerprint", session.owner.fingerprint, model_->info.fingerprint));
+    LS_RETURN_IF_ERROR(CheckModel("precision", session.owner.precision, model_->info.precision));
+    const std::string& client = record_.engine_context().client;
+    if (session.owner.client != client) return absl::PermissionDeniedError("the session belongs to another client");
+
+    watch_->Stop();
+    ending_.Enter();  // for the engine
+    const auto tokens = static_cast<int64_t>(session.archive.tokens.size());
+    model_->engine->ImportSession(
+        {.client = client, .id = session_id_}, std::move(session.archive),
+        [keep = shared_from_this(), tokens](const absl::Status& status) { keep->OnImported(status, tokens); });
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckModel(const char* what, const std::string& of_session, const std::string& of_model) const {
+    if (of_session == of_model) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("the session belongs to a model of ", what, " ",
+                                                      Quoted(of_session), "; this one's is ", Quoted(of_model)));
+  }
+
+  absl::Status CutShort() const {
+    if (!reader_.has_value()) return absl::DataLossError("the session is cut short: not even its header came");
+    return absl::DataLossError(
+        absl::StrCat("the session is cut short: ", reader_->received_bytes(), " bytes came, and no seal"));
+  }
+
+  // By a thread of the engine's.
+  void OnImported(const absl::Status& status, int64_t tokens) {
+    absl::Status ended = status;
+    if (ended.ok()) {
+      v1::ImportSessionResponse response;
+      response.set_session_tokens(tokens);
+      absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(response);
+      ended = bytes.status();
+      if (bytes.ok()) *response_ = *std::move(bytes);
+    }
+    ending_.End(ended);
+    FinishIf(ending_.Leave());
+  }
+
+  void End(const absl::Status& status) { FinishIf(ending_.End(status)); }
+
+  void FinishIf(const std::optional<absl::Status>& status) {
+    if (!status.has_value()) return;
+    watch_->Stop();
+    // Before the client hears of it, who may come again at once.
+    reader_.reset();
+    share_ = {};
+    Finish(record_.Finish(*status));
+  }
+
+  const SessionTransfers& transfers_;
+  const absl::Duration longest_pause_;
+  CallGate& gate_;
+  CallRecord record_;
+  grpc::ByteBuffer* const response_;
+  std::shared_ptr<ImportCall> grpc_reference_;
+  CallEnding ending_;
+  int64_t gate_watch_ = 0;
+  std::shared_ptr<PauseWatch> watch_;
+  // By one thread at a time: who takes a message.
+  grpc::ByteBuffer incoming_;
+  std::string session_id_;
+  std::shared_ptr<const ServedLanguageModel> model_;  // from the first message on
+  TransferBudget::Share share_;                       // from the second on, as the next two
+  std::optional<SessionSealer> sealer_;
+  std::optional<ArchiveReader> reader_;
+  bool sealed_ = false;
+};
+
+}  // namespace
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* ImportSession(const CallEnvironment& environment,
+                                                         grpc::CallbackServerContext* context,
+                                                         grpc::ByteBuffer* response) {
+  return ImportCall::Start(environment, context, response);
+}
+
+}  // namespace longshort

@@ -1,0 +1,125 @@
+#include "server/sessions/archive_format.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+#include "server/sessions/session_archive.pb.h"
+
+namespace longshort {
+namespace {
+
+constexpr std::string_view kMagic = "LSsess01";
+constexpr size_t kFixedBytes = kMagic.size() + sizeof(uint64_t);
+// A number of protobuf's below 2^31 takes five bytes at the most; names, and what protobuf adds, are far below 4 KiB.
+constexpr int64_t kMostTokenBytes = 5;
+constexpr int64_t kMostNameBytes = 4096;
+// What protobuf can parse.
+constexpr int64_t kMostDescriptionBytes = (int64_t{1} << 31) - 1;
+
+std::string LittleEndian(uint64_t value) {
+  std::string bytes(sizeof(value), '\0');
+  for (char& byte : bytes) {
+    byte = static_cast<char>(value & 0xff);
+    value >>= 8;
+  }
+  return bytes;
+}
+
+uint64_t FromLittleEndian(std::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = sizeof(value); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+archive::SessionDescription Describe(const ExportedSession& session) {
+  archive::SessionDescription description;
+  description.set_client(session.owner.client);
+  description.set_fingerprint(session.owner.fingerprint);
+  description.set_precision(session.owner.precision);
+  description.mutable_tokens()->Add(session.archive.tokens.begin(), session.archive.tokens.end());
+  description.set_cache_layout(session.archive.cache_layout);
+  if (session.archive.cached.has_value()) {
+    description.mutable_cached()->set_begin(session.archive.cached->begin);
+    description.mutable_cached()->set_position(session.archive.cached->position);
+  }
+  return description;
+}
+
+}  // namespace
+
+int64_t MostArchiveBytes(const SessionSize& size) {
+  return static_cast<int64_t>(kFixedBytes) + kMostNameBytes + kMostTokenBytes * size.tokens + size.cache_bytes;
+}
+
+ArchiveWriter::ArchiveWriter(ExportedSession session) {
+  const std::string description = Describe(session).SerializeAsString();
+  head_ = absl::StrCat(kMagic.data(), LittleEndian(description.size()), description);
+  if (session.archive.cached.has_value()) contents_ = std::move(session.archive.cached->contents);
+}
+
+std::string ArchiveWriter::Next(size_t most) {
+  std::string next;
+  for (const std::string* part : {&head_, &contents_}) {
+    const size_t begin = part == &head_ ? 0 : head_.size();
+    if (given_ < begin || given_ >= begin + part->size()) continue;
+    const size_t count = std::min(most - next.size(), begin + part->size() - given_);
+    next.append(*part, given_ - begin, count);
+    given_ += count;
+  }
+  return next;
+}
+
+int64_t ArchiveReader::HeadBytes() const {
+  if (head_.size() < kFixedBytes) return static_cast<int64_t>(kFixedBytes);
+  const uint64_t description = FromLittleEndian(std::string_view(head_).substr(kMagic.size()));
+  const auto most = static_cast<uint64_t>(kMostDescriptionBytes);
+  return static_cast<int64_t>(kFixedBytes + std::min(description, most + 1));
+}
+
+absl::Status ArchiveReader::Append(std::string_view bytes) {
+  if (static_cast<int64_t>(bytes.size()) > data_bytes_ - received_bytes()) {
+    return absl::DataLossError(absl::StrCat("the session has more than the ", data_bytes_, " bytes that it should"));
+  }
+  while (!bytes.empty() && static_cast<int64_t>(head_.size()) < HeadBytes()) {
+    const std::string_view next = bytes.substr(0, HeadBytes() - static_cast<int64_t>(head_.size()));
+    head_ += next;
+    bytes.remove_prefix(next.size());
+    if (head_.size() != kFixedBytes) continue;
+    if (head_.compare(0, kMagic.size(), kMagic) != 0) return absl::DataLossError("the data are no session's");
+    if (HeadBytes() > std::min(data_bytes_, kMostDescriptionBytes)) {
+      return absl::DataLossError("the session's description would have more bytes than all the data");
+    }
+    contents_.reserve(data_bytes_ - HeadBytes());
+  }
+  contents_ += bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExportedSession> ArchiveReader::Finish() {
+  if (received_bytes() != data_bytes_ || static_cast<int64_t>(head_.size()) < HeadBytes()) {
+    return absl::DataLossError(
+        absl::StrCat("the session is cut short: ", received_bytes(), " of ", data_bytes_, " bytes came"));
+  }
+  archive::SessionDescription description;
+  if (!description.ParseFromArray(head_.data() + kFixedBytes, static_cast<int>(head_.size() - kFixedBytes))) {
+    return absl::DataLossError("the session's description cannot be read");
+  }
+  ExportedSession session;
+  session.owner.client = std::move(*description.mutable_client());
+  session.owner.fingerprint = std::move(*description.mutable_fingerprint());
+  session.owner.precision = std::move(*description.mutable_precision());
+  session.archive.tokens.assign(description.tokens().begin(), description.tokens().end());
+  session.archive.cache_layout = std::move(*description.mutable_cache_layout());
+  if (description.has_cached()) {
+    session.archive.cached = {.begin = description.cached().begin(),
+                              .position = description.cached().position(),
+                              .contents = std::move(contents_)};
+  } else if (!contents_.empty()) {
+    return absl::DataLossError(absl::StrCat("the session has ", contents_.size(), " bytes that belong to nothing"));
+  }
+  return session;
+}
+
+}  // namespace longshort

@@ -1,0 +1,105 @@
+#include "server/sessions/session_seal.h"
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+constexpr size_t kHashBytes = 32;
+// No key is so long: somebody named another file.
+constexpr uintmax_t kMostKeyBytes = 4096;
+
+absl::Status Failed() { return absl::InternalError("SHA-256 failed in the crypto library"); }
+
+bool IsSame(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadSessionKey(const std::string& path) {
+  const auto wrong = [&path](const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat("--session-key-file=", path, " ", what));
+  };
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (error) return wrong(absl::StrCat("cannot be read: ", error.message()));
+  if (bytes < kLeastKeyBytes || bytes > kMostKeyBytes) {
+    return wrong(absl::StrCat("has ", bytes, " bytes; a key has ", kLeastKeyBytes, " to ", kMostKeyBytes,
+                              ", as head -c 32 /dev/urandom gives them"));
+  }
+  const std::filesystem::perms others =
+      std::filesystem::status(path).permissions() & std::filesystem::perms::others_all;
+  if (others != std::filesystem::perms::none) {
+    return wrong("may be used by everybody on this machine; chmod o= takes that away");
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string key{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad() || key.size() != bytes) return wrong("cannot be read");
+  return key;
+}
+
+void SessionSealer::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
+void SessionSealer::Free::operator()(evp_mac_ctx_st* context) const { EVP_MAC_CTX_free(context); }
+
+absl::StatusOr<SessionSealer> SessionSealer::Create(std::string_view key) {
+  SessionSealer sealer;
+  sealer.checksum_.reset(EVP_MD_CTX_new());
+  if (sealer.checksum_ == nullptr || EVP_DigestInit_ex(sealer.checksum_.get(), EVP_sha256(), nullptr) != 1) {
+    return Failed();
+  }
+  EVP_MAC* const hmac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
+  sealer.authentication_code_.reset(hmac == nullptr ? nullptr : EVP_MAC_CTX_new(hmac));
+  EVP_MAC_free(hmac);  // the context holds it
+  std::array<char, 7> digest = {"SHA256"};
+  const std::array<OSSL_PARAM, 2> parameters = {
+      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest.data(), 0), OSSL_PARAM_construct_end()};
+  if (sealer.authentication_code_ == nullptr ||
+      EVP_MAC_init(sealer.authentication_code_.get(), reinterpret_cast<const unsigned char*>(key.data()), key.size(),
+                   parameters.data()) != 1) {
+    return Failed();
+  }
+  return sealer;
+}
+
+absl::Status SessionSealer::Add(std::string_view data) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(data.data());
+  if (EVP_DigestUpdate(checksum_.get(), bytes, data.size()) != 1) return Failed();
+  return EVP_MAC_update(authentication_code_.get(), bytes, data.size()) == 1 ? absl::OkStatus() : Failed();
+}
+
+absl::StatusOr<Seal> SessionSealer::Finish() {
+  Seal seal{.checksum = std::string(kHashBytes, '\0'), .authentication_code = std::string(kHashBytes, '\0')};
+  const auto bytes_of = [](std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); };
+  size_t written = 0;
+  if (EVP_DigestFinal_ex(checksum_.get(), bytes_of(seal.checksum), nullptr) != 1 ||
+      EVP_MAC_final(authentication_code_.get(), bytes_of(seal.authentication_code), &written, kHashBytes) != 1 ||
+      written != kHashBytes) {
+    return Failed();
+  }
+  return seal;
+}
+
+absl::Status CheckSeal(const Seal& made, const Seal& given) {
+  if (!IsSame(made.checksum, given.checksum)) {
+    return absl::DataLossError("the session's data were changed: they have another checksum");
+  }
+  if (!IsSame(made.authentication_code, given.authentication_code)) {
+    return absl::PermissionDeniedError("the session was sealed by a server with another --session-key-file");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace longshort
