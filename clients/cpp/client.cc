@@ -76,6 +76,7 @@ class Client::RunningCall final {
     if (client.timeout_ != absl::InfiniteDuration()) {
       context_.set_deadline(absl::ToChronoTime(absl::Now() + client.timeout_));
     }
+    if (!client_.client_id_.empty()) context_.AddMetadata("x-client-id", client_.client_id_);
     const std::lock_guard lock(client_.mutex_);
     client_.running_.insert(&context_);
   }
@@ -99,7 +100,11 @@ class Client::RunningCall final {
 Client::Client(const Options& options) : Client(Connect(options.server), options) {}
 
 Client::Client(const std::shared_ptr<grpc::Channel>& channel, const Options& options)
-    : timeout_(options.timeout), inference_(v1::Inference::NewStub(channel)), models_(v1::Models::NewStub(channel)) {}
+    : timeout_(options.timeout),
+      client_id_(options.client_id),
+      inference_(v1::Inference::NewStub(channel)),
+      models_(v1::Models::NewStub(channel)),
+      sessions_(v1::Sessions::NewStub(channel)) {}
 
 template <typename Response, typename Call>
 absl::StatusOr<Response> Client::Unary(Call call) {
@@ -170,6 +175,39 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
   running.Leave();
   sender.join();
   return ToAbslStatus(stream->Finish());
+}
+
+absl::Status Client::CloseSession(const v1::CloseSessionRequest& request) {
+  return Unary<v1::CloseSessionResponse>([&](grpc::ClientContext* context, v1::CloseSessionResponse* response) {
+           return sessions_->CloseSession(context, request, response);
+         })
+      .status();
+}
+
+absl::Status Client::ExportSession(const v1::ExportSessionRequest& request,
+                                   absl::FunctionRef<bool(const v1::SessionPart&)> on_part) {
+  RunningCall running(*this);
+  const std::unique_ptr<grpc::ClientReader<v1::SessionPart>> reader =
+      sessions_->ExportSession(running.context(), request);
+  v1::SessionPart part;
+  while (reader->Read(&part)) {
+    if (!on_part(part)) running.context()->TryCancel();
+  }
+  return ToAbslStatus(reader->Finish());
+}
+
+absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::ImportBeginning& beginning, NextPart next) {
+  RunningCall running(*this);
+  v1::ImportSessionResponse response;
+  const std::unique_ptr<grpc::ClientWriter<v1::ImportSessionRequest>> writer =
+      sessions_->ImportSession(running.context(), &response);
+  v1::ImportSessionRequest request;
+  *request.mutable_beginning() = beginning;
+  while (writer->Write(request) && next(*request.mutable_part())) continue;
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  if (!status.ok()) return ToAbslStatus(status);
+  return response;
 }
 
 bool Client::Cancel() {

@@ -24,6 +24,7 @@
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
 #include "longshort/v1/models.grpc.pb.h"
+#include "longshort/v1/sessions.grpc.pb.h"
 
 namespace longshort {
 
@@ -34,6 +35,8 @@ class Client final {
     std::string server = "127.0.0.1:8500";
     // How long one call may take; streams, from their start to their last message.
     absl::Duration timeout = absl::InfiniteDuration();
+    // Who asks (metadata x-client-id): whose sessions these are, and whose share of the server. Empty: nobody says.
+    std::string client_id = {};
   };
 
   // Connects with the first call, not here.
@@ -76,6 +79,18 @@ class Client final {
   // ended the stream.
   absl::Status ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer);
 
+  absl::Status CloseSession(const v1::CloseSessionRequest& request);
+
+  // Calls `on_part` for each part of the session as it arrives, in the caller's thread; once it returns false, the call
+  // is cancelled. A session is whole if this returns OK.
+  absl::Status ExportSession(const v1::ExportSessionRequest& request,
+                             absl::FunctionRef<bool(const v1::SessionPart&)> on_part);
+
+  // Fills in the next part of an exported session; false if there are no more.
+  using NextPart = absl::FunctionRef<bool(v1::SessionPart&)>;
+  // Sends the parts, as long as the server takes them.
+  absl::StatusOr<v1::ImportSessionResponse> ImportSession(const v1::ImportBeginning& beginning, NextPart next);
+
   // Ends all running calls with CANCELLED. Returns whether there was one. A ScoreTexts that has ended and only waits
   // for `next` is no running call.
   bool Cancel();
@@ -88,8 +103,10 @@ class Client final {
   absl::StatusOr<Response> Unary(Call call);
 
   const absl::Duration timeout_;
+  const std::string client_id_;
   std::unique_ptr<v1::Inference::Stub> inference_;
   std::unique_ptr<v1::Models::Stub> models_;
+  std::unique_ptr<v1::Sessions::Stub> sessions_;
 
   std::mutex mutex_;
   std::unordered_set<grpc::ClientContext*> running_;  // guarded by mutex_

@@ -22,6 +22,7 @@ struct CommonOptions {
   // name or name/version; empty for the only model.
   std::string model;
   absl::Duration timeout = absl::InfiniteDuration();
+  std::string client_id;
   // One JSON object a line instead of what a person reads.
   bool json = false;
 };
@@ -54,6 +55,7 @@ std::unique_ptr<Command> MakeScoreCommand();
 std::unique_ptr<Command> MakeGenerateCommand();
 std::unique_ptr<Command> MakeModelsCommand();
 std::unique_ptr<Command> MakeTokenizeCommand();
+std::unique_ptr<Command> MakeSessionCommand();
 
 // "name" or "name/version" as a selector. Errors: INVALID_ARGUMENT.
 absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text);

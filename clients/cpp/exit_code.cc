@@ -10,6 +10,8 @@ ExitCode ExitCodeOf(const absl::Status& status) {
       return ExitCode::kOk;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kDataLoss:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kUnimplemented:

@@ -23,16 +23,19 @@ struct ProgramOptions {
     table.Add("server", "HOST:PORT", "Where the server listens.", &common.server);
     table.Add("model", "NAME[/VERSION]", "Which model; may be left out if the server has one.", &common.model);
     table.Add("timeout", "TIME", "How long a call may take, as in 30s or 5m; inf is unlimited.", &common.timeout);
+    table.Add("client-id", "ID", "Who asks: sessions belong to a client, and the server is shared among them fairly.",
+              &common.client_id);
     table.AddSwitch("json", "Write one JSON object a line, with the field names of longshort.v1.", &common.json);
     table.AddSwitch("help", "Show this; behind a command, the command's.", &help);
     table.AddSwitch("version", "Show the version.", &version);
   }
 };
 
-using Commands = std::array<std::unique_ptr<Command>, 5>;
+using Commands = std::array<std::unique_ptr<Command>, 6>;
 
 Commands MakeCommands() {
-  return {MakeScoreCommand(), MakeClassifyCommand(), MakeGenerateCommand(), MakeModelsCommand(), MakeTokenizeCommand()};
+  return {MakeScoreCommand(),  MakeClassifyCommand(), MakeGenerateCommand(),
+          MakeModelsCommand(), MakeTokenizeCommand(), MakeSessionCommand()};
 }
 
 void WriteProgramHelp(const Commands& commands, const OptionTable& table, std::ostream& output) {
@@ -78,8 +81,8 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
   const absl::StatusOr<v1::ModelSelector> model = ParseModel(values.common.model);
   if (!model.ok()) return FailUsage(terminal, model.status().message());
 
-  const std::shared_ptr<Client> client =
-      make_client({.server = values.common.server, .timeout = values.common.timeout});
+  const std::shared_ptr<Client> client = make_client(
+      {.server = values.common.server, .timeout = values.common.timeout, .client_id = values.common.client_id});
   return command.Run(*others, {values.common, *model, *client, terminal});
 }
 

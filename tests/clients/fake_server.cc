@@ -6,12 +6,22 @@
 
 namespace longshort {
 
+namespace {
+
+std::string ClientOf(const grpc::ServerContext& context) {
+  const auto found = context.client_metadata().find("x-client-id");
+  return found == context.client_metadata().end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
+}  // namespace
+
 FakeServer::FakeServer() {
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(static_cast<v1::Inference::Service*>(this));
   builder.RegisterService(static_cast<v1::Models::Service*>(this));
+  builder.RegisterService(static_cast<v1::Sessions::Service*>(this));
   server_ = builder.BuildAndStart();
   address_ = absl::StrCat("127.0.0.1:", port);
 }
@@ -91,6 +101,31 @@ grpc::Status FakeServer::GetModel(grpc::ServerContext* /*context*/, const v1::Ge
   if (models.empty()) return {grpc::StatusCode::NOT_FOUND, "model.name: there is no model"};
   *response = models.front();
   return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
+                                      v1::CloseSessionResponse* /*response*/) {
+  close_request = *request;
+  session_client = ClientOf(*context);
+  return status;
+}
+
+grpc::Status FakeServer::ExportSession(grpc::ServerContext* context, const v1::ExportSessionRequest* request,
+                                       grpc::ServerWriter<v1::SessionPart>* writer) {
+  export_request = *request;
+  session_client = ClientOf(*context);
+  for (const v1::SessionPart& part : session) writer->Write(part);
+  return status;
+}
+
+grpc::Status FakeServer::ImportSession(grpc::ServerContext* context,
+                                       grpc::ServerReader<v1::ImportSessionRequest>* reader,
+                                       v1::ImportSessionResponse* response) {
+  session_client = ClientOf(*context);
+  import_requests.clear();
+  for (v1::ImportSessionRequest request; reader->Read(&request);) import_requests.push_back(request);
+  response->set_session_tokens(17);
+  return status;
 }
 
 }  // namespace longshort

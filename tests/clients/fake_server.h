@@ -10,10 +10,11 @@
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
 #include "longshort/v1/models.grpc.pb.h"
+#include "longshort/v1/sessions.grpc.pb.h"
 
 namespace longshort {
 
-class FakeServer final : public v1::Inference::Service, public v1::Models::Service {
+class FakeServer final : public v1::Inference::Service, public v1::Models::Service, public v1::Sessions::Service {
  public:
   // Listens on a free port of the loopback address.
   FakeServer();
@@ -40,7 +41,14 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   // answers, and ClassifyImage at once.
   bool stream_hangs = false;
 
+  // What ExportSession sends.
+  std::vector<v1::SessionPart> session;
+
   // Read after the call.
+  v1::ExportSessionRequest export_request;
+  std::vector<v1::ImportSessionRequest> import_requests;
+  v1::CloseSessionRequest close_request;
+  std::string session_client;  // x-client-id of the calls of Sessions
   v1::ScoreTextRequest score_request;
   std::vector<v1::ClassifyImageRequest> classify_requests() const {
     const std::lock_guard lock(mutex_);
@@ -66,6 +74,12 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
                         v1::TokenizeResponse* response) override;
   grpc::Status ListModels(grpc::ServerContext* context, const v1::ListModelsRequest* request,
                           v1::ListModelsResponse* response) override;
+  grpc::Status CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
+                            v1::CloseSessionResponse* response) override;
+  grpc::Status ExportSession(grpc::ServerContext* context, const v1::ExportSessionRequest* request,
+                             grpc::ServerWriter<v1::SessionPart>* writer) override;
+  grpc::Status ImportSession(grpc::ServerContext* context, grpc::ServerReader<v1::ImportSessionRequest>* reader,
+                             v1::ImportSessionResponse* response) override;
   grpc::Status GetModel(grpc::ServerContext* context, const v1::GetModelRequest* request, v1::Model* response) override;
 
   mutable std::mutex mutex_;

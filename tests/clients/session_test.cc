@@ -1,0 +1,101 @@
+// `longshort session`: sessions in files.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/clients/program_fixture.h"
+#include "tests/clients/temporary_folder.h"
+
+namespace longshort {
+namespace {
+
+using testing::HasSubstr;
+
+class SessionTest : public ProgramTest {
+ protected:
+  SessionTest() {
+    v1::SessionPart part;
+    part.mutable_header()->set_data_bytes(5 << 20);
+    part.mutable_header()->set_session_tokens(17);
+    server_.session.push_back(part);
+    for (int i = 0; i < 5; ++i) {
+      part.set_data(std::string(1 << 20, static_cast<char>(i)));
+      server_.session.push_back(part);
+    }
+    part.mutable_seal()->set_checksum("sum");
+    server_.session.push_back(part);
+  }
+
+  TemporaryFolder folder_;
+  const std::string file_ = folder_ / "talk.session";
+};
+
+TEST_F(SessionTest, WhatWasExportedIsImportedPartForPart) {
+  ASSERT_EQ(Run({"session", "export", "talk", file_, "--model=characters/3", "--client-id=alice"}), ExitCode::kOk);
+  EXPECT_EQ(output_, "session talk: 17 tokens, 5242880 bytes\n");
+  EXPECT_EQ(server_.export_request.session_id(), "talk");
+  EXPECT_EQ(server_.export_request.model().version(), 3);
+  EXPECT_EQ(server_.session_client, "alice");
+  ASSERT_EQ(Run({"session", "import", "chat", file_, "--client-id=bob"}), ExitCode::kOk);
+  EXPECT_EQ(output_, "session chat: 17 tokens\n");
+  EXPECT_EQ(server_.session_client, "bob");
+  ASSERT_EQ(server_.import_requests.size(), 1 + server_.session.size());
+  EXPECT_EQ(server_.import_requests[0].beginning().session_id(), "chat");
+  for (size_t i = 0; i < server_.session.size(); ++i) {
+    EXPECT_EQ(server_.import_requests[i + 1].part().SerializeAsString(), server_.session[i].SerializeAsString());
+  }
+}
+
+TEST_F(SessionTest, GoesThroughAPipe) {
+  ASSERT_EQ(Run({"session", "export", "talk", "-"}), ExitCode::kOk);
+  EXPECT_THAT(error_, HasSubstr("17 tokens"));
+  ASSERT_EQ(Run({"session", "import", "talk", "-"}, output_), ExitCode::kOk);
+  EXPECT_EQ(server_.import_requests.size(), 1 + server_.session.size());
+}
+
+TEST_F(SessionTest, AnExportThatFailsLeavesNoFileAndNoOldOneChanged) {
+  server_.status = grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no session talk");
+  EXPECT_EQ(Run({"session", "export", "talk", file_}), ExitCode::kRefused);
+  EXPECT_THAT(error_, HasSubstr("there is no session talk"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_EQ(Run({"session", "export", "talk", folder_ / "no/such/folder"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("/no/such/folder cannot be written"));
+}
+
+TEST_F(SessionTest, AFileThatIsNoSessionIsNamed) {
+  ASSERT_EQ(Run({"session", "export", "talk", file_}), ExitCode::kOk);
+  std::filesystem::resize_file(file_, (3 << 20) + 100);
+  server_.status = grpc::Status(grpc::StatusCode::DATA_LOSS, "cut short");
+  EXPECT_EQ(Run({"session", "import", "talk", file_}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("talk.session is no exported session, or was damaged"));
+  EXPECT_EQ(Run({"session", "import", "talk", "/nowhere"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("/nowhere cannot be read"));
+}
+
+TEST_F(SessionTest, ShowsHowFarItIsToAPerson) {
+  at_terminal_ = true;
+  ASSERT_EQ(Run({"session", "export", "talk", file_}), ExitCode::kOk);
+  EXPECT_THAT(error_, HasSubstr("0/5 MiB"));
+  ASSERT_EQ(Run({"session", "import", "talk", file_}), ExitCode::kOk);
+  EXPECT_THAT(error_, HasSubstr("0/5 MiB"));
+}
+
+TEST_F(SessionTest, IsClosed) {
+  ASSERT_EQ(Run({"session", "close", "talk"}), ExitCode::kOk);
+  EXPECT_EQ(server_.close_request.session_id(), "talk");
+}
+
+TEST_F(SessionTest, ACommandLineThatIsWrongIsExplained) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"session"},
+                                                    {"session", "export", "talk"},
+                                                    {"session", "close", "a", "b"},
+                                                    {"session", "rename", "a", "b"}}) {
+    EXPECT_EQ(Run(arguments), ExitCode::kUsage);
+    EXPECT_THAT(error_, HasSubstr("export ID FILE, import ID FILE, or close ID"));
+  }
+}
+
+}  // namespace
+}  // namespace longshort
