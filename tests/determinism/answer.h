@@ -1,0 +1,47 @@
+// What a call was answered, whatever kind it was, and how two answers differ.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "core/engine/engine.h"
+#include "core/engine/request.h"
+#include "tests/determinism/conversation.h"
+
+namespace longshort {
+
+struct Answer {
+  absl::Status status;
+  std::vector<GeneratedToken> given;      // the scored tokens of those that the call gave, if asked for
+  std::vector<GeneratedToken> generated;  // before the end, if that was an early one
+  std::optional<double> total_log_probability;
+};
+
+// Asks, and waits for the answer. `on_delta` is called by the engine's thread.
+Answer Ask(Engine& engine, Call call, const RequestContext& context,
+           const std::optional<SessionReference>& session = std::nullopt, std::function<void()> on_delta = {});
+
+// A call on its own, in an engine that does nothing else, behind `history`, which it gives the model to read anew.
+// What is answered of the history is left out.
+Answer AskAlone(const LanguageModel& model, Call call, const std::vector<int32_t>& history);
+
+struct Difference {
+  // Whether all that can be compared is the same, bit by bit.
+  bool identical = true;
+  // Of any two log-probabilities or logits; infinite if one is none, or is missing.
+  double largest = 0;
+  // Index of the first generated token that is another one; nothing from there on is compared.
+  std::optional<size_t> first_other_token;
+};
+
+// Alternatives are compared by their rank: two that are nearly equal may change places. Of an answer that ended early,
+// what there is is compared.
+Difference Compare(const Answer& alone, const Answer& mixed);
+Difference CompareLogits(absl::Span<const float> alone, absl::Span<const float> mixed);
+
+}  // namespace longshort

@@ -1,0 +1,33 @@
+// What the clients of the determinism test ask a language model: calls of every kind, on their own or in sessions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/engine/request.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// Without context and session, which whoever asks gives it.
+using Call = std::variant<GenerationRequest, ScoringRequest>;
+
+// One call, or several that go on with a session.
+struct Conversation {
+  std::string model;
+  bool in_session = false;
+  std::vector<Call> calls;
+};
+
+// Many of them begin with the same texts, some end inside them.
+std::vector<Conversation> RandomConversations(const std::string& model, const LanguageModelInfo& info, int64_t count,
+                                              uint64_t seed);
+
+// The tokens that a call gives the model to read.
+const std::vector<int32_t>& GivenTokens(const Call& call);
+// For reports: "generate greedy", "generate seeded" or "score".
+std::string KindOf(const Call& call);
+
+}  // namespace longshort

@@ -1,0 +1,94 @@
+#include "tests/determinism/library_bits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "ATen/CPUGeneratorImpl.h"
+#include "ATen/Functions.h"
+#include "ATen/Parallel.h"
+#include "ATen/TensorOperators.h"
+#include "models/layers/linear.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kManyRows = 48;
+
+at::Tensor RandomMatrix(int64_t rows, int64_t columns, uint64_t seed) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  return at::randn({rows, columns}, generator);
+}
+
+// Leaves the number of threads as it was.
+class Threads final {
+ public:
+  explicit Threads(int threads) : before_(at::get_num_threads()) { at::set_num_threads(threads); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  const int before_;
+};
+
+at::Tensor ProductOn(int threads, const Linear& linear, const at::Tensor& rows) {
+  const Threads used(threads);
+  return linear(rows);
+}
+
+struct Product {
+  Product(int64_t inputs, int64_t outputs)
+      : linear{.weight = RandomMatrix(outputs, inputs, 1) / std::sqrt(static_cast<double>(inputs)),
+               .bias = RandomMatrix(1, outputs, 2)[0]},
+        rows(RandomMatrix(kManyRows, inputs, 3)),
+        expected(ProductOn(1, linear, rows)) {}
+
+  const Linear linear;
+  const at::Tensor rows;      // [kManyRows, inputs]
+  const at::Tensor expected;  // [kManyRows, outputs], of all on one thread
+};
+
+const std::vector<Product>& Products() {
+  static const std::vector<Product> products = {{16, 16}, {24, 24},    {24, 40},   {40, 24},
+                                                {24, 31}, {256, 2048}, {2048, 256}};
+  return products;
+}
+
+// How many rows of the two are the same, bit by bit.
+int64_t SameRows(const at::Tensor& a, const at::Tensor& b) {
+  int64_t same = 0;
+  for (int64_t row = 0; row < a.size(0); ++row) {
+    const int64_t begin = row * a.size(1);
+    same += std::memcmp(a.const_data_ptr<float>() + begin, b.const_data_ptr<float>() + begin,
+                        a.size(1) * sizeof(float)) == 0;
+  }
+  return same;
+}
+
+}  // namespace
+
+RowBits CompareRows(int64_t rows, int threads) {
+  int64_t identical = 0, compared = 0;
+  double largest = 0;
+  for (const Product& product : Products()) {
+    for (int64_t first = 0; first + rows <= kManyRows; first += rows) {
+      const at::Tensor part = ProductOn(threads, product.linear, product.rows.narrow(0, first, rows));
+      const at::Tensor expected = product.expected.narrow(0, first, rows);
+      identical += SameRows(part, expected);
+      compared += rows;
+      largest = std::max(largest, (part - expected).abs().max().item<double>());
+    }
+  }
+  return {.identical = static_cast<double>(identical) / static_cast<double>(compared), .largest_difference = largest};
+}
+
+bool EnoughRowsKeepTheirBits(int threads) {
+  for (int64_t rows = kEnoughRows; rows <= kManyRows; ++rows) {
+    if (CompareRows(rows, threads).identical < 1) return false;
+  }
+  return true;
+}
+
+}  // namespace longshort

@@ -1,0 +1,28 @@
+#include "tests/determinism/replayed_logits.h"
+
+#include <memory>
+
+#include "absl/types/span.h"
+#include "core/cache/cache_capacity.h"
+#include "core/cache/paged_cache.h"
+
+namespace longshort {
+
+std::vector<float> LogitsBehind(const LanguageModel& model, const std::vector<int32_t>& tokens) {
+  const std::unique_ptr<LanguageModel> replica = model.Replicate(1).value();
+  const auto cache = PagedCache::Create(*replica, PagesForStreams(replica->info(), 1)).value();
+  const auto count = static_cast<int64_t>(tokens.size());
+  const auto sequence = cache->Begin(tokens, 0, count).value();
+  while (true) {
+    Slice slice;
+    slice.tokens =
+        absl::MakeConstSpan(tokens).subspan(sequence->position(), sequence->MostTokens(count - sequence->position()));
+    slice.logit_rows = 1;
+    if (const absl::Status filled = sequence->FillIn(slice); !filled.ok()) return {};
+    const StepResult result = replica->Step({slice}).value();
+    sequence->OnRead(slice.tokens);
+    if (sequence->position() == count) return {result.logits.begin(), result.logits.end()};
+  }
+}
+
+}  // namespace longshort

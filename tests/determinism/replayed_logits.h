@@ -1,0 +1,14 @@
+// The logits behind a text, straight from the model.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/model.h"
+
+namespace longshort {
+
+// [V], of the token that follows `tokens`.
+std::vector<float> LogitsBehind(const LanguageModel& model, const std::vector<int32_t>& tokens);
+
+}  // namespace longshort

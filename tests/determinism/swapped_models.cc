@@ -1,0 +1,106 @@
+#include "tests/determinism/swapped_models.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
+#include "core/engine/classifier_engine.h"
+#include "core/engine/language_model_engine.h"
+#include "gtest/gtest.h"
+#include "models/status_macros.h"
+
+namespace longshort {
+namespace {
+
+// Some of everything in a mix of a few thousand steps. A request that meets one failure after the other is ended, so
+// they are spread.
+constexpr FaultPlan kFaults = {
+    .throw_every = 331, .fail_every = 67, .stall_every = 401, .stall = absl::Milliseconds(10), .no_replica_every = 9};
+
+constexpr int kLanguageModelWorkers = 3;
+constexpr int kClassifierWorkers = 2;
+constexpr int64_t kStreamsOfWorker = 8;
+// Each worker's cache has room for two sequences of any length, or some more short ones.
+constexpr int64_t kWholeSequencesOfWorker = 2;
+
+}  // namespace
+
+SwappedModels::SwappedModels(const std::vector<TestedLanguageModel>& language_models,
+                             const std::vector<TestedClassifier>& classifiers, int threads, Happenings& happenings)
+    : language_models_(language_models),
+      classifiers_(classifiers),
+      threads_(threads),
+      happenings_(happenings),
+      pool_(PreparationPool::Create(1).value()) {
+  for (const auto& model : language_models) versions_[model.name] = 1;
+  for (const auto& model : classifiers) versions_[model.name] = 1;
+  for (const auto& [name, version] : versions_) {
+    faults_[name] = std::make_shared<FaultCounts>();
+    std::filesystem::create_directories(VersionDirectory(repository_.path(), name, version));
+  }
+  registry_ =
+      ModelRegistry::Load(
+          repository_.path(), [this](const std::string& directory) { return Load(directory); },
+          [this](const std::string& name, int64_t, LoadedModel loaded) { return Serve(name, std::move(loaded)); })
+          .value();
+}
+
+void SwappedModels::Swap(const std::string& name) {
+  const int64_t next = versions_[name] + 1;
+  std::filesystem::create_directories(VersionDirectory(repository_.path(), name, next));
+  if (const auto loaded = registry_->LoadVersion(name, next); !loaded.ok()) {
+    ++happenings_.missing_replicas;
+    return;
+  }
+  EXPECT_TRUE(registry_->Unload(name, versions_[name]).ok());
+  versions_[name] = next;
+  ++happenings_.swaps;
+}
+
+absl::StatusOr<LoadedModel> SwappedModels::Load(const std::string& directory) const {
+  const std::string name = std::filesystem::path(directory).parent_path().filename();
+  for (const auto& [tested, model] : language_models_) {
+    if (tested != name) continue;
+    LS_ASSIGN_OR_RETURN(auto replica, model->Replicate(threads_));
+    return LoadedLanguageModel{.model = WithFaults(std::move(replica), kFaults, faults_.at(name)),
+                               .tokenizer = nullptr};
+  }
+  for (const TestedClassifier& tested : classifiers_) {
+    if (tested.name != name) continue;
+    LS_ASSIGN_OR_RETURN(auto replica, tested.classifier->Replicate(threads_));
+    return LoadedClassifier{.classifier = WithFaults(std::move(replica), kFaults, faults_.at(name)),
+                            .tokenizer = nullptr,
+                            .preprocessor = nullptr};
+  }
+  return absl::NotFoundError(absl::StrCat("no tested model is called ", name));
+}
+
+absl::StatusOr<ServedModel::Kind> SwappedModels::Serve(const std::string&, LoadedModel loaded) {
+  if (auto* language_model = std::get_if<LoadedLanguageModel>(&loaded)) {
+    LanguageModel& model = *language_model->model;
+    const CachePages of_worker = PagesForStreams(model.info(), kWholeSequencesOfWorker);
+    LanguageModelEngine::Options options{
+        .queue = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
+        .step_loop = {.max_streams = kStreamsOfWorker * kLanguageModelWorkers,
+                      .cache_bytes = Bytes(of_worker, model.PageBytes()) * kLanguageModelWorkers},
+        .workers = kLanguageModelWorkers,
+        .threads_per_worker = threads_};
+    ServedLanguageModel served{.info = model.info(), .tokenizer = nullptr, .engine = nullptr};
+    LS_ASSIGN_OR_RETURN(served.engine, LanguageModelEngine::Create(std::move(language_model->model), nullptr,
+                                                                   CountingObserver(happenings_), clock_, options));
+    return served;
+  }
+  auto& classifier = std::get<LoadedClassifier>(loaded).classifier;
+  const ClassifierEngine::Options options{.items = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
+                                          .workers = kClassifierWorkers,
+                                          .threads_per_worker = threads_};
+  ServedClassifier served{.info = classifier->info(), .tokenizer = nullptr, .preprocessor = nullptr, .engine = nullptr};
+  LS_ASSIGN_OR_RETURN(
+      served.engine, ClassifierEngine::Create(std::move(classifier), pool_, CountingClassificationObserver(happenings_),
+                                              clock_, options));
+  return served;
+}
+
+}  // namespace longshort

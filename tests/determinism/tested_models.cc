@@ -1,0 +1,149 @@
+#include "tests/determinism/tested_models.h"
+
+#include <map>
+#include <utility>
+
+#include "ATen/core/Tensor.h"
+#include "gtest/gtest.h"
+#include "models/image_classifier/cvt.h"
+#include "models/image_classifier/vil.h"
+#include "models/language_model/transformer_ls.h"
+#include "models/text_classifier/text_classifier.h"
+#include "models/weights/model_directory.h"
+#include "models/weights/safetensors_writer.h"
+#include "tests/models/image_classifier/random_cvt.h"
+#include "tests/models/image_classifier/random_vil.h"
+#include "tests/models/language_model/random_decoder.h"
+#include "tests/models/text_classifier/random_text_model.h"
+#include "tests/models/weights/temporary_directory.h"
+
+namespace longshort {
+namespace {
+
+// Rank 3, layer norms behind, biases, positions that are clamped, a window that ends inside chunks.
+LanguageModelConfig RankThree() {
+  LanguageModelConfig config = SmallConfig();
+  config.chunk_size = 8;
+  config.chunk_rank = 3;
+  config.window_length = 50;
+  config.memory_length = 128;
+  config.segment_length = 32;
+  config.window_position_clamp = 30;
+  config.chunk_position_clamp = 20;
+  config.pre_layer_norm = false;
+  config.projection_bias = true;
+  config.activation = Activation::kRelu;
+  return config;
+}
+
+// Segments longer than the memory; a window that ends inside a block.
+LanguageModelConfig LongSegments() {
+  LanguageModelConfig config = SmallConfig();
+  config.chunk_size = 16;
+  config.chunk_rank = 2;
+  config.window_length = 100;
+  config.memory_length = 112;
+  config.segment_length = 256;
+  return config;
+}
+
+// Matrix products large enough for the library to divide among threads, and to choose its kernels by their size.
+LanguageModelConfig Wide() {
+  LanguageModelConfig config = SmallConfig();
+  config.model_width = 256;
+  config.heads = 4;
+  config.feed_forward_width = 2048;
+  config.chunk_size = 16;
+  config.window_length = 64;
+  config.memory_length = 256;
+  config.segment_length = 64;
+  config.vocabulary_size = 208;
+  return config;
+}
+
+std::unique_ptr<LanguageModel> RandomModel(const LanguageModelConfig& config, uint64_t seed) {
+  return std::make_unique<TransformerLs<float>>(RandomDecoder(config, seed), InfoOf(config), 1);
+}
+
+ModelDirectory WriteAndOpen(const TemporaryDirectory& directory, const std::string& config,
+                            const std::map<std::string, at::Tensor>& tensors) {
+  std::vector<NamedTensor> named;
+  for (const auto& [name, tensor] : tensors) {
+    named.push_back({.name = name,
+                     .type = DataType::kF32,
+                     .shape = tensor.sizes().vec(),
+                     .data = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
+  }
+  directory.Write("config.json", config);
+  EXPECT_TRUE(WriteSafetensors(directory.File("model.safetensors"), named).ok());
+  return OpenModelDirectory(directory.path()).value();
+}
+
+ImageItem RandomImage(Random& random, int64_t height, int64_t width) {
+  ImageItem image{.height = height, .width = width, .values = std::vector<float>(3 * height * width)};
+  for (float& value : image.values) value = static_cast<float>(4 * Fraction(random) - 2);
+  return image;
+}
+
+// Two documents an item, of 1 to 150 tokens.
+TestedClassifier Texts() {
+  TextClassifierConfig config = SmallTextConfig();
+  config.documents = 2;
+  config.max_sequence_length = 160;
+  const TemporaryDirectory directory;
+  WriteTextModel(directory.path(), config, 21);
+  const auto random_item = [config](Random& random) -> ClassifierItem {
+    TokenItem item;
+    for (int64_t document = 0; document < config.documents; ++document) {
+      std::vector<int32_t>& ids = item.documents.emplace_back(Between(random, 1, 150));
+      for (int32_t& id : ids) id = static_cast<int32_t>(Between(random, 1, config.vocabulary_size - 1));
+    }
+    return item;
+  };
+  return {.name = "texts",
+          .classifier = LoadTextClassifier(OpenModelDirectory(directory.path()).value(), {.threads = 1}).value(),
+          .random_item = random_item};
+}
+
+TestedClassifier Vil() {
+  const VilConfig config =
+      VilOf("l1,h2,d8,n1,s1,g1,p2,f4,a0,r2_l2,h2,d12,n1,s1,g1,p2,f2,a1,r3_l3,h4,d16,n1,s0,g0,p2", 16);
+  const TemporaryDirectory directory;
+  return {.name = "vil",
+          .classifier =
+              LoadVil(WriteAndOpen(directory, ToJson(config), RandomVilTensors(config, 22)), {.threads = 1}).value(),
+          .random_item = [](Random& random) -> ClassifierItem { return RandomImage(random, 16, 16); }};
+}
+
+// Images of two sizes, so that batches are of one or the other.
+TestedClassifier Cvt() {
+  const CvtConfig config = SmallCvt();
+  const TemporaryDirectory directory;
+  return {.name = "cvt",
+          .classifier =
+              LoadCvt(WriteAndOpen(directory, ToJson(config), RandomCvtTensors(config, 23)), {.threads = 1}).value(),
+          .random_item = [](Random& random) -> ClassifierItem {
+            return Chance(random, 0.5) ? RandomImage(random, 45, 30) : RandomImage(random, 32, 48);
+          }};
+}
+
+}  // namespace
+
+std::vector<TestedLanguageModel> TestedLanguageModels() {
+  std::vector<TestedLanguageModel> models;
+  models.push_back({"small", RandomModel(SmallConfig(), 11)});
+  models.push_back({"rank-3", RandomModel(RankThree(), 12)});
+  models.push_back({"long-segments", RandomModel(LongSegments(), 13)});
+  models.push_back({"wide", RandomModel(Wide(), 14)});
+  return models;
+}
+
+std::vector<TestedClassifier> TestedClassifiers() {
+  std::vector<TestedClassifier> classifiers;
+  classifiers.push_back(Texts());
+  classifiers.push_back(Vil());
+  classifiers.push_back(Cvt());
+  return classifiers;
+}
+
+}  // namespace longshort

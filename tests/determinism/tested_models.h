@@ -1,0 +1,30 @@
+// The models of the determinism test: small, with random weights, and between them every way in which a result could
+// come to depend on how it was computed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/classifier.h"
+#include "models/model.h"
+#include "tests/determinism/random_choice.h"
+
+namespace longshort {
+
+struct TestedLanguageModel {
+  std::string name;
+  std::unique_ptr<LanguageModel> model;  // for one thread; replicas may have more
+};
+std::vector<TestedLanguageModel> TestedLanguageModels();
+
+struct TestedClassifier {
+  std::string name;
+  std::unique_ptr<Classifier> classifier;
+  std::function<ClassifierItem(Random&)> random_item;
+};
+std::vector<TestedClassifier> TestedClassifiers();
+
+}  // namespace longshort
