@@ -23,8 +23,9 @@ def streams(bench: Bench) -> None:
         reading = bench.first_token(server, f"{workload},tokens=2", seed=100)
 
         def decode(count: int, seed: int) -> dict:
-            # All streams must have read their prompts when the measuring begins; nothing ends before it does.
-            warm_up = f"--warm-up={1.5 * count * reading + 2:.1f}s"
+            # All streams must have read their prompts when the measuring begins; nothing ends before it does. Those
+            # that generate take their part of every step, so the last prompts are read more slowly than the first.
+            warm_up = f"--warm-up={2.5 * count * reading + 2:.1f}s"
             title = f"{'one stream' if count == 1 else f'{count} streams'}, {model.name}"
             arguments = [warm_up, f"--seconds={options.seconds}s", "--grace=0s", f"--seed={seed}"]
             (done,) = bench.load(server, title, f"--workload={workload},{ENDLESS},concurrency={count}", *arguments)
@@ -96,11 +97,17 @@ def overload(bench: Bench) -> None:
     deadline = f",deadline={options.deadline}" if options.deadline else ""
     workload = f"generate,{IDS},prompt=64,tokens=16{deadline}"
     seconds = f"--seconds={options.seconds}s"
-    with bench.serve(model) as server, bench.echo_server() as echo:
+    max_streams = f"--max-streams={options.streams}"
+    with bench.serve(model, max_streams) as server:
         probe = ["--warm-up=2s", f"--seconds={options.seconds / 3}s", "--grace=60s", "--seed=100"]
         capacity = f"--workload={workload},concurrency={2 * options.streams}"
         (most,) = bench.load(server, "capacity: callers that wait for their answers", capacity, *probe)
         able = most["answers_per_second"]
+    # Half of those callers' calls ran and half waited. Who runs a server decides how long calls may wait: here half as
+    # long as they run.
+    patience = percentile(most, "OK", "p50") / 4
+    bounded = f"--max-queue-time={max(1, 1000 * patience):.0f}ms"
+    with bench.serve(model, max_streams, bounded) as server, bench.echo_server() as echo:
         # One connection carries 1024 calls; more would wait in the client, where the server cannot refuse them.
         arguments = ["--connections=16", f"--warm-up={WARM_UP}s", seconds, "--grace=60s"]
         calm_load = f"--workload={workload},rate={0.8 * able:.3f}"
@@ -123,6 +130,7 @@ def overload(bench: Bench) -> None:
     fifths = [WARM_UP + share * options.seconds for share in (0.2, 0.4, 0.8, 1)]
     growth = ratio(memory.peak(*fifths[2:]), memory.peak(*fifths[:2]))
     bench.at_most("memory at the end of the overload against its second fifth", growth, 1.05)
+    bench.tell("calls may wait for (--max-queue-time)", 1000 * patience, "ms")
     bench.tell("capacity", able, "/s")
     bench.tell("answered at 500 %", stormy["answers_per_second"], "/s")
     bench.tell("refused at 500 %", ratio(stormy["refused"], stormy["measured_seconds"]), "/s")
