@@ -64,6 +64,7 @@ std::vector<std::pair<std::string, int64_t>> Happenings::List() const {
           {"reused tokens", reused_tokens},
           {"evictions", evictions},
           {"calls that went on with a session", session_calls},
+          {"moved sessions", moved_sessions},
           {"resumed sequences", resumed},
           {"pauses", pauses},
           {"failed steps", failed_steps},

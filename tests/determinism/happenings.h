@@ -22,11 +22,12 @@ struct Happenings {
 
   Count prefix_hits = 0;
   Count reused_tokens = 0;
-  Count evictions = 0;      // of pages, chains' ends and parked sequences
-  Count session_calls = 0;  // that went on with a session
-  Count resumed = 0;        // parked sequences, of sessions and of paused requests
-  Count pauses = 0;         // of requests that ran or waited
-  Count failed_steps = 0;   // and batches
+  Count evictions = 0;       // of pages, chains' ends and parked sequences
+  Count session_calls = 0;   // that went on with a session
+  Count moved_sessions = 0;  // exported by one engine, imported by another or the same
+  Count resumed = 0;         // parked sequences, of sessions and of paused requests
+  Count pauses = 0;          // of requests that ran or waited
+  Count failed_steps = 0;    // and batches
   Count rebuilt_workers = 0;
   Count missing_replicas = 0;  // that a worker, or a swap, did not get
   Count swaps = 0;

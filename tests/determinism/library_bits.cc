@@ -69,7 +69,7 @@ int64_t SameRows(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-RowBits CompareRows(int64_t rows, int threads) {
+SameBits CompareRows(int64_t rows, int threads) {
   int64_t identical = 0, compared = 0;
   double largest = 0;
   for (const Product& product : Products()) {
@@ -89,6 +89,23 @@ bool EnoughRowsKeepTheirBits(int threads) {
     if (CompareRows(rows, threads).identical < 1) return false;
   }
   return true;
+}
+
+SameBits CompareImages(int64_t images) {
+  constexpr int64_t kPatch = 2, kChannels = 8, kSize = 16;
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(4);
+  const at::Tensor pixels = at::randn({images, 3, kSize, kSize}, generator);
+  const at::Tensor weight = at::randn({kChannels, 3, kPatch, kPatch}, generator) / std::sqrt(3.0 * kPatch * kPatch);
+  const auto patches_of = [&](const at::Tensor& some) {
+    return at::conv2d(some, weight, {}, kPatch).flatten(1).contiguous();
+  };
+  const Threads used(1);
+  const at::Tensor together = patches_of(pixels);
+  std::vector<at::Tensor> each;
+  for (int64_t image = 0; image < images; ++image) each.push_back(patches_of(pixels.narrow(0, image, 1)));
+  const at::Tensor alone = at::cat(each);
+  return {.identical = static_cast<double>(SameRows(together, alone)) / static_cast<double>(images),
+          .largest_difference = (together - alone).abs().max().item<double>()};
 }
 
 }  // namespace longshort

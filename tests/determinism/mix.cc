@@ -18,6 +18,8 @@ constexpr int kClients = 24;
 constexpr int kMostTries = 8;
 constexpr double kCancelled = 0.08;
 constexpr int64_t kNever = -1;
+// How often a session goes to the engine that serves its model now, between two calls.
+constexpr double kMoved = 0.3;
 
 bool EndedEarly(const absl::Status& status) {
   return status.code() == absl::StatusCode::kCancelled || status.code() == absl::StatusCode::kInternal;
@@ -55,12 +57,36 @@ void Mix::Run(const std::vector<Work>& work, uint64_t seed) {
 }
 
 void Mix::RunConversation(const ExpectedConversation& expected, const std::string& session, Random& random) {
-  const std::shared_ptr<ServedModel> served = models_.Find(expected.conversation.model);
-  Engine& engine = *served->language_model()->engine;
+  std::shared_ptr<ServedModel> served = models_.Find(expected.conversation.model);
   for (size_t call = 0; call < expected.conversation.calls.size(); ++call) {
-    if (!RunCall(engine, expected, call, session, random)) return;  // what follows has another history
+    if (call > 0 && Chance(random, kMoved)) {
+      const std::shared_ptr<ServedModel> now = models_.Find(expected.conversation.model);
+      MoveSession(*served->language_model()->engine, *now->language_model()->engine, session);
+      served = now;
+    }
+    if (!RunCall(*served->language_model()->engine, expected, call, session, random))
+      return;  // what follows has another history
     happenings_.session_calls += call > 0;
   }
+}
+
+void Mix::MoveSession(Engine& from, Engine& to, const std::string& session) {
+  const SessionKey key{.client = "", .id = session};
+  absl::StatusOr<SessionArchive> archive;
+  EndSignal exported, imported;
+  from.ExportSession(key, [&](absl::StatusOr<SessionArchive> result) {
+    archive = std::move(result);
+    exported.Notify();
+  });
+  ASSERT_TRUE(exported.Wait()) << "a session was not exported within a minute";
+  ASSERT_TRUE(archive.ok()) << archive.status();
+  EXPECT_TRUE(from.CloseSession(key).ok());
+  to.ImportSession(key, *std::move(archive), [&](const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    imported.Notify();
+  });
+  ASSERT_TRUE(imported.Wait()) << "a session was not imported within a minute";
+  ++happenings_.moved_sessions;
 }
 
 bool Mix::RunCall(Engine& engine, const ExpectedConversation& expected, size_t call, const std::string& session,

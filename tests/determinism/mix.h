@@ -32,6 +32,8 @@ class Mix final {
 
  private:
   void RunConversation(const ExpectedConversation& expected, const std::string& session, Random& random);
+  // The session leaves `from` for `to`, which may be the same engine.
+  void MoveSession(Engine& from, Engine& to, const std::string& session);
   // Asks until the answer is whole. Returns whether it has the tokens of the one alone.
   bool RunCall(Engine& engine, const ExpectedConversation& expected, size_t call, const std::string& session,
                Random& random);
