@@ -64,17 +64,22 @@ bool CacheGrid::EndsInsidePage(Strip strip, int64_t position) const {
 }
 
 CachePages CacheGrid::PagesForSequence(int64_t most_tokens) const {
-  const auto pages_for_vectors_of = [this](int64_t tokens) {
-    return DivideRoundingUp(FirstRow(kMemoryStrip, tokens), kRowsPerPage);
+  // Pages that the vectors of so many tokens lie on at the most, when those before them are of a multiple of `unit`
+  // tokens.
+  const auto pages_for_vectors_of = [this](int64_t tokens, int64_t unit) {
+    const int64_t most_before = kRowsPerPage - std::gcd(FirstRow(kMemoryStrip, unit), kRowsPerPage);
+    return DivideRoundingUp(most_before + FirstRow(kMemoryStrip, tokens), kRowsPerPage);
   };
   const int64_t tokens = std::min(most_tokens, kAnyNumberOfTokens);
   // The tokens from the start of a segment to the end of the block of any of its tokens.
   const int64_t segment_tokens = segment_length_ - std::gcd(segment_length_, block_tokens_) + block_tokens_;
   const int64_t window = DivideRoundingUp(window_length_ - 1, kRowsPerPage) + block_tokens_ / kRowsPerPage;
-  const int64_t memory = pages_for_vectors_of(memory_length_ + segment_tokens) + 1;
-  const int64_t segment = pages_for_vectors_of(segment_tokens) + 1;
+  const int64_t memory =
+      pages_for_vectors_of(memory_length_ + segment_tokens, std::gcd(memory_length_, segment_length_));
+  const int64_t segment = pages_for_vectors_of(segment_tokens, segment_length_);
+  const int64_t all = DivideRoundingUp(FirstRow(kMemoryStrip, tokens), kRowsPerPage);
   return {.window = std::min(window, DivideRoundingUp(tokens, kRowsPerPage)),
-          .segment = std::min(memory, pages_for_vectors_of(tokens)) + std::min(segment, pages_for_vectors_of(tokens)),
+          .segment = std::min(memory, all) + std::min(segment, all),
           .open_chunk = 1};
 }
 

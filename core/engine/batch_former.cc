@@ -101,8 +101,9 @@ absl::Time BatchFormer::DueAt() {
   absl::Time due = absl::InfiniteFuture();
   int64_t tokens = 0;
   line_.ForEach([&](const std::unique_ptr<ClassificationJob>& job) {
-    due = std::min(
-        {due, job->prepared_at() + options_.max_queue_delay, job->context().deadline - line_.load().waiting_cost});
+    // Half of the time that it has is for running, if it has a deadline: what is predicted may take longer.
+    const absl::Duration spare = job->context().deadline - line_.load().waiting_cost - job->prepared_at();
+    due = std::min(due, job->prepared_at() + std::min(options_.max_queue_delay, spare / 2));
     tokens += TokensOf(job->item());
   });
   const bool full = line_.size() >= options_.max_batch_size || tokens >= options_.max_batch_tokens;

@@ -31,7 +31,8 @@ class BatchFormer {
     int64_t max_batch_size = 32;
     // Tokens of one batch, over all its documents: bounds a batch's memory. A longer item runs alone.
     int64_t max_batch_tokens = 65536;
-    // How long an item may wait for others while its batch is not full. By default nothing is waited for: a batch is
+    // How long an item may wait for others while its batch is not full, half of the time until its deadline at the
+    // most. By default nothing is waited for: a batch is
     // what is there when the worker is free. For machines on which a larger batch costs next to nothing.
     absl::Duration max_queue_delay = absl::ZeroDuration();
     WorkOrder::Options order = {};

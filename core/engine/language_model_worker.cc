@@ -67,6 +67,7 @@ void LanguageModelWorker::Work() {
     if (queue_.closed() && queue_.empty() && (loop_ == nullptr || loop_->idle())) break;
     queue_.WaitForChange(seen, loop_ == nullptr ? kTryAgainAfter : absl::InfiniteDuration());
   }
+  queue_.Pass(options_.step_loop.worker);  // nobody leaves it anything any more
   {
     std::lock_guard lock(mutex_);
     ended_ = true;

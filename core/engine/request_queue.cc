@@ -19,6 +19,9 @@ StreamTokens TokensOf(const Job& job) {
           .generated = std::max<int64_t>(0, job.MostTokens() - job.stream().given_end())};
 }
 
+// A worker that has not asked for so long is stuck in a step, and nobody should wait for it.
+constexpr absl::Duration kLongestStep = absl::Milliseconds(250);
+
 }  // namespace
 
 absl::Status RequestQueue::Check(const Options& options) {
@@ -35,7 +38,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   {
     std::lock_guard lock(mutex_);
     if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
-    const bool idle = line_.empty() && line_.load().running == 0;
+    const bool idle = line_.empty() && line_.load().running < options_.workers;
     if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, now));
     ticket.cost = estimator_.Cost(TokensOf(*job), now) / options_.workers;
     LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
@@ -46,25 +49,25 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<Job> RequestQueue::TakeFirst(int worker, int64_t running, absl::FunctionRef<bool(const Job&)> fits) {
+std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits) {
   std::lock_guard lock(mutex_);
-  workers_[worker].running = running;
+  NoteAsking(taker);
   bool has_room = true;
   const auto fits_now = [&](const Job& job) { return has_room = fits(job); };
   std::unique_ptr<Job> first;
-  if (const auto returned = FirstReturned(worker); returned == returned_.end()) {
-    first = TakeFirstWaiting(worker, fits_now);
+  if (const auto returned = FirstReturned(taker); returned == returned_.end()) {
+    first = TakeFirstWaiting(taker, fits_now);
   } else if (fits_now(**returned)) {
     first = std::move(*returned);
     returned_.erase(returned);
   }
-  if (first != nullptr) ++workers_[worker].running;
-  SetHasRoom(worker, has_room);
+  if (first != nullptr) ++workers_[taker.worker].running;
+  SetHasRoom(taker.worker, has_room);
   return first;
 }
 
-std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(int worker, absl::FunctionRef<bool(const Job&)> fits) {
-  const auto is_for = [&](const std::unique_ptr<Job>& job) { return IsFor(worker, *job); };
+std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits) {
+  const auto is_for = [&](const std::unique_ptr<Job>& job) { return IsFor(taker, *job); };
   const std::unique_ptr<Job>* const first = line_.First(is_for);
   if (first == nullptr || !fits(**first)) return nullptr;
   auto taken = line_.TakeFirst(is_for);
@@ -73,11 +76,11 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(int worker, absl::FunctionRe
   return std::move(taken->thing);
 }
 
-bool RequestQueue::HasJobFor(int worker, int64_t running) {
+bool RequestQueue::HasJobFor(const Taker& taker) {
   std::lock_guard lock(mutex_);
-  workers_[worker].running = running;
-  return FirstReturned(worker) != returned_.end() ||
-         line_.First([&](const std::unique_ptr<Job>& job) { return IsFor(worker, *job); }) != nullptr;
+  NoteAsking(taker);
+  return FirstReturned(taker) != returned_.end() ||
+         line_.First([&](const std::unique_ptr<Job>& job) { return IsFor(taker, *job); }) != nullptr;
 }
 
 void RequestQueue::Pass(int worker) {
@@ -94,7 +97,7 @@ void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
 
 absl::Status RequestQueue::WhyHopeless(const Job& job, absl::Time now) const {
   std::lock_guard lock(mutex_);
-  const bool nothing_else = line_.empty() && line_.load().running <= 1;  // itself
+  const bool nothing_else = line_.empty() && line_.load().running <= options_.workers;  // itself among them
   return nothing_else ? absl::OkStatus() : CheckTime(job, now);
 }
 
@@ -184,15 +187,28 @@ absl::Status RequestQueue::CheckTime(const Job& job, absl::Time now) const {
   return CheckDeadline(*fast, job.context().deadline, now);
 }
 
-bool RequestQueue::IsFor(int worker, const Job& job) const {
-  if (job.parked.has_value() && workers_[job.parked->worker].has_room) return job.parked->worker == worker;
-  return std::all_of(workers_.begin(), workers_.end(),
-                     [&](const Worker& other) { return !other.has_room || workers_[worker].running <= other.running; });
+void RequestQueue::NoteAsking(const Taker& taker) {
+  Worker& worker = workers_[taker.worker];
+  worker.running = taker.running;
+  worker.asked = taker.now;
 }
 
-std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(int worker) {
+bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {
+  const bool sleeps = worker.running == 0;  // or will do so as soon as it has nothing to do
+  return worker.has_room && (sleeps || worker.asked > now - kLongestStep);
+}
+
+bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
+  if (job.parked.has_value() && IsOpen(workers_[job.parked->worker], taker.now)) {
+    return job.parked->worker == taker.worker;
+  }
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [&](const Worker& other) { return !IsOpen(other, taker.now) || taker.running <= other.running; });
+}
+
+std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(const Taker& taker) {
   return std::find_if(returned_.begin(), returned_.end(),
-                      [&](const std::unique_ptr<Job>& job) { return !job->paused() && IsFor(worker, *job); });
+                      [&](const std::unique_ptr<Job>& job) { return !job->paused() && IsFor(taker, *job); });
 }
 
 void RequestQueue::SetHasRoom(int worker, bool has_room) {

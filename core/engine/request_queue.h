@@ -39,6 +39,13 @@ class RequestQueue {
     int workers = 1;
   };
 
+  // A worker that asks for a job.
+  struct Taker {
+    int worker = 0;
+    int64_t running = 0;  // how many it runs already
+    absl::Time now;
+  };
+
   explicit RequestQueue(const Options& options) : options_(options), line_(options.order), workers_(options.workers) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
@@ -46,20 +53,21 @@ class RequestQueue {
 
   // `job` was submitted at job->times.submitted.
   // Errors: RESOURCE_EXHAUSTED with a Refusal if too much waits, DEADLINE_EXCEEDED if the request cannot make its
-  // deadline, unless the worker is idle, UNAVAILABLE once closed; then the job is dropped.
+  // deadline, unless a worker is idle, UNAVAILABLE once closed; then the job is dropped.
   absl::Status Push(std::unique_ptr<Job> job);
 
   // The next for this worker, which is to be settled when it ends; null if none waits for it, if those that wait are of
   // clients that have as much running as they may, or if the next does not `fit` there: it is not overtaken but by what
-  // comes before it in the order. Those that were returned come first. `running`: how many it runs already.
-  std::unique_ptr<Job> TakeFirst(int worker, int64_t running, absl::FunctionRef<bool(const Job&)> fits);
+  // comes before it in the order. Those that were returned come first.
+  std::unique_ptr<Job> TakeFirst(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits);
   // Whether there is one for this worker, were there room.
-  bool HasJobFor(int worker, int64_t running);
+  bool HasJobFor(const Taker& taker);
   // The worker has no room for another: what is parked with it may go elsewhere, until it asks again.
   void Pass(int worker);
   // Jobs that were taken, go on later, and are not settled yet. One that is paused waits until it is not.
   void Return(std::vector<std::unique_ptr<Job>> jobs);
-  // Why a job that was taken is not worth starting: it cannot make its deadline. OK if there is nothing else to do.
+  // Why a job that was taken is not worth starting: it cannot make its deadline. OK if a worker would be idle without
+  // it.
   absl::Status WhyHopeless(const Job& job, absl::Time now) const;
   // A job that was taken has ended; what was never taken need not be settled.
   void Settle(Job& job, absl::Time now);
@@ -91,16 +99,20 @@ class RequestQueue {
  private:
   struct Worker {
     int64_t running = 0;  // as it last said
+    absl::Time asked = absl::InfinitePast();
     bool has_room = true;
   };
 
   // All with mutex_ held.
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.
   absl::Status CheckTime(const Job& job, absl::Time now) const;
+  void NoteAsking(const Taker& taker);
+  // Whether the worker has room and will come soon.
+  bool IsOpen(const Worker& worker, absl::Time now) const;
   // Whether the job is not to be left to another worker.
-  bool IsFor(int worker, const Job& job) const;
-  std::vector<std::unique_ptr<Job>>::iterator FirstReturned(int worker);
-  std::unique_ptr<Job> TakeFirstWaiting(int worker, absl::FunctionRef<bool(const Job&)> fits);
+  bool IsFor(const Taker& taker, const Job& job) const;
+  std::vector<std::unique_ptr<Job>>::iterator FirstReturned(const Taker& taker);
+  std::unique_ptr<Job> TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits);
   void SetHasRoom(int worker, bool has_room);
   void Changed();
 

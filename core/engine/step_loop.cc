@@ -62,7 +62,7 @@ bool StepLoop::RunOnce() {
   if (!running_.empty()) Step();
   observer_.OnState(state());
   TellEnded();
-  return !broken_ && (!running_.empty() || queue_.HasJobFor(options_.worker, 0));
+  return !broken_ && (!running_.empty() || queue_.HasJobFor(Taker()));
 }
 
 void StepLoop::EndAll(const absl::Status& status) {
@@ -110,8 +110,7 @@ void StepLoop::SetAsidePaused() {
 
 void StepLoop::Admit() {
   while (static_cast<int64_t>(running_.size()) < options_.max_streams) {
-    std::unique_ptr<Job> job = queue_.TakeFirst(options_.worker, static_cast<int64_t>(running_.size()),
-                                                [this](const Job& first) { return FitsNow(first); });
+    std::unique_ptr<Job> job = queue_.TakeFirst(Taker(), [this](const Job& first) { return FitsNow(first); });
     if (job == nullptr) return;
     if (absl::Status why = WhyNotStarted(*job); !why.ok()) {
       ended_.push_back({std::move(job), std::move(why)});
@@ -122,6 +121,10 @@ void StepLoop::Admit() {
     }
   }
   queue_.Pass(options_.worker);
+}
+
+RequestQueue::Taker StepLoop::Taker() const {
+  return {.worker = options_.worker, .running = static_cast<int64_t>(running_.size()), .now = clock_.Now()};
 }
 
 bool StepLoop::FitsNow(const Job& job) const {

@@ -85,6 +85,7 @@ class StepLoop {
   void Admit();
   // Parks what need not go on now.
   void SetAsidePaused();
+  RequestQueue::Taker Taker() const;
   // Whether there is room for the job now, or it needs none.
   bool FitsNow(const Job& job) const;
   // OK if a job is worth starting; otherwise why it is to be ended with this.

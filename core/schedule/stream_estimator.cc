@@ -11,7 +11,9 @@ void StreamEstimator::SetSteps(const StepCost& cost, int64_t max_streams) {
 
 void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, absl::Time now) {
   if (!step_cost_.known() || tokens.prompt < 1) return;
-  prefill_fractions_.Add(absl::FDivDuration(time.prefill, CostOfPrompt(tokens.prompt)), now);
+  // One that was read alone had a step for itself.
+  const absl::Duration at_most = step_cost_.fixed() + CostOfPrompt(tokens.prompt);
+  prefill_fractions_.Add(absl::FDivDuration(time.prefill, at_most), now);
   fractions_.Add(absl::FDivDuration(time.all, CostOfAll(tokens)), now);
 }
 
@@ -23,7 +25,7 @@ absl::Duration StreamEstimator::Cost(const StreamTokens& tokens, absl::Time now)
 
 std::optional<absl::Duration> StreamEstimator::FastPrefill(int64_t prompt_tokens, absl::Time now) const {
   if (prefill_fractions_.empty()) return std::nullopt;
-  return CostOfPrompt(prompt_tokens) * prefill_fractions_.Least(now);
+  return CostOfPrompt(prompt_tokens) * std::min(1.0, prefill_fractions_.Least(now));
 }
 
 absl::Duration StreamEstimator::CostOfAll(const StreamTokens& tokens) const {

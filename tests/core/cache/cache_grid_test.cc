@@ -55,8 +55,9 @@ TEST(CacheGrid, AtASegmentsStartNoVectorOfItIsThere) {
 
 TEST(CacheGrid, CountsWhatASequenceOfAnyLengthNeeds) {
   const CachePages pages = CacheGrid(Enwik8Info()).PagesForSequence();
-  EXPECT_EQ(pages.window, 9);        // 511 rows and a block
-  EXPECT_EQ(pages.segment, 10 + 2);  // (8192 + 256) / 16 = 528 vectors; 16 may straddle a page's end
+  EXPECT_EQ(pages.window, 9);  // 511 rows and a block
+  // (8192 + 256) / 16 = 528 vectors, and 16, which both begin at a quarter of a page.
+  EXPECT_EQ(pages.segment, 9 + 1);
   EXPECT_EQ(pages.open_chunk, 1);
 }
 
@@ -101,11 +102,11 @@ TEST(CacheGrid, RecomputesFromAnExactPlace) {
 
 TEST(PagesForBytes, SplitsWhatOpenChunksLeaveAsAFullSequenceNeedsIt) {
   const CachePages page_bytes = {.window = 1000, .segment = 1000, .open_chunk = 400};
-  const auto pages = PagesForBytes(Enwik8Info(), page_bytes, 20 * 21400 + 64 * 400, 64);
+  const auto pages = PagesForBytes(Enwik8Info(), page_bytes, 20 * 19400 + 64 * 400, 64);
   ASSERT_TRUE(pages.ok()) << pages.status();
   EXPECT_EQ(pages->open_chunk, 64 + 20);
   EXPECT_EQ(pages->window, 20 * 9);
-  EXPECT_EQ(pages->segment, 20 * 12);
+  EXPECT_EQ(pages->segment, 20 * 10);
 }
 
 TEST(PagesForBytes, GivesOpenChunksAQuarterAtTheMost) {
@@ -113,8 +114,8 @@ TEST(PagesForBytes, GivesOpenChunksAQuarterAtTheMost) {
   const auto pages = PagesForBytes(Enwik8Info(), page_bytes, 48000, 64);
   ASSERT_TRUE(pages.ok()) << pages.status();
   EXPECT_EQ(pages->open_chunk, 30);
-  EXPECT_EQ(pages->window, 15);
-  EXPECT_EQ(pages->segment, 20);
+  EXPECT_EQ(pages->window, 17);
+  EXPECT_EQ(pages->segment, 18);
 }
 
 TEST(PagesForBytes, NeverTakesMoreThanTheBytes) {

@@ -13,7 +13,8 @@ namespace longshort {
 namespace {
 
 std::unique_ptr<Job> TakeFirst(RequestQueue& queue, int worker = 0, bool fits = true) {
-  return queue.TakeFirst(worker, /*running=*/0, [fits](const Job&) { return fits; });
+  return queue.TakeFirst({.worker = worker, .running = 0, .now = absl::UnixEpoch()},
+                         [fits](const Job&) { return fits; });
 }
 
 class RequestQueueTest : public testing::Test {
@@ -117,8 +118,10 @@ TEST_F(RequestQueueTest, RefusesWhatCannotMakeItsDeadlineUnlessTheWorkerIsIdle) 
   Teach(queue);
   const absl::Time soon = clock_.Now() + absl::Milliseconds(50);
   ASSERT_TRUE(queue.Push(JobWithId("tried", soon, 100)).ok());
-  EXPECT_EQ(queue.Push(JobWithId("hopeless", soon, 100)),
-            absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain until its deadline"));
+  EXPECT_EQ(
+      queue.Push(JobWithId("hopeless", soon, 100)),
+      // What its 100 rows take of a step's 132, of which 32 are the weights.
+      absl::DeadlineExceededError("the request would take at least 75.757575ms, and 50ms remain until its deadline"));
   ASSERT_TRUE(queue.Push(JobWithId("short", soon, 10)).ok());
 }
 
@@ -172,14 +175,14 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull)
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   ASSERT_TRUE(queue.Push(JobWithId("b")).ok());
   EXPECT_EQ(TakeFirst(queue, 0)->context().id, "b");
-  EXPECT_FALSE(queue.HasJobFor(0, 0));
-  EXPECT_TRUE(queue.HasJobFor(1, 0));
+  EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 0, .now = clock_.Now()}));
+  EXPECT_TRUE(queue.HasJobFor({.worker = 1, .running = 0, .now = clock_.Now()}));
   EXPECT_EQ(TakeFirst(queue, 0), nullptr);
 
   const int64_t seen = queue.changes();
   EXPECT_EQ(TakeFirst(queue, 1, /*fits=*/false), nullptr);
   EXPECT_NE(queue.changes(), seen) << "the other one must be woken";
-  EXPECT_TRUE(queue.HasJobFor(0, 0));
+  EXPECT_TRUE(queue.HasJobFor({.worker = 0, .running = 0, .now = clock_.Now()}));
   EXPECT_EQ(TakeFirst(queue, 0)->context().id, "a");
 }
 
@@ -187,13 +190,31 @@ TEST_F(RequestQueueTest, LeavesJobsToTheWorkerThatRunsTheFewestUnlessThatOneIsFu
   RequestQueue queue({.workers = 2});
   const auto fits = [](const Job&) { return true; };
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());
-  EXPECT_NE(queue.TakeFirst(0, 0, fits), nullptr);
-  EXPECT_EQ(queue.TakeFirst(0, 1, fits), nullptr);
-  EXPECT_NE(queue.TakeFirst(1, 0, fits), nullptr);
-  EXPECT_TRUE(queue.HasJobFor(0, 1));
-  EXPECT_FALSE(queue.HasJobFor(0, 2));
+  EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, fits), nullptr);
+  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 1, .now = clock_.Now()}, fits), nullptr);
+  EXPECT_NE(queue.TakeFirst({.worker = 1, .running = 0, .now = clock_.Now()}, fits), nullptr);
+  EXPECT_TRUE(queue.HasJobFor({.worker = 0, .running = 1, .now = clock_.Now()}));
+  EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 2, .now = clock_.Now()}));
   queue.Pass(1);
-  EXPECT_NE(queue.TakeFirst(0, 2, fits), nullptr);
+  EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 2, .now = clock_.Now()}, fits), nullptr);
+}
+
+// Worker 0 runs two, worker 1 one and has not asked for a while.
+TEST_F(RequestQueueTest, LeavesNothingToAWorkerThatIsStuckInAStep) {
+  RequestQueue queue({.workers = 2});
+  const auto fits = [](const Job&) { return true; };
+  const auto taker = [this](int worker, int64_t running) {
+    return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
+  };
+  EXPECT_FALSE(queue.HasJobFor(taker(1, 1)));
+  auto at_home = JobWithId("a");
+  at_home->parked = {.worker = 1, .id = 7};
+  ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
+  ASSERT_TRUE(queue.Push(JobWithId("b")).ok());
+  EXPECT_EQ(queue.TakeFirst(taker(0, 2), fits), nullptr);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_NE(queue.TakeFirst(taker(0, 2), fits), nullptr);
+  EXPECT_NE(queue.TakeFirst(taker(0, 3), fits), nullptr);
 }
 
 TEST_F(RequestQueueTest, WhatDoesNotFitIsOvertakenByWhatComesBeforeItInTheOrderOnly) {
@@ -201,12 +222,12 @@ TEST_F(RequestQueueTest, WhatDoesNotFitIsOvertakenByWhatComesBeforeItInTheOrderO
   ASSERT_TRUE(queue.Push(JobWithId("large", absl::InfiniteFuture(), 100)).ok());
   ASSERT_TRUE(queue.Push(JobWithId("small")).ok());
   const auto fits = [](const Job& job) { return job.context().id != "large"; };
-  EXPECT_EQ(queue.TakeFirst(0, 0, fits), nullptr);
+  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, fits), nullptr);
   auto urgent = JobWithId("urgent");
   const_cast<RequestContext&>(urgent->context()).priority = Priority::kHigh;
   ASSERT_TRUE(queue.Push(std::move(urgent)).ok());
-  EXPECT_EQ(queue.TakeFirst(0, 0, fits)->context().id, "urgent");
-  EXPECT_EQ(queue.TakeFirst(0, 0, fits), nullptr);
+  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, fits)->context().id, "urgent");
+  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, fits), nullptr);
   EXPECT_EQ(TakeFirst(queue)->context().id, "large");
 }
 
@@ -223,7 +244,7 @@ TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused)
   EXPECT_EQ(TakeFirst(queue)->context().id, "b");
   EXPECT_EQ(TakeFirst(queue)->context().id, "c");
   EXPECT_EQ(TakeFirst(queue), nullptr);
-  EXPECT_FALSE(queue.HasJobFor(0, 0));
+  EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 0, .now = clock_.Now()}));
   EXPECT_FALSE(queue.empty());
   paused->store(false);
   EXPECT_EQ(TakeFirst(queue)->context().id, "a");

@@ -10,8 +10,8 @@ namespace {
 using testing::HasSubstr;
 
 // Pages cost 1000, 100 and 10 bytes. A stream of any length needs 3 window pages (W = 70), 9 memory pages (M + L and a
-// block's rest are 152 tokens, 38 chunks of 12 vectors), 5 for the segment, and its open chunk.
-constexpr int64_t kBytesOfAStream = 3 * 1000 + (9 + 5) * 100 + 10;
+// block's rest are 152 tokens, 38 chunks of 12 vectors), 4 for the segment, and its open chunk.
+constexpr int64_t kBytesOfAStream = 3 * 1000 + (9 + 4) * 100 + 10;
 
 // This one reads 40 + 30 - 1 = 69 tokens, 17 chunks: two window pages, and four each for memory and segment.
 TEST(StepLoopCache, AStreamsWholeNeedIsReservedFromAdmissionToEnd) {
@@ -122,7 +122,7 @@ TEST(StepLoopCache, WhatNeverFitsIsRefusedNamingBytesAndLimit) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}, .cache_bytes = 3600});
   const absl::Status status = harness.loop->cache().CheckFits(1000);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("a sequence of 1000 tokens needs 4410 bytes of cache"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a sequence of 1000 tokens needs 4310 bytes of cache"));
   const auto refused = harness.Generate(SomeGeneration(1000, 1));
   const auto small = harness.Generate(SomeGeneration(50, 1));
   harness.RunToEnd();
