@@ -16,10 +16,10 @@ namespace {
 constexpr int kClients = 24;
 // A request may be cancelled once, and meet failures until it is ended.
 constexpr int kMostTries = 8;
-constexpr double kCancelled = 0.08;
+constexpr double kCancelled = 0.2;
 constexpr int64_t kNever = -1;
 // How often a session goes to the engine that serves its model now, between two calls.
-constexpr double kMoved = 0.3;
+constexpr double kMoved = 0.4;
 
 bool EndedEarly(const absl::Status& status) {
   return status.code() == absl::StatusCode::kCancelled || status.code() == absl::StatusCode::kInternal;
