@@ -7,7 +7,8 @@
 namespace longshort {
 
 // `fast`: what the work takes at the fastest. What waits before it does not count: that may be cancelled, or refused
-// itself. Errors: DEADLINE_EXCEEDED naming the predicted and the remaining time.
+// itself. Errors: DEADLINE_EXCEEDED naming the predicted time, and the remaining time or how long ago the deadline
+// passed.
 absl::Status CheckDeadline(absl::Duration fast, absl::Time deadline, absl::Time now);
 
 }  // namespace longshort

@@ -1,6 +1,10 @@
 // Messages as gRPC carries them. The services take and give bytes, so that a message that cannot be parsed is an
 // INVALID_ARGUMENT that is counted and logged like every other wrong request (gRPC itself would answer INTERNAL,
 // unseen).
+//
+// gRPC starts a call whose message did not come, too, with bytes that are not Valid(): the client cancelled, or its
+// deadline passed, or the message was over the limit, or there was none. The context need not know yet that the call is
+// cancelled, so the bytes are what tells.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -12,8 +16,10 @@
 
 namespace longshort {
 
+// Errors: CANCELLED if no message came (CallRecord::Finish knows whether that was the deadline), INVALID_ARGUMENT.
 template <typename Message>
 absl::StatusOr<Message> ParseMessage(const grpc::ByteBuffer& bytes) {
+  if (!bytes.Valid()) return absl::CancelledError("the call ended before its message came");
   grpc::ByteBuffer shared = bytes;  // the parser wants to own one; the bytes themselves are not copied
   Message message;
   if (grpc::SerializationTraits<Message>::Deserialize(&shared, &message).ok()) return message;

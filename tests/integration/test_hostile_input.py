@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import grpc
 import pytest
 
 from integration import expect
-from integration.server_process import Server
+from integration.server_process import Server, wait_until
 
 METHODS = [
     "/longshort.v1.Inference/ScoreText",
@@ -56,6 +57,26 @@ def test_text_that_is_not_utf8_is_an_invalid_argument(server: Server) -> None:
     text = b"\x0a\x02\xc3\x28"  # Input.text = "\xc3("
     with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "UTF-8"):
         call_raw(server, "/longshort.v1.Inference/Tokenize", b"\x12" + bytes([len(text)]) + text)
+
+
+def test_calls_that_end_before_their_message_came_are_not_malformed(
+    api: SimpleNamespace, inference: Any, server: Server
+) -> None:
+    def ended(code: str) -> float:
+        return server.metric("longshort_requests_total", rpc="Generate", code=code)
+
+    question = api.inference.GenerateRequest(prompt={"raw": b"x" * 1000}, max_tokens=3)
+    malformed, cancelled = ended("INVALID_ARGUMENT"), ended("CANCELLED")
+    calls = [inference.Generate.future(question, timeout=0.0005) for _ in range(100)]
+    for _ in range(200):
+        calls.append(inference.Generate.future(question))
+        calls[-1].cancel()
+    for call in calls:
+        with contextlib.suppress(grpc.RpcError, grpc.FutureCancelledError):
+            call.result()
+    wait_until(lambda: ended("CANCELLED") > cancelled)
+    wait_until(lambda: server.metric("longshort_streams_active") == 0)
+    assert ended("INVALID_ARGUMENT") == malformed
 
 
 def test_a_message_that_is_too_large_is_refused(api: SimpleNamespace, inference: Any) -> None:

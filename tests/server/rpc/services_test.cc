@@ -3,6 +3,7 @@
 #include "server/rpc/services.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -210,6 +211,33 @@ TEST_F(ServicesTest, DeadlineAndIdReachTheEngine) {
   while (reader->Read(&event)) {
   }
   EXPECT_TRUE(reader->Finish().ok());
+}
+
+// What gRPC hands over is the same as for a call that is cancelled before its message came, whenever that happens.
+TEST_F(ServicesTest, ACallWithoutAMessageIsNotTakenForAMalformedOne) {
+  grpc::GenericStub stub(
+      grpc::CreateChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials()));
+  for (const std::string rpc : {"Generate", "GenerateStream", "ScoreText", "ClassifyImage", "Tokenize"}) {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    const auto finish_step = [&queue] {
+      void* tag = nullptr;
+      bool ok = false;
+      return queue.Next(&tag, &ok) && ok;
+    };
+    const auto call = stub.PrepareCall(&context, absl::StrCat("/longshort.v1.Inference/", rpc), &queue);
+    call->StartCall(nullptr);
+    ASSERT_TRUE(finish_step());
+    call->WritesDone(nullptr);
+    ASSERT_TRUE(finish_step());
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    ASSERT_TRUE(finish_step());
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED) << rpc << ": " << status.error_message();
+    EXPECT_THAT(metrics_.Serialize(),
+                testing::HasSubstr(
+                    absl::StrCat(R"(longshort_requests_total{code="CANCELLED",model="",rpc=")", rpc, R"("} 1)")));
+  }
 }
 
 TEST_F(ServicesTest, AClosedGateRefuses) {
