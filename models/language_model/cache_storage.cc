@@ -1,5 +1,7 @@
 #include "models/language_model/cache_storage.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -10,13 +12,15 @@
 namespace longshort {
 namespace {
 
-constexpr size_t kAlignment = 64;  // bytes: a cache line, and a vector register of the kernels
-
-// Memory for `count` pages, taken from the system only where it is written.
-void* AllocatePages(int64_t pages, int64_t page_bytes) {
-  if (pages > std::numeric_limits<int64_t>::max() / page_bytes - 1) return nullptr;
-  const size_t bytes = static_cast<size_t>(pages * page_bytes);
-  return std::aligned_alloc(kAlignment, (bytes + kAlignment) / kAlignment * kAlignment);
+// Memory for `count` pages, all zero; null if there is none. Not set aside by the allocator, which keeps what is freed
+// once blocks as large were freed before: each reload would leave its cache behind.
+template <typename Element>
+MappedMemory<Element> AllocatePages(int64_t count, int64_t page_bytes) {
+  if (count > std::numeric_limits<int64_t>::max() / page_bytes) return nullptr;
+  const size_t bytes = std::max<size_t>(count * page_bytes, 1);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  return MappedMemory<Element>(static_cast<Element*>(memory), UnmapMemory{bytes});
 }
 
 absl::Status OutOfMemory(int64_t pages, int64_t page_bytes) {
@@ -33,6 +37,8 @@ void Convert(float from, cpu::BFloat16& to) {
 }
 
 }  // namespace
+
+void UnmapMemory::operator()(void* memory) const { munmap(memory, bytes); }
 
 template <typename Element>
 void PageLayout::ClearOtherRows(const PageRows& rows, Element* page) const {
@@ -58,7 +64,7 @@ template void PageLayout::ClearOtherRows(const PageRows& rows, cpu::BFloat16* pa
 
 template <typename Element>
 PageStorage<Element>::PageStorage(const PageLayout& layout) : layout_(layout) {
-  zero_page_.reset(static_cast<Element*>(AllocatePages(1, page_bytes())));
+  zero_page_ = AllocatePages<Element>(1, page_bytes());
   if (zero_page_ == nullptr) throw std::bad_alloc();
 }
 
@@ -66,7 +72,7 @@ template <typename Element>
 absl::Status PageStorage<Element>::Allocate(int64_t pages) {
   pages_ = 0;
   memory_.reset();
-  memory_.reset(static_cast<Element*>(AllocatePages(pages, page_bytes())));
+  memory_ = AllocatePages<Element>(pages, page_bytes());
   if (memory_ == nullptr) return OutOfMemory(pages, page_bytes());
   pages_ = pages;
   return absl::OkStatus();
@@ -102,7 +108,7 @@ template class PageStorage<cpu::BFloat16>;
 absl::Status OpenChunkStorage::Allocate(int64_t pages) {
   pages_ = 0;
   memory_.reset();
-  memory_.reset(static_cast<float*>(AllocatePages(pages, page_bytes())));
+  memory_ = AllocatePages<float>(pages, page_bytes());
   if (memory_ == nullptr) return OutOfMemory(pages, page_bytes());
   pages_ = pages;
   return absl::OkStatus();

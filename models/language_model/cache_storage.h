@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -16,6 +15,14 @@
 #include "models/model.h"
 
 namespace longshort {
+
+// Memory straight from the system: taken only where it is written, and given back at once.
+struct UnmapMemory {
+  size_t bytes = 0;
+  void operator()(void* memory) const;
+};
+template <typename Element>
+using MappedMemory = std::unique_ptr<Element[], UnmapMemory>;
 
 // Where the parts of a page lie, in elements.
 struct PageLayout {
@@ -59,15 +66,11 @@ class PageStorage final {
   void WriteZeroRow(int64_t layer, const float* keys, const float* values);
 
  private:
-  struct Free {
-    void operator()(Element* memory) const { std::free(memory); }
-  };
-
   void WriteRowAt(Element* layer_part, int64_t row, const float* keys, const float* values) const;
 
   PageLayout layout_;
   int64_t pages_ = 0;
-  std::unique_ptr<Element[], Free> memory_, zero_page_;
+  MappedMemory<Element> memory_, zero_page_;
 };
 
 // Pages for chunks that are not full yet.
@@ -91,12 +94,8 @@ class OpenChunkStorage final {
   }
 
  private:
-  struct Free {
-    void operator()(float* memory) const { std::free(memory); }
-  };
-
   int64_t layers_, chunk_size_, row_floats_, pages_ = 0;
-  std::unique_ptr<float[], Free> memory_;
+  MappedMemory<float> memory_;
 };
 
 }  // namespace longshort

@@ -1,0 +1,72 @@
+#include "models/language_model/cache_storage.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+namespace longshort {
+namespace {
+
+constexpr PageLayout kLayout = {.layers = 2, .heads = 4, .head_width = 64};  // a page of 256 KiB
+constexpr int64_t kPages = 100;                                              // 25 MiB
+constexpr int64_t kSlackBytes = 5 << 20;                                     // what all else in the process may take
+
+// What the process holds of the machine's memory.
+int64_t ResidentBytes() {
+  int64_t all = 0;
+  int64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+void FillPages(PageStorage<float>& storage) {
+  std::fill_n(storage.PageMemory(0), storage.pages() * storage.page_bytes(), 'x');
+}
+
+TEST(CacheStorage, TakesMemoryOnlyWhereItIsWritten) {
+  PageStorage<float> storage(kLayout);
+  const int64_t before = ResidentBytes();
+  ASSERT_TRUE(storage.Allocate(kPages).ok());
+  EXPECT_LT(ResidentBytes(), before + kSlackBytes);
+  FillPages(storage);
+  EXPECT_GT(ResidentBytes(), before + kPages * storage.page_bytes() - kSlackBytes);
+}
+
+// An allocator would keep the second one's memory: it has learned from the first, and something lies behind it.
+TEST(CacheStorage, GivesItsMemoryBackWhateverWasFreedBefore) {
+  const int64_t before = ResidentBytes();
+  auto storage = std::make_unique<PageStorage<float>>(kLayout);
+  ASSERT_TRUE(storage->Allocate(kPages).ok());
+  FillPages(*storage);
+  storage = std::make_unique<PageStorage<float>>(kLayout);
+  ASSERT_TRUE(storage->Allocate(kPages).ok());
+  FillPages(*storage);
+  const auto behind = std::make_unique<char[]>(100'000);
+  storage.reset();
+  EXPECT_LT(ResidentBytes(), before + kSlackBytes);
+}
+
+TEST(CacheStorage, IsZeroAgainWhenItIsAllocatedAgain) {
+  PageStorage<float> storage(kLayout);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(storage.Allocate(kPages).ok());
+    const char* const memory = storage.PageMemory(0);
+    EXPECT_TRUE(std::all_of(memory, memory + kPages * storage.page_bytes(), [](char byte) { return byte == 0; }));
+    FillPages(storage);
+  }
+}
+
+TEST(CacheStorage, RefusesWhatNoMachineHas) {
+  PageStorage<float> storage(kLayout);
+  for (const int64_t pages : {int64_t{1} << 40, int64_t{1} << 62}) {
+    const absl::Status status = storage.Allocate(pages);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_EQ(storage.pages(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace longshort
