@@ -46,7 +46,7 @@ class EngineObserver {
   virtual void OnFailure(const absl::Status& failure) = 0;
   // A worker whose model was given up has another one, or could not get one and will try again.
   virtual void OnWorkerRebuilt(const absl::Status& status) = 0;
-  // How things stand after a step, of all workers together.
+  // How things stand after a step, or when a worker's model has come or gone, of all workers together.
   virtual void OnState(const EngineState& state) = 0;
 };
 

@@ -77,7 +77,7 @@ LanguageModelEngine::LanguageModelEngine(std::unique_ptr<LanguageModel> model, c
       token_budget_(options.token_budget),
       sessions_(clock, options.sessions),
       queue_(QueueOptions(options)),
-      states_(options.workers, *observer_),
+      states_(options.workers, queue_, *observer_),
       session_mover_(*model_, sessions_, workers_) {}
 
 LanguageModelEngine::~LanguageModelEngine() { Drain(absl::InfinitePast()); }
@@ -123,11 +123,7 @@ absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
   return queue_.Push(std::move(job));
 }
 
-EngineState LanguageModelEngine::state() const {
-  EngineState state = states_.Sum();
-  state.queued_requests = queue_.size();
-  return state;
-}
+EngineState LanguageModelEngine::state() const { return states_.Sum(); }
 
 void LanguageModelEngine::Drain(absl::Time deadline) {
   queue_.Close();

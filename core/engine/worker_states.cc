@@ -18,6 +18,11 @@ void Add(const CacheCounters& more, CacheCounters& sum) {
   sum.evicted_segment += more.evicted_segment;
 }
 
+// Sequences that came to the cache since it was made.
+int64_t Beginnings(const CacheCounters& counters) {
+  return counters.hits + counters.misses + counters.resumed + counters.imported;
+}
+
 void Add(const CacheState& more, CacheState& sum) {
   sum.in_use = sum.in_use + more.in_use;
   sum.idle = sum.idle + more.idle;
@@ -31,6 +36,8 @@ void Add(const CacheState& more, CacheState& sum) {
 
 void WorkerStates::Set(size_t worker, const EngineState& state) {
   std::lock_guard lock(mutex_);
+  const CacheCounters& before = states_[worker].cache.counters;
+  if (Beginnings(state.cache.counters) < Beginnings(before)) Add(before, of_gone_caches_);
   states_[worker] = state;
   observer_.OnState(SumOfAll());
 }
@@ -42,6 +49,8 @@ EngineState WorkerStates::Sum() const {
 
 EngineState WorkerStates::SumOfAll() const {
   EngineState sum;
+  sum.queued_requests = queue_.size();
+  sum.cache.counters = of_gone_caches_;
   for (const EngineState& state : states_) {
     sum.active_streams += state.active_streams;
     sum.cache_bytes_used += state.cache_bytes_used;

@@ -1,4 +1,4 @@
-// What the workers of one engine are doing, together.
+// What the workers of one engine are doing, together, and what waits for them.
 #pragma once
 
 #include <cstddef>
@@ -8,26 +8,30 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/engine/engine.h"
+#include "core/engine/request_queue.h"
 
 namespace longshort {
 
 // Thread-safe.
 class WorkerStates final {
  public:
-  // `observer` hears of the sum after every change; it must outlive this.
-  WorkerStates(size_t workers, EngineObserver& observer) : observer_(observer), states_(workers) {}
+  // `observer` hears of the sum after every change; both must outlive this.
+  WorkerStates(size_t workers, const RequestQueue& queue, EngineObserver& observer)
+      : queue_(queue), observer_(observer), states_(workers) {}
 
   void Set(size_t worker, const EngineState& state);
-  // queued_requests is 0.
+  // With what waits now. What caches counted that are gone, because a worker has another model, stays counted.
   EngineState Sum() const;
 
  private:
   // With the mutex held.
   EngineState SumOfAll() const;
 
+  const RequestQueue& queue_;
   EngineObserver& observer_;
-  mutable std::mutex mutex_;
-  std::vector<EngineState> states_;  // guarded by mutex_
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<EngineState> states_;
+  CacheCounters of_gone_caches_;
 };
 
 // Hears one worker: its state goes to the sum, all else straight to the observer.

@@ -38,6 +38,21 @@ class Portion {
   double value_ = 0;
 };
 
+// What one engine has counted so far, added to a counter that several share.
+class Count {
+ public:
+  explicit Count(prometheus::Counter& counter) : counter_(counter) {}
+
+  void Set(int64_t value) {
+    counter_.Increment(static_cast<double>(value - value_));
+    value_ = value;
+  }
+
+ private:
+  prometheus::Counter& counter_;
+  int64_t value_ = 0;
+};
+
 }  // namespace
 
 // One language model's numbers, kept up by its engine.
@@ -54,6 +69,13 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
         generated_tokens_(all.generated_tokens_.Add({{"model", model}})),
         failures_(all.step_failures_.Add({{"model", model}})),
         rebuilds_(all.worker_rebuilds_.Add({{"model", model}})),
+        cache_hits_(all.cache_hits_.Add({{"model", model}})),
+        cache_misses_(all.cache_misses_.Add({{"model", model}})),
+        reused_tokens_(all.reused_tokens_.Add({{"model", model}})),
+        evicted_parked_(all.evictions_.Add({{"model", model}, {"kind", "parked"}})),
+        evicted_ends_(all.evictions_.Add({{"model", model}, {"kind", "end"}})),
+        evicted_pages_(all.evictions_.Add({{"model", model}, {"kind", "page"}})),
+        queued_(all.queued_requests_.Add({{"model", model}})),
         streams_(all.streams_active_.Add({{"model", model}})),
         cache_used_(all.cache_bytes_.Add({{"model", model}, {"state", "used"}})),
         cache_idle_(all.cache_bytes_.Add({{"model", model}, {"state", "idle"}})),
@@ -81,6 +103,14 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
     if (status.ok()) rebuilds_.Increment();
   }
   void OnState(const EngineState& state) override {
+    const CacheCounters& cache = state.cache.counters;
+    cache_hits_.Set(cache.hits);
+    cache_misses_.Set(cache.misses);
+    reused_tokens_.Set(cache.reused_tokens);
+    evicted_parked_.Set(cache.evicted_parked);
+    evicted_ends_.Set(cache.evicted_ends);
+    evicted_pages_.Set(cache.evicted_window + cache.evicted_segment);
+    queued_.Set(static_cast<double>(state.queued_requests));
     streams_.Set(static_cast<double>(state.active_streams));
     cache_used_.Set(static_cast<double>(state.cache_bytes_used));
     cache_idle_.Set(static_cast<double>(state.cache_bytes_idle));
@@ -98,6 +128,13 @@ class ServerMetrics::ModelMetrics final : public EngineObserver {
   prometheus::Counter& generated_tokens_;
   prometheus::Counter& failures_;
   prometheus::Counter& rebuilds_;
+  Count cache_hits_;
+  Count cache_misses_;
+  Count reused_tokens_;
+  Count evicted_parked_;
+  Count evicted_ends_;
+  Count evicted_pages_;
+  Portion queued_;
   Portion streams_;
   Portion cache_used_;
   Portion cache_idle_;
@@ -201,6 +238,26 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
       worker_rebuilds_(BuildCounter()
                            .Name("longshort_worker_rebuilds_total")
                            .Help("Workers that got a new replica because the model threw, or failed again and again")
+                           .Register(registry_)),
+      cache_hits_(BuildCounter()
+                      .Name("longshort_cache_hits_total")
+                      .Help("Sequences that began behind tokens read before")
+                      .Register(registry_)),
+      cache_misses_(BuildCounter()
+                        .Name("longshort_cache_misses_total")
+                        .Help("Sequences that began at their first token")
+                        .Register(registry_)),
+      reused_tokens_(BuildCounter()
+                         .Name("longshort_reused_tokens_total")
+                         .Help("Tokens that hits did not have to read")
+                         .Register(registry_)),
+      evictions_(BuildCounter()
+                     .Name("longshort_evictions_total")
+                     .Help("Parked sequences, ends of what was read before, and pages that made room in the cache")
+                     .Register(registry_)),
+      queued_requests_(BuildGauge()
+                           .Name("longshort_queued_requests")
+                           .Help("Requests that wait for a worker, after the latest step")
                            .Register(registry_)),
       streams_active_(
           BuildGauge().Name("longshort_streams_active").Help("Sequences that hold cache now").Register(registry_)),

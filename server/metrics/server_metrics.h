@@ -89,6 +89,11 @@ class ServerMetrics {
   prometheus::Family<prometheus::Counter>& generated_tokens_;
   prometheus::Family<prometheus::Counter>& step_failures_;
   prometheus::Family<prometheus::Counter>& worker_rebuilds_;
+  prometheus::Family<prometheus::Counter>& cache_hits_;
+  prometheus::Family<prometheus::Counter>& cache_misses_;
+  prometheus::Family<prometheus::Counter>& reused_tokens_;
+  prometheus::Family<prometheus::Counter>& evictions_;
+  prometheus::Family<prometheus::Gauge>& queued_requests_;
   prometheus::Family<prometheus::Gauge>& streams_active_;
   prometheus::Family<prometheus::Gauge>& cache_bytes_;
   prometheus::Family<prometheus::Gauge>& load_duration_;

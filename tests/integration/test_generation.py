@@ -154,6 +154,17 @@ def test_wrong_requests_name_the_field(
         stream(api, inference, **fields)
 
 
+def test_metrics_tell_what_the_cache_saved(api: SimpleNamespace, inference: Any, server: Server) -> None:
+    hits, saved = server.metric("longshort_cache_hits_total"), server.metric("longshort_reused_tokens_total")
+    cached = 0
+    for _ in range(2):
+        prompt = {"raw": b"What was read once need not be read again. " * 10}
+        cached += generate(api, inference, prompt=prompt, max_tokens=2).usage.cached_tokens
+    assert cached >= 64
+    wait_until(lambda: server.metric("longshort_reused_tokens_total") == saved + cached)
+    assert server.metric("longshort_cache_hits_total") > hits
+
+
 def test_cancelling_a_stream_stops_its_work(api: SimpleNamespace, inference: Any, server: Server) -> None:
     call = inference.GenerateStream(request(api, max_tokens=65536, completions=2))
     for event in call:

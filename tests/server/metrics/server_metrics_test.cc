@@ -49,6 +49,38 @@ TEST(ServerMetrics, AnEngineReportsThroughItsObserver) {
   }
 }
 
+TEST(ServerMetrics, EnginesOfAModelAddUpWhatTheirCachesCount) {
+  ServerMetrics metrics({0.1, 1});
+  const auto first = metrics.ObserveEngine("m");
+  auto second = metrics.ObserveEngine("m");
+  EngineState state;
+  state.queued_requests = 3;
+  state.cache.counters = {.hits = 1,
+                          .misses = 2,
+                          .reused_tokens = 64,
+                          .evicted_parked = 3,
+                          .evicted_ends = 4,
+                          .evicted_window = 5,
+                          .evicted_segment = 6};
+  first->OnState(state);
+  second->OnState(state);
+  state.cache.counters.hits = 10;
+  second->OnState(state);
+  second.reset();  // nothing waits for it any more; what it counted stays
+  const std::string text = metrics.Serialize();
+  for (const char* line : {
+           R"(longshort_queued_requests{model="m"} 3)",
+           R"(longshort_cache_hits_total{model="m"} 11)",
+           R"(longshort_cache_misses_total{model="m"} 4)",
+           R"(longshort_reused_tokens_total{model="m"} 128)",
+           R"(longshort_evictions_total{kind="parked",model="m"} 6)",
+           R"(longshort_evictions_total{kind="end",model="m"} 8)",
+           R"(longshort_evictions_total{kind="page",model="m"} 22)",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 TEST(ServerMetrics, TheBuildIsKnownFromTheStart) {
   EXPECT_THAT(ServerMetrics({1}).Serialize(), HasSubstr("longshort_build_info{"));
 }
