@@ -45,7 +45,7 @@ class LanguageModelWorker final {
   // REQUIRES: the queue is closed, and will be empty.
   ~LanguageModelWorker();
 
-  // Has the task run by the worker's thread, soon. Thread-safe.
+  // Has the task run soon: by the worker's thread, or, once that has ended, by this one. Thread-safe.
   void Post(CacheTask task);
 
   // Whether it has ended, by `deadline` at the latest; never waits at all if that has passed. Thread-safe.
