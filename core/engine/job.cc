@@ -10,6 +10,11 @@ absl::Status Job::WhyAbandoned(absl::Time now) const {
   return longshort::WhyAbandoned(context(), now, times.started != absl::InfiniteFuture());
 }
 
+void Job::GiveBack() {
+  session.reset();
+  held_tokens = {};
+}
+
 void Job::OnBegun(int64_t position) {
   if (!reused_tokens_.has_value()) reused_tokens_ = position;
   stream_.MarkReadUntil(std::max(stream_.read(), position));

@@ -58,6 +58,8 @@ class Job {
   // How many of the stream's tokens a session has when this job is complete.
   virtual int64_t SessionTokens() const = 0;
 
+  // Gives back its session and its part of the token budget: its client may use both as soon as it hears the end.
+  void GiveBack();
   // Tells the listener how it ended: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;
 

@@ -108,7 +108,7 @@ bool LanguageModelWorker::Rebuild() {
   for (const std::unique_ptr<Job>& job : ended) {
     const absl::Status abandoned = job->WhyAbandoned(now);
     queue_.Settle(*job, now);
-    job->session.reset();  // its client may go on with it as soon as it hears
+    job->GiveBack();
     job->Finish(abandoned.ok() ? Stopping() : abandoned, now);
   }
   return false;

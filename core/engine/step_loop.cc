@@ -323,7 +323,7 @@ void StepLoop::TellEnded() {
     const bool was_paused = ended.job->times.started != absl::InfiniteFuture() && ended.job->parked.has_value();
     if (was_paused) cache_->Drop(ended.job->parked->id);  // if it is here
     queue_.Settle(*ended.job, clock_.Now());
-    ended.job->session.reset();  // its client may go on with it as soon as it hears
+    ended.job->GiveBack();
     ended.job->Finish(ended.status, clock_.Now());
   }
   ended_.clear();
