@@ -30,10 +30,11 @@ absl::StatusOr<int64_t> CacheBudget::Reserve(const std::string& model, int64_t w
   const std::lock_guard lock(mutex_);
   int64_t bytes = wanted == 0 ? usual : wanted;
   if (memory_bytes_ > 0) {
-    // A number that was asked for may take all of the memory; a default leaves half for work in progress and everything
-    // else.
+    // A number that was asked for may take all that is left; a default leaves half of it for the models that come
+    // later, the next version of this one among them, and for everything else.
     const int64_t free = memory_bytes_ - set_aside_bytes_;
-    const int64_t most = std::max<int64_t>(0, (wanted == 0 ? free / 2 : free) - reserved_bytes_);
+    const int64_t left = std::max<int64_t>(0, free - reserved_bytes_);
+    const int64_t most = wanted == 0 ? left / 2 : left;
     if (wanted == 0) bytes = std::min(bytes, most);
     if (bytes > most || bytes == 0) {
       return absl::ResourceExhaustedError(

@@ -25,9 +25,9 @@ class CacheBudget {
   // was added, and the bytes of both.
   absl::Status Check(const std::string& model) const;
 
-  // Reserves `wanted` bytes for a model's cache; 0 takes `usual`, or what fits in half of the memory beside what is set
-  // aside and reserved. Returns the bytes, at least 1. Errors: RESOURCE_EXHAUSTED naming --cache-bytes and the most
-  // that would fit.
+  // Reserves `wanted` bytes for a model's cache; 0 takes `usual`, or half of what is left beside what is set aside and
+  // reserved, so that something is left for every further model. Returns the bytes, at least 1. Errors:
+  // RESOURCE_EXHAUSTED naming --cache-bytes and the most that would fit.
   absl::StatusOr<int64_t> Reserve(const std::string& model, int64_t wanted, int64_t usual);
 
   // What was set aside and reserved for something that is gone.

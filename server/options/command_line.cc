@@ -97,7 +97,8 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
   table.Add("cache-bytes", "N",
             "Memory for the cache of each language model, bytes, taken as it is used. What running sequences leave of "
             "it keeps prefixes and conversations. More than there is is refused at the start. 0 takes what 16 "
-            "sequences of any length and a quarter more need, or what fits in half of the memory (the cgroup's limit).",
+            "sequences of any length and a quarter more need, or half of what other models leave of the memory (the "
+            "cgroup's limit).",
             &options.cache_bytes);
   table.Add("max-queued-requests", "N",
             "Requests that may wait, per model, 1 to 1048576, before more are refused with RESOURCE_EXHAUSTED: a long "

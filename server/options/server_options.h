@@ -58,7 +58,7 @@ struct ServerOptions {
   // Sequences that run at once, per model, 1 to 65536, as far as the cache has room for them.
   int64_t max_streams = 64;
   // Memory for the cache of each language model, bytes, divided among its workers; 0 takes what 16 streams of any
-  // length and a quarter more need for each worker, or what fits in half of the memory.
+  // length and a quarter more need for each worker, or half of the memory that is left.
   int64_t cache_bytes = 0;
   // Requests that wait, per model, before new ones are refused with RESOURCE_EXHAUSTED; 1 to 1048576.
   int64_t max_queued_requests = 1024;

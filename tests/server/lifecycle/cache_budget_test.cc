@@ -6,9 +6,18 @@
 namespace longshort {
 namespace {
 
-TEST(CacheBudget, TheDefaultIsTheUsualOrWhatFitsInHalf) {
+TEST(CacheBudget, TheDefaultIsTheUsualOrHalfOfWhatIsLeft) {
   EXPECT_EQ(*CacheBudget(1000).Reserve("m", 0, 16), 16);
   EXPECT_EQ(*CacheBudget(1000).Reserve("m", 0, 1600), 500);
+}
+
+TEST(CacheBudget, TheDefaultLeavesSomethingForEveryFurtherModel) {
+  CacheBudget budget(1000);
+  EXPECT_EQ(*budget.Reserve("first", 0, 1600), 500);
+  EXPECT_EQ(*budget.Reserve("first, its next version", 0, 1600), 250);
+  budget.SetAside(50);
+  EXPECT_EQ(*budget.Reserve("third", 0, 1600), 100);
+  EXPECT_EQ(*budget.Reserve("fourth", 100, 1600), 100) << "the other half can be asked for";
 }
 
 TEST(CacheBudget, WhatWasAskedForMayTakeAllButNotMore) {
