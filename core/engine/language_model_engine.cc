@@ -75,26 +75,31 @@ LanguageModelEngine::LanguageModelEngine(std::unique_ptr<LanguageModel> model, c
       observer_(std::move(observer)),
       clock_(clock),
       token_budget_(options.token_budget),
-      sessions_(clock, options.sessions),
+      sessions_(options.session_store != nullptr ? options.session_store
+                                                 : std::make_shared<SessionStore>(clock, options.sessions)),
       queue_(QueueOptions(options)),
       states_(options.workers, queue_, *observer_),
-      session_mover_(*model_, sessions_, workers_) {}
+      pages_(std::make_shared<WorkerPages>(workers_)),
+      session_mover_(*model_, *sessions_, pages_, workers_) {}
 
-LanguageModelEngine::~LanguageModelEngine() { Drain(absl::InfinitePast()); }
+LanguageModelEngine::~LanguageModelEngine() {
+  Drain(absl::InfinitePast());
+  pages_->End();
+}
 
 absl::Status LanguageModelEngine::Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<Job> job,
-                      MakeJob(std::move(request), std::move(listener), vocabulary_, *observer_, sessions_));
+                      MakeJob(std::move(request), std::move(listener), vocabulary_, *observer_, *sessions_, pages_));
   return Submit(std::move(job));
 }
 
 absl::Status LanguageModelEngine::Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<Job> job,
-                      MakeJob(std::move(request), std::move(listener), vocabulary_, *observer_, sessions_));
+                      MakeJob(std::move(request), std::move(listener), vocabulary_, *observer_, *sessions_, pages_));
   return Submit(std::move(job));
 }
 
-absl::Status LanguageModelEngine::CloseSession(const SessionKey& key) { return sessions_.Close(key); }
+absl::Status LanguageModelEngine::CloseSession(const SessionKey& key) { return sessions_->Close(key); }
 
 void LanguageModelEngine::ExportSession(const SessionKey& key,
                                         std::function<void(absl::StatusOr<SessionArchive>)> done) {
@@ -108,7 +113,7 @@ void LanguageModelEngine::ImportSession(const SessionKey& key, SessionArchive ar
 }
 
 SessionSize LanguageModelEngine::LargestSession() const {
-  return {.tokens = sessions_.max_tokens(),
+  return {.tokens = sessions_->max_tokens(),
           .cache_bytes = Bytes(PagesForStreams(model_->info(), 1), model_->PageBytes())};
 }
 

@@ -18,6 +18,7 @@
 #include "core/engine/step_loop.h"
 #include "core/engine/token_budget.h"
 #include "core/engine/vocabulary.h"
+#include "core/engine/worker_pages.h"
 #include "core/engine/worker_states.h"
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
@@ -39,6 +40,9 @@ class LanguageModelEngine final : public Engine {
     // At least 1, and threads that each step takes; 0 takes what the model was loaded for.
     int workers = 1;
     int threads_per_worker = 0;
+    // Where sessions are kept: a store that other engines of the same weights share, or null for one of its own, which
+    // is as `sessions` say.
+    std::shared_ptr<SessionStore> session_store = {};
     SessionStore::Options sessions = {};
   };
 
@@ -72,12 +76,13 @@ class LanguageModelEngine final : public Engine {
   const std::unique_ptr<EngineObserver> observer_;
   const Clock& clock_;
   const std::shared_ptr<TokenBudget> token_budget_;
-  SessionStore sessions_;  // before all that may hold jobs
+  const std::shared_ptr<SessionStore> sessions_;  // before all that may hold jobs
   RequestQueue queue_;
   WorkerStates states_;
   std::vector<std::unique_ptr<WorkerObserver>> worker_observers_;
   std::atomic<bool> end_now_ = false;  // no more steps: end what is left
   std::vector<std::unique_ptr<LanguageModelWorker>> workers_;
+  const std::shared_ptr<WorkerPages> pages_;
   SessionMover session_mover_;
 };
 

@@ -14,9 +14,10 @@ namespace {
 // The session that a request refers to; nothing if it refers to none.
 absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestContext& context,
                                                                const std::optional<SessionReference>& reference,
-                                                               SessionStore& sessions) {
+                                                               SessionStore& sessions,
+                                                               const std::shared_ptr<SessionPages>& pages) {
   if (!reference.has_value()) return std::nullopt;
-  return sessions.Open({.client = context.client, .id = reference->id}, reference->must_exist);
+  return sessions.Open({.client = context.client, .id = reference->id}, reference->must_exist, pages);
 }
 
 std::vector<int32_t> TokensOf(const std::optional<SessionStore::Lease>& session) {
@@ -34,8 +35,8 @@ std::unique_ptr<Job> WithSession(std::unique_ptr<Job> job, std::optional<Session
 
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
                                              const Vocabulary& vocabulary, EngineObserver& observer,
-                                             SessionStore& sessions) {
-  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, sessions));
+                                             SessionStore& sessions, const std::shared_ptr<SessionPages>& pages) {
+  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, sessions, pages));
   std::vector<int32_t> history = TokensOf(session);
   if (history.empty() && request.prompt.empty()) {
     return absl::InvalidArgumentError("the prompt is empty, and no session is there to go on from");
@@ -47,8 +48,8 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::sha
 
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener,
                                              const Vocabulary& vocabulary, EngineObserver& observer,
-                                             SessionStore& sessions) {
-  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, sessions));
+                                             SessionStore& sessions, const std::shared_ptr<SessionPages>& pages) {
+  LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, sessions, pages));
   std::vector<int32_t> history = TokensOf(session);
   auto job = std::make_unique<ScoringJob>(std::move(request), std::move(listener), vocabulary.size, observer,
                                           std::move(history));

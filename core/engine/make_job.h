@@ -16,9 +16,11 @@ namespace longshort {
 // Errors: as SessionStore::Open; INVALID_ARGUMENT for an empty prompt behind no session's tokens.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
                                              const Vocabulary& vocabulary, EngineObserver& observer,
-                                             SessionStore& sessions);
+                                             SessionStore& sessions,
+                                             const std::shared_ptr<SessionPages>& pages = nullptr);
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener,
                                              const Vocabulary& vocabulary, EngineObserver& observer,
-                                             SessionStore& sessions);
+                                             SessionStore& sessions,
+                                             const std::shared_ptr<SessionPages>& pages = nullptr);
 
 }  // namespace longshort

@@ -10,7 +10,7 @@
 namespace longshort {
 
 void SessionMover::Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) {
-  absl::StatusOr<SessionStore::Lease> opened = sessions_.OpenToRead(key);
+  absl::StatusOr<SessionStore::Lease> opened = sessions_.OpenToRead(key, pages_);
   if (!opened.ok()) return done(opened.status());
   SessionArchive archive{.tokens = opened->state().tokens, .cache_layout = model_.CacheLayout(), .cached = {}};
   const std::optional<ParkedPlace> parked = opened->state().parked;
@@ -47,7 +47,7 @@ void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::fu
           if (!id.ok() && !absl::IsUnavailable(id.status())) return done(id.status());
           if (id.ok()) parked = ParkedPlace{.worker = worker, .id = *id};
         }
-        absl::Status status = sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = parked});
+        absl::Status status = sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = parked}, pages_);
         if (!status.ok() && parked.has_value()) cache->Drop(parked->id);
         done(std::move(status));
       });

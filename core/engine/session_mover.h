@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,9 +25,9 @@ namespace longshort {
 class SessionMover final {
  public:
   // The arguments must outlive this, and all workers have ended before one of them goes.
-  SessionMover(const LanguageModel& model, SessionStore& sessions,
+  SessionMover(const LanguageModel& model, SessionStore& sessions, std::shared_ptr<SessionPages> pages,
                const std::vector<std::unique_ptr<LanguageModelWorker>>& workers)
-      : model_(model), grid_(model.info()), sessions_(sessions), workers_(workers) {}
+      : model_(model), grid_(model.info()), sessions_(sessions), pages_(std::move(pages)), workers_(workers) {}
 
   // As Engine's.
   void Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done);
@@ -41,6 +42,7 @@ class SessionMover final {
   const LanguageModel& model_;  // its description only
   const CacheGrid grid_;
   SessionStore& sessions_;
+  const std::shared_ptr<SessionPages> pages_;  // of the workers
   const std::vector<std::unique_ptr<LanguageModelWorker>>& workers_;
   std::atomic<uint64_t> imports_ = 0;
 };

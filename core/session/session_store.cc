@@ -21,7 +21,19 @@ absl::Status InUse(const SessionKey& key) {
   return absl::AbortedError(absl::StrCat("session ", key.id, " is in use by another call"));
 }
 
+bool IsSame(const std::weak_ptr<SessionPages>& a, const std::weak_ptr<SessionPages>& b) {
+  return !a.owner_before(b) && !b.owner_before(a);
+}
+
 }  // namespace
+
+SessionStore::Visit::~Visit() {
+  const std::vector<GivenUp> given_up = std::exchange(store_.given_up_, {});
+  lock_.unlock();
+  for (const auto& [pages, place] : given_up) {
+    if (const std::shared_ptr<SessionPages> engine = pages.lock()) engine->GiveUp(place);
+  }
+}
 
 SessionStore::Lease::~Lease() {
   if (store_ != nullptr) store_->GiveBack(*this);
@@ -29,14 +41,14 @@ SessionStore::Lease::~Lease() {
 
 void SessionStore::Lease::Commit(SessionState state) {
   SessionStore& store = *std::exchange(store_, nullptr);
-  const std::lock_guard lock(store.mutex_);
+  const Visit visit(store);
   const auto session = store.sessions_.find(key_);
-  store.SetState(session, std::move(state));
+  store.SetState(session, std::move(state), std::move(pages_));
   store.MakeIdle(session);
 }
 
 void SessionStore::GiveBack(Lease& lease) {
-  const std::lock_guard lock(mutex_);
+  const Visit visit(*this);
   const auto session = sessions_.find(lease.key_);
   if (session->second.is_new) {
     Remove(session);
@@ -45,46 +57,55 @@ void SessionStore::GiveBack(Lease& lease) {
   }
 }
 
-absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bool must_exist) {
-  const std::lock_guard lock(mutex_);
+void SessionStore::SetTimeToLive(absl::Duration time_to_live) {
+  const Visit visit(*this);
+  time_to_live_ = time_to_live;
+}
+
+absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bool must_exist,
+                                                       const std::shared_ptr<SessionPages>& pages) {
+  const Visit visit(*this);
   EndExpired();
   auto session = sessions_.find(key);
   if (session == sessions_.end()) {
     if (must_exist || remembered_.count(key) > 0) return NotThere(key);
     LS_RETURN_IF_ERROR(CheckRoom(key.client));
     session = Add(key);
-    return Lend(session);
+    return Lend(session, pages);
   }
   if (session->second.leased) return InUse(key);
   LS_RETURN_IF_ERROR(CheckTokens(key.client));
   idle_.erase(session->second.idle_since);
-  return Lend(session);
+  return Lend(session, pages);
 }
 
-absl::StatusOr<SessionStore::Lease> SessionStore::OpenToRead(const SessionKey& key) {
-  const std::lock_guard lock(mutex_);
+absl::StatusOr<SessionStore::Lease> SessionStore::OpenToRead(const SessionKey& key,
+                                                             const std::shared_ptr<SessionPages>& pages) {
+  const Visit visit(*this);
   EndExpired();
   const auto session = sessions_.find(key);
   if (session == sessions_.end()) return NotThere(key);
   if (session->second.leased) return InUse(key);
   idle_.erase(session->second.idle_since);
-  return Lend(session);
+  return Lend(session, pages);
 }
 
-SessionStore::Lease SessionStore::Lend(Sessions::iterator session) {
+SessionStore::Lease SessionStore::Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages) {
   session->second.leased = true;
-  return Lease(this, session->first, session->second.state);
+  SessionState state = session->second.state;
+  if (!IsSame(session->second.pages, pages)) state.parked.reset();
+  return Lease(this, session->first, std::move(state), pages);
 }
 
 absl::Status SessionStore::NotThere(const SessionKey& key) const {
   if (remembered_.count(key) == 0) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
   return absl::NotFoundError(absl::StrCat("session ", key.id, " has ended: it was not used for ",
-                                          absl::FormatDuration(options_.time_to_live),
-                                          "; begin another under a new id"));
+                                          absl::FormatDuration(time_to_live_), "; begin another under a new id"));
 }
 
-absl::Status SessionStore::Import(const SessionKey& key, SessionState state) {
-  const std::lock_guard lock(mutex_);
+absl::Status SessionStore::Import(const SessionKey& key, SessionState state,
+                                  const std::shared_ptr<SessionPages>& pages) {
+  const Visit visit(*this);
   EndExpired();
   if (sessions_.count(key) > 0)
     return absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
@@ -92,13 +113,13 @@ absl::Status SessionStore::Import(const SessionKey& key, SessionState state) {
   LS_RETURN_IF_ERROR(CheckTokensOfNew(key.client, TokensOf(state)));
   Forget(key);
   const auto session = Add(key);
-  SetState(session, std::move(state));
+  SetState(session, std::move(state), pages);
   MakeIdle(session);
   return absl::OkStatus();
 }
 
 absl::Status SessionStore::Close(const SessionKey& key) {
-  const std::lock_guard lock(mutex_);
+  const Visit visit(*this);
   EndExpired();
   const auto session = sessions_.find(key);
   if (session == sessions_.end()) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
@@ -109,13 +130,13 @@ absl::Status SessionStore::Close(const SessionKey& key) {
 }
 
 SessionStore::Counts SessionStore::counts() {
-  const std::lock_guard lock(mutex_);
+  const Visit visit(*this);
   EndExpired();
   return {.sessions = static_cast<int64_t>(sessions_.size()), .tokens = tokens_};
 }
 
 void SessionStore::EndExpired() {
-  const absl::Time newest = clock_.Now() - options_.time_to_live;
+  const absl::Time newest = clock_.Now() - time_to_live_;
   while (!idle_.empty() && idle_.begin()->first <= newest) {
     const auto session = sessions_.find(idle_.begin()->second);
     Remember(session->first);
@@ -163,7 +184,7 @@ absl::Status SessionStore::Refuse(const char* what, int64_t value, int64_t limit
   absl::Status status =
       absl::ResourceExhaustedError(absl::StrCat(what, value, ", the limit is ", limit, "; close one, or wait"));
   const absl::Duration next_end =
-      idle_.empty() ? kLeastRetryAfter : idle_.begin()->first + options_.time_to_live - clock_.Now();
+      idle_.empty() ? kLeastRetryAfter : idle_.begin()->first + time_to_live_ - clock_.Now();
   SetRefusal(status, {.retry_after = std::clamp(next_end, kLeastRetryAfter, kMostRetryAfter), .queue_depth = 0});
   return status;
 }
@@ -174,12 +195,21 @@ SessionStore::Sessions::iterator SessionStore::Add(const SessionKey& key) {
   return session;
 }
 
-void SessionStore::SetState(Sessions::iterator session, SessionState state) {
+void SessionStore::SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages) {
   const int64_t more = TokensOf(state) - TokensOf(session->second.state);
   tokens_ += more;
   counts_of_client_[session->first.client].tokens += more;
+  const std::optional<ParkedPlace>& before = session->second.state.parked;
+  const bool went_on = before.has_value() && state.parked.has_value() && before->worker == state.parked->worker &&
+                       IsSame(session->second.pages, pages);
+  if (!went_on) GiveUpPages(session->second);
   session->second.state = std::move(state);
+  session->second.pages = std::move(pages);
   session->second.is_new = false;
+}
+
+void SessionStore::GiveUpPages(Session& session) {
+  if (session.state.parked.has_value()) given_up_.push_back({std::move(session.pages), *session.state.parked});
 }
 
 void SessionStore::MakeIdle(Sessions::iterator session) {
@@ -188,6 +218,7 @@ void SessionStore::MakeIdle(Sessions::iterator session) {
 }
 
 void SessionStore::Remove(Sessions::iterator session) {
+  GiveUpPages(session->second);
   const int64_t tokens = TokensOf(session->second.state);
   tokens_ -= tokens;
   const auto client = counts_of_client_.find(session->first.client);

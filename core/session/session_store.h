@@ -1,8 +1,10 @@
-// Conversations that the engine of one language model remembers between calls.
+// Conversations that the engine of one language model remembers between calls; or several engines of the same weights,
+// one of which takes the place of another.
 //
 // A session is the tokens of its conversation; where their cache pages are parked is a hint that may turn out void
-// (then the tokens are read again). Sessions belong to a client: another client's session of the same id is another
-// session.
+// (then the tokens are read again), and void it is for every engine but the one whose pages they are. That engine is
+// told when they are not wanted any more. Sessions belong to a client: another client's session of the same id is
+// another session.
 //
 //   Open -> Lease -> Commit   the call ended well: the session goes on from its end
 //               \--> (drop)   the call failed: the session is as it was before, a new one never was
@@ -17,6 +19,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -29,6 +32,7 @@
 #include "absl/time/time.h"
 #include "core/cache/parked_place.h"
 #include "core/engine/clock.h"
+#include "core/session/session_pages.h"
 
 namespace longshort {
 
@@ -65,46 +69,58 @@ class SessionStore final {
     int64_t max_remembered = 65536;
   };
 
-  // The session while one call has it. Gives it back when destroyed. The store must outlive it.
+  // The session while one call of one engine has it. Gives it back when destroyed. The store must outlive it.
   class Lease final {
    public:
     Lease(Lease&& other) noexcept
-        : store_(std::exchange(other.store_, nullptr)), key_(std::move(other.key_)), state_(std::move(other.state_)) {}
+        : store_(std::exchange(other.store_, nullptr)),
+          key_(std::move(other.key_)),
+          state_(std::move(other.state_)),
+          pages_(std::move(other.pages_)) {}
     Lease& operator=(Lease&&) = delete;
     ~Lease();
 
     const SessionKey& key() const { return key_; }
-    // As the call before left it; without tokens for a new session.
+    // As the call before left it; without tokens for a new session, and not parked if that is in another engine.
     const SessionState& state() const { return state_; }
-    // The session goes on from `state`. Ends the lease.
+    // The session goes on from `state`, parked in the engine that opened it. Pages that it had elsewhere are given up;
+    // in the same cache it is on the caller that they went into what is parked now. Ends the lease.
     void Commit(SessionState state);
 
    private:
     friend class SessionStore;
-    Lease(SessionStore* store, SessionKey key, SessionState state)
-        : store_(store), key_(std::move(key)), state_(std::move(state)) {}
+    Lease(SessionStore* store, SessionKey key, SessionState state, std::weak_ptr<SessionPages> pages)
+        : store_(store), key_(std::move(key)), state_(std::move(state)), pages_(std::move(pages)) {}
 
     SessionStore* store_;
     SessionKey key_;
     SessionState state_;
+    std::weak_ptr<SessionPages> pages_;
   };
 
   // `clock` must outlive the store.
-  SessionStore(const Clock& clock, const Options& options) : clock_(clock), options_(options) {}
+  SessionStore(const Clock& clock, const Options& options)
+      : clock_(clock), options_(options), time_to_live_(options.time_to_live) {}
+
+  // From now on, for the sessions that there are too.
+  void SetTimeToLive(absl::Duration time_to_live);
+
+  // In what follows, `pages` are those of the engine that asks; null if it need not hear what is given up.
 
   // The session, or a new one under this key unless it `must_exist`.
   // Errors: ABORTED while another call has it; NOT_FOUND if it has ended, or must exist and does not;
   // RESOURCE_EXHAUSTED if there are too many, or they hold too many tokens, with a Refusal to come back when the one
   // that was used longest ago will end, or in a minute, because another may be closed before; no work waits for that.
-  absl::StatusOr<Lease> Open(const SessionKey& key, bool must_exist);
+  absl::StatusOr<Lease> Open(const SessionKey& key, bool must_exist,
+                             const std::shared_ptr<SessionPages>& pages = nullptr);
 
   // A session that is there, for a call that leaves it as it is: however full the store is.
   // Errors: NOT_FOUND, ABORTED as Open.
-  absl::StatusOr<Lease> OpenToRead(const SessionKey& key);
+  absl::StatusOr<Lease> OpenToRead(const SessionKey& key, const std::shared_ptr<SessionPages>& pages = nullptr);
 
   // Begins a session from `state`. Errors: ALREADY_EXISTS; RESOURCE_EXHAUSTED as Open, and if its tokens are more than
   // there is room for.
-  absl::Status Import(const SessionKey& key, SessionState state);
+  absl::Status Import(const SessionKey& key, SessionState state, const std::shared_ptr<SessionPages>& pages = nullptr);
 
   // Tokens that all sessions, and so any of them, may hold.
   int64_t max_tokens() const { return options_.max_tokens; }
@@ -122,13 +138,30 @@ class SessionStore final {
  private:
   struct Session {
     SessionState state;
+    std::weak_ptr<SessionPages> pages;  // that state.parked is a place of
     bool leased = false;
     bool is_new = true;                                          // never committed
     std::multimap<absl::Time, SessionKey>::iterator idle_since;  // of idle_, unless leased
   };
   using Sessions = std::map<SessionKey, Session>;
+  struct GivenUp {
+    std::weak_ptr<SessionPages> pages;
+    ParkedPlace place;
+  };
+  // Holds the mutex; once it is free, tells engines what was given up meanwhile.
+  class Visit final {
+   public:
+    explicit Visit(SessionStore& store) : store_(store), lock_(store.mutex_) {}
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+    ~Visit();
 
-  // All with the mutex held.
+   private:
+    SessionStore& store_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
+  // All with the mutex held, by a Visit.
   void EndExpired();
   Counts CountsOf(const std::string& client) const;
   absl::Status CheckRoom(const std::string& client) const;
@@ -136,10 +169,11 @@ class SessionStore final {
   // Whether there is room for a session of so many tokens.
   absl::Status CheckTokensOfNew(const std::string& client, int64_t tokens) const;
   absl::Status NotThere(const SessionKey& key) const;
-  Lease Lend(Sessions::iterator session);
+  Lease Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages);
   absl::Status Refuse(const char* what, int64_t value, int64_t limit) const;
   Sessions::iterator Add(const SessionKey& key);
-  void SetState(Sessions::iterator session, SessionState state);
+  void SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages);
+  void GiveUpPages(Session& session);
   void MakeIdle(Sessions::iterator session);
   void Remove(Sessions::iterator session);
   void Remember(const SessionKey& key);
@@ -150,11 +184,13 @@ class SessionStore final {
   const Clock& clock_;
   const Options options_;
   std::mutex mutex_;  // guards what follows
+  absl::Duration time_to_live_;
   Sessions sessions_;
   std::multimap<absl::Time, SessionKey> idle_;      // those not leased, by the end of their last use
   std::map<std::string, Counts> counts_of_client_;  // of those that have a session
   int64_t tokens_ = 0;
-  std::list<SessionKey> ended_;  // that are remembered, oldest first
+  std::vector<GivenUp> given_up_;  // of which their engines have not heard
+  std::list<SessionKey> ended_;    // that are remembered, oldest first
   std::map<SessionKey, std::list<SessionKey>::iterator> remembered_;
 };
 

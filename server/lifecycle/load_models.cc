@@ -16,6 +16,7 @@
 #include "models/status_macros.h"
 #include "server/lifecycle/cache_budget.h"
 #include "server/lifecycle/grpc_endpoint.h"
+#include "server/lifecycle/session_stores.h"
 #include "server/options/devices.h"
 #include "server/options/served_image_limits.h"
 #include "server/options/serving_options.h"
@@ -106,6 +107,7 @@ class EngineMaker {
     engine.sessions.max_tokens = SessionTokens(options_, machine_);
     engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, engine.sessions.max_tokens);
     share->SetAside(engine.sessions.max_tokens * kTokenBytes);
+    engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions);
     LS_RETURN_IF_ERROR(SetWorkers(serving, engine));
     engine.step_loop.max_streams = serving.max_streams;
     engine.step_loop.steps.rounds = serving.order.rounds;
@@ -132,6 +134,7 @@ class EngineMaker {
     LS_ASSIGN_OR_RETURN(served.engine,
                         LanguageModelEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
                                                     metrics_.ObserveEngine(name), SystemClock(), engine));
+    engine.session_store->SetTimeToLive(serving.session_time_to_live);  // it may have been another's
     return served;
   }
 
@@ -208,6 +211,7 @@ class EngineMaker {
   Logger& log_;
   const std::shared_ptr<TokenBudget> prompts_;
   const std::shared_ptr<CacheBudget> budget_;
+  SessionStores sessions_;
   bool decoding_is_set_aside_ = false;
 };
 

@@ -181,6 +181,57 @@ def test_a_changed_file_is_followed_and_a_broken_one_leaves_what_serves(api: Sim
         running.cancel()
 
 
+def test_sessions_survive_a_reload_of_the_same_weights_but_not_other_weights(
+    api: SimpleNamespace, tmp_path: Path
+) -> None:
+    repository = tmp_path / "repository"
+    first = model_directory.write(repository)
+    with Server(repository, tmp_path / "server", "--watch-repository=100ms", "--devices=cpu:2") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        alike: dict[str, Any] = {"max_tokens": 8, "sampling": {"seed": 1}, "return_raw": True}
+
+        def say(session: str, prompt: bytes, must_exist: bool = False) -> Any:
+            request = api.inference.GenerateRequest(prompt={"raw": prompt}, **alike)
+            request.session.id, request.session.must_exist = session, must_exist
+            return stub.Generate(request, timeout=20)
+
+        def reload(options: dict[str, Any]) -> None:
+            loads = server.log().count("model loaded")
+            write_serving(repository, "tiny", options)
+            wait_until(lambda: server.log().count("model loaded") == loads + 1)
+
+        told, alone = say("talk", b"my name is bob. "), b"my name is bob. "
+        assert told.session_tokens == 16 + 8
+        alone += told.completions[0].raw + b"what is it? "
+        request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=20000, session={"id": "busy"})
+        running = stub.GenerateStream(request)
+        next(running)
+
+        reload({"devices": "cpu:1", "session_time_to_live": "1h"})
+        answer = say("talk", b"what is it? ", must_exist=True)
+        assert answer.session_tokens == 16 + 8 + 12 + 8
+        expected = api.inference.GenerateRequest(prompt={"raw": alone}, **alike)
+        assert answer.completions[0].raw == stub.Generate(expected, timeout=20).completions[0].raw
+        with expect.error(grpc.StatusCode.ABORTED, "busy"):
+            say("busy", b"x")
+        running.cancel()
+
+        reload({"session_time_to_live": "1s"})
+        assert say("talk", b"x", must_exist=True).session_tokens == 44 + 1 + 8
+        threading.Event().wait(1.5)
+        with expect.error(grpc.StatusCode.NOT_FOUND, "talk", "has ended", "1s"):
+            say("talk", b"x")
+
+        reload({"session_time_to_live": "1h"})
+        say("another", b"hello")
+        model_directory.write(tmp_path / "aside", seed=9)
+        shutil.move(tmp_path / "aside/tiny/1", first.with_name("2"))
+        wait_until(lambda: versions(api, server) == [2])
+        with expect.error(grpc.StatusCode.NOT_FOUND, "another"):
+            say("another", b"hello", must_exist=True)
+        assert say("another", b"hello").session_tokens == 5 + 8
+
+
 def test_the_versions_that_are_wanted_serve(api: SimpleNamespace, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     first = model_directory.write(repository)

@@ -1,6 +1,8 @@
 #include "core/session/session_store.h"
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -58,6 +60,70 @@ TEST_F(SessionStoreTest, GoesOnWhereTheLastCallEnded) {
   ASSERT_TRUE(second->state().parked.has_value());
   EXPECT_EQ(second->state().parked->worker, 1);
   EXPECT_EQ(second->state().parked->id, 7U);
+}
+
+// Keeps what it is told.
+class ToldPages final : public SessionPages {
+ public:
+  explicit ToldPages(SessionStore& store) : store_(store) {}
+  void GiveUp(const ParkedPlace& place) override {
+    store_.SetTimeToLive(kTimeToLive);  // would wait for itself if the store were locked
+    ids.push_back(place.id);
+  }
+
+  std::vector<ParkedId> ids;
+
+ private:
+  SessionStore& store_;
+};
+
+TEST_F(SessionStoreTest, AnEngineIsToldWhatWasClosedEndedOrGoesOnElsewhere) {
+  const auto here = std::make_shared<ToldPages>(store_), there = std::make_shared<ToldPages>(store_);
+  const auto call = [&](const std::string& id, const std::shared_ptr<SessionPages>& pages,
+                        std::optional<ParkedPlace> parked) {
+    store_.Open({.client = "", .id = id}, false, pages)->Commit({.tokens = {1}, .parked = parked});
+  };
+  call("closed", here, ParkedPlace{.worker = 0, .id = 1});
+  ASSERT_TRUE(store_.Close({.client = "", .id = "closed"}).ok());
+  EXPECT_THAT(here->ids, testing::ElementsAre(1));
+  call("elsewhere", here, ParkedPlace{.worker = 0, .id = 2});
+  call("elsewhere", here, ParkedPlace{.worker = 0, .id = 3});
+  EXPECT_THAT(here->ids, testing::ElementsAre(1)) << "it went on where it was";
+  call("elsewhere", here, ParkedPlace{.worker = 1, .id = 4});
+  EXPECT_THAT(here->ids, testing::ElementsAre(1, 3));
+  call("elsewhere", there, ParkedPlace{.worker = 1, .id = 5});
+  EXPECT_THAT(here->ids, testing::ElementsAre(1, 3, 4));
+  call("elsewhere", there, std::nullopt);
+  EXPECT_THAT(there->ids, testing::ElementsAre(5));
+  ASSERT_TRUE(
+      store_.Import({.client = "", .id = "old"}, {.tokens = {1}, .parked = {{.worker = 0, .id = 6}}}, here).ok());
+  clock_.Advance(kTimeToLive);
+  EXPECT_EQ(store_.counts().sessions, 0);
+  EXPECT_THAT(here->ids, testing::ElementsAre(1, 3, 4, 6));
+  EXPECT_THAT(there->ids, testing::ElementsAre(5));
+}
+
+TEST_F(SessionStoreTest, WhatIsParkedIsForTheOneEngineWhoseItIs) {
+  const auto here = std::make_shared<ToldPages>(store_);
+  auto there = std::make_shared<ToldPages>(store_);
+  store_.Open(key_, false, here)->Commit({.tokens = {1}, .parked = ParkedPlace{.worker = 1, .id = 7}});
+  EXPECT_FALSE(store_.Open(key_, true, there)->state().parked.has_value());
+  EXPECT_FALSE(store_.OpenToRead(key_, there)->state().parked.has_value());
+  EXPECT_TRUE(store_.Open(key_, true, here)->state().parked.has_value()) << "who only looked has changed nothing";
+  store_.Open(key_, true, there)->Commit({.tokens = {1, 2}, .parked = ParkedPlace{.worker = 0, .id = 8}});
+  there.reset();
+  EXPECT_FALSE(store_.Open(key_, true, here)->state().parked.has_value());
+  EXPECT_EQ(TokensOf(store_, key_).size(), 2U);
+  EXPECT_TRUE(store_.Close(key_).ok());
+}
+
+TEST_F(SessionStoreTest, AnotherTimeToLiveCountsForThoseThatThereAre) {
+  Call(store_, key_, {1});
+  clock_.Advance(absl::Seconds(2));
+  store_.SetTimeToLive(absl::Seconds(3));
+  EXPECT_EQ(store_.counts().sessions, 1);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_THAT(std::string(store_.Open(key_, false).status().message()), testing::HasSubstr("not used for 3s"));
 }
 
 TEST_F(SessionStoreTest, OneCallAtATime) {

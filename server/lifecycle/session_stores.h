@@ -1,0 +1,29 @@
+// Which engines share their sessions: those of one model name with the same weights.
+//
+// So a model that is loaded anew, because its serving.json changed, has the sessions that it had; one of other weights
+// begins with none.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/engine/clock.h"
+#include "core/session/session_store.h"
+
+namespace longshort {
+
+// Thread: that which loads models.
+class SessionStores {
+ public:
+  // The store that some engine of this name and fingerprint still has; or a new one, for which `options` are. `clock`
+  // must outlive it.
+  std::shared_ptr<SessionStore> Of(const std::string& model, const std::string& fingerprint, const Clock& clock,
+                                   const SessionStore::Options& options);
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::weak_ptr<SessionStore>> stores_;
+};
+
+}  // namespace longshort
