@@ -1,5 +1,7 @@
 #include "core/registry/retired_models.h"
 
+#include <malloc.h>
+
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -45,6 +47,8 @@ class RetiredModels::Undertaker {
       std::vector<std::unique_ptr<ServedModel>> retired = std::exchange(retired_, {});
       lock.unlock();
       retired.clear();
+      // The allocator would keep what they had, in holes that the next model's parts need not fit into.
+      malloc_trim(0);
       lock.lock();
     }
   }
