@@ -6,7 +6,7 @@
 // Thread: none of its own; the stream's mutex guards it.
 #pragma once
 
-#include <optional>
+#include <algorithm>
 
 #include "absl/time/time.h"
 
@@ -18,17 +18,17 @@ class WriteWatch {
   explicit WriteWatch(absl::Duration timeout) : timeout_(timeout) {}
 
   void Begin(absl::Time now) { began_ = now; }
-  void End() { began_.reset(); }
+  void End() { began_ = absl::InfiniteFuture(); }
 
-  bool writing() const { return began_.has_value(); }
+  bool writing() const { return began_ != absl::InfiniteFuture(); }
   // Whether a write takes the timeout or longer.
   bool IsStuck(absl::Time now) const { return now >= NextLook(now); }
   // When a write could be stuck at the earliest: not before that need anybody ask again.
-  absl::Time NextLook(absl::Time now) const { return began_.value_or(now) + timeout_; }
+  absl::Time NextLook(absl::Time now) const { return std::min(began_, now) + timeout_; }
 
  private:
   const absl::Duration timeout_;
-  std::optional<absl::Time> began_;
+  absl::Time began_ = absl::InfiniteFuture();  // unless something is on its way
 };
 
 }  // namespace longshort
