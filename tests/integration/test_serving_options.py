@@ -74,7 +74,7 @@ def test_a_client_that_waits_with_too_much_is_refused_and_others_are_not(api: Si
     model_directory.write(tmp_path)
     write_serving(tmp_path, "tiny", {"max_streams": 1, "max_queued_requests_per_client": 1})
     with Server(tmp_path, tmp_path / "server") as server:
-        assert "max_queued_requests_per_client=1, max_streams=1" in server.log()
+        wait_until(lambda: "max_queued_requests_per_client=1, max_streams=1" in server.log())
         running = RunningStream(api, server, "greedy")
         waiting, refused = one_that_waits([generate(api, server, "greedy", 1) for _ in range(2)])
         assert refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -146,6 +146,7 @@ def test_a_model_has_the_workers_of_its_own_file(api: SimpleNamespace, tmp_path:
         model_directory.write(tmp_path, name)
     write_serving(tmp_path, "three", {"devices": "cpu:3"})
     with Server(tmp_path, tmp_path / "server", "--devices=cpu:1") as server:
+        wait_until(lambda: server.log().count("architecture=") == 2)
         lines = [line for line in server.log().splitlines() if "architecture=" in line]
         assert [f"workers={count} " in line for count, line in zip((1, 3), lines, strict=True)] == [True, True]
         stub = api.inference_grpc.InferenceStub(server.channel)
