@@ -239,6 +239,7 @@ TEST_F(ModelRegistryTest, TheLastRequestMayBeTheLastToHaveTheModel) {
   ASSERT_TRUE((*registry)->Unload("bytes", 0).ok());
   EXPECT_TRUE(ended.Wait());
   EXPECT_EQ((*registry)->Find("bytes", 0).status(), absl::NotFoundError("no model is loaded"));
+  (*registry)->Drain(absl::InfiniteFuture());  // the listener has heard, but may not have let go yet
 }
 
 TEST_F(ModelRegistryTest, AVersionThatFailsLeavesTheOldOneServingAndIsTriedAgainOnceChanged) {
