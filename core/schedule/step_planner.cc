@@ -93,8 +93,11 @@ void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool pref
 
 void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
   const int64_t rows = PrefillRows();
-  const int64_t chunks_in_order = (rows / kInOrderDivisor + chunk_size_ - 1) / chunk_size_;
-  PlanInOrder(candidates, std::min(rows, std::max<int64_t>(1, chunks_in_order) * chunk_size_));
+  // Whole chunks only: a step too small for one owes it to those in order, and a later step pays.
+  rows_owed_in_order_ = std::min(rows_owed_in_order_ + static_cast<double>(rows) / kInOrderDivisor,
+                                 static_cast<double>(options_.max_rows));
+  PlanInOrder(candidates, std::min(rows, static_cast<int64_t>(rows_owed_in_order_) / chunk_size_ * chunk_size_));
+  rows_owed_in_order_ -= static_cast<double>(rows_.prefill);
   PlanShortestFirst(candidates, rows - rows_.prefill);
   ChargePieces();
 }

@@ -91,6 +91,7 @@ class StepPlanner {
   const Options options_;
   const int64_t chunk_size_;
   StepCost cost_;
+  double rows_owed_in_order_ = 0;
   int64_t last_decoded_ = -1;  // id; where the next step goes on if not all fit
 
   WorkOrder order_;                               // of prompts to read

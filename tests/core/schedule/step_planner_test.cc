@@ -224,5 +224,27 @@ TEST(StepPlannerOptions, OutOfRangeAreRefusedByName) {
   EXPECT_FALSE(StepPlanner::Check({.rounds = {.weights = {0, 0, 0}}}).ok());
 }
 
+// A machine so slow, or a step so short, that only one chunk fits.
+TEST(StepPlanner, AShortPromptDoesNotWaitForALongOneWhenAStepHasRoomForOneChunkOnly) {
+  StepPlanner planner({.max_rows = kChunkSize}, kChunkSize);
+  const Ticket ticket;
+  std::vector<StepPlanner::Candidate> both = {{.id = 0, .ticket = &ticket, .unread = 3200},
+                                              {.id = 1, .ticket = &ticket, .unread = 64}};
+  int64_t steps = 0;
+  int64_t of_long = 0;
+  for (; both[1].unread > 0; ++steps) {
+    ASSERT_LT(steps, 20);
+    const auto pieces = planner.Plan(both);
+    of_long += pieces[0];
+    for (size_t i = 0; i < both.size(); ++i) {
+      both[i].position += pieces[i];
+      both[i].unread -= pieces[i];
+    }
+    planner.OnStep(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(steps, 5) << "four chunks of its own, and every fourth is the other's";
+  EXPECT_EQ(of_long, kChunkSize);
+}
+
 }  // namespace
 }  // namespace longshort
