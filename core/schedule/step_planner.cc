@@ -94,8 +94,8 @@ void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool pref
 void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
   const int64_t rows = PrefillRows();
   // Whole chunks only: a step too small for one owes it to those in order, and a later step pays.
-  rows_owed_in_order_ = std::min(rows_owed_in_order_ + static_cast<double>(rows) / kInOrderDivisor,
-                                 static_cast<double>(options_.max_rows));
+  const auto most_owed = static_cast<double>(std::max(options_.max_rows, chunk_size_));
+  rows_owed_in_order_ = std::min(rows_owed_in_order_ + static_cast<double>(rows) / kInOrderDivisor, most_owed);
   PlanInOrder(candidates, std::min(rows, static_cast<int64_t>(rows_owed_in_order_) / chunk_size_ * chunk_size_));
   rows_owed_in_order_ -= static_cast<double>(rows_.prefill);
   PlanShortestFirst(candidates, rows - rows_.prefill);

@@ -6,7 +6,8 @@
 //   | decode decode decode | in order: one quarter | shortest rest first: three quarters |
 //
 // The first quarter goes by the order of all work (priority, client, due), so a long prompt gets on however many short
-// ones come. The rest goes to the prompts that end soonest, so short ones do not wait for a long one.
+// ones come; steps too small for a chunk of it give it a chunk every few steps. The rest goes to the prompts that end
+// soonest, so short ones do not wait for a long one.
 //
 // Thread: one worker's thread.
 #pragma once

@@ -2,7 +2,6 @@
 #include "core/engine/classifier_engine.h"
 
 #include <atomic>
-#include <limits>
 #include <new>
 #include <stdexcept>
 #include <thread>
@@ -11,8 +10,7 @@
 #include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/fakes/fake_classifier.h"
-#include "tests/core/fakes/fake_clock.h"
+#include "tests/core/fakes/classifier_engine_fixture.h"
 #include "tests/core/fakes/gate.h"
 
 namespace longshort {
@@ -20,57 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using Listener = RecordingClassificationListener;
-
-class ClassifierEngineTest : public testing::Test {
- protected:
-  std::unique_ptr<ClassifierEngine> MakeEngine(const ClassifierEngine::Options& options = {},
-                                               std::shared_ptr<PreparationPool> pool = *PreparationPool::Create(2)) {
-    auto classifier = std::make_unique<FakeClassifier>();
-    classifier->on_batch = on_batch;
-    classifier->on_logits = on_logits;
-    classifier->on_replicate = on_replicate;
-    auto engine = ClassifierEngine::Create(std::move(classifier), std::move(pool),
-                                           std::make_unique<RecordingClassificationObserver>(record_), clock_, options);
-    EXPECT_TRUE(engine.ok()) << engine.status();
-    return *std::move(engine);
-  }
-
-  // Holds every batch at the gate until it is open.
-  void HoldBatches(Gate& gate) {
-    on_batch = [&gate](absl::Span<const ClassifierItem* const>) {
-      gate.Pass();
-      return absl::OkStatus();
-    };
-  }
-
-  static std::shared_ptr<Listener> Submit(ClassifierEngine& engine, std::variant<ClassifierItem, ItemPreparation> item,
-                                          RequestContext context = {}, int64_t bytes = 1) {
-    auto listener = std::make_shared<Listener>();
-    const absl::Status status =
-        engine.Classify({.context = std::move(context), .item = std::move(item), .bytes = bytes}, listener);
-    EXPECT_TRUE(status.ok()) << status;
-    return listener;
-  }
-
-  static absl::StatusCode CodeOf(Listener& listener) {
-    EXPECT_TRUE(listener.end.Wait());
-    return listener.scores.status().code();
-  }
-
-  // Of the batches that ran. The engine must be drained.
-  std::vector<int64_t> BatchSizes() const {
-    std::vector<int64_t> sizes;
-    for (const BatchReport& batch : record_->batches) sizes.push_back(batch.items);
-    return sizes;
-  }
-
-  std::function<absl::Status(absl::Span<const ClassifierItem* const>)> on_batch;
-  std::function<void(std::vector<float>&)> on_logits;
-  std::function<absl::Status()> on_replicate;
-  FakeClock clock_;
-  const std::shared_ptr<RecordingClassificationObserver::Record> record_ =
-      std::make_shared<RecordingClassificationObserver::Record>();
-};
+using ClassifierEngineTest = ClassifierEngineFixture;
 
 TEST_F(ClassifierEngineTest, EveryItemOfManyThreadsGetsItsOwnLogits) {
   const auto engine = MakeEngine();
@@ -288,99 +236,6 @@ TEST_F(ClassifierEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {
   EXPECT_EQ(prepared, 0);
 }
 
-TEST_F(ClassifierEngineTest, ItemsOfABatchThatFailsAreTriedAgainEachAlone) {
-  Gate gate;
-  bool failed = false;
-  on_batch = [&](absl::Span<const ClassifierItem* const> items) {
-    gate.Pass();
-    return items.size() > 1 && !std::exchange(failed, true) ? absl::InternalError("once") : absl::OkStatus();
-  };
-  const auto engine = MakeEngine();
-  const auto first = Submit(*engine, Document(1));
-  gate.WaitForArrival();
-  std::vector<std::shared_ptr<Listener>> together;
-  for (int32_t id = 2; id < 5; ++id) together.push_back(Submit(*engine, Document(id)));
-  gate.Open();
-  for (int32_t id = 2; id < 5; ++id) {
-    ASSERT_TRUE(together[id - 2]->end.Wait());
-    ASSERT_TRUE(together[id - 2]->scores.ok()) << together[id - 2]->scores.status();
-    EXPECT_EQ(together[id - 2]->scores->logits, FakeClassifier::LogitsOf(Document(id)));
-  }
-  engine->Drain(absl::InfiniteFuture());
-  EXPECT_THAT(BatchSizes(), ElementsAre(1, 3, 1, 1, 1));
-  EXPECT_THAT(record_->failures, ElementsAre(absl::InternalError("the model's batch failed: once")));
-}
-
-TEST_F(ClassifierEngineTest, AnItemThatFailsThreeTimesIsEndedAndItsNeighboursAreNot) {
-  Gate gate;
-  on_batch = [&gate](absl::Span<const ClassifierItem* const> items) {
-    gate.Pass();
-    for (const ClassifierItem* item : items) {
-      if (FakeClassifier::LogitsOf(*item).front() == 3) return absl::InvalidArgumentError("an item is odd");
-    }
-    return absl::OkStatus();
-  };
-  const auto engine = MakeEngine();
-  const auto first = Submit(*engine, Document(1));
-  gate.WaitForArrival();
-  std::vector<std::shared_ptr<Listener>> together;
-  for (int32_t id = 2; id < 5; ++id) together.push_back(Submit(*engine, Document(id)));
-  gate.Open();
-  for (int32_t id = 2; id < 5; ++id) {
-    ASSERT_TRUE(together[id - 2]->end.Wait());
-    EXPECT_EQ(together[id - 2]->scores.status(),
-              id == 3 ? absl::InternalError("the model's batch failed: an item is odd") : absl::OkStatus());
-  }
-  engine->Drain(absl::InfiniteFuture());
-  EXPECT_EQ(record_->failures.size(), 3u);
-  EXPECT_EQ(engine->state().waiting_items, 0);
-  EXPECT_EQ(engine->state().waiting_bytes, 0);
-}
-
-TEST_F(ClassifierEngineTest, AWorkerWhoseModelThrowsGetsAnotherOne) {
-  int batch = 0, replicas = 0;
-  on_batch = [&batch](absl::Span<const ClassifierItem* const>) -> absl::Status {
-    if (++batch == 1) throw std::runtime_error("out of order");
-    return absl::OkStatus();
-  };
-  on_replicate = [&replicas] {
-    ++replicas;
-    return absl::OkStatus();
-  };
-  const auto engine = MakeEngine();
-  const auto item = Submit(*engine, Document(2));
-  ASSERT_TRUE(item->end.Wait());
-  EXPECT_TRUE(item->scores.ok()) << item->scores.status();
-  engine->Drain(absl::InfiniteFuture());
-  EXPECT_EQ(replicas, 2);
-  EXPECT_THAT(record_->rebuilt, ElementsAre(absl::OkStatus()));
-}
-
-// Both workers are held in a batch at once; one of them throws and has no other model for a while.
-TEST_F(ClassifierEngineTest, WithSeveralWorkersTheOthersTakeOverWhatOneFailedAt) {
-  Gate gate;
-  std::atomic<int> batches = 0, replicas = 0;
-  on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
-    const bool throws = ++batches == 1;
-    gate.Pass();
-    if (throws) throw std::runtime_error("out of order");
-    return absl::OkStatus();
-  };
-  on_replicate = [&replicas] { return ++replicas == 3 ? absl::ResourceExhaustedError("later") : absl::OkStatus(); };
-  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}, .workers = 2});
-  std::vector<std::shared_ptr<Listener>> items;
-  for (int32_t id = 1; id < 9; ++id) items.push_back(Submit(*engine, Document(id)));
-  gate.WaitForArrival(2);
-  gate.Open();
-  for (int32_t id = 1; id < 9; ++id) {
-    ASSERT_TRUE(items[id - 1]->end.Wait());
-    ASSERT_TRUE(items[id - 1]->scores.ok()) << items[id - 1]->scores.status();
-    EXPECT_EQ(items[id - 1]->scores->logits, FakeClassifier::LogitsOf(Document(id)));
-  }
-  engine->Drain(absl::InfiniteFuture());
-  EXPECT_THAT(record_->rebuilt, ElementsAre(absl::ResourceExhaustedError("later")));
-}
-
 // First {a, b} run, while the second worker sleeps, because each may have one running. When they have ended, images of
 // two sizes wait, one of each client, which waited long enough for others of their size; each worker takes one.
 TEST_F(ClassifierEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClientsMayHave) {
@@ -409,37 +264,6 @@ TEST_F(ClassifierEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClientsMa
   for (const auto& item : items) EXPECT_EQ(CodeOf(*item), absl::StatusCode::kOk);
   engine->Drain(absl::InfiniteFuture());
   EXPECT_EQ(batches, 3);
-}
-
-TEST_F(ClassifierEngineTest, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineDoes) {
-  on_batch = [](absl::Span<const ClassifierItem* const>) -> absl::Status { throw std::runtime_error("out of order"); };
-  int replicas = 0;
-  on_replicate = [&replicas] { return ++replicas > 1 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
-  const auto engine = MakeEngine();
-  const auto item = Submit(*engine, Document(1));
-  engine->Drain(absl::Now());
-  EXPECT_EQ(CodeOf(*item), absl::StatusCode::kUnavailable);
-}
-
-TEST_F(ClassifierEngineTest, LogitsThatAreNotFiniteFailTheirItemOnly) {
-  Gate gate;
-  HoldBatches(gate);
-  on_logits = [](std::vector<float>& logits) {
-    if (logits.size() > 3) logits[4] = std::numeric_limits<float>::quiet_NaN();
-  };
-  const auto engine = MakeEngine();
-  Submit(*engine, Document(1));
-  gate.WaitForArrival();
-  const auto first = Submit(*engine, Document(2)), second = Submit(*engine, Document(3));
-  gate.Open();
-  EXPECT_EQ(CodeOf(*first), absl::StatusCode::kOk);
-  EXPECT_EQ(CodeOf(*second), absl::StatusCode::kInternal);
-}
-
-TEST_F(ClassifierEngineTest, LogitsOfAnotherSizeFailTheBatch) {
-  on_logits = [](std::vector<float>& logits) { logits.pop_back(); };
-  const auto engine = MakeEngine();
-  EXPECT_EQ(CodeOf(*Submit(*engine, Document(1))), absl::StatusCode::kInternal);
 }
 
 // Submitted at 0 s, an item at 2 s, its batch from 5 s to 9 s.

@@ -246,5 +246,18 @@ TEST(StepPlanner, AShortPromptDoesNotWaitForALongOneWhenAStepHasRoomForOneChunkO
   EXPECT_EQ(of_long, kChunkSize);
 }
 
+TEST(StepPlanner, ALongPromptGetsOnHoweverManyShortOnesComeEvenIfAStepIsSmallerThanAChunk) {
+  StepPlanner planner({.max_rows = kChunkSize / 2}, kChunkSize);
+  const Ticket ticket;
+  StepPlanner::Candidate waiting = {.id = 0, .ticket = &ticket, .unread = 3200};
+  for (int64_t id = 1; id <= 40; ++id) {  // a new one in every step
+    const auto pieces = planner.Plan({{waiting, {.id = id, .ticket = &ticket, .unread = 4}}});
+    waiting.position += pieces[0];
+    waiting.unread -= pieces[0];
+    planner.OnStep(absl::Milliseconds(10));
+  }
+  EXPECT_GE(waiting.position, 40 * kChunkSize / 2 / 4 - kChunkSize) << "a quarter, but for what is still owed";
+}
+
 }  // namespace
 }  // namespace longshort

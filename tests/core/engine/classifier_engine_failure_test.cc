@@ -1,0 +1,149 @@
+// What becomes of items and workers when the model fails; run under the thread sanitizer too.
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/classifier_engine_fixture.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::ElementsAre;
+using Listener = RecordingClassificationListener;
+
+class ClassifierEngineFailure : public ClassifierEngineFixture {
+ protected:
+  // Documents 2, 3 and 4, which are one batch: they come while document 1 is held at the gate.
+  static std::vector<std::shared_ptr<Listener>> SubmitTogether(ClassifierEngine& engine, Gate& gate) {
+    Submit(engine, Document(1));
+    gate.WaitForArrival();
+    std::vector<std::shared_ptr<Listener>> together;
+    for (int32_t id = 2; id < 5; ++id) together.push_back(Submit(engine, Document(id)));
+    gate.Open();
+    return together;
+  }
+};
+
+TEST_F(ClassifierEngineFailure, ItemsOfABatchThatFailsAreTriedAgainEachAlone) {
+  Gate gate;
+  bool failed = false;
+  on_batch = [&](absl::Span<const ClassifierItem* const> items) {
+    gate.Pass();
+    return items.size() > 1 && !std::exchange(failed, true) ? absl::InternalError("once") : absl::OkStatus();
+  };
+  const auto engine = MakeEngine();
+  const std::vector<std::shared_ptr<Listener>> together = SubmitTogether(*engine, gate);
+  for (int32_t id = 2; id < 5; ++id) {
+    ASSERT_TRUE(together[id - 2]->end.Wait());
+    ASSERT_TRUE(together[id - 2]->scores.ok()) << together[id - 2]->scores.status();
+    EXPECT_EQ(together[id - 2]->scores->logits, FakeClassifier::LogitsOf(Document(id)));
+  }
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_THAT(BatchSizes(), ElementsAre(1, 3, 1, 1, 1));
+  EXPECT_THAT(record_->failures, ElementsAre(absl::InternalError("the model's batch failed: once")));
+}
+
+TEST_F(ClassifierEngineFailure, AnItemThatFailsThreeTimesIsEndedAndItsNeighboursAreNot) {
+  Gate gate;
+  on_batch = [&gate](absl::Span<const ClassifierItem* const> items) {
+    gate.Pass();
+    for (const ClassifierItem* item : items) {
+      if (FakeClassifier::LogitsOf(*item).front() == 3) return absl::InvalidArgumentError("an item is odd");
+    }
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine();
+  const std::vector<std::shared_ptr<Listener>> together = SubmitTogether(*engine, gate);
+  for (int32_t id = 2; id < 5; ++id) {
+    ASSERT_TRUE(together[id - 2]->end.Wait());
+    EXPECT_EQ(together[id - 2]->scores.status(),
+              id == 3 ? absl::InternalError("the model's batch failed: an item is odd") : absl::OkStatus());
+  }
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(record_->failures.size(), 3u);
+  EXPECT_EQ(engine->state().waiting_items, 0);
+  EXPECT_EQ(engine->state().waiting_bytes, 0);
+}
+
+TEST_F(ClassifierEngineFailure, AWorkerWhoseModelThrowsGetsAnotherOne) {
+  int batch = 0, replicas = 0;
+  on_batch = [&batch](absl::Span<const ClassifierItem* const>) -> absl::Status {
+    if (++batch == 1) throw std::runtime_error("out of order");
+    return absl::OkStatus();
+  };
+  on_replicate = [&replicas] {
+    ++replicas;
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine();
+  const auto item = Submit(*engine, Document(2));
+  ASSERT_TRUE(item->end.Wait());
+  EXPECT_TRUE(item->scores.ok()) << item->scores.status();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(replicas, 2);
+  EXPECT_THAT(record_->rebuilt, ElementsAre(absl::OkStatus()));
+}
+
+// Both workers are held in a batch at once; one of them throws and has no other model for a while.
+TEST_F(ClassifierEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneFailedAt) {
+  Gate gate;
+  std::atomic<int> batches = 0, replicas = 0;
+  on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
+    const bool throws = ++batches == 1;
+    gate.Pass();
+    if (throws) throw std::runtime_error("out of order");
+    return absl::OkStatus();
+  };
+  on_replicate = [&replicas] { return ++replicas == 3 ? absl::ResourceExhaustedError("later") : absl::OkStatus(); };
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}, .workers = 2});
+  std::vector<std::shared_ptr<Listener>> items;
+  for (int32_t id = 1; id < 9; ++id) items.push_back(Submit(*engine, Document(id)));
+  gate.WaitForArrival(2);
+  gate.Open();
+  for (int32_t id = 1; id < 9; ++id) {
+    ASSERT_TRUE(items[id - 1]->end.Wait());
+    ASSERT_TRUE(items[id - 1]->scores.ok()) << items[id - 1]->scores.status();
+    EXPECT_EQ(items[id - 1]->scores->logits, FakeClassifier::LogitsOf(Document(id)));
+  }
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_THAT(record_->rebuilt, ElementsAre(absl::ResourceExhaustedError("later")));
+}
+
+TEST_F(ClassifierEngineFailure, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineDoes) {
+  on_batch = [](absl::Span<const ClassifierItem* const>) -> absl::Status { throw std::runtime_error("out of order"); };
+  int replicas = 0;
+  on_replicate = [&replicas] { return ++replicas > 1 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
+  const auto engine = MakeEngine();
+  const auto item = Submit(*engine, Document(1));
+  engine->Drain(absl::Now());
+  EXPECT_EQ(CodeOf(*item), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ClassifierEngineFailure, LogitsThatAreNotFiniteFailTheirItemOnly) {
+  Gate gate;
+  HoldBatches(gate);
+  on_logits = [](std::vector<float>& logits) {
+    if (logits.size() > 3) logits[4] = std::numeric_limits<float>::quiet_NaN();
+  };
+  const auto engine = MakeEngine();
+  Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  const auto first = Submit(*engine, Document(2)), second = Submit(*engine, Document(3));
+  gate.Open();
+  EXPECT_EQ(CodeOf(*first), absl::StatusCode::kOk);
+  EXPECT_EQ(CodeOf(*second), absl::StatusCode::kInternal);
+}
+
+TEST_F(ClassifierEngineFailure, LogitsOfAnotherSizeFailTheBatch) {
+  on_logits = [](std::vector<float>& logits) { logits.pop_back(); };
+  const auto engine = MakeEngine();
+  EXPECT_EQ(CodeOf(*Submit(*engine, Document(1))), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace longshort
