@@ -88,8 +88,8 @@ absl::Status BatchFormer::Check(const Options& options) {
   return WorkOrder::Check(options.order);
 }
 
-void BatchFormer::Add(std::unique_ptr<ClassificationJob> job, absl::Time now) {
-  job->ticket.cost = CostOf(job->item(), now);
+void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
+  job->ticket.cost = CostOf(job->item());
   Ticket ticket = job->ticket;
   line_.Add(std::move(ticket), std::move(job));
 }
@@ -152,9 +152,7 @@ absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time n
   return CheckDeadline(alone->fast, job.context().deadline, now);
 }
 
-absl::Duration BatchFormer::CostOf(const ClassifierItem& item, absl::Time now) const {
-  return estimator_.PartOfRun(ShapeOf(item), now);
-}
+absl::Duration BatchFormer::CostOf(const ClassifierItem& item) const { return estimator_.PartOfRun(ShapeOf(item)); }
 
 ClassificationJobs BatchFormer::TakeAbandoned(absl::Time now) {
   return line_.RemoveIf([now](const std::unique_ptr<ClassificationJob>& job) { return !job->WhyAbandoned(now).ok(); });

@@ -53,7 +53,7 @@ class BatchFormer {
   static absl::Status Check(const Options& options);
 
   // REQUIRES: job->prepared(). The job's ticket says where it waits, and gets its predicted cost here.
-  void Add(std::unique_ptr<ClassificationJob> job, absl::Time now);
+  void Add(std::unique_ptr<ClassificationJob> job);
 
   // When the next batch should be taken; in the infinite future if nothing waits, or only items of clients that have as
   // much running as they may.
@@ -66,7 +66,7 @@ class BatchFormer {
   // Why an item is not worth starting: even alone it takes longer than is left. OK as long as no item like it has run.
   absl::Status WhyHopeless(const ClassificationJob& job, absl::Time now) const;
   // What an item is predicted to take of its batch; zero as long as none like it has run.
-  absl::Duration CostOf(const ClassifierItem& item, absl::Time now) const;
+  absl::Duration CostOf(const ClassifierItem& item) const;
 
   // Those that nobody waits for any more at `now`.
   ClassificationJobs TakeAbandoned(absl::Time now);

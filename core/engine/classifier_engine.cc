@@ -133,7 +133,7 @@ absl::Duration ClassifierEngine::PrepareNext() {
     preparation = end - begin;
     lock.lock();
     if (job != nullptr) {
-      items_.AddPrepared(std::move(job), preparation, end);
+      items_.AddPrepared(std::move(job), preparation);
     } else {
       items_.DropUnprepared(ticket, bytes, preparation);
     }
@@ -239,7 +239,7 @@ void ClassifierEngine::Recover(ClassificationJobs batch, const absl::Status& fai
     std::lock_guard lock(mutex_);
     for (std::unique_ptr<ClassificationJob>& job : batch) {
       if (++job->failures <= kMostRetries) {
-        items_.AddAgain(std::move(job), clock_.Now());
+        items_.AddAgain(std::move(job));
       } else {
         hopeless.push_back(std::move(job));
       }

@@ -38,9 +38,9 @@ absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time
                  .client = context.client,
                  .due = std::min(context.deadline, job->submitted() + options_.patience) + job->work_until_prepared()};
   if (job->prepared()) {
-    job->ticket.cost = batches_.CostOf(job->item(), now);
+    job->ticket.cost = batches_.CostOf(job->item());
   } else if (!seconds_per_item_.empty()) {
-    job->ticket.cost = absl::Seconds(seconds_per_item_.Usual(now));
+    job->ticket.cost = absl::Seconds(seconds_per_item_.Usual());
   }
   const WorkOrder::Load all = Waiting(unprepared_.load(), batches_.load());
   const WorkOrder::Load of_client = Waiting(unprepared_.LoadOf(context.client), batches_.LoadOf(context.client));
@@ -51,7 +51,7 @@ absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time
   ++state_.waiting_items;
   state_.waiting_bytes += job->bytes();
   if (job->prepared()) {
-    batches_.Add(std::move(job), now);
+    batches_.Add(std::move(job));
   } else {
     Ticket ticket = job->ticket;
     unprepared_.Add(std::move(ticket), std::move(job));
@@ -72,9 +72,9 @@ std::unique_ptr<ClassificationJob> ItemQueue::TakeUnprepared() {
   return taken.has_value() ? std::move(taken->thing) : nullptr;
 }
 
-void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation, absl::Time now) {
+void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation) {
   unprepared_.Settle(job->ticket, preparation);
-  batches_.Add(std::move(job), now);
+  batches_.Add(std::move(job));
 }
 
 void ItemQueue::DropUnprepared(const Ticket& ticket, int64_t bytes, absl::Duration preparation) {
@@ -95,10 +95,10 @@ void ItemQueue::Settle(const ClassificationJobs& batch, std::optional<absl::Dura
   if (run.has_value()) seconds_per_item_.Add(absl::ToDoubleSeconds(*run) / static_cast<double>(batch.size()), now);
 }
 
-void ItemQueue::AddAgain(std::unique_ptr<ClassificationJob> job, absl::Time now) {
+void ItemQueue::AddAgain(std::unique_ptr<ClassificationJob> job) {
   ++state_.waiting_items;
   state_.waiting_bytes += job->bytes();
-  batches_.Add(std::move(job), now);
+  batches_.Add(std::move(job));
 }
 
 ClassificationJobs ItemQueue::TakeAbandoned(absl::Time now) {

@@ -49,7 +49,7 @@ class ItemQueue {
   // The next to be prepared; it counts as waiting on. Null if there is none.
   std::unique_ptr<ClassificationJob> TakeUnprepared();
   // What was taken to be prepared is an item now, after this much work.
-  void AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation, absl::Time now);
+  void AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation);
   // What was taken to be prepared, with this ticket and so many bytes, is none, and has ended.
   void DropUnprepared(const Ticket& ticket, int64_t bytes, absl::Duration preparation);
 
@@ -59,7 +59,7 @@ class ItemQueue {
   void Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now);
 
   // An item of a batch that failed, which was settled, waits again.
-  void AddAgain(std::unique_ptr<ClassificationJob> job, absl::Time now);
+  void AddAgain(std::unique_ptr<ClassificationJob> job);
 
   // Those that nobody waits for any more at `now`, prepared or not, and all; what is being prepared is not among them.
   ClassificationJobs TakeAbandoned(absl::Time now);

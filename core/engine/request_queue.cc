@@ -40,7 +40,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
     if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
     const bool idle = line_.empty() && line_.load().running < options_.workers;
     if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, now));
-    ticket.cost = estimator_.Cost(TokensOf(*job), now) / options_.workers;
+    ticket.cost = estimator_.Cost(TokensOf(*job)) / options_.workers;
     LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
     line_.Add(std::move(ticket), std::move(job));
     ++changes_;

@@ -16,11 +16,13 @@ double RecentValues::Least(absl::Time now) const {
   return *std::min_element(values_.begin(), values_.begin() + count_) * DecayAt(now);
 }
 
-double RecentValues::Usual(absl::Time now) const {
+double RecentValues::Usual(absl::Time now) const { return Usual() * DecayAt(now); }
+
+double RecentValues::Usual() const {
   std::array<double, kRemembered> values = values_;
   const auto middle = values.begin() + (count_ - 1) / 2;
   std::nth_element(values.begin(), middle, values.begin() + count_);
-  return *middle * DecayAt(now);
+  return *middle;
 }
 
 double RecentValues::DecayAt(absl::Time now) const {

@@ -9,8 +9,9 @@
 namespace longshort {
 
 // Remembers a fixed number of them, so one stall is neither usual nor the least, and what changed for good is believed
-// after a few measurements. The longer ago the latest one is, the less it says: what Least and Usual return halves with
-// every half-life, so that nothing is held impossible for long without being tried again.
+// after a few measurements. For who refuses what takes too long: the longer ago the latest one is, the less it says, so
+// what Least and Usual return at a time halves with every half-life, and nothing is held impossible for long without
+// being tried again.
 //
 // Thread: none of its own; whoever owns it guards it.
 class RecentValues {
@@ -22,6 +23,8 @@ class RecentValues {
   // The smallest, and the median, of those remembered. REQUIRES: not empty.
   double Least(absl::Time now) const;
   double Usual(absl::Time now) const;
+  // The median as it was, however long ago: for who bounds how much waits, and takes whatever comes while nothing does.
+  double Usual() const;
 
   static constexpr size_t kRemembered = 15;
   static constexpr absl::Duration kHalfLife = absl::Seconds(10);

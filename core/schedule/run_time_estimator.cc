@@ -32,10 +32,10 @@ std::optional<RunTime> RunTimeEstimator::Of(const RunShape& shape, absl::Time no
                  .typical = Times(runs->second.Usual(now), shape.units)};
 }
 
-absl::Duration RunTimeEstimator::PartOfRun(const RunShape& part, absl::Time now) const {
+absl::Duration RunTimeEstimator::PartOfRun(const RunShape& part) const {
   const auto kind = kinds_.find(part.kind);
   if (kind == kinds_.end()) return absl::ZeroDuration();
-  return Times(kind->second.seconds_per_unit.Usual(now), part.units);
+  return Times(kind->second.seconds_per_unit.Usual(), part.units);
 }
 
 }  // namespace longshort

@@ -31,8 +31,9 @@ class RunTimeEstimator {
 
   // Of a run of this shape alone; nullopt if none like it was seen.
   std::optional<RunTime> Of(const RunShape& shape, absl::Time now) const;
-  // What this part of a run takes of it, judged by all runs of its kind; zero if none was seen.
-  absl::Duration PartOfRun(const RunShape& part, absl::Time now) const;
+  // What this part of a run takes of it, judged by all runs of its kind, however long ago; zero if none was
+  // seen.
+  absl::Duration PartOfRun(const RunShape& part) const;
 
  private:
   // Kinds come from clients (sizes of images), so only so many are learned.

@@ -5,7 +5,7 @@
 namespace longshort {
 
 void StreamEstimator::SetSteps(const StepCost& cost, int64_t max_streams) {
-  step_cost_ = cost;
+  if (cost.reliable() || !step_cost_.reliable()) step_cost_ = cost;
   max_streams_ = max_streams;
 }
 
@@ -17,10 +17,10 @@ void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, 
   fractions_.Add(absl::FDivDuration(time.all, CostOfAll(tokens)), now);
 }
 
-absl::Duration StreamEstimator::Cost(const StreamTokens& tokens, absl::Time now) const {
+absl::Duration StreamEstimator::Cost(const StreamTokens& tokens) const {
   if (!step_cost_.reliable()) return absl::ZeroDuration();
   // Whoever ran alone had steps for himself, which says nothing of steps that are shared.
-  return CostOfAll(tokens) * (fractions_.empty() ? 1.0 : std::min(1.0, fractions_.Usual(now)));
+  return CostOfAll(tokens) * (fractions_.empty() ? 1.0 : std::min(1.0, fractions_.Usual()));
 }
 
 std::optional<absl::Duration> StreamEstimator::FastPrefill(int64_t prompt_tokens, absl::Time now) const {

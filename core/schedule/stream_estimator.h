@@ -25,14 +25,15 @@ struct StreamTime {
 // Thread: none of its own; whoever owns it guards it.
 class StreamEstimator {
  public:
-  // How steps go now, and how many sequences share one when all streams are taken.
+  // How steps go now, and how many sequences share one when all streams are taken. What a worker says that has only
+  // just begun, after a failure say, takes nothing away from what is known.
   void SetSteps(const StepCost& cost, int64_t max_streams);
   // A request whose prompt was read took so long, from beginning to end.
   void Learn(const StreamTokens& tokens, const StreamTime& time, absl::Time now);
 
   // The worker time that a request is likely to take, stop strings and prefixes that need not be read again included as
-  // they were met of late. Zero while too few steps were run to tell.
-  absl::Duration Cost(const StreamTokens& tokens, absl::Time now) const;
+  // they were met last, however long ago. Zero while too few steps were run to tell.
+  absl::Duration Cost(const StreamTokens& tokens) const;
   // The time until its prompt is read, at the fastest; what is sampled then is of use before the rest is there. nullopt
   // while no request has ended.
   std::optional<absl::Duration> FastPrefill(int64_t prompt_tokens, absl::Time now) const;

@@ -24,7 +24,7 @@ class BatchFormerTest : public testing::Test {
                                                    std::make_shared<RecordingClassificationListener>(), clock_.Now());
     job->ticket = {
         .priority = job->context().priority, .client = job->context().client, .due = job->context().deadline};
-    former.Add(std::move(job), clock_.Now());
+    former.Add(std::move(job));
   }
 
   // The next batch, which runs for so long.

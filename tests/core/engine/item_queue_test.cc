@@ -55,7 +55,7 @@ TEST_F(ItemQueueTest, CountsAnItemUntilItIsInABatchOrHasEnded) {
   EXPECT_EQ(items.state().waiting_items, 2);
   EXPECT_EQ(first->Prepare(), absl::OkStatus());
   first->SetPrepared(clock_.Now());
-  items.AddPrepared(std::move(first), absl::Seconds(1), clock_.Now());
+  items.AddPrepared(std::move(first), absl::Seconds(1));
   items.DropUnprepared(second->ticket, second->bytes(), absl::Seconds(1));
   EXPECT_EQ(items.preparing(), 0);
   EXPECT_EQ(items.prepared(), 1);
@@ -85,6 +85,15 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsPreparedOrNot) {
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
   EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(200));
   EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
+}
+
+TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsHoweverLongAgoItLearned) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
+  Teach(items);
+  clock_.Advance(absl::Hours(8));
+  ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  ASSERT_TRUE(Admit(items, preparation_).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
 }
 
 }  // namespace

@@ -149,6 +149,25 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {
   EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
 }
 
+// A burst after a quiet night is bounded as one at noon is.
+TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsHoweverLongAgoItLearned) {
+  RequestQueue queue({.limits = {.max_queued_cost = absl::Milliseconds(200)}});
+  Teach(queue);
+  clock_.Advance(absl::Hours(8));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.Push(JobWithId("a", absl::InfiniteFuture(), 101)).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(queue.Push(JobWithId("b", absl::InfiniteFuture(), 101))));
+}
+
+TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsWhileAWorkerThatFailedBeginsAgain) {
+  RequestQueue queue({.limits = {.max_queued_cost = absl::Milliseconds(200)}});
+  Teach(queue);
+  StepCost of_new_worker;
+  of_new_worker.Learn({.prefill = 1}, absl::Milliseconds(1));
+  queue.SetSteps(of_new_worker, 1);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.Push(JobWithId("a", absl::InfiniteFuture(), 101)).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(queue.Push(JobWithId("b", absl::InfiniteFuture(), 101))));
+}
+
 TEST_F(RequestQueueTest, WakesTheWorkerForAJobAndForTheEnd) {
   RequestQueue queue({.limits = {.max_queued = 5}});
   int taken = 0;

@@ -81,10 +81,9 @@ TEST(StepCost, HoursOfDecodingLeaveWhatIsKnownOfPromptsAlone) {
 
 TEST(StreamEstimator, KnowsNothingUntilSomeStepsHaveRunAndNotHowFastPromptsAreUntilOneWasRead) {
   StreamEstimator estimator;
-  EXPECT_EQ(estimator.Cost({.prompt = 100, .generated = 100}, absl::UnixEpoch()), absl::ZeroDuration());
+  EXPECT_EQ(estimator.Cost({.prompt = 100, .generated = 100}), absl::ZeroDuration());
   estimator.SetSteps(Machine().Known(), 16);
-  EXPECT_NEAR(Milliseconds(estimator.Cost({.prompt = 100, .generated = 100}, absl::UnixEpoch())),
-              10 + 100 * (0.3 + 5.0 / 16), 8);
+  EXPECT_NEAR(Milliseconds(estimator.Cost({.prompt = 100, .generated = 100})), 10 + 100 * (0.3 + 5.0 / 16), 8);
   EXPECT_FALSE(estimator.FastPrefill(100, absl::UnixEpoch()).has_value());
 }
 
@@ -95,7 +94,7 @@ TEST(StreamEstimator, PredictsWhatARequestWillTakeWhenAllStreamsAreTaken) {
   estimator.SetSteps(Machine().Known(), 16);
   estimator.Learn({.prompt = 1000, .generated = 100},
                   {.prefill = absl::Milliseconds(120), .all = absl::Milliseconds(650)}, now);
-  EXPECT_NEAR(Milliseconds(estimator.Cost({.prompt = 2000, .generated = 100}, now)), 200 + 100 * (0.3 + 5.0 / 16), 30);
+  EXPECT_NEAR(Milliseconds(estimator.Cost({.prompt = 2000, .generated = 100})), 200 + 100 * (0.3 + 5.0 / 16), 30);
   EXPECT_NEAR(Milliseconds(*estimator.FastPrefill(2000, now)), 200, 30) << "one that need not be alone is no slower";
 }
 
@@ -119,7 +118,7 @@ TEST(StreamEstimator, FollowsPrefixesThatNeedNotBeReadAndStreamsThatEndEarly) {
   for (int i = 0; i < 10; ++i) {
     estimator.Learn(tokens, {.prefill = absl::Milliseconds(1), .all = absl::Milliseconds(7)}, now);
   }
-  EXPECT_NEAR(Milliseconds(estimator.Cost(tokens, now)), 7, 0.1);
+  EXPECT_NEAR(Milliseconds(estimator.Cost(tokens)), 7, 0.1);
   EXPECT_NEAR(Milliseconds(*estimator.FastPrefill(1000, now)), 1, 0.1);
 }
 
