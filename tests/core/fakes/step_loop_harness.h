@@ -10,12 +10,11 @@
 #include "core/engine/make_job.h"
 #include "core/engine/step_loop.h"
 #include "core/engine/vocabulary.h"
-#include "core/sampling/log_probabilities.h"
-#include "core/sampling/sampler.h"
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/fake_tokenizer.h"
 #include "tests/core/fakes/recording_listeners.h"
+#include "tests/core/fakes/reference_answers.h"
 
 namespace longshort {
 
@@ -65,20 +64,12 @@ class StepLoopHarness {
 
   // What a request must generate, all max_tokens of it, found without the engine and its pages.
   std::vector<int32_t> TokensAlone(const GenerationRequest& request) const {
-    Sampler sampler(request.sampling, vocabulary.sampleable, vocabulary.size, request.prompt);
-    std::vector<int32_t> history = request.prompt;
-    for (int64_t i = 0; i < request.max_tokens; ++i) {
-      history.push_back(*sampler.Sample(model.LogitsAfter(history), static_cast<int64_t>(history.size())));
-    }
-    return std::vector<int32_t>(history.begin() + static_cast<int64_t>(request.prompt.size()), history.end());
+    return TokensAfter(model, vocabulary, request.prompt, request.sampling, request.max_tokens);
   }
 
   // The raw model's log-probability of history[index], index at least 1.
   float LogProbabilityAlone(absl::Span<const int32_t> history, int64_t index) const {
-    const std::vector<float> logits = model.LogitsAfter(history.first(index));
-    LogProbabilities log_probabilities;
-    EXPECT_TRUE(log_probabilities.SetRow(logits).ok());
-    return static_cast<float>(log_probabilities.Of(history[index]));
+    return LogProbabilityOf(model, history, index);
   }
 
   std::string TextOf(const std::vector<int32_t>& tokens) const {
