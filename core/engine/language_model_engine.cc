@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<LanguageModelEngine>> LanguageModelEngine::Create
     engine->worker_observers_.push_back(
         std::make_unique<WorkerObserver>(worker.step_loop.worker, engine->states_, *engine->observer_));
     LS_ASSIGN_OR_RETURN(auto started,
-                        LanguageModelWorker::Start(*engine->model_, engine->queue_, clock,
+                        LanguageModelWorker::Start(*engine->model_, engine->queue_, *engine->sessions_, clock,
                                                    *engine->worker_observers_.back(), engine->end_now_, worker));
     engine->workers_.push_back(std::move(started));
   }

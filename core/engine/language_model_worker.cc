@@ -1,5 +1,6 @@
 #include "core/engine/language_model_worker.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -13,16 +14,17 @@ namespace {
 
 constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
 
+// A session may come to be idle, or its time be made shorter, without a worker's doing: so often one looks.
+constexpr absl::Duration kLookForEndedSessions = absl::Seconds(10);
+
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LanguageModelWorker>> LanguageModelWorker::Start(const LanguageModel& model,
-                                                                                RequestQueue& queue, const Clock& clock,
-                                                                                EngineObserver& observer,
-                                                                                const std::atomic<bool>& end_now,
-                                                                                const Options& options) {
-  auto worker = absl::WrapUnique(new LanguageModelWorker(model, queue, clock, observer, end_now, options));
+absl::StatusOr<std::unique_ptr<LanguageModelWorker>> LanguageModelWorker::Start(
+    const LanguageModel& model, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
+    EngineObserver& observer, const std::atomic<bool>& end_now, const Options& options) {
+  auto worker = absl::WrapUnique(new LanguageModelWorker(model, queue, sessions, clock, observer, end_now, options));
   LS_RETURN_IF_ERROR(worker->Build());
   try {
     worker->thread_ = std::thread(&LanguageModelWorker::Work, worker.get());
@@ -63,9 +65,10 @@ void LanguageModelWorker::Work() {
   while (true) {
     const int64_t seen = queue_.changes();
     RunTasks();
+    const absl::Time next_session_ends = sessions_.EndExpired();
     if (RunRound()) continue;
     if (queue_.closed() && queue_.empty() && (loop_ == nullptr || loop_->idle())) break;
-    queue_.WaitForChange(seen, loop_ == nullptr ? kTryAgainAfter : absl::InfiniteDuration());
+    Sleep(seen, next_session_ends);
   }
   queue_.Pass(options_.step_loop.worker);  // nobody leaves it anything any more
   {
@@ -74,6 +77,11 @@ void LanguageModelWorker::Work() {
     changed_.notify_all();
   }
   RunTasks();
+}
+
+void LanguageModelWorker::Sleep(int64_t changes_seen, absl::Time next_session_ends) {
+  const absl::Duration longest = loop_ == nullptr ? kTryAgainAfter : kLookForEndedSessions;
+  queue_.WaitForChange(changes_seen, std::clamp(next_session_ends - clock_.Now(), absl::ZeroDuration(), longest));
 }
 
 bool LanguageModelWorker::RunRound() {

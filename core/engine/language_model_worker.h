@@ -17,13 +17,14 @@
 #include "core/engine/engine.h"
 #include "core/engine/request_queue.h"
 #include "core/engine/step_loop.h"
+#include "core/session/session_store.h"
 #include "models/model.h"
 
 namespace longshort {
 
-// Sleeps while there is nothing to do. When its model is given up (StepLoop::broken), what ran goes back to the queue,
-// for this worker or another, and it gets a new replica with an empty cache; as long as there is none to be had, it
-// tries again every second, and takes no work.
+// Sleeps while there is nothing to do, but for sessions whose time is over: what they have is given back soon. When its
+// model is given up (StepLoop::broken), what ran goes back to the queue, for this worker or another, and it gets a new
+// replica with an empty cache; as long as there is none to be had, it tries again every second, and takes no work.
 //
 // Ends when the queue is closed and empty.
 class LanguageModelWorker final {
@@ -39,7 +40,8 @@ class LanguageModelWorker final {
   // The arguments must outlive the worker; `end_now`, once set, has it end what is left instead of running it.
   // Errors: those of LanguageModel::Replicate and StepLoop::Create, RESOURCE_EXHAUSTED if no thread is to be had.
   static absl::StatusOr<std::unique_ptr<LanguageModelWorker>> Start(const LanguageModel& model, RequestQueue& queue,
-                                                                    const Clock& clock, EngineObserver& observer,
+                                                                    SessionStore& sessions, const Clock& clock,
+                                                                    EngineObserver& observer,
                                                                     const std::atomic<bool>& end_now,
                                                                     const Options& options);
   // REQUIRES: the queue is closed, and will be empty.
@@ -52,9 +54,15 @@ class LanguageModelWorker final {
   bool WaitUntilEnded(absl::Time deadline);
 
  private:
-  LanguageModelWorker(const LanguageModel& model, RequestQueue& queue, const Clock& clock, EngineObserver& observer,
-                      const std::atomic<bool>& end_now, const Options& options)
-      : prototype_(model), queue_(queue), clock_(clock), observer_(observer), end_now_(end_now), options_(options) {}
+  LanguageModelWorker(const LanguageModel& model, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
+                      EngineObserver& observer, const std::atomic<bool>& end_now, const Options& options)
+      : prototype_(model),
+        queue_(queue),
+        sessions_(sessions),
+        clock_(clock),
+        observer_(observer),
+        end_now_(end_now),
+        options_(options) {}
 
   void Work();
   // One round of whatever there is. Returns whether there is more to do at once.
@@ -64,9 +72,12 @@ class LanguageModelWorker final {
   // Has lost its model: tries to build another one, and ends what nobody waits for. Returns whether it has one.
   bool Rebuild();
   void RunTasks();
+  // Has nothing to do: sleeps until there may be something, or the next session ends.
+  void Sleep(int64_t changes_seen, absl::Time next_session_ends);
 
   const LanguageModel& prototype_;
   RequestQueue& queue_;
+  SessionStore& sessions_;
   const Clock& clock_;
   EngineObserver& observer_;
   const std::atomic<bool>& end_now_;

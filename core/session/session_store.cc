@@ -15,6 +15,10 @@ namespace {
 constexpr absl::Duration kLeastRetryAfter = absl::Seconds(1);
 constexpr absl::Duration kMostRetryAfter = absl::Minutes(1);
 
+// All sessions may end in one moment, and a call that comes then should not wait until all are gone: these take some
+// tens of microseconds.
+constexpr int kMostEndedAtOnce = 64;
+
 int64_t TokensOf(const SessionState& state) { return static_cast<int64_t>(state.tokens.size()); }
 
 absl::Status InUse(const SessionKey& key) {
@@ -65,8 +69,8 @@ void SessionStore::SetTimeToLive(absl::Duration time_to_live) {
 absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bool must_exist,
                                                        const std::shared_ptr<SessionPages>& pages) {
   const Visit visit(*this);
-  EndExpired();
-  auto session = sessions_.find(key);
+  EndSomeExpired();
+  auto session = Find(key);
   if (session == sessions_.end()) {
     if (must_exist || remembered_.count(key) > 0) return NotThere(key);
     LS_RETURN_IF_ERROR(CheckRoom(key.client));
@@ -82,8 +86,8 @@ absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bo
 absl::StatusOr<SessionStore::Lease> SessionStore::OpenToRead(const SessionKey& key,
                                                              const std::shared_ptr<SessionPages>& pages) {
   const Visit visit(*this);
-  EndExpired();
-  const auto session = sessions_.find(key);
+  EndSomeExpired();
+  const auto session = Find(key);
   if (session == sessions_.end()) return NotThere(key);
   if (session->second.leased) return InUse(key);
   idle_.erase(session->second.idle_since);
@@ -106,8 +110,8 @@ absl::Status SessionStore::NotThere(const SessionKey& key) const {
 absl::Status SessionStore::Import(const SessionKey& key, SessionState state,
                                   const std::shared_ptr<SessionPages>& pages) {
   const Visit visit(*this);
-  EndExpired();
-  if (sessions_.count(key) > 0)
+  EndSomeExpired();
+  if (Find(key) != sessions_.end())
     return absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
   LS_RETURN_IF_ERROR(CheckRoom(key.client));
   LS_RETURN_IF_ERROR(CheckTokensOfNew(key.client, TokensOf(state)));
@@ -120,8 +124,8 @@ absl::Status SessionStore::Import(const SessionKey& key, SessionState state,
 
 absl::Status SessionStore::Close(const SessionKey& key) {
   const Visit visit(*this);
-  EndExpired();
-  const auto session = sessions_.find(key);
+  EndSomeExpired();
+  const auto session = Find(key);
   if (session == sessions_.end()) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
   if (session->second.leased) return InUse(key);
   idle_.erase(session->second.idle_since);
@@ -129,20 +133,37 @@ absl::Status SessionStore::Close(const SessionKey& key) {
   return absl::OkStatus();
 }
 
+absl::Time SessionStore::EndExpired() {
+  const Visit visit(*this);
+  EndSomeExpired();
+  return idle_.empty() ? absl::InfiniteFuture() : idle_.begin()->first + time_to_live_;
+}
+
 SessionStore::Counts SessionStore::counts() {
   const Visit visit(*this);
-  EndExpired();
+  EndSomeExpired();
   return {.sessions = static_cast<int64_t>(sessions_.size()), .tokens = tokens_};
 }
 
-void SessionStore::EndExpired() {
+void SessionStore::EndSomeExpired() {
   const absl::Time newest = clock_.Now() - time_to_live_;
-  while (!idle_.empty() && idle_.begin()->first <= newest) {
-    const auto session = sessions_.find(idle_.begin()->second);
-    Remember(session->first);
-    idle_.erase(idle_.begin());
-    Remove(session);
+  for (int i = 0; i < kMostEndedAtOnce && !idle_.empty() && idle_.begin()->first <= newest; ++i) {
+    End(sessions_.find(idle_.begin()->second));
   }
+}
+
+SessionStore::Sessions::iterator SessionStore::Find(const SessionKey& key) {
+  const auto session = sessions_.find(key);
+  if (session == sessions_.end() || session->second.leased) return session;
+  if (session->second.idle_since->first > clock_.Now() - time_to_live_) return session;
+  End(session);
+  return sessions_.end();
+}
+
+void SessionStore::End(Sessions::iterator session) {
+  Remember(session->first);
+  idle_.erase(session->second.idle_since);
+  Remove(session);
 }
 
 SessionStore::Counts SessionStore::CountsOf(const std::string& client) const {

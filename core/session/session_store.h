@@ -9,7 +9,8 @@
 //   Open -> Lease -> Commit   the call ended well: the session goes on from its end
 //               \--> (drop)   the call failed: the session is as it was before, a new one never was
 //
-// A session ends when it is closed, or was not used (by a call that failed either) for its time to live. Ids of the
+// A session ends when it is closed, or was not used (by a call that failed either) for its time to live: from then on
+// no call finds it, and what it has is given back by whatever call comes next, EndExpired if no other. Ids of the
 // sessions that ended last are remembered, so that a client which comes too late is told so rather than begun anew.
 //
 // Limits per client do not hold for anonymous clients: they are one client here only because nothing tells them apart,
@@ -128,11 +129,15 @@ class SessionStore final {
   // Ends a session; its id may be used anew at once. Errors: NOT_FOUND, ABORTED.
   absl::Status Close(const SessionKey& key);
 
+  // Gives back what sessions have whose time is over, of a bounded number of them. Returns when to call it again,
+  // unless something comes before: at once if there are more, in the infinite future if no session is idle.
+  absl::Time EndExpired();
+
   struct Counts {
     int64_t sessions = 0;
     int64_t tokens = 0;
   };
-  // Of the sessions that live now.
+  // Of the sessions that live now, and of so many that ended in one moment that not all were given back yet.
   Counts counts();
 
  private:
@@ -162,7 +167,12 @@ class SessionStore final {
   };
 
   // All with the mutex held, by a Visit.
-  void EndExpired();
+  // At most so many as one call should wait for.
+  void EndSomeExpired();
+  // The session that lives under this key.
+  Sessions::iterator Find(const SessionKey& key);
+  // Ends an idle session whose time is over.
+  void End(Sessions::iterator session);
   Counts CountsOf(const std::string& client) const;
   absl::Status CheckRoom(const std::string& client) const;
   absl::Status CheckTokens(const std::string& client) const;

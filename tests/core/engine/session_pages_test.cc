@@ -1,4 +1,5 @@
-// What becomes of the pages of sessions: closed, or gone on in another engine; run under the thread sanitizer too.
+// What becomes of parked pages: of sessions that are closed, end, or go on in another engine, and of paused requests;
+// run under the thread sanitizer too.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -171,6 +172,15 @@ TEST_F(SessionPagesTest, SessionsOutliveTheEngineThatHadThem) {
   before.reset();
   EXPECT_TRUE(after->CloseSession(Key(1)).ok());
   EXPECT_EQ(Say(*after, 0, SomeTokens(5))->summary.session_tokens, 45);
+}
+
+TEST_F(SessionPagesTest, ASessionThatEndsGivesItsPagesBackThoughNobodyCalls) {
+  LanguageModelEngine::Options options;
+  options.sessions.time_to_live = absl::Milliseconds(200);
+  const auto engine = MakeEngine(options);
+  Say(*engine, 0, SomeTokens(30));  // which hears its end when its pages are parked
+  EXPECT_TRUE(ComesToPark(*engine, 0));
+  EXPECT_TRUE(absl::IsNotFound(engine->CloseSession(Key(0))));
 }
 
 // One engine ends while calls of another take over its sessions, and while they are closed.

@@ -99,6 +99,7 @@ absl::Status SimulatedService::Submit(absl::StatusOr<std::unique_ptr<Job>> job) 
 }
 
 bool SimulatedService::RunRound() {
+  sessions_.EndExpired();
   bool more = false;
   for (auto engine = engines_.begin(); engine != engines_.end();) {
     more |= RunRound(*engine);

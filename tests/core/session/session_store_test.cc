@@ -160,6 +160,33 @@ TEST_F(SessionStoreTest, EndsWhenItWasNotUsedForItsTimeAndSaysSo) {
   EXPECT_EQ(store_.counts().tokens, 0);
 }
 
+TEST_F(SessionStoreTest, SaysWhenTheNextOneEnds) {
+  EXPECT_EQ(store_.EndExpired(), absl::InfiniteFuture());
+  Call(store_, key_, {1});
+  const absl::Time ends = clock_.Now() + kTimeToLive;
+  clock_.Advance(absl::Minutes(1));
+  Call(store_, {.client = "bob", .id = "talk"}, {2});
+  EXPECT_EQ(store_.EndExpired(), ends);
+  clock_.Advance(kTimeToLive - absl::Minutes(1));
+  EXPECT_EQ(store_.EndExpired(), ends + absl::Minutes(1));
+  EXPECT_EQ(store_.counts().sessions, 1);
+}
+
+TEST_F(SessionStoreTest, MayEndWithManyOthersAndHoldsNobodyUp) {
+  constexpr int kMany = 1000;
+  for (int i = 0; i < kMany; ++i) Call(store_, {.client = "alice", .id = absl::StrCat(i)}, {1});
+  clock_.Advance(kTimeToLive);
+  int calls = 1;
+  for (; store_.EndExpired() <= clock_.Now(); ++calls) {
+    // Its tokens may still be there, but it has ended.
+    EXPECT_TRUE(absl::IsNotFound(store_.Open({.client = "alice", .id = absl::StrCat(kMany - calls)}, true).status()));
+    ASSERT_LT(calls, kMany);
+  }
+  EXPECT_GT(calls, 5);
+  EXPECT_EQ(store_.counts().sessions, 0);
+  EXPECT_EQ(store_.counts().tokens, 0);
+}
+
 TEST_F(SessionStoreTest, DoesNotEndInTheMiddleOfACall) {
   absl::StatusOr<SessionStore::Lease> lease = store_.Open(key_, false);
   clock_.Advance(2 * kTimeToLive);
