@@ -10,7 +10,14 @@ absl::Status Job::WhyAbandoned(absl::Time now) const {
   return longshort::WhyAbandoned(context(), now, times.started != absl::InfiniteFuture());
 }
 
+void Job::GiveUpParked() {
+  if (parked_itself && parked.has_value() && pages != nullptr) pages->GiveUp(*parked);
+  parked.reset();
+  parked_itself = false;
+}
+
 void Job::GiveBack() {
+  GiveUpParked();
   session.reset();
   held_tokens = {};
 }

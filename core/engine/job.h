@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "core/engine/token_stream.h"
 #include "core/schedule/stream_estimator.h"
 #include "core/schedule/ticket.h"
+#include "core/session/session_pages.h"
 #include "core/session/session_store.h"
 
 namespace longshort {
@@ -58,8 +60,11 @@ class Job {
   // How many of the stream's tokens a session has when this job is complete.
   virtual int64_t SessionTokens() const = 0;
 
-  // Gives back its session and its part of the token budget: its client may use both as soon as it hears the end.
+  // Gives back its session and its part of the token budget: its client may use both as soon as it hears the end. And
+  // what it has parked, with whatever worker.
   void GiveBack();
+  // It has begun somewhere, and needs what it had parked no more.
+  void GiveUpParked();
   // Tells the listener how it ended: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;
 
@@ -78,6 +83,10 @@ class Job {
   StreamTime worker_time;
   // Where rows of the stream's tokens may be found: its session's, or its own since it was paused.
   std::optional<ParkedPlace> parked;
+  // Whether those are its own: nobody else wants them when it has ended.
+  bool parked_itself = false;
+  // The caches that such a place may be in; null if nobody needs to hear of it.
+  std::shared_ptr<SessionPages> pages;
   // The session that it goes on with, if it does.
   std::optional<SessionStore::Lease> session;
   // Steps of the model that failed with it since one last succeeded: it alone, or others too.

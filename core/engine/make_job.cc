@@ -24,7 +24,9 @@ std::vector<int32_t> TokensOf(const std::optional<SessionStore::Lease>& session)
   return session.has_value() ? session->state().tokens : std::vector<int32_t>();
 }
 
-std::unique_ptr<Job> WithSession(std::unique_ptr<Job> job, std::optional<SessionStore::Lease> session) {
+std::unique_ptr<Job> WithSession(std::unique_ptr<Job> job, std::optional<SessionStore::Lease> session,
+                                 const std::shared_ptr<SessionPages>& pages) {
+  job->pages = pages;
   if (!session.has_value()) return job;
   job->parked = session->state().parked;
   job->session.emplace(*std::move(session));
@@ -43,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::sha
   }
   auto job = std::make_unique<GenerationJob>(std::move(request), std::move(listener), vocabulary, observer,
                                              std::move(history));
-  return WithSession(std::move(job), std::move(session));
+  return WithSession(std::move(job), std::move(session), pages);
 }
 
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener,
@@ -53,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared
   std::vector<int32_t> history = TokensOf(session);
   auto job = std::make_unique<ScoringJob>(std::move(request), std::move(listener), vocabulary.size, observer,
                                           std::move(history));
-  return WithSession(std::move(job), std::move(session));
+  return WithSession(std::move(job), std::move(session), pages);
 }
 
 }  // namespace longshort

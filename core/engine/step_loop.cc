@@ -100,6 +100,7 @@ void StepLoop::SetAsidePaused() {
   for (std::unique_ptr<Sequence>& sequence : running_) {
     if (!sequence->job().paused()) continue;
     sequence->job().parked = {.worker = options_.worker, .id = cache_->Park(sequence->TakeCached())};
+    sequence->job().parked_itself = true;
     paused.push_back(sequence->TakeJob());
     sequence = nullptr;
   }
@@ -161,7 +162,8 @@ void StepLoop::Resume(std::unique_ptr<Job> job) {
     ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
     return;
   }
-  job->parked.reset();
+  ForgetParkedHere(*job);
+  job->GiveUpParked();
   const auto behind = std::find_if(running_.begin(), running_.end(),
                                    [&](const auto& other) { return other->job().number > job->number; });
   running_.insert(behind, std::make_unique<Sequence>(std::move(job), *std::move(cached)));
@@ -318,10 +320,15 @@ void StepLoop::EndRunning(const absl::Status& status) {
   running_.clear();
 }
 
+void StepLoop::ForgetParkedHere(Job& job) {
+  if (!job.parked_itself || !job.parked.has_value() || job.parked->worker != options_.worker) return;
+  cache_->Drop(job.parked->id);
+  job.parked.reset();
+}
+
 void StepLoop::TellEnded() {
   for (EndedJob& ended : ended_) {
-    const bool was_paused = ended.job->times.started != absl::InfiniteFuture() && ended.job->parked.has_value();
-    if (was_paused) cache_->Drop(ended.job->parked->id);  // if it is here
+    ForgetParkedHere(*ended.job);
     queue_.Settle(*ended.job, clock_.Now());
     ended.job->GiveBack();
     ended.job->Finish(ended.status, clock_.Now());

@@ -116,6 +116,8 @@ class StepLoop {
   // Moves a sequence's job to ended_ and gives back its pages.
   void End(std::unique_ptr<Sequence> sequence, absl::Status status);
   void EndRunning(const absl::Status& status);
+  // Frees what the job itself has parked with this worker, if it has.
+  void ForgetParkedHere(Job& job);
   // After the pages are free and the state tells so.
   void TellEnded();
 

@@ -1,4 +1,5 @@
-// The pages that idle sessions have in the caches of one engine, as the store of sessions knows them.
+// The pages that idle sessions, and requests whose clients take nothing, have parked in the caches of one engine, as
+// those know them who know the sessions and the requests.
 #pragma once
 
 #include "core/cache/parked_place.h"
@@ -10,8 +11,8 @@ class SessionPages {
  public:
   virtual ~SessionPages() = default;
 
-  // No session has this place any more: it was closed, has ended, or goes on elsewhere. Soon frees its pages, if they
-  // are still there. Called by whoever used the store, which is not locked; must not block.
+  // Nobody wants this place any more: what was parked was closed, has ended, or goes on elsewhere. Soon frees its
+  // pages, if they are still there. Called with nothing locked; must not block.
   virtual void GiveUp(const ParkedPlace& place) = 0;
 };
 

@@ -86,5 +86,65 @@ TEST_F(StepLoopPause, OneThatIsPausedBeforeItBeganWaitsForItsClient) {
   EXPECT_EQ(listener->tokens, harness.TokensAlone(slow));
 }
 
+class PagesOfTwoWorkers final : public SessionPages {
+ public:
+  void GiveUp(const ParkedPlace& place) override { given_up.push_back(place); }
+  std::vector<ParkedPlace> given_up;
+};
+
+// A loop of its own and another one take from one queue; the first one has begun with a request, which is paused.
+class StepLoopPauseOfTwoWorkers : public StepLoopPause {
+ protected:
+  void SetUp() override {
+    auto job = MakeJob(slow_, listener_, harness_.vocabulary, harness_.observer, harness_.sessions, pages_);
+    (*job)->times.submitted = harness_.clock.Now();
+    ASSERT_TRUE(harness_.queue.Push(*std::move(job)).ok());
+    Steps(harness_, 10);
+    slow_.context.paused->store(true);
+    Steps(harness_, 1);
+    ASSERT_EQ(harness_.loop->state().cache.parked_sequences, 1);
+  }
+
+  // Frees what the first worker is told to, as soon as it looks.
+  void DropGivenUp() {
+    ASSERT_EQ(pages_->given_up.size(), 1u);
+    EXPECT_EQ(pages_->given_up[0].worker, 0);
+    harness_.loop->cache().Drop(pages_->given_up[0].id);
+    EXPECT_EQ(harness_.loop->state().cache.parked_sequences, 0);
+  }
+
+  StepLoopHarness harness_{{}, {.workers = 2}};
+  FakeLanguageModel other_model_;
+  const std::unique_ptr<StepLoop> other_ =
+      *StepLoop::Create(other_model_, harness_.queue, harness_.clock, harness_.observer, {.worker = 1});
+  const std::shared_ptr<PagesOfTwoWorkers> pages_ = std::make_shared<PagesOfTwoWorkers>();
+  const GenerationRequest slow_ = SomeGeneration(70, 30);
+  const std::shared_ptr<RecordingGenerationListener> listener_ = std::make_shared<RecordingGenerationListener>();
+};
+
+TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreGivenUpIfTheOtherOneEndsIt) {
+  slow_.context.cancelled->store(true);
+  other_->RunOnce();
+  EXPECT_EQ(listener_->status.code(), absl::StatusCode::kCancelled);
+  DropGivenUp();
+}
+
+TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreGivenUpIfItGoesOnWithTheOtherOne) {
+  harness_.queue.Pass(0);  // has no room
+  slow_.context.paused->store(false);
+  other_->RunOnce();
+  DropGivenUp();
+  while (other_->RunOnce()) continue;
+  EXPECT_EQ(listener_->tokens, harness_.TokensAlone(slow_));
+  EXPECT_EQ(pages_->given_up.size(), 1u);
+}
+
+TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreItsOwnIfItGoesOnWhereItWas) {
+  slow_.context.paused->store(false);
+  harness_.RunToEnd();
+  EXPECT_EQ(listener_->tokens, harness_.TokensAlone(slow_));
+  EXPECT_TRUE(pages_->given_up.empty());
+}
+
 }  // namespace
 }  // namespace longshort
