@@ -29,17 +29,15 @@ struct LanguageModelInfo {
   int64_t segment_length = 0;      // L
   int64_t vocabulary_size = 0;     // V
   int64_t parameters = 0;          // tied embedding counted once
+  int64_t rows_per_page = 0;       // P: tokens in a window page, and compressed vectors in a segment page
   std::string precision;           // "fp32" or "bf16"
   std::string fingerprint;         // hex SHA-256 of config.json, vocabulary.txt and model.safetensors
 };
 
-// Tokens in a window page, and compressed vectors in a segment page.
-inline constexpr int64_t kRowsPerPage = 64;
-
 // How many pages of each kind a cache has, or a sequence needs.
 struct CachePages {
-  int64_t window = 0;      // normalised keys and values of kRowsPerPage tokens, all layers
-  int64_t segment = 0;     // compressed keys and values of finished chunks, kRowsPerPage vectors, all layers
+  int64_t window = 0;      // normalised keys and values of P tokens, all layers
+  int64_t segment = 0;     // compressed keys and values of finished chunks, P vectors, all layers
   int64_t open_chunk = 0;  // raw rows of the chunk that is not full yet, all layers
 };
 
@@ -55,12 +53,14 @@ using PageId = int32_t;
 // Stands for a page of zero memory: the rows before a stream's first token. Never written.
 inline constexpr PageId kZeroPage = -1;
 
-// Some pages of one sequence: page `first + i` on the absolute grid is `ids[i]`. Page n of the grid holds rows
-// n*kRowsPerPage up to (n+1)*kRowsPerPage. Pages below 0, before the stream's first token, are always kZeroPage; so are
-// those before the token at which a sequence began to be read, if that was a later one.
+// Some pages of one sequence: page `first + i` on the absolute grid is `ids[i]`. Page n of the grid holds rows n*P
+// up to (n+1)*P. Pages below 0, before the stream's first token, are always kZeroPage; so are those before the token at
+// which a sequence began to be read, if that was a later one.
 //
-// One id may stand at several places of the grid if no query of the slice needs both (a ring): the model writes the
-// rows of a page only after the last query that needs the page's former rows.
+// One id may stand at several places of the grid if no query of the slice needs both (a ring). A query needs the rows
+// that it sees, and those of its segment's tokens behind it up to the next multiple of kTokensPerRun: they are written
+// before it sees anything.
+inline constexpr int64_t kTokensPerRun = 64;
 struct PageRange {
   int64_t first = 0;
   absl::Span<const PageId> ids;

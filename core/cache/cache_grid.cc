@@ -21,7 +21,8 @@ CacheGrid::CacheGrid(const LanguageModelInfo& info)
       window_length_(info.window_length),
       memory_length_(info.memory_length),
       segment_length_(info.segment_length),
-      block_tokens_(std::lcm(kRowsPerPage, info.chunk_size)) {}
+      rows_per_page_(info.rows_per_page),
+      block_tokens_(std::lcm(rows_per_page_, info.chunk_size)) {}
 
 int64_t CacheGrid::FirstRow(Strip strip, int64_t token) const {
   return strip == kWindowStrip ? token : FloorDivide(token, chunk_size_) * chunk_rank_;
@@ -30,8 +31,8 @@ int64_t CacheGrid::FirstRow(Strip strip, int64_t token) const {
 PageSpan CacheGrid::Pages(Strip strip, int64_t from, int64_t to) const {
   const int64_t first_row = FirstRow(strip, from);
   const int64_t end_row = FirstRow(strip, to);
-  const int64_t first = FloorDivide(first_row, kRowsPerPage);
-  return {.first = first, .end = end_row > first_row ? FloorDivide(end_row - 1, kRowsPerPage) + 1 : first};
+  const int64_t first = FloorDivide(first_row, rows_per_page_);
+  return {.first = first, .end = end_row > first_row ? FloorDivide(end_row - 1, rows_per_page_) + 1 : first};
 }
 
 int64_t CacheGrid::KeptFrom(Strip strip, int64_t position) const {
@@ -52,39 +53,39 @@ PageSpan CacheGrid::KeptAt(Strip strip, int64_t position) const {
 }
 
 PageRows CacheGrid::RowsKeptAt(Strip strip, int64_t position, int64_t page) const {
-  const auto place_on_page = [page](int64_t row) {
-    return std::clamp<int64_t>(row - page * kRowsPerPage, 0, kRowsPerPage);
+  const auto place_on_page = [this, page](int64_t row) {
+    return std::clamp<int64_t>(row - page * rows_per_page_, 0, rows_per_page_);
   };
   return {.first = place_on_page(FirstRow(strip, KeptFrom(strip, position))),
           .end = place_on_page(FirstRow(strip, position))};
 }
 
 bool CacheGrid::EndsInsidePage(Strip strip, int64_t position) const {
-  return FirstRow(strip, position) % kRowsPerPage != 0;
+  return FirstRow(strip, position) % rows_per_page_ != 0;
 }
 
 CachePages CacheGrid::PagesForSequence(int64_t most_tokens) const {
   // Pages that the vectors of so many tokens lie on at the most, when those before them are of a multiple of `unit`
   // tokens.
   const auto pages_for_vectors_of = [this](int64_t tokens, int64_t unit) {
-    const int64_t most_before = kRowsPerPage - std::gcd(FirstRow(kMemoryStrip, unit), kRowsPerPage);
-    return DivideRoundingUp(most_before + FirstRow(kMemoryStrip, tokens), kRowsPerPage);
+    const int64_t most_before = rows_per_page_ - std::gcd(FirstRow(kMemoryStrip, unit), rows_per_page_);
+    return DivideRoundingUp(most_before + FirstRow(kMemoryStrip, tokens), rows_per_page_);
   };
   const int64_t tokens = std::min(most_tokens, kAnyNumberOfTokens);
   // The tokens from the start of a segment to the end of the block of any of its tokens.
   const int64_t segment_tokens = segment_length_ - std::gcd(segment_length_, block_tokens_) + block_tokens_;
-  const int64_t window = DivideRoundingUp(window_length_ - 1, kRowsPerPage) + block_tokens_ / kRowsPerPage;
+  const int64_t window = DivideRoundingUp(window_length_ - 1, rows_per_page_) + block_tokens_ / rows_per_page_;
   const int64_t memory =
       pages_for_vectors_of(memory_length_ + segment_tokens, std::gcd(memory_length_, segment_length_));
   const int64_t segment = pages_for_vectors_of(segment_tokens, segment_length_);
-  const int64_t all = DivideRoundingUp(FirstRow(kMemoryStrip, tokens), kRowsPerPage);
-  return {.window = std::min(window, DivideRoundingUp(tokens, kRowsPerPage)),
+  const int64_t all = DivideRoundingUp(FirstRow(kMemoryStrip, tokens), rows_per_page_);
+  return {.window = std::min(window, DivideRoundingUp(tokens, rows_per_page_)),
           .segment = std::min(memory, all) + std::min(segment, all),
           .open_chunk = 1};
 }
 
 int64_t CacheGrid::BeginUnit() const {
-  const int64_t page_of_vectors = chunk_size_ * (kRowsPerPage / std::gcd(kRowsPerPage, chunk_rank_));
+  const int64_t page_of_vectors = chunk_size_ * (rows_per_page_ / std::gcd(rows_per_page_, chunk_rank_));
   return std::lcm(std::lcm(segment_length_, block_tokens_), page_of_vectors);
 }
 

@@ -1,13 +1,13 @@
 // Where the rows of a sequence lie on pages, and which of them it needs. Arithmetic only; nothing here holds a page.
 //
-// A sequence's rows lie on three strips of 64-row pages (models/model.h):
+// A sequence's rows lie on three strips of pages, of P rows each (models/model.h):
 //
 //   window    row t is token t
 //   memory    vector j = chunk*R + t of finished chunks, as later segments see it (form B)
 //   segment   the same vectors as the chunk's own segment sees them (form A)
 //
-// A block is the least number of tokens that ends both a page of the window and a chunk: 64 for every C that
-// divides 64. What a sequence keeps is counted from the beginning of its present block, so that another can begin
+// A block is the least number of tokens that ends both a page of the window and a chunk: P for every C that divides
+// P. What a sequence keeps is counted from the beginning of its present block, so that another can begin
 // there.
 #pragma once
 
@@ -73,6 +73,7 @@ class CacheGrid final {
   int64_t window_length_;
   int64_t memory_length_;
   int64_t segment_length_;
+  int64_t rows_per_page_;
   int64_t block_tokens_;
 };
 

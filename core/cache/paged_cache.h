@@ -4,8 +4,8 @@
 // Reservation. A sequence is admitted only if all the pages that it can ever need at once are left to it, so that none
 // that runs is ever short of pages. What nobody runs on is idle, and counts as free.
 //
-// Reuse. A sequence that begins with tokens that were read before begins behind them, at the last block's end (64
-// tokens) where all its rows are still there. Full pages are shared; a page that it would go on writing is copied.
+// Reuse. A sequence that begins with tokens that were read before begins behind them, at the last block's end
+// (CacheGrid) where all its rows are still there. Full pages are shared; a page that it would go on writing is copied.
 //
 // Eviction, when a page is wanted and none is free. First go pages that no chain's end needs, the one used longest ago
 // first; then ends of chains and parked sequences, whichever was used longest ago.

@@ -43,18 +43,18 @@ void UnmapMemory::operator()(void* memory) const { munmap(memory, bytes); }
 template <typename Element>
 void PageLayout::ClearOtherRows(const PageRows& rows, Element* page) const {
   const auto clear = [](Element* from, Element* to) { std::fill(from, to, Element{}); };
-  if (rows.first == 0 && rows.end == kRowsPerPage) return;
+  if (rows.first == 0 && rows.end == cpu::kPageRows) return;
   for (int64_t layer = 0; layer < layers; ++layer) {
     Element* const part = page + layer * layer_elements();
-    for (int64_t column = 0; column < heads * head_width; ++column) {
-      Element* const keys = part + key_offset(0) + column * kRowsPerPage;
-      clear(keys, keys + rows.first);
-      clear(keys + rows.end, keys + kRowsPerPage);
-    }
     for (int64_t head = 0; head < heads; ++head) {
+      for (int64_t channel = 0; channel < head_width; ++channel) {
+        Element* const keys = part + key_offset(head) + channel * cpu::kPageRows;
+        clear(keys, keys + rows.first);
+        clear(keys + rows.end, keys + cpu::kPageRows);
+      }
       Element* const values = part + value_offset(head);
       clear(values, values + rows.first * padded_width());
-      clear(values + rows.end * padded_width(), values + kRowsPerPage * padded_width());
+      clear(values + rows.end * padded_width(), values + cpu::kPageRows * padded_width());
     }
   }
 }
@@ -85,7 +85,7 @@ void PageStorage<Element>::WriteRow(PageId page, int64_t layer, int64_t row, con
 
 template <typename Element>
 void PageStorage<Element>::WriteZeroRow(int64_t layer, const float* keys, const float* values) {
-  for (int64_t row = 0; row < kRowsPerPage; ++row) {
+  for (int64_t row = 0; row < cpu::kPageRows; ++row) {
     WriteRowAt(zero_page_.get() + layer * layout_.layer_elements(), row, keys, values);
   }
 }
@@ -96,7 +96,7 @@ void PageStorage<Element>::WriteRowAt(Element* layer_part, int64_t row, const fl
   for (int64_t head = 0; head < layout_.heads; ++head) {
     Element* const key_column = layer_part + layout_.key_offset(head) + row;
     Element* const value_row = layer_part + layout_.value_offset(head) + row * layout_.padded_width();
-    for (int64_t c = 0; c < width; ++c) Convert(keys[head * width + c], key_column[c * kRowsPerPage]);
+    for (int64_t c = 0; c < width; ++c) Convert(keys[head * width + c], key_column[c * cpu::kPageRows]);
     for (int64_t c = 0; c < width; ++c) Convert(values[head * width + c], value_row[c]);
     for (int64_t c = width; c < layout_.padded_width(); ++c) value_row[c] = Element{};
   }

@@ -15,10 +15,10 @@ absl::Status Broken(size_t slice, const char* field, int64_t value, const std::s
 }
 
 // Every page from row `first` to row `end - 1` must be there; rows from `first_written` on are new.
-absl::Status CheckPages(size_t slice, const char* field, const PageRange& range, int64_t first, int64_t first_written,
-                        int64_t end, int64_t page_count) {
+absl::Status CheckPages(size_t slice, const char* field, const PageRange& range, int64_t page_rows, int64_t first,
+                        int64_t first_written, int64_t end, int64_t page_count) {
   if (first < end) {
-    const int64_t first_page = FloorDivide(first, kRowsPerPage), last_page = FloorDivide(end - 1, kRowsPerPage);
+    const int64_t first_page = FloorDivide(first, page_rows), last_page = FloorDivide(end - 1, page_rows);
     if (range.first > first_page)
       return Broken(slice, field, range.first, absl::StrFormat("must begin at page %d or before", first_page));
     const int64_t range_end = range.first + static_cast<int64_t>(range.ids.size());
@@ -28,7 +28,7 @@ absl::Status CheckPages(size_t slice, const char* field, const PageRange& range,
   for (size_t i = 0; i < range.ids.size(); ++i) {
     const int64_t page = range.first + static_cast<int64_t>(i);
     const bool must_be_zero = page < 0;
-    const bool may_be_zero = (page + 1) * kRowsPerPage <= first_written;
+    const bool may_be_zero = (page + 1) * page_rows <= first_written;
     const bool exists = range.ids[i] >= 0 && range.ids[i] < page_count;
     if (must_be_zero ? range.ids[i] != kZeroPage : !exists && !(may_be_zero && range.ids[i] == kZeroPage)) {
       return Broken(slice, field, range.ids[i],
@@ -64,12 +64,13 @@ absl::Status CheckSlice(size_t index, const Slice& slice, const LanguageModelInf
   const int64_t segment_vector = start / chunk * info.chunk_rank;
   const int64_t first_new_vector = slice.position / chunk * info.chunk_rank;
   const int64_t first_vector = segment_vector - info.memory_length / chunk * info.chunk_rank;
-  LS_RETURN_IF_ERROR(CheckPages(index, "window_pages", slice.window_pages, slice.position - info.window_length + 1,
-                                slice.position, end, pages.window));
-  LS_RETURN_IF_ERROR(
-      CheckPages(index, "memory_pages", slice.memory_pages, first_vector, first_new_vector, end_vector, pages.segment));
-  return CheckPages(index, "segment_pages", slice.segment_pages, segment_vector, first_new_vector, end_vector,
-                    pages.segment);
+  const int64_t page_rows = info.rows_per_page;
+  LS_RETURN_IF_ERROR(CheckPages(index, "window_pages", slice.window_pages, page_rows,
+                                slice.position - info.window_length + 1, slice.position, end, pages.window));
+  LS_RETURN_IF_ERROR(CheckPages(index, "memory_pages", slice.memory_pages, page_rows, first_vector, first_new_vector,
+                                end_vector, pages.segment));
+  return CheckPages(index, "segment_pages", slice.segment_pages, page_rows, segment_vector, first_new_vector,
+                    end_vector, pages.segment);
 }
 
 // Cuts a slice into runs and appends them to the rounds.
@@ -79,8 +80,8 @@ void PlanSlice(int64_t index, const Slice& slice, const LanguageModelInfo& info,
   size_t round = 0;
   for (int64_t position = slice.position; position < end; ++round) {
     if (position - segment_start >= info.segment_length) segment_start += info.segment_length;
-    const int64_t page_end = (position / kRowsPerPage + 1) * kRowsPerPage;
-    const int64_t run_end = std::min({end, page_end, segment_start + info.segment_length});
+    const int64_t boundary = (position / kTokensPerRun + 1) * kTokensPerRun;
+    const int64_t run_end = std::min({end, boundary, segment_start + info.segment_length});
     QueryRun run{.slice = index,
                  .row = plan.rows + position - slice.position,
                  .count = run_end - position,

@@ -11,8 +11,8 @@
 
 namespace longshort {
 
-// Queries of one slice that lie on one window page and in one segment. Runs of a slice come one after the other: the
-// rows of a run are written before its queries attend, and after the queries of the run before.
+// Queries of one slice between two multiples of kTokensPerRun and in one segment. Runs of a slice come one after the
+// other: the rows of a run are written before its queries attend, and after the queries of the run before.
 struct QueryRun {
   int64_t slice = 0;
   int64_t row = 0;  // of the step's rows

@@ -45,6 +45,7 @@ TransformerLs<Element>::TransformerLs(Decoder decoder, LanguageModelInfo info, i
       window_pages_(layout_),
       segment_pages_(layout_),
       open_chunks_(info_.layers, info_.chunk_size, 3 * info_.model_width + info_.heads * info_.chunk_rank) {
+  info_.rows_per_page = cpu::kPageRows;
   for (DecoderLayer& layer : decoder_.layers) {
     layer.window_positions = layer.chunk_positions = {};  // the distance tables are all that is needed of them
   }
@@ -143,13 +144,13 @@ absl::Status TransformerLs<Element>::CopyPage(PageKind kind, PageId from, PageId
 
 template <typename Element>
 std::string TransformerLs<Element>::CacheLayout() const {
-  return absl::StrCat("cpu-1/", 8 * sizeof(Element), "/", layout_.padded_width());
+  return absl::StrCat("cpu-2/", 8 * sizeof(Element), "/", layout_.padded_width());
 }
 
 template <typename Element>
 absl::StatusOr<std::string> TransformerLs<Element>::ReadPage(PageKind kind, PageId page, const PageRows& rows) const {
   LS_ASSIGN_OR_RETURN(const absl::Span<const char> source, PageMemory(kind, page));
-  const int64_t page_rows = kind == PageKind::kOpenChunk ? info_.chunk_size : kRowsPerPage;
+  const int64_t page_rows = kind == PageKind::kOpenChunk ? info_.chunk_size : cpu::kPageRows;
   if (rows.first < 0 || rows.first > rows.end || rows.end > page_rows) {
     return absl::InvalidArgumentError(
         absl::StrCat("rows ", rows.first, " to ", rows.end, " of a page that has ", page_rows));
@@ -297,20 +298,20 @@ template <typename Element>
 void TransformerLs<Element>::WriteRun(int64_t layer, const Slice& slice, const StepPlan& plan, const QueryRun& run,
                                       const NewRows& rows) {
   const auto page_of = [](const PageRange& range, int64_t grid_row) {
-    return range.ids[grid_row / kRowsPerPage - range.first];
+    return range.ids[grid_row / cpu::kPageRows - range.first];
   };
   for (int64_t i = 0; i < run.count; ++i) {
     const int64_t position = run.position + i;
-    window_pages_.WriteRow(page_of(slice.window_pages, position), layer, position % kRowsPerPage,
+    window_pages_.WriteRow(page_of(slice.window_pages, position), layer, position % cpu::kPageRows,
                            Row(rows.window_keys, run.row + i), Row(rows.window_values, run.row + i));
   }
   const CompressedRows& compressed = rows.compressed;
   for (int64_t n = run.first_finished; n < run.first_finished + run.finished_count; ++n) {
     for (int64_t t = 0; t < info_.chunk_rank; ++t) {
       const int64_t vector = plan.finished[n].chunk * info_.chunk_rank + t, row = n * info_.chunk_rank + t;
-      segment_pages_.WriteRow(page_of(slice.memory_pages, vector), layer, vector % kRowsPerPage,
+      segment_pages_.WriteRow(page_of(slice.memory_pages, vector), layer, vector % cpu::kPageRows,
                               Row(compressed.memory_keys, row), Row(compressed.memory_values, row));
-      segment_pages_.WriteRow(page_of(slice.segment_pages, vector), layer, vector % kRowsPerPage,
+      segment_pages_.WriteRow(page_of(slice.segment_pages, vector), layer, vector % cpu::kPageRows,
                               Row(compressed.segment_keys, row), Row(compressed.segment_values, row));
     }
   }
@@ -336,9 +337,9 @@ void TransformerLs<Element>::AttendRun(int64_t layer, int64_t head, const Slice&
       .relative_bias = Row(weights.relative_bias, head),
       .first_vector = segment_vector - info_.memory_length / chunk * rank,
       .segment_vector = segment_vector,
-      .memory = Blocks(segment_pages_, slice.memory_pages, layer, head),
-      .segment = Blocks(segment_pages_, slice.segment_pages, layer, head),
-      .window = Blocks(window_pages_, slice.window_pages, layer, head),
+      .memory = HeadPages(segment_pages_, slice.memory_pages, layer, head),
+      .segment = HeadPages(segment_pages_, slice.segment_pages, layer, head),
+      .window = HeadPages(window_pages_, slice.window_pages, layer, head),
       .chunk_distances = distances_.Chunk(layer, head),
       .window_distances = distances_.Window(layer, head),
       .scratch = scratch,
@@ -346,10 +347,11 @@ void TransformerLs<Element>::AttendRun(int64_t layer, int64_t head, const Slice&
 }
 
 template <typename Element>
-cpu::KeyBlocks<Element> TransformerLs<Element>::Blocks(const PageStorage<Element>& storage, const PageRange& range,
-                                                       int64_t layer, int64_t head) const {
+cpu::KeyPages<Element> TransformerLs<Element>::HeadPages(const PageStorage<Element>& storage, const PageRange& range,
+                                                         int64_t layer, int64_t head) const {
   return {.first = range.first,
-          .page_ids = range.ids.data(),
+          .count = static_cast<int64_t>(range.ids.size()),
+          .ids = range.ids.data(),
           .pages = storage.FirstPage(layer),
           .zero_page = storage.ZeroPage(layer),
           .page_elements = layout_.page_elements(),

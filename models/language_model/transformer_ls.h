@@ -67,8 +67,8 @@ class TransformerLs final : public LanguageModel {
   void WriteRun(int64_t layer, const Slice& slice, const StepPlan& plan, const QueryRun& run, const NewRows& rows);
   void AttendRun(int64_t layer, int64_t head, const Slice& slice, const QueryRun& run, const NewRows& rows,
                  float* scratch);
-  cpu::KeyBlocks<Element> Blocks(const PageStorage<Element>& storage, const PageRange& range, int64_t layer,
-                                 int64_t head) const;
+  cpu::KeyPages<Element> HeadPages(const PageStorage<Element>& storage, const PageRange& range, int64_t layer,
+                                   int64_t head) const;
   at::Tensor LogitRows(absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& hidden) const;
 
   Decoder decoder_;

@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
+#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "models/language_model/language_model.h"
 #include "tests/rings/ring_pages.h"
 
@@ -47,10 +49,8 @@ class Stream {
   int64_t position_ = 0;
 };
 
-int64_t StreamBytes(const LanguageModel& model) {
-  const CachePages count = PagesForRings(model.info()), bytes = model.PageBytes();
-  return count.window * bytes.window + count.segment * bytes.segment + count.open_chunk * bytes.open_chunk;
-}
+// What the server reserves for a stream of any length.
+int64_t StreamBytes(const LanguageModel& model) { return Bytes(PagesForStreams(model.info(), 1), model.PageBytes()); }
 
 void OneToken(benchmark::State& state, const std::string& directory, const std::string& precision) {
   auto loaded = LoadLanguageModel(directory, {.precision = precision, .threads = 0});

@@ -9,20 +9,18 @@ namespace {
 
 int64_t DivideRoundingUp(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
 
-// Of a row, which may lie before token 0.
-int64_t PageOf(int64_t row) { return row >= 0 ? row / kRowsPerPage : -DivideRoundingUp(-row, kRowsPerPage); }
-
 }  // namespace
 
 SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_tokens) {
   const auto pages_for_vectors_of = [&info](int64_t tokens) {
-    return DivideRoundingUp(tokens / info.chunk_size * info.chunk_rank, kRowsPerPage);
+    return DivideRoundingUp(tokens / info.chunk_size * info.chunk_rank, info.rows_per_page);
   };
   const int64_t tokens = std::min(most_tokens, kAnyNumberOfTokens);
-  const int64_t window = DivideRoundingUp(info.window_length - 1, kRowsPerPage) + 1;
+  const int64_t window = DivideRoundingUp(info.window_length - 1, info.rows_per_page) +
+                         DivideRoundingUp(kTokensPerRun, info.rows_per_page);
   const int64_t memory = pages_for_vectors_of(info.memory_length + info.segment_length) + 1;
   const int64_t segment = pages_for_vectors_of(info.segment_length) + 1;
-  return {.window = std::min(window, DivideRoundingUp(tokens, kRowsPerPage)),
+  return {.window = std::min(window, DivideRoundingUp(tokens, info.rows_per_page)),
           .memory = std::min(memory, pages_for_vectors_of(tokens)),
           .segment = std::min(segment, pages_for_vectors_of(tokens))};
 }
@@ -37,7 +35,8 @@ RingPages::RingPages(RingPools& pools, const LanguageModelInfo& info)
       chunk_size_(info.chunk_size),
       chunk_rank_(info.chunk_rank),
       window_length_(info.window_length),
-      memory_length_(info.memory_length) {}
+      memory_length_(info.memory_length),
+      rows_per_page_(info.rows_per_page) {}
 
 absl::StatusOr<RingPages> RingPages::Acquire(RingPools& pools, const LanguageModelInfo& info, int64_t most_tokens) {
   const SequenceRings rings = RingsForSequence(info, most_tokens);
@@ -56,11 +55,12 @@ RingPages::~RingPages() {
   pools_->open_chunk.Release(open_chunk_);
 }
 
-PageRange RingPages::Ring::Cover(int64_t first_row, int64_t end_row) {
-  const int64_t first_page = PageOf(first_row);
+PageRange RingPages::Ring::Cover(int64_t page_rows, int64_t first_row, int64_t end_row) {
+  const int64_t first_page =
+      first_row >= 0 ? first_row / page_rows : -DivideRoundingUp(-first_row, page_rows);  // may lie before token 0
   range.clear();
   if (end_row > first_row) {
-    for (int64_t page = first_page; page <= PageOf(end_row - 1); ++page) {
+    for (int64_t page = first_page; page * page_rows < end_row; ++page) {
       range.push_back(page < 0 ? kZeroPage : pages[page % static_cast<int64_t>(pages.size())]);
     }
   }
@@ -72,9 +72,9 @@ void RingPages::FillIn(Slice& slice) {
   const int64_t first_memory_chunk = (slice.segment_start - memory_length_) / chunk_size_;  // exact: C divides both
   const int64_t first_segment_chunk = slice.segment_start / chunk_size_;
   const int64_t end_chunk = end / chunk_size_;  // the chunks before it are finished when the slice has run
-  slice.window_pages = window_.Cover(slice.position - window_length_ + 1, end);
-  slice.memory_pages = memory_.Cover(first_memory_chunk * chunk_rank_, end_chunk * chunk_rank_);
-  slice.segment_pages = segment_.Cover(first_segment_chunk * chunk_rank_, end_chunk * chunk_rank_);
+  slice.window_pages = window_.Cover(rows_per_page_, slice.position - window_length_ + 1, end);
+  slice.memory_pages = memory_.Cover(rows_per_page_, first_memory_chunk * chunk_rank_, end_chunk * chunk_rank_);
+  slice.segment_pages = segment_.Cover(rows_per_page_, first_segment_chunk * chunk_rank_, end_chunk * chunk_rank_);
   slice.open_chunk = open_chunk_.front();
 }
 

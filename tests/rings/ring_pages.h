@@ -1,11 +1,12 @@
 // The cache pages of one sequence whose segments may begin anywhere, and which of them a slice needs (Slice in
 // models/model.h). The engine's sequences have theirs from core/cache, where they can be shared.
 //
-// A sequence has three rings of pages and one page for its open chunk. Page n of a grid (rows n*64 .. n*64+63) lies in
-// ring[n mod ring size], so a page that no later query can see is written again. A ring is as long as one query needs:
+// A sequence has three rings of pages and one page for its open chunk. Page n of a grid (rows n*P .. n*P+P-1) lies in
+// ring[n mod ring size], so a page that no later query can see is written again. A ring is as long as one query needs
+// (PageRange), where 64 is kTokensPerRun:
 //
-//   window    the W rows p-W+1 .. p touch at most ceil((W-1)/64) + 1 pages
-//   memory    (M+L)/C*R vectors from chunk (s-M)/C on, touching at most ceil(vectors/64) + 1 pages
+//   window    the W-1 rows before a multiple of 64 and the 64 from there on: at most ceil((W-1)/P) + ceil(64/P) pages
+//   memory    (M+L)/C*R vectors from chunk (s-M)/C on, touching at most ceil(vectors/P) + 1 pages
 //   segment   L/C*R vectors from chunk s/C on, likewise
 //
 //   ring of 3:    page of the grid   ... -1   0   1   2   3   4 ...
@@ -59,7 +60,7 @@ class RingPages {
   // Pages used in turn, and the part of the grid that a slice was given last.
   struct Ring {
     // The pages that rows first_row .. end_row-1 of the grid lie on.
-    PageRange Cover(int64_t first_row, int64_t end_row);
+    PageRange Cover(int64_t page_rows, int64_t first_row, int64_t end_row);
 
     std::vector<PageId> pages;
     std::vector<PageId> range;
@@ -72,6 +73,7 @@ class RingPages {
   int64_t chunk_rank_;
   int64_t window_length_;
   int64_t memory_length_;
+  int64_t rows_per_page_;
   Ring window_;
   Ring memory_;
   Ring segment_;

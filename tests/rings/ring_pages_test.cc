@@ -21,6 +21,7 @@ LanguageModelInfo Enwik8Info() {
   info.window_length = 512;
   info.memory_length = 8192;
   info.segment_length = 256;
+  info.rows_per_page = 64;
   info.vocabulary_size = 208;
   return info;
 }
@@ -182,6 +183,7 @@ TEST_F(RingPagesTest, HoldWhatEveryQuerySeesWhateverTheLengthsAndTheCut) {
     info.chunk_rank = random() % 5 + 1;
     info.memory_length = info.chunk_size * (random() % 40 + 1);
     info.segment_length = info.chunk_size * (random() % 20 + 1);
+    info.rows_per_page = 16 << random() % 3;
     info.window_length = random() % info.memory_length + 1;
     info.vocabulary_size = 7;
     const int64_t length = random() % 700 + 1;

@@ -12,8 +12,11 @@
 
 namespace longshort::cpu {
 
-// Keys in a block: kRowsPerPage.
+// Keys in a block.
 inline constexpr int64_t kBlock = 64;
+// Keys in a page, so that a block lies on 4 of them: the fewer, the less of a stream's first and last pages is empty;
+// fewer than 16 would not fill a vector of AVX-512.
+inline constexpr int64_t kPageRows = 16;
 // Queries that share one pass over the keys.
 inline constexpr int64_t kQueriesPerTile = 4;
 
@@ -22,14 +25,15 @@ struct BFloat16 {
   uint16_t bits = 0;
 };
 
-// Consecutive key blocks of one head, on the absolute grid: block `first + i` is page page_ids[i], or the zero page if
-// that is negative. Within a page:
-//   keys    [head_width][kBlock]           channel by channel, so that 64 keys lie side by side
-//   values  [kBlock][PaddedHeadWidth]
+// Consecutive pages of one head's keys, on the absolute grid: page `first + i` is page ids[i], or the zero page if that
+// is negative. Within a page:
+//   keys    [head_width][kPageRows]        channel by channel, so that a page's keys lie side by side
+//   values  [kPageRows][PaddedHeadWidth]
 template <typename Element>
-struct KeyBlocks {
+struct KeyPages {
   int64_t first = 0;
-  const int32_t* page_ids = nullptr;
+  int64_t count = 0;
+  const int32_t* ids = nullptr;        // [count]
   const Element* pages = nullptr;      // the layer's part of page 0
   const Element* zero_page = nullptr;  // the layer's part of the zero page
   int64_t page_elements = 0;           // from one page to the next
@@ -70,9 +74,9 @@ struct AttentionRun {
   // from `segment`. All queries of a run lie in one segment.
   int64_t first_vector = 0;
   int64_t segment_vector = 0;
-  KeyBlocks<Element> memory;
-  KeyBlocks<Element> segment;
-  KeyBlocks<Element> window;
+  KeyPages<Element> memory;
+  KeyPages<Element> segment;
+  KeyPages<Element> window;
   DistanceTable<Element> chunk_distances;
   DistanceTable<Element> window_distances;
 

@@ -13,7 +13,9 @@ namespace {
 
 using HalfLanes = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
 
-inline constexpr int64_t kVectors = kBlock / kLanes;  // vectors of lanes in a block
+inline constexpr int64_t kVectors = kBlock / kLanes;         // vectors of lanes in a block
+inline constexpr int64_t kPageVectors = kPageRows / kLanes;  // and in a page
+inline constexpr int64_t kPagesPerBlock = kBlock / kPageRows;
 inline constexpr float kMinusInfinity = -__builtin_inff();
 
 LS_INLINE void Load(const BFloat16* from, Lanes& to) {
@@ -42,9 +44,13 @@ struct Tile {
   float sum[kQueriesPerTile];
 };
 
+// The keys or values of a block's pages.
+template <typename Element>
+using PagesOfBlock = const Element* [kPagesPerBlock];
+
 // Scores of one block: content and distance. `columns[q]` is where query q's distances begin in the table's rows.
 template <typename Element, int64_t kQueries>
-LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const Element* keys,
+LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const PagesOfBlock<Element>& keys,
                            const DistanceTable<Element>& distances, const int64_t* columns,
                            Lanes (&scores)[kQueries][kVectors]) {
   for (int64_t q = 0; q < kQueries; ++q) {
@@ -53,7 +59,9 @@ LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const Element* 
   const int64_t stride = distances.stride();
   for (int64_t c = 0; c < head_width; ++c) {
     Lanes key[kVectors];
-    for (int64_t v = 0; v < kVectors; ++v) Load(keys + c * kBlock + v * kLanes, key[v]);
+    for (int64_t v = 0; v < kVectors; ++v) {
+      Load(keys[v / kPageVectors] + c * kPageRows + v % kPageVectors * kLanes, key[v]);
+    }
     for (int64_t q = 0; q < kQueries; ++q) {
       const float content = tile.content_queries[q * head_width + c];
       const float distance = tile.distance_queries[q * head_width + c];
@@ -98,52 +106,56 @@ LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& 
 }
 
 // Adds probabilities times values of rows `range` to what was mixed before, scaled, for kGroup vectors of channels that
-// stay in registers. `values` and `mixed` begin at the group's first channel.
+// stay in registers, `channel` on.
 template <typename Element, int64_t kQueries, int64_t kGroup>
-LS_INLINE void MixChannels(int64_t padded_width, const Element* values, const Range& range, const float* rescale,
-                           const float (&weights)[kQueries][kBlock], float* mixed) {
+LS_INLINE void MixChannels(int64_t padded_width, int64_t channel, const PagesOfBlock<Element>& values,
+                           const Range& range, const float* rescale, const float (&weights)[kQueries][kBlock],
+                           float* mixed) {
   Lanes sums[kQueries][kGroup];
   for (int64_t q = 0; q < kQueries; ++q) {
     for (int64_t v = 0; v < kGroup; ++v) {
-      Load(mixed + q * padded_width + v * kLanes, sums[q][v]);
+      Load(mixed + q * padded_width + channel + v * kLanes, sums[q][v]);
       sums[q][v] *= rescale[q];
     }
   }
-  for (int64_t row = range.begin; row < range.end; ++row) {
-    for (int64_t v = 0; v < kGroup; ++v) {
-      Lanes value;
-      Load(values + row * padded_width + v * kLanes, value);
-      for (int64_t q = 0; q < kQueries; ++q) sums[q][v] += value * weights[q][row];
+  for (int64_t page = 0; page < kPagesPerBlock; ++page) {
+    const int64_t page_begin = page * kPageRows, end = Least(range.end, page_begin + kPageRows);
+    for (int64_t row = Greatest(range.begin, page_begin); row < end; ++row) {
+      for (int64_t v = 0; v < kGroup; ++v) {
+        Lanes value;
+        Load(values[page] + (row - page_begin) * padded_width + channel + v * kLanes, value);
+        for (int64_t q = 0; q < kQueries; ++q) sums[q][v] += value * weights[q][row];
+      }
     }
   }
   for (int64_t q = 0; q < kQueries; ++q) {
     for (int64_t v = 0; v < kGroup; ++v) {
-      __builtin_memcpy(mixed + q * padded_width + v * kLanes, &sums[q][v], sizeof(Lanes));
+      __builtin_memcpy(mixed + q * padded_width + channel + v * kLanes, &sums[q][v], sizeof(Lanes));
     }
   }
 }
 
 template <typename Element, int64_t kQueries>
-LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const Element* values, const Range& range,
+LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const PagesOfBlock<Element>& values, const Range& range,
                          const float* rescale, const Lanes (&probabilities)[kQueries][kVectors]) {
   float weights[kQueries][kBlock];
   __builtin_memcpy(weights, probabilities, sizeof(weights));
   int64_t channel = 0;
   for (; channel + 4 * kLanes <= padded_width; channel += 4 * kLanes) {
-    MixChannels<Element, kQueries, 4>(padded_width, values + channel, range, rescale, weights, tile.mixed + channel);
+    MixChannels<Element, kQueries, 4>(padded_width, channel, values, range, rescale, weights, tile.mixed);
   }
   for (; channel + 2 * kLanes <= padded_width; channel += 2 * kLanes) {
-    MixChannels<Element, kQueries, 2>(padded_width, values + channel, range, rescale, weights, tile.mixed + channel);
+    MixChannels<Element, kQueries, 2>(padded_width, channel, values, range, rescale, weights, tile.mixed);
   }
   for (; channel < padded_width; channel += kLanes) {
-    MixChannels<Element, kQueries, 1>(padded_width, values + channel, range, rescale, weights, tile.mixed + channel);
+    MixChannels<Element, kQueries, 1>(padded_width, channel, values, range, rescale, weights, tile.mixed);
   }
 }
 
 // Folds the blocks that hold the keys seen by any query of the tile; query q sees ranges[q], and meets key `j` at
 // column j + column_shifts[q] of the distance table.
 template <typename Element, int64_t kQueries>
-LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyBlocks<Element>& blocks,
+LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyPages<Element>& pages,
                         const DistanceTable<Element>& distances, const Range* ranges, const int64_t* column_shifts) {
   const int64_t padded_width = PaddedHeadWidth(run.head_width);
   Range all = ranges[0];
@@ -154,8 +166,15 @@ LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyB
   if (all.begin >= all.end) return;
   for (int64_t block = FloorDivide(all.begin, kBlock); block * kBlock < all.end; ++block) {
     const int64_t block_begin = block * kBlock;
-    const int32_t page_id = blocks.page_ids[block - blocks.first];
-    const Element* const page = page_id < 0 ? blocks.zero_page : blocks.pages + page_id * blocks.page_elements;
+    PagesOfBlock<Element> keys, values;
+    for (int64_t i = 0; i < kPagesPerBlock; ++i) {
+      // No query sees keys of a page that is not there: the zero page's scores are dropped.
+      const int64_t index = block * kPagesPerBlock + i - pages.first;
+      const int32_t id = index >= 0 && index < pages.count ? pages.ids[index] : -1;
+      const Element* const page = id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
+      keys[i] = page + pages.key_offset;
+      values[i] = page + pages.value_offset;
+    }
     int64_t columns[kQueries];
     for (int64_t q = 0; q < kQueries; ++q) {
       // A query that sees nothing of the block may lie outside the table: it reads anywhere in it, and its scores are
@@ -163,7 +182,7 @@ LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyB
       columns[q] = Least(Greatest(block_begin + column_shifts[q], 0), distances.count + kBlock);
     }
     Lanes scores[kQueries][kVectors];
-    BlockScores<Element, kQueries>(tile, run.head_width, page + blocks.key_offset, distances, columns, scores);
+    BlockScores<Element, kQueries>(tile, run.head_width, keys, distances, columns, scores);
 
     float rescale[kQueries];
     for (int64_t q = 0; q < kQueries; ++q) {
@@ -176,7 +195,7 @@ LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyB
       }
     }
     const Range rows = {Greatest(all.begin - block_begin, 0), Least(all.end - block_begin, kBlock)};
-    MixValues<Element, kQueries>(tile, padded_width, page + blocks.value_offset, rows, rescale, scores);
+    MixValues<Element, kQueries>(tile, padded_width, values, rows, rescale, scores);
   }
 }
 

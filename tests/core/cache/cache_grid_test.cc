@@ -19,6 +19,7 @@ LanguageModelInfo Enwik8Info() {
   info.window_length = 512;
   info.memory_length = 8192;
   info.segment_length = 256;
+  info.rows_per_page = 64;
   info.vocabulary_size = 208;
   return info;
 }
@@ -61,6 +62,17 @@ TEST(CacheGrid, CountsWhatASequenceOfAnyLengthNeeds) {
   EXPECT_EQ(pages.open_chunk, 1);
 }
 
+// 12.3 times 32,768 rows, which full attention keeps, are 2,664; 16 are the open chunk's.
+TEST(CacheGrid, SmallPagesHoldLittleMoreThanTheRowsThatAreSeen) {
+  LanguageModelInfo info = Enwik8Info();
+  info.memory_length = 32768;
+  info.rows_per_page = 16;
+  const CachePages pages = CacheGrid(info).PagesForSequence();
+  EXPECT_EQ(pages.window, 33);  // 511 rows and a block of 16
+  // (32768 + 256) / 16 = 2064 vectors, and 16.
+  EXPECT_EQ(pages.segment, 129 + 1);
+}
+
 TEST(CacheGrid, CountsNoMoreThanAShortSequenceFills) {
   const CachePages pages = CacheGrid(Enwik8Info()).PagesForSequence(100);
   EXPECT_EQ(pages.window, 2);   // 100 rows
@@ -77,6 +89,7 @@ TEST(CacheGrid, TheCountIsEnoughWhereverASequenceStandsWhateverTheLengths) {
     info.chunk_rank = random() % 5 + 1;
     info.memory_length = info.chunk_size * (random() % 40 + 1);
     info.segment_length = info.chunk_size * (random() % 20 + 1);
+    info.rows_per_page = 16 << random() % 3;
     info.window_length = random() % info.memory_length + 1;
     const CacheGrid grid(info);
     const CachePages need = grid.PagesForSequence();

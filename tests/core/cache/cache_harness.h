@@ -28,6 +28,7 @@ inline LanguageModelInfo DrawnInfo() {
   info.window_length = 65;
   info.memory_length = 256;
   info.segment_length = 128;
+  info.rows_per_page = 64;
   info.vocabulary_size = 1000;
   return info;
 }

@@ -247,6 +247,7 @@ LanguageModelInfo RandomInfo(std::mt19937& random) {
   info.chunk_rank = random() % 4 == 0 ? random() % 12 + 1 : random() % 3 + 1;
   info.memory_length = info.chunk_size * (random() % 30 + 1);
   info.segment_length = info.chunk_size * (random() % 12 + 1);
+  info.rows_per_page = 16 << random() % 3;
   info.window_length = random() % info.memory_length + 1;
   info.vocabulary_size = 32;
   return info;

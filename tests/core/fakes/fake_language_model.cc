@@ -49,16 +49,17 @@ struct Place {
   int64_t row = 0;
 };
 
-Place PlaceOf(const PageRange& range, int64_t row) {
-  const int64_t page = FloorDivide(row, kRowsPerPage);
+Place PlaceOf(const PageRange& range, int64_t page_rows, int64_t row) {
+  const int64_t page = FloorDivide(row, page_rows);
   const int64_t index = page - range.first;
   if (index < 0 || index >= static_cast<int64_t>(range.ids.size())) return {};
-  return {.found = true, .page = range.ids[index], .row = row - page * kRowsPerPage};
+  return {.found = true, .page = range.ids[index], .row = row - page * page_rows};
 }
 
-absl::Status CheckRange(const PageRange& range, const char* kind, int64_t first_row, int64_t end_row, size_t pages) {
+absl::Status CheckRange(const PageRange& range, const char* kind, int64_t page_rows, int64_t first_row, int64_t end_row,
+                        size_t pages) {
   for (int64_t row = first_row; row < end_row; ++row) {
-    const Place place = PlaceOf(range, row);
+    const Place place = PlaceOf(range, page_rows, row);
     if (!place.found) return absl::InvalidArgumentError(absl::StrCat(kind, " row ", row, " lies on no page"));
     const bool may_be = place.page == kZeroPage || (row >= 0 && place.page < static_cast<PageId>(pages));
     if (!may_be) return absl::InvalidArgumentError(absl::StrCat(kind, " row ", row, " lies on page ", place.page));
@@ -66,11 +67,12 @@ absl::Status CheckRange(const PageRange& range, const char* kind, int64_t first_
   return absl::OkStatus();
 }
 
-// One query needs all of these rows at once, so no page may stand for two of theirs.
-absl::Status CheckPagesDiffer(const PageRange& range, const char* kind, int64_t first_row, int64_t end_row) {
+// All of these rows must be there at once, so no page may stand for two of theirs.
+absl::Status CheckPagesDiffer(const PageRange& range, const char* kind, int64_t page_rows, int64_t first_row,
+                              int64_t end_row) {
   if (first_row >= end_row) return absl::OkStatus();
-  const int64_t first_page = FloorDivide(first_row, kRowsPerPage);
-  for (int64_t page = first_page; page * kRowsPerPage < end_row; ++page) {
+  const int64_t first_page = FloorDivide(first_row, page_rows);
+  for (int64_t page = first_page; page * page_rows < end_row; ++page) {
     const PageId id = range.ids[page - range.first];
     for (int64_t earlier = first_page; earlier < page; ++earlier) {
       if (id == range.ids[earlier - range.first] && id != kZeroPage) {
@@ -91,6 +93,7 @@ LanguageModelInfo SmallModelInfo() {
   info.window_length = 70;
   info.memory_length = 72;
   info.segment_length = 24;
+  info.rows_per_page = 64;
   info.vocabulary_size = 16;
   return info;
 }
@@ -103,14 +106,14 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> FakeLanguageModel::Replicate(int)
 }
 
 CachePages FakeLanguageModel::RealPageBytes(const LanguageModelInfo& info) {
-  return {.window = kRowsPerPage * static_cast<int64_t>(sizeof(int32_t)),
-          .segment = kRowsPerPage * static_cast<int64_t>(sizeof(uint64_t)),
+  return {.window = info.rows_per_page * static_cast<int64_t>(sizeof(int32_t)),
+          .segment = info.rows_per_page * static_cast<int64_t>(sizeof(uint64_t)),
           .open_chunk = info.chunk_size * static_cast<int64_t>(sizeof(int32_t))};
 }
 
 absl::Status FakeLanguageModel::AllocateCache(const CachePages& pages) {
-  window_.assign(pages.window, std::vector<int32_t>(kRowsPerPage, -7));
-  segment_.assign(pages.segment, std::vector<uint64_t>(kRowsPerPage, kRubbish));
+  window_.assign(pages.window, std::vector<int32_t>(info_.rows_per_page, -7));
+  segment_.assign(pages.segment, std::vector<uint64_t>(info_.rows_per_page, kRubbish));
   open_chunk_.assign(pages.open_chunk, std::vector<int32_t>(info_.chunk_size, -7));
   return absl::OkStatus();
 }
@@ -176,25 +179,30 @@ absl::Status FakeLanguageModel::CheckSlice(const Slice& slice) const {
   if (slice.open_chunk < 0 || slice.open_chunk >= static_cast<PageId>(open_chunk_.size())) {
     return absl::InvalidArgumentError(absl::StrCat("open chunk ", slice.open_chunk));
   }
-  LS_RETURN_IF_ERROR(
-      CheckRange(slice.window_pages, "window", slice.position - info_.window_length + 1, end, window_.size()));
-  LS_RETURN_IF_ERROR(CheckRange(slice.memory_pages, "memory", (start - info_.memory_length) / info_.chunk_size * rank,
+  LS_RETURN_IF_ERROR(CheckRange(slice.window_pages, "window", info_.rows_per_page,
+                                slice.position - info_.window_length + 1, end, window_.size()));
+  LS_RETURN_IF_ERROR(CheckRange(slice.memory_pages, "memory", info_.rows_per_page,
+                                (start - info_.memory_length) / info_.chunk_size * rank, end_vector, segment_.size()));
+  LS_RETURN_IF_ERROR(CheckRange(slice.segment_pages, "segment", info_.rows_per_page, start / info_.chunk_size * rank,
                                 end_vector, segment_.size()));
-  LS_RETURN_IF_ERROR(
-      CheckRange(slice.segment_pages, "segment", start / info_.chunk_size * rank, end_vector, segment_.size()));
   for (int64_t position = slice.position; position < end; ++position) LS_RETURN_IF_ERROR(CheckQuery(slice, position));
   return absl::OkStatus();
 }
 
 absl::Status FakeLanguageModel::CheckQuery(const Slice& slice, int64_t position) const {
   const int64_t first_row = position - info_.window_length + 1;
-  const int64_t segment_chunk = SegmentStart(slice, position) / info_.chunk_size;
+  const int64_t segment_start = SegmentStart(slice, position);
+  const int64_t run_end =
+      std::min({slice.position + static_cast<int64_t>(slice.tokens.size()),
+                (position / kTokensPerRun + 1) * kTokensPerRun, segment_start + info_.segment_length});
+  const int64_t segment_chunk = segment_start / info_.chunk_size;
   const int64_t memory_chunk = segment_chunk - info_.memory_length / info_.chunk_size;
   const int64_t rank = info_.chunk_rank;
-  const int64_t end_vector = position / info_.chunk_size * rank;
-  LS_RETURN_IF_ERROR(CheckPagesDiffer(slice.window_pages, "window", first_row, position + 1));
-  LS_RETURN_IF_ERROR(CheckPagesDiffer(slice.memory_pages, "memory", memory_chunk * rank, end_vector));
-  return CheckPagesDiffer(slice.segment_pages, "segment", segment_chunk * rank, end_vector);
+  const int64_t end_vector = run_end / info_.chunk_size * rank;
+  LS_RETURN_IF_ERROR(CheckPagesDiffer(slice.window_pages, "window", info_.rows_per_page, first_row, run_end));
+  LS_RETURN_IF_ERROR(
+      CheckPagesDiffer(slice.memory_pages, "memory", info_.rows_per_page, memory_chunk * rank, end_vector));
+  return CheckPagesDiffer(slice.segment_pages, "segment", info_.rows_per_page, segment_chunk * rank, end_vector);
 }
 
 int64_t FakeLanguageModel::SegmentStart(const Slice& slice, int64_t position) const {
@@ -203,7 +211,7 @@ int64_t FakeLanguageModel::SegmentStart(const Slice& slice, int64_t position) co
 
 void FakeLanguageModel::RunToken(const Slice& slice, int64_t index) {
   const int64_t position = slice.position + index;
-  const Place place = PlaceOf(slice.window_pages, position);
+  const Place place = PlaceOf(slice.window_pages, info_.rows_per_page, position);
   window_[place.page][place.row] = slice.tokens[index];
   open_chunk_[slice.open_chunk][position % info_.chunk_size] = slice.tokens[index];
 
@@ -217,8 +225,8 @@ void FakeLanguageModel::RunToken(const Slice& slice, int64_t index) {
 void FakeLanguageModel::FinishChunk(const Slice& slice, int64_t chunk) {
   const std::vector<int32_t>& tokens = open_chunk_[slice.open_chunk];
   for (int64_t t = 0; t < info_.chunk_rank; ++t) {
-    const Place memory = PlaceOf(slice.memory_pages, chunk * info_.chunk_rank + t);
-    const Place segment = PlaceOf(slice.segment_pages, chunk * info_.chunk_rank + t);
+    const Place memory = PlaceOf(slice.memory_pages, info_.rows_per_page, chunk * info_.chunk_rank + t);
+    const Place segment = PlaceOf(slice.segment_pages, info_.rows_per_page, chunk * info_.chunk_rank + t);
     segment_[memory.page][memory.row] = VectorOf(kFormB, tokens, t);
     segment_[segment.page][segment.row] = VectorOf(kFormA, tokens, t);
   }
@@ -227,14 +235,14 @@ void FakeLanguageModel::FinishChunk(const Slice& slice, int64_t chunk) {
 uint64_t FakeLanguageModel::HashOfQuery(const Slice& slice, int64_t position, int64_t segment_start) const {
   uint64_t hash = 0;
   for (int64_t row = position - info_.window_length + 1; row <= position; ++row) {
-    const Place place = PlaceOf(slice.window_pages, row);
+    const Place place = PlaceOf(slice.window_pages, info_.rows_per_page, row);
     hash = Append(hash, place.page == kZeroPage ? kZeroRow : RowOf(window_[place.page][place.row]));
   }
   const int64_t rank = info_.chunk_rank;
   const int64_t first = (segment_start - info_.memory_length) / info_.chunk_size * rank;
   for (int64_t vector = first; vector < position / info_.chunk_size * rank; ++vector) {
     const bool in_segment = vector >= segment_start / info_.chunk_size * rank;
-    const Place place = PlaceOf(in_segment ? slice.segment_pages : slice.memory_pages, vector);
+    const Place place = PlaceOf(in_segment ? slice.segment_pages : slice.memory_pages, info_.rows_per_page, vector);
     hash = Append(hash, place.page == kZeroPage ? kZeroVector : segment_[place.page][place.row]);
   }
   return hash;

@@ -39,8 +39,8 @@ void Witness::Append(int32_t token) {
 }
 
 absl::Status WitnessModel::AllocateCache(const CachePages& pages) {
-  window_.assign(pages.window, Page(kRowsPerPage, kRubbish));
-  segment_.assign(pages.segment, Page(kRowsPerPage, kRubbish));
+  window_.assign(pages.window, Page(info_.rows_per_page, kRubbish));
+  segment_.assign(pages.segment, Page(info_.rows_per_page, kRubbish));
   open_chunk_.assign(pages.open_chunk, Page(info_.chunk_size, kRubbish));
   return absl::OkStatus();
 }
@@ -76,7 +76,7 @@ absl::Status WitnessModel::WritePage(PageKind kind, PageId page, std::string_vie
 
 absl::Status WitnessModel::CheckRow(const std::vector<Page>& pages, const PageRange& range, int64_t row, bool zero,
                                     uint64_t expected) {
-  const int64_t page = FloorDivide(row, kRowsPerPage);
+  const int64_t page = FloorDivide(row, info_.rows_per_page);
   const int64_t index = page - range.first;
   if (index < 0 || index >= static_cast<int64_t>(range.ids.size())) {
     return absl::InternalError(absl::StrCat("row ", row, " lies on no page"));
@@ -89,7 +89,7 @@ absl::Status WitnessModel::CheckRow(const std::vector<Page>& pages, const PageRa
   if (id < 0 || id >= static_cast<PageId>(pages.size())) {
     return absl::InternalError(absl::StrCat("row ", row, " lies on page ", id));
   }
-  if (pages[id][row - page * kRowsPerPage] == expected) return absl::OkStatus();
+  if (pages[id][row - page * info_.rows_per_page] == expected) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("row ", row, " is not what it must be"));
 }
 
@@ -134,8 +134,9 @@ absl::Status WitnessModel::Check(const Slice& slice, const Witness& witness) {
 }
 
 void WitnessModel::Write(const Slice& slice, const Witness& witness) {
-  const auto row_of = [](std::vector<Page>& pages, const PageRange& range, int64_t row) -> uint64_t& {
-    return pages[range.ids[row / kRowsPerPage - range.first]][row % kRowsPerPage];
+  const auto row_of = [page_rows = info_.rows_per_page](std::vector<Page>& pages, const PageRange& range,
+                                                        int64_t row) -> uint64_t& {
+    return pages[range.ids[row / page_rows - range.first]][row % page_rows];
   };
   const int64_t end = witness.end();
   for (int64_t position = slice.position; position < end; ++position) {

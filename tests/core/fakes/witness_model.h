@@ -43,7 +43,9 @@ class WitnessModel final : public LanguageModel {
 
   const LanguageModelInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int) const override { return absl::UnimplementedError(""); }
-  CachePages PageBytes() const override { return {.window = 512, .segment = 512, .open_chunk = 8 * info_.chunk_size}; }
+  CachePages PageBytes() const override {
+    return {.window = 8 * info_.rows_per_page, .segment = 8 * info_.rows_per_page, .open_chunk = 8 * info_.chunk_size};
+  }
   absl::Status AllocateCache(const CachePages& pages) override;
   // Errors: INTERNAL naming the first row that is not what it must be.
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;

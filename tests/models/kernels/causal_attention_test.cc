@@ -59,12 +59,12 @@ class Problem {
 
   // Largest difference between the kernel and sums in double precision.
   double Error(InstructionSet set) {
-    for (KeyBlocks<Element>* const blocks : {&run_.memory, &run_.segment, &run_.window}) {
-      blocks->pages = pages_.data();
-      blocks->zero_page = zero_page_.data();
-      blocks->page_elements = PageElements();
-      blocks->key_offset = 0;
-      blocks->value_offset = run_.head_width * kBlock;
+    for (KeyPages<Element>* const pages : {&run_.memory, &run_.segment, &run_.window}) {
+      pages->pages = pages_.data();
+      pages->zero_page = zero_page_.data();
+      pages->page_elements = PageElements();
+      pages->key_offset = 0;
+      pages->value_offset = run_.head_width * kPageRows;
     }
     Attend(run_, set);
     double largest = 0;
@@ -81,7 +81,7 @@ class Problem {
   AttentionRun<Element>& run() { return run_; }
 
  private:
-  int64_t PageElements() const { return (run_.head_width + PaddedHeadWidth(run_.head_width)) * kBlock; }
+  int64_t PageElements() const { return (run_.head_width + PaddedHeadWidth(run_.head_width)) * kPageRows; }
 
   std::vector<float> Floats(int64_t count) {
     std::normal_distribution<float> normal;
@@ -115,7 +115,7 @@ class Problem {
   }
 
   // Pages for rows begin .. end-1; those before row 0 are the zero page. Rows that are not asked for hold NaN.
-  KeyBlocks<Element> Pages(std::vector<int32_t>& ids, int64_t begin, int64_t end) {
+  KeyPages<Element> Pages(std::vector<int32_t>& ids, int64_t begin, int64_t end) {
     Element nan{};
     if constexpr (std::is_same_v<Element, float>) {
       nan = std::nanf("");
@@ -124,8 +124,8 @@ class Problem {
     }
     if (zero_page_.empty()) zero_page_ = Elements(PageElements());
     const auto floor_divide = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
-    const int64_t first = floor_divide(begin, kBlock);
-    for (int64_t page = first; page * kBlock < end; ++page) {
+    const int64_t first = floor_divide(begin, kPageRows);
+    for (int64_t page = first; page * kPageRows < end; ++page) {
       if (page < 0) {
         ids.push_back(-1);
         continue;
@@ -133,23 +133,24 @@ class Problem {
       ids.push_back(static_cast<int32_t>(pages_.size() / PageElements()));
       std::vector<Element> content = Elements(PageElements());
       const int64_t width = run_.head_width, padded = PaddedHeadWidth(width);
-      for (int64_t lane = 0; lane < kBlock; ++lane) {
-        if (page * kBlock + lane >= begin && page * kBlock + lane < end) continue;
-        for (int64_t c = 0; c < width; ++c) content[c * kBlock + lane] = nan;
-        for (int64_t c = 0; c < padded; ++c) content[width * kBlock + lane * padded + c] = nan;
+      for (int64_t lane = 0; lane < kPageRows; ++lane) {
+        if (page * kPageRows + lane >= begin && page * kPageRows + lane < end) continue;
+        for (int64_t c = 0; c < width; ++c) content[c * kPageRows + lane] = nan;
+        for (int64_t c = 0; c < padded; ++c) content[width * kPageRows + lane * padded + c] = nan;
       }
       pages_.insert(pages_.end(), content.begin(), content.end());
     }
-    KeyBlocks<Element> blocks;
-    blocks.first = first;
-    blocks.page_ids = ids.data();
-    return blocks;
+    KeyPages<Element> pages;
+    pages.first = first;
+    pages.count = static_cast<int64_t>(ids.size());
+    pages.ids = ids.data();
+    return pages;
   }
 
-  const Element* Page(const KeyBlocks<Element>& blocks, int64_t row) const {
-    const int64_t page = row >= 0 ? row / kBlock : -((kBlock - 1 - row) / kBlock);
-    const int32_t id = blocks.page_ids[page - blocks.first];
-    return id < 0 ? blocks.zero_page : blocks.pages + id * blocks.page_elements;
+  const Element* Page(const KeyPages<Element>& pages, int64_t row) const {
+    const int64_t page = row >= 0 ? row / kPageRows : -((kPageRows - 1 - row) / kPageRows);
+    const int32_t id = pages.ids[page - pages.first];
+    return id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
   }
 
   std::vector<double> Expected(int64_t query) const {
@@ -157,19 +158,19 @@ class Problem {
     const int64_t own_vector = position / run_.chunk_size * run_.chunk_rank;
     std::vector<double> scores;
     std::vector<const Element*> values;
-    const auto meet = [&](const KeyBlocks<Element>& blocks, const DistanceTable<Element>& table, int64_t row,
+    const auto meet = [&](const KeyPages<Element>& pages, const DistanceTable<Element>& table, int64_t row,
                           int64_t distance, bool in_window) {
-      const Element* const page = Page(blocks, row);
-      const int64_t lane = ((row % kBlock) + kBlock) % kBlock;
+      const Element* const page = Page(pages, row);
+      const int64_t lane = ((row % kPageRows) + kPageRows) % kPageRows;
       double score = 0;
       for (int64_t c = 0; c < width; ++c) {
         const double q = run_.queries[query * run_.stride + c];
-        score += (q + (in_window ? run_.window_bias[c] : 0.0)) * Widen(page[c * kBlock + lane]);
+        score += (q + (in_window ? run_.window_bias[c] : 0.0)) * Widen(page[c * kPageRows + lane]);
         score += (q + (in_window ? run_.relative_bias[c] : 0.0)) *
                  Widen(table.table[c * table.stride() + kBlock + table.count - 1 - distance]);
       }
       scores.push_back(score);
-      values.push_back(page + width * kBlock + lane * padded);
+      values.push_back(page + width * kPageRows + lane * padded);
     };
     for (int64_t j = run_.first_vector; j < own_vector; ++j) {
       meet(j < run_.segment_vector ? run_.memory : run_.segment, run_.chunk_distances, j, own_vector - 1 - j, false);

@@ -10,8 +10,8 @@
 namespace longshort {
 namespace {
 
-constexpr PageLayout kLayout = {.layers = 2, .heads = 4, .head_width = 64};  // a page of 256 KiB
-constexpr int64_t kPages = 100;                                              // 25 MiB
+constexpr PageLayout kLayout = {.layers = 2, .heads = 4, .head_width = 64};  // a page of 64 KiB
+constexpr int64_t kPages = 400;                                              // 25 MiB
 constexpr int64_t kSlackBytes = 5 << 20;                                     // what all else in the process may take
 
 // What the process holds of the machine's memory.

@@ -91,14 +91,15 @@ class PagedModelTest : public testing::Test {
 };
 
 TEST_F(PagedModelTest, LogitsBehindAReusedPrefixAreThoseOfReadingIt) {
-  const Tokens shared = Random(64 * 6, 1);
+  constexpr int64_t kBlock = 16;
+  const Tokens shared = Random(6 * kBlock, 1);
   Read(*Begin(shared, 0), shared, static_cast<int64_t>(shared.size()));
   for (int64_t blocks = 6; blocks >= 1; --blocks) {
-    const Tokens text = Random(150, 10 + blocks, Tokens(shared.begin(), shared.begin() + 64 * blocks));
+    const Tokens text = Random(40, 10 + blocks, Tokens(shared.begin(), shared.begin() + kBlock * blocks));
     const auto sequence = Begin(text, static_cast<int64_t>(text.size()) - 1);
-    ASSERT_EQ(sequence->position(), 64 * blocks);
+    ASSERT_EQ(sequence->position(), kBlock * blocks);
     const std::vector<float> logits = Read(*sequence, text, static_cast<int64_t>(text.size()));
-    EXPECT_LT(LargestDifference(logits, Alone(text, 64 * blocks)), 1e-5) << blocks;
+    EXPECT_LT(LargestDifference(logits, Alone(text, kBlock * blocks)), 1e-5) << blocks;
   }
 }
 
@@ -122,7 +123,7 @@ TEST_F(PagedModelTest, ASequenceThatWentBackGoesOnExactly) {
     Read(*sequence, text, 399);
     const int64_t stands = *sequence->RollBack(target);
     EXPECT_LE(stands, target);
-    EXPECT_GE(stands, target / 64 * 64);
+    EXPECT_GE(stands, target / 16 * 16);
     const Tokens other =
         Random(400 - stands, static_cast<uint64_t>(target), Tokens(text.begin(), text.begin() + stands));
     EXPECT_LT(LargestDifference(Read(*sequence, other, 400), Alone(other, stands)), 1e-5) << target;
@@ -186,8 +187,8 @@ TEST_F(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
   const CachePages pages = PagesForStreams(model_.info(), 8);
   EXPECT_EQ(model_.CopyPage(PageKind::kWindow, 0, static_cast<PageId>(pages.window)).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, -1, {0, 64}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, 0, {0, 65}).status().message(), "rows 0 to 65 of a page that has 64");
+  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, -1, {0, 16}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, 0, {0, 17}).status().message(), "rows 0 to 17 of a page that has 16");
   EXPECT_EQ(model_.WritePage(PageKind::kOpenChunk, 0, "short").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(model_.CopyPage(PageKind::kWindow, kZeroPage, 0).ok());
   TransformerLs<cpu::BFloat16> rounded(RandomDecoder(config_, 5, at::kBFloat16), InfoOf(config_), 1);
