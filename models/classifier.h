@@ -125,6 +125,8 @@ struct RawImage {
 class ImagePreprocessor {
  public:
   virtual ~ImagePreprocessor() = default;
+  // Of an item that it makes.
+  virtual int64_t pixels() const = 0;
   // How many pixels Decode would have to decode, by the image's header; 0 if it would refuse it for that.
   virtual int64_t PixelsToDecode(std::string_view bytes) const = 0;
   // An encoded image: JPEG, PNG, WebP, BMP or TIFF. Errors: INVALID_ARGUMENT saying what is wrong with it,

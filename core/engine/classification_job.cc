@@ -1,12 +1,10 @@
 #include "core/engine/classification_job.h"
 
-#include <exception>
-#include <new>
 #include <utility>
 #include <variant>
 
-#include "absl/strings/str_cat.h"
 #include "core/engine/abandonment.h"
+#include "models/status_macros.h"
 
 namespace longshort {
 
@@ -27,16 +25,8 @@ ClassificationJob::ClassificationJob(ClassificationRequest request, std::shared_
 
 absl::Status ClassificationJob::Prepare() {
   const ItemPreparation preparation = std::exchange(preparation_, nullptr);  // what it keeps alive goes at the end
-  try {
-    absl::StatusOr<ClassifierItem> item = preparation();
-    if (!item.ok()) return item.status();
-    item_ = *std::move(item);
-    return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("there is no memory to prepare the item");
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("the item cannot be prepared: ", error.what()));
-  }
+  LS_ASSIGN_OR_RETURN(item_, PrepareItem(preparation));
+  return absl::OkStatus();
 }
 
 absl::Status ClassificationJob::WhyAbandoned(absl::Time now) const {

@@ -29,8 +29,7 @@ class ClassificationJob {
 
   // Whether there is an item to run.
   bool prepared() const { return prepared_at_ != absl::InfiniteFuture(); }
-  // Makes the item. REQUIRES: not prepared; called once. Errors: those of the preparation; RESOURCE_EXHAUSTED if it ran
-  // out of memory, INTERNAL if it threw anything else.
+  // Makes the item. REQUIRES: not prepared; called once. Errors: PrepareItem's.
   absl::Status Prepare();
   // The item was made.
   void SetPrepared(absl::Time now) { prepared_at_ = now; }

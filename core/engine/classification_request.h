@@ -17,6 +17,9 @@ namespace longshort {
 // what it reads. Its errors are the item's.
 using ItemPreparation = std::function<absl::StatusOr<ClassifierItem>()>;
 
+// Calls it. Errors: also RESOURCE_EXHAUSTED if it ran out of memory, INTERNAL if it threw anything else.
+absl::StatusOr<ClassifierItem> PrepareItem(const ItemPreparation& preparation);
+
 struct ClassificationRequest {
   RequestContext context;
   // An item that the classifier takes, or what makes one.

@@ -20,18 +20,20 @@ class CentreCropMaker {
     }
   }
 
+  int64_t pixels() const { return config_.crop_height * config_.crop_width; }
+
   // values [size.height, size.width, channels]
   template <typename Value>
   absl::StatusOr<ClassifierItem> operator()(absl::Span<const Value> values, const ImageSize& size,
                                             int64_t channels) const {
     const std::vector<Value> crop = Resize(values, size, channels, CentreCrop(size, config_));
-    const auto pixels = static_cast<size_t>(config_.crop_height * config_.crop_width);
+    const auto plane = static_cast<size_t>(pixels());
     const auto stride = static_cast<size_t>(channels);
-    ImageItem item{config_.crop_height, config_.crop_width, std::vector<float>(3 * pixels)};
+    ImageItem item{config_.crop_height, config_.crop_width, std::vector<float>(3 * plane)};
     for (size_t channel = 0; channel < 3; ++channel) {
       const Value* in = crop.data() + channel % stride;
-      float* out = item.values.data() + channel * pixels;
-      for (size_t pixel = 0; pixel < pixels; ++pixel) out[pixel] = Normalised(in[pixel * stride], channel);
+      float* out = item.values.data() + channel * plane;
+      for (size_t pixel = 0; pixel < plane; ++pixel) out[pixel] = Normalised(in[pixel * stride], channel);
     }
     return item;
   }

@@ -28,14 +28,16 @@ class PixelSequenceMaker {
  public:
   explicit PixelSequenceMaker(const PixelSequenceConfig& config) : size_{config.height, config.width} {}
 
+  int64_t pixels() const { return size_.height * size_.width; }
+
   // values [size.height, size.width, channels]
   template <typename Value>
   absl::StatusOr<ClassifierItem> operator()(absl::Span<const Value> values, const ImageSize& size,
                                             int64_t channels) const {
-    const std::vector<Value> pixels = Resize(values, size, channels, WholeImage(size_));
+    const std::vector<Value> resized = Resize(values, size, channels, WholeImage(size_));
     std::vector<int32_t> ids;
-    ids.reserve(static_cast<size_t>(size_.height * size_.width));
-    for (const Value* pixel = pixels.data(); pixel != pixels.data() + pixels.size(); pixel += channels) {
+    ids.reserve(static_cast<size_t>(pixels()));
+    for (const Value* pixel = resized.data(); pixel != resized.data() + resized.size(); pixel += channels) {
       ids.push_back(IdOfPixel(pixel, channels));
     }
     const bool black = std::all_of(ids.begin(), ids.end(), [](int32_t id) { return id == 0; });

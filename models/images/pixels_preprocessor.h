@@ -14,13 +14,16 @@
 
 namespace longshort {
 
-// `make_item(values, size, channels)` gives an absl::StatusOr<ClassifierItem> of pixels that are within the limits:
+// `make_item.pixels()` is what its items have, and `make_item(values, size, channels)` gives an
+// absl::StatusOr<ClassifierItem> of pixels that are within the limits:
 //   values  [size.height, size.width, channels], a span of uint8_t, or of float in [0, 1]; 1 or 3 channels
 template <typename MakeItem>
 class PixelsPreprocessor final : public ImagePreprocessor {
  public:
   PixelsPreprocessor(const ImageLimits& limits, MakeItem make_item)
       : limits_(limits), make_item_(std::move(make_item)) {}
+
+  int64_t pixels() const override { return make_item_.pixels(); }
 
   int64_t PixelsToDecode(std::string_view bytes) const override {
     const auto header = ReadImageHeader(bytes);

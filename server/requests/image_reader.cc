@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "models/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -32,6 +33,8 @@ absl::StatusOr<ClassifierItem> Prepare(const v1::Image& image, const ImagePrepro
 
 // Decoding and resizing, roughly: what matters is how calls compare.
 constexpr absl::Duration kTimePerPixel = absl::Nanoseconds(20);
+// What takes no longer is done by who reads the call: another thread would need as long to wake.
+constexpr absl::Duration kWakingAThread = absl::Microseconds(50);
 
 int64_t Pixels(const v1::Image& image, const ImagePreprocessor& preprocessor) {
   if (image.kind_case() != v1::Image::kTensor) return preprocessor.PixelsToDecode(image.encoded());
@@ -49,7 +52,7 @@ bool HasContent(const v1::Image& image) {
 
 absl::StatusOr<ClassificationRequest> ReadImage(std::shared_ptr<const v1::ClassifyImageRequest> request, int index,
                                                 std::shared_ptr<const ImagePreprocessor> preprocessor,
-                                                const RequestContext& context) {
+                                                const RequestContext& context, absl::Duration work_before) {
   const v1::Image& image = request->images(index);
   if (!HasContent(image)) {
     return absl::InvalidArgumentError(
@@ -58,13 +61,20 @@ absl::StatusOr<ClassificationRequest> ReadImage(std::shared_ptr<const v1::Classi
   ClassificationRequest one;
   one.context = context;
   one.bytes = BytesOf(image);
-  one.work_until_prepared = kTimePerPixel * Pixels(image, *preprocessor);
-  one.item = [request = std::move(request), index,
-              preprocessor = std::move(preprocessor)]() -> absl::StatusOr<ClassifierItem> {
+  one.work_until_prepared = work_before + kTimePerPixel * Pixels(image, *preprocessor);
+  const bool quick = image.kind_case() == v1::Image::kTensor &&
+                     one.work_until_prepared + kTimePerPixel * preprocessor->pixels() <= kWakingAThread;
+  ItemPreparation preparation = [request = std::move(request), index,
+                                 preprocessor = std::move(preprocessor)]() -> absl::StatusOr<ClassifierItem> {
     absl::StatusOr<ClassifierItem> item = Prepare(request->images(index), *preprocessor);
     if (item.ok()) return item;
     return absl::Status(item.status().code(), absl::StrCat("images[", index, "]: ", item.status().message()));
   };
+  if (quick) {
+    LS_ASSIGN_OR_RETURN(one.item, PrepareItem(preparation));
+  } else {
+    one.item = std::move(preparation);
+  }
   return one;
 }
 

@@ -60,13 +60,12 @@ class ClassifyImageCall final : public UnaryCall {
   }
 
   absl::Status Submit(const std::shared_ptr<const v1::ClassifyImageRequest>& request, int index) {
-    auto image = ReadImage(request, index, model_->preprocessor, record().engine_context());
+    auto image = ReadImage(request, index, model_->preprocessor, record().engine_context(), work_until_prepared_);
     if (!image.ok()) {
       ImageEnded(index, image.status());
       return absl::OkStatus();
     }
-    work_until_prepared_ += image->work_until_prepared;
-    image->work_until_prepared = work_until_prepared_;
+    work_until_prepared_ = image->work_until_prepared;
     return model_->engine->Classify(*std::move(image), std::make_shared<Listener>(self(), *this, index));
   }
 

@@ -27,13 +27,16 @@ class BytesPlusOne final : public DocumentTokenizer {
 
 class CountingPreprocessor final : public ImagePreprocessor {
  public:
+  int64_t pixels() const override { return 1; }
   int64_t PixelsToDecode(std::string_view bytes) const override { return 1'000'000 * bytes.size(); }
   absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const override {
     if (bytes == "broken") return absl::InvalidArgumentError("not an image");
     return ImageOf(static_cast<float>(bytes.size()));
   }
   absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
-    return ImageOf(static_cast<float>(std::visit([](const auto& values) { return values.size(); }, image.values)));
+    const auto* bytes = std::get_if<absl::Span<const uint8_t>>(&image.values);
+    if (bytes != nullptr) return Decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+    return ImageOf(static_cast<float>(std::get<absl::Span<const float>>(image.values).size()));
   }
 
  private:

@@ -50,6 +50,8 @@ TEST_F(ClassifyImageTest, ResultsComeInTheOrderOfTheImagesAndErrorsStayWithTheir
   request_.add_images()->set_encoded("broken");
   request_.add_images();
   v1::ImageTensor& tensor = *request_.add_images()->mutable_tensor();
+  tensor.set_height(1000);
+  tensor.set_width(1000);
   tensor.set_uint8_values("rgb");
   std::thread engine_thread([this] {
     const auto items = engine_->TakeItems(3);  // the third image never reaches the engine
@@ -94,6 +96,37 @@ TEST_F(ClassifyImageTest, EachImageIsDueAfterThoseOfItsCallBeforeIt) {
   EXPECT_TRUE(Call().ok());
   engine_thread.join();
   EXPECT_THAT(work, testing::ElementsAre(absl::Milliseconds(20), absl::Milliseconds(80), absl::Milliseconds(120)));
+}
+
+// 1,024 pixels take 20.48 us, and what is ready within 50 us is an item at once.
+TEST_F(ClassifyImageTest, AFewPixelsAreAnItemAtOnceAndMoreArePreparedByTheEngine) {
+  for (int i = 0; i < 3; ++i) {
+    v1::ImageTensor& tensor = *request_.add_images()->mutable_tensor();
+    tensor.set_height(32);
+    tensor.set_width(32);
+    tensor.set_uint8_values(std::string(i + 1, 'x'));
+  }
+  std::vector<bool> ready;
+  std::vector<float> values;
+  std::thread engine_thread([&] {
+    for (const auto& item : engine_->TakeItems(3)) {
+      const auto* made = std::get_if<ClassifierItem>(&item.request.item);
+      ready.push_back(made != nullptr);
+      if (made != nullptr) values.push_back(std::get<ImageItem>(*made).values.front());
+      item.listener->OnFinished(ScoresFor(0));
+    }
+  });
+  EXPECT_TRUE(Call().ok());
+  engine_thread.join();
+  EXPECT_THAT(ready, testing::ElementsAre(true, true, false));
+  EXPECT_THAT(values, testing::ElementsAre(1, 2));
+}
+
+TEST_F(ClassifyImageTest, FewPixelsWithAnErrorFailAloneWithTheirIndex) {
+  request_.add_images()->mutable_tensor()->set_uint8_values("broken");
+  EXPECT_TRUE(Call().ok());
+  EXPECT_EQ(response_.results(0).error().code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(response_.results(0).error().message(), "images[0]: not an image");
 }
 
 TEST_F(ClassifyImageTest, AFullQueueRefusesTheWholeCall) {
