@@ -74,10 +74,11 @@ class Bench:
         return self.server(model.repository, f"--precision={self.options.precision}", *arguments)
 
     @contextmanager
-    def echo_server(self) -> Iterator[ServerProcess]:
-        port_file = self.scratch / "echo-ports.json"
-        command = [self._programs / "longshort-echo-server", str(port_file)]
-        with ServerProcess(command, port_file, self.scratch / "echo.log") as running:
+    def echo_server(self, *arguments: str) -> Iterator[ServerProcess]:
+        self._servers += 1
+        port_file = self.scratch / f"ports-{self._servers}.json"
+        command = [self._programs / "longshort-echo-server", *arguments, str(port_file)]
+        with ServerProcess(command, port_file, self.scratch / f"server-{self._servers}.log") as running:
             yield running
 
     def start_load(self, server: ServerProcess, title: str, *arguments: str) -> LoadProcess:
