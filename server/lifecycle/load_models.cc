@@ -110,6 +110,7 @@ class EngineMaker {
     engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions);
     LS_RETURN_IF_ERROR(SetWorkers(serving, engine));
     engine.step_loop.max_streams = serving.max_streams;
+    engine.step_loop.steps.target_step = serving.step_time;
     engine.step_loop.steps.rounds = serving.order.rounds;
     LS_ASSIGN_OR_RETURN(engine.step_loop.cache_bytes,
                         share->Reserve(name, serving.cache_bytes,

@@ -94,6 +94,12 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
             "Sequences that run at once, per model, 1 to 65536, as far as the cache has room for them: each reserves "
             "what it can need of it.",
             &options.max_streams);
+  table.Add(
+      "step-time", "duration",
+      "How long a step of a language model should take, 1ms to 10s, if there is so much to read. Longer steps read "
+      "more tokens a second, which is for scoring in bulk (250ms); whatever comes waits for the end of one, and "
+      "streams stutter.",
+      &options.step_time);
   table.Add("cache-bytes", "N",
             "Memory for the cache of each language model, bytes, taken as it is used. What running sequences leave of "
             "it keeps prefixes and conversations. More than there is is refused at the start. 0 takes what 16 "

@@ -25,6 +25,7 @@ inline constexpr DurationRange kMaxQueueDelay = {absl::ZeroDuration(), absl::Min
 
 // As many as there may be streams, for all of a model's workers.
 inline constexpr IntegerRange kMaxStreams = {1, 65536};
+inline constexpr DurationRange kStepTime = {absl::Milliseconds(1), absl::Seconds(10)};
 inline constexpr IntegerRange kCacheBytes = {0, int64_t{1} << 50};
 inline constexpr DurationRange kSessionTimeToLive = {absl::Seconds(1), absl::Hours(720)};
 

@@ -103,6 +103,7 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   if (options.threads == 0) options.threads = ThreadsPerWorker(machine.cpus, *ParseDevices(options.devices));
   LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, {1, 1024}));
   LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, kMaxStreams));
+  LS_RETURN_IF_ERROR(CheckRange("step-time", options.step_time, kStepTime));
   LS_RETURN_IF_ERROR(CheckRange("cache-bytes", options.cache_bytes, kCacheBytes));
   LS_RETURN_IF_ERROR(CheckRange("max-queued-requests", options.max_queued_requests, kMaxQueuedRequests));
   LS_RETURN_IF_ERROR(CheckRange("max-queue-time", options.max_queue_time, kMaxQueueTime));

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "command_line/option_values.h"
 #include "core/engine/batch_former.h"
 #include "models/status_macros.h"
@@ -33,10 +34,11 @@ constexpr std::string_view kFields[] = {"version_policy",
                                         "max_batch_tokens",
                                         "max_queue_delay",
                                         "max_streams",
+                                        "step_time",
                                         "cache_bytes",
                                         "session_time_to_live"};
 constexpr std::string_view kOfClassifiers[] = {"max_batch_size", "max_batch_tokens", "max_queue_delay"};
-constexpr std::string_view kOfLanguageModels[] = {"max_streams", "cache_bytes", "session_time_to_live"};
+constexpr std::string_view kOfLanguageModels[] = {"max_streams", "step_time", "cache_bytes", "session_time_to_live"};
 
 // Of limits per client, 0 is none.
 int64_t OrNone(int64_t limit) { return limit == 0 ? std::numeric_limits<int64_t>::max() : limit; }
@@ -154,6 +156,7 @@ ServingOptions DefaultServingOptions(const ServerOptions& options) {
                             .max_batch_tokens = batches.max_batch_tokens,
                             .max_queue_delay = batches.max_queue_delay,
                             .max_streams = options.max_streams,
+                            .step_time = options.step_time,
                             .cache_bytes = options.cache_bytes,
                             .session_time_to_live = options.session_time_to_live};
   serving.limits = {.max_queued = options.max_queued_requests,
@@ -185,6 +188,7 @@ absl::StatusOr<ServingOptions> ParseServingOptions(std::string_view text, const 
   LS_RETURN_IF_ERROR(reader.Read("max_batch_tokens", kMaxBatchTokens, options.max_batch_tokens));
   LS_RETURN_IF_ERROR(reader.Read("max_queue_delay", kMaxQueueDelay, options.max_queue_delay));
   LS_RETURN_IF_ERROR(reader.Read("max_streams", kMaxStreams, options.max_streams));
+  LS_RETURN_IF_ERROR(reader.Read("step_time", kStepTime, options.step_time));
   LS_RETURN_IF_ERROR(reader.Read("cache_bytes", kCacheBytes, options.cache_bytes));
   LS_RETURN_IF_ERROR(reader.Read("session_time_to_live", kSessionTimeToLive, options.session_time_to_live));
   return options;
@@ -199,7 +203,9 @@ absl::StatusOr<ServingOptions> ReadServingOptions(const std::string& path, const
 
 absl::Status CheckKind(const ServingOptions& options, const std::string& name, ModelKind kind) {
   const bool is_classifier = kind == ModelKind::kClassifier;
-  for (const std::string_view field : is_classifier ? kOfLanguageModels : kOfClassifiers) {
+  const absl::Span<const std::string_view> misplaced =
+      is_classifier ? absl::MakeConstSpan(kOfLanguageModels) : absl::MakeConstSpan(kOfClassifiers);
+  for (const std::string_view field : misplaced) {
     const auto given = options.given.find(std::string(field));
     if (given == options.given.end()) continue;
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", given->first, " is ", QuoteForMessage(given->second),

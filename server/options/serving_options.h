@@ -15,6 +15,7 @@
 //     "max_queue_delay": "5ms",
 //
 //     "max_streams": 64,                            language models only
+//     "step_time": "30ms",
 //     "cache_bytes": 0,
 //     "session_time_to_live": "30m"
 //   }
@@ -51,6 +52,7 @@ struct ServingOptions {
 
   // Of language models.
   int64_t max_streams = 0;
+  absl::Duration step_time;
   int64_t cache_bytes = 0;
   absl::Duration session_time_to_live;
 

@@ -50,6 +50,9 @@ TEST(ServerOptions, WhatIsOutOfRangeIsNamedWithItsLimit) {
   options.max_streams = -1;
   EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--max-streams is -1"), HasSubstr("[1, 65536]")));
   options = ValidOptions();
+  options.step_time = absl::Minutes(1);
+  EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--step-time is 1m"), HasSubstr("[1ms, 10s]")));
+  options = ValidOptions();
   options.drain_timeout = absl::Seconds(-1);
   EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--drain-timeout is -1s"), HasSubstr("[0, 1h]")));
   options = ValidOptions();

@@ -35,6 +35,7 @@ TEST(ServingOptions, WithoutAFileAreTheServers) {
   server.max_queue_time = absl::Seconds(9);
   server.max_running_per_client = 3;
   server.max_batch_size = 5;
+  server.step_time = absl::Milliseconds(7);
   server.session_time_to_live = absl::Minutes(4);
   const auto options =
       ReadServingOptions(::testing::TempDir() + "/no/such/serving.json", DefaultServingOptions(server));
@@ -49,6 +50,7 @@ TEST(ServingOptions, WithoutAFileAreTheServers) {
   EXPECT_EQ(options->max_batch_tokens, BatchFormer::Options().max_batch_tokens);
   EXPECT_EQ(options->max_queue_delay, absl::ZeroDuration());
   EXPECT_EQ(options->max_streams, server.max_streams);
+  EXPECT_EQ(options->step_time, absl::Milliseconds(7));
   EXPECT_EQ(options->session_time_to_live, absl::Minutes(4));
   EXPECT_EQ(options->devices, "cpu");
   EXPECT_EQ(options->version_policy.Choose({1, 2}), std::set<int64_t>{2});
@@ -71,6 +73,7 @@ TEST(ServingOptions, OverrideTheServers) {
     "max_batch_tokens": 12,
     "max_queue_delay": "5ms",
     "max_streams": 13,
+    "step_time": "250ms",
     "cache_bytes": 14,
     "session_time_to_live": "1h"
   })",
@@ -88,9 +91,10 @@ TEST(ServingOptions, OverrideTheServers) {
   EXPECT_EQ(options->max_batch_tokens, 12);
   EXPECT_EQ(options->max_queue_delay, absl::Milliseconds(5));
   EXPECT_EQ(options->max_streams, 13);
+  EXPECT_EQ(options->step_time, absl::Milliseconds(250));
   EXPECT_EQ(options->cache_bytes, 14);
   EXPECT_EQ(options->session_time_to_live, absl::Hours(1));
-  EXPECT_EQ(options->given.size(), 14U);
+  EXPECT_EQ(options->given.size(), 15U);
   EXPECT_EQ(options->given.at("max_queue_time_per_client"), "1.5s");
   EXPECT_EQ(options->given.at("priority_weights"), "2:4:9");
 }
