@@ -58,21 +58,6 @@ absl::Status CachedSequence::StartWithoutHistory(int64_t position) {
   return TakeOpenChunk();
 }
 
-absl::Status CachedSequence::StartAsCopyOf(const SequenceState& original) {
-  SequenceState state = original;
-  const bool in_chunk = state.position % store_.grid.chunk_size() != 0;
-  if (!in_chunk) state.open_chunk = kZeroPage;
-  store_.Hold(state, Holder::kRunning);
-  if (state.block != nullptr) store_.index.Pin(state.block);
-  Adopt(std::move(state));
-  if (!in_chunk) {
-    LS_RETURN_IF_ERROR(TakeOpenChunk());
-  } else {
-    LS_ASSIGN_OR_RETURN(state_.open_chunk, store_.MakeOwn(PageKind::kOpenChunk, state_.open_chunk));
-  }
-  return OwnPagesToWrite();
-}
-
 absl::Status CachedSequence::StartFrom(const ParkedPages& pages, const CachePages& page_bytes,
                                        absl::Span<const int32_t> tokens) {
   LS_RETURN_IF_ERROR(TakeOpenChunk());

@@ -58,8 +58,6 @@ class CachedSequence final {
   absl::Status StartWithoutHistory(int64_t position);
   // Takes over what `state` holds for running.
   void Adopt(SequenceState state);
-  // Begins where a parked sequence stands, which goes on standing there.
-  absl::Status StartAsCopyOf(const SequenceState& state);
   // Begins where an exported sequence stands, on pages of its own with those contents. REQUIRES: they were checked.
   absl::Status StartFrom(const ParkedPages& pages, const CachePages& page_bytes, absl::Span<const int32_t> tokens);
   // Copies the pages that it would write and others hold.

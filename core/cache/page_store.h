@@ -58,7 +58,7 @@ class Reservations final {
 // A sequence that may go on later.
 struct ParkedSequence {
   SequenceState state;
-  uint64_t used = 0;  // when it was parked, or forked last
+  uint64_t used = 0;  // when it was parked, or exported last
 };
 
 struct PageStore final {

@@ -34,11 +34,22 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Admit(int64_t most_t
 absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Begin(absl::Span<const int32_t> tokens, int64_t most_reused,
                                                                   int64_t most_tokens) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
-  LS_RETURN_IF_ERROR(sequence->StartAt(store_.index.Longest(tokens, most_reused)));
+  LS_RETURN_IF_ERROR(sequence->StartAt(store_.index.Longest(store_.index.root(), tokens, most_reused)));
   sequence->reused_tokens_ = sequence->position();
   ++(sequence->reused_tokens_ > 0 ? counters_.hits : counters_.misses);
   counters_.reused_tokens += sequence->reused_tokens_;
   return sequence;
+}
+
+absl::StatusOr<int64_t> PagedCache::SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens,
+                                             int64_t most_reused) {
+  if (sequence.state_.block == nullptr) return 0;
+  PrefixBlock* const block = store_.index.Longest(sequence.state_.block, tokens, most_reused);
+  const int64_t skipped = block->end - sequence.position();
+  if (skipped <= 0) return 0;
+  LS_RETURN_IF_ERROR(sequence.StartAt(block));
+  counters_.reused_tokens += skipped;
+  return skipped;
 }
 
 absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::BeginAt(int64_t position, int64_t most_tokens) {
@@ -53,16 +64,6 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Resume(ParkedId id, 
   if (!IsParked(id)) return absl::NotFoundError("the parked sequence's pages were given up");
   LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
   sequence->Adopt(store_.Unpark(id));
-  sequence->reused_tokens_ = sequence->position();
-  ++counters_.resumed;
-  return sequence;
-}
-
-absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Fork(ParkedId id, int64_t most_tokens) {
-  if (!IsParked(id)) return absl::NotFoundError("the parked sequence's pages were given up");
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
-  store_.Use(id);
-  LS_RETURN_IF_ERROR(sequence->StartAsCopyOf(store_.parked.at(id).state));
   sequence->reused_tokens_ = sequence->position();
   ++counters_.resumed;
   return sequence;

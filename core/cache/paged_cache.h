@@ -6,6 +6,8 @@
 //
 // Reuse. A sequence that begins with tokens that were read before begins behind them, at the last block's end
 // (CacheGrid) where all its rows are still there. Full pages are shared; a page that it would go on writing is copied.
+// A running one may go on so too, behind what others read meanwhile: so a prompt that several begin at once is read
+// once.
 //
 // Eviction, when a page is wanted and none is free. First go pages that no chain's end needs, the one used longest ago
 // first; then ends of chains and parked sequences, whichever was used longest ago.
@@ -30,8 +32,8 @@ namespace longshort {
 struct CacheCounters {
   int64_t hits = 0;            // sequences that began behind tokens read before
   int64_t misses = 0;          // sequences that began at token 0
-  int64_t reused_tokens = 0;   // that hits did not have to read
-  int64_t resumed = 0;         // parked sequences that went on, or were forked
+  int64_t reused_tokens = 0;   // that sequences did not have to read
+  int64_t resumed = 0;         // parked sequences that went on
   int64_t imported = 0;        // sequences that came from another cache
   int64_t copied_pages = 0;    // because others held them
   int64_t evicted_parked = 0;  // sequences
@@ -67,6 +69,10 @@ class PagedCache final {
   // Errors: UNAVAILABLE unless FitsNow, INTERNAL if the model cannot copy a page.
   absl::StatusOr<std::unique_ptr<CachedSequence>> Begin(absl::Span<const int32_t> tokens, int64_t most_reused,
                                                         int64_t most_tokens);
+  // Lets a running sequence that reads `tokens` stand behind those that others have read meanwhile; `most_reused` as
+  // for Begin, and within what it was admitted for. Returns how many it need not read now: 0 if it stands where it
+  // stood. Errors: INTERNAL if the model cannot copy a page: it must be ended.
+  absl::StatusOr<int64_t> SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens, int64_t most_reused);
   // Where to begin in order to be exact again at `position`, without reading all that came before.
   int64_t RecomputeFrom(int64_t position) const { return store_.grid.RecomputeFrom(position); }
   // Admits a sequence that begins at `position`, which RecomputeFrom gave. It never enters the prefix index.
@@ -80,8 +86,6 @@ class PagedCache final {
   // Errors: NOT_FOUND if its pages are gone (read its tokens again: Begin or BeginAt); UNAVAILABLE unless FitsNow, and
   // then it stays parked.
   absl::StatusOr<std::unique_ptr<CachedSequence>> Resume(ParkedId id, int64_t most_tokens);
-  // The same, but the parked sequence stays too: the new one goes on from a copy of what is still open.
-  absl::StatusOr<std::unique_ptr<CachedSequence>> Fork(ParkedId id, int64_t most_tokens);
   // What a parked sequence has, which stays parked and counts as used. Errors: NOT_FOUND if its pages are gone;
   // INTERNAL if the model cannot read a page.
   absl::StatusOr<ParkedPages> Export(ParkedId id);

@@ -32,16 +32,16 @@ PrefixIndex::Blocks::const_iterator PrefixIndex::Find(const PrefixBlock& parent,
   return found == last ? blocks_.end() : found;
 }
 
-PrefixBlock* PrefixIndex::Longest(absl::Span<const int32_t> tokens, int64_t most_tokens) {
+PrefixBlock* PrefixIndex::Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t most_tokens) {
   const int64_t most = std::min(most_tokens, static_cast<int64_t>(tokens.size()));
-  PrefixBlock* block = &root_;
+  PrefixBlock* block = from;
   while (block->end + grid_.block_tokens() <= most) {
     const absl::Span<const int32_t> next = tokens.subspan(block->end, grid_.block_tokens());
     const auto found = Find(*block, hash_(block->hash, next), next);
     if (found == blocks_.end()) break;
     block = found->second.get();
   }
-  while (!PagesAt(*block).has_value()) block = block->parent;
+  while (block != from && !PagesAt(*block).has_value()) block = block->parent;
   return block;
 }
 

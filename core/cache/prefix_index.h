@@ -61,9 +61,9 @@ class PrefixIndex final {
 
   PrefixBlock* root() { return &root_; }
 
-  // The last block at which a sequence of these tokens can begin, having read `most_tokens` at the most; the root if
-  // there is no other.
-  PrefixBlock* Longest(absl::Span<const int32_t> tokens, int64_t most_tokens);
+  // The last block behind `from` at which a sequence of these tokens can begin, having read `most_tokens` at the most;
+  // `from` if there is no other. REQUIRES: `from` is the root, or a sequence of these tokens stands there.
+  PrefixBlock* Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t most_tokens);
 
   // The pages of a sequence that begins at the block's end; nothing if one of them is gone.
   std::optional<PageTables> PagesAt(const PrefixBlock& block) const;

@@ -27,4 +27,10 @@ void Job::OnBegun(int64_t position) {
   stream_.MarkReadUntil(std::max(stream_.read(), position));
 }
 
+void Job::OnSkipped(int64_t position) {
+  if (position <= stream_.read()) return;
+  *reused_tokens_ += position - stream_.read();
+  stream_.MarkReadUntil(position);
+}
+
 }  // namespace longshort

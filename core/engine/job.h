@@ -45,6 +45,8 @@ class Job {
   // A sequence begins to work for this job, for the first time or again, with the rows of the first `position` tokens
   // in the cache. REQUIRES: position <= MostReused().
   void OnBegun(int64_t position);
+  // The cache has the rows of the first `position` tokens now: others read them. REQUIRES: as OnBegun.
+  void OnSkipped(int64_t position);
   // The tokens that are known and not read yet: the rest of the prompt, or the token sampled last. Empty when complete.
   virtual absl::Span<const int32_t> Unread() const = 0;
   // Whether all that is unread is one sampled token.
@@ -98,7 +100,7 @@ class Job {
  protected:
   explicit Job(TokenStream stream) : stream_(std::move(stream)) {}
 
-  // Of the stream's tokens, found in the cache when work on this job first began.
+  // Of the stream's tokens, found in the cache when work on this job first began, or since.
   int64_t reused_tokens() const { return reused_tokens_.value_or(0); }
 
   TokenStream stream_;

@@ -15,6 +15,13 @@ absl::Span<const int32_t> Sequence::Unread() const {
   return absl::MakeConstSpan(stream.all()).subspan(position(), stream.read() - position());
 }
 
+absl::Status Sequence::SkipRead(PagedCache& cache) {
+  if (decoding()) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const int64_t skipped, cache.SkipRead(*cached_, job_->stream().all(), job_->MostReused()));
+  if (skipped > 0) job_->OnSkipped(position());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Slice> Sequence::NextSlice(int64_t count) {
   Slice slice;
   slice.tokens = Unread().first(count);

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/cache/cached_sequence.h"
+#include "core/cache/paged_cache.h"
 #include "core/engine/job.h"
 #include "models/model.h"
 
@@ -32,6 +33,9 @@ class Sequence {
   absl::Span<const int32_t> Unread() const;
   // Whether that is one sampled token.
   bool decoding() const { return !catching_up() && job_->decoding(); }
+
+  // Leaves out what others have read meanwhile. Errors: as PagedCache::SkipRead.
+  absl::Status SkipRead(PagedCache& cache);
 
   // How many of the first `wanted` unread tokens one slice may have, as far as cache pages go; at least 1.
   int64_t MostTokens(int64_t wanted) const { return cached_->MostTokens(wanted); }

@@ -214,6 +214,9 @@ void StepLoop::PlanPieces() {
 }
 
 void StepLoop::Step() {
+  for (const std::unique_ptr<Sequence>& sequence : running_) {
+    if (absl::Status skipped = sequence->SkipRead(*cache_); !skipped.ok()) return EndRunning(skipped);
+  }
   PlanPieces();
   slices_.clear();
   int64_t rows = 0;

@@ -45,8 +45,8 @@ class RandomEvents {
     if (event < 60) return Step();
     if (event < 75) return Begin();
     if (event < 82) return Park();
-    if (event < 88) return Resume(false);
-    if (event < 91) return Resume(true);
+    if (event < 88) return Resume();
+    if (event < 91) return SkipRead();
     if (event < 93) return RollBack();
     if (event < 97) return End();
     if (event < 99) return Move();
@@ -68,6 +68,7 @@ class RandomEvents {
   int64_t lost() const { return lost_; }
   int64_t recomputed() const { return recomputed_; }
   int64_t rolled_back() const { return rolled_back_; }
+  int64_t skipped() const { return skipped_; }
   int64_t moved() const { return moved_; }
   int64_t read_tokens() const { return read_tokens_; }
 
@@ -135,13 +136,13 @@ class RandomEvents {
     parked_.push_back({.text = std::move(running.text), .id = cache_->Park(std::move(running.sequence))});
   }
 
-  void Resume(bool fork) {
+  void Resume() {
     if (parked_.empty()) return;
     const size_t index = random_() % parked_.size();
     Parked& parked = parked_[index];
     Running running{.text = parked.text, .most_tokens = parked.text.witness.end() + UpTo(100), .sequence = nullptr};
     if (!cache_->FitsNow(running.most_tokens)) return;
-    auto resumed = fork ? cache_->Fork(parked.id, running.most_tokens) : cache_->Resume(parked.id, running.most_tokens);
+    auto resumed = cache_->Resume(parked.id, running.most_tokens);
     if (resumed.ok()) {
       running.sequence = *std::move(resumed);
       ASSERT_EQ(running.sequence->position(), parked.text.witness.end());
@@ -150,11 +151,7 @@ class RandomEvents {
       ++lost_;
       BeginAgain(running, parked.text.witness.end());
     }
-    if (fork) {  // it goes on in another way
-      running.text.tokens.resize(running.text.witness.end());
-    } else {
-      parked_.erase(parked_.begin() + static_cast<int64_t>(index));
-    }
+    parked_.erase(parked_.begin() + static_cast<int64_t>(index));
     running_.push_back(std::move(running));
   }
 
@@ -193,6 +190,18 @@ class RandomEvents {
     ++moved_;
     cache_->Drop(std::exchange(parked.id, *imported));
     parked.text.moved = true;
+  }
+
+  void SkipRead() {
+    if (running_.empty()) return;
+    Running& running = running_[random_() % running_.size()];
+    const int64_t position = running.sequence->position();
+    const int64_t known = std::min(running.most_tokens, static_cast<int64_t>(running.text.tokens.size()));
+    const auto skipped = cache_->SkipRead(*running.sequence, running.text.tokens, known - 1);
+    ASSERT_TRUE(skipped.ok()) << skipped.status();
+    ASSERT_EQ(running.sequence->position(), position + *skipped);
+    for (int64_t i = position; i < position + *skipped; ++i) running.text.witness.Append(running.text.tokens[i]);
+    skipped_ += *skipped;
   }
 
   void RollBack() {
@@ -235,6 +244,7 @@ class RandomEvents {
   int64_t lost_ = 0;
   int64_t recomputed_ = 0;
   int64_t rolled_back_ = 0;
+  int64_t skipped_ = 0;
   int64_t moved_ = 0;
   int64_t read_tokens_ = 0;
 };
@@ -265,7 +275,7 @@ TEST(PagedCacheAtRandom, ShowsEveryQueryTheRowsOfItsHistoryAndLosesNoPage) {
   constexpr int kEvents = 5000;
   std::mt19937 random(5);
   CacheCounters sum;
-  int64_t lost = 0, recomputed = 0, rolled_back = 0, moved = 0, read = 0, rows = 0;
+  int64_t lost = 0, recomputed = 0, rolled_back = 0, skipped = 0, moved = 0, read = 0, rows = 0;
   for (int round = 0; round < kRounds; ++round) {
     const LanguageModelInfo info = RandomInfo(random);
     SCOPED_TRACE(testing::Message() << "round " << round << ": C " << info.chunk_size << " R " << info.chunk_rank
@@ -300,16 +310,18 @@ TEST(PagedCacheAtRandom, ShowsEveryQueryTheRowsOfItsHistoryAndLosesNoPage) {
     lost += events.lost();
     recomputed += events.recomputed();
     rolled_back += events.rolled_back();
+    skipped += events.skipped();
     moved += events.moved();
     read += events.read_tokens();
     rows += events.model().checked_rows();
   }
   std::cout << kRounds * kEvents << " events: " << read << " tokens read, " << rows << " rows checked, " << sum.hits
             << " hits (" << sum.reused_tokens << " tokens) and " << sum.misses << " misses, " << sum.resumed
-            << " resumed or forked, " << lost << " found gone (" << recomputed << " recomputed from their middle), "
-            << rolled_back << " rolled back, " << moved << " moved, " << sum.copied_pages << " pages copied; evicted "
-            << sum.evicted_window << " window and " << sum.evicted_segment << " segment pages, " << sum.evicted_ends
-            << " ends, " << sum.evicted_parked << " parked sequences\n";
+            << " resumed, " << lost << " found gone (" << recomputed << " recomputed from their middle), "
+            << rolled_back << " rolled back, " << skipped << " tokens skipped, " << moved << " moved, "
+            << sum.copied_pages << " pages copied; evicted " << sum.evicted_window << " window and "
+            << sum.evicted_segment << " segment pages, " << sum.evicted_ends << " ends, " << sum.evicted_parked
+            << " parked sequences\n";
   for (const int64_t count : {sum.hits, sum.misses, sum.resumed, sum.copied_pages, sum.evicted_parked, sum.evicted_ends,
                               sum.evicted_window, sum.evicted_segment, lost, recomputed, rolled_back, moved}) {
     EXPECT_GT(count, 100);

@@ -130,30 +130,39 @@ TEST(PagedCache, ParkedSequencesGoAsAWholeTheLeastRecentlyUsedFirst) {
     harness.Read(*sequence, Text(50, seed));
     ids.push_back(harness.cache->Park(std::move(sequence)));
   }
-  EXPECT_TRUE(harness.cache->Fork(ids[0], 100).ok());  // uses it; its copy of the open chunk costs the second
+  EXPECT_TRUE(harness.cache->Export(ids[0]).ok());  // uses it
+  const auto other = harness.Begin(Text(1, 9));     // its open chunk costs the second
   EXPECT_TRUE(harness.cache->IsParked(ids[0]));
   EXPECT_FALSE(harness.cache->IsParked(ids[1]));
   EXPECT_TRUE(harness.cache->IsParked(ids[2]));
   EXPECT_EQ(harness.cache->state().counters.evicted_parked, 1);
 }
 
-//   [0..202] parked ──┬── A
-//                     └── B
-TEST(PagedCache, TwoContinuationsOfAParkedSequenceDoNotDisturbEachOther) {
+//   [0 .. 191]──┬──[.. 502]  first
+//   [0..49]─ ─ ─┘ └──[.. 502]  second
+TEST(PagedCache, ASequenceGoesOnBehindWhatAnotherHasReadMeanwhile) {
   CacheHarness harness(kPlenty);
   const Tokens text = Text(203, 1);
-  auto sequence = harness.Begin(text);
-  harness.Read(*sequence, text);
-  const ParkedId id = harness.cache->Park(std::move(sequence));
-  auto first = harness.cache->Fork(id, 1000);
-  auto second = harness.cache->Fork(id, 1000);
-  ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_EQ(harness.cache->state().counters.copied_pages, 2 * 4);  // open chunk, window, memory, segment
-  harness.Read(**first, Text(300, 2, text));
-  harness.Read(**second, Text(300, 3, text));
-  auto third = harness.cache->Resume(id, 1000);
-  ASSERT_TRUE(third.ok());
-  harness.Read(**third, Text(300, 4, text));
+  const auto first = harness.Begin(text, 300), second = harness.Begin(text, 300);
+  harness.Read(*second, text, 50);
+  EXPECT_EQ(*harness.cache->SkipRead(*second, text, 202), 0);
+  harness.Read(*first, text);
+  EXPECT_EQ(*harness.cache->SkipRead(*second, text, 127), 64 - 50);  // it wants the logits of the second block's end
+  EXPECT_EQ(*harness.cache->SkipRead(*second, text, 202), 192 - 64);
+  EXPECT_EQ(*harness.cache->SkipRead(*second, text, 202), 0);
+  EXPECT_EQ(second->position(), 192);
+  EXPECT_EQ(harness.cache->state().counters.reused_tokens, 192 - 50);
+  harness.Read(*first, Text(300, 2, text));
+  harness.Read(*second, Text(300, 3, text));
+}
+
+TEST(PagedCache, ASequenceSkipsNothingOfAnotherText) {
+  CacheHarness harness(kPlenty);
+  const Tokens text = Text(203, 1), other = Text(200, 2, Text(64, 1));
+  const auto first = harness.Begin(text), second = harness.Begin(other);
+  harness.Read(*first, text);
+  EXPECT_EQ(*harness.cache->SkipRead(*second, other, 263), 64);
+  harness.Read(*second, other);
 }
 
 TEST(PagedCache, ADroppedSequenceLeavesItsBlocksBehind) {

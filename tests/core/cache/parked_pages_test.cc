@@ -60,14 +60,14 @@ TEST(ParkedPages, TheExportedSequenceStaysAndPagesSharedWithOthersGoAlong) {
   CacheHarness here(kPlenty), there(kPlenty);
   const Tokens text = Text(600, 1);
   const ParkedId id = ParkedAt(here, text, 333);
-  const auto fork = *here.cache->Fork(id, 600);
+  const auto sharer = here.Begin(text);
+  ASSERT_EQ(sharer->reused_tokens(), 320);
   const auto pages = here.cache->Export(id);
   ASSERT_TRUE(pages.ok());
-  here.Read(*fork, text);
+  here.Read(*sharer, text);
   here.Read(**here.cache->Resume(id, 600), text);
   const auto imported = there.cache->Import(*pages, absl::MakeConstSpan(text).first(334));
   ASSERT_TRUE(imported.ok());
-  there.Read(**there.cache->Fork(*imported, 600), text);
   there.Read(**there.cache->Resume(*imported, 600), text);
 }
 

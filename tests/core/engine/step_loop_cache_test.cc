@@ -49,6 +49,30 @@ TEST(StepLoopCache, APromptThatWasReadIsNotReadAgain) {
   EXPECT_EQ(harness.loop->state().cache.counters.reused_tokens, 192);
 }
 
+// As the completions of one prompt do.
+TEST(StepLoopCache, APromptThatSeveralBeginAtOnceIsReadOnce) {
+  StepLoopHarness harness({.max_streams = 4, .steps = {.max_rows = 100}});
+  std::vector<GenerationRequest> requests;
+  std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    GenerationRequest request = SomeGeneration(1000, 1);
+    request.sampling.seed = seed;
+    listeners.push_back(harness.Generate(request));
+    requests.push_back(std::move(request));
+  }
+  harness.RunToEnd();
+  int64_t rows = 0;
+  for (const auto& [time, step_rows] : harness.observer.steps) rows += step_rows;
+  // A quarter of each step's rows goes round among them, and each reads what is behind the last block's end.
+  EXPECT_LT(rows, 1000 * 4 / 3 + 4 * 100);
+  int64_t reused = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(listeners[i]->tokens, harness.TokensAlone(requests[i]));
+    reused += listeners[i]->summary.reused_tokens;
+  }
+  EXPECT_EQ(reused, 4 * 1000 - rows);  // one token each is generated and not read
+}
+
 // What one generated can be another's prompt.
 TEST(StepLoopCache, GeneratedTokensAreFoundToo) {
   StepLoopHarness harness;
