@@ -41,6 +41,10 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Begin(absl::Span<con
   return sequence;
 }
 
+int64_t PagedCache::Findable(absl::Span<const int32_t> tokens, int64_t most_reused) {
+  return store_.index.Longest(store_.index.root(), tokens, most_reused)->end;
+}
+
 absl::StatusOr<int64_t> PagedCache::SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens,
                                              int64_t most_reused) {
   if (sequence.state_.block == nullptr) return 0;

@@ -69,6 +69,8 @@ class PagedCache final {
   // Errors: UNAVAILABLE unless FitsNow, INTERNAL if the model cannot copy a page.
   absl::StatusOr<std::unique_ptr<CachedSequence>> Begin(absl::Span<const int32_t> tokens, int64_t most_reused,
                                                         int64_t most_tokens);
+  // How many of its tokens such a sequence would not have to read now.
+  int64_t Findable(absl::Span<const int32_t> tokens, int64_t most_reused);
   // Lets a running sequence that reads `tokens` stand behind those that others have read meanwhile; `most_reused` as
   // for Begin, and within what it was admitted for. Returns how many it need not read now: 0 if it stands where it
   // stood. Errors: INTERNAL if the model cannot copy a page: it must be ended.
@@ -82,6 +84,8 @@ class PagedCache final {
   // Makes a running sequence idle. It keeps its pages until they are wanted for something else; then all go at once.
   ParkedId Park(std::unique_ptr<CachedSequence> sequence);
   bool IsParked(ParkedId id) const { return store_.parked.contains(id); }
+  // Tokens that a parked sequence has read. REQUIRES: IsParked(id).
+  int64_t PositionOf(ParkedId id) const { return store_.parked.at(id).state.position; }
   // Admits a parked sequence again, for `most_tokens` tokens in all, those read included.
   // Errors: NOT_FOUND if its pages are gone (read its tokens again: Begin or BeginAt); UNAVAILABLE unless FitsNow, and
   // then it stays parked.

@@ -49,14 +49,15 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits) {
+std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
+                                             absl::FunctionRef<bool(const Job&)> soon) {
   std::lock_guard lock(mutex_);
   NoteAsking(taker);
   bool has_room = true;
   const auto fits_now = [&](const Job& job) { return has_room = fits(job); };
   std::unique_ptr<Job> first;
   if (const auto returned = FirstReturned(taker); returned == returned_.end()) {
-    first = TakeFirstWaiting(taker, fits_now);
+    first = TakeFirstWaiting(taker, fits_now, soon);
   } else if (fits_now(**returned)) {
     first = std::move(*returned);
     returned_.erase(returned);
@@ -66,10 +67,13 @@ std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionR
   return first;
 }
 
-std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits) {
+std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
+                                                    absl::FunctionRef<bool(const Job&)> soon) {
   const auto is_for = [&](const std::unique_ptr<Job>& job) { return IsFor(taker, *job); };
   const std::unique_ptr<Job>* const first = line_.First(is_for);
-  if (first == nullptr || !fits(**first)) return nullptr;
+  Worker& worker = workers_[taker.worker];
+  worker.has_enough_to_read = first != nullptr && !soon(**first);
+  if (first == nullptr || worker.has_enough_to_read || !fits(**first)) return nullptr;
   auto taken = line_.TakeFirst(is_for);
   taken->thing->number = taken_++;
   taken->thing->charge = std::move(taken->ticket);
@@ -202,8 +206,9 @@ bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
   if (job.parked.has_value() && IsOpen(workers_[job.parked->worker], taker.now)) {
     return job.parked->worker == taker.worker;
   }
-  return std::all_of(workers_.begin(), workers_.end(),
-                     [&](const Worker& other) { return !IsOpen(other, taker.now) || taker.running <= other.running; });
+  return std::all_of(workers_.begin(), workers_.end(), [&](const Worker& other) {
+    return other.has_enough_to_read || !IsOpen(other, taker.now) || taker.running <= other.running;
+  });
 }
 
 std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(const Taker& taker) {

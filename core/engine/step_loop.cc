@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
+#include "core/engine/cache_entry.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -111,7 +112,10 @@ void StepLoop::SetAsidePaused() {
 
 void StepLoop::Admit() {
   while (static_cast<int64_t>(running_.size()) < options_.max_streams) {
-    std::unique_ptr<Job> job = queue_.TakeFirst(Taker(), [this](const Job& first) { return FitsNow(first); });
+    const PromptsAhead ahead = PromptsBeingRead();
+    std::unique_ptr<Job> job = queue_.TakeFirst(
+        Taker(), [this](const Job& first) { return FitsNow(*cache_, first); },
+        [&](const Job& first) { return first.complete() || ahead.LeaveRoomFor(TokensToRead(*cache_, first)); });
     if (job == nullptr) return;
     if (absl::Status why = WhyNotStarted(*job); !why.ok()) {
       ended_.push_back({std::move(job), std::move(why)});
@@ -128,8 +132,13 @@ RequestQueue::Taker StepLoop::Taker() const {
   return {.worker = options_.worker, .running = static_cast<int64_t>(running_.size()), .now = clock_.Now()};
 }
 
-bool StepLoop::FitsNow(const Job& job) const {
-  return job.complete() || !cache_->CheckFits(job.MostTokens()).ok() || cache_->FitsNow(job.MostTokens());
+PromptsAhead StepLoop::PromptsBeingRead() const {
+  std::vector<int64_t> rests;
+  for (const std::unique_ptr<Sequence>& sequence : running_) {
+    if (!sequence->decoding()) rests.push_back(static_cast<int64_t>(sequence->Unread().size()));
+  }
+  const auto decoding = static_cast<int64_t>(running_.size() - rests.size());
+  return {rests, planner_.PromptRowsBeside(decoding)};
 }
 
 absl::Status StepLoop::WhyNotStarted(const Job& job) const {
@@ -157,7 +166,7 @@ void StepLoop::EndComplete(std::unique_ptr<Job> job) {
 }
 
 void StepLoop::Resume(std::unique_ptr<Job> job) {
-  absl::StatusOr<std::unique_ptr<CachedSequence>> cached = Enter(*job);
+  absl::StatusOr<std::unique_ptr<CachedSequence>> cached = EnterCache(*cache_, *job);
   if (!cached.ok()) {
     ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
     return;
@@ -167,18 +176,6 @@ void StepLoop::Resume(std::unique_ptr<Job> job) {
   const auto behind = std::find_if(running_.begin(), running_.end(),
                                    [&](const auto& other) { return other->job().number > job->number; });
   running_.insert(behind, std::make_unique<Sequence>(std::move(job), *std::move(cached)));
-}
-
-absl::StatusOr<std::unique_ptr<CachedSequence>> StepLoop::Enter(const Job& job) {
-  if (job.parked.has_value() && cache_->IsParked(job.parked->id)) {
-    return cache_->Resume(job.parked->id, job.MostTokens());
-  }
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> cached,
-                      cache_->Begin(job.stream().all(), job.MostReused(), job.MostTokens()));
-  const int64_t recompute_from = cache_->RecomputeFrom(job.stream().read());
-  if (cached->position() >= recompute_from) return cached;
-  cached.reset();  // gives its reservation back
-  return cache_->BeginAt(recompute_from, job.MostTokens());
 }
 
 void StepLoop::KeepSession(Sequence& sequence) {

@@ -12,17 +12,19 @@
 #include "core/engine/engine.h"
 #include "core/engine/request_queue.h"
 #include "core/engine/sequence.h"
+#include "core/schedule/prompts_ahead.h"
 #include "core/schedule/step_planner.h"
 #include "models/model.h"
 
 namespace longshort {
 
 // Requests are admitted in the order of the queue while there is a stream free and the cache has room for all that the
-// first can ever need (PagedCache); one that must wait for room is overtaken only by what comes before it in that
-// order. A request whose prompt begins with tokens that were read before begins behind them. Every step serves what
-// runs as core/schedule/step_planner.h says: those that decode, and pieces of the prompts of the others; so they join
-// and leave at every step. One whose client takes nothing leaves too: its pages are parked, and it goes back to the
-// queue until the client takes something again.
+// first can ever need (PagedCache), and would be read soon (core/schedule/prompts_ahead.h): a stream that only waits to
+// be read is of use to nobody. One that must wait is overtaken only by what comes before it in that order. A request
+// whose prompt begins with tokens that were read before begins behind them. Every step serves what runs as
+// core/schedule/step_planner.h says: those that decode, and pieces of the prompts of the others; so they join and leave
+// at every step. One whose client takes nothing leaves too: its pages are parked, and it goes back to the queue until
+// the client takes something again.
 //
 // A step of the model that fails ends nobody: its requests go on from their tokens, as far as the cache does not have
 // their rows. Whoever may have caused it runs alone until it has passed a step; a request that keeps failing alone, or
@@ -86,8 +88,8 @@ class StepLoop {
   // Parks what need not go on now.
   void SetAsidePaused();
   RequestQueue::Taker Taker() const;
-  // Whether there is room for the job now, or it needs none.
-  bool FitsNow(const Job& job) const;
+  // What those that run have still to read, and how much of it the next step can.
+  PromptsAhead PromptsBeingRead() const;
   // OK if a job is worth starting; otherwise why it is to be ended with this.
   absl::Status WhyNotStarted(const Job& job) const;
   void Start(std::unique_ptr<Job> job);
@@ -95,8 +97,6 @@ class StepLoop {
   void EndComplete(std::unique_ptr<Job> job);
   // Gives a job that was started its sequence, or ends it.
   void Resume(std::unique_ptr<Job> job);
-  // Finds the job a place in the cache: where it was parked, behind tokens that are there, or at the begin.
-  absl::StatusOr<std::unique_ptr<CachedSequence>> Enter(const Job& job);
   // The session of a complete job goes on from here, with its pages parked if they can be.
   void KeepSession(Sequence& sequence);
   // Decides how many tokens each sequence reads in this step.

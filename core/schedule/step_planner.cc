@@ -92,7 +92,7 @@ void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool pref
 }
 
 void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
-  const int64_t rows = PrefillRows();
+  const int64_t rows = PromptRowsBeside(rows_.decoding);
   // Whole chunks only: a step too small for one owes it to those in order, and a later step pays.
   const auto most_owed = static_cast<double>(std::max(options_.max_rows, chunk_size_));
   rows_owed_in_order_ = std::min(rows_owed_in_order_ + static_cast<double>(rows) / kInOrderDivisor, most_owed);
@@ -102,12 +102,12 @@ void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
   ChargePieces();
 }
 
-int64_t StepPlanner::PrefillRows() const {
-  const int64_t most = options_.max_rows - rows_.decoding;
+int64_t StepPlanner::PromptRowsBeside(int64_t decoding) const {
+  const int64_t most = std::max<int64_t>(1, options_.max_rows - decoding);
   if (!cost_.known()) return most;
-  const absl::Duration without = cost_.Of(rows_);
+  const absl::Duration without = cost_.Of({.decoding = decoding});
   const absl::Duration longest =
-      rows_.decoding > 0
+      decoding > 0
           ? std::clamp(options_.target_step, without * (1 + options_.least_prefill), without * options_.max_slowdown)
           : std::max(options_.target_step, without * 2);  // no more for the weights than for the rows
   const double in_time = absl::FDivDuration(longest - without, cost_.prefill_row());

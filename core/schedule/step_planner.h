@@ -68,6 +68,8 @@ class StepPlanner {
   void Shorten(size_t candidate, int64_t tokens);
   // The step that was planned last took so long.
   void OnStep(absl::Duration step);
+  // How many rows of prompts a step has time for beside so many sequences that decode; at least 1.
+  int64_t PromptRowsBeside(int64_t decoding) const;
   // What of that time was for this candidate: its rows, and an even part of what is fixed.
   absl::Duration ShareOf(size_t candidate) const { return shares_[candidate]; }
 
@@ -76,8 +78,6 @@ class StepPlanner {
  private:
   void PlanDecoding(absl::Span<const Candidate> candidates, bool prefill_waits);
   void PlanPrefill(absl::Span<const Candidate> candidates);
-  // How many rows of prompts there is time for beside what decodes.
-  int64_t PrefillRows() const;
   // Lets a candidate read `more` tokens, or as many of them as end with a chunk, or, as the first, any. Returns how
   // many.
   int64_t Extend(const Candidate& candidate, int64_t& piece, int64_t more) const;

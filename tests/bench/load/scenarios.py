@@ -10,8 +10,9 @@ from bench.load.processes import MemorySamples, ServerProcess
 
 # More than a stream generates while it is measured.
 ENDLESS = "tokens=60000"
-# Of the overload, seconds: its queues fill.
+# Of the overload: seconds in which its queues fill, and calls that may wait.
 WARM_UP = 5
+ROOM = 8
 
 
 def streams(bench: Bench) -> None:
@@ -103,9 +104,9 @@ def overload(bench: Bench) -> None:
         capacity = f"--workload={workload},concurrency={2 * options.streams}"
         (most,) = bench.load(server, "capacity: callers that wait for their answers", capacity, *probe)
         able = most["answers_per_second"]
-    # Half of those callers' calls ran and half waited. Who runs a server decides how long calls may wait: here half as
-    # long as they run.
-    patience = percentile(most, "OK", "p50") / 4
+    # Who runs a server decides how long calls may wait: here so long that at 80 % load, with random arrivals, fewer
+    # than one in a hundred is refused. A server that does one call after the other must have room for eight then.
+    patience = ROOM / able
     bounded = f"--max-queue-time={max(1, 1000 * patience):.0f}ms"
     with bench.serve(model, max_streams, bounded) as server, bench.echo_server() as echo:
         # One connection carries 1024 calls; more would wait in the client, where the server cannot refuse them.

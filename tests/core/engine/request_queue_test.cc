@@ -250,6 +250,25 @@ TEST_F(RequestQueueTest, WhatDoesNotFitIsOvertakenByWhatComesBeforeItInTheOrderO
   EXPECT_EQ(TakeFirst(queue)->context().id, "large");
 }
 
+TEST_F(RequestQueueTest, WhatWouldNotBeReadSoonIsLeftToOthersUnlessItsRowsAreHere) {
+  RequestQueue queue({.workers = 2});
+  const auto fits = [](const Job&) { return true; };
+  const auto soon = [](const Job&) { return false; };
+  const auto taker = [this](int worker, int64_t running) {
+    return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
+  };
+  EXPECT_FALSE(queue.HasJobFor(taker(1, 5)));
+  ASSERT_TRUE(queue.Push(JobWithId("anywhere")).ok());
+  auto at_home = JobWithId("at home");
+  at_home->parked = {.worker = 0, .id = 7};
+  ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), fits), nullptr) << "worker 0 runs fewer";
+  EXPECT_EQ(queue.TakeFirst(taker(0, 1), fits, soon), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), fits)->context().id, "anywhere");
+  EXPECT_EQ(queue.TakeFirst(taker(1, 6), fits), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(0, 0), fits)->context().id, "at home");
+}
+
 TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused) {
   RequestQueue queue({});
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());

@@ -73,6 +73,26 @@ TEST(StepLoopCache, APromptThatSeveralBeginAtOnceIsReadOnce) {
   EXPECT_EQ(reused, 4 * 1000 - rows);  // one token each is generated and not read
 }
 
+// Eight rows a step, and 100 of a document to read. What comes behind it has 264 tokens, of which 256 were read before.
+TEST(StepLoopCache, APromptThatWasReadDoesNotWaitInTheQueueForShorterOnes) {
+  StepLoopHarness harness({.max_streams = 2, .steps = {.max_rows = 8}});
+  const GenerationRequest request = SomeGeneration(264, 1);
+  harness.Generate(request);
+  harness.RunToEnd();
+  const auto document = harness.Score(SomeScoring(100, 1));
+  harness.loop->RunOnce();
+  const auto known = harness.Generate(request);
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.queue.size(), 0);
+  harness.loop->RunOnce();
+  EXPECT_TRUE(known->end.ended());
+  harness.Generate(SomeGeneration(264, 1, 2));
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.queue.size(), 1) << "nothing of this one was read before";
+  EXPECT_FALSE(document->end.ended());
+  harness.RunToEnd();
+}
+
 // What one generated can be another's prompt.
 TEST(StepLoopCache, GeneratedTokensAreFoundToo) {
   StepLoopHarness harness;
@@ -116,7 +136,7 @@ TEST(StepLoopCache, WhoWantsTheLogitsOfThePromptReadsAllOfIt) {
 
 // Room for two long streams and a short one: the third long one waits, and the short one behind it with it.
 TEST(StepLoopCache, WhatDoesNotFitNowWaitsAndIsNotOvertaken) {
-  StepLoopHarness harness({.max_streams = 8, .steps = {.max_rows = 100}, .cache_bytes = 2 * kBytesOfAStream + 8 * 10});
+  StepLoopHarness harness({.max_streams = 8, .steps = {.max_rows = 1000}, .cache_bytes = 2 * kBytesOfAStream + 8 * 10});
   const int64_t window = harness.loop->state().cache.free.window;
   ASSERT_GE(window, 6);
   ASSERT_LT(window, 9);

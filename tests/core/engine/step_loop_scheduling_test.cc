@@ -67,14 +67,40 @@ TEST(StepLoop, ServesDecodingStreamsFirstAndSharesTheRestAmongPrompts) {
   RecordPieces(harness, pieces);
   harness.Generate(SomeGeneration(4, 4));
   harness.loop->RunOnce();
+  harness.Score(SomeScoring(102, 3));
   harness.Generate(SomeGeneration(100, 1, 1));
   harness.Generate(SomeGeneration(6, 1, 2));
-  harness.Score(SomeScoring(102, 3));
   harness.loop->RunOnce();
   harness.loop->RunOnce();
   EXPECT_THAT(pieces, ElementsAre(ElementsAre(4),           //
                                   ElementsAre(1, 12, 6),    // 4 in order, 6 to the end, 8 more
                                   ElementsAre(1, 12, 4)));  // the other one's turn, then 12
+}
+
+// Eight rows a step.
+//
+//   step          1   2   3   4   5
+//   A (16 + 1)    8   8
+//   B (16 + 1)            8   4   4     came with A, but would only have stood behind it
+//   C (3 + 1)                 3         came last, and stands before what is left of B
+TEST(StepLoop, StartsWhatTheNextStepCanReadAndLeavesTheRestInTheQueue) {
+  StepLoopHarness harness({.max_streams = 4, .steps = {.max_rows = 8}});
+  Pieces pieces;
+  RecordPieces(harness, pieces);
+  const auto a = harness.Generate(SomeGeneration(16, 1, 1));
+  const auto b = harness.Generate(SomeGeneration(16, 1, 2));
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.queue.size(), 1);
+  harness.loop->RunOnce();
+  EXPECT_TRUE(a->end.ended());
+  EXPECT_EQ(harness.queue.size(), 1);
+  harness.loop->RunOnce();
+  const auto c = harness.Generate(SomeGeneration(3, 1, 3));
+  harness.loop->RunOnce();
+  EXPECT_TRUE(c->end.ended());
+  harness.RunToEnd();
+  EXPECT_TRUE(b->status.ok());
+  EXPECT_THAT(pieces, ElementsAre(ElementsAre(8), ElementsAre(8), ElementsAre(8), ElementsAre(4, 3), ElementsAre(4)));
 }
 
 TEST(StepLoop, NeverExceedsTheRowsOfAStepAndLetsStreamsTakeTurnsWhenTheyAreFew) {

@@ -54,6 +54,20 @@ TEST_F(StepLoopSessionTest, ReadsOnlyWhatIsNew) {
   EXPECT_EQ(harness.observer.steps[0].second, 8);
 }
 
+// Eight rows a step, and 40 of a document to read: more than is new of the conversation, and less than all of it.
+TEST_F(StepLoopSessionTest, ATurnDoesNotWaitInTheQueueForPromptsThatAreLongerThanIt) {
+  StepLoopHarness harness({.max_streams = 2, .steps = {.max_rows = 8}});
+  std::vector<int32_t> talk;
+  Say(harness, talk, Turn(SomeTokens(50), 10));
+  harness.Score(SomeScoring(40, 1));
+  harness.loop->RunOnce();
+  const auto turn = harness.Generate(Turn(SomeTokens(3, 2), 1));
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.queue.size(), 0);
+  EXPECT_TRUE(turn->end.ended());
+  harness.RunToEnd();
+}
+
 TEST_F(StepLoopSessionTest, GoesOnWithoutAnythingNew) {
   StepLoopHarness harness;
   std::vector<int32_t> talk;

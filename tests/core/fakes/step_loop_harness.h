@@ -25,8 +25,10 @@ inline std::vector<std::string> SmallPieces() {
 
 class StepLoopHarness {
  public:
-  explicit StepLoopHarness(const StepLoop::Options& options = {}, const RequestQueue::Options& queue_options = {})
-      : vocabulary(*Vocabulary::Make(model.info().vocabulary_size, std::make_shared<FakeTokenizer>(SmallPieces()))),
+  explicit StepLoopHarness(const StepLoop::Options& options = {}, const RequestQueue::Options& queue_options = {},
+                           const LanguageModelInfo& info = SmallModelInfo())
+      : model(info),
+        vocabulary(*Vocabulary::Make(model.info().vocabulary_size, std::make_shared<FakeTokenizer>(SmallPieces()))),
         queue(queue_options),
         loop(*StepLoop::Create(model, queue, clock, observer, options)),
         options_(options) {}
