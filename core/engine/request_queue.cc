@@ -111,7 +111,9 @@ void RequestQueue::Settle(Job& job, absl::Time now) {
   line_.Settle(*job.charge, job.worker_time.all / options_.workers);
   job.charge.reset();
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
-  if (prefilled && job.worker_time.all > absl::ZeroDuration()) estimator_.Learn(TokensOf(job), job.worker_time, now);
+  if (prefilled && job.worker_time.all > absl::ZeroDuration()) {
+    estimator_.Learn(TokensOf(job), job.worker_time, !line_.empty(), now);
+  }
   Changed();  // its client may have as much running as it may
 }
 

@@ -9,18 +9,20 @@ void StreamEstimator::SetSteps(const StepCost& cost, int64_t max_streams) {
   max_streams_ = max_streams;
 }
 
-void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, absl::Time now) {
+void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, bool others_wait, absl::Time now) {
   if (!step_cost_.known() || tokens.prompt < 1) return;
   // One that was read alone had a step for itself.
   const absl::Duration at_most = step_cost_.fixed() + CostOfPrompt(tokens.prompt);
   prefill_fractions_.Add(absl::FDivDuration(time.prefill, at_most), now);
-  fractions_.Add(absl::FDivDuration(time.all, CostOfAll(tokens)), now);
+  const double fraction = absl::FDivDuration(time.all, CostOfAll(tokens));
+  // Whoever ran alone had steps for himself, which says nothing of steps that are shared. While others wait, as many
+  // share them as can, and so it will be for those.
+  fractions_.Add(others_wait ? fraction : std::min(1.0, fraction), now);
 }
 
 absl::Duration StreamEstimator::Cost(const StreamTokens& tokens) const {
   if (!step_cost_.reliable()) return absl::ZeroDuration();
-  // Whoever ran alone had steps for himself, which says nothing of steps that are shared.
-  return CostOfAll(tokens) * (fractions_.empty() ? 1.0 : std::min(1.0, fractions_.Usual()));
+  return CostOfAll(tokens) * (fractions_.empty() ? 1.0 : fractions_.Usual());
 }
 
 std::optional<absl::Duration> StreamEstimator::FastPrefill(int64_t prompt_tokens, absl::Time now) const {

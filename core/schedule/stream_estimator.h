@@ -28,8 +28,8 @@ class StreamEstimator {
   // How steps go now, and how many sequences share one when all streams are taken. What a worker says that has only
   // just begun, after a failure say, takes nothing away from what is known.
   void SetSteps(const StepCost& cost, int64_t max_streams);
-  // A request whose prompt was read took so long, from beginning to end.
-  void Learn(const StreamTokens& tokens, const StreamTime& time, absl::Time now);
+  // A request whose prompt was read took so long, from beginning to end; whether `others_wait` now that it has ended.
+  void Learn(const StreamTokens& tokens, const StreamTime& time, bool others_wait, absl::Time now);
 
   // The worker time that a request is likely to take, stop strings and prefixes that need not be read again included as
   // they were met last, however long ago. Zero while too few steps were run to tell.

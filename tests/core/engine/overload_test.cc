@@ -94,6 +94,7 @@ class StreamsUnderLoad {
     int64_t refused = 0;
     int64_t answered_in_time = 0;           // before the last request was sent
     std::vector<absl::Duration> latencies;  // of those admitted
+    std::vector<absl::Duration> waits;      // of those, in the queue
   };
 
   // At so many times its capacity; before, for a while at 80 %, so that what steps and requests take is known.
@@ -131,6 +132,7 @@ class StreamsUnderLoad {
       EXPECT_TRUE(listener->end.ended() && listener->status.ok()) << listener->status;
       const RequestTimings& timings = listener->summary.timings;
       outcome.latencies.push_back(timings.queue + timings.prefill + timings.decode);
+      outcome.waits.push_back(timings.queue);
     }
     EXPECT_EQ(outcome.sent, outcome.refused + static_cast<int64_t>(outcome.latencies.size()));
     EXPECT_EQ(harness_.queue.size(), 0);
@@ -171,6 +173,15 @@ TEST_P(StreamsUnderOverload, WhatIsAdmittedTakesAtMostTwiceAsLongAsAtEightyPerce
   EXPECT_LT(usual.refused, 0.01 * static_cast<double>(usual.sent));
   // A fifth can be done: the worker is kept busy.
   EXPECT_GT(overload.answered_in_time, 0.95 * 60 * GetParam().capacity);
+}
+
+// From the first request on. While nothing is known of the steps nobody is refused for the time it would wait, and what
+// they are made of is learned from steps that are all alike.
+TEST_P(StreamsUnderOverload, TheQueueIsHardlyEverLongerThanItIsAllowedToBe) {
+  std::vector<absl::Duration> waits = StreamsUnderLoad(GetParam()).RunFor(kMinute, 5).waits;
+  std::sort(waits.begin(), waits.end());
+  EXPECT_LE(waits[waits.size() * 9 / 10], RoomForEight(GetParam()).limits.max_queued_cost);
+  EXPECT_GE(waits[waits.size() / 2], 0.5 * RoomForEight(GetParam()).limits.max_queued_cost);
 }
 
 TEST_P(StreamsUnderOverload, ALongPromptIsReadHoweverManyShorterOnesCome) {

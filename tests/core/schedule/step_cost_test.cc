@@ -93,7 +93,7 @@ TEST(StreamEstimator, PredictsWhatARequestWillTakeWhenAllStreamsAreTaken) {
   StreamEstimator estimator;
   estimator.SetSteps(Machine().Known(), 16);
   estimator.Learn({.prompt = 1000, .generated = 100},
-                  {.prefill = absl::Milliseconds(120), .all = absl::Milliseconds(650)}, now);
+                  {.prefill = absl::Milliseconds(120), .all = absl::Milliseconds(650)}, false, now);
   EXPECT_NEAR(Milliseconds(estimator.Cost({.prompt = 2000, .generated = 100})), 200 + 100 * (0.3 + 5.0 / 16), 30);
   EXPECT_NEAR(Milliseconds(*estimator.FastPrefill(2000, now)), 200, 30) << "one that need not be alone is no slower";
 }
@@ -105,7 +105,7 @@ TEST(StreamEstimator, TellsNothingOfLongPromptsByShortOnes) {
   estimator.SetSteps(Machine().Known(), 16);
   for (int i = 0; i < 20; ++i) {
     estimator.Learn({.prompt = 1, .generated = 1}, {.prefill = absl::Milliseconds(5.1), .all = absl::Milliseconds(10)},
-                    now);
+                    false, now);
   }
   EXPECT_LT(Milliseconds(*estimator.FastPrefill(1500, now)), 200);
 }
@@ -116,10 +116,21 @@ TEST(StreamEstimator, FollowsPrefixesThatNeedNotBeReadAndStreamsThatEndEarly) {
   estimator.SetSteps(Machine().Known(), 16);
   const StreamTokens tokens = {.prompt = 1000, .generated = 1000};
   for (int i = 0; i < 10; ++i) {
-    estimator.Learn(tokens, {.prefill = absl::Milliseconds(1), .all = absl::Milliseconds(7)}, now);
+    estimator.Learn(tokens, {.prefill = absl::Milliseconds(1), .all = absl::Milliseconds(7)}, false, now);
   }
   EXPECT_NEAR(Milliseconds(estimator.Cost(tokens)), 7, 0.1);
   EXPECT_NEAR(Milliseconds(*estimator.FastPrefill(1000, now)), 1, 0.1);
+}
+
+// Twice what it would take if all 16 streams shared its steps: fewer do, however many wait.
+TEST(StreamEstimator, BelievesWhatRequestsTakeWhileOthersWait) {
+  const absl::Time now = absl::UnixEpoch();
+  StreamEstimator estimator;
+  estimator.SetSteps(Machine().Known(), 16);
+  const StreamTokens tokens = {.prompt = 100, .generated = 100};
+  const absl::Duration shared = estimator.Cost(tokens);
+  estimator.Learn(tokens, {.prefill = absl::Milliseconds(10), .all = 2 * shared}, true, now);
+  EXPECT_EQ(estimator.Cost(tokens), 2 * shared);
 }
 
 }  // namespace
