@@ -32,6 +32,9 @@ bool IsSame(const std::weak_ptr<SessionPages>& a, const std::weak_ptr<SessionPag
 }  // namespace
 
 SessionStore::Visit::~Visit() {
+  if (store_.observer_ != nullptr) {
+    store_.observer_->OnSessions(static_cast<int64_t>(store_.sessions_.size()), store_.tokens_);
+  }
   const std::vector<GivenUp> given_up = std::exchange(store_.given_up_, {});
   lock_.unlock();
   for (const auto& [pages, place] : given_up) {

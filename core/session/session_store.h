@@ -33,6 +33,7 @@
 #include "absl/time/time.h"
 #include "core/cache/parked_place.h"
 #include "core/engine/clock.h"
+#include "core/session/session_observer.h"
 #include "core/session/session_pages.h"
 
 namespace longshort {
@@ -99,9 +100,9 @@ class SessionStore final {
     std::weak_ptr<SessionPages> pages_;
   };
 
-  // `clock` must outlive the store.
-  SessionStore(const Clock& clock, const Options& options)
-      : clock_(clock), options_(options), time_to_live_(options.time_to_live) {}
+  // `clock` must outlive the store; `observer` may be null.
+  SessionStore(const Clock& clock, const Options& options, std::unique_ptr<SessionObserver> observer = nullptr)
+      : clock_(clock), options_(options), observer_(std::move(observer)), time_to_live_(options.time_to_live) {}
 
   // From now on, for the sessions that there are too.
   void SetTimeToLive(absl::Duration time_to_live);
@@ -193,6 +194,7 @@ class SessionStore final {
 
   const Clock& clock_;
   const Options options_;
+  const std::unique_ptr<SessionObserver> observer_;
   std::mutex mutex_;  // guards what follows
   absl::Duration time_to_live_;
   Sessions sessions_;

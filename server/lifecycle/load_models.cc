@@ -107,7 +107,8 @@ class EngineMaker {
     engine.sessions.max_tokens = SessionTokens(options_, machine_);
     engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, engine.sessions.max_tokens);
     share->SetAside(engine.sessions.max_tokens * kTokenBytes);
-    engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions);
+    engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions,
+                                        [&] { return metrics_.ObserveSessions(name); });
     LS_RETURN_IF_ERROR(SetWorkers(serving, engine));
     engine.step_loop.max_streams = serving.max_streams;
     engine.step_loop.steps.target_step = serving.step_time;

@@ -4,6 +4,7 @@
 // begins with none.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,10 +18,13 @@ namespace longshort {
 // Thread: that which loads models.
 class SessionStores {
  public:
-  // The store that some engine of this name and fingerprint still has; or a new one, for which `options` are. `clock`
-  // must outlive it.
+  // What a new store tells how many sessions it has.
+  using MakeObserver = std::function<std::unique_ptr<SessionObserver>()>;
+
+  // The store that some engine of this name and fingerprint still has; or a new one, for which `options` and the
+  // observer are. `clock` must outlive it.
   std::shared_ptr<SessionStore> Of(const std::string& model, const std::string& fingerprint, const Clock& clock,
-                                   const SessionStore::Options& options);
+                                   const SessionStore::Options& options, const MakeObserver& make_observer);
 
  private:
   std::map<std::pair<std::string, std::string>, std::weak_ptr<SessionStore>> stores_;

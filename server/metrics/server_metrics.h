@@ -5,10 +5,7 @@
 #pragma once
 
 #include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
-#include <prometheus/registry.h>
 
 #include <cstdint>
 #include <map>
@@ -16,22 +13,23 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/engine/classification_engine.h"
 #include "core/engine/engine.h"
+#include "core/session/session_observer.h"
+#include "server/metrics/code_name.h"
+#include "server/metrics/metric_families.h"
 
 namespace longshort {
-
-// The canonical name of a gRPC code: "OK", "INVALID_ARGUMENT", ...
-std::string CodeName(absl::StatusCode code);
 
 class ServerMetrics {
  public:
   // `latency_buckets`: upper bounds of all latency histograms, seconds, rising.
-  explicit ServerMetrics(std::vector<double> latency_buckets);
+  explicit ServerMetrics(std::vector<double> latency_buckets) : families_(std::move(latency_buckets)) {}
   ServerMetrics(const ServerMetrics&) = delete;
   ServerMetrics& operator=(const ServerMetrics&) = delete;
 
@@ -39,7 +37,7 @@ class ServerMetrics {
   void CountRequest(const std::string& rpc, const std::string& model, absl::StatusCode code, absl::Duration duration);
 
   // A call was cancelled because its client took nothing.
-  void CountSlowReader(const std::string& rpc) { slow_readers_.Add({{"rpc", rpc}}).Increment(); }
+  void CountSlowReader(const std::string& rpc) { families_.slow_readers.Add({{"rpc", rpc}}).Increment(); }
 
   // Listens to one model's engine. Lives at least as long as the engine, at most as long as this. Engines of several
   // versions of a model add up.
@@ -48,10 +46,13 @@ class ServerMetrics {
   // The same of a classifier's engine.
   std::unique_ptr<ClassificationObserver> ObserveClassifier(const std::string& model);
 
+  // The same of a store of a language model's sessions, which several engines may share.
+  std::unique_ptr<SessionObserver> ObserveSessions(const std::string& model);
+
   void SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration);
   // The version serves no more.
   void ForgetModel(const std::string& model, int64_t version);
-  void CountModelLoadFailure() { load_failures_.Increment(); }
+  void CountModelLoadFailure() { families_.load_failures.Increment(); }
 
   // Everything, in Prometheus' text form (version 0.0.4).
   std::string Serialize() const;
@@ -63,41 +64,9 @@ class ServerMetrics {
     prometheus::Histogram& duration;
   };
 
-  class ModelMetrics;
-  class ClassifierMetrics;
-
   RequestMetrics FindRequestMetrics(const std::string& rpc, const std::string& model, absl::StatusCode code);
-  prometheus::Family<prometheus::Histogram>& Latency(const char* name, const char* help);
 
-  const std::vector<double> latency_buckets_;
-  prometheus::Registry registry_;
-  prometheus::Family<prometheus::Counter>& requests_;
-  prometheus::Family<prometheus::Histogram>& request_duration_;
-  prometheus::Family<prometheus::Counter>& slow_readers_;
-  prometheus::Family<prometheus::Histogram>& queue_duration_;
-  prometheus::Family<prometheus::Histogram>& prefill_duration_;
-  prometheus::Family<prometheus::Histogram>& step_duration_;
-  prometheus::Family<prometheus::Histogram>& time_to_first_token_;
-  prometheus::Family<prometheus::Histogram>& inter_token_duration_;
-  prometheus::Family<prometheus::Histogram>& batch_rows_;
-  prometheus::Family<prometheus::Histogram>& preparation_duration_;
-  prometheus::Family<prometheus::Histogram>& batch_duration_;
-  prometheus::Family<prometheus::Histogram>& batch_items_;
-  prometheus::Family<prometheus::Counter>& items_;
-  prometheus::Family<prometheus::Counter>& multiply_adds_;
-  prometheus::Family<prometheus::Counter>& prompt_tokens_;
-  prometheus::Family<prometheus::Counter>& generated_tokens_;
-  prometheus::Family<prometheus::Counter>& step_failures_;
-  prometheus::Family<prometheus::Counter>& worker_rebuilds_;
-  prometheus::Family<prometheus::Counter>& cache_hits_;
-  prometheus::Family<prometheus::Counter>& cache_misses_;
-  prometheus::Family<prometheus::Counter>& reused_tokens_;
-  prometheus::Family<prometheus::Counter>& evictions_;
-  prometheus::Family<prometheus::Gauge>& queued_requests_;
-  prometheus::Family<prometheus::Gauge>& streams_active_;
-  prometheus::Family<prometheus::Gauge>& cache_bytes_;
-  prometheus::Family<prometheus::Gauge>& load_duration_;
-  prometheus::Counter& load_failures_;
+  MetricFamilies families_;
 
   std::mutex mutex_;  // guards what follows
   std::map<std::tuple<std::string, std::string, absl::StatusCode>, RequestMetrics> found_;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/schedule/refusal.h"
 #include "models/status_macros.h"
+#include "server/metrics/code_name.h"
 #include "server/requests/call_metadata.h"
 #include "server/requests/field_error.h"
 #include "server/rpc/refusal_details.h"

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from integration import expect
-from integration.server_process import Server
+from integration.server_process import Server, wait_until
 
 TIME_TO_LIVE = 3.0
 
@@ -97,9 +97,12 @@ def test_two_calls_at_once(api: SimpleNamespace, stub: Any) -> None:
             threading.Event().wait(0.05)
 
 
-def test_it_ends_when_nobody_comes(api: SimpleNamespace, stub: Any) -> None:
+def test_it_ends_when_nobody_comes(api: SimpleNamespace, talking: Server, stub: Any) -> None:
     generate(api, stub, b"short", "lived")
-    threading.Event().wait(TIME_TO_LIVE + 0.5)
+    assert talking.metric("longshort_sessions") >= 1
+    assert talking.metric("longshort_session_tokens") >= 17
+    wait_until(lambda: talking.metric("longshort_sessions") == 0)  # though no call asks for one
+    assert talking.metric("longshort_session_tokens") == 0
     with expect.error(grpc.StatusCode.NOT_FOUND, "lived", "has ended"):
         generate(api, stub, b"too late", "lived")
 

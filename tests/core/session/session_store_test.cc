@@ -5,6 +5,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -158,6 +159,31 @@ TEST_F(SessionStoreTest, EndsWhenItWasNotUsedForItsTimeAndSaysSo) {
             absl::NotFoundError("session talk has ended: it was not used for 10m; begin another under a new id"));
   EXPECT_EQ(store_.counts().sessions, 0);
   EXPECT_EQ(store_.counts().tokens, 0);
+}
+
+using Latest = std::pair<int64_t, int64_t>;  // sessions, and their tokens
+
+class RecordingSessionObserver final : public SessionObserver {
+ public:
+  explicit RecordingSessionObserver(Latest& latest) : latest_(latest) {}
+  void OnSessions(int64_t sessions, int64_t tokens) override { latest_ = {sessions, tokens}; }
+
+ private:
+  Latest& latest_;
+};
+
+TEST_F(SessionStoreTest, TellsItsObserverHowManyThereAreAndTheirTokens) {
+  Latest latest;
+  SessionStore store(clock_, Options(), std::make_unique<RecordingSessionObserver>(latest));
+  Call(store, key_, {1, 2});
+  EXPECT_EQ(latest, Latest(1, 2));
+  ASSERT_TRUE(store.Import({.client = "bob", .id = "talk"}, {.tokens = {1, 2, 3}, .parked = {}}).ok());
+  EXPECT_EQ(latest, Latest(2, 5));
+  ASSERT_TRUE(store.Close(key_).ok());
+  EXPECT_EQ(latest, Latest(1, 3));
+  clock_.Advance(kTimeToLive);
+  store.EndExpired();
+  EXPECT_EQ(latest, Latest(0, 0));
 }
 
 TEST_F(SessionStoreTest, SaysWhenTheNextOneEnds) {

@@ -49,6 +49,19 @@ TEST(ServerMetrics, AnEngineReportsThroughItsObserver) {
   }
 }
 
+TEST(ServerMetrics, StoresOfAModelAddUpTheirSessions) {
+  ServerMetrics metrics({0.1, 1});
+  const auto first = metrics.ObserveSessions("m");
+  auto second = metrics.ObserveSessions("m");
+  first->OnSessions(3, 300);
+  second->OnSessions(2, 50);
+  first->OnSessions(4, 310);
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_sessions{model="m"} 6)"));
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_session_tokens{model="m"} 360)"));
+  second.reset();  // its sessions have ended with it
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_sessions{model="m"} 4)"));
+}
+
 TEST(ServerMetrics, EnginesOfAModelAddUpWhatTheirCachesCount) {
   ServerMetrics metrics({0.1, 1});
   const auto first = metrics.ObserveEngine("m");

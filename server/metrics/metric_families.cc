@@ -1,0 +1,115 @@
+#include "server/metrics/metric_families.h"
+
+#include <string>
+#include <utility>
+
+#include "longshort_version.h"
+
+namespace longshort {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+
+prometheus::Family<prometheus::Histogram>& Histogram(prometheus::Registry& registry, const char* name,
+                                                     const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+}  // namespace
+
+MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
+    : latency_buckets(std::move(latency_bucket_bounds)),
+      requests(BuildCounter()
+                   .Name("longshort_requests_total")
+                   .Help("Calls that ended, by final gRPC code")
+                   .Register(registry)),
+      request_duration(Histogram(registry, "longshort_request_duration_seconds", "From a call's arrival to its end")),
+      slow_readers(BuildCounter()
+                       .Name("longshort_slow_readers_cancelled_total")
+                       .Help("Streams cancelled because the client took nothing of what waited for it")
+                       .Register(registry)),
+      queue_duration(Histogram(registry, "longshort_queue_duration_seconds",
+                               "From submission to the engine, or from being prepared, to the first step or batch")),
+      prefill_duration(
+          Histogram(registry, "longshort_prefill_duration_seconds", "From the first step until the prompt was read")),
+      step_duration(Histogram(registry, "longshort_step_duration_seconds", "One step of the model, over all its rows")),
+      time_to_first_token(
+          Histogram(registry, "longshort_time_to_first_token_seconds", "From submission to the first sampled token")),
+      inter_token_duration(
+          Histogram(registry, "longshort_inter_token_duration_seconds", "Between two sampled tokens of a completion")),
+      batch_rows(Histogram(registry, "longshort_batch_rows", "Tokens in one step, over all sequences")),
+      preparation_duration(
+          Histogram(registry, "longshort_preparation_duration_seconds", "Decoding and resizing one image")),
+      batch_duration(
+          Histogram(registry, "longshort_batch_duration_seconds", "One batch of a classifier, over all its items")),
+      batch_items(Histogram(registry, "longshort_batch_items", "Items in one batch of a classifier")),
+      items(BuildCounter()
+                .Name("longshort_items_total")
+                .Help("Images and documents of classifiers that ended, by code")
+                .Register(registry)),
+      multiply_adds(BuildCounter()
+                        .Name("longshort_multiply_adds_total")
+                        .Help("Multiply-adds of the classifiers' matrix products and convolutions")
+                        .Register(registry)),
+      prompt_tokens(BuildCounter()
+                        .Name("longshort_prompt_tokens_total")
+                        .Help("Tokens of prompts and documents read")
+                        .Register(registry)),
+      generated_tokens(
+          BuildCounter().Name("longshort_generated_tokens_total").Help("Tokens sampled").Register(registry)),
+      step_failures(BuildCounter()
+                        .Name("longshort_step_failures_total")
+                        .Help("Steps and batches of the model that failed; their requests were tried again")
+                        .Register(registry)),
+      worker_rebuilds(BuildCounter()
+                          .Name("longshort_worker_rebuilds_total")
+                          .Help("Workers that got a new replica because the model threw, or failed again and again")
+                          .Register(registry)),
+      cache_hits(BuildCounter()
+                     .Name("longshort_cache_hits_total")
+                     .Help("Sequences that began behind tokens read before")
+                     .Register(registry)),
+      cache_misses(BuildCounter()
+                       .Name("longshort_cache_misses_total")
+                       .Help("Sequences that began at their first token")
+                       .Register(registry)),
+      reused_tokens(BuildCounter()
+                        .Name("longshort_reused_tokens_total")
+                        .Help("Tokens that hits did not have to read")
+                        .Register(registry)),
+      evictions(BuildCounter()
+                    .Name("longshort_evictions_total")
+                    .Help("Parked sequences, ends of what was read before, and pages that made room in the cache")
+                    .Register(registry)),
+      queued_requests(BuildGauge()
+                          .Name("longshort_queued_requests")
+                          .Help("Requests that wait for a worker, after the latest step")
+                          .Register(registry)),
+      streams_active(
+          BuildGauge().Name("longshort_streams_active").Help("Sequences that hold cache now").Register(registry)),
+      cache_bytes(BuildGauge().Name("longshort_cache_bytes").Help("Bytes of cache pages, by state").Register(registry)),
+      sessions(BuildGauge()
+                   .Name("longshort_sessions")
+                   .Help("Sessions that live, all versions of the model's same weights together")
+                   .Register(registry)),
+      session_tokens(
+          BuildGauge().Name("longshort_session_tokens").Help("Tokens that these sessions hold").Register(registry)),
+      load_duration(BuildGauge()
+                        .Name("longshort_model_load_duration_seconds")
+                        .Help("How long loading the model took")
+                        .Register(registry)),
+      load_failures(BuildCounter()
+                        .Name("longshort_model_load_failures_total")
+                        .Help("Versions that could not be loaded while the server ran")
+                        .Register(registry)
+                        .Add({})) {
+  BuildGauge()
+      .Name("longshort_build_info")
+      .Help("Always 1; the labels say what runs")
+      .Register(registry)
+      .Add({{"version", std::string(kVersion)}, {"compiler", __VERSION__}})
+      .Set(1);
+}
+
+}  // namespace longshort
