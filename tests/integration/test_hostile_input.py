@@ -85,6 +85,12 @@ def test_a_message_that_is_too_large_is_refused(api: SimpleNamespace, inference:
         inference.ScoreText(question, timeout=10)
 
 
+@pytest.mark.parametrize("method", ["Inference/GenerateStream", "Inference/ScoreTexts", "Sessions/ImportSession"])
+def test_so_is_one_of_a_stream(server: Server, method: str) -> None:
+    with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"):
+        list(server.channel.stream_stream(f"/longshort.v1.{method}")(iter([b"x" * (9 << 20)]), timeout=10))
+
+
 def test_many_empty_inputs_are_refused(api: SimpleNamespace, server: Server) -> None:
     with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "number of inputs is 2000000"):
         call_raw(server, "/longshort.v1.Inference/ScoreText", b"\x12\x00" * 2_000_000)
