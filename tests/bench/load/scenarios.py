@@ -154,39 +154,31 @@ def identity(bench: Bench) -> None:
     ):
         processes = {"echo": echo, "echo from another thread": threaded, "server": server}
         for rpc, workload in workloads.items():
-            found: dict[tuple[str, int, int], list[dict]] = {}
+            found: dict[tuple[str, int], list[dict]] = {}
             # Turn and turn about, so that a machine that changes its mind changes it for all.
             for turn in range(options.repeats):
-                for callers, connections in ((1, 1), (8, 8), (8, 1)):
+                for callers in (1, 8):
                     for name, process in processes.items():
                         arguments = ["--warm-up=0.5s", f"--seconds={options.seconds}s", f"--seed={turn}"]
-                        load = [f"--workload={workload},concurrency={callers}", f"--connections={connections}"]
-                        title = f"{name}, {rpc}, {callers} callers on {connections}"
-                        (done,) = bench.load(process, title, *load, *arguments)
-                        found.setdefault((name, callers, connections), []).append(done)
+                        load = f"--workload={workload},concurrency={callers}"
+                        (done,) = bench.load(process, f"{name}, {rpc}, {callers} callers", load, *arguments)
+                        found.setdefault((name, callers), []).append(done)
             _compare_with_echo(bench, rpc, found)
 
 
-def _compare_with_echo(bench: Bench, rpc: str, found: dict[tuple[str, int, int], list[dict]]) -> None:
+def _compare_with_echo(bench: Bench, rpc: str, found: dict[tuple[str, int], list[dict]]) -> None:
     """The echo that answers from another thread tells how much of the difference is gRPC's price for that."""
-    names = ("server", "echo from another thread")
-    p50 = {name: median([percentile(run, "OK", "p50") for run in found[name, 1, 1]]) for name in ("echo", *names)}
+    names = ("echo", "echo from another thread", "server")
+    p50 = {name: median([percentile(run, "OK", "p50") for run in found[name, 1]]) for name in names}
+    rate = {name: median([run["answers_per_second"] for run in found[name, 8]]) for name in names}
     bench.at_most(f"{rpc}, 1 caller: p50 against echo", ratio(p50["server"], p50["echo"]), 1.6)
-    for connections, how in ((8, "a connection each"), (1, "one connection")):
-        rate = {
-            name: median([run["answers_per_second"] for run in found[name, 8, connections]])
-            for name in ("echo", *names)
-        }
-        what = f"{rpc}, 8 callers, {how}: requests/s against echo"
-        bench.at_least(what, ratio(rate["server"], rate["echo"]), 0.6)
-        bench.tell(f"{what}, of an echo from another thread", ratio(rate[names[1]], rate["echo"]), "x")
-        for name in ("echo", *names):
-            bench.tell(f"{rpc}, {name}, 8 callers, {how}", rate[name], "/s")
-    bench.tell(
-        f"{rpc}, 1 caller: p50 of an echo from another thread against echo", ratio(p50[names[1]], p50["echo"]), "x"
-    )
-    for name in ("echo", *names):
+    bench.at_least(f"{rpc}, 8 callers: requests/s against echo", ratio(rate["server"], rate["echo"]), 0.6)
+    threaded = names[1]
+    bench.tell(f"{rpc}, 1 caller: p50 of an {threaded} against echo", ratio(p50[threaded], p50["echo"]), "x")
+    bench.tell(f"{rpc}, 8 callers: requests/s of an {threaded} against echo", ratio(rate[threaded], rate["echo"]), "x")
+    for name in names:
         bench.tell(f"{rpc}, {name}, 1 caller: p50", 1e6 * p50[name], "us")
+        bench.tell(f"{rpc}, {name}, 8 callers", rate[name], "/s")
 
 
 def cache_count(bench: Bench) -> None:
