@@ -36,8 +36,16 @@ if(LONGSHORT_TORCH)
   target_include_directories(longshort::torch SYSTEM INTERFACE
     ${LONGSHORT_TORCH_ROOT}/include ${LONGSHORT_TORCH_ROOT}/include/torch/csrc/api/include)
   target_link_libraries(longshort::torch INTERFACE
-    ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cpu.so ${LONGSHORT_TORCH_ROOT}/lib/libc10.so)
+    ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cpu.so ${LONGSHORT_TORCH_ROOT}/lib/libc10.so
+    ${LONGSHORT_TORCH_ROOT}/lib/libgomp.so.1)
   target_compile_definitions(longshort::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+  # For sources that call at::parallel_for: without OpenMP it is a plain loop, and says nothing. With clang it stays one,
+  # whose OpenMP is not LibTorch's.
+  function(longshort_parallel_sources)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fopenmp)
+    endif()
+  endfunction()
   # Installed programs find LibTorch where the build found it: they need the checkout's .venv (or LONGSHORT_TORCH_ROOT).
   set(CMAKE_INSTALL_RPATH ${LONGSHORT_TORCH_ROOT}/lib)
 endif()

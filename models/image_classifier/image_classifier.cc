@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
   }
   try {
     const c10::InferenceMode inference;
-    UseThreads(options.threads);
+    const OneThread one_thread;
     return std::make_unique<ImageClassifier>(std::move(info), make(), options.threads);
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));

@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
   LanguageModelInfo info = MakeInfo(config, directory, options.precision);
   try {
     const c10::InferenceMode inference;
-    UseThreads(options.threads);
+    const OneThread one_thread;
     const auto read = [&](const std::string& name) { return ReadTensor(directory.weights, name); };
     if (options.precision == "bf16") {
       return std::make_unique<TransformerLs<cpu::BFloat16>>(MakeDecoder(config, at::kBFloat16, read), std::move(info),

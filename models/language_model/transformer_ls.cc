@@ -79,6 +79,7 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> TransformerLs<Element>::Replicate
 template <typename Element>
 void TransformerLs<Element>::WriteZeroRows() {
   const c10::InferenceMode inference;
+  const OneThread one_thread;
   for (int64_t index = 0; index < info_.layers; ++index) {
     const DecoderLayer& layer = decoder_.layers[index];
     const Projections zero = layer.Project(layer.AttentionInput(at::zeros({1, info_.model_width})));

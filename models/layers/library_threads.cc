@@ -11,4 +11,8 @@ void UseThreads(int threads) {
   used = threads;
 }
 
+OneThread::OneThread() : before_(at::get_num_threads()) { at::set_num_threads(1); }
+
+OneThread::~OneThread() { at::set_num_threads(before_); }
+
 }  // namespace longshort

@@ -1,4 +1,8 @@
 // How many threads LibTorch uses.
+//
+// Each thread that asks LibTorch for several at once gets a team of its own, which stays. While all teams together,
+// idle ones too, have no more threads than there are CPUs, a team spins between two pieces of work; beyond that it
+// sleeps at the end of each, and a small step takes twice as long. So only threads that run models should have a team.
 #pragma once
 
 namespace longshort {
@@ -6,5 +10,17 @@ namespace longshort {
 // Has LibTorch use so many threads for what this thread asks of it from now on; 0 leaves its own choice. Cheap when
 // nothing changes: a model calls it before each step, because the thread that runs it may be a new one.
 void UseThreads(int threads);
+
+// Has LibTorch use no other thread for what this one asks of it while the object lives: for loading.
+class OneThread final {
+ public:
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int before_;
+};
 
 }  // namespace longshort

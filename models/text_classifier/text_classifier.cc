@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirect
   LS_ASSIGN_OR_RETURN(ClassifierInfo info, MakeInfo(config, directory));
   try {
     const c10::InferenceMode inference;
-    UseThreads(options.threads);
+    const OneThread one_thread;
     TextNetwork network =
         MakeTextNetwork(config, [&](const std::string& name) { return ReadTensor(directory.weights, name); });
     return std::make_unique<ServedTextClassifier>(std::move(network), std::move(info), options.threads);
