@@ -59,7 +59,7 @@ struct ServerOptions {
   int64_t max_streams = 64;
   // How long a step of a language model should take, 1 ms to 10 s, if there is so much to read: longer steps read more
   // tokens a second, and whatever comes waits for the end of one.
-  absl::Duration step_time = absl::Milliseconds(30);
+  absl::Duration step_time = absl::Milliseconds(20);
   // Memory for the cache of each language model, bytes, divided among its workers; 0 takes what 16 streams of any
   // length and a quarter more need for each worker, or half of the memory that is left.
   int64_t cache_bytes = 0;

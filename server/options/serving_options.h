@@ -15,7 +15,7 @@
 //     "max_queue_delay": "5ms",
 //
 //     "max_streams": 64,                            language models only
-//     "step_time": "30ms",
+//     "step_time": "20ms",
 //     "cache_bytes": 0,
 //     "session_time_to_live": "30m"
 //   }
