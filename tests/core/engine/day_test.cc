@@ -210,7 +210,9 @@ TEST(ADayOfTraffic, EndsWithEveryCallAnsweredAndNothingLeftOver) {
     }
   }
   // Names of clients, ended sessions, answered calls: a list that only grows would have one of these for each call.
-  EXPECT_LT(day.heap_growth(), 4 * counts.sent);
+  // What lives at noon, where the shorter day ends, differs from what lived in the morning by tens of KiB.
+  constexpr int64_t kOfTheMoment = 64 << 10;
+  EXPECT_LT(day.heap_growth(), kOfTheMoment + 4 * counts.sent);
   // What is to be survived did happen.
   for (const absl::StatusCode code : {absl::StatusCode::kOk, absl::StatusCode::kCancelled, absl::StatusCode::kInternal,
                                       absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnavailable}) {
