@@ -65,10 +65,9 @@ void LanguageModelWorker::Work() {
   while (true) {
     const int64_t seen = queue_.changes();
     RunTasks();
-    const absl::Time next_session_ends = sessions_.EndExpired();
     if (RunRound()) continue;
     if (queue_.closed() && queue_.empty() && (loop_ == nullptr || loop_->idle())) break;
-    Sleep(seen, next_session_ends);
+    Sleep(seen);
   }
   queue_.Pass(options_.step_loop.worker);  // nobody leaves it anything any more
   {
@@ -79,7 +78,8 @@ void LanguageModelWorker::Work() {
   RunTasks();
 }
 
-void LanguageModelWorker::Sleep(int64_t changes_seen, absl::Time next_session_ends) {
+void LanguageModelWorker::Sleep(int64_t changes_seen) {
+  const absl::Time next_session_ends = sessions_.EndExpired();  // their pages' tasks are changes
   const absl::Duration longest = loop_ == nullptr ? kTryAgainAfter : kLookForEndedSessions;
   queue_.WaitForChange(changes_seen, std::clamp(next_session_ends - clock_.Now(), absl::ZeroDuration(), longest));
 }

@@ -73,7 +73,7 @@ class LanguageModelWorker final {
   bool Rebuild();
   void RunTasks();
   // Has nothing to do: sleeps until there may be something, or the next session ends.
-  void Sleep(int64_t changes_seen, absl::Time next_session_ends);
+  void Sleep(int64_t changes_seen);
 
   const LanguageModel& prototype_;
   RequestQueue& queue_;

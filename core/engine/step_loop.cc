@@ -112,10 +112,11 @@ void StepLoop::SetAsidePaused() {
 
 void StepLoop::Admit() {
   while (static_cast<int64_t>(running_.size()) < options_.max_streams) {
-    const PromptsAhead ahead = PromptsBeingRead();
     std::unique_ptr<Job> job = queue_.TakeFirst(
         Taker(), [this](const Job& first) { return FitsNow(*cache_, first); },
-        [&](const Job& first) { return first.complete() || ahead.LeaveRoomFor(TokensToRead(*cache_, first)); });
+        [this](const Job& first) {
+          return first.complete() || PromptsBeingRead().LeaveRoomFor(TokensToRead(*cache_, first));
+        });
     if (job == nullptr) return;
     if (absl::Status why = WhyNotStarted(*job); !why.ok()) {
       ended_.push_back({std::move(job), std::move(why)});
@@ -138,7 +139,7 @@ PromptsAhead StepLoop::PromptsBeingRead() const {
     if (!sequence->decoding()) rests.push_back(static_cast<int64_t>(sequence->Unread().size()));
   }
   const auto decoding = static_cast<int64_t>(running_.size() - rests.size());
-  return {rests, planner_.PromptRowsBeside(decoding)};
+  return {std::move(rests), planner_.PromptRowsBeside(decoding)};
 }
 
 absl::Status StepLoop::WhyNotStarted(const Job& job) const {

@@ -7,25 +7,26 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace longshort {
 
 class PromptsAhead {
  public:
-  // A prompt is long while it takes more steps than these, half a second by the planner's target.
+  // A prompt is long while it takes more steps than these.
   static constexpr int64_t kLongSteps = 16;
 
   // `rests`: what those that run have still to read of their prompts, in tokens. `rows`: how many rows of prompts the
   // next step has time for, at least 1.
-  PromptsAhead(const std::vector<int64_t>& rests, int64_t rows);
+  PromptsAhead(std::vector<int64_t> rests, int64_t rows) : rests_(std::move(rests)), rows_(rows) {}
 
   // Whether they leave some of the next step to a prompt of which so many tokens are to be read. True if there are
   // none.
   bool LeaveRoomFor(int64_t unread) const;
 
  private:
-  std::vector<int64_t> short_rests_;
+  std::vector<int64_t> rests_;
   int64_t rows_;
 };
 

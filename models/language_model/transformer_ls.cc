@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "ATen/Functions.h"
-#include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "models/kernels/cpu/chunk_mixing.h"
 #include "models/layers/library_threads.h"
+#include "models/layers/parallel_for.h"
 #include "models/status_macros.h"
 
 namespace longshort {

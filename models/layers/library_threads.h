@@ -2,7 +2,7 @@
 //
 // Each thread that asks LibTorch for several at once gets a team of its own, which stays. While all teams together,
 // idle ones too, have no more threads than there are CPUs, a team spins between two pieces of work; beyond that it
-// sleeps at the end of each, and a small step takes twice as long. So only threads that run models should have a team.
+// sleeps at the end of each, and a small step takes far longer. So only threads that run models should have a team.
 #pragma once
 
 namespace longshort {

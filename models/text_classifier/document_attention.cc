@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ATen/Functions.h"
-#include "ATen/Parallel.h"
 #include "models/kernels/cpu/document_attention.h"
+#include "models/layers/parallel_for.h"
 #include "torch/csrc/autograd/custom_function.h"
 
 namespace longshort {

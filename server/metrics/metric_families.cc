@@ -76,7 +76,7 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                        .Register(registry)),
       reused_tokens(BuildCounter()
                         .Name("longshort_reused_tokens_total")
-                        .Help("Tokens that hits did not have to read")
+                        .Help("Tokens that sequences did not have to read, since others had")
                         .Register(registry)),
       evictions(BuildCounter()
                     .Name("longshort_evictions_total")

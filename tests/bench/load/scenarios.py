@@ -26,8 +26,8 @@ def streams(bench: Bench) -> None:
         def decode(count: int, seed: int) -> dict:
             # All streams must have read their prompts when the measuring begins; nothing ends before it does. Those
             # that generate take their part of every step, so the last prompts are read more slowly than the first.
-            slower = 2 if count == 1 else 5
-            warm_up = f"--warm-up={slower * count * reading + 2:.1f}s"
+            times_alone = 2 if count == 1 else 5
+            warm_up = f"--warm-up={times_alone * count * reading + 2:.1f}s"
             title = f"{'one stream' if count == 1 else f'{count} streams'}, {model.name}"
             arguments = [warm_up, f"--seconds={options.seconds}s", "--grace=0s", f"--seed={seed}"]
             (done,) = bench.load(server, title, f"--workload={workload},{ENDLESS},concurrency={count}", *arguments)

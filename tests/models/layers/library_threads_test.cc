@@ -6,7 +6,7 @@
 #include <iterator>
 #include <thread>
 
-#include "ATen/Parallel.h"
+#include "models/layers/parallel_for.h"
 
 namespace longshort {
 namespace {
