@@ -49,6 +49,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                       HttpEndpoints::Start(options.http_listen, [&metrics] { return metrics.Serialize(); }));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
+  server->deliveries_ = std::make_unique<DeliveryThreads>(machine.cpus);
   absl::StatusOr<SessionTransfers> transfers = TransfersOf(options, machine);
   LS_RETURN_IF_ERROR(transfers.status());
   server->environment_ =
@@ -57,6 +58,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                            .metrics = metrics,
                                                            .log = log,
                                                            .gate = server->gate_,
+                                                           .deliveries = *server->deliveries_,
                                                            .limits = LimitsOf(options),
                                                            .keepalive_interval = options.keepalive_interval,
                                                            .slow_reader_timeout = options.slow_reader_timeout,

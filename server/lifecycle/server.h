@@ -13,6 +13,7 @@
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
 #include "server/rpc/call_environment.h"
+#include "server/rpc/delivery_threads.h"
 
 namespace longshort {
 
@@ -43,6 +44,7 @@ class Server {
   std::unique_ptr<ModelRegistry> models_;
   std::unique_ptr<ModelManager> manager_;
   std::unique_ptr<CallEnvironment> environment_;
+  std::unique_ptr<DeliveryThreads> deliveries_;
   std::unique_ptr<GrpcEndpoint> grpc_;
 };
 

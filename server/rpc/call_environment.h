@@ -8,6 +8,7 @@
 #include "server/log/logger.h"
 #include "server/metrics/server_metrics.h"
 #include "server/requests/request_limits.h"
+#include "server/rpc/delivery_threads.h"
 #include "server/sessions/session_transfers.h"
 
 namespace longshort {
@@ -18,6 +19,7 @@ struct CallEnvironment {
   ServerMetrics& metrics;
   Logger& log;
   CallGate& gate;
+  DeliveryThreads& deliveries;
   RequestLimits limits;
   // A stream that was silent for so long says that it is alive.
   absl::Duration keepalive_interval;

@@ -19,6 +19,7 @@ constexpr size_t kResumeBytes = 64 << 10;
 
 StreamWriter::StreamWriter(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext* context)
     : record_(environment, rpc, *context),
+      delivery_(environment.deliveries.Next()),
       keepalive_interval_(environment.keepalive_interval),
       watch_(environment.slow_reader_timeout) {}
 
@@ -45,6 +46,8 @@ void StreamWriter::Push(const std::function<void(StreamEvents&)>& add) {
     const std::lock_guard lock(mutex_);
     if (reader_gone_) return;
     add(*events_);
+    if (watch_.writing()) return SetPause();
+    if (events_->waiting_bytes() <= kPauseBytes) return ScheduleAdvance();
   }
   Advance();
 }
@@ -68,6 +71,17 @@ void StreamWriter::OnWriteDone(bool ok) {
   }
   if (!ok) record_.Cancel();
   Advance();
+}
+
+void StreamWriter::ScheduleAdvance() {
+  if (std::exchange(scheduled_, true)) return;
+  delivery_.Post([self = shared_from_this()] {
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->scheduled_ = false;
+    }
+    self->Advance();
+  });
 }
 
 void StreamWriter::Advance() {

@@ -10,7 +10,8 @@
 // hold the stream until they have been told the end. gRPC is told the final status only after the engine is through
 // with the call.
 //
-// Thread-safe: the engine's threads push, gRPC's threads react, a timer keeps alive and looks after the reader.
+// Thread-safe: the engine's threads push, a delivery thread begins the writes, gRPC's threads react, a timer keeps
+// alive and looks after the reader.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -24,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/rpc/call_record.h"
+#include "server/rpc/delivery_threads.h"
 #include "server/rpc/stream_events.h"
 #include "server/rpc/write_watch.h"
 
@@ -36,7 +38,8 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   static std::shared_ptr<StreamWriter> Make(const CallEnvironment& environment, const char* rpc,
                                             grpc::CallbackServerContext* context);
 
-  // Has `add` put something into the events, and writes it as soon as the one before is written.
+  // Has `add` put something into the events, which is written as soon as the one before is written. Begins the write
+  // itself only if the delivery thread is far behind.
   void Push(const std::function<void(StreamEvents&)>& add);
 
   // Begins the stream: how many completions it has, and its first message. Keepalives run from now on. Before any Push.
@@ -56,6 +59,8 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void OnCancel() override { record_.Cancel(); }
   void OnDone() override { grpc_reference_.reset(); }
 
+  // Has the delivery thread call Advance. With the mutex held.
+  void ScheduleAdvance();
   // Writes the next message, or ends the call, if it is time for either.
   void Advance();
   // Puts the next message where StartWrite takes it. False if there is none now. With the mutex held.
@@ -68,6 +73,7 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void OnTimer();
 
   CallRecord record_;
+  DeliveryThread& delivery_;
   const absl::Duration keepalive_interval_;
   std::shared_ptr<StreamWriter> grpc_reference_;
 
@@ -75,6 +81,7 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::optional<StreamEvents> events_;
   grpc::ByteBuffer on_its_way_;
   WriteWatch watch_;
+  bool scheduled_ = false;  // the delivery thread has not come to it yet
   bool reader_gone_ = false;
   bool cancelling_ = false;  // the timer's thread uses the call: it is not finished under it
   std::optional<absl::Status> closed_;

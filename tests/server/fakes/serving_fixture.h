@@ -24,6 +24,7 @@ class ServingFixture : public ::testing::Test {
                                                                         .metrics = metrics_,
                                                                         .log = log_,
                                                                         .gate = gate_,
+                                                                        .deliveries = deliveries_,
                                                                         .limits = limits,
                                                                         .keepalive_interval = absl::Milliseconds(50),
                                                                         .slow_reader_timeout = absl::Seconds(30)});
@@ -54,6 +55,7 @@ class ServingFixture : public ::testing::Test {
   CallGate gate_;
   std::unique_ptr<ModelManager> manager_;
   std::unique_ptr<CallEnvironment> environment_;
+  DeliveryThreads deliveries_{1};
   std::unique_ptr<GrpcEndpoint> endpoint_;
   std::unique_ptr<v1::Inference::Stub> stub_;
 };

@@ -121,7 +121,11 @@ TEST_F(SlowReadersTest, TokensWithNothingToShowPauseNothing) {
     for (const auto& generation : generations)
       generation.listener->OnDelta({.bytes = "", .tokens = {GeneratedToken()}});
   }
-  EXPECT_FALSE(generations[0].request.context.paused->load());
+  // While a message before them is on its way, the work may be paused.
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  const PauseFlag& paused = *generations[0].request.context.paused;
+  while (paused.load() && absl::Now() < deadline) std::this_thread::yield();
+  EXPECT_FALSE(paused.load());
   for (const auto& generation : generations) generation.listener->OnFinished(absl::OkStatus(), {});
   int64_t tokens = 0;
   while (reader->Read(&event)) tokens += event.delta().token_count();
