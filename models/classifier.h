@@ -89,6 +89,10 @@ class Classifier {
   // Errors: INVALID_ARGUMENT for an item that breaks what is said above, naming its index (nothing is run), INTERNAL if
   // the library fails.
   virtual absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) = 0;
+
+  // There is nothing to do for a while: lets others have what only a batch needs (threads). The next batch takes it
+  // again.
+  virtual void Rest() {}
 };
 
 // The first ids of a document, without spare capacity, and how many the whole has.

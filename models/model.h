@@ -130,6 +130,10 @@ class LanguageModel {
   // run), INTERNAL if the library fails (the cache pages of these slices are then undefined).
   virtual absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) = 0;
 
+  // There is nothing to do for a while: lets others have what only a step needs (threads). The next step takes it
+  // again.
+  virtual void Rest() {}
+
   // Makes page `to` a copy of page `from`, of the same kind; of kZeroPage nothing is copied.
   // Errors: INVALID_ARGUMENT for a page that does not exist, INTERNAL if the device fails.
   virtual absl::Status CopyPage(PageKind kind, PageId from, PageId to) = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/engine/rest.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -183,7 +184,7 @@ void ClassifierEngine::Rebuild(Worker& worker) {
   if (!built.ok()) worker.next_try = now + kTryAgainAfter;
 }
 
-void ClassifierEngine::WaitForRound(const Worker& worker, std::unique_lock<std::mutex>& lock) {
+void ClassifierEngine::WaitForRound(Worker& worker, std::unique_lock<std::mutex>& lock) {
   while (true) {
     const bool can_run = worker.runner != nullptr;
     const absl::Time due = can_run ? items_.BatchDueAt() : worker.next_try;
@@ -192,11 +193,20 @@ void ClassifierEngine::WaitForRound(const Worker& worker, std::unique_lock<std::
     const absl::Time now = clock_.Now();
     if (due <= now) return;
     if (due == absl::InfiniteFuture()) {
-      changed_.wait(lock);
+      WaitForWork(worker, lock);
     } else {
       changed_.wait_until(lock, std::chrono::system_clock::now() + absl::ToChronoNanoseconds(due - now));
     }
   }
+}
+
+void ClassifierEngine::WaitForWork(Worker& worker, std::unique_lock<std::mutex>& lock) {
+  if (worker.resting) return changed_.wait(lock);
+  if (changed_.wait_for(lock, absl::ToChronoNanoseconds(kRestAfter)) == std::cv_status::no_timeout) return;
+  worker.resting = true;
+  lock.unlock();
+  worker.classifier->Rest();
+  lock.lock();
 }
 
 void ClassifierEngine::RunRound(Worker& worker, std::unique_lock<std::mutex>& lock) {
@@ -205,6 +215,7 @@ void ClassifierEngine::RunRound(Worker& worker, std::unique_lock<std::mutex>& lo
   ClassificationJobs ended = stopping ? items_.TakeAll() : items_.TakeAbandoned(now);
   BatchFormer::Batch batch;
   if (worker.runner != nullptr) batch = items_.TakeBatch(now);
+  worker.resting &= batch.jobs.empty();
   SchedulePreparations();
   lock.unlock();
   for (const auto& job : ended) FailItem(*job, stopping ? Stopping() : job->WhyAbandoned(now), *observer_);

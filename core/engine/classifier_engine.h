@@ -61,6 +61,7 @@ class ClassifierEngine final : public ClassificationEngine {
     std::unique_ptr<Classifier> classifier;
     std::unique_ptr<BatchRunner> runner;
     absl::Time next_try = absl::InfinitePast();
+    bool resting = false;
     std::thread thread;
   };
 
@@ -84,7 +85,10 @@ class ClassifierEngine final : public ClassificationEngine {
   void Rebuild(Worker& worker);
   // With the mutex held, which it gives up while it waits: returns when there is something for a round, or nothing
   // left.
-  void WaitForRound(const Worker& worker, std::unique_lock<std::mutex>& lock);
+  void WaitForRound(Worker& worker, std::unique_lock<std::mutex>& lock);
+  // With the mutex held, which it gives up: there is nothing at all; returns when that may have changed. After a while
+  // the worker's model rests.
+  void WaitForWork(Worker& worker, std::unique_lock<std::mutex>& lock);
   // With the mutex held, which it gives up while the model runs: one round of a worker.
   void RunRound(Worker& worker, std::unique_lock<std::mutex>& lock);
   void RunBatch(Worker& worker, ClassificationJobs batch);

@@ -7,6 +7,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "core/engine/rest.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -80,8 +81,10 @@ void LanguageModelWorker::Work() {
 
 void LanguageModelWorker::Sleep(int64_t changes_seen) {
   const absl::Time next_session_ends = sessions_.EndExpired();  // their pages' tasks are changes
-  const absl::Duration longest = loop_ == nullptr ? kTryAgainAfter : kLookForEndedSessions;
+  const absl::Duration longest = loop_ == nullptr ? kTryAgainAfter : resting_ ? kLookForEndedSessions : kRestAfter;
   queue_.WaitForChange(changes_seen, std::clamp(next_session_ends - clock_.Now(), absl::ZeroDuration(), longest));
+  resting_ = queue_.changes() == changes_seen;
+  if (resting_ && model_ != nullptr) model_->Rest();
 }
 
 bool LanguageModelWorker::RunRound() {

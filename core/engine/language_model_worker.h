@@ -72,7 +72,7 @@ class LanguageModelWorker final {
   // Has lost its model: tries to build another one, and ends what nobody waits for. Returns whether it has one.
   bool Rebuild();
   void RunTasks();
-  // Has nothing to do: sleeps until there may be something, or the next session ends.
+  // Has nothing to do: sleeps until there may be something, or the next session ends. After a while the model rests.
   void Sleep(int64_t changes_seen);
 
   const LanguageModel& prototype_;
@@ -86,6 +86,7 @@ class LanguageModelWorker final {
   std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<StepLoop> loop_;  // null while there is no model to be had
   absl::Time next_try_ = absl::InfinitePast();
+  bool resting_ = false;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -64,6 +64,8 @@ class ImageClassifier final : public Classifier {
     }
   }
 
+  void Rest() override { GiveBackThreads(); }
+
  private:
   ClassifierResult Run(absl::Span<const ImageItem* const> images) {
     const c10::InferenceMode inference;

@@ -115,6 +115,11 @@ absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> 
 }
 
 template <typename Element>
+void TransformerLs<Element>::Rest() {
+  GiveBackThreads();
+}
+
+template <typename Element>
 absl::StatusOr<absl::Span<char>> TransformerLs<Element>::PageMemory(PageKind kind, PageId page) const {
   const auto memory_of = [page](const auto& storage, const char* name) -> absl::StatusOr<absl::Span<char>> {
     if (page < 0 || page >= storage.pages()) {

@@ -31,6 +31,7 @@ class TransformerLs final : public LanguageModel {
   CachePages PageBytes() const override;
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
+  void Rest() override;
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
   std::string CacheLayout() const override;
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;

@@ -1,5 +1,7 @@
 #include "models/layers/library_threads.h"
 
+#include <omp.h>
+
 #include "ATen/Parallel.h"
 
 namespace longshort {
@@ -10,6 +12,8 @@ void UseThreads(int threads) {
   at::set_num_threads(threads);
   used = threads;
 }
+
+void GiveBackThreads() { omp_pause_resource(omp_pause_soft, omp_get_initial_device()); }
 
 OneThread::OneThread() : before_(at::get_num_threads()) { at::set_num_threads(1); }
 

@@ -2,7 +2,8 @@
 //
 // Each thread that asks LibTorch for several at once gets a team of its own, which stays. While all teams together,
 // idle ones too, have no more threads than there are CPUs, a team spins between two pieces of work; beyond that it
-// sleeps at the end of each, and a small step takes far longer. So only threads that run models should have a team.
+// sleeps at the end of each, and a small step takes far longer. So only threads that run models should have a team, and
+// only while they do.
 #pragma once
 
 namespace longshort {
@@ -10,6 +11,10 @@ namespace longshort {
 // Has LibTorch use so many threads for what this thread asks of it from now on; 0 leaves its own choice. Cheap when
 // nothing changes: a model calls it before each step, because the thread that runs it may be a new one.
 void UseThreads(int threads);
+
+// Ends the team that this thread has, if it has one. The next piece of work makes a new one, which costs some ten
+// microseconds for each thread.
+void GiveBackThreads();
 
 // Has LibTorch use no other thread for what this one asks of it while the object lives: for loading.
 class OneThread final {

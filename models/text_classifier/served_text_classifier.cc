@@ -37,6 +37,8 @@ absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const
   }
 }
 
+void ServedTextClassifier::Rest() { GiveBackThreads(); }
+
 absl::Status ServedTextClassifier::CheckItem(const ClassifierItem& item, size_t index) const {
   const std::string name = absl::StrCat("item ", index);
   const auto* const tokens = std::get_if<TokenItem>(&item);

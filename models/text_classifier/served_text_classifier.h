@@ -20,6 +20,7 @@ class ServedTextClassifier final : public Classifier {
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override;
   // Ids after a document's last that is not 0 make no difference and no work.
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
+  void Rest() override;
 
  private:
   absl::Status CheckItem(const ClassifierItem& item, size_t index) const;

@@ -2,11 +2,14 @@
 #include "core/engine/classifier_engine.h"
 
 #include <atomic>
+#include <chrono>
 #include <new>
+#include <semaphore>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "core/engine/rest.h"
 #include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,6 +22,18 @@ namespace {
 using ::testing::ElementsAre;
 using Listener = RecordingClassificationListener;
 using ClassifierEngineTest = ClassifierEngineFixture;
+
+TEST_F(ClassifierEngineTest, TheModelRestsOnceEachTimeItHasHadNothingToDoForAWhile) {
+  std::counting_semaphore<> rested(0);
+  on_rest = [&rested] { rested.release(); };
+  const auto engine = MakeEngine();
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(CodeOf(*Submit(*engine, Document(1))), absl::StatusCode::kOk);
+    EXPECT_TRUE(rested.try_acquire_for(std::chrono::seconds(30)));
+  }
+  EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kRestAfter)));
+  engine->Drain(absl::InfiniteFuture());
+}
 
 TEST_F(ClassifierEngineTest, EveryItemOfManyThreadsGetsItsOwnLogits) {
   const auto engine = MakeEngine();

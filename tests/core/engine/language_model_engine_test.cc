@@ -2,10 +2,13 @@
 #include "core/engine/language_model_engine.h"
 
 #include <atomic>
+#include <chrono>
+#include <semaphore>
 #include <stdexcept>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/engine/rest.h"
 #include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,6 +23,7 @@ class LanguageModelEngineTest : public testing::Test {
   std::unique_ptr<LanguageModelEngine> MakeEngine(const LanguageModelEngine::Options& options = {}) {
     auto model = std::make_unique<FakeLanguageModel>();
     model->on_step = on_step;
+    model->on_rest = on_rest;
     model->on_replicate = on_replicate;
     auto engine = LanguageModelEngine::Create(std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()), nullptr,
                                               clock_, options);
@@ -28,6 +32,7 @@ class LanguageModelEngineTest : public testing::Test {
   }
 
   std::function<absl::Status(absl::Span<const Slice>)> on_step;
+  std::function<void()> on_rest;
   std::function<absl::Status()> on_replicate;
   RealClock clock_;
 };
@@ -58,6 +63,20 @@ TEST_F(LanguageModelEngineTest, RunsGenerationsAndScoringsOfManyThreadsAtOnce) {
   EXPECT_EQ(state.queued_requests, 0);
   EXPECT_EQ(state.active_streams, 0);
   EXPECT_EQ(state.cache_bytes_used, 0);
+}
+
+TEST_F(LanguageModelEngineTest, TheModelRestsOnceEachTimeItHasHadNothingToDoForAWhile) {
+  std::counting_semaphore<> rested(0);
+  on_rest = [&rested] { rested.release(); };
+  const auto engine = MakeEngine();
+  for (int round = 0; round < 2; ++round) {
+    const auto scoring = std::make_shared<RecordingScoringListener>();
+    ASSERT_TRUE(engine->Score(SomeScoring(5), scoring).ok());
+    ASSERT_TRUE(scoring->end.Wait());
+    EXPECT_TRUE(rested.try_acquire_for(std::chrono::seconds(30)));
+  }
+  EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kRestAfter)));
+  engine->Drain(absl::InfiniteFuture());
 }
 
 TEST_F(LanguageModelEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNeverHear) {

@@ -23,6 +23,7 @@ class ClassifierEngineFixture : public testing::Test {
     auto classifier = std::make_unique<FakeClassifier>();
     classifier->on_batch = on_batch;
     classifier->on_logits = on_logits;
+    classifier->on_rest = on_rest;
     classifier->on_replicate = on_replicate;
     auto engine = ClassifierEngine::Create(std::move(classifier), std::move(pool),
                                            std::make_unique<RecordingClassificationObserver>(record_), clock_, options);
@@ -62,6 +63,7 @@ class ClassifierEngineFixture : public testing::Test {
 
   std::function<absl::Status(absl::Span<const ClassifierItem* const>)> on_batch;
   std::function<void(std::vector<float>&)> on_logits;
+  std::function<void()> on_rest;
   std::function<absl::Status()> on_replicate;
   FakeClock clock_;
   const std::shared_ptr<RecordingClassificationObserver::Record> record_ =

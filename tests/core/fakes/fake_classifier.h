@@ -24,6 +24,9 @@ class FakeClassifier final : public Classifier {
   // One that does as this one is told, even later.
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override;
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
+  void Rest() override {
+    if (original_->on_rest) original_->on_rest();
+  }
 
   // The logits of one item, [3].
   static std::vector<float> LogitsOf(const ClassifierItem& item);
@@ -32,6 +35,8 @@ class FakeClassifier final : public Classifier {
   std::function<absl::Status(absl::Span<const ClassifierItem* const>)> on_batch;
   // Changes the logits of a batch before they are returned.
   std::function<void(std::vector<float>&)> on_logits;
+  // Called when the classifier is to rest.
+  std::function<void()> on_rest;
   // Called for every replica. What it returns, unless OK, is the result.
   std::function<absl::Status()> on_replicate;
 

@@ -44,6 +44,9 @@ class FakeLanguageModel final : public LanguageModel {
   CachePages PageBytes() const override { return page_bytes_; }
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
+  void Rest() override {
+    if (original_->on_rest) original_->on_rest();
+  }
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
   std::string CacheLayout() const override { return "fake"; }
   // The bytes of its numbers.
@@ -57,6 +60,8 @@ class FakeLanguageModel final : public LanguageModel {
   std::function<absl::Status(absl::Span<const Slice>)> on_step;
   // Called with the logits of every step before they are returned.
   std::function<void(std::vector<float>&)> on_logits;
+  // Called when the model is to rest.
+  std::function<void()> on_rest;
   // Called for every replica. What it returns, unless OK, is the result.
   std::function<absl::Status()> on_replicate;
 

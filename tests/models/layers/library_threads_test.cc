@@ -33,5 +33,19 @@ TEST(LibraryThreads, WhoLoadsGetsNoTeamAndKeepsItsChoice) {
   }).join();
 }
 
+TEST(LibraryThreads, ATeamThatIsGivenBackIsGoneUntilThereIsWorkAgain) {
+  std::thread([] {
+    GiveBackThreads();  // there is none yet
+    UseThreads(3);
+    const int64_t before = ThreadsOfThisProcess();
+    for (int round = 0; round < 3; ++round) {
+      UseAllThreads();
+      EXPECT_EQ(ThreadsOfThisProcess(), before + 2);
+      GiveBackThreads();
+      EXPECT_EQ(ThreadsOfThisProcess(), before);
+    }
+  }).join();
+}
+
 }  // namespace
 }  // namespace longshort
