@@ -47,6 +47,9 @@ class CacheGrid final {
   // The rows of `page` that somebody may still see there: of those kept pages, what a query at the begin of the present
   // block or later sees.
   PageRows RowsKeptAt(Strip strip, int64_t position, int64_t page) const;
+  // Tokens before the end of what was read, from which others may still begin though all else has gone: half a window,
+  // which makes half as many window pages more.
+  int64_t ForkRoom() const { return window_length_ / 2; }
   // Whether the last page before `position` has rows of later tokens too.
   bool EndsInsidePage(Strip strip, int64_t position) const;
 

@@ -128,21 +128,37 @@ void PrefixIndex::Settle(PrefixBlock* block) {
 }
 
 bool PrefixIndex::MakeEnd(PrefixBlock& block) {
-  std::optional<PageTables> tables = PagesAt(block);
-  if (!tables.has_value()) return false;
+  if (!PagesAt(block).has_value()) return false;
   block.is_end = true;
-  block.needed = *std::move(tables);
+  AddNeeds(block, block);
+  const int64_t furthest = block.children == 0 ? block.end - grid_.ForkRoom() : block.end;
+  for (const PrefixBlock* before = block.parent; before->parent != nullptr && before->end >= furthest;) {
+    AddNeeds(*before, block);
+    before = before->parent;
+  }
   for (const Strip strip : kStrips) {
-    for (const PageId page : block.needed[strip].ids) pools_.Of(strip).Need(page);
+    std::vector<PageId>& needed = block.needed[strip];
+    std::sort(needed.begin(), needed.end());
+    needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+    for (const PageId page : needed) pools_.Of(strip).Need(page);
   }
   ends_.emplace(block.used, &block);
   return true;
 }
 
+void PrefixIndex::AddNeeds(const PrefixBlock& block, PrefixBlock& end) const {
+  const std::optional<PageTables> tables = PagesAt(block);
+  if (!tables.has_value()) return;
+  for (const Strip strip : kStrips) {
+    const std::vector<PageId>& pages = (*tables)[strip].ids;
+    end.needed[strip].insert(end.needed[strip].end(), pages.begin(), pages.end());
+  }
+}
+
 void PrefixIndex::ForgetEnd(PrefixBlock& block) {
   if (!block.is_end) return;
   for (const Strip strip : kStrips) {
-    for (const PageId page : block.needed[strip].ids) pools_.Of(strip).NoLongerNeed(page);
+    for (const PageId page : block.needed[strip]) pools_.Of(strip).NoLongerNeed(page);
   }
   block.needed = {};
   block.is_end = false;
@@ -186,7 +202,7 @@ absl::Status PrefixIndex::Audit(const Pins& pins, std::vector<PageHolders>& wind
       for (const PageLease& lease : block->pages[strip]) {
         if (pools_.Of(strip).IsCurrent(lease)) ++holders[lease.page].index;
       }
-      for (const PageId page : block->needed[strip].ids) {
+      for (const PageId page : block->needed[strip]) {
         if (page != kZeroPage) ++holders[page].needed;
       }
     }

@@ -12,7 +12,9 @@
 // fork, that is the page to which the rows before the fork were copied.
 //
 // Ends are leaves and forks at which a sequence can begin. The pages they need are kept until the end itself is given
-// up; pages that no end needs are spare (PagePool), and go first. A leaf at which nobody can begin any more is removed.
+// up; pages that no end needs are spare (PagePool), and go first. Another text will hardly part from a chain at its
+// very end, behind the first one's question and answer: so a leaf also needs what those before it need, some way back
+// (CacheGrid::ForkRoom). A leaf at which nobody can begin any more is removed.
 // A block on which a sequence stands (Pin) is no end: its pages are held by the sequence.
 //
 // Thread: the one that owns the pools.
@@ -49,9 +51,9 @@ struct PrefixBlock {
   int64_t children = 0;
   int64_t pins = 0;
   uint64_t used = 0;  // when a sequence last stood here
-  // What it needs as an end; empty tables otherwise.
+  // What it needs as an end, each page once; nothing otherwise.
   bool is_end = false;
-  PageTables needed;
+  std::array<std::vector<PageId>, kStrips.size()> needed;
 };
 
 class PrefixIndex final {
@@ -103,6 +105,8 @@ class PrefixIndex final {
   // Makes an end of the block, or of one before it, if it should be one now; removes leaves that are of no use.
   void Settle(PrefixBlock* block);
   bool MakeEnd(PrefixBlock& block);
+  // Adds what a sequence needs that begins at the block's end, if all of it is there, to what `end` needs.
+  void AddNeeds(const PrefixBlock& block, PrefixBlock& end) const;
   void ForgetEnd(PrefixBlock& block);
   // Removes a leaf; returns the block before it.
   PrefixBlock* Remove(PrefixBlock* leaf);

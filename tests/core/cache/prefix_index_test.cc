@@ -94,6 +94,25 @@ TEST(PrefixIndex, InteriorWindowPagesGoBeforeAChainsEnd) {
   EXPECT_EQ(harness.ReadAndEnd(Text(64, 4, middle)), 0);
 }
 
+// Two texts are read with room for 14 window pages. What the first needs of its nine, with a window of four pages:
+//   block             0 1 2 3 4 5 6 7 8
+//   at its end                  * * * *
+//   a fork behind 8           * * * *
+//   a fork behind 7         * * * *      half a window from the end: no further
+TEST(PrefixIndex, OthersMayPartFromAChainShortlyBeforeItsEnd) {
+  LanguageModelInfo info = DrawnInfo();
+  info.window_length = 257;
+  for (int64_t blocks = 5; blocks <= 8; ++blocks) {
+    CacheHarness harness({.window = 15, .segment = 100, .open_chunk = 10}, info);
+    const Tokens text = Text(64 * 9, 1);
+    harness.ReadAndEnd(text);
+    harness.ReadAndEnd(Text(64 * 9, 2));
+    EXPECT_EQ(harness.cache->state().counters.evicted_ends, 0);
+    const Tokens shared(text.begin(), text.begin() + 64 * blocks);
+    EXPECT_EQ(harness.ReadAndEnd(Text(64, 3, shared)), blocks < 7 ? 0 : 64 * blocks);
+  }
+}
+
 TEST(PrefixIndex, EndsGoInTheOrderOfTheirLastUse) {
   CacheHarness harness({.window = 6, .segment = 100, .open_chunk = 10});
   for (int32_t seed = 1; seed <= 5; ++seed) harness.ReadAndEnd(Text(64, seed));
