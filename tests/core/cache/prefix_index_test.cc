@@ -94,7 +94,7 @@ TEST(PrefixIndex, InteriorWindowPagesGoBeforeAChainsEnd) {
   EXPECT_EQ(harness.ReadAndEnd(Text(64, 4, middle)), 0);
 }
 
-// Two texts are read with room for 14 window pages. What the first needs of its nine, with a window of four pages:
+// Two texts are read with room for 13 window pages. What the first needs of its nine, with a window of four pages:
 //   block             0 1 2 3 4 5 6 7 8
 //   at its end                  * * * *
 //   a fork behind 8           * * * *
@@ -103,7 +103,7 @@ TEST(PrefixIndex, OthersMayPartFromAChainShortlyBeforeItsEnd) {
   LanguageModelInfo info = DrawnInfo();
   info.window_length = 257;
   for (int64_t blocks = 5; blocks <= 8; ++blocks) {
-    CacheHarness harness({.window = 15, .segment = 100, .open_chunk = 10}, info);
+    CacheHarness harness({.window = 13, .segment = 100, .open_chunk = 10}, info);
     const Tokens text = Text(64 * 9, 1);
     harness.ReadAndEnd(text);
     harness.ReadAndEnd(Text(64 * 9, 2));
