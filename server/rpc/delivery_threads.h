@@ -38,7 +38,7 @@ class DeliveryThread final {
 // Thread-safe.
 class DeliveryThreads final {
  public:
-  // As many as `cpus` CPUs need: one writes some 20,000 messages in a second.
+  // One for each eight of `cpus`, at least one.
   explicit DeliveryThreads(int64_t cpus);
 
   // The thread for a new stream: they take turns.
