@@ -128,14 +128,11 @@ void PrefixIndex::Settle(PrefixBlock* block) {
 }
 
 bool PrefixIndex::MakeEnd(PrefixBlock& block) {
-  if (!PagesAt(block).has_value()) return false;
+  if (!AddNeeds(block, block)) return false;
   block.is_end = true;
-  AddNeeds(block, block);
   const int64_t furthest = block.children == 0 ? block.end - grid_.ForkRoom() : block.end;
-  for (const PrefixBlock* before = block.parent; before->parent != nullptr && before->end >= furthest;) {
-    AddNeeds(*before, block);
-    before = before->parent;
-  }
+  const PrefixBlock* before = block.parent;
+  for (; before->parent != nullptr && before->end >= furthest; before = before->parent) AddNeeds(*before, block);
   for (const Strip strip : kStrips) {
     std::vector<PageId>& needed = block.needed[strip];
     std::sort(needed.begin(), needed.end());
@@ -146,13 +143,14 @@ bool PrefixIndex::MakeEnd(PrefixBlock& block) {
   return true;
 }
 
-void PrefixIndex::AddNeeds(const PrefixBlock& block, PrefixBlock& end) const {
+bool PrefixIndex::AddNeeds(const PrefixBlock& block, PrefixBlock& end) const {
   const std::optional<PageTables> tables = PagesAt(block);
-  if (!tables.has_value()) return;
+  if (!tables.has_value()) return false;
   for (const Strip strip : kStrips) {
     const std::vector<PageId>& pages = (*tables)[strip].ids;
     end.needed[strip].insert(end.needed[strip].end(), pages.begin(), pages.end());
   }
+  return true;
 }
 
 void PrefixIndex::ForgetEnd(PrefixBlock& block) {

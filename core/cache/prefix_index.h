@@ -105,8 +105,9 @@ class PrefixIndex final {
   // Makes an end of the block, or of one before it, if it should be one now; removes leaves that are of no use.
   void Settle(PrefixBlock* block);
   bool MakeEnd(PrefixBlock& block);
-  // Adds what a sequence needs that begins at the block's end, if all of it is there, to what `end` needs.
-  void AddNeeds(const PrefixBlock& block, PrefixBlock& end) const;
+  // Adds what a sequence needs that begins at the block's end to what `end` needs. False, and nothing is added, if some
+  // of it is gone.
+  bool AddNeeds(const PrefixBlock& block, PrefixBlock& end) const;
   void ForgetEnd(PrefixBlock& block);
   // Removes a leaf; returns the block before it.
   PrefixBlock* Remove(PrefixBlock* leaf);
