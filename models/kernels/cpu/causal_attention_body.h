@@ -44,23 +44,58 @@ struct Tile {
   float sum[kQueriesPerTile];
 };
 
-// The keys or values of a block's pages.
+// Where the keys and values of a block's pages lie.
 template <typename Element>
-using PagesOfBlock = const Element* [kPagesPerBlock];
+struct PagesOfBlock {
+  const Element* keys[kPagesPerBlock];
+  const Element* values[kPagesPerBlock];
+};
 
-// Scores of one block: content and distance. `columns[q]` is where query q's distances begin in the table's rows.
+template <typename Element>
+LS_INLINE PagesOfBlock<Element> FindPages(const KeyPages<Element>& pages, int64_t block) {
+  PagesOfBlock<Element> found;
+  for (int64_t i = 0; i < kPagesPerBlock; ++i) {
+    // No query sees keys of a page that is not there: the zero page's scores are dropped.
+    const int64_t index = block * kPagesPerBlock + i - pages.first;
+    const int32_t id = index >= 0 && index < pages.count ? pages.ids[index] : -1;
+    const Element* const page = id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
+    found.keys[i] = page + pages.key_offset;
+    found.values[i] = page + pages.value_offset;
+  }
+  return found;
+}
+
+// Asks for channel `channel` of the next block's keys, as much of its values, and the distances it meets. A single
+// query computes less than its memory takes to come, and pages lie anywhere, so the processor does not guess the next
+// one.
+template <typename Element>
+LS_INLINE void Prefetch(const PagesOfBlock<Element>& next, const Element* next_distances, int64_t channel) {
+  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(Element));
+  const int64_t offset = channel * kPageRows;
+  if (offset % kLine == 0) {
+    for (int64_t i = 0; i < kPagesPerBlock; ++i) {
+      __builtin_prefetch(next.keys[i] + offset, 0, 2);
+      __builtin_prefetch(next.values[i] + offset, 0, 2);
+    }
+  }
+  for (int64_t column = 0; column < kBlock; column += kLine) __builtin_prefetch(next_distances + column, 0, 2);
+}
+
+// Scores of one block: content and distance. `columns[q]` is where query q's distances begin in the table's rows;
+// `next` is what is read after this block.
 template <typename Element, int64_t kQueries>
-LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const PagesOfBlock<Element>& keys,
-                           const DistanceTable<Element>& distances, const int64_t* columns,
-                           Lanes (&scores)[kQueries][kVectors]) {
+LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const PagesOfBlock<Element>& pages,
+                           const PagesOfBlock<Element>& next, const DistanceTable<Element>& distances,
+                           const int64_t* columns, Lanes (&scores)[kQueries][kVectors]) {
   for (int64_t q = 0; q < kQueries; ++q) {
     for (int64_t v = 0; v < kVectors; ++v) scores[q][v] = Lanes{};
   }
   const int64_t stride = distances.stride();
   for (int64_t c = 0; c < head_width; ++c) {
+    if constexpr (kQueries == 1) Prefetch(next, distances.table + c * stride + columns[0] + kBlock, c);
     Lanes key[kVectors];
     for (int64_t v = 0; v < kVectors; ++v) {
-      Load(keys[v / kPageVectors] + c * kPageRows + v % kPageVectors * kLanes, key[v]);
+      Load(pages.keys[v / kPageVectors] + c * kPageRows + v % kPageVectors * kLanes, key[v]);
     }
     for (int64_t q = 0; q < kQueries; ++q) {
       const float content = tile.content_queries[q * head_width + c];
@@ -108,7 +143,7 @@ LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& 
 // Adds probabilities times values of rows `range` to what was mixed before, scaled, for kGroup vectors of channels that
 // stay in registers, `channel` on.
 template <typename Element, int64_t kQueries, int64_t kGroup>
-LS_INLINE void MixChannels(int64_t padded_width, int64_t channel, const PagesOfBlock<Element>& values,
+LS_INLINE void MixChannels(int64_t padded_width, int64_t channel, const PagesOfBlock<Element>& pages,
                            const Range& range, const float* rescale, const float (&weights)[kQueries][kBlock],
                            float* mixed) {
   Lanes sums[kQueries][kGroup];
@@ -123,7 +158,7 @@ LS_INLINE void MixChannels(int64_t padded_width, int64_t channel, const PagesOfB
     for (int64_t row = Greatest(range.begin, page_begin); row < end; ++row) {
       for (int64_t v = 0; v < kGroup; ++v) {
         Lanes value;
-        Load(values[page] + (row - page_begin) * padded_width + channel + v * kLanes, value);
+        Load(pages.values[page] + (row - page_begin) * padded_width + channel + v * kLanes, value);
         for (int64_t q = 0; q < kQueries; ++q) sums[q][v] += value * weights[q][row];
       }
     }
@@ -136,19 +171,19 @@ LS_INLINE void MixChannels(int64_t padded_width, int64_t channel, const PagesOfB
 }
 
 template <typename Element, int64_t kQueries>
-LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const PagesOfBlock<Element>& values, const Range& range,
+LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const PagesOfBlock<Element>& pages, const Range& range,
                          const float* rescale, const Lanes (&probabilities)[kQueries][kVectors]) {
   float weights[kQueries][kBlock];
   __builtin_memcpy(weights, probabilities, sizeof(weights));
   int64_t channel = 0;
   for (; channel + 4 * kLanes <= padded_width; channel += 4 * kLanes) {
-    MixChannels<Element, kQueries, 4>(padded_width, channel, values, range, rescale, weights, tile.mixed);
+    MixChannels<Element, kQueries, 4>(padded_width, channel, pages, range, rescale, weights, tile.mixed);
   }
   for (; channel + 2 * kLanes <= padded_width; channel += 2 * kLanes) {
-    MixChannels<Element, kQueries, 2>(padded_width, channel, values, range, rescale, weights, tile.mixed);
+    MixChannels<Element, kQueries, 2>(padded_width, channel, pages, range, rescale, weights, tile.mixed);
   }
   for (; channel < padded_width; channel += kLanes) {
-    MixChannels<Element, kQueries, 1>(padded_width, channel, values, range, rescale, weights, tile.mixed);
+    MixChannels<Element, kQueries, 1>(padded_width, channel, pages, range, rescale, weights, tile.mixed);
   }
 }
 
@@ -164,17 +199,11 @@ LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyP
     all.end = Greatest(all.end, ranges[q].end);
   }
   if (all.begin >= all.end) return;
-  for (int64_t block = FloorDivide(all.begin, kBlock); block * kBlock < all.end; ++block) {
+  int64_t block = FloorDivide(all.begin, kBlock);
+  PagesOfBlock<Element> here = FindPages(pages, block);
+  for (; block * kBlock < all.end; ++block) {
     const int64_t block_begin = block * kBlock;
-    PagesOfBlock<Element> keys, values;
-    for (int64_t i = 0; i < kPagesPerBlock; ++i) {
-      // No query sees keys of a page that is not there: the zero page's scores are dropped.
-      const int64_t index = block * kPagesPerBlock + i - pages.first;
-      const int32_t id = index >= 0 && index < pages.count ? pages.ids[index] : -1;
-      const Element* const page = id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
-      keys[i] = page + pages.key_offset;
-      values[i] = page + pages.value_offset;
-    }
+    const PagesOfBlock<Element> next = FindPages(pages, block + 1);
     int64_t columns[kQueries];
     for (int64_t q = 0; q < kQueries; ++q) {
       // A query that sees nothing of the block may lie outside the table: it reads anywhere in it, and its scores are
@@ -182,7 +211,7 @@ LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyP
       columns[q] = Least(Greatest(block_begin + column_shifts[q], 0), distances.count + kBlock);
     }
     Lanes scores[kQueries][kVectors];
-    BlockScores<Element, kQueries>(tile, run.head_width, keys, distances, columns, scores);
+    BlockScores<Element, kQueries>(tile, run.head_width, here, next, distances, columns, scores);
 
     float rescale[kQueries];
     for (int64_t q = 0; q < kQueries; ++q) {
@@ -195,7 +224,8 @@ LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyP
       }
     }
     const Range rows = {Greatest(all.begin - block_begin, 0), Least(all.end - block_begin, kBlock)};
-    MixValues<Element, kQueries>(tile, padded_width, values, rows, rescale, scores);
+    MixValues<Element, kQueries>(tile, padded_width, here, rows, rescale, scores);
+    here = next;
   }
 }
 
