@@ -83,6 +83,8 @@ class PagePool final {
   int64_t capacity() const { return static_cast<int64_t>(pages_.size()); }
   int64_t free() const { return static_cast<int64_t>(free_.size()); }
   int64_t idle() const { return idle_; }
+  // Of those that are idle.
+  int64_t spare() const { return static_cast<int64_t>(spare_.size()); }
   int64_t in_use() const { return capacity() - free() - idle(); }
   // Spare pages that were given up so far.
   int64_t evicted() const { return evicted_; }

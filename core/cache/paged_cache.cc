@@ -102,9 +102,11 @@ CacheState PagedCache::state() const {
   CacheState state{
       .in_use = {pools.window.in_use(), pools.segment.in_use(), pools.open_chunk.in_use()},
       .idle = {pools.window.idle(), pools.segment.idle(), pools.open_chunk.idle()},
+      .spare = {pools.window.spare(), pools.segment.spare(), pools.open_chunk.spare()},
       .free = {pools.window.free(), pools.segment.free(), pools.open_chunk.free()},
       .reserved = store_.reservations.claimed(),
       .parked_sequences = static_cast<int64_t>(store_.parked.size()),
+      .ends = store_.index.ends(),
       .counters = counters_,
   };
   state.counters.copied_pages = store_.copied_pages;

@@ -45,9 +45,11 @@ struct CacheCounters {
 struct CacheState {
   CachePages in_use;  // held by running sequences
   CachePages idle;    // held for later only
+  CachePages spare;   // those of them that no end of a chain needs and no parked sequence holds
   CachePages free;
   CachePages reserved;  // for running sequences, in use or not yet
   int64_t parked_sequences = 0;
+  int64_t ends = 0;  // of chains, whose pages are kept
   CacheCounters counters;
 };
 

@@ -24,6 +24,8 @@ struct EngineState {
   int64_t cache_bytes_used = 0;
   int64_t cache_bytes_idle = 0;
   int64_t cache_bytes_free = 0;
+  // Of one page of each kind.
+  CachePages cache_page_bytes = {};
   // The same in pages, and what has happened since the engine was made.
   CacheState cache = {};
 };

@@ -80,6 +80,7 @@ EngineState StepLoop::state() const {
           .cache_bytes_used = Bytes(cache.in_use, page_bytes),
           .cache_bytes_idle = Bytes(cache.idle, page_bytes),
           .cache_bytes_free = Bytes(cache.free, page_bytes),
+          .cache_page_bytes = page_bytes,
           .cache = cache};
 }
 

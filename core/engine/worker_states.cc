@@ -26,9 +26,11 @@ int64_t Beginnings(const CacheCounters& counters) {
 void Add(const CacheState& more, CacheState& sum) {
   sum.in_use = sum.in_use + more.in_use;
   sum.idle = sum.idle + more.idle;
+  sum.spare = sum.spare + more.spare;
   sum.free = sum.free + more.free;
   sum.reserved = sum.reserved + more.reserved;
   sum.parked_sequences += more.parked_sequences;
+  sum.ends += more.ends;
   Add(more.counters, sum.counters);
 }
 
@@ -56,6 +58,7 @@ EngineState WorkerStates::SumOfAll() const {
     sum.cache_bytes_used += state.cache_bytes_used;
     sum.cache_bytes_idle += state.cache_bytes_idle;
     sum.cache_bytes_free += state.cache_bytes_free;
+    sum.cache_page_bytes = Larger(sum.cache_page_bytes, state.cache_page_bytes);
     Add(state.cache, sum.cache);
   }
   return sum;

@@ -1,5 +1,8 @@
 #include "server/metrics/engine_metrics.h"
 
+#include <string>
+
+#include "core/cache/cache_pages.h"
 #include "server/metrics/code_name.h"
 
 namespace longshort {
@@ -27,6 +30,26 @@ class Portion {
  private:
   prometheus::Gauge& gauge_;
   double value_ = 0;
+};
+
+// The same of a page of each kind.
+class PagePortions {
+ public:
+  PagePortions(prometheus::Family<prometheus::Gauge>& pages, const std::string& model, const std::string& state)
+      : window_(pages.Add({{"model", model}, {"kind", "window"}, {"state", state}})),
+        segment_(pages.Add({{"model", model}, {"kind", "segment"}, {"state", state}})),
+        open_chunk_(pages.Add({{"model", model}, {"kind", "open_chunk"}, {"state", state}})) {}
+
+  void Set(const CachePages& pages) {
+    window_.Set(static_cast<double>(pages.window));
+    segment_.Set(static_cast<double>(pages.segment));
+    open_chunk_.Set(static_cast<double>(pages.open_chunk));
+  }
+
+ private:
+  Portion window_;
+  Portion segment_;
+  Portion open_chunk_;
 };
 
 // What one engine has counted so far, added to a counter that several share.
@@ -68,7 +91,15 @@ class LanguageModelMetrics final : public EngineObserver {
         streams_(all.streams_active.Add({{"model", model}})),
         cache_used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
         cache_idle_(all.cache_bytes.Add({{"model", model}, {"state", "idle"}})),
-        cache_free_(all.cache_bytes.Add({{"model", model}, {"state", "free"}})) {}
+        cache_free_(all.cache_bytes.Add({{"model", model}, {"state", "free"}})),
+        pages_used_(all.cache_pages, model, "used"),
+        pages_kept_(all.cache_pages, model, "kept"),
+        pages_spare_(all.cache_pages, model, "spare"),
+        pages_free_(all.cache_pages, model, "free"),
+        window_page_(all.cache_page_bytes.Add({{"model", model}, {"kind", "window"}})),
+        segment_page_(all.cache_page_bytes.Add({{"model", model}, {"kind", "segment"}})),
+        open_chunk_page_(all.cache_page_bytes.Add({{"model", model}, {"kind", "open_chunk"}})),
+        ends_(all.cache_ends.Add({{"model", model}})) {}
 
   void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
   void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) override {
@@ -104,6 +135,14 @@ class LanguageModelMetrics final : public EngineObserver {
     cache_used_.Set(static_cast<double>(state.cache_bytes_used));
     cache_idle_.Set(static_cast<double>(state.cache_bytes_idle));
     cache_free_.Set(static_cast<double>(state.cache_bytes_free));
+    pages_used_.Set(state.cache.in_use);
+    pages_kept_.Set(state.cache.idle - state.cache.spare);
+    pages_spare_.Set(state.cache.spare);
+    pages_free_.Set(state.cache.free);
+    window_page_.Set(static_cast<double>(state.cache_page_bytes.window));
+    segment_page_.Set(static_cast<double>(state.cache_page_bytes.segment));
+    open_chunk_page_.Set(static_cast<double>(state.cache_page_bytes.open_chunk));
+    ends_.Set(static_cast<double>(state.cache.ends));
   }
 
  private:
@@ -128,6 +167,15 @@ class LanguageModelMetrics final : public EngineObserver {
   Portion cache_used_;
   Portion cache_idle_;
   Portion cache_free_;
+  PagePortions pages_used_;
+  PagePortions pages_kept_;
+  PagePortions pages_spare_;
+  PagePortions pages_free_;
+  // The same of all engines of a model, but for versions of different sizes: then of the one that ran last.
+  prometheus::Gauge& window_page_;
+  prometheus::Gauge& segment_page_;
+  prometheus::Gauge& open_chunk_page_;
+  Portion ends_;
 };
 
 // One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that.

@@ -89,6 +89,13 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
       streams_active(
           BuildGauge().Name("longshort_streams_active").Help("Sequences that hold cache now").Register(registry)),
       cache_bytes(BuildGauge().Name("longshort_cache_bytes").Help("Bytes of cache pages, by state").Register(registry)),
+      cache_pages(BuildGauge().Name("longshort_cache_pages").Help("Cache pages, by kind and state").Register(registry)),
+      cache_page_bytes(
+          BuildGauge().Name("longshort_cache_page_bytes").Help("Bytes of one cache page, by kind").Register(registry)),
+      cache_ends(BuildGauge()
+                     .Name("longshort_cache_ends")
+                     .Help("Ends of what was read before whose pages are kept, so that others can begin there")
+                     .Register(registry)),
       sessions(BuildGauge()
                    .Name("longshort_sessions")
                    .Help("Sessions that live, all versions of the model's same weights together")

@@ -46,6 +46,9 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& queued_requests;
   prometheus::Family<prometheus::Gauge>& streams_active;
   prometheus::Family<prometheus::Gauge>& cache_bytes;
+  prometheus::Family<prometheus::Gauge>& cache_pages;
+  prometheus::Family<prometheus::Gauge>& cache_page_bytes;
+  prometheus::Family<prometheus::Gauge>& cache_ends;
   prometheus::Family<prometheus::Gauge>& sessions;
   prometheus::Family<prometheus::Gauge>& session_tokens;
   prometheus::Family<prometheus::Gauge>& load_duration;

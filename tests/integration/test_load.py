@@ -6,6 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
+from bench.load.kept_ends import KeptEnds
+
 from integration.server_process import BINARY, Server
 
 CLIENT = BINARY.with_name("longshort-load")
@@ -74,6 +76,16 @@ def test_streams_that_outlast_the_run_are_cut_off(server: Server, tmp_path: Path
     assert streams["answers_per_second"] == 0
     assert streams["tokens_per_second"] > 0
     assert streams["inter_token_seconds"]["count"] > 0
+
+
+def test_the_server_tells_what_a_kept_prefix_costs(server: Server, tmp_path: Path) -> None:
+    run(server, tmp_path, "--workload=score,prompt=200,requests=1,concurrency=1", "--warm-up=0s", "--seconds=9s")
+    ends = KeptEnds.told_by(server.metric)
+    assert ends is not None
+    assert ends.pages["window"] > 0 and ends.pages["segment"] > 0
+    # Pages of all states and their sizes are the whole cache.
+    assert ends.cache_bytes == server.metric("longshort_cache_bytes")
+    assert 0 < ends.count * ends.bytes_of_one <= ends.cache_bytes
 
 
 def test_what_is_wrong_is_said(server: Server) -> None:

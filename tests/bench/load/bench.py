@@ -70,8 +70,11 @@ class Bench:
             yield running
 
     def serve(self, model: models.LanguageModel, *arguments: str) -> AbstractContextManager[ServerProcess]:
-        """A server of this language model, with --precision."""
-        return self.server(model.repository, f"--precision={self.options.precision}", *arguments)
+        """A server of this language model, with --precision and --cache-bytes."""
+        asked = [f"--precision={self.options.precision}"]
+        if self.options.cache_bytes is not None:
+            asked.append(f"--cache-bytes={self.options.cache_bytes}")
+        return self.server(model.repository, *asked, *arguments)
 
     @contextmanager
     def echo_server(self, *arguments: str) -> Iterator[ServerProcess]:

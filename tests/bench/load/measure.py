@@ -41,6 +41,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--memory", type=int, default=8192, help="M of the formula model, tokens (%(default)s)")
     parser.add_argument("--long-memory", type=int, default=32768, help="M in cache-count (%(default)s)")
     parser.add_argument("--precision", choices=ELEMENT_BYTES, default="bf16", help="of the server (%(default)s)")
+    parser.add_argument("--cache-bytes", type=int, help="of the server's language model (the server's own default)")
     parser.add_argument("--server-option", action="append", default=[], help="pass this to the server; may be repeated")
     parser.add_argument("--seconds", type=float, help=f"how long to measure at a time (default: {SECONDS})")
     parser.add_argument("--streams", type=int, help="streams at once (16)")

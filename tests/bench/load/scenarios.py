@@ -6,6 +6,7 @@ import threading
 
 from bench.load import models
 from bench.load.bench import ELEMENT_BYTES, IDS, Bench, median, percentile, ratio
+from bench.load.kept_ends import KINDS, KeptEnds
 from bench.load.processes import MemorySamples, ServerProcess
 
 # More than a stream generates while it is measured.
@@ -217,19 +218,25 @@ def _peak_of_metric(bench: Bench, server: ServerProcess, workload: str) -> float
 
 
 def prefixes(bench: Bench) -> None:
-    """Many prefixes: how many the cache keeps, and what a hit costs."""
+    """Many prefixes: what keeping one costs, how many the cache can and does keep, and what a hit costs."""
     options = bench.options
     model = bench.language_model()
     shared, count = options.prefix_tokens, options.prefixes
     workload = f"generate,{IDS},prompt={shared + 16},shared={shared},tokens=1"
     with bench.serve(model) as server:
+        bench.first_token(server, f"{workload},prefix={count}", seed=100)  # alone, to see what it keeps
+        ends = KeptEnds.told_by(server.metric)
         arguments = ["--warm-up=0s", "--seconds=24h", "--seed=100"]
         load = f"--workload={workload},prefixes={count},requests={count},concurrency=1"
         (read,) = bench.load(server, f"{count} prefixes, each for the first time", load, *arguments)
         cold = percentile(read, "first_token", "p50")
-        told = ("longshort_cache", "longshort_prefix")
-        print("\n".join(line for line in server.metrics().splitlines() if line.startswith(told)))
-        hits = _find_hits(bench, server, workload, cold)
+        print("\n".join(line for line in server.metrics().splitlines() if line.startswith("longshort_cache")))
+        kept = server.metric("longshort_cache_ends")
+        hits = _find_hits(bench, server, workload)
+    if ends is not None:
+        _tell_what_fits(bench, ends)
+    # One that is given up leaves what was read before it as an end, while the pages of that are there.
+    bench.tell(f"ends that it keeps after {count:,} prefixes were read, shortened ones too", kept)
     bench.tell(f"prefixes of {shared:,} tokens still there after {count:,} were read", len(hits))
     if hits:
         bench.tell("first token after a hit, p50", 1000 * median(hits), "ms")
@@ -237,16 +244,27 @@ def prefixes(bench: Bench) -> None:
     bench.tell("first token without, p50", 1000 * cold, "ms")
 
 
-def _find_hits(bench: Bench, server: ServerProcess, workload: str, cold: float) -> list[float]:
-    """Seconds to the first token of the prefixes that are still there.
+def _tell_what_fits(bench: Bench, ends: KeptEnds) -> None:
+    """What one end needs, and how many the cache has room for by that. Pages that no end needs do not count."""
+    for kind in KINDS:
+        size = f"{ends.page_bytes[kind]:,} bytes each"
+        bench.tell(f"{kind.replace('_', ' ')} pages that one kept end needs, {size}", ends.pages[kind])
+    bench.tell("bytes of one kept end", ends.bytes_of_one, "bytes")
+    scarce = f"{ends.scarcest.replace('_', ' ')} pages are gone first"
+    bench.tell(f"ends that {ends.cache_bytes:,} bytes of cache can keep ({scarce})", ends.most)
+
+
+def _find_hits(bench: Bench, server: ServerProcess, workload: str) -> list[float]:
+    """Seconds to the first token of the prefixes that are still there: of which nothing had to be read again.
 
     From the newest to the oldest, since a miss takes the place of an older one; gives up after ten misses in a row.
     """
     hits: list[float] = []
     misses = 0
     for prefix in reversed(range(bench.options.prefixes)):
+        before = server.metric("longshort_reused_tokens_total")
         seconds = bench.first_token(server, f"{workload},prefix={prefix}", seed=200)
-        if seconds < cold / 2:
+        if server.metric("longshort_reused_tokens_total") - before >= bench.options.prefix_tokens:
             hits.append(seconds)
             misses = 0
         else:

@@ -9,6 +9,7 @@ import pytest
 
 from bench.load import bench, measure
 from bench.load.bench import Bench
+from bench.load.kept_ends import KeptEnds
 from bench.load.processes import MemorySamples
 
 NOTHING = {"count": 0, "p99": 0.0}
@@ -49,6 +50,30 @@ def test_figures_say_whether_they_meet_their_targets(tmp_path: Path, capsys: pyt
     written = json.loads((tmp_path / "streams.json").read_text())
     assert [figure["met"] for figure in written["figures"]] == [True, False, False, None]
     assert written["command"] == "tests/bench/load/run streams"
+
+
+def test_an_end_costs_what_the_kept_pages_are_by_end() -> None:
+    told = {
+        ("longshort_cache_ends",): 10,
+        ("longshort_cache_pages", "window", "kept"): 480,
+        ("longshort_cache_pages", "segment", "kept"): 170,
+        ("longshort_cache_pages", "window"): 999,
+        ("longshort_cache_pages", "segment"): 400,
+        ("longshort_cache_pages", "open_chunk"): 5,
+        ("longshort_cache_page_bytes", "window"): 100,
+        ("longshort_cache_page_bytes", "segment"): 50,
+        ("longshort_cache_page_bytes", "open_chunk"): 7,
+    }
+    ends = KeptEnds.told_by(lambda name, **labels: float(told.get((name, *labels.values()), 0)))
+    assert ends is not None
+    assert ends.bytes_of_one == 48 * 100 + 17 * 50
+    assert ends.cache_bytes == 999 * 100 + 400 * 50 + 5 * 7
+    # Window pages last for 20.8 ends, segment pages for 23.5.
+    assert (ends.scarcest, ends.most) == ("window", 20)
+
+
+def test_without_ends_nothing_is_said_of_them() -> None:
+    assert KeptEnds.told_by(lambda name, **labels: 0.0) is None
 
 
 def test_memory_is_compared_at_times() -> None:

@@ -113,6 +113,23 @@ TEST(PrefixIndex, OthersMayPartFromAChainShortlyBeforeItsEnd) {
   }
 }
 
+// As drawn above, the end of nine blocks needs six window pages; of vectors, those that its memory and segment are on.
+TEST(PrefixIndex, TellsWhatItsEndsKeepAndWhatIsSpare) {
+  LanguageModelInfo info = DrawnInfo();
+  info.window_length = 257;
+  CacheHarness harness(kPlenty, info);
+  harness.ReadAndEnd(Text(64 * 9, 1));
+  const CacheState one = harness.cache->state();
+  EXPECT_EQ(one.ends, 1);
+  EXPECT_EQ(one.idle.window, 9);
+  EXPECT_EQ(one.spare.window, 3);
+  harness.ReadAndEnd(Text(64 * 9, 2));
+  const CacheState two = harness.cache->state();
+  EXPECT_EQ(two.ends, 2);
+  EXPECT_EQ(two.spare.window, 6);
+  EXPECT_EQ(two.idle.segment - two.spare.segment, 2 * (one.idle.segment - one.spare.segment));
+}
+
 TEST(PrefixIndex, EndsGoInTheOrderOfTheirLastUse) {
   CacheHarness harness({.window = 6, .segment = 100, .open_chunk = 10});
   for (int32_t seed = 1; seed <= 5; ++seed) harness.ReadAndEnd(Text(64, seed));

@@ -36,6 +36,20 @@ TEST_F(WorkerStatesTest, TellsWhatAllWorkersDoAndWhatWaitsForThem) {
   }
 }
 
+TEST_F(WorkerStatesTest, AddsUpPagesAndNotTheSizeOfOne) {
+  EngineState state;
+  state.cache_page_bytes = {.window = 10, .segment = 20, .open_chunk = 30};
+  state.cache.idle = {.window = 3, .segment = 4, .open_chunk = 5};
+  state.cache.spare = {.window = 1, .segment = 2, .open_chunk = 0};
+  state.cache.ends = 6;
+  for (const size_t worker : {0, 1}) states_.Set(worker, state);
+  const EngineState sum = states_.Sum();
+  EXPECT_EQ(sum.cache_page_bytes.segment, 20);
+  EXPECT_EQ(sum.cache.idle.window, 6);
+  EXPECT_EQ(sum.cache.spare.segment, 4);
+  EXPECT_EQ(sum.cache.ends, 12);
+}
+
 TEST_F(WorkerStatesTest, KeepsWhatWasCountedWhenAWorkerGetsAnotherCache) {
   states_.Set(0, WithCounters({.hits = 3, .misses = 2, .reused_tokens = 192, .evicted_ends = 1}));
   states_.Set(1, WithCounters({.hits = 5}));

@@ -94,6 +94,34 @@ TEST(ServerMetrics, EnginesOfAModelAddUpWhatTheirCachesCount) {
   }
 }
 
+TEST(ServerMetrics, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
+  ServerMetrics metrics({0.1, 1});
+  const auto first = metrics.ObserveEngine("m");
+  const auto second = metrics.ObserveEngine("m");
+  EngineState state;
+  state.cache_page_bytes = {.window = 1000, .segment = 2000, .open_chunk = 300};
+  state.cache.in_use = {.window = 1, .segment = 2, .open_chunk = 3};
+  state.cache.idle = {.window = 10, .segment = 20, .open_chunk = 0};
+  state.cache.spare = {.window = 4, .segment = 5, .open_chunk = 0};
+  state.cache.free = {.window = 7, .segment = 8, .open_chunk = 9};
+  state.cache.ends = 6;
+  first->OnState(state);
+  second->OnState(state);
+  const std::string text = metrics.Serialize();
+  for (const char* line : {
+           R"(longshort_cache_pages{kind="window",model="m",state="used"} 2)",
+           R"(longshort_cache_pages{kind="segment",model="m",state="kept"} 30)",
+           R"(longshort_cache_pages{kind="window",model="m",state="spare"} 8)",
+           R"(longshort_cache_pages{kind="open_chunk",model="m",state="free"} 18)",
+           R"(longshort_cache_page_bytes{kind="window",model="m"} 1000)",
+           R"(longshort_cache_page_bytes{kind="segment",model="m"} 2000)",
+           R"(longshort_cache_page_bytes{kind="open_chunk",model="m"} 300)",
+           R"(longshort_cache_ends{model="m"} 12)",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 TEST(ServerMetrics, TheBuildIsKnownFromTheStart) {
   EXPECT_THAT(ServerMetrics({1}).Serialize(), HasSubstr("longshort_build_info{"));
 }
