@@ -39,6 +39,12 @@ if(LONGSHORT_TORCH)
     ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cpu.so ${LONGSHORT_TORCH_ROOT}/lib/libc10.so
     ${LONGSHORT_TORCH_ROOT}/lib/libgomp.so.1)
   target_compile_definitions(longshort::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+  # LibTorch makes and drops some hundred tensors in a step: glibc's allocator takes a third of a small model's time.
+  # The sanitizers bring their own.
+  if(NOT LONGSHORT_SANITIZER)
+    find_library(LONGSHORT_JEMALLOC jemalloc REQUIRED DOC "The allocator of programs that run models")
+    target_link_libraries(longshort::torch INTERFACE ${LONGSHORT_JEMALLOC})
+  endif()
   # For sources that call at::parallel_for: without OpenMP it is a plain loop, and says nothing. With clang it stays one,
   # whose OpenMP is not LibTorch's.
   function(longshort_parallel_sources)

@@ -1,7 +1,5 @@
 #include "core/registry/retired_models.h"
 
-#include <malloc.h>
-
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/registry/freed_memory.h"
 
 namespace longshort {
 
@@ -48,7 +47,7 @@ class RetiredModels::Undertaker {
       lock.unlock();
       retired.clear();
       // The allocator would keep what they had, in holes that the next model's parts need not fit into.
-      malloc_trim(0);
+      ReturnFreedMemory();
       lock.lock();
     }
   }
