@@ -8,11 +8,21 @@
 
 namespace longshort {
 
+void Decoder::Pack() {
+  for (DecoderLayer& layer : layers) {
+    for (Linear* const map : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.dynamic_projection,
+                              &layer.feed_forward_in, &layer.feed_forward_out}) {
+      *map = map->Packed();
+    }
+  }
+  output = output.Packed();
+}
+
 at::Tensor Decoder::Embed(const at::Tensor& ids) const {
   return at::embedding(embedding, ids) * std::sqrt(static_cast<double>(config.model_width));
 }
 
-at::Tensor Decoder::Logits(const at::Tensor& hidden) const { return Linear{output_weight, output_bias}(hidden); }
+at::Tensor Decoder::Logits(const at::Tensor& hidden) const { return output(hidden); }
 
 at::Tensor Decoder::WindowPositionTable() const {
   return SinusoidalPositions(inverse_frequencies, config.window_length, config.window_position_clamp);
@@ -28,8 +38,7 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
   Decoder decoder;
   decoder.config = config;
   decoder.embedding = tensor("in_emb.weight");
-  decoder.output_weight = decoder.embedding.to(product_type);
-  decoder.output_bias = tensor("out_emb.bias");
+  decoder.output = {.weight = decoder.embedding.to(product_type), .bias = tensor("out_emb.bias")};
   decoder.inverse_frequencies = tensor("pos_emb.inv_freq");
 
   for (int64_t index = 0; index < config.layers; ++index) {

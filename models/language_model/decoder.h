@@ -14,10 +14,12 @@ namespace longshort {
 struct Decoder {
   LanguageModelConfig config;
   at::Tensor embedding;            // [V, d], float32; also the output map
-  at::Tensor output_weight;        // the same, in the precision of the products
-  at::Tensor output_bias;          // [V]
+  Linear output;                   // the same in the precision of the products, and a bias [V]
   at::Tensor inverse_frequencies;  // [d/2], not trained
   std::vector<DecoderLayer> layers;
+
+  // For serving only: brings the matrices that meet tokens into the order of the library's products (Linear::Packed).
+  void Pack();
 
   // ids [...] int64 -> [..., d], scaled by sqrt(d).
   at::Tensor Embed(const at::Tensor& ids) const;

@@ -45,6 +45,7 @@ TransformerLs<Element>::TransformerLs(Decoder decoder, LanguageModelInfo info, i
       window_pages_(layout_),
       segment_pages_(layout_),
       open_chunks_(info_.layers, info_.chunk_size, 3 * info_.model_width + info_.heads * info_.chunk_rank) {
+  decoder_.Pack();
   info_.rows_per_page = cpu::kPageRows;
   for (DecoderLayer& layer : decoder_.layers) {
     layer.window_positions = layer.chunk_positions = {};  // the distance tables are all that is needed of them
