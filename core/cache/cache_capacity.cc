@@ -14,6 +14,11 @@ CachePages PagesForStreams(const LanguageModelInfo& info, int64_t streams) {
   return CacheGrid(info).PagesForSequence() * streams;
 }
 
+int64_t StreamsThatFit(const LanguageModelInfo& info, const CachePages& capacity) {
+  const CachePages one = CacheGrid(info).PagesForSequence();
+  return std::min({capacity.window / one.window, capacity.segment / one.segment, capacity.open_chunk / one.open_chunk});
+}
+
 absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, const CachePages& page_bytes,
                                          int64_t cache_bytes, int64_t max_streams) {
   const CacheGrid grid(info);

@@ -50,14 +50,15 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
 }
 
 std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
-                                             absl::FunctionRef<bool(const Job&)> soon) {
+                                             absl::FunctionRef<bool(const Job&)> soon,
+                                             absl::FunctionRef<bool(const Job&)> lets_pass) {
   std::lock_guard lock(mutex_);
   NoteAsking(taker);
   bool has_room = true;
   const auto fits_now = [&](const Job& job) { return has_room = fits(job); };
   std::unique_ptr<Job> first;
   if (const auto returned = FirstReturned(taker); returned == returned_.end()) {
-    first = TakeFirstWaiting(taker, fits_now, soon);
+    first = TakeFirstWaiting(taker, fits_now, soon, lets_pass);
   } else if (fits_now(**returned)) {
     first = std::move(*returned);
     returned_.erase(returned);
@@ -68,13 +69,20 @@ std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionR
 }
 
 std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
-                                                    absl::FunctionRef<bool(const Job&)> soon) {
-  const auto is_for = [&](const std::unique_ptr<Job>& job) { return IsFor(taker, *job); };
-  const std::unique_ptr<Job>* const first = line_.First(is_for);
+                                                    absl::FunctionRef<bool(const Job&)> soon,
+                                                    absl::FunctionRef<bool(const Job&)> lets_pass) {
+  bool passed = false;
+  const auto is_next = [&](const std::unique_ptr<Job>& job) {
+    if (!IsFor(taker, *job)) return false;
+    const bool passes = lets_pass(*job);
+    passed |= passes;
+    return !passes;
+  };
+  const std::unique_ptr<Job>* const first = line_.First(is_next);
   Worker& worker = workers_[taker.worker];
-  worker.has_enough_to_read = first != nullptr && !soon(**first);
+  worker.has_enough_to_read = first == nullptr ? passed : !soon(**first);
   if (first == nullptr || worker.has_enough_to_read || !fits(**first)) return nullptr;
-  auto taken = line_.TakeFirst(is_for);
+  auto taken = line_.TakeFirst(is_next);
   taken->thing->number = taken_++;
   taken->thing->charge = std::move(taken->ticket);
   return std::move(taken->thing);

@@ -58,11 +58,12 @@ class RequestQueue {
 
   // The next for this worker, which is to be settled when it ends; null if none waits for it, if those that wait are of
   // clients that have as much running as they may, or if the next does not `fit` there, or would not be read `soon`: it
-  // is not overtaken but by what comes before it in the order. Those that were returned come first, whatever there is
-  // to read.
+  // is not overtaken but by what comes before it in the order, unless it `lets_pass` what is behind it. Those that were
+  // returned come first, whatever there is to read.
   std::unique_ptr<Job> TakeFirst(
       const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
-      absl::FunctionRef<bool(const Job&)> soon = [](const Job&) { return true; });
+      absl::FunctionRef<bool(const Job&)> soon = [](const Job&) { return true; },
+      absl::FunctionRef<bool(const Job&)> lets_pass = [](const Job&) { return false; });
   // Whether there is one for this worker, were there room.
   bool HasJobFor(const Taker& taker);
   // The worker has no room for another: what is parked with it may go elsewhere, until it asks again.
@@ -104,7 +105,7 @@ class RequestQueue {
     int64_t running = 0;  // as it last said
     absl::Time asked = absl::InfinitePast();
     bool has_room = true;
-    bool has_enough_to_read = false;  // what it was to take would not have been read soon
+    bool has_enough_to_read = false;  // what it left would not have been read soon
   };
 
   // All with mutex_ held.
@@ -117,7 +118,8 @@ class RequestQueue {
   bool IsFor(const Taker& taker, const Job& job) const;
   std::vector<std::unique_ptr<Job>>::iterator FirstReturned(const Taker& taker);
   std::unique_ptr<Job> TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
-                                        absl::FunctionRef<bool(const Job&)> soon);
+                                        absl::FunctionRef<bool(const Job&)> soon,
+                                        absl::FunctionRef<bool(const Job&)> lets_pass);
   void SetHasRoom(int worker, bool has_room);
   void Changed();
 

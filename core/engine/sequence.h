@@ -31,6 +31,8 @@ class Sequence {
   int64_t position() const { return cached_->position(); }
   // The tokens that are to be read now.
   absl::Span<const int32_t> Unread() const;
+  // How many there were when it began.
+  int64_t unread_when_begun() const { return unread_when_begun_; }
   // Whether that is one sampled token.
   bool decoding() const { return !catching_up() && job_->decoding(); }
 
@@ -53,6 +55,7 @@ class Sequence {
 
   std::unique_ptr<Job> job_;
   std::unique_ptr<CachedSequence> cached_;
+  int64_t unread_when_begun_ = 0;
 };
 
 }  // namespace longshort

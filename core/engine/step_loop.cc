@@ -40,16 +40,17 @@ absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(LanguageModel& model,
   LS_RETURN_IF_ERROR(CheckOptions(options));
   LS_ASSIGN_OR_RETURN(const CachePages capacity, CacheFor(model, options));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<PagedCache> cache, PagedCache::Create(model, capacity));
-  return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, observer, options, std::move(cache)));
+  return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, observer, options, capacity, std::move(cache)));
 }
 
 StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, EngineObserver& observer,
-                   const Options& options, std::unique_ptr<PagedCache> cache)
+                   const Options& options, const CachePages& capacity, std::unique_ptr<PagedCache> cache)
     : model_(model),
       queue_(queue),
       clock_(clock),
       observer_(observer),
       options_(options),
+      most_long_prompts_(PromptsAhead::MostLong(std::min(options.max_streams, StreamsThatFit(model.info(), capacity)))),
       cache_(std::move(cache)),
       planner_(options.steps, model.info().chunk_size) {
   running_.reserve(options.max_streams);
@@ -113,11 +114,12 @@ void StepLoop::SetAsidePaused() {
 
 void StepLoop::Admit() {
   while (static_cast<int64_t>(running_.size()) < options_.max_streams) {
+    const PromptsAhead prompts = PromptsBeingRead();
+    const bool enough_long = prompts.long_prompts() >= most_long_prompts_;
     std::unique_ptr<Job> job = queue_.TakeFirst(
-        Taker(), [this](const Job& first) { return FitsNow(*cache_, first); },
-        [this](const Job& first) {
-          return first.complete() || PromptsBeingRead().LeaveRoomFor(TokensToRead(*cache_, first));
-        });
+        Taker(), [&](const Job& next) { return FitsNow(*cache_, next); },
+        [&](const Job& next) { return next.complete() || prompts.LeaveRoomFor(TokensToRead(*cache_, next)); },
+        [&](const Job& next) { return enough_long && prompts.IsLong(TokensToRead(*cache_, next)); });
     if (job == nullptr) return;
     if (absl::Status why = WhyNotStarted(*job); !why.ok()) {
       ended_.push_back({std::move(job), std::move(why)});
@@ -135,12 +137,13 @@ RequestQueue::Taker StepLoop::Taker() const {
 }
 
 PromptsAhead StepLoop::PromptsBeingRead() const {
-  std::vector<int64_t> rests;
+  std::vector<PromptsAhead::Prompt> prompts;
   for (const std::unique_ptr<Sequence>& sequence : running_) {
-    if (!sequence->decoding()) rests.push_back(static_cast<int64_t>(sequence->Unread().size()));
+    if (sequence->decoding()) continue;
+    prompts.push_back({.all = sequence->unread_when_begun(), .rest = static_cast<int64_t>(sequence->Unread().size())});
   }
-  const auto decoding = static_cast<int64_t>(running_.size() - rests.size());
-  return {std::move(rests), planner_.PromptRowsBeside(decoding)};
+  const auto decoding = static_cast<int64_t>(running_.size() - prompts.size());
+  return {std::move(prompts), planner_.PromptRowsBeside(decoding)};
 }
 
 absl::Status StepLoop::WhyNotStarted(const Job& job) const {

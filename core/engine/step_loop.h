@@ -20,8 +20,9 @@ namespace longshort {
 
 // Requests are admitted in the order of the queue while there is a stream free and the cache has room for all that the
 // first can ever need (PagedCache), and would be read soon (core/schedule/prompts_ahead.h): a stream that only waits to
-// be read is of use to nobody. One that must wait is overtaken only by what comes before it in that order. A request
-// whose prompt begins with tokens that were read before begins behind them. Every step serves what runs as
+// be read is of use to nobody. One that must wait is overtaken only by what comes before it in that order, but for long
+// prompts, of which only so many are read at once: the others let pass what is behind them. A request whose prompt
+// begins with tokens that were read before begins behind them. Every step serves what runs as
 // core/schedule/step_planner.h says: those that decode, and pieces of the prompts of the others; so they join and leave
 // at every step. One whose client takes nothing leaves too: its pages are parked, and it goes back to the queue until
 // the client takes something again.
@@ -81,7 +82,7 @@ class StepLoop {
   };
 
   StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, EngineObserver& observer,
-           const Options& options, std::unique_ptr<PagedCache> cache);
+           const Options& options, const CachePages& capacity, std::unique_ptr<PagedCache> cache);
 
   void EndAbandoned();
   void Admit();
@@ -126,6 +127,7 @@ class StepLoop {
   const Clock& clock_;
   EngineObserver& observer_;
   const Options options_;
+  const int64_t most_long_prompts_;  // that are read at once
   const std::unique_ptr<PagedCache> cache_;
 
   // In the order of their jobs' numbers; after cache_, where their pages go back.

@@ -4,10 +4,14 @@
 
 namespace longshort {
 
+int64_t PromptsAhead::long_prompts() const {
+  return std::count_if(prompts_.begin(), prompts_.end(), [this](const Prompt& prompt) { return IsLong(prompt.all); });
+}
+
 bool PromptsAhead::LeaveRoomFor(int64_t unread) const {
   const int64_t longest_before = std::min(unread, kLongSteps * rows_);
   int64_t before = 0;
-  for (const int64_t rest : rests_) before += rest <= longest_before ? rest : 0;
+  for (const Prompt& prompt : prompts_) before += prompt.rest <= longest_before ? prompt.rest : 0;
   return before < rows_;
 }
 

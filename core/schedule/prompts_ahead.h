@@ -4,8 +4,13 @@
 // be refused in time, and how long it waits is what the queue's limits bound. So it is started when the next step has
 // time for some of it. Before it, the planner (step_planner.h) reads the prompts with no more left to read than it has
 // itself. A long prompt is not waited for, not even by a longer one, which would keep all behind it in the queue.
+//
+// Of several long prompts only one or two get on in a step, and all hold their streams and their parts of the cache. So
+// at most half of the streams are for long prompts that are being read: the next one waits then, and lets those behind
+// it in the queue pass. That has an end, since a part of every step is for the prompt that comes first in order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -17,16 +22,29 @@ class PromptsAhead {
   // A prompt is long while it takes more steps than these.
   static constexpr int64_t kLongSteps = 16;
 
-  // `rests`: what those that run have still to read of their prompts, in tokens. `rows`: how many rows of prompts the
-  // next step has time for, at least 1.
-  PromptsAhead(std::vector<int64_t> rests, int64_t rows) : rests_(std::move(rests)), rows_(rows) {}
+  // One that is being read, in tokens.
+  struct Prompt {
+    int64_t all = 0;   // that were to be read when it was started
+    int64_t rest = 0;  // that are still to be read
+  };
+
+  // `rows`: how many rows of prompts the next step has time for, at least 1.
+  PromptsAhead(std::vector<Prompt> prompts, int64_t rows) : prompts_(std::move(prompts)), rows_(rows) {}
+
+  // How many long prompts may be read at once where so many streams can run.
+  static int64_t MostLong(int64_t streams) { return std::max<int64_t>(1, streams / 2); }
+
+  // Whether a prompt is long of which so many tokens are to be read.
+  bool IsLong(int64_t unread) const { return unread > kLongSteps * rows_; }
+  // How many of those that are being read were when they were started.
+  int64_t long_prompts() const;
 
   // Whether they leave some of the next step to a prompt of which so many tokens are to be read. True if there are
   // none.
   bool LeaveRoomFor(int64_t unread) const;
 
  private:
-  std::vector<int64_t> rests_;
+  std::vector<Prompt> prompts_;
   int64_t rows_;
 };
 

@@ -113,6 +113,14 @@ TEST(CacheGrid, RecomputesFromAnExactPlace) {
   EXPECT_EQ(grid.RecomputeFrom(1000000), 877 * 1024);
 }
 
+TEST(StreamsThatFit, AreAsManyAsThereAreAllPagesFor) {
+  const CachePages five = PagesForStreams(Enwik8Info(), 5);
+  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five), 5);
+  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - CachePages{.window = 1, .segment = 0, .open_chunk = 0}), 4);
+  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - CachePages{.window = 0, .segment = 1, .open_chunk = 0}), 4);
+  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - CachePages{.window = 0, .segment = 0, .open_chunk = 1}), 4);
+}
+
 TEST(PagesForBytes, SplitsWhatOpenChunksLeaveAsAFullSequenceNeedsIt) {
   const CachePages page_bytes = {.window = 1000, .segment = 1000, .open_chunk = 400};
   const auto pages = PagesForBytes(Enwik8Info(), page_bytes, 20 * 19400 + 64 * 400, 64);

@@ -200,7 +200,7 @@ TEST_P(StreamsUnderOverload, ALongPromptIsReadHoweverManyShorterOnesCome) {
   }
 }
 
-// All of them come before the short requests.
+// All of them come before the short requests, and are another client's. There are 16 streams.
 TEST(StreamsBesideLongPrompts, ShortRequestsTakeAtMostThreeTimesAsLongAsAlone) {
   const auto percentile = [](size_t long_prompts) {
     RequestQueue::Options options;
@@ -210,11 +210,16 @@ TEST(StreamsBesideLongPrompts, ShortRequestsTakeAtMostThreeTimesAsLongAsAlone) {
     std::vector<std::shared_ptr<RecordingScoringListener>> long_documents(long_prompts);
     std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
     std::mt19937 random(5);
+    uint32_t texts = 0;
     for (uint32_t i = 0; i < 100; ++i) {
       const absl::Time next = harness.clock.Now() + absl::Milliseconds(300 + random() % 200);
       while (harness.clock.Now() < next) {
         for (auto& document : long_documents) {
-          if (document == nullptr || document->end.ended()) document = harness.Score(SomeScoring(32'768));
+          if (document != nullptr && !document->end.ended()) continue;
+          ScoringRequest request;
+          request.tokens = StreamsUnderLoad::Request(8192, 1, ++texts).prompt;
+          request.context.client = "reader of long texts";
+          document = harness.Score(std::move(request));
         }
         if (!harness.loop->RunOnce()) harness.clock.Advance(absl::Milliseconds(1));
       }
@@ -230,7 +235,7 @@ TEST(StreamsBesideLongPrompts, ShortRequestsTakeAtMostThreeTimesAsLongAsAlone) {
   };
   const absl::Duration alone = percentile(0);
   EXPECT_LE(percentile(1), 3 * alone);
-  EXPECT_LE(percentile(5), 3 * alone);
+  EXPECT_LE(percentile(40), 3 * alone);
 }
 
 // A classifier that takes 2 ms for a batch and 1 ms for each item of it: up to 941 items a second.

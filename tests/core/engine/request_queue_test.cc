@@ -269,6 +269,22 @@ TEST_F(RequestQueueTest, WhatWouldNotBeReadSoonIsLeftToOthersUnlessItsRowsAreHer
   EXPECT_EQ(queue.TakeFirst(taker(0, 0), fits)->context().id, "at home");
 }
 
+TEST_F(RequestQueueTest, WhatLetsOthersPassIsTheNextForAnotherWorker) {
+  RequestQueue queue({.workers = 2});
+  const auto yes = [](const Job&) { return true; };
+  const auto lets_pass = [](const Job& job) { return job.context().id == "long"; };
+  const auto taker = [this](int worker, int64_t running) {
+    return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
+  };
+  EXPECT_FALSE(queue.HasJobFor(taker(1, 5)));
+  ASSERT_TRUE(queue.Push(JobWithId("long")).ok());
+  ASSERT_TRUE(queue.Push(JobWithId("short")).ok());
+  EXPECT_EQ(queue.TakeFirst(taker(0, 1), yes, yes, lets_pass)->context().id, "short");
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes), nullptr) << "worker 0 runs fewer, and may still take it";
+  EXPECT_EQ(queue.TakeFirst(taker(0, 2), yes, yes, lets_pass), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes)->context().id, "long");
+}
+
 TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused) {
   RequestQueue queue({});
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());

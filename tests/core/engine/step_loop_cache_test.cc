@@ -32,6 +32,20 @@ TEST(StepLoopCache, AStreamsWholeNeedIsReservedFromAdmissionToEnd) {
   EXPECT_EQ(harness.loop->state().cache_bytes_idle, 1000 + 6 * 100);  // the first block: 16 chunks, 192 vectors, twice
 }
 
+// Room for three streams of any length, and 16 might run: one long prompt is read at a time, so that there is always
+// room for others.
+TEST(StepLoopCache, LongPromptsThatAreReadLeaveHalfOfItToOthers) {
+  StepLoopHarness harness({.max_streams = 16, .steps = {.max_rows = 8}, .cache_bytes = 3 * kBytesOfAStream + 16 * 10});
+  harness.Generate(SomeGeneration(200, 1, 1));
+  harness.Generate(SomeGeneration(200, 1, 2));
+  const auto other = harness.Generate(SomeGeneration(3, 1, 3));
+  harness.loop->RunOnce();
+  EXPECT_TRUE(other->end.ended());
+  EXPECT_EQ(harness.loop->state().active_streams, 1);
+  EXPECT_EQ(harness.queue.size(), 1);
+  harness.RunToEnd();
+}
+
 TEST(StepLoopCache, APromptThatWasReadIsNotReadAgain) {
   StepLoopHarness harness;
   const GenerationRequest request = SomeGeneration(200, 5);

@@ -103,6 +103,43 @@ TEST(StepLoop, StartsWhatTheNextStepCanReadAndLeavesTheRestInTheQueue) {
   EXPECT_THAT(pieces, ElementsAre(ElementsAre(8), ElementsAre(8), ElementsAre(8), ElementsAre(4, 3), ElementsAre(4)));
 }
 
+// Eight rows a step: more than 128 tokens are a long prompt. Of four streams two are for such.
+TEST(StepLoop, LeavesHalfOfItsStreamsToOthersThanLongPrompts) {
+  StepLoopHarness harness({.max_streams = 4, .steps = {.max_rows = 8}});
+  const auto a = harness.Generate(SomeGeneration(200, 1, 1));
+  const auto b = harness.Generate(SomeGeneration(200, 1, 2));
+  const auto c = harness.Generate(SomeGeneration(200, 1, 3));
+  const auto d = harness.Generate(SomeGeneration(3, 1, 4));
+  harness.loop->RunOnce();
+  EXPECT_TRUE(d->end.ended());
+  EXPECT_EQ(harness.loop->state().active_streams, 2);
+  while (!a->end.ended() && !b->end.ended()) {
+    EXPECT_EQ(harness.queue.size(), 1) << "the third, however little is left of the others";
+    harness.loop->RunOnce();
+  }
+  harness.Generate(SomeGeneration(3, 10, 5));
+  harness.Generate(SomeGeneration(3, 10, 6));
+  harness.Generate(SomeGeneration(3, 10, 7));
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.loop->state().active_streams, 4);
+  EXPECT_EQ(harness.queue.size(), 1) << "the third was before those that came last";
+  harness.RunToEnd();
+  EXPECT_TRUE(c->status.ok());
+}
+
+TEST(StepLoop, APromptThatWasReadBeforeIsNoLongOne) {
+  StepLoopHarness harness({.max_streams = 2, .steps = {.max_rows = 8}});
+  harness.Generate(SomeGeneration(200, 1, 1));
+  harness.RunToEnd();
+  harness.Generate(SomeGeneration(300, 1, 2));
+  harness.loop->RunOnce();
+  const auto known = harness.Generate(SomeGeneration(200, 1, 1));
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.queue.size(), 0);
+  EXPECT_EQ(known->summary.reused_tokens, 192);
+  harness.RunToEnd();
+}
+
 TEST(StepLoop, NeverExceedsTheRowsOfAStepAndLetsStreamsTakeTurnsWhenTheyAreFew) {
   StepLoopHarness harness({.max_streams = 9, .steps = {.max_rows = 5}});
   Pieces pieces;

@@ -8,13 +8,13 @@ namespace {
 TEST(PromptsAhead, LeaveRoomForAnythingWhereNothingIsRead) { EXPECT_TRUE(PromptsAhead({}, 1).LeaveRoomFor(1'000'000)); }
 
 TEST(PromptsAhead, LeaveRoomWhileTheNextStepHasTimeForMore) {
-  EXPECT_TRUE(PromptsAhead({40, 59}, 100).LeaveRoomFor(64));
-  EXPECT_FALSE(PromptsAhead({40, 60}, 100).LeaveRoomFor(64));
+  EXPECT_TRUE(PromptsAhead({{64, 40}, {64, 59}}, 100).LeaveRoomFor(64));
+  EXPECT_FALSE(PromptsAhead({{64, 40}, {64, 60}}, 100).LeaveRoomFor(64));
 }
 
 // Of three prompts, those with 10 and 50 tokens left are read before one of 50, and the first alone before one of 49.
 TEST(PromptsAhead, AreThoseWithNoMoreLeftToReadThanItHasItself) {
-  const PromptsAhead prompts({50, 100, 10}, 60);
+  const PromptsAhead prompts({{100, 50}, {100, 100}, {100, 10}}, 60);
   EXPECT_FALSE(prompts.LeaveRoomFor(100));
   EXPECT_FALSE(prompts.LeaveRoomFor(50));
   EXPECT_TRUE(prompts.LeaveRoomFor(49));
@@ -22,8 +22,24 @@ TEST(PromptsAhead, AreThoseWithNoMoreLeftToReadThanItHasItself) {
 }
 
 TEST(PromptsAhead, AreNotThoseThatTakeManySteps) {
-  EXPECT_FALSE(PromptsAhead({10 * PromptsAhead::kLongSteps}, 10).LeaveRoomFor(1'000'000));
-  EXPECT_TRUE(PromptsAhead({10 * PromptsAhead::kLongSteps + 1}, 10).LeaveRoomFor(1'000'000));
+  EXPECT_FALSE(PromptsAhead({{5000, 10 * PromptsAhead::kLongSteps}}, 10).LeaveRoomFor(1'000'000));
+  EXPECT_TRUE(PromptsAhead({{5000, 10 * PromptsAhead::kLongSteps + 1}}, 10).LeaveRoomFor(1'000'000));
+}
+
+// However little is left of it to read: it holds its stream until the end.
+TEST(PromptsAhead, AreLongIfTheyWereWhenTheyWereStarted) {
+  const int64_t steps = PromptsAhead::kLongSteps;
+  const PromptsAhead prompts({{10 * steps + 1, 1}, {10 * steps, 10 * steps}, {9000, 8000}}, 10);
+  EXPECT_EQ(prompts.long_prompts(), 2);
+  EXPECT_TRUE(prompts.IsLong(10 * steps + 1));
+  EXPECT_FALSE(prompts.IsLong(10 * steps));
+}
+
+TEST(PromptsAhead, MayBeLongWhereHalfOfTheStreamsAreLeftForOthers) {
+  EXPECT_EQ(PromptsAhead::MostLong(16), 8);
+  EXPECT_EQ(PromptsAhead::MostLong(3), 1);
+  EXPECT_EQ(PromptsAhead::MostLong(1), 1) << "or none would ever be read";
+  EXPECT_EQ(PromptsAhead::MostLong(0), 1) << "a short sequence's cache, which a long prompt may fit into all the same";
 }
 
 }  // namespace
