@@ -7,11 +7,23 @@
 #include "models/attention/position_tables.h"
 
 namespace longshort {
+namespace {
+
+// The map that gives what `a` gives, then what `b` gives.
+Linear OneBelowTheOther(const Linear& a, const Linear& b) {
+  const auto bias_of = [](const Linear& map) {
+    return map.bias.defined() ? map.bias : at::zeros({map.weight.size(0)});
+  };
+  return {.weight = at::cat({a.weight, b.weight}),
+          .bias = a.bias.defined() || b.bias.defined() ? at::cat({bias_of(a), bias_of(b)}) : at::Tensor()};
+}
+
+}  // namespace
 
 void Decoder::Pack() {
   for (DecoderLayer& layer : layers) {
-    for (Linear* const map : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.dynamic_projection,
-                              &layer.feed_forward_in, &layer.feed_forward_out}) {
+    for (Linear* const map : {&layer.query_and_logits, &layer.key_and_value, &layer.output, &layer.feed_forward_in,
+                              &layer.feed_forward_out}) {
       *map = map->Packed();
     }
   }
@@ -52,11 +64,11 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
       return LayerNorm{.gain = tensor(layer_name + name + ".weight"), .bias = tensor(layer_name + name + ".bias")};
     };
     decoder.layers.push_back({
-        .query = linear("attn.proj_query", config.projection_bias),
-        .key = linear("attn.proj_key", config.projection_bias),
-        .value = linear("attn.proj_val", config.projection_bias),
+        .query_and_logits =
+            OneBelowTheOther(linear("attn.proj_query", config.projection_bias), linear("attn.dconv_1", true)),
+        .key_and_value = OneBelowTheOther(linear("attn.proj_key", config.projection_bias),
+                                          linear("attn.proj_val", config.projection_bias)),
         .output = linear("attn.proj_out", config.projection_bias),
-        .dynamic_projection = linear("attn.dconv_1", true),
         .window_positions = map("attn.r_net", false, at::kFloat),
         .chunk_positions = map("attn.r_net_chunk", true, at::kFloat),
         .window_bias = tensor(layer_name + "attn.r_w_bias"),

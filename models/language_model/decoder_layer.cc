@@ -12,11 +12,16 @@ at::Tensor DecoderLayer::AttentionInput(const at::Tensor& hidden) const {
 }
 
 Projections DecoderLayer::Project(const at::Tensor& input) const {
-  const double head_dim = static_cast<double>(input.size(-1)) / static_cast<double>(heads);
-  return {.queries = query(input) / std::sqrt(head_dim),
-          .keys = key(input),
-          .values = value(input),
-          .projection_logits = dynamic_projection(input)};
+  const int64_t width = input.size(-1);
+  const double head_dim = static_cast<double>(width) / static_cast<double>(heads);
+  const at::Tensor product = query_and_logits(input);
+  return {.queries = product.narrow(-1, 0, width) / std::sqrt(head_dim),
+          .projection_logits = product.narrow(-1, width, product.size(-1) - width),
+          .keys_values = KeysAndValues(input)};
+}
+
+at::Tensor DecoderLayer::KeysAndValues(const at::Tensor& rows) const {
+  return key_and_value(rows).unflatten(-1, {2, rows.size(-1)});
 }
 
 at::Tensor DecoderLayer::Finish(const at::Tensor& input, const at::Tensor& attended) const {

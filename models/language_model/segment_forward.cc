@@ -20,10 +20,11 @@ CompressedChunks Compress(const DecoderLayer& layer, const at::Tensor& input, co
                           int64_t chunk_size) {
   const at::Tensor weights = ProjectionWeights(projections.projection_logits, layer.heads, chunk_size);
   const at::Tensor mixed_input = MixChunks(weights, input);
-  return {.segment_keys = layer.chunk_norm(MixChunks(weights, projections.keys)),
-          .segment_values = layer.chunk_norm(MixChunks(weights, projections.values)),
-          .memory_keys = layer.chunk_norm(layer.key(mixed_input)),
-          .memory_values = layer.chunk_norm(layer.value(mixed_input))};
+  const at::Tensor memory = layer.chunk_norm(layer.KeysAndValues(mixed_input));
+  return {.segment_keys = layer.chunk_norm(MixChunks(weights, projections.keys())),
+          .segment_values = layer.chunk_norm(MixChunks(weights, projections.values())),
+          .memory_keys = memory.select(-2, 0),
+          .memory_values = memory.select(-2, 1)};
 }
 
 // Queries attend in blocks of whole chunks that divide a segment: the shorter a block, the fewer masked window keys.
@@ -48,8 +49,8 @@ at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& l
   const Projections projections = layer.Project(input);
   const CompressedChunks chunks = Compress(layer, input, projections, config.chunk_size);
 
-  const at::Tensor window_keys = at::cat({memory.window_keys, layer.window_norm(projections.keys)}, 1);
-  const at::Tensor window_values = at::cat({memory.window_values, layer.window_norm(projections.values)}, 1);
+  const at::Tensor window_keys = at::cat({memory.window_keys, layer.window_norm(projections.keys())}, 1);
+  const at::Tensor window_values = at::cat({memory.window_values, layer.window_norm(projections.values())}, 1);
   const at::Tensor memory_keys = at::cat({memory.memory_keys, chunks.memory_keys}, 1);
   const at::Tensor memory_values = at::cat({memory.memory_values, chunks.memory_values}, 1);
 
@@ -97,10 +98,10 @@ StreamMemory ZeroMemory(const Decoder& decoder, int64_t batch) {
     const auto repeat = [&](const at::Tensor& row, int64_t count) {
       return row.expand({batch, count, config.model_width}).contiguous();
     };
-    memory.push_back({.window_keys = repeat(layer.window_norm(projections.keys), config.window_length - 1),
-                      .window_values = repeat(layer.window_norm(projections.values), config.window_length - 1),
-                      .memory_keys = repeat(layer.chunk_norm(projections.keys), past_vectors),
-                      .memory_values = repeat(layer.chunk_norm(projections.values), past_vectors)});
+    memory.push_back({.window_keys = repeat(layer.window_norm(projections.keys()), config.window_length - 1),
+                      .window_values = repeat(layer.window_norm(projections.values()), config.window_length - 1),
+                      .memory_keys = repeat(layer.chunk_norm(projections.keys()), past_vectors),
+                      .memory_values = repeat(layer.chunk_norm(projections.values()), past_vectors)});
   }
   return memory;
 }

@@ -19,12 +19,12 @@
 namespace longshort {
 namespace {
 
-// Row `row` of a contiguous float32 matrix.
+// Row `row` of a float32 matrix, whose rows are contiguous each.
 const float* Row(const at::Tensor& matrix, int64_t row) {
-  return matrix.const_data_ptr<float>() + row * matrix.size(1);
+  return matrix.const_data_ptr<float>() + row * matrix.stride(0);
 }
 float* MutableRow(const at::Tensor& matrix, int64_t row) {
-  return matrix.mutable_data_ptr<float>() + row * matrix.size(1);
+  return matrix.mutable_data_ptr<float>() + row * matrix.stride(0);
 }
 
 // How many items of so many multiply-adds each are worth a thread of their own: waking one costs some microseconds.
@@ -84,8 +84,9 @@ void TransformerLs<Element>::WriteZeroRows() {
   for (int64_t index = 0; index < info_.layers; ++index) {
     const DecoderLayer& layer = decoder_.layers[index];
     const Projections zero = layer.Project(layer.AttentionInput(at::zeros({1, info_.model_width})));
-    window_pages_.WriteZeroRow(index, Row(layer.window_norm(zero.keys), 0), Row(layer.window_norm(zero.values), 0));
-    segment_pages_.WriteZeroRow(index, Row(layer.chunk_norm(zero.keys), 0), Row(layer.chunk_norm(zero.values), 0));
+    const at::Tensor in_window = layer.window_norm(zero.keys_values), in_segment = layer.chunk_norm(zero.keys_values);
+    window_pages_.WriteZeroRow(index, Row(in_window, 0), Row(in_window, 0) + info_.model_width);
+    segment_pages_.WriteZeroRow(index, Row(in_segment, 0), Row(in_segment, 0) + info_.model_width);
   }
 }
 
@@ -214,13 +215,12 @@ at::Tensor TransformerLs<Element>::RunLayer(int64_t layer, absl::Span<const Slic
   const Projections projections = weights.Project(input);
   counts.projected_rows += plan.rows;
   NewRows rows{.queries = projections.queries,
-               .window_keys = weights.window_norm(projections.keys),
-               .window_values = weights.window_norm(projections.values),
                .attended = at::empty_like(projections.queries),
+               .window = weights.window_norm(projections.keys_values),
                .compressed = {}};
   if (!plan.finished.empty()) {
     rows.compressed = FinishChunks(layer, slices, plan, input, projections);
-    counts.compressed_rows += rows.compressed.memory_keys.size(0);
+    counts.compressed_rows += rows.compressed.memory.size(0);
   }
   KeepOpenRows(layer, slices, plan, input, projections);
 
@@ -252,8 +252,7 @@ auto TransformerLs<Element>::FinishChunks(int64_t layer, absl::Span<const Slice>
   const DecoderLayer& weights = decoder_.layers[layer];
   const int64_t width = info_.model_width, chunk_size = info_.chunk_size, rank = info_.chunk_rank, heads = info_.heads;
   const auto finished = static_cast<int64_t>(plan.finished.size());
-  const at::Tensor mixed = at::empty({3, finished * rank, width});
-  float* const mixed_floats = mixed.mutable_data_ptr<float>();
+  const at::Tensor inputs = at::empty({finished * rank, width}), keys_values = at::empty({finished * rank, 2, width});
 
   at::parallel_for(0, finished, ItemsPerThread(3 * chunk_size * rank * width), [&](int64_t begin, int64_t end) {
     std::vector<const float*> pointers(4 * chunk_size);
@@ -266,21 +265,20 @@ auto TransformerLs<Element>::FinishChunks(int64_t layer, absl::Span<const Slice>
         const bool is_new = row >= plan.first_rows[chunk.slice];
         const float* const kept = open_chunks_.Row(slices[chunk.slice].open_chunk, layer, i);
         part(0)[i] = is_new ? Row(input, row) : kept;
-        part(1)[i] = is_new ? Row(projections.keys, row) : kept + width;
-        part(2)[i] = is_new ? Row(projections.values, row) : kept + 2 * width;
+        part(1)[i] = is_new ? Row(projections.keys_values, row) : kept + width;
+        part(2)[i] = part(1)[i] + width;
         part(3)[i] = is_new ? Row(projections.projection_logits, row) : kept + 3 * width;
       }
       cpu::ChunkWeights(part(3), heads * rank, mixing.data());
-      for (int64_t kind = 0; kind < 3; ++kind) {
-        cpu::MixChunk(part(kind), mixing.data(), heads, rank, width / heads,
-                      mixed_floats + (kind * finished + n) * rank * width);
-      }
+      const auto mix = [&](int64_t index, float* mixed, int64_t stride) {
+        cpu::MixChunk(part(index), mixing.data(), heads, rank, width / heads, mixed, stride);
+      };
+      mix(0, MutableRow(inputs, n * rank), width);
+      mix(1, MutableRow(keys_values, n * rank), 2 * width);
+      mix(2, MutableRow(keys_values, n * rank) + width, 2 * width);
     }
   });
-  return {.memory_keys = weights.chunk_norm(weights.key(mixed[0])),
-          .memory_values = weights.chunk_norm(weights.value(mixed[0])),
-          .segment_keys = weights.chunk_norm(mixed[1]),
-          .segment_values = weights.chunk_norm(mixed[2])};
+  return {.memory = weights.chunk_norm(weights.KeysAndValues(inputs)), .segment = weights.chunk_norm(keys_values)};
 }
 
 template <typename Element>
@@ -293,10 +291,9 @@ void TransformerLs<Element>::KeepOpenRows(int64_t layer, absl::Span<const Slice>
     for (int64_t position = open_begin; position < end; ++position) {
       const int64_t row = plan.first_rows[i] + position - slice.position;
       float* kept = open_chunks_.Row(slice.open_chunk, layer, position % info_.chunk_size);
-      for (const at::Tensor* const matrix :
-           {&input, &projections.keys, &projections.values, &projections.projection_logits}) {
-        kept = std::copy_n(Row(*matrix, row), matrix->size(1), kept);
-      }
+      kept = std::copy_n(Row(input, row), info_.model_width, kept);
+      kept = std::copy_n(Row(projections.keys_values, row), 2 * info_.model_width, kept);
+      std::copy_n(Row(projections.projection_logits, row), info_.heads * info_.chunk_rank, kept);
     }
   }
 }
@@ -310,16 +307,16 @@ void TransformerLs<Element>::WriteRun(int64_t layer, const Slice& slice, const S
   for (int64_t i = 0; i < run.count; ++i) {
     const int64_t position = run.position + i;
     window_pages_.WriteRow(page_of(slice.window_pages, position), layer, position % cpu::kPageRows,
-                           Row(rows.window_keys, run.row + i), Row(rows.window_values, run.row + i));
+                           Row(rows.window, run.row + i), Row(rows.window, run.row + i) + info_.model_width);
   }
   const CompressedRows& compressed = rows.compressed;
   for (int64_t n = run.first_finished; n < run.first_finished + run.finished_count; ++n) {
     for (int64_t t = 0; t < info_.chunk_rank; ++t) {
       const int64_t vector = plan.finished[n].chunk * info_.chunk_rank + t, row = n * info_.chunk_rank + t;
       segment_pages_.WriteRow(page_of(slice.memory_pages, vector), layer, vector % cpu::kPageRows,
-                              Row(compressed.memory_keys, row), Row(compressed.memory_values, row));
+                              Row(compressed.memory, row), Row(compressed.memory, row) + info_.model_width);
       segment_pages_.WriteRow(page_of(slice.segment_pages, vector), layer, vector % cpu::kPageRows,
-                              Row(compressed.segment_keys, row), Row(compressed.segment_values, row));
+                              Row(compressed.segment, row), Row(compressed.segment, row) + info_.model_width);
     }
   }
 }

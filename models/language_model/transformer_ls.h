@@ -43,14 +43,15 @@ class TransformerLs final : public LanguageModel {
   // The rows of zero memory, which every sequence begins with.
   void WriteZeroRows();
 
-  // Compressed vectors of the chunks that a step finishes, after DualLN; each [finished * R, d].
+  // Compressed keys and values of the chunks that a step finishes, after DualLN; each [finished * R, 2, d].
   struct CompressedRows {
-    at::Tensor memory_keys, memory_values;    // mix, then project: for later segments
-    at::Tensor segment_keys, segment_values;  // project, then mix: for the chunk's own segment
+    at::Tensor memory;   // mix, then project: for later segments
+    at::Tensor segment;  // project, then mix: for the chunk's own segment
   };
-  // What a layer has of the new rows when attention begins; each [rows, d].
+  // What a layer has of the new rows when attention begins.
   struct NewRows {
-    at::Tensor queries, window_keys, window_values, attended;
+    at::Tensor queries, attended;  // [rows, d]
+    at::Tensor window;             // keys and values, [rows, 2, d]
     CompressedRows compressed;
   };
 

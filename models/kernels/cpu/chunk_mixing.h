@@ -17,8 +17,8 @@ void ChunkWeights(absl::Span<const float* const> logits, int64_t columns, float*
 // Mixes the rows of a chunk, each head in its own slice of the channels.
 //   rows     [chunk] pointers to rows of heads * head_width floats
 //   weights  [chunk][heads * rank]
-//   mixed    [rank][heads * head_width], written
+//   mixed    [rank][heads * head_width], written; `stride` floats from one vector to the next
 void MixChunk(absl::Span<const float* const> rows, const float* weights, int64_t heads, int64_t rank,
-              int64_t head_width, float* mixed);
+              int64_t head_width, float* mixed, int64_t stride);
 
 }  // namespace longshort::cpu

@@ -22,10 +22,12 @@ TEST(ChunkMixing, MeetsTheReferenceOp) {
       value_rows.push_back(rows.const_data_ptr<float>() + i * rows.size(2));
     }
     std::vector<float> weights(kChunk * kHeads * rank);
-    at::Tensor mixed = at::empty({rank, kHeads * kHeadWidth});
+    at::Tensor mixed = at::zeros({rank, 2, kHeads * kHeadWidth});  // every other row is someone else's
     ChunkWeights(logit_rows, kHeads * rank, weights.data());
-    MixChunk(value_rows, weights.data(), kHeads, rank, kHeadWidth, mixed.mutable_data_ptr<float>());
-    EXPECT_LT((mixed - expected).abs().max().item<double>(), 1e-6);
+    MixChunk(value_rows, weights.data(), kHeads, rank, kHeadWidth, mixed.mutable_data_ptr<float>(),
+             2 * kHeads * kHeadWidth);
+    EXPECT_LT((mixed.select(1, 0) - expected).abs().max().item<double>(), 1e-6);
+    EXPECT_EQ(mixed.select(1, 1).abs().max().item<double>(), 0);
   }
 }
 
