@@ -19,22 +19,31 @@ RunShape ShapeOf(const ClassifierItem& item) {
   return {.kind = 0, .units = std::max<int64_t>(1, TokensOf(item))};
 }
 
+// Twice what a full line of the usual length takes when every batch is full: where clients send many kinds, hardly an
+// item is left behind so often.
+constexpr int64_t kMostLeftBehind = 64;
+
 // A batch in the making: whether one more can join, and where to stop.
 class Growth {
  public:
+  // `number`: of the batch, from 1.
   Growth(const BatchFormer::Options& options, const RunTimeEstimator& estimator, const ClassificationJob& leader,
-         absl::Time now)
+         int64_t number, absl::Time now)
       : options_(options),
         estimator_(estimator),
+        number_(number),
         now_(now),
         shape_(ShapeOf(leader.item())),
         deadline_(leader.context().deadline),
         ended_(leader.failures > 0) {}
 
-  // Items of another kind are passed over; the first of this kind that does not fit any more ends the batch.
-  bool Admits(const ClassificationJob& job) {
+  // Items of another kind are passed over, but not for ever. The first of this kind that does not fit any more ends the
+  // batch.
+  bool Admits(ClassificationJob& job) {
     const RunShape more = ShapeOf(job.item());
-    if (more.kind != shape_.kind || job.failures > 0) return false;
+    if (more.kind != shape_.kind && job.left_behind_by == 0) job.left_behind_by = number_;
+    ended_ = job.failures > 0 || (job.left_behind_by > 0 && number_ - job.left_behind_by >= kMostLeftBehind);
+    if (more.kind != shape_.kind || ended_) return false;
     const RunShape grown = {.kind = shape_.kind, .units = shape_.units + more.units};
     const absl::Time deadline = std::min(deadline_, job.context().deadline);
     ended_ = size_ == options_.max_batch_size ||
@@ -57,6 +66,7 @@ class Growth {
 
   const BatchFormer::Options& options_;
   const RunTimeEstimator& estimator_;
+  const int64_t number_;
   const absl::Time now_;
   RunShape shape_;
   absl::Time deadline_;  // of the most urgent item
@@ -114,7 +124,7 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now) {
   Batch batch;
   std::unique_ptr<ClassificationJob> leader = TakeLeader(now, batch.hopeless);
   if (leader == nullptr) return batch;
-  Growth growth(options_, estimator_, *leader, now);
+  Growth growth(options_, estimator_, *leader, ++batches_, now);
   batch.jobs.push_back(std::move(leader));
   while (auto taken = line_.TakeFirst([&](const std::unique_ptr<ClassificationJob>& job) {
     return !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
@@ -123,6 +133,7 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now) {
     batch.jobs.push_back(std::move(taken->thing));
   }
   for (const Hopeless& left : batch.hopeless) line_.Settle(left.job->ticket, absl::ZeroDuration());
+  ++running_;
   return batch;
 }
 
@@ -138,12 +149,13 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, std::
   return leader;
 }
 
-void BatchFormer::Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now) {
+void BatchFormer::Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now) {
   RunShape shape = {.kind = ShapeOf(batch.front()->item()).kind, .units = 0};
   for (const auto& job : batch) shape.units += ShapeOf(job->item()).units;
-  if (run.has_value()) estimator_.Learn(shape, *run, now);
-  const absl::Duration per_unit = run.value_or(absl::ZeroDuration()) / shape.units;
+  if (!failed) estimator_.Learn(shape, run, now);
+  const absl::Duration per_unit = run / shape.units / options_.workers;
   for (const auto& job : batch) line_.Settle(job->ticket, per_unit * ShapeOf(job->item()).units);
+  --running_;
 }
 
 absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time now) const {
@@ -152,7 +164,9 @@ absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time n
   return CheckDeadline(alone->fast, job.context().deadline, now);
 }
 
-absl::Duration BatchFormer::CostOf(const ClassifierItem& item) const { return estimator_.PartOfRun(ShapeOf(item)); }
+absl::Duration BatchFormer::CostOf(const ClassifierItem& item) const {
+  return estimator_.PartOfRun(ShapeOf(item)) / options_.workers;
+}
 
 ClassificationJobs BatchFormer::TakeAbandoned(absl::Time now) {
   return line_.RemoveIf([now](const std::unique_ptr<ClassificationJob>& job) { return !job->WhyAbandoned(now).ok(); });

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +17,8 @@ namespace longshort {
 // The first item in the order of work (core/schedule/work_order.h) decides what a batch is of; those that can run with
 // it join in their order. Images run with images of the same size, token sequences with any. A batch grows until it is
 // full, or until one more would make its most urgent item late, by what runs took of late. An item that a batch failed
-// with runs alone.
+// with runs alone: the batch ends where its turn comes. So it does where one's turn comes that many batches have left
+// behind, being of another kind: else it would wait for as long as its client sends others.
 //
 // An item that cannot be done in time any more, even alone and at the fastest, is left out, unless there is nothing
 // else to do: so what was learned in bad times is put to the test.
@@ -36,6 +36,9 @@ class BatchFormer {
     // what is there when the worker is free. For machines on which a larger batch costs next to nothing.
     absl::Duration max_queue_delay = absl::ZeroDuration();
     WorkOrder::Options order = {};
+    // Workers that take batches. Time is counted as if all shared each item: what waits will have been taken after so
+    // long.
+    int workers = 1;
   };
 
   struct Hopeless {
@@ -60,12 +63,13 @@ class BatchFormer {
   absl::Time DueAt();
   // The next batch, to be settled; without jobs if nothing waits.
   Batch TakeBatch(absl::Time now);
-  // A batch that was taken ran so long; nothing if it failed.
-  void Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now);
+  // A batch that was taken ran so long, or `failed` after so long: that says nothing of others, but it took a worker's
+  // time.
+  void Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
 
   // Why an item is not worth starting: even alone it takes longer than is left. OK as long as no item like it has run.
   absl::Status WhyHopeless(const ClassificationJob& job, absl::Time now) const;
-  // What an item is predicted to take of its batch; zero as long as none like it has run.
+  // What an item is predicted to take of its batch, of all workers' time; zero as long as none like it has run.
   absl::Duration CostOf(const ClassifierItem& item) const;
 
   // Those that nobody waits for any more at `now`.
@@ -73,6 +77,8 @@ class BatchFormer {
   ClassificationJobs TakeAll() { return line_.RemoveAll(); }
 
   int64_t size() const { return line_.size(); }
+  // Batches that were taken and are not settled yet.
+  int64_t running() const { return running_; }
   const WorkOrder::Load& load() const { return line_.load(); }
   WorkOrder::Load LoadOf(const std::string& client) const { return line_.LoadOf(client); }
 
@@ -83,6 +89,8 @@ class BatchFormer {
   const Options options_;
   WaitingLine<std::unique_ptr<ClassificationJob>> line_;
   RunTimeEstimator estimator_;
+  int64_t running_ = 0;
+  int64_t batches_ = 0;  // that were taken
 };
 
 // Tokens of all documents of an item; 0 for an image.

@@ -10,7 +10,7 @@
 
 namespace longshort {
 
-absl::StatusOr<absl::Duration> BatchRunner::Run(const ClassificationJobs& batch) {
+absl::Status BatchRunner::Run(const ClassificationJobs& batch) {
   const absl::Time begin = clock_.Now();
   BatchReport report;
   report.items = static_cast<int64_t>(batch.size());
@@ -20,7 +20,7 @@ absl::StatusOr<absl::Duration> BatchRunner::Run(const ClassificationJobs& batch)
   }
   const absl::StatusOr<ClassifierResult> result = Classify(batch);
   const absl::Time end = clock_.Now();
-  report.run = end - begin;
+  last_run_ = report.run = end - begin;
   if (result.ok()) report.multiply_adds = result->counts.multiply_adds;
   observer_.OnBatch(report);
   if (!result.ok()) return result.status();
@@ -28,7 +28,7 @@ absl::StatusOr<absl::Duration> BatchRunner::Run(const ClassificationJobs& batch)
   for (size_t i = 0; i < batch.size(); ++i) {
     Finish(*batch[i], result->logits.subspan(i * classes, classes), begin, end);
   }
-  return report.run;
+  return absl::OkStatus();
 }
 
 // Errors: INTERNAL, whatever went wrong: the items were checked before.

@@ -18,9 +18,11 @@ class BatchRunner final {
   BatchRunner(Classifier& classifier, ClassificationObserver& observer, const Clock& clock)
       : classifier_(classifier), observer_(observer), clock_(clock) {}
 
-  // Every job gets its scores; one whose logits are not finite, an error. Returns how long the model took.
+  // Every job gets its scores; one whose logits are not finite, an error.
   // Errors: INTERNAL if the model failed, or threw; then no job has been told anything.
-  absl::StatusOr<absl::Duration> Run(const ClassificationJobs& batch);
+  absl::Status Run(const ClassificationJobs& batch);
+  // How long the model took at the last one, if it failed, too.
+  absl::Duration last_run() const { return last_run_; }
 
   // Whether the model threw, and is not to be used again.
   bool broken() const { return broken_; }
@@ -32,6 +34,7 @@ class BatchRunner final {
   Classifier& classifier_;
   ClassificationObserver& observer_;
   const Clock& clock_;
+  absl::Duration last_run_;
   bool broken_ = false;
 };
 

@@ -51,6 +51,8 @@ class ClassificationJob {
   Ticket ticket;
   // Batches of the model that failed with it. Once one has, it runs alone.
   int64_t failures = 0;
+  // The first batch that was of another kind and left it behind; 0 if none did.
+  int64_t left_behind_by = 0;
 
  private:
   const RequestContext context_;

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -27,6 +26,12 @@ class DeafObserver final : public ClassificationObserver {
   void OnWorkerRebuilt(const absl::Status&) override {}
   void OnEnded(const absl::Status&) override {}
 };
+
+ItemQueue::Options ItemOptions(const ClassifierEngine::Options& options) {
+  ItemQueue::Options items = options.items;
+  items.batches.workers = options.workers;
+  return items;
+}
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
@@ -65,7 +70,7 @@ ClassifierEngine::ClassifierEngine(std::unique_ptr<Classifier> classifier, std::
       most_prepared_ahead_(2 * options.workers * options.items.batches.max_batch_size),
       owner_(pool_->NewOwner()),
       threads_per_worker_(options.threads_per_worker),
-      items_(options.items),
+      items_(ItemOptions(options)),
       workers_(options.workers) {}
 
 ClassifierEngine::~ClassifierEngine() {
@@ -228,20 +233,20 @@ void ClassifierEngine::RunRound(Worker& worker, std::unique_lock<std::mutex>& lo
 }
 
 void ClassifierEngine::RunBatch(Worker& worker, ClassificationJobs batch) {
-  const absl::StatusOr<absl::Duration> run = worker.runner->Run(batch);
+  const absl::Status run = worker.runner->Run(batch);
   {
     std::lock_guard lock(mutex_);
-    items_.Settle(batch, run.ok() ? std::make_optional(*run) : std::nullopt, clock_.Now());
+    items_.Settle(batch, worker.runner->last_run(), !run.ok(), clock_.Now());
     if (items_.prepared() > 0) changed_.notify_all();  // they may be of clients that had as much running as they may
   }
   if (run.ok()) return;
-  observer_->OnFailure(run.status());
+  observer_->OnFailure(run);
   if (worker.runner->broken()) {
     worker.runner.reset();
     worker.classifier.reset();
     worker.next_try = absl::InfinitePast();
   }
-  Recover(std::move(batch), run.status());
+  Recover(std::move(batch), run);
 }
 
 void ClassifierEngine::Recover(ClassificationJobs batch, const absl::Status& failure) {

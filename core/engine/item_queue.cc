@@ -13,8 +13,7 @@ namespace {
 // What waits in both lines; what is being prepared waits as well.
 WorkOrder::Load Waiting(const WorkOrder::Load& unprepared, const WorkOrder::Load& prepared) {
   return {.waiting = unprepared.waiting + unprepared.running + prepared.waiting,
-          .waiting_cost = unprepared.waiting_cost + prepared.waiting_cost,
-          .running = prepared.running};
+          .waiting_cost = unprepared.waiting_cost + prepared.waiting_cost};
 }
 
 void Append(ClassificationJobs more, ClassificationJobs& jobs) {
@@ -44,7 +43,7 @@ absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time
   }
   const WorkOrder::Load all = Waiting(unprepared_.load(), batches_.load());
   const WorkOrder::Load of_client = Waiting(unprepared_.LoadOf(context.client), batches_.LoadOf(context.client));
-  const bool idle = all.waiting + all.running == 0;
+  const bool idle = all.waiting == 0 && batches_.running() < options_.batches.workers;
   if (job->prepared() && !idle) LS_RETURN_IF_ERROR(batches_.WhyHopeless(*job, now));
   LS_RETURN_IF_ERROR(CheckRoom(options_.limits, all, of_client, job->ticket));
   LS_RETURN_IF_ERROR(CheckBytes(*job, all));
@@ -90,9 +89,11 @@ BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now) {
   return batch;
 }
 
-void ItemQueue::Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now) {
-  batches_.Settle(batch, run, now);
-  if (run.has_value()) seconds_per_item_.Add(absl::ToDoubleSeconds(*run) / static_cast<double>(batch.size()), now);
+void ItemQueue::Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now) {
+  batches_.Settle(batch, run, failed, now);
+  if (failed) return;
+  const auto shared_by = static_cast<double>(batch.size()) * options_.batches.workers;
+  seconds_per_item_.Add(absl::ToDoubleSeconds(run) / shared_by, now);
 }
 
 void ItemQueue::AddAgain(std::unique_ptr<ClassificationJob> job) {

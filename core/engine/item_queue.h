@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -43,7 +42,7 @@ class ItemQueue {
   static absl::Status Check(const Options& options);
 
   // Errors: RESOURCE_EXHAUSTED with a Refusal if too much waits, DEADLINE_EXCEEDED if the item cannot be done in time,
-  // unless the worker is idle; then the job is dropped.
+  // unless a worker is idle; then the job is dropped.
   absl::Status Admit(std::unique_ptr<ClassificationJob> job, absl::Time now);
 
   // The next to be prepared; it counts as waiting on. Null if there is none.
@@ -56,7 +55,7 @@ class ItemQueue {
   // As BatchFormer's.
   absl::Time BatchDueAt() { return batches_.DueAt(); }
   BatchFormer::Batch TakeBatch(absl::Time now);
-  void Settle(const ClassificationJobs& batch, std::optional<absl::Duration> run, absl::Time now);
+  void Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
 
   // An item of a batch that failed, which was settled, waits again.
   void AddAgain(std::unique_ptr<ClassificationJob> job);

@@ -32,7 +32,7 @@ class BatchFormerTest : public testing::Test {
     BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
     EXPECT_TRUE(batch.hopeless.empty());
     clock_.Advance(run);
-    if (!batch.jobs.empty()) former.Settle(batch.jobs, run, clock_.Now());
+    if (!batch.jobs.empty()) former.Settle(batch.jobs, run, /*failed=*/false, clock_.Now());
     return std::move(batch.jobs);
   }
 
@@ -154,7 +154,7 @@ TEST_F(BatchFormerTest, WhatCannotMakeItIsLeftOutSayingWhyUnlessThereIsNothingEl
   ASSERT_EQ(batch.hopeless.size(), 2u);
   EXPECT_EQ(batch.hopeless[0].why, absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain "
                                                                "until its deadline"));
-  former.Settle(batch.jobs, absl::Milliseconds(1), clock_.Now());
+  former.Settle(batch.jobs, absl::Milliseconds(1), /*failed=*/false, clock_.Now());
   Add(former, Document(1, 100), late);
   Add(former, Document(1, 110), late);
   const BatchFormer::Batch tried = former.TakeBatch(clock_.Now());
@@ -196,9 +196,56 @@ TEST_F(BatchFormerTest, NothingIsDueWhileAllThatWaitIsOfClientsWithAsMuchRunning
   Add(former, Document(3), From("b"));
   EXPECT_EQ(former.DueAt(), absl::InfinitePast());
   EXPECT_THAT(Names(Take(former)), ElementsAre(3));
-  former.Settle(running.jobs, absl::Seconds(1), clock_.Now());
+  former.Settle(running.jobs, absl::Seconds(1), /*failed=*/false, clock_.Now());
   EXPECT_EQ(former.DueAt(), absl::InfinitePast());
   EXPECT_THAT(Names(Take(former)), ElementsAre(2));
+}
+
+// Else whoever sends what the model cannot stand would always be the one who has had least.
+TEST_F(BatchFormerTest, WhatABatchThatFailedTookIsChargedToItsClients) {
+  BatchFormer former({.max_batch_size = 1});
+  for (int32_t id = 1; id <= 2; ++id) Add(former, Document(id), From("a"));
+  for (int32_t id = 11; id <= 12; ++id) Add(former, Document(id), From("b"));
+  const BatchFormer::Batch failed = former.TakeBatch(clock_.Now());
+  EXPECT_THAT(Names(failed.jobs), ElementsAre(1));
+  former.Settle(failed.jobs, absl::Seconds(3), /*failed=*/true, clock_.Now());
+  EXPECT_THAT(Names(Take(former, absl::Seconds(1))), ElementsAre(11));
+  EXPECT_THAT(Names(Take(former, absl::Seconds(1))), ElementsAre(12));
+  EXPECT_THAT(Names(Take(former, absl::Seconds(1))), ElementsAre(2));
+}
+
+// After the first batch it is the turn of "b", whose first item is what failed: it is not left behind for what came
+// later.
+TEST_F(BatchFormerTest, NothingOvertakesAnItemThatIsToRunAlone) {
+  BatchFormer former({.max_batch_size = 3});
+  Add(former, Document(1), From("b"));
+  Add(former, Document(2), From("a"));
+  BatchFormer::Batch failed = former.TakeBatch(clock_.Now());
+  former.Settle(failed.jobs, absl::Seconds(1), /*failed=*/true, clock_.Now());
+  failed.jobs[1]->failures = 1;
+  former.Add(std::move(failed.jobs[1]));
+  Add(former, Document(3), From("a"));
+  Add(former, Document(4), From("b"));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(2));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(4, 3));
+}
+
+// "a" leads every batch and "b" comes second, with what suits, as long as both have some.
+TEST_F(BatchFormerTest, AnImageOfAnotherSizeIsNotLeftBehindForEver) {
+  BatchFormer former({.max_batch_size = 2});
+  const auto usual = [&] {
+    Add(former, ImageOf(4, 4, 1), From("a"));
+    Add(former, ImageOf(4, 4, 2), From("b"));
+  };
+  for (int i = 0; i < 3; ++i) usual();
+  Add(former, ImageOf(8, 8, 3), From("b"));
+  std::vector<std::vector<float>> batches;
+  do {
+    usual();
+    batches.push_back(Names(Take(former, absl::Seconds(1))));
+  } while (batches.back()[0] != 3 && batches.size() < 100);
+  EXPECT_EQ(batches[0], std::vector<float>({1, 2}));
+  EXPECT_EQ(batches.back(), std::vector<float>({3})) << "it still waits";
 }
 
 }  // namespace

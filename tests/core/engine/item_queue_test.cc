@@ -20,11 +20,11 @@ class ItemQueueTest : public testing::Test {
     return items.Admit(std::make_unique<ClassificationJob>(std::move(request), nullptr, clock_.Now()), clock_.Now());
   }
 
-  // Teaches it that a document takes 1 ms a token.
+  // Teaches it that a document takes a worker 1 ms a token.
   void Teach(ItemQueue& items) {
     ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
     const BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
-    items.Settle(batch.jobs, absl::Milliseconds(100), clock_.Now());
+    items.Settle(batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
   }
 
   FakeClock clock_;
@@ -85,6 +85,30 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsPreparedOrNot) {
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
   EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(200));
   EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
+}
+
+// What one worker would need 400 ms for is taken after 200 ms by two.
+TEST_F(ItemQueueTest, SeveralWorkersShareTheTimeThatWaits) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(200)}, .batches = {.workers = 2}});
+  Teach(items);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  ASSERT_TRUE(Admit(items, preparation_).ok());
+  const absl::Status full = Admit(items, Document(1, 100));
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(200));
+}
+
+// One batch of two runs, and the other worker sleeps.
+TEST_F(ItemQueueTest, AWorkerThatIsIdleTakesWhatCannotMakeItsDeadlineWhileOthersRun) {
+  ItemQueue items({.batches = {.workers = 2}});
+  Teach(items);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  ASSERT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 2u);
+  RequestContext soon;
+  soon.deadline = clock_.Now() + absl::Milliseconds(50);
+  ASSERT_TRUE(Admit(items, Document(1, 100), soon).ok());
+  ASSERT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 1u);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Admit(items, Document(1, 100), soon))) << "no worker is idle";
 }
 
 TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsHoweverLongAgoItLearned) {
