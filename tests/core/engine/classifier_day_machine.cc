@@ -1,0 +1,267 @@
+#include "tests/core/engine/classifier_day_machine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "core/engine/batch_former.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kPreparationThreads = 2;
+// So long after a worker got no replica it tries again.
+constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
+
+int64_t UnitsOf(const ClassifierItem& item) {
+  const auto* image = std::get_if<ImageItem>(&item);
+  return image == nullptr ? TokensOf(item) : image->height * image->width;
+}
+
+int32_t IdOf(const ClassifierItem& item) {
+  const auto* image = std::get_if<ImageItem>(&item);
+  return image == nullptr ? std::get<TokenItem>(item).documents[0][0] : static_cast<int32_t>(image->values[0]);
+}
+
+class Deaf final : public ClassificationListener {
+ public:
+  void OnFinished(absl::StatusOr<ItemScores>) override {}
+};
+
+}  // namespace
+
+ClassifierItem ItemCall::Item() const {
+  if (preparation > absl::ZeroDuration()) return ImageOf(units, 1, static_cast<float>(id));
+  TokenItem item;
+  std::vector<int32_t>& document = item.documents.emplace_back();
+  // All are of one size, too large for a thread to keep it to itself once it is free: so memory shows what is not
+  // freed.
+  document.reserve(1024);
+  document.assign(units, 1);
+  document[0] = id;
+  return item;
+}
+
+class ClassifierDayMachine::Listener final : public ClassificationListener {
+ public:
+  Listener(ClassifierDayMachine& machine, std::shared_ptr<ItemCall> call) : machine_(machine), call_(std::move(call)) {}
+  void OnFinished(absl::StatusOr<ItemScores> scores) override { machine_.Hear(call_, std::move(scores)); }
+
+ private:
+  ClassifierDayMachine& machine_;
+  const std::shared_ptr<ItemCall> call_;
+};
+
+ClassifierDayMachine::ClassifierDayMachine(FakeClock& clock, const ClassifierEngine::Options& options)
+    : clock_(clock), options_(options), pool_(*PreparationPool::Create(kPreparationThreads)), engine_(MakeEngine()) {}
+
+ClassifierDayMachine::~ClassifierDayMachine() { End(); }
+
+std::unique_ptr<ClassifierEngine> ClassifierDayMachine::MakeEngine() {
+  auto classifier = std::make_unique<FakeClassifier>();
+  classifier->on_batch = [this](absl::Span<const ClassifierItem* const> items) { return RunBatch(items); };
+  classifier->on_replicate = [this] { return Replicate(); };
+  return *ClassifierEngine::Create(std::move(classifier), pool_, nullptr, clock_, options_);
+}
+
+void ClassifierDayMachine::Replace() {
+  End();
+  engine_ = MakeEngine();
+}
+
+void ClassifierDayMachine::End() {
+  std::atomic<bool> over = false;
+  std::thread ending([&] {
+    engine_->Drain(absl::InfinitePast());  // tells all who wait, as soon as what runs has ended
+    over = true;
+  });
+  const auto nobody = std::make_shared<Deaf>();
+  RequestContext gone;
+  *gone.cancelled = true;
+  while (!absl::IsUnavailable(engine_->Classify({.context = gone, .item = Document(1)}, nobody))) {
+    std::this_thread::yield();
+  }
+  while (!over) {
+    {
+      std::lock_guard lock(mutex_);
+      batches_.EndNext();
+      preparations_.EndNext();
+    }
+    std::this_thread::yield();
+  }
+  ending.join();
+  last_forced_end_ = clock_.Now();
+  EXPECT_TRUE(calls_.empty()) << "an engine has gone and has not told all who wait";
+  next_replicas_.clear();
+}
+
+absl::Status ClassifierDayMachine::Send(const std::shared_ptr<ItemCall>& call, absl::Duration work_until_prepared) {
+  call->submitted = clock_.Now();
+  call->prepared = call->preparation == absl::ZeroDuration();
+  ClassificationRequest request{
+      .context = call->context, .item = {}, .bytes = call->id, .work_until_prepared = work_until_prepared};
+  if (call->prepared) {
+    request.item = call->Item();
+  } else {
+    request.item = [this, call] { return Prepare(*call); };
+  }
+  {
+    std::lock_guard lock(mutex_);
+    calls_[call->id] = call;
+    waiting_ids_ += call->id;
+    unprepared_ += call->prepared ? 0 : 1;
+  }
+  absl::Status status = engine_->Classify(std::move(request), std::make_shared<Listener>(*this, call));
+  if (!status.ok()) {
+    std::lock_guard lock(mutex_);
+    calls_.erase(call->id);
+    waiting_ids_ -= call->id;
+    unprepared_ -= call->prepared ? 0 : 1;
+  }
+  Settle();
+  return status;
+}
+
+std::vector<std::shared_ptr<ItemCall>> ClassifierDayMachine::TakeEnded() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(ended_, {});
+}
+
+void ClassifierDayMachine::EndDue() {
+  while (next() <= clock_.Now()) {
+    {
+      std::lock_guard lock(mutex_);
+      (batches_.next() <= preparations_.next() ? batches_ : preparations_).EndNext();
+    }
+    Settle();
+  }
+}
+
+absl::Time ClassifierDayMachine::next() const {
+  std::lock_guard lock(mutex_);
+  return std::min(batches_.next(), preparations_.next());
+}
+
+bool ClassifierDayMachine::has_idle_worker() const {
+  std::lock_guard lock(mutex_);
+  return batches_.running() + Down() < options_.workers;
+}
+
+absl::Status ClassifierDayMachine::RunBatch(absl::Span<const ClassifierItem* const> items) {
+  std::vector<std::shared_ptr<ItemCall>> calls;
+  absl::Duration takes = kFixedRun;
+  bool throws = false, fails = false;
+  int64_t units = 0;
+  std::unique_lock lock(mutex_);
+  for (const ClassifierItem* item : items) {
+    const std::shared_ptr<ItemCall>& call = calls.emplace_back(calls_.at(IdOf(*item)));
+    EXPECT_FALSE(std::exchange(call->in_batch, true)) << "an item runs twice at once";
+    waiting_ids_ -= call->id;
+    EXPECT_LT(call->tries++, kMostTries);
+    EXPECT_TRUE(call->failures == 0 || items.size() == 1) << "an item that failed runs with others";
+    EXPECT_FALSE(call->context.cancelled->load() || clock_.Now() >= call->context.deadline);
+    units += UnitsOf(*item);
+    fails |= call->poisonous;
+  }
+  const BatchFormer::Options& most = options_.items.batches;
+  EXPECT_LE(static_cast<int64_t>(items.size()), most.max_batch_size);
+  EXPECT_TRUE(items.size() == 1 || TokensOf(*items[0]) == 0 || units <= most.max_batch_tokens);
+  takes += kRunOfUnit * units + std::exchange(stall_, absl::ZeroDuration());
+  throws = std::exchange(throws_, false);
+  ++counts_.batches;
+  counts_.largest_batch = std::max(counts_.largest_batch, static_cast<int64_t>(items.size()));
+  counts_.failed += fails || throws ? 1 : 0;
+  changed_.notify_all();
+  batches_.DoUntil(clock_.Now() + takes, lock);
+  for (const std::shared_ptr<ItemCall>& call : calls) {
+    call->in_batch = false;
+    waiting_ids_ += call->id;
+    call->failures += fails || throws ? 1 : 0;
+    call->worker_time += takes * (static_cast<double>(call->units) / static_cast<double>(units));
+  }
+  broken_ += throws ? 1 : 0;
+  if (throws) throw std::runtime_error("the device is gone");
+  return fails ? absl::InternalError("this batch cannot be run") : absl::OkStatus();
+}
+
+absl::StatusOr<ClassifierItem> ClassifierDayMachine::Prepare(ItemCall& call) {
+  std::unique_lock lock(mutex_);
+  changed_.notify_all();
+  preparations_.DoUntil(clock_.Now() + call.preparation, lock);
+  EXPECT_FALSE(std::exchange(call.prepared, true)) << "prepared twice";
+  --unprepared_;
+  if (call.broken) return absl::InvalidArgumentError("not an image");
+  return call.Item();
+}
+
+absl::Status ClassifierDayMachine::Replicate() {
+  std::lock_guard lock(mutex_);
+  const absl::Time now = clock_.Now();
+  const auto due = std::find_if(next_replicas_.begin(), next_replicas_.end(), [now](absl::Time t) { return t <= now; });
+  if (broken_ > 0) {
+    --broken_;
+  } else if (due != next_replicas_.end()) {
+    next_replicas_.erase(due);
+  }
+  ++counts_.replicas;
+  if (now >= no_replicas_until_) return absl::OkStatus();
+  next_replicas_.push_back(now + kTryAgainAfter);
+  changed_.notify_all();
+  return absl::ResourceExhaustedError("no memory for a replica");
+}
+
+void ClassifierDayMachine::Hear(const std::shared_ptr<ItemCall>& call, absl::StatusOr<ItemScores> scores) {
+  std::lock_guard lock(mutex_);
+  EXPECT_FALSE(std::exchange(call->ended, true)) << "ended twice";
+  if (!std::exchange(call->prepared, true)) --unprepared_;
+  call->ended_at = clock_.Now();
+  call->scores = std::move(scores);
+  calls_.erase(call->id);
+  waiting_ids_ -= call->id;
+  ended_.push_back(call);
+  changed_.notify_all();
+}
+
+void ClassifierDayMachine::Settle() {
+  // Not all that happens in the engine is told.
+  constexpr auto kLookAgain = std::chrono::microseconds(50);
+  const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::unique_lock lock(mutex_);
+  while (!Settled()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), latest) << "a worker sleeps while there is work for it";
+    changed_.wait_for(lock, kLookAgain);
+  }
+  counts_.most_waiting = std::max(counts_.most_waiting, engine_->state().waiting_items);
+}
+
+bool ClassifierDayMachine::Settled() const {
+  const ClassificationEngineState state = engine_->state();
+  for (const absl::Time next_replica : next_replicas_) {
+    if (next_replica <= clock_.Now()) return false;
+  }
+  // Whether something is on its way from one place to another.
+  if (state.waiting_bytes != waiting_ids_) return false;
+  if (!batches_.settled() || !preparations_.settled() || broken_ > 0) return false;
+  const int64_t ready = state.waiting_items - unprepared_;
+  if (ready > 0 && batches_.running() + Down() < options_.workers) return false;
+  const int64_t preparing = preparations_.running();
+  const int64_t most_ahead = 2 * options_.workers * options_.items.batches.max_batch_size;
+  return unprepared_ == preparing || preparing == kPreparationThreads || preparing + ready >= most_ahead;
+}
+
+absl::Time ClassifierDayMachine::next_replica() const {
+  std::lock_guard lock(mutex_);
+  const auto next = std::min_element(next_replicas_.begin(), next_replicas_.end());
+  return next == next_replicas_.end() ? absl::InfiniteFuture() : *next;
+}
+
+int64_t ClassifierDayMachine::Down() const {
+  return std::count_if(next_replicas_.begin(), next_replicas_.end(), [this](absl::Time t) { return t > clock_.Now(); });
+}
+
+}  // namespace longshort
