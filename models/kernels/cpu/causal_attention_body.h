@@ -1,7 +1,11 @@
 // The body of causal_attention.h, compiled once for each instruction set (LONGSHORT_INSTRUCTION_SET names the
-// namespace). Nothing but builtins and plain loops: an inline function of a library, compiled here for AVX-512, could
-// be the one that the linker keeps for every processor.
+// namespace). Nothing but builtins, intrinsics and plain loops: an inline function of a library, compiled here for
+// AVX-512, could be the one that the linker keeps for every processor.
 #pragma once
+
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 #include <cstdint>
 
@@ -19,9 +23,16 @@ inline constexpr int64_t kPagesPerBlock = kBlock / kPageRows;
 inline constexpr float kMinusInfinity = -__builtin_inff();
 
 LS_INLINE void Load(const BFloat16* from, Lanes& to) {
+#ifdef __AVX512F__
+  // g++ widens a vector in two halves and puts them together, which takes a fifth of the kernel's time.
+  // (With a mask of all lanes, because it warns of an uninitialised variable in its own header otherwise.)
+  const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  const IntLanes bits = IntLanes(_mm512_maskz_cvtepu16_epi32(0xffff, halves)) << 16;
+#else
   HalfLanes halves;
   __builtin_memcpy(&halves, from, sizeof(halves));
   const IntLanes bits = __builtin_convertvector(halves, IntLanes) << 16;
+#endif
   __builtin_memcpy(&to, &bits, sizeof(to));
 }
 
