@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/cache/parked_place.h"
+#include "core/engine/failure_record.h"
 #include "core/engine/request.h"
 #include "core/engine/request_times.h"
 #include "core/engine/token_budget.h"
@@ -91,11 +92,8 @@ class Job {
   std::shared_ptr<SessionPages> pages;
   // The session that it goes on with, if it does.
   std::optional<SessionStore::Lease> session;
-  // Steps of the model that failed with it since one last succeeded: it alone, or others too.
-  int64_t failures_alone = 0;
-  int64_t failures_shared = 0;
-  // One of several in a step that failed: it is to run alone until it has passed a step.
-  bool suspect = false;
+  // Steps of the model that failed with it.
+  FailureRecord failures;
 
  protected:
   explicit Job(TokenStream stream) : stream_(std::move(stream)) {}

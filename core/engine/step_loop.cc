@@ -13,10 +13,6 @@
 namespace longshort {
 namespace {
 
-// A request's step is tried three times: a failure may be the machine's.
-constexpr int64_t kMostFailuresAlone = 2;
-// Those who fail together are innocent but for one; steps that fail only in company must come to an end all the same.
-constexpr int64_t kMostFailuresShared = 8;
 // Steps that may fail one after the other before the model is given up.
 constexpr int64_t kMostFailuresInARow = 3;
 
@@ -197,8 +193,8 @@ void StepLoop::KeepSession(Sequence& sequence) {
 void StepLoop::PlanPieces() {
   planned_.clear();
   for (size_t i = 0; i < running_.size(); ++i) planned_.push_back(i);
-  const auto suspect =
-      std::find_if(running_.begin(), running_.end(), [](const auto& sequence) { return sequence->job().suspect; });
+  const auto suspect = std::find_if(running_.begin(), running_.end(),
+                                    [](const auto& sequence) { return sequence->job().failures.suspect(); });
   if (suspect != running_.end()) planned_ = {static_cast<size_t>(suspect - running_.begin())};
 
   candidates_.clear();
@@ -275,10 +271,8 @@ void StepLoop::Recover(const absl::Status& failure) {
   for (size_t k = 0; k < planned_.size(); ++k) {
     if (pieces_[k] == 0) continue;
     std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
-    Job& job = sequence->job();
-    ++(alone ? job.failures_alone : job.failures_shared);
-    job.suspect |= !alone;
-    if (job.failures_alone > kMostFailuresAlone || job.failures_shared > kMostFailuresShared) {
+    sequence->job().failures.OnFailure(alone);
+    if (sequence->job().failures.hopeless()) {
       End(std::move(sequence), failure);
     } else if (!broken_) {
       again.push_back(sequence->TakeJob());
@@ -306,9 +300,7 @@ void StepLoop::Deliver(absl::Span<const float> logits) {
     std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
     const int64_t count = (slice++)->logit_rows * model_.info().vocabulary_size;
     absl::Status status = sequence->OnRead(pieces_[k], logits.first(count), now);
-    sequence->job().suspect = false;
-    sequence->job().failures_alone = 0;
-    if (slices_.size() > 1) sequence->job().failures_shared = 0;
+    sequence->job().failures.OnSuccess(/*alone=*/slices_.size() == 1);
     logits.remove_prefix(count);
     if (status.ok() && sequence->job().complete()) KeepSession(*sequence);
     if (!status.ok() || sequence->job().complete()) End(std::move(sequence), std::move(status));

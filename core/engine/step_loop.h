@@ -28,9 +28,9 @@ namespace longshort {
 // the client takes something again.
 //
 // A step of the model that fails ends nobody: its requests go on from their tokens, as far as the cache does not have
-// their rows. Whoever may have caused it runs alone until it has passed a step; a request that keeps failing alone, or
-// whatever company it has, is ended with INTERNAL. A model that throws, or fails again and again, is given up: then all
-// that ran goes back to the queue, and the loop is to be made anew with another model.
+// their rows, and alone while they are suspect; who is hopeless (core/engine/failure_record.h) is ended with INTERNAL.
+// A model that throws, or fails again and again, is given up: then all that ran goes back to the queue, and the loop is
+// to be made anew with another model.
 //
 // Thread: one worker's thread. No lock is held while a listener or the observer is called.
 class StepLoop {
