@@ -13,29 +13,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/gate.h"
-#include "tests/core/fakes/step_loop_harness.h"
+#include "tests/core/fakes/language_model_engine_fixture.h"
 
 namespace longshort {
 namespace {
 
-class LanguageModelEngineTest : public testing::Test {
- protected:
-  std::unique_ptr<LanguageModelEngine> MakeEngine(const LanguageModelEngine::Options& options = {}) {
-    auto model = std::make_unique<FakeLanguageModel>();
-    model->on_step = on_step;
-    model->on_rest = on_rest;
-    model->on_replicate = on_replicate;
-    auto engine = LanguageModelEngine::Create(std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()), nullptr,
-                                              clock_, options);
-    EXPECT_TRUE(engine.ok()) << engine.status();
-    return *std::move(engine);
-  }
-
-  std::function<absl::Status(absl::Span<const Slice>)> on_step;
-  std::function<void()> on_rest;
-  std::function<absl::Status()> on_replicate;
-  RealClock clock_;
-};
+using LanguageModelEngineTest = LanguageModelEngineFixture;
 
 TEST_F(LanguageModelEngineTest, RunsGenerationsAndScoringsOfManyThreadsAtOnce) {
   const auto engine = MakeEngine(

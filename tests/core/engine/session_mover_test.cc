@@ -7,50 +7,25 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/language_model_engine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/gate.h"
-#include "tests/core/fakes/step_loop_harness.h"
+#include "tests/core/fakes/language_model_engine_fixture.h"
 
 namespace longshort {
 namespace {
 
 using testing::HasSubstr;
 
-const SessionKey kTalk = {.client = "", .id = "talk"};
+// All tests are about one session.
+constexpr int kTalk = 0;
 
-class SessionMoverTest : public testing::Test {
+class SessionMoverTest : public LanguageModelEngineFixture {
  protected:
-  std::unique_ptr<LanguageModelEngine> MakeEngine(const LanguageModelEngine::Options& options = {}) {
-    const LanguageModelInfo info = SmallModelInfo();
-    auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
-    model->on_step = on_step;
-    auto engine = LanguageModelEngine::Create(std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()), nullptr,
-                                              clock_, options);
-    EXPECT_TRUE(engine.ok()) << engine.status();
-    return *std::move(engine);
-  }
-
-  // One call of the session, to its end.
-  static std::shared_ptr<RecordingGenerationListener> Say(Engine& engine, std::vector<int32_t> prompt,
-                                                          int64_t max_tokens = 10) {
-    GenerationRequest request;
-    request.prompt = std::move(prompt);
-    request.max_tokens = max_tokens;
-    request.session = SessionReference{.id = kTalk.id};
-    auto listener = std::make_shared<RecordingGenerationListener>();
-    const absl::Status status = engine.Generate(std::move(request), listener);
-    EXPECT_TRUE(status.ok()) << status;
-    EXPECT_TRUE(listener->end.Wait());
-    EXPECT_TRUE(listener->status.ok()) << listener->status;
-    return listener;
-  }
-
   static absl::StatusOr<SessionArchive> Export(Engine& engine) {
     absl::StatusOr<SessionArchive> exported = absl::UnknownError("not heard yet");
     EndSignal end;
-    engine.ExportSession(kTalk, [&](absl::StatusOr<SessionArchive> archive) {
+    engine.ExportSession(Key(kTalk), [&](absl::StatusOr<SessionArchive> archive) {
       exported = std::move(archive);
       end.Notify();
     });
@@ -61,24 +36,21 @@ class SessionMoverTest : public testing::Test {
   static absl::Status Import(Engine& engine, SessionArchive archive) {
     absl::Status imported = absl::UnknownError("not heard yet");
     EndSignal end;
-    engine.ImportSession(kTalk, std::move(archive), [&](absl::Status status) {
+    engine.ImportSession(Key(kTalk), std::move(archive), [&](absl::Status status) {
       imported = std::move(status);
       end.Notify();
     });
     EXPECT_TRUE(end.Wait());
     return imported;
   }
-
-  std::function<absl::Status(absl::Span<const Slice>)> on_step;
-  RealClock clock_;
 };
 
 TEST_F(SessionMoverTest, ASessionGoesOnInAnotherEngineAsInItsOwn) {
   for (const int64_t prompt : {1, 3, 50, 64, 300, 1000}) {
     const auto here = MakeEngine({.workers = 2}), there = MakeEngine({.workers = 3});
-    Say(*there, SomeTokens(40, 9));
-    ASSERT_TRUE(there->CloseSession(kTalk).ok());
-    Say(*here, SomeTokens(prompt));
+    Say(*there, kTalk, SomeTokens(40, 9));
+    ASSERT_TRUE(there->CloseSession(Key(kTalk)).ok());
+    Say(*here, kTalk, SomeTokens(prompt));
     const absl::StatusOr<SessionArchive> archive = Export(*here);
     ASSERT_TRUE(archive.ok()) << archive.status();
     EXPECT_EQ(static_cast<int64_t>(archive->tokens.size()), prompt + 10);
@@ -87,7 +59,8 @@ TEST_F(SessionMoverTest, ASessionGoesOnInAnotherEngineAsInItsOwn) {
     const absl::Status imported = Import(*there, *archive);
     ASSERT_TRUE(imported.ok()) << imported;
     for (int turn = 0; turn < 3; ++turn) {
-      const auto stayed = Say(*here, SomeTokens(30, 4 + turn), 100), moved = Say(*there, SomeTokens(30, 4 + turn), 100);
+      const auto stayed = Say(*here, kTalk, SomeTokens(30, 4 + turn), 100),
+                 moved = Say(*there, kTalk, SomeTokens(30, 4 + turn), 100);
       EXPECT_EQ(moved->tokens, stayed->tokens);
       EXPECT_EQ(moved->summary.reused_tokens, stayed->summary.reused_tokens);
       EXPECT_EQ(moved->summary.session_tokens, stayed->summary.session_tokens);
@@ -101,7 +74,7 @@ TEST_F(SessionMoverTest, ASessionWhosePagesAreGoneMovesAsTokens) {
   LanguageModelEngine::Options small;
   small.step_loop = {.max_streams = 1, .steps = {.max_rows = 100}};
   const auto here = MakeEngine(small), there = MakeEngine();
-  Say(*here, SomeTokens(200));
+  Say(*here, kTalk, SomeTokens(200));
   const auto other = std::make_shared<RecordingScoringListener>();
   ASSERT_TRUE(here->Score(SomeScoring(900, 3), other).ok());
   ASSERT_TRUE(other->end.Wait());
@@ -109,12 +82,12 @@ TEST_F(SessionMoverTest, ASessionWhosePagesAreGoneMovesAsTokens) {
   ASSERT_TRUE(archive.ok()) << archive.status();
   EXPECT_FALSE(archive->cached.has_value());
   ASSERT_TRUE(Import(*there, *archive).ok());
-  EXPECT_EQ(Say(*there, SomeTokens(9, 1))->tokens, Say(*here, SomeTokens(9, 1))->tokens);
+  EXPECT_EQ(Say(*there, kTalk, SomeTokens(9, 1))->tokens, Say(*here, kTalk, SomeTokens(9, 1))->tokens);
 }
 
 TEST_F(SessionMoverTest, PagesOfAnotherLayoutOrForWhichThereIsNoRoomAreReadAgain) {
   const auto here = MakeEngine(), there = MakeEngine(), tiny = MakeEngine({.step_loop = {.cache_bytes = 4000}});
-  Say(*here, SomeTokens(200));
+  Say(*here, kTalk, SomeTokens(200));
   SessionArchive archive = *Export(*here);
   ASSERT_TRUE(archive.cached.has_value());
   const absl::Status status = Import(*tiny, archive);
@@ -122,12 +95,12 @@ TEST_F(SessionMoverTest, PagesOfAnotherLayoutOrForWhichThereIsNoRoomAreReadAgain
   archive.cache_layout = "another";
   archive.cached->contents = "which nobody here understands";
   ASSERT_TRUE(Import(*there, archive).ok());
-  EXPECT_EQ(Say(*there, SomeTokens(9, 1))->tokens, Say(*here, SomeTokens(9, 1))->tokens);
+  EXPECT_EQ(Say(*there, kTalk, SomeTokens(9, 1))->tokens, Say(*here, kTalk, SomeTokens(9, 1))->tokens);
 }
 
 TEST_F(SessionMoverTest, WhatCannotBeASessionOfTheModelIsRefused) {
   const auto here = MakeEngine(), there = MakeEngine();
-  Say(*here, SomeTokens(200));
+  Say(*here, kTalk, SomeTokens(200));
   const SessionArchive right = *Export(*here);
   const auto refused = [&](const std::function<void(SessionArchive&)>& spoil) {
     SessionArchive archive = right;
@@ -155,29 +128,29 @@ TEST_F(SessionMoverTest, NobodyElseHasASessionWhileItsPagesAreRead) {
     return absl::OkStatus();
   };
   const auto engine = MakeEngine();
-  Say(*engine, SomeTokens(20));
+  Say(*engine, kTalk, SomeTokens(20));
   hold = true;
   const auto other = std::make_shared<RecordingScoringListener>();
   ASSERT_TRUE(engine->Score(SomeScoring(30), other).ok());
   gate.WaitForArrival();
   absl::StatusOr<SessionArchive> exported = absl::UnknownError("not heard yet");
   EndSignal end;
-  engine->ExportSession(kTalk, [&](absl::StatusOr<SessionArchive> archive) {
+  engine->ExportSession(Key(kTalk), [&](absl::StatusOr<SessionArchive> archive) {
     exported = std::move(archive);
     end.Notify();
   });
-  EXPECT_TRUE(absl::IsAborted(engine->CloseSession(kTalk)));
+  EXPECT_TRUE(absl::IsAborted(engine->CloseSession(Key(kTalk))));
   EXPECT_TRUE(absl::IsAborted(Export(*engine).status()));
   gate.Open();
   ASSERT_TRUE(end.Wait());
   ASSERT_TRUE(exported.ok()) << exported.status();
   EXPECT_TRUE(exported->cached.has_value());
-  EXPECT_TRUE(engine->CloseSession(kTalk).ok());
+  EXPECT_TRUE(engine->CloseSession(Key(kTalk)).ok());
 }
 
 TEST_F(SessionMoverTest, AnEngineThatIsDrainedTakesNoneAndStillGivesTokens) {
   const auto engine = MakeEngine();
-  Say(*engine, SomeTokens(20));
+  Say(*engine, kTalk, SomeTokens(20));
   const SessionArchive archive = *Export(*engine);
   engine->Drain(absl::InfiniteFuture());
   EXPECT_TRUE(absl::IsUnavailable(Import(*engine, archive)));
@@ -208,13 +181,13 @@ TEST_F(SessionMoverTest, MovesWhileOthersRun) {
     talk.insert(talk.end(), prompt.begin(), prompt.end());
     alone.prompt = talk;
     alone.max_tokens = 10;
-    const auto said = Say(*from, prompt);
+    const auto said = Say(*from, kTalk, prompt);
     EXPECT_EQ(said->tokens, reference.TokensAlone(alone));
     talk.insert(talk.end(), said->tokens.begin(), said->tokens.end());
     absl::StatusOr<SessionArchive> archive = Export(*from);
     ASSERT_TRUE(archive.ok()) << archive.status();
     ASSERT_TRUE(Import(*to, *std::move(archive)).ok());
-    ASSERT_TRUE(from->CloseSession(kTalk).ok());
+    ASSERT_TRUE(from->CloseSession(Key(kTalk)).ok());
     std::swap(from, to);
   }
   stop = true;

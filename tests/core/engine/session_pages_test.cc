@@ -6,29 +6,18 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "core/engine/language_model_engine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/gate.h"
-#include "tests/core/fakes/step_loop_harness.h"
+#include "tests/core/fakes/language_model_engine_fixture.h"
 
 namespace longshort {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-class SessionPagesTest : public testing::Test {
+class SessionPagesTest : public LanguageModelEngineFixture {
  protected:
-  std::unique_ptr<LanguageModelEngine> MakeEngine(const LanguageModelEngine::Options& options) {
-    const LanguageModelInfo info = SmallModelInfo();
-    auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
-    model->on_step = on_step;
-    auto engine = LanguageModelEngine::Create(std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()), nullptr,
-                                              clock_, options);
-    EXPECT_TRUE(engine.ok()) << engine.status();
-    return *std::move(engine);
-  }
   std::unique_ptr<LanguageModelEngine> MakeEngineOfStore(int workers) {
     LanguageModelEngine::Options options;
     options.workers = workers;
@@ -37,32 +26,12 @@ class SessionPagesTest : public testing::Test {
     return MakeEngine(options);
   }
 
-  static SessionKey Key(int talk) { return {.client = "", .id = absl::StrCat("talk", talk)}; }
-
-  static std::shared_ptr<RecordingGenerationListener> Begin(Engine& engine, int talk, std::vector<int32_t> prompt) {
-    GenerationRequest request;
-    request.prompt = std::move(prompt);
-    request.max_tokens = 10;
-    request.session = SessionReference{.id = Key(talk).id};
-    auto listener = std::make_shared<RecordingGenerationListener>();
-    const absl::Status status = engine.Generate(std::move(request), listener);
-    EXPECT_TRUE(status.ok()) << status;
-    return listener;
-  }
-
   // That many calls, each of a session, all at once and to their ends.
   static std::vector<std::shared_ptr<RecordingGenerationListener>> SayAtOnce(Engine& engine, int talks) {
     std::vector<std::shared_ptr<RecordingGenerationListener>> listeners(talks);
     for (int talk = 0; talk < talks; ++talk) listeners[talk] = Begin(engine, talk, SomeTokens(20, talk));
     for (const auto& listener : listeners) EXPECT_TRUE(listener->end.Wait());
     return listeners;
-  }
-
-  static std::shared_ptr<RecordingGenerationListener> Say(Engine& engine, int talk, std::vector<int32_t> prompt) {
-    auto listener = Begin(engine, talk, std::move(prompt));
-    EXPECT_TRUE(listener->end.Wait());
-    EXPECT_TRUE(listener->status.ok()) << listener->status;
-    return listener;
   }
 
   // Whether the engine comes to have so many.
@@ -75,8 +44,6 @@ class SessionPagesTest : public testing::Test {
     return true;
   }
 
-  std::function<absl::Status(absl::Span<const Slice>)> on_step;
-  RealClock clock_;
   std::shared_ptr<SessionStore> store_ = std::make_shared<SessionStore>(clock_, SessionStore::Options());
 };
 
