@@ -40,7 +40,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
     if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
     const bool idle = line_.empty() && line_.load().running < options_.workers;
     if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, now));
-    ticket.cost = estimator_.Cost(TokensOf(*job)) / options_.workers;
+    ticket.cost = CostOf(*job);
     LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
     line_.Add(std::move(ticket), std::move(job));
     ++changes_;
@@ -145,7 +145,12 @@ std::vector<std::unique_ptr<Job>> RequestQueue::TakeAll() {
 
 void RequestQueue::SetSteps(const StepCost& cost, int64_t max_streams) {
   std::lock_guard lock(mutex_);
+  const bool knew_steps = estimator_.knows_steps();
   estimator_.SetSteps(cost, max_streams);
+  // What came before counted as nothing; else all of it would wait beside what may.
+  if (!knew_steps && estimator_.knows_steps()) {
+    line_.SetCosts([this](const std::unique_ptr<Job>& job) { return CostOf(*job); });
+  }
 }
 
 int64_t RequestQueue::size() const {
@@ -194,6 +199,8 @@ void RequestQueue::Wake() {
   std::lock_guard lock(mutex_);
   Changed();
 }
+
+absl::Duration RequestQueue::CostOf(const Job& job) const { return estimator_.Cost(TokensOf(job)) / options_.workers; }
 
 absl::Status RequestQueue::CheckTime(const Job& job, absl::Time now) const {
   const auto fast = estimator_.FastPrefill(job.prompt_tokens(), now);

@@ -109,6 +109,8 @@ class RequestQueue {
   };
 
   // All with mutex_ held.
+  // What the job is predicted to take, of all workers' time.
+  absl::Duration CostOf(const Job& job) const;
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.
   absl::Status CheckTime(const Job& job, absl::Time now) const;
   void NoteAsking(const Taker& taker);

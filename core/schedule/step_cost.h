@@ -28,7 +28,9 @@ class StepCost {
 
   // Whether anything was learned. Until then all costs are zero.
   bool known() const { return steps_ > 0; }
-  // Whether so much was learned that requests may be refused by it.
+  // Whether so much was learned that requests may be refused by it. Not by fewer steps: the first of all may take many
+  // times what others do, and of what they take one or two say nothing. That is over in seconds, and until then
+  // requests are bounded by their number.
   bool reliable() const { return steps_ >= 10; }
   absl::Duration Of(const StepRows& rows) const;
   absl::Duration fixed() const { return absl::Seconds(fixed_); }

@@ -21,7 +21,7 @@ void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, 
 }
 
 absl::Duration StreamEstimator::Cost(const StreamTokens& tokens) const {
-  if (!step_cost_.reliable()) return absl::ZeroDuration();
+  if (!knows_steps()) return absl::ZeroDuration();
   return CostOfAll(tokens) * (fractions_.empty() ? 1.0 : fractions_.Usual());
 }
 

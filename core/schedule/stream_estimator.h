@@ -31,8 +31,10 @@ class StreamEstimator {
   // A request whose prompt was read took so long, from beginning to end; whether `others_wait` now that it has ended.
   void Learn(const StreamTokens& tokens, const StreamTime& time, bool others_wait, absl::Time now);
 
+  // Whether so many steps were run that costs can be told.
+  bool knows_steps() const { return step_cost_.reliable(); }
   // The worker time that a request is likely to take, stop strings and prefixes that need not be read again included as
-  // they were met last, however long ago. Zero while too few steps were run to tell.
+  // they were met last, however long ago. Zero unless knows_steps().
   absl::Duration Cost(const StreamTokens& tokens) const;
   // The time until its prompt is read, at the fastest; what is sampled then is of use before the rest is there. nullopt
   // while no request has ended.

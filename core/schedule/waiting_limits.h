@@ -17,7 +17,8 @@ struct WaitingLimits {
   // Requests that may wait.
   int64_t max_queued = 256;
   // Worker time that they may be predicted to take, all together: about the time that the last of them waits. A request
-  // that comes while nothing waits is taken whatever it takes, and so is one of which nothing is known.
+  // that comes while nothing waits is taken whatever it takes, and so is one of which nothing is known; it counts once
+  // something is.
   absl::Duration max_queued_cost = absl::Seconds(10);
   // The same for each client, so that one of them cannot fill the line before the others. Without clients to tell
   // apart, anything less than the limits above is room given away.

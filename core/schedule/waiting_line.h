@@ -61,6 +61,11 @@ class WaitingLine {
     return RemoveIf([](const Thing&) { return true; });
   }
 
+  // What is predicted of all that wait is another.
+  void SetCosts(absl::FunctionRef<absl::Duration(const Thing&)> cost_of) {
+    for (const auto& [handle, thing] : things_) order_.SetCost(handle, cost_of(thing));
+  }
+
   // What was taken has ended, after this much of the worker's time.
   void Settle(const Ticket& taken, absl::Duration cost) { order_.Settle(taken, cost); }
 

@@ -45,6 +45,12 @@ Ticket WorkOrder::Take(Handle work) {
   return ticket;
 }
 
+void WorkOrder::SetCost(Handle work, absl::Duration cost) {
+  Ticket& ticket = waiting_.at(work);
+  for (Load* load : {&load_, &loads_[ticket.client]}) load->waiting_cost += cost - ticket.cost;
+  ticket.cost = cost;
+}
+
 void WorkOrder::Remove(Handle work) {
   const Ticket ticket = Leave(work);
   Clients(ticket).Remove(work, ticket.client, ticket.due);

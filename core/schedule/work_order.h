@@ -58,6 +58,8 @@ class WorkOrder {
   }
   // It runs now. The ticket is to be given to Settle.
   Ticket Take(Handle work);
+  // What is predicted of it is another, while it waits.
+  void SetCost(Handle work, absl::Duration cost);
   // It leaves without having run.
   void Remove(Handle work);
   // What was taken has ended, after this much of the worker's time.

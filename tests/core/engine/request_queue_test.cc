@@ -149,6 +149,29 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {
   EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
 }
 
+// While it is not known what steps take nobody is refused for it: the first say little, and may be far slower than
+// those that follow. From then on what came before counts as what comes does.
+TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsOnceStepsAreKnownWheneverItCame) {
+  RequestQueue queue({.limits = {.max_queued_cost = absl::Milliseconds(200)}});
+  const auto push = [&] { return queue.Push(JobWithId("a", absl::InfiniteFuture(), 101)); };
+  StepCost cost;
+  for (int step = 1; step <= 9; ++step) {
+    ASSERT_TRUE(push().ok());
+    cost.Learn({.prefill = 100}, absl::Milliseconds(100));
+    queue.SetSteps(cost, 1);
+  }
+  ASSERT_TRUE(push().ok());
+  EXPECT_EQ(queue.load().waiting_cost, absl::ZeroDuration());
+  cost.Learn({.prefill = 100}, absl::Milliseconds(100));
+  queue.SetSteps(cost, 1);
+  const absl::Status full = push();
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(GetRefusal(full)->retry_after), 10 * 101 * 100.0 / 132, 1);
+  while (TakeFirst(queue) != nullptr) continue;
+  EXPECT_EQ(queue.load().waiting_cost, absl::ZeroDuration());
+  EXPECT_TRUE(push().ok());
+}
+
 // A burst after a quiet night is bounded as one at noon is.
 TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsHoweverLongAgoItLearned) {
   RequestQueue queue({.limits = {.max_queued_cost = absl::Milliseconds(200)}});

@@ -216,7 +216,7 @@ TEST(WorkOrder, CountsWhatWaitsAndRunsThroughAMillionRandomEvents) {
     running.erase(running.begin() + static_cast<int64_t>(i));
   };
   for (int event = 0; event < 1'000'000; ++event) {
-    switch (random() % 4) {
+    switch (random() % 5) {
       case 0:
         if (waiting.size() < 50) {
           const Ticket ticket = TicketOf(static_cast<Priority>(random() % 3), std::to_string(random() % 7),
@@ -232,6 +232,13 @@ TEST(WorkOrder, CountsWhatWaitsAndRunsThroughAMillionRandomEvents) {
         break;
       case 2:
         if (!running.empty()) settle(random() % running.size());
+        break;
+      case 3:
+        if (!waiting.empty()) {
+          const auto changes = std::next(waiting.begin(), static_cast<int64_t>(random() % waiting.size()));
+          changes->second.cost = absl::Milliseconds(random() % 100);
+          order.SetCost(changes->first, changes->second.cost);
+        }
         break;
       default:
         if (waiting.size() > 20) {
