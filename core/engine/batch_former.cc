@@ -152,10 +152,19 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, std::
 void BatchFormer::Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now) {
   RunShape shape = {.kind = ShapeOf(batch.front()->item()).kind, .units = 0};
   for (const auto& job : batch) shape.units += ShapeOf(job->item()).units;
-  if (!failed) estimator_.Learn(shape, run, now);
+  if (!failed) Learn(shape, run, now);
   const absl::Duration per_unit = run / shape.units / options_.workers;
   for (const auto& job : batch) line_.Settle(job->ticket, per_unit * ShapeOf(job->item()).units);
   --running_;
+}
+
+void BatchFormer::Learn(const RunShape& shape, absl::Duration run, absl::Time now) {
+  const bool is_new = estimator_.PartOfRun(shape) == absl::ZeroDuration();
+  estimator_.Learn(shape, run, now);
+  if (!is_new) return;
+  // Those that came before counted as nothing; else all of them would wait beside what may.
+  line_.SetCosts(
+      [this](const std::unique_ptr<ClassificationJob>& job) { return job->ticket.cost = CostOf(job->item()); });
 }
 
 absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time now) const {

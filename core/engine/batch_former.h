@@ -83,6 +83,8 @@ class BatchFormer {
   WorkOrder::Load LoadOf(const std::string& client) const { return line_.LoadOf(client); }
 
  private:
+  // A run of this shape took so long.
+  void Learn(const RunShape& shape, absl::Duration run, absl::Time now);
   // Takes the item that decides what the batch is of. Null if there is none.
   std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, std::vector<Hopeless>& hopeless);
 

@@ -87,6 +87,23 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsPreparedOrNot) {
   EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
 }
 
+// Nobody is refused for what it takes before one like it has run; from then on what came before counts as what comes.
+TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsOnceItIsKnownWheneverItCame) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}, .batches = {.max_batch_size = 1}});
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
+  items.Settle(batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  const absl::Status full = Admit(items, Document(1, 100));
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(500));
+  // They are charged with what they take, and no more.
+  while (!(batch = items.TakeBatch(clock_.Now())).jobs.empty()) {
+    items.Settle(batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Admit(items, Document(1, 100)).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
+}
+
 // What one worker would need 400 ms for is taken after 200 ms by two.
 TEST_F(ItemQueueTest, SeveralWorkersShareTheTimeThatWaits) {
   ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(200)}, .batches = {.workers = 2}});
