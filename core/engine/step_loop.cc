@@ -111,11 +111,13 @@ void StepLoop::SetAsidePaused() {
 void StepLoop::Admit() {
   while (static_cast<int64_t>(running_.size()) < options_.max_streams) {
     const PromptsAhead prompts = PromptsBeingRead();
-    const bool enough_long = prompts.long_prompts() >= most_long_prompts_;
     std::unique_ptr<Job> job = queue_.TakeFirst(
         Taker(), [&](const Job& next) { return FitsNow(*cache_, next); },
         [&](const Job& next) { return next.complete() || prompts.LeaveRoomFor(TokensToRead(*cache_, next)); },
-        [&](const Job& next) { return enough_long && prompts.IsLong(TokensToRead(*cache_, next)); });
+        [&](const Job& next) {
+          return prompts.LongPrompts(next.context().priority) >= most_long_prompts_ &&
+                 prompts.IsLong(TokensToRead(*cache_, next));
+        });
     if (job == nullptr) return;
     if (absl::Status why = WhyNotStarted(*job); !why.ok()) {
       ended_.push_back({std::move(job), std::move(why)});
@@ -136,7 +138,9 @@ PromptsAhead StepLoop::PromptsBeingRead() const {
   std::vector<PromptsAhead::Prompt> prompts;
   for (const std::unique_ptr<Sequence>& sequence : running_) {
     if (sequence->decoding()) continue;
-    prompts.push_back({.all = sequence->unread_when_begun(), .rest = static_cast<int64_t>(sequence->Unread().size())});
+    prompts.push_back({.all = sequence->unread_when_begun(),
+                       .rest = static_cast<int64_t>(sequence->Unread().size()),
+                       .priority = sequence->job().context().priority});
   }
   const auto decoding = static_cast<int64_t>(running_.size() - prompts.size());
   return {std::move(prompts), planner_.PromptRowsBeside(decoding)};

@@ -21,11 +21,11 @@ namespace longshort {
 // Requests are admitted in the order of the queue while there is a stream free and the cache has room for all that the
 // first can ever need (PagedCache), and would be read soon (core/schedule/prompts_ahead.h): a stream that only waits to
 // be read is of use to nobody. One that must wait is overtaken only by what comes before it in that order, but for long
-// prompts, of which only so many are read at once: the others let pass what is behind them. A request whose prompt
-// begins with tokens that were read before begins behind them. Every step serves what runs as
-// core/schedule/step_planner.h says: those that decode, and pieces of the prompts of the others; so they join and leave
-// at every step. One whose client takes nothing leaves too: its pages are parked, and it goes back to the queue until
-// the client takes something again.
+// prompts, of which only so many of their priority or a higher one are read at once: the others let pass what is behind
+// them. A request whose prompt begins with tokens that were read before begins behind them. Every step serves what runs
+// as core/schedule/step_planner.h says: those that decode, and pieces of the prompts of the others; so they join and
+// leave at every step. One whose client takes nothing leaves too: its pages are parked, and it goes back to the queue
+// until the client takes something again.
 //
 // A step of the model that fails ends nobody: its requests go on from their tokens, as far as the cache does not have
 // their rows, and alone while they are suspect; who is hopeless (core/engine/failure_record.h) is ended with INTERNAL.
@@ -127,7 +127,7 @@ class StepLoop {
   const Clock& clock_;
   EngineObserver& observer_;
   const Options options_;
-  const int64_t most_long_prompts_;  // that are read at once
+  const int64_t most_long_prompts_;  // of a priority and those above it, that are read at once
   const std::unique_ptr<PagedCache> cache_;
 
   // In the order of their jobs' numbers; after cache_, where their pages go back.

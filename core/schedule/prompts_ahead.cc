@@ -4,8 +4,9 @@
 
 namespace longshort {
 
-int64_t PromptsAhead::long_prompts() const {
-  return std::count_if(prompts_.begin(), prompts_.end(), [this](const Prompt& prompt) { return IsLong(prompt.all); });
+int64_t PromptsAhead::LongPrompts(Priority least) const {
+  return std::count_if(prompts_.begin(), prompts_.end(),
+                       [&](const Prompt& prompt) { return prompt.priority >= least && IsLong(prompt.all); });
 }
 
 bool PromptsAhead::LeaveRoomFor(int64_t unread) const {

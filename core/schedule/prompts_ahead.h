@@ -6,14 +6,18 @@
 // itself. A long prompt is not waited for, not even by a longer one, which would keep all behind it in the queue.
 //
 // Of several long prompts only one or two get on in a step, and all hold their streams and their parts of the cache. So
-// at most half of the streams are for long prompts that are being read: the next one waits then, and lets those behind
-// it in the queue pass. That has an end, since a part of every step is for the prompt that comes first in order.
+// a long prompt is started only while those of its priority or a higher one that are being read take less than half of
+// the streams; otherwise it waits, and lets those behind it in the queue pass. That has an end, since a part of every
+// step is for the prompt that comes first in order. Those of a lower priority do not hold it back, however many they
+// are.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "core/schedule/priority.h"
 
 namespace longshort {
 
@@ -26,18 +30,19 @@ class PromptsAhead {
   struct Prompt {
     int64_t all = 0;   // that were to be read when it was started
     int64_t rest = 0;  // that are still to be read
+    Priority priority = Priority::kNormal;
   };
 
   // `rows`: how many rows of prompts the next step has time for, at least 1.
   PromptsAhead(std::vector<Prompt> prompts, int64_t rows) : prompts_(std::move(prompts)), rows_(rows) {}
 
-  // How many long prompts may be read at once where so many streams can run.
+  // How many long prompts of a priority and those above it may be read at once where so many streams can run.
   static int64_t MostLong(int64_t streams) { return std::max<int64_t>(1, streams / 2); }
 
   // Whether a prompt is long of which so many tokens are to be read.
   bool IsLong(int64_t unread) const { return unread > kLongSteps * rows_; }
-  // How many of those that are being read were when they were started.
-  int64_t long_prompts() const;
+  // How many of those that are being read were when they were started, of this priority and those above it.
+  int64_t LongPrompts(Priority least) const;
 
   // Whether they leave some of the next step to a prompt of which so many tokens are to be read. True if there are
   // none.

@@ -127,6 +127,41 @@ TEST(StepLoop, LeavesHalfOfItsStreamsToOthersThanLongPrompts) {
   EXPECT_TRUE(c->status.ok());
 }
 
+TEST(StepLoop, ALongPromptDoesNotWaitForLongPromptsOfALowerPriority) {
+  StepLoopHarness harness({.max_streams = 5, .steps = {.max_rows = 8}});
+  const auto generate = [&](uint32_t seed, Priority priority) {
+    GenerationRequest request = SomeGeneration(200, 1, seed);
+    request.context.priority = priority;
+    return harness.Generate(std::move(request));
+  };
+  generate(1, Priority::kLow);
+  generate(2, Priority::kLow);
+  harness.loop->RunOnce();
+  ASSERT_EQ(harness.loop->state().active_streams, 2);
+  generate(3, Priority::kHigh);
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.loop->state().active_streams, 3);
+  generate(4, Priority::kNormal);
+  generate(5, Priority::kLow);
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.loop->state().active_streams, 4);
+  EXPECT_EQ(harness.queue.size(), 1) << "the low one, though a stream is free";
+  harness.RunToEnd();
+}
+
+TEST(StepLoop, ALongPromptWaitsForLongPromptsOfAHigherPriority) {
+  StepLoopHarness harness({.max_streams = 4, .steps = {.max_rows = 8}});
+  for (const uint32_t seed : {1, 2, 3}) {
+    GenerationRequest request = SomeGeneration(200, 1, seed);
+    request.context.priority = seed < 3 ? Priority::kHigh : Priority::kNormal;
+    harness.Generate(std::move(request));
+  }
+  harness.loop->RunOnce();
+  EXPECT_EQ(harness.loop->state().active_streams, 2);
+  EXPECT_EQ(harness.queue.size(), 1);
+  harness.RunToEnd();
+}
+
 TEST(StepLoop, APromptThatWasReadBeforeIsNoLongOne) {
   StepLoopHarness harness({.max_streams = 2, .steps = {.max_rows = 8}});
   harness.Generate(SomeGeneration(200, 1, 1));

@@ -30,9 +30,16 @@ TEST(PromptsAhead, AreNotThoseThatTakeManySteps) {
 TEST(PromptsAhead, AreLongIfTheyWereWhenTheyWereStarted) {
   const int64_t steps = PromptsAhead::kLongSteps;
   const PromptsAhead prompts({{10 * steps + 1, 1}, {10 * steps, 10 * steps}, {9000, 8000}}, 10);
-  EXPECT_EQ(prompts.long_prompts(), 2);
+  EXPECT_EQ(prompts.LongPrompts(Priority::kNormal), 2);
   EXPECT_TRUE(prompts.IsLong(10 * steps + 1));
   EXPECT_FALSE(prompts.IsLong(10 * steps));
+}
+
+TEST(PromptsAhead, AreCountedFromTheLeastPriorityUp) {
+  const PromptsAhead prompts({{9000, 1, Priority::kLow}, {9000, 1, Priority::kHigh}, {9000, 1, Priority::kNormal}}, 10);
+  EXPECT_EQ(prompts.LongPrompts(Priority::kHigh), 1);
+  EXPECT_EQ(prompts.LongPrompts(Priority::kNormal), 2);
+  EXPECT_EQ(prompts.LongPrompts(Priority::kLow), 3);
 }
 
 TEST(PromptsAhead, MayBeLongWhereHalfOfTheStreamsAreLeftForOthers) {
