@@ -69,6 +69,21 @@ std::unique_ptr<ClassifierEngine> ClassifierDayMachine::MakeEngine() {
   return *ClassifierEngine::Create(std::move(classifier), pool_, nullptr, clock_, options_);
 }
 
+void ClassifierDayMachine::ThrowNext() {
+  std::lock_guard lock(mutex_);
+  throws_ = true;
+}
+
+void ClassifierDayMachine::StallNext(absl::Duration stall) {
+  std::lock_guard lock(mutex_);
+  stall_ = stall;
+}
+
+void ClassifierDayMachine::RefuseReplicasUntil(absl::Time time) {
+  std::lock_guard lock(mutex_);
+  no_replicas_until_ = time;
+}
+
 void ClassifierDayMachine::Replace() {
   End();
   engine_ = MakeEngine();

@@ -75,10 +75,10 @@ class ClassifierDayMachine final {
   absl::Time next_replica() const;
 
   // The next batch fails with an exception; takes longer.
-  void ThrowNext() { throws_ = true; }
-  void StallNext(absl::Duration stall) { stall_ = stall; }
+  void ThrowNext();
+  void StallNext(absl::Duration stall);
   // There are no replicas of the model until then.
-  void RefuseReplicasUntil(absl::Time time) { no_replicas_until_ = time; }
+  void RefuseReplicasUntil(absl::Time time);
   // A new engine takes the place of the old one, which ends what it has.
   void Replace();
   absl::Time last_forced_end() const { return last_forced_end_; }
@@ -131,9 +131,9 @@ class ClassifierDayMachine final {
   int64_t broken_ = 0;                     // workers that have not asked for another replica yet
   bool throws_ = false;
   absl::Duration stall_;
+  absl::Time no_replicas_until_ = absl::InfinitePast();
   Counts counts_;
 
-  absl::Time no_replicas_until_ = absl::InfinitePast();
   absl::Time last_forced_end_ = absl::InfinitePast();
   std::shared_ptr<PreparationPool> pool_;
   std::unique_ptr<ClassifierEngine> engine_;
