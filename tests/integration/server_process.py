@@ -20,8 +20,9 @@ BINARY = Path(os.environ.get("LONGSHORT_SERVER", ROOT / "build/release/bin/longs
 START_SECONDS = 60.0
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Returns as soon as the condition holds; fails if it does not within the time."""
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Returns as soon as the condition holds; fails if it does not within the time, by default far more than a busy
+    machine takes."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the condition did not come true in time"
@@ -91,7 +92,7 @@ class Server:
         """Status and body of a GET."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as answer:
+            with opener.open(f"http://127.0.0.1:{self.http_port}{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -111,7 +112,7 @@ class Server:
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 
-    def wait(self, seconds: float = 15.0) -> int:
+    def wait(self, seconds: float = 60.0) -> int:
         """The exit code, once the process has ended."""
         return self.process.wait(seconds)
 

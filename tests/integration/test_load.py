@@ -8,9 +8,11 @@ from pathlib import Path
 
 from bench.load.kept_ends import KeptEnds
 
-from integration.server_process import BINARY, Server
+from integration.server_process import BINARY, Server, wait_until
 
 CLIENT = BINARY.with_name("longshort-load")
+# A run of so many requests ends with the last of them; its time is only to be more than a slow machine takes.
+AS_LONG_AS_IT_TAKES = "--seconds=10m"
 DISTRIBUTIONS = ("first_token_seconds", "inter_token_seconds", "send_delay_seconds")
 
 
@@ -18,7 +20,7 @@ def run(server: Server, folder: Path, *arguments: str) -> dict:
     """The JSON report of a run."""
     report = folder / "report.json"
     command = [CLIENT, f"--server=127.0.0.1:{server.grpc_port}", f"--json={report}", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert "milliseconds" in done.stdout
     return json.loads(report.read_text())
@@ -29,18 +31,18 @@ def test_every_call_is_counted_once(server: Server, tmp_path: Path) -> None:
     report = run(
         server,
         tmp_path,
-        "--workload=generate,prompt=20:40,tokens=8,rate=20",
+        "--workload=generate,prompt=20:40,tokens=8,rate=20,requests=40",
         "--workload=score,prompt=50,concurrency=2,requests=100",
         # The server knows no such model.
-        "--workload=score,name=wrong,model=nowhere,rate=10",
+        "--workload=score,name=wrong,model=nowhere,rate=10,requests=20",
         "--warm-up=0s",
-        "--seconds=2s",
-        "--slo-total=10s",
+        AS_LONG_AS_IT_TAKES,
+        "--slo-total=10m",
     )
     generate, score, wrong = report["workloads"]
-    for workload in report["workloads"]:
+    for workload, requests in zip(report["workloads"], (40, 100, 20), strict=True):
         ends = ("answered", "refused", "failed", "cut_off")
-        assert workload["sent"] == sum(workload[end] for end in ends) > 0
+        assert workload["sent"] == sum(workload[end] for end in ends) == requests
         assert sum(code["count"] for code in workload["total_seconds"].values()) == workload["sent"]
         for name in DISTRIBUTIONS:
             assert {"count", "mean", "p50", "p90", "p99", "max", "curve"} <= workload[name].keys()
@@ -48,18 +50,17 @@ def test_every_call_is_counted_once(server: Server, tmp_path: Path) -> None:
     assert generate["answered"] == generate["sent"] == generate["first_token_seconds"]["count"]
     assert generate["within_objective"] == generate["answered"]
     assert generate["tokens_per_second"] > 0
-    assert score["answered"] == 100
+    assert score["answered"] == score["sent"]
     assert wrong["failed"] == wrong["sent"] and list(wrong["total_seconds"]) == ["NOT_FOUND"]
-    after = {rpc: server.metric("longshort_requests_total", rpc=rpc) for rpc in before}
-    assert after["GenerateStream"] - before["GenerateStream"] == generate["sent"]
-    assert after["ScoreText"] - before["ScoreText"] == score["sent"] + wrong["sent"]
+    for rpc, sent in (("GenerateStream", generate["sent"]), ("ScoreText", score["sent"] + wrong["sent"])):
+        wait_until(lambda: server.metric("longshort_requests_total", rpc=rpc) == before[rpc] + sent)  # noqa: B023
 
 
 def test_the_seed_decides_what_is_sent(server: Server, tmp_path: Path) -> None:
     def tokens_read(seed: int) -> float:
         before = server.metric("longshort_prompt_tokens_total")
         workload = "--workload=score,prompt=8:2000,rate=40,requests=10"
-        (sent,) = run(server, tmp_path, workload, "--warm-up=0s", "--seconds=2s", f"--seed={seed}")["workloads"]
+        (sent,) = run(server, tmp_path, workload, "--warm-up=0s", AS_LONG_AS_IT_TAKES, f"--seed={seed}")["workloads"]
         assert sent["answered"] == 10
         return server.metric("longshort_prompt_tokens_total") - before
 
@@ -69,8 +70,11 @@ def test_the_seed_decides_what_is_sent(server: Server, tmp_path: Path) -> None:
 
 
 def test_streams_that_outlast_the_run_are_cut_off(server: Server, tmp_path: Path) -> None:
-    arguments = ("--workload=generate,tokens=60000,concurrency=2", "--warm-up=0s", "--seconds=1s", "--grace=0s")
-    (streams,) = run(server, tmp_path, *arguments)["workloads"]
+    workload = "--workload=generate,tokens=60000,concurrency=2"
+    for seconds in (1, 4, 16):  # until something came within the run
+        (streams,) = run(server, tmp_path, workload, "--warm-up=0s", f"--seconds={seconds}s", "--grace=0s")["workloads"]
+        if streams["inter_token_seconds"]["count"] > 0:
+            break
     assert streams["sent"] == streams["cut_off"] == 2
     # They are no answers, but what they brought counts.
     assert streams["answers_per_second"] == 0
@@ -79,7 +83,7 @@ def test_streams_that_outlast_the_run_are_cut_off(server: Server, tmp_path: Path
 
 
 def test_the_server_tells_what_a_kept_prefix_costs(server: Server, tmp_path: Path) -> None:
-    run(server, tmp_path, "--workload=score,prompt=200,requests=1,concurrency=1", "--warm-up=0s", "--seconds=9s")
+    run(server, tmp_path, "--workload=score,prompt=200,requests=1,concurrency=1", "--warm-up=0s", AS_LONG_AS_IT_TAKES)
     ends = KeptEnds.told_by(server.metric)
     assert ends is not None
     assert ends.pages["window"] > 0 and ends.pages["segment"] > 0

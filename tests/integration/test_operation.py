@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -225,9 +224,9 @@ def test_a_full_queue_refuses(api: SimpleNamespace, repository: Path, tmp_path: 
         wait_until(lambda: server.metric("longshort_streams_active") == 1)
         waiting = stub.GenerateStream(long)
         assert next(waiting).HasField("start")
-        time.sleep(0.1)
+        wait_until(lambda: server.metric("longshort_queued_requests") == 1)
         with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED):
-            stub.Generate(long, timeout=5)
+            stub.Generate(long, timeout=30)
         running.cancel()
         waiting.cancel()
         wait_until(lambda: server.metric("longshort_streams_active") == 0)

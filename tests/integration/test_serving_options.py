@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import queue
 import shutil
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +14,7 @@ import grpc
 import pytest
 
 from integration import classifier_directory, expect, model_directory
+from integration.running_stream import RunningStream
 from integration.server_process import Server, run, wait_until
 
 
@@ -35,29 +34,7 @@ def generate(api: SimpleNamespace, server: Server, client: str, tokens: int, pri
     """A call that is under way."""
     request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=tokens)
     stub = api.inference_grpc.InferenceStub(server.channel)
-    return stub.Generate.future(request, timeout=30, metadata=[("x-client-id", client), ("x-priority", priority)])
-
-
-class RunningStream:
-    """A stream that runs, is read all the time, and does not end by itself."""
-
-    def __init__(self, api: SimpleNamespace, server: Server, client: str) -> None:
-        request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000)
-        stub = api.inference_grpc.InferenceStub(server.channel)
-        self.stream = stub.GenerateStream(request, metadata=[("x-client-id", client)])
-        self.messages = 0
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-        wait_until(lambda: self.messages > 1)  # the first, which tells the model, comes before it runs
-
-    def _read(self) -> None:
-        with contextlib.suppress(grpc.RpcError):  # cancelled
-            for _ in self.stream:
-                self.messages += 1
-
-    def cancel(self) -> None:
-        self.stream.cancel()
-        self._reader.join()
+    return stub.Generate.future(request, timeout=120, metadata=[("x-client-id", client), ("x-priority", priority)])
 
 
 def one_that_waits(calls: list[Any]) -> tuple[Any, Any]:
@@ -65,7 +42,7 @@ def one_that_waits(calls: list[Any]) -> tuple[Any, Any]:
     ended: queue.Queue[Any] = queue.Queue()
     for call in calls:
         call.add_done_callback(ended.put)
-    refused = ended.get(timeout=20)
+    refused = ended.get(timeout=120)
     (waiting,) = [call for call in calls if call is not refused]
     return waiting, refused
 
@@ -103,7 +80,7 @@ def test_priorities_share_as_the_file_says(api: SimpleNamespace, tmp_path: Path)
             calls.append(one_that_waits(pair)[0])
             calls[-1].add_done_callback(lambda _, priority=priority: order.append(priority))
         running.cancel()
-        wait_until(lambda: len(order) == len(calls), seconds=30)
+        wait_until(lambda: len(order) == len(calls))
         assert all(call.code() == grpc.StatusCode.OK for call in calls)
         assert order == ["high", "low", "low", "low", "high", "high"]
 
@@ -121,24 +98,26 @@ def test_a_client_runs_only_so_much_at_once_and_others_pass_it(api: SimpleNamesp
 
 def test_a_batch_waits_for_company_only_where_it_was_asked_to(api: SimpleNamespace, tmp_path: Path) -> None:
     delay_seconds = 0.4
-    for name in ("patient", "eager"):
+    for name in ("patient", "more-patient", "eager"):
         classifier_directory.write_text(tmp_path, name, documents=1)
     write_serving(tmp_path, "patient", {"max_batch_size": 2, "max_queue_delay": f"{delay_seconds}s"})
+    write_serving(tmp_path, "more-patient", {"max_batch_size": 2, "max_queue_delay": "1m"})
     with Server(tmp_path, tmp_path / "server") as server:
         stub = api.inference_grpc.InferenceStub(server.channel)
 
         def seconds(model: str, documents: int) -> float:
             request = api.inference.ScoreTextRequest(model={"name": model}, inputs=[{"text": "abc"}] * documents)
             begin = time.monotonic()
-            assert len(stub.ScoreText(request, timeout=20).classifications) == documents
+            assert len(stub.ScoreText(request, timeout=50).classifications) == documents
             return time.monotonic() - begin
 
-        assert seconds("patient", 1) >= delay_seconds
+        alone = seconds("patient", 1)
+        assert alone >= delay_seconds
         assert seconds("patient", 3) >= delay_seconds, "two are a batch, the third waits for another"
         assert server.metric("longshort_batch_items_count", model="patient") == 3
         assert server.metric("longshort_batch_items_sum", model="patient") == 4
-        assert min(seconds("patient", 2) for _ in range(3)) < delay_seconds, "a full batch does not wait"
-        assert min(seconds("eager", 1) for _ in range(3)) < delay_seconds
+        seconds("more-patient", 2)  # a full batch does not wait, or the call's time would have run out
+        assert min(seconds("eager", 1) for _ in range(3)) < alone
 
 
 def test_a_model_has_the_workers_of_its_own_file(api: SimpleNamespace, tmp_path: Path) -> None:
@@ -151,7 +130,7 @@ def test_a_model_has_the_workers_of_its_own_file(api: SimpleNamespace, tmp_path:
         assert [f"workers={count} " in line for count, line in zip((1, 3), lines, strict=True)] == [True, True]
         stub = api.inference_grpc.InferenceStub(server.channel)
         request = api.inference.GenerateRequest(model={"name": "three"}, prompt={"text": "x"}, max_tokens=20)
-        assert stub.Generate(request, timeout=20).usage.generated_tokens == 20
+        assert stub.Generate(request, timeout=120).usage.generated_tokens == 20
 
 
 def test_a_changed_file_is_followed_and_a_broken_one_leaves_what_serves(api: SimpleNamespace, tmp_path: Path) -> None:
@@ -187,14 +166,15 @@ def test_sessions_survive_a_reload_of_the_same_weights_but_not_other_weights(
 ) -> None:
     repository = tmp_path / "repository"
     first = model_directory.write(repository)
-    with Server(repository, tmp_path / "server", "--watch-repository=100ms", "--devices=cpu:2") as server:
+    options = ("--watch-repository=100ms", "--devices=cpu:2", "--slow-reader-timeout=1h")
+    with Server(repository, tmp_path / "server", *options) as server:
         stub = api.inference_grpc.InferenceStub(server.channel)
         alike: dict[str, Any] = {"max_tokens": 8, "sampling": {"seed": 1}, "return_raw": True}
 
         def say(session: str, prompt: bytes, must_exist: bool = False) -> Any:
             request = api.inference.GenerateRequest(prompt={"raw": prompt}, **alike)
             request.session.id, request.session.must_exist = session, must_exist
-            return stub.Generate(request, timeout=20)
+            return stub.Generate(request, timeout=120)
 
         def reload(options: dict[str, Any]) -> None:
             loads = server.log().count("model loaded")
@@ -204,22 +184,28 @@ def test_sessions_survive_a_reload_of_the_same_weights_but_not_other_weights(
         told, alone = say("talk", b"my name is bob. "), b"my name is bob. "
         assert told.session_tokens == 16 + 8
         alone += told.completions[0].raw + b"what is it? "
-        request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=20000, session={"id": "busy"})
-        running = stub.GenerateStream(request)
+        # Nobody reads it, and with its alternatives it is too much to be sent unread: it stands still.
+        request = api.inference.GenerateRequest(
+            prompt={"text": "x"},
+            max_tokens=6000,
+            token_log_probabilities=True,
+            top_alternatives=20,
+            session={"id": "busy"},
+        )
+        running = api.inference_grpc.InferenceStub(server.slow_channel()).GenerateStream(request)
         next(running)
 
         reload({"devices": "cpu:1", "session_time_to_live": "1h"})
         answer = say("talk", b"what is it? ", must_exist=True)
         assert answer.session_tokens == 16 + 8 + 12 + 8
         expected = api.inference.GenerateRequest(prompt={"raw": alone}, **alike)
-        assert answer.completions[0].raw == stub.Generate(expected, timeout=20).completions[0].raw
+        assert answer.completions[0].raw == stub.Generate(expected, timeout=120).completions[0].raw
         with expect.error(grpc.StatusCode.ABORTED, "busy"):
             say("busy", b"x")
         running.cancel()
 
         reload({"session_time_to_live": "1s"})
-        assert say("talk", b"x", must_exist=True).session_tokens == 44 + 1 + 8
-        threading.Event().wait(1.5)
+        wait_until(lambda: server.metric("longshort_sessions") == 0)
         with expect.error(grpc.StatusCode.NOT_FOUND, "talk", "has ended", "1s"):
             say("talk", b"x")
 

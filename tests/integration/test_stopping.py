@@ -18,6 +18,8 @@ from integration.server_process import Server, wait_until
 
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+# Far longer than Server.wait() does: what stops in that time has not waited for this.
+DRAIN_FOR_LONG = "--drain-timeout=10m"
 
 
 def open_stream(api: SimpleNamespace, server: Server, max_tokens: int) -> Any:
@@ -32,15 +34,13 @@ def open_stream(api: SimpleNamespace, server: Server, max_tokens: int) -> Any:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_server_stops_at_once(repository: Path, tmp_path: Path, number: signal.Signals) -> None:
-    with Server(repository, tmp_path) as server:
-        start = time.monotonic()
+    with Server(repository, tmp_path, DRAIN_FOR_LONG) as server:
         server.process.send_signal(number)
         assert server.wait() == 0
-        assert time.monotonic() - start < 3
 
 
 def test_open_watches_do_not_hold_the_server(repository: Path, tmp_path: Path) -> None:
-    with Server(repository, tmp_path, "--drain-timeout=20s") as server:
+    with Server(repository, tmp_path, DRAIN_FOR_LONG) as server:
         names = ["", "longshort.v1.Inference", "tiny", "tiny/1", "nobody"] * 4
         watches = [
             health_pb2_grpc.HealthStub(server.new_channel()).Watch(health_pb2.HealthCheckRequest(service=name))
@@ -48,10 +48,8 @@ def test_open_watches_do_not_hold_the_server(repository: Path, tmp_path: Path) -
         ]
         for watch in watches:
             next(watch)
-        start = time.monotonic()
         server.terminate()
         assert server.wait() == 0
-        assert time.monotonic() - start < 5
         for watch in watches:
             watch.cancel()
 
@@ -85,7 +83,7 @@ def test_what_takes_too_long_is_cut_off(api: SimpleNamespace, repository: Path, 
         with expect.error(UNAVAILABLE, "stopping"):
             list(running)
         assert server.wait() == 0
-        assert 0.4 < time.monotonic() - start < 4
+        assert time.monotonic() - start > 0.4
 
 
 def test_a_reader_that_stopped_reading_does_not_hold_the_server(
@@ -104,12 +102,12 @@ def test_a_reader_that_stopped_reading_does_not_hold_the_server(
 
 
 def test_a_second_signal_ends_the_process_at_once(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
-    with Server(repository, tmp_path, "--drain-timeout=60s") as server:
+    with Server(repository, tmp_path, DRAIN_FOR_LONG) as server:
         call = open_stream(api, server, max_tokens=65536)
         server.terminate()
         wait_until(lambda: server.http("/readyz")[0] == 503)
         server.terminate()
-        assert server.wait(3) == 128 + signal.SIGTERM
+        assert server.wait() == 128 + signal.SIGTERM
         call.cancel()
 
 

@@ -1,0 +1,33 @@
+"""A call that is under way beside what a test does."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from types import SimpleNamespace
+
+import grpc
+
+from integration.server_process import Server, wait_until
+
+
+class RunningStream:
+    """A stream that runs, is read all the time, and does not end by itself."""
+
+    def __init__(self, api: SimpleNamespace, server: Server, client: str) -> None:
+        request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000)
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        self.stream = stub.GenerateStream(request, metadata=[("x-client-id", client)])
+        self.messages = 0
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        wait_until(lambda: self.messages > 1)  # the first, which tells the model, comes before it runs
+
+    def _read(self) -> None:
+        with contextlib.suppress(grpc.RpcError):  # cancelled
+            for _ in self.stream:
+                self.messages += 1
+
+    def cancel(self) -> None:
+        self.stream.cancel()
+        self._reader.join()
