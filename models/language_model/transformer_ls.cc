@@ -1,6 +1,7 @@
 #include "models/language_model/transformer_ls.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -110,7 +111,13 @@ absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> 
       slices, info_,
       {.window = window_pages_.pages(), .segment = segment_pages_.pages(), .open_chunk = open_chunks_.pages()}));
   try {
-    return Run(slices);
+    const StepPlan plan = PlanStep(slices, info_);
+    if (!thread_choice_.has_value()) thread_choice_.emplace(threads_ == 0 ? at::get_num_threads() : threads_);
+    UseThreads(thread_choice_->Next(plan.rows));
+    const auto begin = std::chrono::steady_clock::now();
+    StepResult result = Run(slices, plan);
+    thread_choice_->Took(plan.rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    return result;
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("LibTorch failed in a step of ", slices.size(), " slices: ", error.what()));
   }
@@ -188,10 +195,8 @@ int64_t TransformerLs<Element>::VisibleKeys() const {
 }
 
 template <typename Element>
-StepResult TransformerLs<Element>::Run(absl::Span<const Slice> slices) {
+StepResult TransformerLs<Element>::Run(absl::Span<const Slice> slices, const StepPlan& plan) {
   const c10::InferenceMode inference;
-  UseThreads(threads_);
-  const StepPlan plan = PlanStep(slices, info_);
   const at::Tensor ids = at::empty({plan.rows}, at::kInt);
   int32_t* next_id = ids.mutable_data_ptr<int32_t>();
   for (const Slice& slice : slices) next_id = std::copy(slice.tokens.begin(), slice.tokens.end(), next_id);

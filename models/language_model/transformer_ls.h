@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,7 @@
 #include "models/language_model/decoder.h"
 #include "models/language_model/distance_tables.h"
 #include "models/language_model/step_plan.h"
+#include "models/layers/thread_choice.h"
 #include "models/model.h"
 
 namespace longshort {
@@ -59,7 +61,7 @@ class TransformerLs final : public LanguageModel {
   absl::StatusOr<absl::Span<char>> PageMemory(PageKind kind, PageId page) const;
   // Keys that a query meets at the most.
   int64_t VisibleKeys() const;
-  StepResult Run(absl::Span<const Slice> slices);
+  StepResult Run(absl::Span<const Slice> slices, const StepPlan& plan);
   at::Tensor RunLayer(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& hidden,
                       StepCounts& counts);
   CompressedRows FinishChunks(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan,
@@ -76,6 +78,7 @@ class TransformerLs final : public LanguageModel {
   Decoder decoder_;
   LanguageModelInfo info_;
   int threads_;
+  std::optional<ThreadChoice> thread_choice_;  // from the first step on, when LibTorch's own number is known
   DistanceTables<Element> distances_;
   PageLayout layout_;
   PageStorage<Element> window_pages_, segment_pages_;

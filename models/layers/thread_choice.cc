@@ -1,0 +1,53 @@
+#include "models/layers/thread_choice.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace longshort {
+namespace {
+
+// A step that a team does faster than this may be faster without one.
+constexpr double kSmallStepSeconds = 1e-3;
+// The newest step's part of a mean.
+constexpr double kNewest = 0.25;
+// Steps between trials of what is slower, at first and at the most.
+constexpr int64_t kFirstDistance = 64, kLastDistance = 1024;
+
+}  // namespace
+
+ThreadChoice::Size& ThreadChoice::SizeOf(int64_t work) {
+  return sizes_[std::bit_width(static_cast<uint64_t>(work)) - 1];
+}
+
+bool ThreadChoice::IsOneThreadWorthATrial(const Size& size, int64_t work) const {
+  if (size.team == 0) return false;
+  return size.team * static_cast<double>(work) < kSmallStepSeconds || size.team > threads_ * size.best_team;
+}
+
+int ThreadChoice::Next(int64_t work) {
+  if (threads_ == 1) return 1;
+  Size& size = SizeOf(work);
+  size.tries_other = (size.is_alone || IsOneThreadWorthATrial(size, work)) && --size.steps_to_trial < 0;
+  return size.is_alone == size.tries_other ? threads_ : 1;
+}
+
+void ThreadChoice::Took(int64_t work, double seconds) {
+  if (threads_ == 1) return;
+  Size& size = SizeOf(work);
+  const double newest = seconds / static_cast<double>(work);
+  const bool was_alone = size.is_alone != size.tries_other;
+  double& mean = was_alone ? size.alone : size.team;
+  // Of what is tried only now and then, the time before says nothing about now.
+  mean = mean == 0 || size.tries_other ? newest : mean + kNewest * (newest - mean);
+  if (!was_alone) size.best_team = size.best_team == 0 ? newest : std::min(size.best_team, newest);
+
+  const bool is_alone_faster = size.alone > 0 && size.alone < size.team;
+  const bool has_changed = is_alone_faster != size.is_alone;
+  if (!has_changed && !size.tries_other) return;
+  size.is_alone = is_alone_faster;
+  size.trial_distance =
+      has_changed ? kFirstDistance : std::clamp(2 * size.trial_distance, kFirstDistance, kLastDistance);
+  size.steps_to_trial = size.trial_distance;
+}
+
+}  // namespace longshort

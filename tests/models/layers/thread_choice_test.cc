@@ -1,0 +1,64 @@
+#include "models/layers/thread_choice.h"
+
+#include <gtest/gtest.h>
+
+namespace longshort {
+namespace {
+
+constexpr int kTeam = 4;
+
+// How many of `steps` steps of `work` one thread ran, each taking `alone` or `team` seconds.
+int StepsAlone(ThreadChoice& choice, int steps, int64_t work, double team, double alone) {
+  int count = 0;
+  for (int i = 0; i < steps; ++i) {
+    const bool is_alone = choice.Next(work) == 1;
+    choice.Took(work, is_alone ? alone : team);
+    count += is_alone ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(ThreadChoice, OneThreadStaysOne) {
+  ThreadChoice choice(1);
+  EXPECT_EQ(StepsAlone(choice, 100, 7, 1e-4, 1e-4), 100);
+}
+
+TEST(ThreadChoice, ASmallStepGoesToWhatIsFaster) {
+  ThreadChoice faster_alone(kTeam), faster_together(kTeam);
+  EXPECT_GE(StepsAlone(faster_alone, 1000, 1, 5e-4, 3e-4), 990);
+  EXPECT_LE(StepsAlone(faster_together, 1000, 1, 3e-4, 5e-4), 10);
+}
+
+TEST(ThreadChoice, ALongStepIsNeverTriedAloneWhileTheTeamIsAsFastAsEver) {
+  ThreadChoice choice(kTeam);
+  EXPECT_EQ(StepsAlone(choice, 10'000, 512, 20e-3, 60e-3), 0);
+  EXPECT_EQ(StepsAlone(choice, 10'000, 512, 60e-3, 61e-3), 0) << "3 times as long: a team of 4 may still be faster";
+}
+
+TEST(ThreadChoice, ATeamThatOthersKeepFromItsProcessorsIsLeftUntilItIsFasterAgain) {
+  ThreadChoice choice(kTeam);
+  StepsAlone(choice, 100, 16, 5e-3, 15e-3);
+  EXPECT_GE(StepsAlone(choice, 1000, 16, 300e-3, 20e-3), 980);
+  // The longest wait for a trial is 1,024 steps.
+  StepsAlone(choice, 1100, 16, 5e-3, 15e-3);
+  EXPECT_EQ(StepsAlone(choice, 1000, 16, 5e-3, 15e-3), 0);
+}
+
+TEST(ThreadChoice, OneSlowStepOfTheTeamCostsFewOthers) {
+  ThreadChoice choice(kTeam);
+  StepsAlone(choice, 100, 16, 5e-3, 15e-3);
+  StepsAlone(choice, 1, 16, 500e-3, 15e-3);
+  EXPECT_LE(StepsAlone(choice, 1000, 16, 5e-3, 15e-3), 70);
+}
+
+TEST(ThreadChoice, SizesLearnApart) {
+  ThreadChoice choice(kTeam);
+  for (int i = 0; i < 1000; ++i) {
+    StepsAlone(choice, 1, 1, 5e-4, 3e-4);
+    EXPECT_EQ(StepsAlone(choice, 1, 64, 4e-3, 12e-3), 0);
+  }
+  EXPECT_EQ(choice.Next(1), 1);
+}
+
+}  // namespace
+}  // namespace longshort
