@@ -6,8 +6,11 @@
 namespace longshort {
 namespace {
 
-// A step that a team does faster than this may be faster without one.
-constexpr double kSmallStepSeconds = 1e-3;
+// What a trial of one thread may take, unless the team is known to be slower.
+constexpr double kLongestTrialSeconds = 10e-3;
+// A team must be so many times faster: it keeps all its CPUs from whatever else there is to do, such as to write to
+// clients what the last step gave.
+constexpr double kWorthATeam = 1.25;
 // The newest step's part of a mean.
 constexpr double kNewest = 0.25;
 // Steps between trials of what is slower, at first and at the most.
@@ -21,7 +24,8 @@ ThreadChoice::Size& ThreadChoice::SizeOf(int64_t work) {
 
 bool ThreadChoice::IsOneThreadWorthATrial(const Size& size, int64_t work) const {
   if (size.team == 0) return false;
-  return size.team * static_cast<double>(work) < kSmallStepSeconds || size.team > threads_ * size.best_team;
+  const double seconds = size.team * static_cast<double>(work);
+  return threads_ * seconds < kLongestTrialSeconds || size.team > threads_ * size.best_team;
 }
 
 int ThreadChoice::Next(int64_t work) {
@@ -41,10 +45,10 @@ void ThreadChoice::Took(int64_t work, double seconds) {
   mean = mean == 0 || size.tries_other ? newest : mean + kNewest * (newest - mean);
   if (!was_alone) size.best_team = size.best_team == 0 ? newest : std::min(size.best_team, newest);
 
-  const bool is_alone_faster = size.alone > 0 && size.alone < size.team;
-  const bool has_changed = is_alone_faster != size.is_alone;
+  const bool is_alone_better = size.alone > 0 && size.alone < kWorthATeam * size.team;
+  const bool has_changed = is_alone_better != size.is_alone;
   if (!has_changed && !size.tries_other) return;
-  size.is_alone = is_alone_faster;
+  size.is_alone = is_alone_better;
   size.trial_distance =
       has_changed ? kFirstDistance : std::clamp(2 * size.trial_distance, kFirstDistance, kLastDistance);
   size.steps_to_trial = size.trial_distance;

@@ -3,8 +3,8 @@
 // The threads of a team wait for each other some hundred times in a step. A small step is faster without; and where
 // other programs want the same CPUs, each wait may last a time slice of the system's, so that a team of two takes 50
 // times as long as one thread would. Neither can be known beforehand, so it is learned, for each size of step, by
-// trying: one thread if a step of the team takes less than a millisecond, or so long that one thread must be faster
-// than that; then the team again, more and more rarely while it stays slower.
+// trying: one thread where that takes some milliseconds at the most, or where the team has become so slow that one
+// thread must be faster; then whatever was the worse again, more and more rarely while it stays so.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ class ThreadChoice final {
   struct Size {
     double team = 0, alone = 0;
     double best_team = 0;
-    bool is_alone = false;     // one thread is faster, as far as is known
-    bool tries_other = false;  // the step that runs now does what is slower, as far as is known
+    bool is_alone = false;     // one thread is better, as far as is known
+    bool tries_other = false;  // the step that runs now does what is worse, as far as is known
     int64_t steps_to_trial = 0;
     int64_t trial_distance = 0;
   };

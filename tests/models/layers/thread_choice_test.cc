@@ -29,6 +29,11 @@ TEST(ThreadChoice, ASmallStepGoesToWhatIsFaster) {
   EXPECT_LE(StepsAlone(faster_together, 1000, 1, 3e-4, 5e-4), 10);
 }
 
+TEST(ThreadChoice, ATeamThatIsLittleFasterIsNotWorthItsProcessors) {
+  ThreadChoice choice(kTeam);
+  EXPECT_GE(StepsAlone(choice, 1000, 16, 1.8e-3, 2e-3), 980);
+}
+
 TEST(ThreadChoice, ALongStepIsNeverTriedAloneWhileTheTeamIsAsFastAsEver) {
   ThreadChoice choice(kTeam);
   EXPECT_EQ(StepsAlone(choice, 10'000, 512, 20e-3, 60e-3), 0);
