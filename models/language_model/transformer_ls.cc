@@ -41,6 +41,7 @@ TransformerLs<Element>::TransformerLs(Decoder decoder, LanguageModelInfo info, i
     : decoder_(std::move(decoder)),
       info_(std::move(info)),
       threads_(threads),
+      thread_choice_(threads == 0 ? OwnThreads() : threads),
       distances_(decoder_),
       layout_{.layers = info_.layers, .heads = info_.heads, .head_width = info_.model_width / info_.heads},
       window_pages_(layout_),
@@ -59,6 +60,7 @@ TransformerLs<Element>::TransformerLs(const TransformerLs& other, int threads)
     : decoder_(other.decoder_),
       info_(other.info_),
       threads_(threads),
+      thread_choice_(threads == 0 ? OwnThreads() : threads),
       distances_(other.distances_),
       layout_(other.layout_),
       window_pages_(layout_),
@@ -112,11 +114,10 @@ absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> 
       {.window = window_pages_.pages(), .segment = segment_pages_.pages(), .open_chunk = open_chunks_.pages()}));
   try {
     const StepPlan plan = PlanStep(slices, info_);
-    if (!thread_choice_.has_value()) thread_choice_.emplace(threads_ == 0 ? at::get_num_threads() : threads_);
-    UseThreads(thread_choice_->Next(plan.rows));
+    UseThreads(thread_choice_.Next(plan.rows));
     const auto begin = std::chrono::steady_clock::now();
     StepResult result = Run(slices, plan);
-    thread_choice_->Took(plan.rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    thread_choice_.Took(plan.rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     return result;
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("LibTorch failed in a step of ", slices.size(), " slices: ", error.what()));

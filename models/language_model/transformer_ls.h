@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -78,7 +77,7 @@ class TransformerLs final : public LanguageModel {
   Decoder decoder_;
   LanguageModelInfo info_;
   int threads_;
-  std::optional<ThreadChoice> thread_choice_;  // from the first step on, when LibTorch's own number is known
+  ThreadChoice thread_choice_;
   DistanceTables<Element> distances_;
   PageLayout layout_;
   PageStorage<Element> window_pages_, segment_pages_;

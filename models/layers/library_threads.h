@@ -12,6 +12,9 @@ namespace longshort {
 // nothing changes: a model calls it before each step, because the thread that runs it may be a new one.
 void UseThreads(int threads);
 
+// How many LibTorch used before this program chose anything.
+int OwnThreads();
+
 // Ends the team that this thread has, if it has one. The next piece of work makes a new one, which costs some ten
 // microseconds for each thread.
 void GiveBackThreads();

@@ -33,6 +33,13 @@ TEST(LibraryThreads, WhoLoadsGetsNoTeamAndKeepsItsChoice) {
   }).join();
 }
 
+TEST(LibraryThreads, TheLibrarysOwnNumberIsNotWhatSomebodyChose) {
+  const int own = OwnThreads();
+  UseThreads(own + 3);
+  EXPECT_EQ(OwnThreads(), own);
+  UseThreads(own);
+}
+
 TEST(LibraryThreads, ATeamThatIsGivenBackIsGoneUntilThereIsWorkAgain) {
   std::thread([] {
     GiveBackThreads();  // there is none yet
