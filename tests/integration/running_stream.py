@@ -1,10 +1,11 @@
-"""A call that is under way beside what a test does."""
+"""Calls that are under way beside what a test does."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import grpc
 
@@ -31,3 +32,17 @@ class RunningStream:
     def cancel(self) -> None:
         self.stream.cancel()
         self._reader.join()
+
+
+def stream_that_stands_still(api: SimpleNamespace, server: Server, session: str) -> Any:
+    """A stream of a session that has begun and that nobody reads: with its alternatives too much to be sent unread."""
+    request = api.inference.GenerateRequest(
+        prompt={"text": "x"},
+        max_tokens=6000,
+        token_log_probabilities=True,
+        top_alternatives=20,
+        session={"id": session},
+    )
+    stream = api.inference_grpc.InferenceStub(server.slow_channel()).GenerateStream(request)
+    next(stream)
+    return stream

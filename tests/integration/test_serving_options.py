@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from integration import classifier_directory, expect, model_directory
-from integration.running_stream import RunningStream
+from integration.running_stream import RunningStream, stream_that_stands_still
 from integration.server_process import Server, run, wait_until
 
 
@@ -184,16 +184,7 @@ def test_sessions_survive_a_reload_of_the_same_weights_but_not_other_weights(
         told, alone = say("talk", b"my name is bob. "), b"my name is bob. "
         assert told.session_tokens == 16 + 8
         alone += told.completions[0].raw + b"what is it? "
-        # Nobody reads it, and with its alternatives it is too much to be sent unread: it stands still.
-        request = api.inference.GenerateRequest(
-            prompt={"text": "x"},
-            max_tokens=6000,
-            token_log_probabilities=True,
-            top_alternatives=20,
-            session={"id": "busy"},
-        )
-        running = api.inference_grpc.InferenceStub(server.slow_channel()).GenerateStream(request)
-        next(running)
+        running = stream_that_stands_still(api, server, session="busy")
 
         reload({"devices": "cpu:1", "session_time_to_live": "1h"})
         answer = say("talk", b"what is it? ", must_exist=True)

@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from integration import expect
+from integration.running_stream import stream_that_stands_still
 from integration.server_process import Server, wait_until
 
 
@@ -77,16 +78,7 @@ def test_a_client_does_not_see_anothers(api: SimpleNamespace, stub: Any) -> None
 
 
 def test_two_calls_at_once(api: SimpleNamespace, talking: Server, stub: Any) -> None:
-    # Nobody reads it, and with its alternatives it is too much to be sent unread: it stands still.
-    request = api.inference.GenerateRequest(
-        prompt={"text": "x"},
-        max_tokens=6000,
-        token_log_probabilities=True,
-        top_alternatives=20,
-        session={"id": "busy"},
-    )
-    running = api.inference_grpc.InferenceStub(talking.slow_channel()).GenerateStream(request)
-    next(running)
+    running = stream_that_stands_still(api, talking, session="busy")
     with expect.error(grpc.StatusCode.ABORTED, "busy"):
         generate(api, stub, b"y", "busy")
     running.cancel()
