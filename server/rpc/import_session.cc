@@ -20,6 +20,9 @@
 namespace longshort {
 namespace {
 
+// What a client must send within --slow-reader-timeout to keep its place; a smaller session, or the last piece, less.
+constexpr int64_t kLeastBytes = int64_t{64} << 10;
+
 // One call: messages are taken one at a time; what the session will need is set aside before its data come, and nothing
 // of the data is believed, nor given to the engine, before the seal has proved them.
 //
@@ -58,7 +61,6 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
  private:
   void OnReadDone(bool ok) override {
     if (!ending_.Enter()) return;
-    watch_->GoOn();
     const absl::Status status = ok ? Take(incoming_) : CutShort();
     incoming_.Clear();
     if (!status.ok()) ending_.End(status);
@@ -71,8 +73,8 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void OnPause() {
-    End(absl::DeadlineExceededError(absl::StrCat("the client sent nothing for ", absl::FormatDuration(longest_pause_),
-                                                 " (--slow-reader-timeout)")));
+    End(absl::DeadlineExceededError(absl::StrCat("the client sent less than ", kLeastBytes, " bytes in ",
+                                                 absl::FormatDuration(longest_pause_), " (--slow-reader-timeout)")));
   }
 
   void OnDone() override { grpc_reference_.reset(); }
@@ -91,8 +93,7 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     if (!reader_.has_value()) return TakeHeader(part);
     switch (part.part_case()) {
       case v1::SessionPart::kData:
-        LS_RETURN_IF_ERROR(reader_->Append(part.data()));
-        return sealer_->Add(part.data());
+        return TakeData(part.data());
       case v1::SessionPart::kSeal:
         return TakeSeal(part.seal());
       default:
@@ -120,7 +121,17 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers_.key));
     sealer_.emplace(std::move(sealer));
     reader_.emplace(header.data_bytes());
+    watch_->GoOn();
     return absl::OkStatus();
+  }
+
+  absl::Status TakeData(const std::string& data) {
+    LS_RETURN_IF_ERROR(reader_->Append(data));
+    if (reader_->received_bytes() >= go_on_bytes_ + kLeastBytes) {
+      go_on_bytes_ = reader_->received_bytes();
+      watch_->GoOn();
+    }
+    return sealer_->Add(data);
   }
 
   absl::Status TakeSeal(const v1::SessionSeal& seal) {
@@ -196,6 +207,7 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   TransferBudget::Share share_;                       // from the second on, as the next two
   std::optional<SessionSealer> sealer_;
   std::optional<ArchiveReader> reader_;
+  int64_t go_on_bytes_ = 0;  // had come when the client went on last
   bool sealed_ = false;
 };
 

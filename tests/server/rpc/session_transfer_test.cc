@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "longshort/v1/sessions.grpc.pb.h"
 #include "server/rpc/services.h"
 #include "tests/server/fakes/scripted_engine.h"
@@ -225,7 +226,7 @@ TEST_F(SessionTransferTest, AClientThatStallsInTheMiddleLosesItsPlace) {
     writer->Write(request);
     const grpc::Status status = writer->Finish();
     EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-    EXPECT_EQ(status.error_message(), "the client sent nothing for 200ms (--slow-reader-timeout)");
+    EXPECT_EQ(status.error_message(), "the client sent less than 65536 bytes in 200ms (--slow-reader-timeout)");
   }
   {
     grpc::ClientContext context;
@@ -239,6 +240,28 @@ TEST_F(SessionTransferTest, AClientThatStallsInTheMiddleLosesItsPlace) {
     v1::SessionPart part;
     while (reader->Read(&part)) continue;
     EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+}
+
+// Messages alone are no progress: a client that sends empty or tiny ones would have the budget for as long as it likes.
+TEST_F(SessionTransferTest, AClientThatTricklesLosesItsPlaceToo) {
+  const Parts parts = Export("alice", "talk").first;
+  environment_->slow_reader_timeout = absl::Milliseconds(200);
+  for (const size_t bytes : {0, 1}) {
+    grpc::ClientContext context;
+    const auto writer = sessions_->ImportSession(&context, &imported_);
+    v1::ImportSessionRequest request;
+    request.mutable_beginning()->set_session_id("copy");
+    writer->Write(request);
+    *request.mutable_part() = parts[0];
+    bool open = writer->Write(request);
+    for (int n = 0; n < 1000 && open; ++n) {
+      request.mutable_part()->set_data(parts[1].data().substr(n, bytes));
+      open = writer->Write(request);
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    EXPECT_FALSE(open) << "the server waits as long as messages come";
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   }
 }
 
