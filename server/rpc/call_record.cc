@@ -11,7 +11,7 @@
 #include "models/status_macros.h"
 #include "server/metrics/code_name.h"
 #include "server/requests/call_metadata.h"
-#include "server/requests/field_error.h"
+#include "server/requests/model_selector.h"
 #include "server/rpc/refusal_details.h"
 
 namespace longshort {
@@ -20,7 +20,6 @@ namespace {
 // A client cancels a call when its deadline passes, and its clock began to run a little before ours: a cancellation so
 // close to the deadline was the deadline.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
-constexpr int64_t kMostModelNameBytes = 256;
 
 }  // namespace
 
@@ -42,9 +41,7 @@ absl::Status CallRecord::Admit() {
 }
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> CallRecord::FindModel(const v1::ModelSelector& selector) {
-  if (selector.version() < 0) return FieldError("model.version", selector.version(), "at least 0");
-  LS_RETURN_IF_ERROR(CheckFieldRange("number of bytes of model.name", static_cast<int64_t>(selector.name().size()), 0,
-                                     kMostModelNameBytes));
+  LS_RETURN_IF_ERROR(CheckModelSelector(selector));
   absl::StatusOr<std::shared_ptr<ServedModel>> found = environment_.models.Find(selector.name(), selector.version());
   if (found.ok()) {
     model_ = (*found)->name;

@@ -9,7 +9,7 @@
 #include "models/status_macros.h"
 #include "server/lifecycle/model_manager.h"
 #include "server/requests/answers.h"
-#include "server/requests/field_error.h"
+#include "server/requests/model_selector.h"
 #include "server/rpc/unary_call.h"
 
 namespace longshort {
@@ -21,10 +21,10 @@ absl::Status CheckMayManage(const CallEnvironment& environment, const char* rpc)
       absl::StrCat(rpc, " changes what everybody is served: the server must be started with --model-control"));
 }
 
-absl::Status CheckSelector(const v1::ModelSelector& selector) {
+// Unlike other calls these name a model even where there is only one.
+absl::Status CheckNamedModel(const v1::ModelSelector& selector) {
   if (selector.name().empty()) return absl::InvalidArgumentError("model.name is empty; it must name a model");
-  if (selector.version() < 0) return FieldError("model.version", selector.version(), "at least 0");
-  return absl::OkStatus();
+  return CheckModelSelector(selector);
 }
 
 class LoadModelCall final : public UnaryCall {
@@ -36,7 +36,7 @@ class LoadModelCall final : public UnaryCall {
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
     LS_ASSIGN_OR_RETURN(const v1::LoadModelRequest request, ParseMessage<v1::LoadModelRequest>(bytes));
     LS_RETURN_IF_ERROR(CheckMayManage(environment_, "LoadModel"));
-    LS_RETURN_IF_ERROR(CheckSelector(request.model()));
+    LS_RETURN_IF_ERROR(CheckNamedModel(request.model()));
     environment_.manager.LoadVersion(request.model().name(), request.model().version(),
                                      [this, keep = self()](absl::StatusOr<std::shared_ptr<ServedModel>> loaded) {
                                        if (!loaded.ok()) return FinishWithError(loaded.status());
@@ -57,7 +57,7 @@ class UnloadModelCall final : public UnaryCall {
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
     LS_ASSIGN_OR_RETURN(const v1::UnloadModelRequest request, ParseMessage<v1::UnloadModelRequest>(bytes));
     LS_RETURN_IF_ERROR(CheckMayManage(environment_, "UnloadModel"));
-    LS_RETURN_IF_ERROR(CheckSelector(request.model()));
+    LS_RETURN_IF_ERROR(CheckNamedModel(request.model()));
     environment_.manager.Unload(request.model().name(), request.model().version(),
                                 [this, keep = self()](const absl::Status& status) {
                                   if (!status.ok()) return FinishWithError(status);
