@@ -1,5 +1,7 @@
 #include "server/rpc/call_record.h"
 
+#include <grpc/grpc.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -101,6 +103,20 @@ void CallRecord::CancelSlowReader() {
   environment_.metrics.CountSlowReader(rpc_);
   Cancel();
   context_.TryCancel();
+}
+
+std::shared_ptr<PauseWatch> CallRecord::WatchAnswer(std::weak_ptr<const void> owner) {
+  // Once the call is finished, gRPC may destroy its context at any time, but not the call while somebody holds it.
+  grpc_call_ref(context_.c_call());
+  const std::shared_ptr<grpc_call> call(context_.c_call(), grpc_call_unref);
+  return PauseWatch::Start(environment_.slow_reader_timeout, [this, call, owner = std::move(owner)] {
+    const std::shared_ptr<const void> keep = owner.lock();
+    if (keep == nullptr) return;
+    environment_.metrics.CountSlowReader(rpc_);
+    environment_.log.Info("cancelled: the client did not take its answer within --slow-reader-timeout",
+                          {{"id", engine_context_.id}, {"rpc", std::string(rpc_)}});
+    grpc_call_cancel(call.get(), nullptr);
+  });
 }
 
 grpc::Status CallRecord::Finish(const absl::Status& work_status) {

@@ -15,6 +15,7 @@
 #include "core/engine/request.h"
 #include "longshort/v1/types.pb.h"
 #include "server/rpc/call_environment.h"
+#include "server/rpc/pause_watch.h"
 #include "server/scoring/text_scorer.h"
 
 namespace longshort {
@@ -49,6 +50,10 @@ class CallRecord {
   // Cancels work and call, because the client took nothing for --slow-reader-timeout: a status would wait behind what
   // nobody reads. Finish, which must come later, tells that, whatever its status.
   void CancelSlowReader();
+  // The same of an answer that gRPC keeps, when the call is finished, until the client has room for it: cancels the
+  // call when that takes as long, unless the watch or `owner`, which has the record, is gone before. To be called
+  // before Finish, whose status nobody can change any more.
+  std::shared_ptr<PauseWatch> WatchAnswer(std::weak_ptr<const void> owner);
 
   // Adds to what the log line tells of one completion or document.
   void AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings);

@@ -88,7 +88,8 @@ class ClassifyImageCall final : public UnaryCall {
     for (const ClassificationTimings& timings : timings_) record().AddWork(0, timings);
     if (const absl::Status status = fan_out_->status(); !status.ok()) return FinishWithError(status);
     *answer_.mutable_model() = record().answering_model();
-    FinishWith(answer_);
+    model_ = nullptr;
+    FinishWith(std::exchange(answer_, {}));
   }
 
   const RequestLimits& limits_;

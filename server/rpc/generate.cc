@@ -93,7 +93,8 @@ class GenerateCall final : public UnaryCall {
       if (summary.session_tokens > 0) answer_.set_session_tokens(summary.session_tokens);
     }
     if (const absl::Status status = fan_out_->status(); !status.ok()) return FinishWithError(status);
-    FinishWith(answer_);
+    model_ = nullptr;
+    FinishWith(std::exchange(answer_, {}));
   }
 
   const RequestLimits& limits_;

@@ -116,6 +116,7 @@ class ScoreTextCall final : public UnaryCall {
     answer.mutable_usage()->set_prompt_tokens(tokens);
     answer.mutable_usage()->set_cached_tokens(cached_tokens);
     *answer.mutable_model() = record().answering_model();
+    scorer_ = nullptr;
     FinishWith(answer);
   }
 

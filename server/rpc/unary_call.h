@@ -1,7 +1,9 @@
 // A unary call of gRPC's callback API: admitted, run, finished exactly once.
 //
 // Ownership is shared, because two sides let go in either order: gRPC (until OnDone) and the engine, whose listeners
-// hold the call until they have been told the end. A call lives until both are through.
+// hold the call until they have been told the end. A call lives until both are through, and gRPC is not before the
+// client has made room for the answer; so what only the work needed should be let go before. A client that takes
+// nothing of a long answer for --slow-reader-timeout is cancelled.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -44,6 +46,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   void FinishWith(const Message& message) {
     absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(message);
     if (!bytes.ok()) return FinishWithError(bytes.status());
+    if (bytes->Length() > kUnwatchedBytes) watch_ = record_.WatchAnswer(self_);
     *response_ = *std::move(bytes);
     Finish(record_.Finish(absl::OkStatus()));
   }
@@ -54,6 +57,10 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   std::shared_ptr<UnaryCall> self() const { return self_; }
 
  private:
+  // An answer that fits, with 5 bytes before it, into the window that HTTP/2's streams begin with. A timer for each of
+  // them would cost more than short calls do, and what a client that gives no window can keep of them is little.
+  static constexpr size_t kUnwatchedBytes = 65535 - 5;
+
   void OnCancel() final { record_.Cancel(); }
   void OnDone() final { self_.reset(); }
   // What the two above do is as little as what gRPC's own reactors do, for which this is meant: gRPC calls them where
@@ -63,6 +70,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   CallRecord record_;
   grpc::ByteBuffer* const response_;
   std::shared_ptr<UnaryCall> self_;
+  std::shared_ptr<PauseWatch> watch_;  // of a long answer
 };
 
 }  // namespace longshort

@@ -33,20 +33,20 @@ class ServingFixture : public ::testing::Test {
     auto endpoint = GrpcEndpoint::Start(options, MachineLimits(), *environment_);
     EXPECT_TRUE(endpoint.ok()) << endpoint.status();
     endpoint_ = *std::move(endpoint);
-    stub_ = Connect({});
+    stub_ = v1::Inference::NewStub(Connect({}));
   }
 
   // A connection that takes 16 KiB of a stream beyond what its client has read: gRPC's own window grows to megabytes.
-  std::unique_ptr<v1::Inference::Stub> ConnectWithSmallWindow() {
+  std::shared_ptr<grpc::Channel> ConnectWithSmallWindow() {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 10);
     return Connect(arguments);
   }
 
-  std::unique_ptr<v1::Inference::Stub> Connect(const grpc::ChannelArguments& arguments) {
-    return v1::Inference::NewStub(grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", endpoint_->port()),
-                                                            grpc::InsecureChannelCredentials(), arguments));
+  std::shared_ptr<grpc::Channel> Connect(const grpc::ChannelArguments& arguments) {
+    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials(),
+                                     arguments);
   }
 
   std::unique_ptr<ModelRegistry> models_;

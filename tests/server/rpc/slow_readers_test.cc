@@ -1,6 +1,7 @@
 // Clients that read slowly or not at all, over a real connection with a small window.
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "server/rpc/message_bytes.h"
 #include "server/rpc/services.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
@@ -30,6 +32,49 @@ std::string Text(int n) { return absl::StrFormat("%0*d", kDeltaBytes, n); }
 
 void Push(GenerationListener& listener, int n) { listener.OnDelta({.bytes = Text(n), .tokens = {GeneratedToken()}}); }
 
+// A unary call whose client sends its request, and reads nothing.
+class UnreadCall final {
+ public:
+  UnreadCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method, grpc::ByteBuffer request)
+      : stub_(channel), call_(stub_.PrepareCall(&context_, method, &queue_)) {
+    call_->StartCall(nullptr);
+    EXPECT_TRUE(StepSucceeds());
+    call_->WriteLast(request, {}, nullptr);
+    EXPECT_TRUE(StepSucceeds());
+  }
+  ~UnreadCall() {
+    if (!finished_) {
+      context_.TryCancel();
+      Finish();
+    }
+  }
+
+  // How the call ended, of which no answer has come.
+  grpc::StatusCode Finish() {
+    finished_ = true;
+    grpc::ByteBuffer answer;
+    call_->Read(&answer, nullptr);
+    EXPECT_FALSE(StepSucceeds());
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    EXPECT_TRUE(StepSucceeds());
+    return status.error_code();
+  }
+
+ private:
+  bool StepSucceeds() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  bool finished_ = false;
+};
+
 class SlowReadersTest : public ServingFixture {
  protected:
   SlowReadersTest() {
@@ -43,7 +88,8 @@ class SlowReadersTest : public ServingFixture {
     models["speaker"] = std::move(speaker);
     models["texts"] = TextClassifier(std::move(classifier));
     Serve(RegistryOf(std::move(models)));
-    stub_ = ConnectWithSmallWindow();
+    channel_ = ConnectWithSmallWindow();
+    stub_ = v1::Inference::NewStub(channel_);
     request_.mutable_model()->set_name("speaker");
     request_.mutable_prompt()->set_text("p");
   }
@@ -62,8 +108,16 @@ class SlowReadersTest : public ServingFixture {
     EXPECT_THAT(metrics, HasSubstr("longshort_requests_total{code=\"CANCELLED\""));
   }
 
+  // Lets the engine say more than fits into the client's window, and be through with it.
+  void AnswerAtLength() {
+    const auto generation = engine_->TakeGenerations(1)[0];
+    for (int n = 0; n < 100; ++n) Push(*generation.listener, n);
+    generation.listener->OnFinished(absl::OkStatus(), {});
+  }
+
   ScriptedEngine* engine_;
   ScriptedClassifierEngine* classifier_;
+  std::shared_ptr<grpc::Channel> channel_;
   grpc::ClientContext context_;
   v1::GenerateRequest request_;
 };
@@ -163,6 +217,37 @@ TEST_F(SlowReadersTest, AClientThatLeavesTheEndUnreadIsCancelledToo) {
   v1::GenerateStreamResponse event;
   while (reader->Read(&event)) continue;
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(SlowReadersTest, AnAnswerThatIsNotTakenEndsItsCall) {
+  environment_->slow_reader_timeout = absl::Milliseconds(200);
+  UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
+  AnswerAtLength();
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0) << "the call is not over";
+  EXPECT_THAT(metrics_.Serialize(), HasSubstr(R"(longshort_slow_readers_cancelled_total{rpc="Generate"} 1)"));
+  EXPECT_EQ(call.Finish(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(SlowReadersTest, AnAnswerOnItsWayKeepsNoModel) {
+  const UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
+  const std::weak_ptr<ServedModel> model = *models_->Find("speaker", 1);
+  AnswerAtLength();
+  ASSERT_TRUE(models_->Unload("speaker", 1).ok());
+  const absl::Time end = absl::Now() + absl::Seconds(10);
+  while (!model.expired() && absl::Now() < end) std::this_thread::yield();
+  EXPECT_TRUE(model.expired());
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now()), 1) << "the answer has been taken";
+}
+
+TEST_F(SlowReadersTest, ALongAnswerThatIsTakenEndsWell) {
+  v1::GenerateResponse answer;
+  grpc::Status status;
+  std::thread client([&] { status = stub_->Generate(&context_, request_, &answer); });
+  AnswerAtLength();
+  client.join();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(answer.completions(0).text().size(), 100 * kDeltaBytes);
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
 }
 
 TEST_F(SlowReadersTest, AStreamThatHasNothingToSayIsNotCancelled) {
