@@ -29,11 +29,8 @@ TextStream::~TextStream() { environment_.gate.Forget(gate_watch_); }
 TextStream* TextStream::Start(const CallEnvironment& environment, grpc::CallbackServerContext* context) {
   auto stream = std::shared_ptr<TextStream>(new TextStream(environment, context));
   stream->grpc_reference_ = stream;
-  // An idle client must not keep a stopping server: what is in work is answered, nothing more is read.
   stream->gate_watch_ = environment.gate.WhenClosed([weak = stream->weak_from_this()] {
-    if (const std::shared_ptr<TextStream> open = weak.lock()) {
-      open->End(absl::UnavailableError("the server is stopping"));
-    }
+    if (const std::shared_ptr<TextStream> open = weak.lock()) open->OnStopping();
   });
   if (absl::Status status = stream->record_.Admit(); !status.ok()) {
     stream->End(status);
@@ -271,6 +268,14 @@ absl::StatusOr<grpc::ByteBuffer> TextStream::MessageAbout(const Question& questi
     *response.mutable_classification() = std::get<v1::TextClassification>(std::move(scored->result));
   }
   return SerializeMessage(response);
+}
+
+void TextStream::OnStopping() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_.has_value() && held_.empty()) return;
+  }
+  End(absl::UnavailableError("the server is stopping"));
 }
 
 void TextStream::End(const absl::Status& status) {

@@ -84,6 +84,9 @@ class TextStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   void Reply(const Question& question, absl::StatusOr<ScoredText> scored);
   absl::StatusOr<grpc::ByteBuffer> MessageAbout(const Question& question, absl::StatusOr<ScoredText> scored) const;
 
+  // An idle client must not keep a stopping server: what the engine has is answered, nothing more is read. The call
+  // ends well only if that was all.
+  void OnStopping();
   // Ends the call with `status` (the first one counts): nothing more is read; what was answered is written.
   void End(const absl::Status& status);
 

@@ -40,6 +40,16 @@ class ScoreTextsTest : public ServingFixture {
 
   std::unique_ptr<Stream> Open() { return stub_->ScoreTexts(&context_); }
 
+  // Waits until the server has seen what the client has done so far: it sees the ends of later streams behind that.
+  void WaitUntilSeen() {
+    for (int n = 0; n < 20; ++n) {
+      grpc::ClientContext context;
+      const auto later = stub_->ScoreTexts(&context);
+      later->WritesDone();
+      EXPECT_TRUE(later->Finish().ok());
+    }
+  }
+
   static v1::ScoreTextsRequest Message(uint64_t id, const std::string& text) {
     v1::ScoreTextsRequest message;
     message.set_id(id);
@@ -309,6 +319,24 @@ TEST_F(ScoreTextsTest, AStoppingServerAnswersWhatIsInWorkAndEndsAnIdleStream) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   items.clear();  // the listener holds the call
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
+}
+
+TEST_F(ScoreTextsTest, AStoppingServerFinishesAStreamThatHasSentEverything) {
+  const auto stream = Open();
+  ASSERT_TRUE(stream->Write(First(1, "x")));
+  ASSERT_TRUE(stream->Write(Message(2, "x")));
+  stream->WritesDone();
+  auto items = engine_->TakeItems(1);
+  if (items.size() == 1) items.push_back(std::move(engine_->TakeItems(1)[0]));
+  items[0].listener->OnFinished(ScoresFor(1));
+  v1::ScoreTextsResponse answer;
+  EXPECT_TRUE(stream->Read(&answer));
+  WaitUntilSeen();
+  gate_.Close();
+  items[1].listener->OnFinished(ScoresFor(1));
+  EXPECT_TRUE(stream->Read(&answer));
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_TRUE(stream->Finish().ok());
 }
 
 TEST_F(ScoreTextsTest, ScoreTextOnAClassifierTellsClassesAndWhatWasRead) {
