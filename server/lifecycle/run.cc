@@ -20,6 +20,9 @@
 namespace longshort {
 namespace {
 
+// For the last lines of the log: a server that nobody hears must end all the same.
+constexpr absl::Duration kLastLines = absl::Seconds(1);
+
 int Fail(const absl::Status& status) {
   absl::FPrintF(stderr, "longshort-server: %s\n", status.message());
   return 1;
@@ -98,7 +101,7 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   const ModelRegistry::Loader loader = make_loader(*options);
   const int code = options->check_config ? CheckConfig(*options, machine, loader, log)
                                          : Serve(*options, machine, loader, log, signals);
-  log.Flush();
+  log.Flush(kLastLines);
   return code;
 }
 

@@ -1,8 +1,11 @@
 #include "server/log/logger.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -51,6 +54,16 @@ std::string TextOf(const LogValue& value) {
   return text != nullptr && IsPlain(*text) ? *text : Dump(ToJson(value));
 }
 
+// Not by stdio: a write that is stuck would have its lock, which libraries want when the process ends.
+void WriteToStandardError(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // if standard error is gone, nobody is left to tell
+    text.remove_prefix(written);
+  }
+}
+
 }  // namespace
 
 std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, const std::string& message,
@@ -70,13 +83,16 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
 
 Logger::Logger(LogFormat format, LogLevel least) : format_(format), least_(least), writer_(&Logger::Write, this) {}
 
-void Logger::Flush() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(closed_, true)) return;
-  }
-  changed_.notify_one();
+Logger::~Logger() {
+  Flush(absl::ZeroDuration());
   writer_.join();
+}
+
+void Logger::Flush(absl::Duration patience) {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(patience), [this] { return all_written_; });
 }
 
 void Logger::Log(LogLevel level, std::string message, LogFields fields) {
@@ -100,18 +116,19 @@ void Logger::Write() {
   while (true) {
     changed_.wait(lock, [this] { return closed_ || !lines_.empty(); });
     changed_.wait_for(lock, kGatherTime, [this] { return closed_; });
-    if (lines_.empty()) return;
+    if (lines_.empty()) break;
     lines.swap(lines_);
     lock.unlock();
     for (const Line& line : lines) {
       absl::StrAppend(&text, FormatLogLine(format_, line.time, line.level, line.message, line.fields), "\n");
     }
-    // If standard error is gone, nobody is left to tell.
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    WriteToStandardError(text);
     text.clear();
     lines.clear();
     lock.lock();
   }
+  all_written_ = true;
+  changed_.notify_all();
 }
 
 }  // namespace longshort

@@ -34,8 +34,8 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
 class Logger {
  public:
   Logger(LogFormat format, LogLevel least);
-  // Flushes.
-  ~Logger() { Flush(); }
+  // Writes what is waiting, however long that takes.
+  ~Logger();
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
@@ -45,8 +45,8 @@ class Logger {
     Log(LogLevel::kError, std::move(message), std::move(fields));
   }
 
-  // Writes what is waiting, then stops: later lines are dropped.
-  void Flush();
+  // Has what is waiting written; later lines are dropped. Returns after `patience` even if standard error is stuck.
+  void Flush(absl::Duration patience);
 
  private:
   struct Line {
@@ -56,7 +56,7 @@ class Logger {
     LogFields fields;
   };
 
-  // The writer's thread: until Flush.
+  // The writer's thread: until Flush, or the end.
   void Write();
 
   const LogFormat format_;
@@ -65,6 +65,7 @@ class Logger {
   std::condition_variable changed_;
   std::deque<Line> lines_;
   bool closed_ = false;
+  bool all_written_ = false;
 
   std::thread writer_;  // last, for it uses all else
 };

@@ -44,6 +44,7 @@ class Server:
         *arguments: str,
         program: Path = BINARY,
         environment: dict[str, str] | None = None,
+        standard_error: int | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.port_file = folder / "ports.json"
@@ -58,7 +59,7 @@ class Server:
                 f"--port-file={self.port_file}",
                 *arguments,
             ],
-            stderr=self._log,
+            stderr=self._log if standard_error is None else standard_error,
             env={**os.environ, **(environment or {})},
         )
         self._wait_for_ports()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +39,20 @@ def test_an_idle_server_stops_at_once(repository: Path, tmp_path: Path, number: 
     with Server(repository, tmp_path, DRAIN_FOR_LONG) as server:
         server.process.send_signal(number)
         assert server.wait() == 0
+
+
+def test_a_log_that_nobody_reads_does_not_hold_the_server(repository: Path, tmp_path: Path) -> None:
+    unread, pipe = os.pipe()
+    os.set_blocking(pipe, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(pipe, b"x"):
+            pass
+    os.set_blocking(pipe, True)
+    with Server(repository, tmp_path, standard_error=pipe) as server:
+        server.terminate()
+        assert server.wait() == 0
+    os.close(unread)
+    os.close(pipe)
 
 
 def test_open_watches_do_not_hold_the_server(repository: Path, tmp_path: Path) -> None:

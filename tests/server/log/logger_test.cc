@@ -18,6 +18,8 @@
 namespace longshort {
 namespace {
 
+// Far longer than a busy machine takes.
+constexpr absl::Duration kLong = absl::Minutes(5);
 const absl::Time kTime = absl::FromUnixMillis(1700000000123);
 
 TEST(LogLine, TextHasTimeLevelMessageAndFields) {
@@ -58,7 +60,7 @@ TEST(Logger, WritesFromItsLevelOn) {
   Logger log(LogFormat::kText, LogLevel::kWarning);
   log.Info("too little");
   log.Error("enough");
-  log.Flush();
+  log.Flush(kLong);
   log.Error("after the end");
   const std::string written = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(written, ::testing::EndsWith("error enough\n"));
@@ -78,7 +80,7 @@ TEST(Logger, WritesEveryLineAndEachThreadsInOrder) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  log.Flush();
+  log.Flush(kLong);
   std::map<std::string, int64_t> next;
   const std::vector<std::string> lines =
       absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
@@ -100,13 +102,14 @@ TEST(Logger, DropsTheOldestLinesWhenStandardErrorIsStuck) {
   close(ends[1]);
   Logger log(LogFormat::kText, LogLevel::kInfo);
   for (int64_t n = 0; n < kLines; ++n) log.Info("line", {{"n", n}});
+  log.Flush(absl::Milliseconds(1));  // returns, though nobody reads yet
 
   std::string written;
   std::thread reader([&written, from = ends[0]] {
     std::array<char, 1 << 16> some{};
     for (ssize_t count = 0; (count = read(from, some.data(), some.size())) > 0;) written.append(some.data(), count);
   });
-  log.Flush();
+  log.Flush(kLong);
   dup2(standard_error, STDERR_FILENO);  // the pipe ends
   reader.join();
   close(standard_error);
