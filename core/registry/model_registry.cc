@@ -86,7 +86,8 @@ std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {
   return list;
 }
 
-absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const std::string& name, int64_t version) {
+absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const std::string& name, int64_t version,
+                                                                        std::vector<RegistryEvent>* events) {
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   const auto on_disk = listing.versions.find(name);
   if (on_disk == listing.versions.end()) {
@@ -98,7 +99,14 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const st
                                             "; there are: ", absl::StrJoin(on_disk->second, ", ")));
   }
   const std::lock_guard loading(loading_);
-  if (LoadedVersions(name).count(version) == 0) LS_RETURN_IF_ERROR(LoadFrom(name, version).status());
+  if (LoadedVersions(name).count(version) == 0) {
+    const absl::Status status = LoadFrom(name, version).status();
+    if (events != nullptr) {
+      events->push_back(
+          {status.ok() ? RegistryEvent::Kind::kLoaded : RegistryEvent::Kind::kFailed, name, version, status});
+    }
+    LS_RETURN_IF_ERROR(status);
+  }
   kept_.insert({name, version});
   unwanted_.erase({name, version});
   return Find(name, version);

@@ -68,9 +68,10 @@ class ModelRegistry {
   const std::vector<std::string>& skipped() const { return skipped_; }
 
   // Loads a version (0: the newest in the repository) beside those that are loaded; nothing to do if it is one of them.
-  // It stays until it is unloaded. Errors: NOT_FOUND if the repository does not have it; as the loader and the engine
-  // factory.
-  absl::StatusOr<std::shared_ptr<ServedModel>> LoadVersion(const std::string& name, int64_t version);
+  // It stays until it is unloaded. If it had to be loaded, what became of that is added to `events`. Errors: NOT_FOUND
+  // if the repository does not have it; as the loader and the engine factory.
+  absl::StatusOr<std::shared_ptr<ServedModel>> LoadVersion(const std::string& name, int64_t version,
+                                                           std::vector<RegistryEvent>* events = nullptr);
   // Lets a version go (0: all of the model). It is not loaded again but by LoadVersion; a newer one is.
   // Errors: NOT_FOUND.
   absl::Status Unload(const std::string& name, int64_t version);

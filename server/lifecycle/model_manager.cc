@@ -38,12 +38,9 @@ absl::Status ModelManager::Start(absl::Duration watch_interval, Listener listene
 void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
   Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
     if (stopped) return done(Stopping());
-    absl::StatusOr<std::shared_ptr<ServedModel>> loaded = models_.LoadVersion(name, version);
-    if (loaded.ok()) {
-      Tell({RegistryEvent::Kind::kLoaded, name, (*loaded)->version, absl::OkStatus()});
-    } else {
-      Tell({RegistryEvent::Kind::kFailed, name, version, loaded.status()});
-    }
+    std::vector<RegistryEvent> events;
+    absl::StatusOr<std::shared_ptr<ServedModel>> loaded = models_.LoadVersion(name, version, &events);
+    for (const RegistryEvent& event : events) Tell(event);
     done(std::move(loaded));
   });
 }

@@ -118,6 +118,7 @@ def test_clients_load_and_unload(api: SimpleNamespace, watched: SimpleNamespace)
     add_version(repository, 2)
     wait_until(lambda: versions(api, server) == [2])
     assert load("tiny", 1).version == 1
+    wait_until(lambda: server.log().count("model loaded model=tiny version=1") == 1)
     assert load("tiny", 1).fingerprint == load("tiny", 2).fingerprint
     assert versions(api, server) == [1, 2]
     unload("tiny", 2)
@@ -131,9 +132,16 @@ def test_clients_load_and_unload(api: SimpleNamespace, watched: SimpleNamespace)
         ("../tiny", 1, grpc.StatusCode.NOT_FOUND),
         ("", 0, grpc.StatusCode.INVALID_ARGUMENT),
         ("tiny", -1, grpc.StatusCode.INVALID_ARGUMENT),
+        ("x" * 257, 0, grpc.StatusCode.INVALID_ARGUMENT),
     ]:
-        with expect.error(code):
-            load(name, version)
+        for call in (load, unload):
+            with expect.error(code):
+                call(name, version)
+    assert server.metric("longshort_model_load_failures_total") == 0, "a client's mistake is no failure to load"
+    unload("tiny")
+    wait_until(lambda: server.log().count("model unloaded model=tiny version=2") == 2)
+    assert server.log().count("model loaded model=tiny version=1") == 1, "not again where it was loaded already"
+    assert " error " not in server.log()
 
 
 def test_without_model_control_nothing_can_be_changed(api: SimpleNamespace, server: Server) -> None:
