@@ -57,7 +57,7 @@ void Describe(const ServedLanguageModel& model, const RequestLimits& limits, v1:
   v1::Limits& message_limits = *message.mutable_limits();
   message_limits.set_prompt_tokens(limits.prompt_tokens);
   message_limits.set_max_tokens(limits.generate_tokens);
-  message_limits.set_completions(static_cast<int32_t>(limits.completions));
+  message_limits.set_completions(static_cast<int32_t>(std::min(limits.completions, model.max_items)));
   message_limits.set_inputs(static_cast<int32_t>(std::min(limits.inputs, model.max_items)));
   message_limits.set_window(static_cast<int32_t>(limits.stream_documents));
 }

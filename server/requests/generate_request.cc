@@ -48,7 +48,7 @@ absl::Status CheckTotals(const v1::GenerateRequest& request, const GenerationPla
 absl::StatusOr<GenerationPlan> ReadGenerateRequest(const v1::GenerateRequest& request, const ServedLanguageModel& model,
                                                    const RequestLimits& limits, const RequestContext& context) {
   const int64_t completions = request.completions() == 0 ? 1 : request.completions();
-  LS_RETURN_IF_ERROR(CheckFieldRange("completions", completions, 1, limits.completions));
+  LS_RETURN_IF_ERROR(CheckFieldRange("completions", completions, 1, std::min(limits.completions, model.max_items)));
   LS_RETURN_IF_ERROR(CheckFieldRange("max_tokens", request.max_tokens(), 0, limits.generate_tokens));
   LS_RETURN_IF_ERROR(CheckFieldRange("top_alternatives", request.top_alternatives(), 0, limits.top_alternatives));
 

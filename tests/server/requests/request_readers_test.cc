@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "server/requests/answers.h"
 #include "server/requests/generate_request.h"
 #include "server/requests/input_reader.h"
 #include "server/requests/sampling_reader.h"
@@ -149,6 +150,17 @@ TEST(GenerateRequest, CompletionsShareTheLimitOfPromptTokens) {
   request.set_completions(2);
   EXPECT_EQ(MessageOf(Read(request).status()),
             "number of prompt tokens times completions is 1002; it must be in [0, 1000]");
+}
+
+// Where the queue never has room for as many, the limit is what it has room for: coming back later would not help.
+TEST(GenerateRequest, ThereAreNoMoreCompletionsThanTheModelsQueueTakes) {
+  ServedModel model{.name = "m", .version = 1, .kind = std::move(*ByteModel()), .load_duration = {}};
+  std::get<ServedLanguageModel>(model.kind).max_items = 4;
+  v1::GenerateRequest request = Prompted("abc");
+  request.set_completions(5);
+  EXPECT_EQ(MessageOf(ReadGenerateRequest(request, *model.language_model(), kLimits, RequestContext()).status()),
+            "completions is 5; it must be in [1, 4]");
+  EXPECT_EQ(DescribeModel(model, kLimits).limits().completions(), 4);
 }
 
 TEST(GenerateRequest, OneAnswerHoldsSoManyTokens) {
