@@ -52,6 +52,38 @@ class PagePortions {
   Portion open_chunk_;
 };
 
+// Bytes of a page of each kind: the same of all engines of a model, but for versions of different sizes; then of the
+// one that ran last. Nothing once none of them has a page any more: so this is to be destroyed behind their Portions.
+class PageBytes {
+ public:
+  PageBytes(MetricFamilies& all, const std::string& model)
+      : used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
+        idle_(all.cache_bytes.Add({{"model", model}, {"state", "idle"}})),
+        free_(all.cache_bytes.Add({{"model", model}, {"state", "free"}})),
+        window_(all.cache_page_bytes.Add({{"model", model}, {"kind", "window"}})),
+        segment_(all.cache_page_bytes.Add({{"model", model}, {"kind", "segment"}})),
+        open_chunk_(all.cache_page_bytes.Add({{"model", model}, {"kind", "open_chunk"}})) {}
+  PageBytes(const PageBytes&) = delete;
+  PageBytes& operator=(const PageBytes&) = delete;
+  ~PageBytes() {
+    if (used_.Value() + idle_.Value() + free_.Value() == 0) Set({});
+  }
+
+  void Set(const CachePages& bytes) {
+    window_.Set(static_cast<double>(bytes.window));
+    segment_.Set(static_cast<double>(bytes.segment));
+    open_chunk_.Set(static_cast<double>(bytes.open_chunk));
+  }
+
+ private:
+  prometheus::Gauge& used_;
+  prometheus::Gauge& idle_;
+  prometheus::Gauge& free_;
+  prometheus::Gauge& window_;
+  prometheus::Gauge& segment_;
+  prometheus::Gauge& open_chunk_;
+};
+
 // What one engine has counted so far, added to a counter that several share.
 class Count {
  public:
@@ -87,6 +119,7 @@ class LanguageModelMetrics final : public EngineObserver {
         evicted_parked_(all.evictions.Add({{"model", model}, {"kind", "parked"}})),
         evicted_ends_(all.evictions.Add({{"model", model}, {"kind", "end"}})),
         evicted_pages_(all.evictions.Add({{"model", model}, {"kind", "page"}})),
+        page_bytes_(all, model),
         queued_(all.queued_requests.Add({{"model", model}})),
         streams_(all.streams_active.Add({{"model", model}})),
         cache_used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
@@ -96,9 +129,6 @@ class LanguageModelMetrics final : public EngineObserver {
         pages_kept_(all.cache_pages, model, "kept"),
         pages_spare_(all.cache_pages, model, "spare"),
         pages_free_(all.cache_pages, model, "free"),
-        window_page_(all.cache_page_bytes.Add({{"model", model}, {"kind", "window"}})),
-        segment_page_(all.cache_page_bytes.Add({{"model", model}, {"kind", "segment"}})),
-        open_chunk_page_(all.cache_page_bytes.Add({{"model", model}, {"kind", "open_chunk"}})),
         ends_(all.cache_ends.Add({{"model", model}})) {}
 
   void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
@@ -139,9 +169,7 @@ class LanguageModelMetrics final : public EngineObserver {
     pages_kept_.Set(state.cache.idle - state.cache.spare);
     pages_spare_.Set(state.cache.spare);
     pages_free_.Set(state.cache.free);
-    window_page_.Set(static_cast<double>(state.cache_page_bytes.window));
-    segment_page_.Set(static_cast<double>(state.cache_page_bytes.segment));
-    open_chunk_page_.Set(static_cast<double>(state.cache_page_bytes.open_chunk));
+    page_bytes_.Set(state.cache_page_bytes);
     ends_.Set(static_cast<double>(state.cache.ends));
   }
 
@@ -162,6 +190,7 @@ class LanguageModelMetrics final : public EngineObserver {
   Count evicted_parked_;
   Count evicted_ends_;
   Count evicted_pages_;
+  PageBytes page_bytes_;
   Portion queued_;
   Portion streams_;
   Portion cache_used_;
@@ -171,10 +200,6 @@ class LanguageModelMetrics final : public EngineObserver {
   PagePortions pages_kept_;
   PagePortions pages_spare_;
   PagePortions pages_free_;
-  // The same of all engines of a model, but for versions of different sizes: then of the one that ran last.
-  prometheus::Gauge& window_page_;
-  prometheus::Gauge& segment_page_;
-  prometheus::Gauge& open_chunk_page_;
   Portion ends_;
 };
 

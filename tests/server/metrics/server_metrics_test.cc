@@ -96,9 +96,10 @@ TEST(ServerMetrics, EnginesOfAModelAddUpWhatTheirCachesCount) {
 
 TEST(ServerMetrics, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
   ServerMetrics metrics({0.1, 1});
-  const auto first = metrics.ObserveEngine("m");
-  const auto second = metrics.ObserveEngine("m");
+  auto first = metrics.ObserveEngine("m");
+  auto second = metrics.ObserveEngine("m");
   EngineState state;
+  state.cache_bytes_free = 5000;
   state.cache_page_bytes = {.window = 1000, .segment = 2000, .open_chunk = 300};
   state.cache.in_use = {.window = 1, .segment = 2, .open_chunk = 3};
   state.cache.idle = {.window = 10, .segment = 20, .open_chunk = 0};
@@ -120,6 +121,10 @@ TEST(ServerMetrics, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
        }) {
     EXPECT_THAT(text, HasSubstr(line));
   }
+  second.reset();
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_cache_page_bytes{kind="window",model="m"} 1000)"));
+  first.reset();
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_cache_page_bytes{kind="window",model="m"} 0)"));
 }
 
 TEST(ServerMetrics, TheBuildIsKnownFromTheStart) {
