@@ -14,8 +14,8 @@ constexpr char kPlain[] = "text/plain; charset=utf-8";
 constexpr char kPrometheusText[] = "text/plain; version=0.0.4; charset=utf-8";
 // Each serves one connection; more than probes and scrapers need, so that a few silent ones keep nobody waiting.
 constexpr size_t kThreads = 16;
-// A client that is slower than this to send its request or to take the answer is cut off, so that it cannot hold a
-// thread.
+// For each read and write, not for a whole request: a silent client is cut off, one that sends byte by byte keeps its
+// thread, and there is no limit for a header line. So operators keep this port off untrusted networks.
 constexpr time_t kPatienceSeconds = 2;
 constexpr size_t kMostBodyBytes = 4096;
 

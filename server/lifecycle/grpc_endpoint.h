@@ -1,6 +1,7 @@
 // The gRPC side: the services of the contract, standard health, and reflection, on one port.
 //
-// Health knows "" (the server), "longshort.v1.Inference", "longshort.v1.Models", "<model>" and "<model>/<version>".
+// Health knows "" (the server), "longshort.v1.Inference", "longshort.v1.Models", "longshort.v1.Sessions", "<model>" and
+// "<model>/<version>".
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -68,7 +68,8 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
                   "authentication: being reachable from outside is for you to decide.",
                   AddressReader(&options.listen));
   table.AddCustom("http-listen", "host:port", options.http_listen.ToString(),
-                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz.", AddressReader(&options.http_listen));
+                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only.",
+                  AddressReader(&options.http_listen));
   table.Add("port-file", "FILE",
             "Write the ports, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0.",
             &options.port_file);
@@ -171,7 +172,8 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
             &options.keepalive_interval);
   table.Add("slow-reader-timeout", "duration",
             "A client that takes no message of a stream for so long, 100ms to 1h, while one (of 64 KiB, mostly) waits "
-            "for it, is cancelled. Until then its completions pause and others go on.",
+            "for it, is cancelled. Until then its completions pause and others go on. The same goes for long answers "
+            "that are not streamed, and for clients that send less than 64 KiB of a session.",
             &options.slow_reader_timeout);
   table.AddCustom("log-format", "text|json", "text", "Form of the log lines on standard error; one line per request.",
                   [&options](const std::string& text) { return ReadLogFormat(text, &options.log_format); });

@@ -18,7 +18,7 @@ from integration import expect, model_directory
 from integration.server_process import Server, run, wait_until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
-HEALTH_NAMES = ["", "longshort.v1.Inference", "longshort.v1.Models", "tiny", "tiny/1"]
+HEALTH_NAMES = ["", "longshort.v1.Inference", "longshort.v1.Models", "longshort.v1.Sessions", "tiny", "tiny/1"]
 
 
 @pytest.mark.parametrize("name", HEALTH_NAMES)
