@@ -31,10 +31,11 @@ struct PageLayout {
   int64_t head_width = 0;
 
   int64_t padded_width() const { return cpu::PaddedHeadWidth(head_width); }
-  int64_t layer_elements() const { return heads * (head_width + padded_width()) * cpu::kPageRows; }
+  int64_t head_elements() const { return (head_width + padded_width()) * cpu::kPageRows; }
+  int64_t layer_elements() const { return heads * head_elements(); }
   int64_t page_elements() const { return layers * layer_elements(); }
   // Within a layer.
-  int64_t key_offset(int64_t head) const { return head * (head_width + padded_width()) * cpu::kPageRows; }
+  int64_t key_offset(int64_t head) const { return head * head_elements(); }
   int64_t value_offset(int64_t head) const { return key_offset(head) + head_width * cpu::kPageRows; }
 
   // Zeroes the elements of all other rows of a page, [page_elements].

@@ -242,10 +242,12 @@ at::Tensor TransformerLs<Element>::RunLayer(int64_t layer, absl::Span<const Slic
     // Three products of a head's width for each key: content, distance, value.
     const int64_t attention_work = queries * VisibleKeys() * layout_.head_width * 3;
     at::parallel_for(0, runs * heads, ItemsPerThread(attention_work), [&](int64_t begin, int64_t end) {
-      std::vector<float> scratch(cpu::AttentionScratchFloats(layout_.head_width));
-      for (int64_t i = begin; i < end; ++i) {
+      std::vector<float> scratch(cpu::AttentionScratchFloats(layout_.head_width, heads));
+      for (int64_t i = begin; i < end;) {
         const QueryRun& run = round[i / heads];
-        AttendRun(layer, i % heads, slices[run.slice], run, rows, scratch.data());
+        const HeadRange together = {.first = i % heads, .count = std::min(heads - i % heads, end - i)};
+        AttendRun(layer, together, slices[run.slice], run, rows, scratch.data());
+        i += together.count;
       }
     });
   }
@@ -328,7 +330,7 @@ void TransformerLs<Element>::WriteRun(int64_t layer, const Slice& slice, const S
 }
 
 template <typename Element>
-void TransformerLs<Element>::AttendRun(int64_t layer, int64_t head, const Slice& slice, const QueryRun& run,
+void TransformerLs<Element>::AttendRun(int64_t layer, const HeadRange& heads, const Slice& slice, const QueryRun& run,
                                        const NewRows& rows, float* scratch) {
   const DecoderLayer& weights = decoder_.layers[layer];
   const int64_t head_width = layout_.head_width, chunk = info_.chunk_size, rank = info_.chunk_rank;
@@ -338,20 +340,21 @@ void TransformerLs<Element>::AttendRun(int64_t layer, int64_t head, const Slice&
       .window_length = info_.window_length,
       .chunk_size = chunk,
       .chunk_rank = rank,
-      .queries = Row(rows.queries, run.row) + head * head_width,
-      .output = MutableRow(rows.attended, run.row) + head * head_width,
+      .heads = heads.count,
+      .queries = Row(rows.queries, run.row) + heads.first * head_width,
+      .output = MutableRow(rows.attended, run.row) + heads.first * head_width,
       .stride = info_.model_width,
       .count = run.count,
       .position = run.position,
-      .window_bias = Row(weights.window_bias, head),
-      .relative_bias = Row(weights.relative_bias, head),
+      .window_bias = Row(weights.window_bias, heads.first),
+      .relative_bias = Row(weights.relative_bias, heads.first),
       .first_vector = segment_vector - info_.memory_length / chunk * rank,
       .segment_vector = segment_vector,
-      .memory = HeadPages(segment_pages_, slice.memory_pages, layer, head),
-      .segment = HeadPages(segment_pages_, slice.segment_pages, layer, head),
-      .window = HeadPages(window_pages_, slice.window_pages, layer, head),
-      .chunk_distances = distances_.Chunk(layer, head),
-      .window_distances = distances_.Window(layer, head),
+      .memory = HeadPages(segment_pages_, slice.memory_pages, layer, heads.first),
+      .segment = HeadPages(segment_pages_, slice.segment_pages, layer, heads.first),
+      .window = HeadPages(window_pages_, slice.window_pages, layer, heads.first),
+      .chunk_distances = distances_.Chunk(layer, heads.first),
+      .window_distances = distances_.Window(layer, heads.first),
       .scratch = scratch,
   });
 }
@@ -366,7 +369,8 @@ cpu::KeyPages<Element> TransformerLs<Element>::HeadPages(const PageStorage<Eleme
           .zero_page = storage.ZeroPage(layer),
           .page_elements = layout_.page_elements(),
           .key_offset = layout_.key_offset(head),
-          .value_offset = layout_.value_offset(head)};
+          .value_offset = layout_.value_offset(head),
+          .head_elements = layout_.head_elements()};
 }
 
 template <typename Element>

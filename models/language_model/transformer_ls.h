@@ -55,6 +55,10 @@ class TransformerLs final : public LanguageModel {
     at::Tensor window;             // keys and values, [rows, 2, d]
     CompressedRows compressed;
   };
+  struct HeadRange {
+    int64_t first = 0;
+    int64_t count = 0;
+  };
 
   // The bytes of a page. Errors: INVALID_ARGUMENT for one that does not exist.
   absl::StatusOr<absl::Span<char>> PageMemory(PageKind kind, PageId page) const;
@@ -68,7 +72,8 @@ class TransformerLs final : public LanguageModel {
   void KeepOpenRows(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& input,
                     const Projections& projections);
   void WriteRun(int64_t layer, const Slice& slice, const StepPlan& plan, const QueryRun& run, const NewRows& rows);
-  void AttendRun(int64_t layer, int64_t head, const Slice& slice, const QueryRun& run, const NewRows& rows,
+  // `scratch` is for so many heads.
+  void AttendRun(int64_t layer, const HeadRange& heads, const Slice& slice, const QueryRun& run, const NewRows& rows,
                  float* scratch);
   cpu::KeyPages<Element> HeadPages(const PageStorage<Element>& storage, const PageRange& range, int64_t layer,
                                    int64_t head) const;

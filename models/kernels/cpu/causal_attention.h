@@ -1,5 +1,5 @@
-// Causal long-short attention over cache pages, for one head and a run of queries: the served drop-in for the reference
-// op (models/attention/causal_attention.h), with the same result to rounding.
+// Causal long-short attention over cache pages, for a run of queries and some heads: the served drop-in for the
+// reference op (models/attention/causal_attention.h), with the same result to rounding.
 //
 // Keys are folded in blocks of 64 on the absolute grid, left to right (memory, segment, window), so that a query's bits
 // depend on its history only, not on which queries are computed beside it. Nothing is allocated; memory is read once
@@ -25,8 +25,8 @@ struct BFloat16 {
   uint16_t bits = 0;
 };
 
-// Consecutive pages of one head's keys, on the absolute grid: page `first + i` is page ids[i], or the zero page if that
-// is negative. Within a page:
+// Consecutive pages of keys, on the absolute grid: page `first + i` is page ids[i], or the zero page if that is
+// negative. Within a page, for each head:
 //   keys    [head_width][kPageRows]        channel by channel, so that a page's keys lie side by side
 //   values  [kPageRows][PaddedHeadWidth]
 template <typename Element>
@@ -37,13 +37,14 @@ struct KeyPages {
   const Element* pages = nullptr;      // the layer's part of page 0
   const Element* zero_page = nullptr;  // the layer's part of the zero page
   int64_t page_elements = 0;           // from one page to the next
-  int64_t key_offset = 0;              // of the head, within the layer's part
+  int64_t key_offset = 0;              // of the first head, within the layer's part
   int64_t value_offset = 0;
+  int64_t head_elements = 0;  // from one head to the next
 };
 
-// Position terms of one head, oldest distance first and padded by a block of zeros on both sides, so that 64 of them
-// can be read from any key block's place.
-//   table  [head_width][kBlock + count + kBlock]: column kBlock + count-1-n holds distance n
+// Position terms, oldest distance first and padded by a block of zeros on both sides, so that 64 of them can be read
+// from any key block's place.
+//   table  [heads][head_width][kBlock + count + kBlock]: column kBlock + count-1-n holds distance n
 template <typename Element>
 struct DistanceTable {
   const Element* table = nullptr;
@@ -60,15 +61,17 @@ struct AttentionRun {
   int64_t chunk_size = 0;
   int64_t chunk_rank = 0;
 
-  // Queries of this head, scaled by 1/sqrt(head_width): row i, at stream position `position + i`, begins at queries + i
-  // * stride.
+  // Heads side by side, here and below: at least one.
+  int64_t heads = 1;
+  // Their queries, scaled by 1/sqrt(head_width): row i, at stream position `position + i`, begins at queries + i *
+  // stride.
   const float* queries = nullptr;
-  float* output = nullptr;  // [count] rows of head_width floats, with the same stride
+  float* output = nullptr;  // [count] rows of heads * head_width floats, with the same stride
   int64_t stride = 0;
   int64_t count = 0;
   int64_t position = 0;
-  const float* window_bias = nullptr;    // [head_width], added to queries that meet window keys
-  const float* relative_bias = nullptr;  // [head_width], added to queries that meet window positions
+  const float* window_bias = nullptr;    // [heads][head_width], added to queries that meet window keys
+  const float* relative_bias = nullptr;  // [heads][head_width], added to queries that meet window positions
 
   // Compressed vectors first_vector .. segment_vector-1 are read from `memory`; from there to the query's own chunk,
   // from `segment`. All queries of a run lie in one segment.
@@ -80,12 +83,12 @@ struct AttentionRun {
   DistanceTable<Element> chunk_distances;
   DistanceTable<Element> window_distances;
 
-  // [AttentionScratchFloats(head_width)], for this call only.
+  // [AttentionScratchFloats(head_width, heads)], for this call only.
   float* scratch = nullptr;
 };
 
-constexpr int64_t AttentionScratchFloats(int64_t head_width) {
-  return kQueriesPerTile * (2 * head_width + PaddedHeadWidth(head_width));
+constexpr int64_t AttentionScratchFloats(int64_t head_width, int64_t heads) {
+  return heads * kQueriesPerTile * (2 * head_width + PaddedHeadWidth(head_width) + 2);
 }
 
 // Element is float or BFloat16. REQUIRES: the processor has `set`.

@@ -45,17 +45,29 @@ LS_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 LS_INLINE int64_t Greatest(int64_t a, int64_t b) { return a > b ? a : b; }
 LS_INLINE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
-// Up to kQueriesPerTile queries and their softmax so far.
+// Up to kQueriesPerTile queries of one head, and their softmax so far.
 struct Tile {
-  int64_t position = 0;
-  const float* content_queries = nullptr;   // [queries][head_width]: what meets keys
-  const float* distance_queries = nullptr;  // [queries][head_width]: what meets positions
-  float* mixed = nullptr;                   // [queries][padded width]: sum of probabilities times values
-  float maximum[kQueriesPerTile];
-  float sum[kQueriesPerTile];
+  float* content_queries = nullptr;   // [queries][head_width]: what meets keys
+  float* distance_queries = nullptr;  // [queries][head_width]: what meets positions
+  float* mixed = nullptr;             // [queries][padded width]: sum of probabilities times values
+  float* maximum = nullptr;           // [queries]
+  float* sum = nullptr;               // [queries]
 };
 
-// Where the keys and values of a block's pages lie.
+// The place of a head's tile in the run's scratch.
+template <typename Element>
+LS_INLINE Tile TileOf(const AttentionRun<Element>& run, int64_t head) {
+  const int64_t queries = kQueriesPerTile * run.head_width;
+  Tile tile;
+  tile.content_queries = run.scratch + head * AttentionScratchFloats(run.head_width, 1);
+  tile.distance_queries = tile.content_queries + queries;
+  tile.mixed = tile.distance_queries + queries;
+  tile.maximum = tile.mixed + kQueriesPerTile * PaddedHeadWidth(run.head_width);
+  tile.sum = tile.maximum + kQueriesPerTile;
+  return tile;
+}
+
+// Where a head's keys and values of a block's pages lie.
 template <typename Element>
 struct PagesOfBlock {
   const Element* keys[kPagesPerBlock];
@@ -76,7 +88,16 @@ LS_INLINE PagesOfBlock<Element> FindPages(const KeyPages<Element>& pages, int64_
   return found;
 }
 
-// Asks for channel `channel` of the next block's keys, as much of its values, and the distances it meets. A single
+template <typename Element>
+LS_INLINE PagesOfBlock<Element> NextHead(PagesOfBlock<Element> pages, int64_t head_elements) {
+  for (int64_t i = 0; i < kPagesPerBlock; ++i) {
+    pages.keys[i] += head_elements;
+    pages.values[i] += head_elements;
+  }
+  return pages;
+}
+
+// Asks for channel `channel` of the keys that come next, as much of their values, and the distances they meet. A single
 // query computes less than its memory takes to come, and pages lie anywhere, so the processor does not guess the next
 // one.
 template <typename Element>
@@ -92,18 +113,17 @@ LS_INLINE void Prefetch(const PagesOfBlock<Element>& next, const Element* next_d
   for (int64_t column = 0; column < kBlock; column += kLine) __builtin_prefetch(next_distances + column, 0, 2);
 }
 
-// Scores of one block: content and distance. `columns[q]` is where query q's distances begin in the table's rows;
-// `next` is what is read after this block.
+// Scores of one block: content and distance. `table` is the head's; `columns[q]` is where query q's distances begin in
+// its rows, `stride` elements each. `next` and `next_distances` are what a single query reads after this.
 template <typename Element, int64_t kQueries>
 LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const PagesOfBlock<Element>& pages,
-                           const PagesOfBlock<Element>& next, const DistanceTable<Element>& distances,
-                           const int64_t* columns, Lanes (&scores)[kQueries][kVectors]) {
+                           const PagesOfBlock<Element>& next, const Element* table, int64_t stride,
+                           const int64_t* columns, const Element* next_distances, Lanes (&scores)[kQueries][kVectors]) {
   for (int64_t q = 0; q < kQueries; ++q) {
     for (int64_t v = 0; v < kVectors; ++v) scores[q][v] = Lanes{};
   }
-  const int64_t stride = distances.stride();
   for (int64_t c = 0; c < head_width; ++c) {
-    if constexpr (kQueries == 1) Prefetch(next, distances.table + c * stride + columns[0] + kBlock, c);
+    if constexpr (kQueries == 1) Prefetch(next, next_distances + c * stride, c);
     Lanes key[kVectors];
     for (int64_t v = 0; v < kVectors; ++v) {
       Load(pages.keys[v / kPageVectors] + c * kPageRows + v % kPageVectors * kLanes, key[v]);
@@ -111,7 +131,7 @@ LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const PagesOfBl
     for (int64_t q = 0; q < kQueries; ++q) {
       const float content = tile.content_queries[q * head_width + c];
       const float distance = tile.distance_queries[q * head_width + c];
-      const Element* const row = distances.table + c * stride + columns[q];
+      const Element* const row = table + c * stride + columns[q];
       for (int64_t v = 0; v < kVectors; ++v) {
         Lanes position;
         Load(row + v * kLanes, position);
@@ -182,7 +202,7 @@ LS_INLINE void MixChannels(int64_t padded_width, int64_t channel, const PagesOfB
 }
 
 template <typename Element, int64_t kQueries>
-LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const PagesOfBlock<Element>& pages, const Range& range,
+LS_INLINE void MixValues(const Tile& tile, int64_t padded_width, const PagesOfBlock<Element>& pages, const Range& range,
                          const float* rescale, const Lanes (&probabilities)[kQueries][kVectors]) {
   float weights[kQueries][kBlock];
   __builtin_memcpy(weights, probabilities, sizeof(weights));
@@ -198,102 +218,137 @@ LS_INLINE void MixValues(Tile& tile, int64_t padded_width, const PagesOfBlock<El
   }
 }
 
-// Folds the blocks that hold the keys seen by any query of the tile; query q sees ranges[q], and meets key `j` at
-// column j + column_shifts[q] of the distance table.
+// Folds the blocks that hold the keys seen by any query of the tiles; query q sees ranges[q], and meets key `j` at
+// column j + column_shifts[q] of the distance tables. Heads lie side by side in a page, so memory is read in its order.
 template <typename Element, int64_t kQueries>
-LS_INLINE void FoldKeys(Tile& tile, const AttentionRun<Element>& run, const KeyPages<Element>& pages,
+LS_INLINE void FoldKeys(const AttentionRun<Element>& run, const KeyPages<Element>& pages,
                         const DistanceTable<Element>& distances, const Range* ranges, const int64_t* column_shifts) {
   const int64_t padded_width = PaddedHeadWidth(run.head_width);
+  const int64_t stride = distances.stride(), head_distances = run.head_width * stride;
   Range all = ranges[0];
   for (int64_t q = 1; q < kQueries; ++q) {
     all.begin = Least(all.begin, ranges[q].begin);
     all.end = Greatest(all.end, ranges[q].end);
   }
   if (all.begin >= all.end) return;
-  int64_t block = FloorDivide(all.begin, kBlock);
-  PagesOfBlock<Element> here = FindPages(pages, block);
-  for (; block * kBlock < all.end; ++block) {
+  for (int64_t block = FloorDivide(all.begin, kBlock); block * kBlock < all.end; ++block) {
     const int64_t block_begin = block * kBlock;
-    const PagesOfBlock<Element> next = FindPages(pages, block + 1);
     int64_t columns[kQueries];
+    Range lanes[kQueries];
     for (int64_t q = 0; q < kQueries; ++q) {
       // A query that sees nothing of the block may lie outside the table: it reads anywhere in it, and its scores are
       // dropped.
       columns[q] = Least(Greatest(block_begin + column_shifts[q], 0), distances.count + kBlock);
-    }
-    Lanes scores[kQueries][kVectors];
-    BlockScores<Element, kQueries>(tile, run.head_width, here, next, distances, columns, scores);
-
-    float rescale[kQueries];
-    for (int64_t q = 0; q < kQueries; ++q) {
-      const Range lanes = {Greatest(ranges[q].begin - block_begin, 0), Least(ranges[q].end - block_begin, kBlock)};
-      if (lanes.begin < lanes.end) {
-        FoldScores(scores[q], lanes, tile.maximum[q], tile.sum[q], rescale[q]);
-      } else {
-        rescale[q] = 1.0f;
-        for (int64_t v = 0; v < kVectors; ++v) scores[q][v] = Lanes{};
-      }
+      lanes[q] = {Greatest(ranges[q].begin - block_begin, 0), Least(ranges[q].end - block_begin, kBlock)};
     }
     const Range rows = {Greatest(all.begin - block_begin, 0), Least(all.end - block_begin, kBlock)};
-    MixValues<Element, kQueries>(tile, padded_width, here, rows, rescale, scores);
-    here = next;
+    PagesOfBlock<Element> here = FindPages(pages, block);
+    for (int64_t head = 0; head < run.heads; ++head) {
+      const bool last = head + 1 == run.heads;
+      const PagesOfBlock<Element> next = last ? FindPages(pages, block + 1) : NextHead(here, pages.head_elements);
+      const Element* const table = distances.table + head * head_distances;
+      const Element* const next_distances =
+          last ? distances.table + columns[0] + kBlock : table + head_distances + columns[0];
+      const Tile tile = TileOf(run, head);
+      Lanes scores[kQueries][kVectors];
+      BlockScores<Element, kQueries>(tile, run.head_width, here, next, table, stride, columns, next_distances, scores);
+
+      float rescale[kQueries];
+      for (int64_t q = 0; q < kQueries; ++q) {
+        if (lanes[q].begin < lanes[q].end) {
+          FoldScores(scores[q], lanes[q], tile.maximum[q], tile.sum[q], rescale[q]);
+        } else {
+          rescale[q] = 1.0f;
+          for (int64_t v = 0; v < kVectors; ++v) scores[q][v] = Lanes{};
+        }
+      }
+      MixValues<Element, kQueries>(tile, padded_width, here, rows, rescale, scores);
+      here = next;
+    }
   }
 }
 
 template <typename Element, int64_t kQueries>
 LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query) {
   const int64_t width = run.head_width, padded_width = PaddedHeadWidth(width);
-  float* const content_queries = run.scratch;
-  float* const distance_queries = content_queries + kQueriesPerTile * width;
-  Tile tile;
-  tile.position = run.position + first_query;
-  tile.content_queries = content_queries;
-  tile.distance_queries = distance_queries;
-  tile.mixed = distance_queries + kQueriesPerTile * width;
-  for (int64_t i = 0; i < kQueries * padded_width; ++i) tile.mixed[i] = 0.0f;
-
   Range memory[kQueries], segment[kQueries], window[kQueries];
   int64_t chunk_shifts[kQueries], window_shifts[kQueries];
   for (int64_t q = 0; q < kQueries; ++q) {
-    const int64_t position = tile.position + q;
+    const int64_t position = run.position + first_query + q;
     const int64_t own_vector = position / run.chunk_size * run.chunk_rank;  // g*R: where the query's own chunk begins
-    tile.maximum[q] = kMinusInfinity;
-    tile.sum[q] = 0.0f;
     memory[q] = {run.first_vector, run.segment_vector};
     segment[q] = {run.segment_vector, own_vector};
     window[q] = {position - run.window_length + 1, position + 1};
     // Column of distance n is kBlock + count-1-n, with n = own_vector-1-j for vectors and n = position-j for rows.
     chunk_shifts[q] = kBlock + run.chunk_distances.count - own_vector;
     window_shifts[q] = kBlock + run.window_distances.count - 1 - position;
-    const float* const query = run.queries + (first_query + q) * run.stride;
-    for (int64_t c = 0; c < width; ++c) content_queries[q * width + c] = distance_queries[q * width + c] = query[c];
   }
-  FoldKeys<Element, kQueries>(tile, run, run.memory, run.chunk_distances, memory, chunk_shifts);
-  FoldKeys<Element, kQueries>(tile, run, run.segment, run.chunk_distances, segment, chunk_shifts);
-
-  for (int64_t q = 0; q < kQueries; ++q) {
-    for (int64_t c = 0; c < width; ++c) {
-      content_queries[q * width + c] += run.window_bias[c];
-      distance_queries[q * width + c] += run.relative_bias[c];
+  for (int64_t head = 0; head < run.heads; ++head) {
+    const Tile tile = TileOf(run, head);
+    for (int64_t q = 0; q < kQueries; ++q) {
+      const float* const query = run.queries + (first_query + q) * run.stride + head * width;
+      for (int64_t c = 0; c < width; ++c) {
+        tile.content_queries[q * width + c] = tile.distance_queries[q * width + c] = query[c];
+      }
+      for (int64_t c = 0; c < padded_width; ++c) tile.mixed[q * padded_width + c] = 0.0f;
+      tile.maximum[q] = kMinusInfinity;
+      tile.sum[q] = 0.0f;
     }
   }
-  FoldKeys<Element, kQueries>(tile, run, run.window, run.window_distances, window, window_shifts);
+  FoldKeys<Element, kQueries>(run, run.memory, run.chunk_distances, memory, chunk_shifts);
+  FoldKeys<Element, kQueries>(run, run.segment, run.chunk_distances, segment, chunk_shifts);
 
-  for (int64_t q = 0; q < kQueries; ++q) {
-    float* const output = run.output + (first_query + q) * run.stride;
-    const float scale = 1.0f / tile.sum[q];
-    for (int64_t c = 0; c < width; ++c) output[c] = tile.mixed[q * padded_width + c] * scale;
+  for (int64_t head = 0; head < run.heads; ++head) {
+    const Tile tile = TileOf(run, head);
+    for (int64_t q = 0; q < kQueries; ++q) {
+      for (int64_t c = 0; c < width; ++c) {
+        tile.content_queries[q * width + c] += run.window_bias[head * width + c];
+        tile.distance_queries[q * width + c] += run.relative_bias[head * width + c];
+      }
+    }
   }
+  FoldKeys<Element, kQueries>(run, run.window, run.window_distances, window, window_shifts);
+
+  for (int64_t head = 0; head < run.heads; ++head) {
+    const Tile tile = TileOf(run, head);
+    for (int64_t q = 0; q < kQueries; ++q) {
+      float* const output = run.output + (first_query + q) * run.stride + head * width;
+      const float scale = 1.0f / tile.sum[q];
+      for (int64_t c = 0; c < width; ++c) output[c] = tile.mixed[q * padded_width + c] * scale;
+    }
+  }
+}
+
+// One head of a run.
+template <typename Element>
+LS_INLINE AttentionRun<Element> HeadOf(AttentionRun<Element> run, int64_t head) {
+  const int64_t first_channel = head * run.head_width;
+  run.heads = 1;
+  run.queries += first_channel;
+  run.output += first_channel;
+  run.window_bias += first_channel;
+  run.relative_bias += first_channel;
+  run.chunk_distances.table += first_channel * run.chunk_distances.stride();
+  run.window_distances.table += first_channel * run.window_distances.stride();
+  KeyPages<Element>* const kinds[] = {&run.memory, &run.segment, &run.window};
+  for (KeyPages<Element>* const pages : kinds) {
+    pages->key_offset += head * pages->head_elements;
+    pages->value_offset += head * pages->head_elements;
+  }
+  return run;
 }
 
 }  // namespace
 
 template <typename Element>
 void Attend(const AttentionRun<Element>& run) {
-  int64_t query = 0;
-  for (; query + kQueriesPerTile <= run.count; query += kQueriesPerTile)
-    AttendTile<Element, kQueriesPerTile>(run, query);
-  for (; query < run.count; ++query) AttendTile<Element, 1>(run, query);
+  const int64_t tiled = run.count / kQueriesPerTile * kQueriesPerTile;
+  // Tiles compute longer than their memory takes to come: better that a head's distances stay near.
+  for (int64_t head = 0; tiled > 0 && head < run.heads; ++head) {
+    const AttentionRun<Element> one = HeadOf(run, head);
+    for (int64_t query = 0; query < tiled; query += kQueriesPerTile) AttendTile<Element, kQueriesPerTile>(one, query);
+  }
+  for (int64_t query = tiled; query < run.count; ++query) AttendTile<Element, 1>(run, query);
 }
 
 template void Attend(const AttentionRun<float>& run);

@@ -24,14 +24,15 @@ float Widen(BFloat16 value) {
 template <typename Element>
 class Problem {
  public:
-  Problem(int64_t head_width, int64_t window, int64_t chunk, int64_t rank, int64_t memory, int64_t position,
-          int64_t count, uint64_t seed)
+  Problem(int64_t heads, int64_t head_width, int64_t window, int64_t chunk, int64_t rank, int64_t memory,
+          int64_t position, int64_t count, uint64_t seed)
       : random_(seed) {
+    run_.heads = heads;
     run_.head_width = head_width;
     run_.window_length = window;
     run_.chunk_size = chunk;
     run_.chunk_rank = rank;
-    run_.stride = head_width + 3;
+    run_.stride = heads * head_width + 3;
     run_.count = count;
     run_.position = position;
     const int64_t segment_start = position / (4 * chunk) * 4 * chunk;
@@ -40,9 +41,9 @@ class Problem {
 
     queries_ = Floats(run_.stride * count);
     output_.assign(run_.stride * count, 0.0f);
-    window_bias_ = Floats(head_width);
-    relative_bias_ = Floats(head_width);
-    scratch_.resize(AttentionScratchFloats(head_width));
+    window_bias_ = Floats(heads * head_width);
+    relative_bias_ = Floats(heads * head_width);
+    scratch_.resize(AttentionScratchFloats(head_width, heads));
     run_.queries = queries_.data();
     run_.output = output_.data();
     run_.window_bias = window_bias_.data();
@@ -65,13 +66,15 @@ class Problem {
       pages->page_elements = PageElements();
       pages->key_offset = 0;
       pages->value_offset = run_.head_width * kPageRows;
+      pages->head_elements = HeadElements();
     }
     Attend(run_, set);
     double largest = 0;
-    for (int64_t i = 0; i < run_.count; ++i) {
-      const std::vector<double> expected = Expected(i);
+    for (int64_t i = 0; i < run_.count * run_.heads; ++i) {
+      const int64_t query = i / run_.heads, head = i % run_.heads;
+      const std::vector<double> expected = Expected(query, head);
       for (int64_t c = 0; c < run_.head_width; ++c) {
-        const double difference = std::abs(expected[c] - output_[i * run_.stride + c]);
+        const double difference = std::abs(expected[c] - output_[query * run_.stride + head * run_.head_width + c]);
         largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
       }
     }
@@ -81,7 +84,8 @@ class Problem {
   AttentionRun<Element>& run() { return run_; }
 
  private:
-  int64_t PageElements() const { return (run_.head_width + PaddedHeadWidth(run_.head_width)) * kPageRows; }
+  int64_t HeadElements() const { return (run_.head_width + PaddedHeadWidth(run_.head_width)) * kPageRows; }
+  int64_t PageElements() const { return run_.heads * HeadElements(); }
 
   std::vector<float> Floats(int64_t count) {
     std::normal_distribution<float> normal;
@@ -106,8 +110,8 @@ class Problem {
 
   DistanceTable<Element> Table(std::vector<Element>& storage, int64_t count) {
     const int64_t stride = count + 2 * kBlock;
-    storage.assign(run_.head_width * stride, Element{});
-    for (int64_t c = 0; c < run_.head_width; ++c) {
+    storage.assign(run_.heads * run_.head_width * stride, Element{});
+    for (int64_t c = 0; c < run_.heads * run_.head_width; ++c) {
       const std::vector<Element> row = Elements(count);
       std::copy(row.begin(), row.end(), storage.begin() + c * stride + kBlock);
     }
@@ -135,8 +139,10 @@ class Problem {
       const int64_t width = run_.head_width, padded = PaddedHeadWidth(width);
       for (int64_t lane = 0; lane < kPageRows; ++lane) {
         if (page * kPageRows + lane >= begin && page * kPageRows + lane < end) continue;
-        for (int64_t c = 0; c < width; ++c) content[c * kPageRows + lane] = nan;
-        for (int64_t c = 0; c < padded; ++c) content[width * kPageRows + lane * padded + c] = nan;
+        for (auto head = content.begin(); head != content.end(); head += HeadElements()) {
+          for (int64_t c = 0; c < width; ++c) head[c * kPageRows + lane] = nan;
+          for (int64_t c = 0; c < padded; ++c) head[width * kPageRows + lane * padded + c] = nan;
+        }
       }
       pages_.insert(pages_.end(), content.begin(), content.end());
     }
@@ -153,21 +159,22 @@ class Problem {
     return id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
   }
 
-  std::vector<double> Expected(int64_t query) const {
+  std::vector<double> Expected(int64_t query, int64_t head) const {
     const int64_t width = run_.head_width, padded = PaddedHeadWidth(width), position = run_.position + query;
     const int64_t own_vector = position / run_.chunk_size * run_.chunk_rank;
     std::vector<double> scores;
     std::vector<const Element*> values;
     const auto meet = [&](const KeyPages<Element>& pages, const DistanceTable<Element>& table, int64_t row,
                           int64_t distance, bool in_window) {
-      const Element* const page = Page(pages, row);
+      const Element* const page = Page(pages, row) + head * HeadElements();
       const int64_t lane = ((row % kPageRows) + kPageRows) % kPageRows;
       double score = 0;
       for (int64_t c = 0; c < width; ++c) {
-        const double q = run_.queries[query * run_.stride + c];
-        score += (q + (in_window ? run_.window_bias[c] : 0.0)) * Widen(page[c * kPageRows + lane]);
-        score += (q + (in_window ? run_.relative_bias[c] : 0.0)) *
-                 Widen(table.table[c * table.stride() + kBlock + table.count - 1 - distance]);
+        const int64_t channel = head * width + c;
+        const double q = run_.queries[query * run_.stride + channel];
+        score += (q + (in_window ? run_.window_bias[channel] : 0.0)) * Widen(page[c * kPageRows + lane]);
+        score += (q + (in_window ? run_.relative_bias[channel] : 0.0)) *
+                 Widen(table.table[channel * table.stride() + kBlock + table.count - 1 - distance]);
       }
       scores.push_back(score);
       values.push_back(page + width * kPageRows + lane * padded);
@@ -219,27 +226,31 @@ TYPED_TEST(CausalAttention, MeetsExactSumsForAnyShapeOnEveryInstructionSet) {
     const int64_t position = static_cast<int64_t>(random() % 500);
     const int64_t count =
         1 + static_cast<int64_t>(random() % std::min<int64_t>(segment - position % segment, 64 - position % 64));
-    Problem<TypeParam> problem(head_width, window, chunk, rank, memory, position, count, trial);
+    Problem<TypeParam> problem(1 + trial % 3, head_width, window, chunk, rank, memory, position, count, trial);
     for (const InstructionSet set : InstructionSetsHere()) {
       EXPECT_LT(problem.Error(set), 5e-5)
-          << InstructionSetName(set) << " width " << head_width << " window " << window << " chunk " << chunk
-          << " rank " << rank << " memory " << memory << " position " << position;
+          << InstructionSetName(set) << " heads " << 1 + trial % 3 << " width " << head_width << " window " << window
+          << " chunk " << chunk << " rank " << rank << " memory " << memory << " position " << position;
     }
   }
 }
 
-TYPED_TEST(CausalAttention, AQuerysBitsDoNotDependOnTheQueriesBesideIt) {
+TYPED_TEST(CausalAttention, AQuerysBitsDoNotDependOnTheQueriesAndHeadsBesideIt) {
   for (const InstructionSet set : InstructionSetsHere()) {
-    Problem<TypeParam> problem(24, 100, 4, 2, 64, 131, 13, 5);
+    Problem<TypeParam> problem(2, 24, 100, 4, 2, 64, 131, 13, 5);
     problem.Error(set);
     const std::vector<float> together = problem.output();
     AttentionRun<TypeParam>& run = problem.run();
+    run.count = 1;
     for (int64_t i = 0; i < 13; ++i) {
-      run.count = 1;
       run.position = 131 + i;
-      Attend(run, set);
-      EXPECT_EQ(0, std::memcmp(run.output, &together[i * run.stride], 24 * sizeof(float)))
-          << InstructionSetName(set) << " query " << i;
+      for (int64_t heads = 1; heads <= 2; ++heads) {
+        run.heads = heads;
+        std::fill_n(run.output, heads * 24, 0.0f);
+        Attend(run, set);
+        EXPECT_EQ(0, std::memcmp(run.output, &together[i * run.stride], heads * 24 * sizeof(float)))
+            << InstructionSetName(set) << " query " << i << " heads " << heads;
+      }
       run.queries += run.stride;
       run.output += run.stride;
     }
@@ -247,7 +258,7 @@ TYPED_TEST(CausalAttention, AQuerysBitsDoNotDependOnTheQueriesBesideIt) {
 }
 
 TYPED_TEST(CausalAttention, SurvivesScoresThatOverflowAnExponential) {
-  Problem<TypeParam> problem(16, 40, 4, 1, 32, 70, 4, 9);
+  Problem<TypeParam> problem(1, 16, 40, 4, 1, 32, 70, 4, 9);
   std::vector<float> large(problem.run().queries, problem.run().queries + 4 * problem.run().stride);
   for (float& value : large) value *= 200;
   problem.run().queries = large.data();
