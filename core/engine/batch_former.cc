@@ -126,7 +126,7 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now) {
   if (leader == nullptr) return batch;
   Growth growth(options_, estimator_, *leader, ++batches_, now);
   batch.jobs.push_back(std::move(leader));
-  while (auto taken = line_.TakeFirst([&](const std::unique_ptr<ClassificationJob>& job) {
+  while (auto taken = line_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
     return !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
   })) {
     growth.Add(*taken->thing);

@@ -1,7 +1,6 @@
 #include "core/schedule/priority_rounds.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,22 +17,25 @@ absl::Status PriorityRounds::Check(const Options& options) {
   return absl::InvalidArgumentError("the priorities' quantum must be positive, and an hour at the most");
 }
 
-std::array<Priority, kPriorities> PriorityRounds::Order(const std::array<bool, kPriorities>& waiting) {
-  int64_t rounds = std::numeric_limits<int64_t>::max();
-  for (size_t i = 0; i < kPriorities; ++i) {
-    if (!waiting[i]) continue;
-    absl::Duration rest;
-    const int64_t needed = credit_[i] > absl::ZeroDuration() ? 0 : absl::IDivDuration(-credit_[i], Share(i), &rest) + 1;
-    rounds = std::min(rounds, needed);
+std::optional<Priority> PriorityRounds::Next(const std::array<bool, kPriorities>& waiting) const {
+  std::optional<Priority> next;
+  for (const Priority priority : {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
+    if (!waiting[static_cast<size_t>(priority)]) continue;
+    if (!next.has_value() || RoundsUntil(priority) < RoundsUntil(*next)) next = priority;
   }
-  if (rounds > 0 && rounds < std::numeric_limits<int64_t>::max()) {
-    for (size_t i = 0; i < kPriorities; ++i) credit_[i] = std::min(Share(i), credit_[i] + Share(i) * rounds);
-  }
-  std::array<Priority, kPriorities> order = {Priority::kHigh, Priority::kNormal, Priority::kLow};
-  std::stable_partition(order.begin(), order.end(), [this](Priority priority) {
-    return credit_[static_cast<size_t>(priority)] > absl::ZeroDuration();
-  });
-  return order;
+  return next;
+}
+
+void PriorityRounds::BeginRounds(Priority next) {
+  const int64_t rounds = RoundsUntil(next);
+  if (rounds == 0) return;
+  for (size_t i = 0; i < kPriorities; ++i) credit_[i] = std::min(Share(i), credit_[i] + Share(i) * rounds);
+}
+
+int64_t PriorityRounds::RoundsUntil(Priority next) const {
+  const auto i = static_cast<size_t>(next);
+  absl::Duration rest;
+  return credit_[i] > absl::ZeroDuration() ? 0 : absl::IDivDuration(-credit_[i], Share(i), &rest) + 1;
 }
 
 void PriorityRounds::Charge(Priority priority, absl::Duration cost) {

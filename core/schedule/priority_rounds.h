@@ -3,14 +3,15 @@
 // In a round, each priority may use the worker for its weight times a quantum; the highest goes first. What runs is
 // charged when it is taken, and may overdraw: who overdrew waits until later rounds have made up for it. So over time
 // those that wait get the worker in proportion to their weights, whatever the sizes of their requests, and nobody
-// starves. A priority that does not use its round loses it, but keeps one quantum ready: what is urgent and rare goes
-// at once.
+// starves. A priority that does not use its round loses it, but keeps its whole share of one ready: what is urgent and
+// rare goes at once.
 //
 // Thread: none of its own; whoever owns it guards it.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -33,9 +34,11 @@ class PriorityRounds {
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
 
-  // The order in which to look at the priorities for the next work, given which of them have any. Begins as many rounds
-  // as it takes for one of these to be within its share.
-  std::array<Priority, kPriorities> Order(const std::array<bool, kPriorities>& waiting);
+  // Whose turn it is of those that wait: the highest that is within its share, or will be after the fewest rounds;
+  // nullopt if none waits.
+  std::optional<Priority> Next(const std::array<bool, kPriorities>& waiting) const;
+  // Begins as many rounds as it takes for this one to be within its share.
+  void BeginRounds(Priority next);
 
   // Work of this priority takes (or, negative, did not take) this much of the worker's time.
   void Charge(Priority priority, absl::Duration cost);
@@ -44,6 +47,7 @@ class PriorityRounds {
 
  private:
   absl::Duration Share(size_t priority) const { return options_.quantum * options_.weights[priority]; }
+  int64_t RoundsUntil(Priority next) const;
 
   const Options options_;
   std::array<absl::Duration, kPriorities> credit_;  // each at most Share()

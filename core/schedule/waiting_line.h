@@ -30,13 +30,14 @@ class WaitingLine {
 
   // The next in order that suits, which runs now; nullopt if none does.
   std::optional<Taken> TakeFirst(absl::FunctionRef<bool(const Thing&)> suits) {
-    const auto first = order_.First([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); });
-    if (!first.has_value()) return std::nullopt;
-    auto thing = things_.extract(*first);
-    return Taken{std::move(thing.mapped()), order_.Take(*first)};
+    return Take(order_.First([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); }));
   }
   std::optional<Taken> TakeFirst() {
     return TakeFirst([](const Thing&) { return true; });
+  }
+  // The next that suits to run together with what was taken just now; nullopt if none does.
+  std::optional<Taken> TakeFirstToJoin(absl::FunctionRef<bool(const Thing&)> suits) {
+    return Take(order_.FirstToJoin([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); }));
   }
 
   // What TakeFirst would take; null if nothing.
@@ -79,6 +80,12 @@ class WaitingLine {
   }
 
  private:
+  std::optional<Taken> Take(std::optional<WorkOrder::Handle> handle) {
+    if (!handle.has_value()) return std::nullopt;
+    auto thing = things_.extract(*handle);
+    return Taken{std::move(thing.mapped()), order_.Take(*handle)};
+  }
+
   WorkOrder order_;
   std::map<WorkOrder::Handle, Thing> things_;
 };

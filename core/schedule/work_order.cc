@@ -29,10 +29,18 @@ WorkOrder::Handle WorkOrder::Add(Ticket ticket) {
 }
 
 std::optional<WorkOrder::Handle> WorkOrder::First(absl::FunctionRef<bool(Handle)> suits) {
-  std::array<bool, kPriorities> ready;
-  for (size_t i = 0; i < kPriorities; ++i) ready[i] = clients_[i].ready();
-  for (const Priority priority : rounds_.Order(ready)) {
-    if (const auto work = clients_[static_cast<size_t>(priority)].First(suits); work.has_value()) return work;
+  const std::optional<Handle> first = FirstToJoin(suits);
+  if (first.has_value()) rounds_.BeginRounds(waiting_.at(*first).priority);
+  return first;
+}
+
+std::optional<WorkOrder::Handle> WorkOrder::FirstToJoin(absl::FunctionRef<bool(Handle)> suits) const {
+  std::array<bool, kPriorities> waiting;
+  for (size_t i = 0; i < kPriorities; ++i) waiting[i] = clients_[i].ready();
+  while (const auto priority = rounds_.Next(waiting)) {
+    const auto i = static_cast<size_t>(*priority);
+    if (const auto work = clients_[i].First(suits); work.has_value()) return work;
+    waiting[i] = false;
   }
   return std::nullopt;
 }

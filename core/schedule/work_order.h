@@ -51,11 +51,15 @@ class WorkOrder {
 
   // Each handle is larger than those before.
   Handle Add(Ticket ticket);
-  // The next that suits; nullopt if none does. It stays where it is.
+  // The next that suits; nullopt if none does. It stays where it is. A priority of which nothing suits leaves its turn
+  // to the others, and the rounds begin without it.
   std::optional<Handle> First(absl::FunctionRef<bool(Handle)> suits);
   std::optional<Handle> First() {
     return First([](Handle) { return true; });
   }
+  // The next that suits to join what was taken just now, and run together with it: no round begins for it, so who could
+  // not join keeps the turn that comes next.
+  std::optional<Handle> FirstToJoin(absl::FunctionRef<bool(Handle)> suits) const;
   // It runs now. The ticket is to be given to Settle.
   Ticket Take(Handle work);
   // What is predicted of it is another, while it waits.

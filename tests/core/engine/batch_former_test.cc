@@ -1,5 +1,6 @@
 #include "core/engine/batch_former.h"
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -90,6 +91,26 @@ TEST_F(BatchFormerTest, ADocumentLongerThanABatchRunsAlone) {
   Add(former, Document(1, 2));
   EXPECT_THAT(Names(Take(former)), ElementsAre(500));
   EXPECT_THAT(Names(Take(former)), ElementsAre(2));
+}
+
+// A batch takes 1 s, far more than a share. Were rounds to begin for those that join one, while the other size's
+// priority waits with its share, each batch would cost its priority next to nothing.
+TEST_F(BatchFormerTest, PrioritiesOfDifferentSizesShareTheWorkerByTheirWeights) {
+  BatchFormer former({.max_batch_size = 10});
+  RequestContext normal, high;
+  high.priority = Priority::kHigh;
+  std::map<Priority, int> batches;
+  for (int i = 0; i < 1000; ++i) {
+    while (former.size() < 20) {
+      Add(former, ImageOf(4, 4, 1), normal);
+      Add(former, ImageOf(8, 8, 2), high);
+    }
+    const ClassificationJobs batch = Take(former, absl::Seconds(1));
+    ASSERT_EQ(batch.size(), 10u);
+    ++batches[batch[0]->context().priority];
+    for (const auto& job : batch) Add(former, job->item(), job->context());
+  }
+  EXPECT_NEAR(batches[Priority::kNormal], 1000 * 4 / (4 + 16), 5);
 }
 
 TEST_F(BatchFormerTest, WhatNobodyWaitsForLeavesAndTheOthersKeepTheirOrder) {

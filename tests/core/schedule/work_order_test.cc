@@ -111,6 +111,32 @@ TEST(WorkOrder, AnUrgentRequestGoesBeforeTheFloodOfLowerOnesAtOnce) {
   }
 }
 
+// The low one waits with its share unused and does not suit, until it does: then it goes within a round.
+TEST(WorkOrder, APriorityOfWhichNothingSuitsDoesNotHoldUpTheRounds) {
+  WorkOrder order({});
+  const WorkOrder::Handle low = order.Add(TicketOf(Priority::kLow, "", 1));
+  order.Add(TicketOf(Priority::kNormal, "", 10));
+  order.Add(TicketOf(Priority::kHigh, "", 50));
+  const auto run_next = [&](bool low_suits) {
+    const Ticket ticket = order.Take(*order.First([&](WorkOrder::Handle work) { return low_suits || work != low; }));
+    order.Settle(ticket, ticket.cost);
+    return ticket;
+  };
+  absl::Duration of_normal, all;
+  while (all < absl::Minutes(30)) {
+    const Ticket ticket = run_next(/*low_suits=*/false);
+    if (ticket.priority == Priority::kNormal) of_normal += ticket.cost;
+    all += ticket.cost;
+    order.Add(ticket);
+  }
+  EXPECT_NEAR(absl::FDivDuration(of_normal, all), 4.0 / 20, 0.01);
+  absl::Duration until_low;
+  for (Ticket ticket; (ticket = run_next(/*low_suits=*/true)).priority != Priority::kLow; order.Add(ticket)) {
+    until_low += ticket.cost;
+  }
+  EXPECT_LE(until_low, (16 + 4) * absl::Milliseconds(10) + absl::Milliseconds(50 + 10));
+}
+
 TEST(WorkOrder, ClientsShareEvenlyHoweverLargeTheirRequestsAreAndHoweverManyTheySend) {
   WorkOrder order({});
   const std::map<std::string, int64_t> sizes = {{"small", 1}, {"medium", 20}, {"large", 700}};
