@@ -130,6 +130,7 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now) {
     return !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
   })) {
     growth.Add(*taken->thing);
+    taken->thing->ticket = std::move(taken->ticket);
     batch.jobs.push_back(std::move(taken->thing));
   }
   for (const Hopeless& left : batch.hopeless) line_.Settle(left.job->ticket, absl::ZeroDuration());
@@ -139,6 +140,7 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now) {
 
 std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, std::vector<Hopeless>& hopeless) {
   while (auto taken = line_.TakeFirst()) {
+    taken->thing->ticket = std::move(taken->ticket);
     absl::Status why = WhyHopeless(*taken->thing, now);
     if (why.ok()) return std::move(taken->thing);
     hopeless.push_back({std::move(taken->thing), std::move(why)});
@@ -163,8 +165,7 @@ void BatchFormer::Learn(const RunShape& shape, absl::Duration run, absl::Time no
   estimator_.Learn(shape, run, now);
   if (!is_new) return;
   // Those that came before counted as nothing; else all of them would wait beside what may.
-  line_.SetCosts(
-      [this](const std::unique_ptr<ClassificationJob>& job) { return job->ticket.cost = CostOf(job->item()); });
+  line_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) { return CostOf(job->item()); });
 }
 
 absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time now) const {

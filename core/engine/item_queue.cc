@@ -68,7 +68,9 @@ absl::Status ItemQueue::CheckBytes(const ClassificationJob& job, const WorkOrder
 
 std::unique_ptr<ClassificationJob> ItemQueue::TakeUnprepared() {
   auto taken = unprepared_.TakeFirst();
-  return taken.has_value() ? std::move(taken->thing) : nullptr;
+  if (!taken.has_value()) return nullptr;
+  taken->thing->ticket = std::move(taken->ticket);
+  return std::move(taken->thing);
 }
 
 void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation) {

@@ -9,6 +9,9 @@ namespace {
 // gone on by this much keeps its place.
 constexpr absl::Duration kMoment = absl::Milliseconds(100);
 
+// Of those of whom nothing waits or runs: names cost nothing, and work that takes no time does not move the clock.
+constexpr size_t kMostResting = 4096;
+
 }  // namespace
 
 void ClientOrder::Add(Handle work, const std::string& name, absl::Time due) {
@@ -23,17 +26,21 @@ void ClientOrder::Remove(Handle work, const std::string& name, absl::Time due) {
   Return(client);
 }
 
-void ClientOrder::Take(Handle work, const std::string& name, absl::Time due, absl::Duration cost) {
+int64_t ClientOrder::Take(Handle work, const std::string& name, absl::Time due, absl::Duration cost) {
   const auto client = Leave(name);
   client->second.work.erase({due, work});
   ++client->second.running;
-  Charge(client->second, cost);
+  const int64_t shared_by = active_ + 1;  // this one has left for the change
+  Charge(client->second, cost, shared_by);
   Return(client);
+  return shared_by;
 }
 
-void ClientOrder::Settle(const std::string& name, absl::Duration more) {
+void ClientOrder::Settle(const std::string& name, absl::Duration more, int64_t shared_by) {
   const auto client = Leave(name);
-  Charge(client->second, more);
+  // What was charged too much leaves the clock as it came. What was charged too little is shared by those who came
+  // meanwhile, too.
+  Charge(client->second, more, more < absl::ZeroDuration() ? shared_by : std::max(shared_by, active_ + 1));
   --client->second.running;
   Return(client);
 }
@@ -71,16 +78,16 @@ void ClientOrder::Return(Clients::iterator client) {
   } else if (!client->second.work.empty() && !client->second.held_back) {
     ready_.emplace(client->second.place, client);
   }
-  ForgetPassed();
+  ForgetResting();
 }
 
-void ClientOrder::Charge(Client& client, absl::Duration cost) {
-  clock_ += cost / (active_ + 1);  // and this one, which has left for the change
+void ClientOrder::Charge(Client& client, absl::Duration cost, int64_t shared_by) {
+  clock_ += cost / shared_by;
   MoveTo(client, client.place.first + cost);
 }
 
-void ClientOrder::ForgetPassed() {
-  while (!resting_.empty() && resting_.begin()->first.first + kMoment <= clock_) {
+void ClientOrder::ForgetResting() {
+  while (!resting_.empty() && (resting_.begin()->first.first + kMoment <= clock_ || resting_.size() > kMostResting)) {
     clients_.erase(resting_.begin()->second);
     resting_.erase(resting_.begin());
   }

@@ -10,7 +10,7 @@
 //
 // Thread: none of its own; whoever owns it guards it.
 // Invariant: a client whose work waits is in ready_, unless it is held back; one of which nothing waits or runs is in
-// resting_, until the clock has passed it.
+// resting_, until the clock has passed it, or too many are there that are further ahead.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,11 @@ class ClientOrder {
   void Add(Handle work, const std::string& client, absl::Time due);
   // It leaves without having run. REQUIRES: it was added with this client and time, and has not left since.
   void Remove(Handle work, const std::string& client, absl::Time due);
-  // It leaves to run, and is charged this much of the worker's time. REQUIRES: as Remove.
-  void Take(Handle work, const std::string& client, absl::Time due, absl::Duration cost);
+  // It leaves to run, and is charged this much of the worker's time. Returns by how many clients that was shared, for
+  // Settle. REQUIRES: as Remove.
+  int64_t Take(Handle work, const std::string& client, absl::Time due, absl::Duration cost);
   // What was taken has ended, after this much more of the worker's time than it was charged (or, negative, less).
-  void Settle(const std::string& client, absl::Duration more);
+  void Settle(const std::string& client, absl::Duration more, int64_t shared_by);
   // Whether the work of this client is to be passed over until this says otherwise. Forgotten with the client.
   void HoldBack(const std::string& client, bool held_back);
 
@@ -65,8 +66,8 @@ class ClientOrder {
   Clients::iterator Leave(const std::string& name);
   void Return(Clients::iterator client);
   void MoveTo(Client& client, absl::Duration virtual_time) { client.place = {virtual_time, next_place_++}; }
-  void Charge(Client& client, absl::Duration cost);
-  void ForgetPassed();
+  void Charge(Client& client, absl::Duration cost, int64_t shared_by);
+  void ForgetResting();
 
   Clients clients_;
   std::map<Place, Clients::iterator> ready_;

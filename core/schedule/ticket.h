@@ -1,6 +1,7 @@
 // What the order of work knows of something that waits.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
@@ -16,6 +17,8 @@ struct Ticket {
   absl::Time due = absl::InfiniteFuture();
   // Worker time that it is predicted to take; zero while nothing is known.
   absl::Duration cost = absl::ZeroDuration();
+  // By how many clients that was shared when it was taken (core/schedule/client_order.h).
+  int64_t shared_by = 1;
 };
 
 }  // namespace longshort

@@ -47,7 +47,7 @@ std::optional<WorkOrder::Handle> WorkOrder::FirstToJoin(absl::FunctionRef<bool(H
 
 Ticket WorkOrder::Take(Handle work) {
   Ticket ticket = Leave(work);
-  Clients(ticket).Take(work, ticket.client, ticket.due, ticket.cost);
+  ticket.shared_by = Clients(ticket).Take(work, ticket.client, ticket.due, ticket.cost);
   if (load_.waiting > 0) rounds_.Charge(ticket.priority, ticket.cost);
   CountRunning(ticket.client, 1);
   return ticket;
@@ -66,7 +66,7 @@ void WorkOrder::Remove(Handle work) {
 }
 
 void WorkOrder::Settle(const Ticket& taken, absl::Duration cost) {
-  Clients(taken).Settle(taken.client, cost - taken.cost);
+  Clients(taken).Settle(taken.client, cost - taken.cost, taken.shared_by);
   if (load_.waiting > 0) rounds_.Charge(taken.priority, cost - taken.cost);
   CountRunning(taken.client, -1);
   ForgetIfGone(taken.client);
