@@ -115,6 +115,7 @@ void ClassifierEngine::Drain(absl::Time deadline) {
 void ClassifierEngine::SchedulePreparations() {
   while (tasks_waiting_ < items_.unprepared() &&
          tasks_waiting_ + items_.preparing() + items_.prepared() < most_prepared_ahead_) {
+    ++tasks_;
     ++tasks_waiting_;
     pool_->Submit(owner_, [this] { return PrepareNext(); });
   }
@@ -125,43 +126,37 @@ absl::Duration ClassifierEngine::PrepareNext() {
   std::unique_lock lock(mutex_);
   --tasks_waiting_;
   if (std::unique_ptr<ClassificationJob> job = items_.TakeUnprepared(); job != nullptr) {
-    const Ticket ticket = job->ticket;
-    const int64_t bytes = job->bytes();
     const bool stopping = end_now_;
     lock.unlock();
     const absl::Time begin = clock_.Now();
-    if (stopping) {
-      FailItem(*std::exchange(job, nullptr), Stopping(), *observer_);
-    } else {
-      job = Prepared(std::move(job));
-    }
-    const absl::Time end = clock_.Now();
-    preparation = end - begin;
+    const absl::Status status = stopping ? Stopping() : Prepare(*job);
+    preparation = clock_.Now() - begin;
     lock.lock();
-    if (job != nullptr) {
+    if (status.ok()) {
       items_.AddPrepared(std::move(job), preparation);
     } else {
-      items_.DropUnprepared(ticket, bytes, preparation);
+      items_.DropUnprepared(*job, preparation);
+      lock.unlock();
+      FailItem(*job, status, *observer_);  // who hears it may send the next
+      job.reset();
+      lock.lock();
     }
   }
+  --tasks_;
   SchedulePreparations();
   // Under the lock: right after, the engine may be gone.
   changed_.notify_all();
   return preparation;
 }
 
-std::unique_ptr<ClassificationJob> ClassifierEngine::Prepared(std::unique_ptr<ClassificationJob> job) {
+absl::Status ClassifierEngine::Prepare(ClassificationJob& job) {
   const absl::Time begin = clock_.Now();
-  absl::Status status = job->WhyAbandoned(begin);
-  if (status.ok()) {
-    status = job->Prepare();
-    const absl::Time end = clock_.Now();
-    job->SetPrepared(end);
-    observer_->OnPrepared(end - begin);
-  }
-  if (status.ok()) return job;
-  FailItem(*job, status, *observer_);
-  return nullptr;
+  LS_RETURN_IF_ERROR(job.WhyAbandoned(begin));
+  const absl::Status status = job.Prepare();
+  const absl::Time end = clock_.Now();
+  job.SetPrepared(end);
+  observer_->OnPrepared(end - begin);
+  return status;
 }
 
 void ClassifierEngine::Work(Worker& worker) {

@@ -70,12 +70,12 @@ class ClassifierEngine final : public ClassificationEngine {
 
   // With the mutex held: has the pool prepare as many items as may be prepared ahead.
   void SchedulePreparations();
-  bool NothingLeft() const { return items_.state().waiting_items == 0 && tasks_waiting_ + items_.preparing() == 0; }
+  bool NothingLeft() const { return items_.state().waiting_items == 0 && tasks_ == 0; }
 
   // A task of the pool: prepares the next item, if there is one. Returns how long that took.
   absl::Duration PrepareNext();
-  // Makes the job's item, or ends the job and returns null.
-  std::unique_ptr<ClassificationJob> Prepared(std::unique_ptr<ClassificationJob> job);
+  // Makes the job's item. Errors: why there is none, to end the job with.
+  absl::Status Prepare(ClassificationJob& job);
 
   // A worker's thread: runs until the engine is closed and all has ended.
   void Work(Worker& worker);
@@ -107,7 +107,8 @@ class ClassifierEngine final : public ClassificationEngine {
   std::condition_variable changed_;
   // Guarded by mutex_:
   ItemQueue items_;
-  int64_t tasks_waiting_ = 0;  // tasks that the pool has not begun
+  int64_t tasks_ = 0;          // the pool's, that have not ended
+  int64_t tasks_waiting_ = 0;  // those of them that have not begun
   bool closed_ = false;        // takes no more items
   bool end_now_ = false;       // no more batches: end what is left
   int working_ = 0;            // workers that have not ended

@@ -78,10 +78,9 @@ void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Durati
   batches_.Add(std::move(job));
 }
 
-void ItemQueue::DropUnprepared(const Ticket& ticket, int64_t bytes, absl::Duration preparation) {
-  unprepared_.Settle(ticket, preparation);
-  --state_.waiting_items;
-  state_.waiting_bytes -= bytes;
+void ItemQueue::DropUnprepared(const ClassificationJob& job, absl::Duration preparation) {
+  unprepared_.Settle(job.ticket, preparation);
+  Uncount(job);
 }
 
 BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now) {

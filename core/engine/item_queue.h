@@ -49,8 +49,8 @@ class ItemQueue {
   std::unique_ptr<ClassificationJob> TakeUnprepared();
   // What was taken to be prepared is an item now, after this much work.
   void AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation);
-  // What was taken to be prepared, with this ticket and so many bytes, is none, and has ended.
-  void DropUnprepared(const Ticket& ticket, int64_t bytes, absl::Duration preparation);
+  // What was taken to be prepared is none, and is to be ended.
+  void DropUnprepared(const ClassificationJob& job, absl::Duration preparation);
 
   // As BatchFormer's.
   absl::Time BatchDueAt() { return batches_.DueAt(); }

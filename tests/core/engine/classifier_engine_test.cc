@@ -119,6 +119,40 @@ TEST_F(ClassifierEngineTest, AnItemThatCannotBePreparedFailsAlone) {
   EXPECT_EQ(CodeOf(*starved), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(ClassifierEngineTest, WhoHearsThatAnItemCannotBePreparedMaySendTheNextAtOnce) {
+  const auto engine = MakeEngine({.items = {.limits = {.max_queued_per_client = 1}}});
+  const auto broken = std::make_shared<Listener>(), next = std::make_shared<Listener>();
+  broken->on_finished = [&] {
+    EXPECT_EQ(engine->Classify({.context = {}, .item = Document(1), .bytes = 1}, next), absl::OkStatus());
+  };
+  const ItemPreparation fails = []() -> absl::StatusOr<ClassifierItem> { return absl::InvalidArgumentError("no"); };
+  ASSERT_TRUE(engine->Classify({.context = {}, .item = fails, .bytes = 1}, broken).ok());
+  EXPECT_EQ(CodeOf(*broken), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf(*next), absl::StatusCode::kOk);
+}
+
+// The engine ends only when its listeners have heard.
+TEST_F(ClassifierEngineTest, DrainsUntilWhoSentWhatCannotBePreparedHasHeard) {
+  const auto engine = MakeEngine();
+  Gate gate;
+  const auto broken = std::make_shared<Listener>();
+  std::atomic<bool> heard = false;
+  broken->on_finished = [&] {
+    gate.Pass();
+    heard = true;
+  };
+  const ItemPreparation fails = []() -> absl::StatusOr<ClassifierItem> { return absl::InvalidArgumentError("no"); };
+  ASSERT_TRUE(engine->Classify({.context = {}, .item = fails, .bytes = 1}, broken).ok());
+  gate.WaitForArrival();
+  std::thread opener([&] {
+    absl::SleepFor(absl::Milliseconds(5));
+    gate.Open();
+  });
+  engine->Drain(absl::InfinitePast());
+  EXPECT_TRUE(heard);
+  opener.join();
+}
+
 // One runs, 2 * max_batch_size are ready for it, and the other 95 stay as they came.
 TEST_F(ClassifierEngineTest, PreparesOnlyTwoBatchesAhead) {
   Gate gate;

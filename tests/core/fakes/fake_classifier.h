@@ -55,12 +55,14 @@ class RecordingClassificationListener final : public ClassificationListener {
   void OnFinished(absl::StatusOr<ItemScores> result) override {
     EXPECT_FALSE(end.ended()) << "OnFinished was called twice";
     scores = std::move(result);
+    if (on_finished) on_finished();
     end.Notify();
   }
 
   // May be read once `end` is.
   absl::StatusOr<ItemScores> scores = absl::UnknownError("not heard yet");
   EndSignal end;
+  std::function<void()> on_finished;
 };
 
 // Thread-safe while it hears; read it when the engine is drained.
