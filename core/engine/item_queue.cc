@@ -94,7 +94,10 @@ void ItemQueue::Settle(const ClassificationJobs& batch, absl::Duration run, bool
   batches_.Settle(batch, run, failed, now);
   if (failed) return;
   const auto shared_by = static_cast<double>(batch.size()) * options_.batches.workers;
+  const bool is_first = seconds_per_item_.empty();
   seconds_per_item_.Add(absl::ToDoubleSeconds(run) / shared_by, now);
+  // Those that came before counted as nothing; else all of them would wait beside what may.
+  if (is_first) unprepared_.SetCosts([this](const auto&) { return absl::Seconds(seconds_per_item_.Usual()); });
 }
 
 void ItemQueue::AddAgain(std::unique_ptr<ClassificationJob> job) {

@@ -104,6 +104,29 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsOnceItIsKnownWheneverItCame) {
   EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
 }
 
+// The same for what is not prepared yet: it counts as what ran did.
+TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsToBePreparedOnceItIsKnown) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(Admit(items, preparation_).ok());
+  const auto prepare_next = [&] {
+    auto job = items.TakeUnprepared();
+    ASSERT_EQ(job->Prepare(), absl::OkStatus());
+    job->SetPrepared(clock_.Now());
+    items.AddPrepared(std::move(job), absl::Milliseconds(1));
+  };
+  prepare_next();
+  items.Settle(items.TakeBatch(clock_.Now()).jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  prepare_next();
+  const absl::Status full = Admit(items, preparation_);
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(500));
+  EXPECT_EQ(GetRefusal(full)->queue_depth, 5);
+  for (int i = 0; i < 4; ++i) prepare_next();
+  EXPECT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 5u);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Admit(items, preparation_).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, preparation_)));
+}
+
 // What one worker would need 400 ms for is taken after 200 ms by two.
 TEST_F(ItemQueueTest, SeveralWorkersShareTheTimeThatWaits) {
   ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(200)}, .batches = {.workers = 2}});
