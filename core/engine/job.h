@@ -86,6 +86,8 @@ class Job {
   StreamTime worker_time;
   // Where rows of the stream's tokens may be found: its session's, or its own since it was paused.
   std::optional<ParkedPlace> parked;
+  // Whether it let those behind it pass the last time that the worker which has those could have taken it.
+  bool let_pass_at_home = false;
   // Whether those are its own: nobody else wants them when it has ended.
   bool parked_itself = false;
   // The caches that such a place may be in; null if nobody needs to hear of it.

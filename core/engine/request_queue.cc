@@ -76,6 +76,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, absl::Fu
     if (!IsFor(taker, *job)) return false;
     const bool passes = lets_pass(*job);
     passed |= passes;
+    if (job->parked.has_value() && job->parked->worker == taker.worker) SetLetPassAtHome(*job, passes);
     return !passes;
   };
   const std::unique_ptr<Job>* const first = line_.First(is_next);
@@ -84,6 +85,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, absl::Fu
   if (first == nullptr || worker.has_enough_to_read || !fits(**first)) return nullptr;
   auto taken = line_.TakeFirst(is_next);
   taken->thing->number = taken_++;
+  taken->thing->let_pass_at_home = false;
   taken->thing->charge = std::move(taken->ticket);
   return std::move(taken->thing);
 }
@@ -187,6 +189,7 @@ int64_t RequestQueue::changes() const {
 void RequestQueue::WaitForChange(int64_t seen, absl::Duration most) {
   std::unique_lock lock(mutex_);
   const auto changed = [&] { return changes_ != seen; };
+  if (!line_.empty()) most = std::min(most, kLongestStep);  // a worker to which some is left may be stuck
   if (!returned_.empty()) most = std::min(most, kLookAgain);
   if (most == absl::InfiniteDuration()) {
     changed_.wait(lock, changed);
@@ -220,7 +223,7 @@ bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {
 }
 
 bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
-  if (job.parked.has_value() && IsOpen(workers_[job.parked->worker], taker.now)) {
+  if (job.parked.has_value() && !job.let_pass_at_home && IsOpen(workers_[job.parked->worker], taker.now)) {
     return job.parked->worker == taker.worker;
   }
   return std::all_of(workers_.begin(), workers_.end(), [&](const Worker& other) {
@@ -236,6 +239,11 @@ std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(const Ta
 void RequestQueue::SetHasRoom(int worker, bool has_room) {
   const bool had_room = std::exchange(workers_[worker].has_room, has_room);
   if (had_room && !has_room && options_.workers > 1) Changed();
+}
+
+void RequestQueue::SetLetPassAtHome(Job& job, bool let_pass) {
+  const bool had_let_pass = std::exchange(job.let_pass_at_home, let_pass);
+  if (!had_let_pass && let_pass) Changed();  // another may take it
 }
 
 void RequestQueue::Changed() {

@@ -23,8 +23,8 @@ namespace longshort {
 // Learns what requests take from those that ended, and refuses what cannot make its deadline: when it comes, and when
 // it is taken. Time is counted as if all workers shared each request: what waits will have been taken after so long.
 //
-// A request whose rows are parked with a worker is left to that one, and any other to those that run the fewest, as
-// long as they have room; a worker takes what comes behind what it leaves.
+// A request whose rows are parked with a worker is left to that one, unless it let others pass there, and any other to
+// those that run the fewest, as long as they have room; a worker takes what comes behind what it leaves.
 //
 // Thread-safe: any thread pushes, workers take. Never calls a listener.
 class RequestQueue {
@@ -95,7 +95,7 @@ class RequestQueue {
   bool closed() const;
   // For whoever finds nothing to do: rises whenever something comes, goes, or may be taken by another.
   int64_t changes() const;
-  // Waits until changes() is not `seen`, or returned jobs should be looked at again, at most so long.
+  // Waits until changes() is not `seen`, or what is there should be looked at again, at most so long.
   void WaitForChange(int64_t seen, absl::Duration most);
   // Counts as a change.
   void Wake();
@@ -123,6 +123,7 @@ class RequestQueue {
                                         absl::FunctionRef<bool(const Job&)> soon,
                                         absl::FunctionRef<bool(const Job&)> lets_pass);
   void SetHasRoom(int worker, bool has_room);
+  void SetLetPassAtHome(Job& job, bool let_pass);
   void Changed();
 
   const Options options_;

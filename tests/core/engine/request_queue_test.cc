@@ -308,6 +308,39 @@ TEST_F(RequestQueueTest, WhatLetsOthersPassIsTheNextForAnotherWorker) {
   EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes)->context().id, "long");
 }
 
+// Half of the streams of worker 1, which has its rows, read long prompts; worker 0 sleeps.
+TEST_F(RequestQueueTest, WhatLetsOthersPassWhereItsRowsAreIsTheNextForAnotherWorker) {
+  RequestQueue queue({.workers = 2});
+  const auto yes = [](const Job&) { return true; };
+  const auto lets_pass = [](const Job& job) { return job.context().id == "long"; };
+  const auto taker = [this](int worker, int64_t running) {
+    return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
+  };
+  for (const char* id : {"long", "short"}) {
+    auto at_home = JobWithId(id);
+    at_home->parked = {.worker = 1, .id = 7};
+    ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
+  }
+  EXPECT_FALSE(queue.HasJobFor(taker(0, 0)));
+  const int64_t seen = queue.changes();
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes, yes, lets_pass)->context().id, "short");
+  EXPECT_NE(queue.changes(), seen) << "the other one must be woken";
+  const int64_t woken = queue.changes();
+  EXPECT_EQ(queue.TakeFirst(taker(1, 6), yes, yes, lets_pass), nullptr);
+  EXPECT_EQ(queue.changes(), woken) << "once";
+  EXPECT_TRUE(queue.HasJobFor(taker(0, 0)));
+  EXPECT_EQ(queue.TakeFirst(taker(0, 0), yes)->context().id, "long");
+}
+
+// Nobody says that a worker is stuck in a step.
+TEST_F(RequestQueueTest, WhoSleepsLooksAgainWhileAnythingWaits) {
+  RequestQueue queue({});
+  ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
+  const absl::Time begin = absl::Now();
+  queue.WaitForChange(queue.changes(), absl::Minutes(1));
+  EXPECT_LT(absl::Now() - begin, absl::Minutes(1));
+}
+
 TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused) {
   RequestQueue queue({});
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());
