@@ -216,9 +216,11 @@ void StepLoop::PlanPieces() {
 }
 
 void StepLoop::Step() {
-  for (const std::unique_ptr<Sequence>& sequence : running_) {
-    if (absl::Status skipped = sequence->SkipRead(*cache_); !skipped.ok()) return EndRunning(skipped);
+  for (std::unique_ptr<Sequence>& sequence : running_) {
+    if (absl::Status skipped = sequence->SkipRead(*cache_); !skipped.ok()) End(std::move(sequence), std::move(skipped));
   }
+  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  if (running_.empty()) return;
   PlanPieces();
   slices_.clear();
   int64_t rows = 0;

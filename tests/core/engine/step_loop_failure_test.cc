@@ -122,6 +122,29 @@ TEST(StepLoopFailure, StepsThatFailOnlyInCompanyEndInTheEnd) {
   for (const auto& listener : listeners) EXPECT_TRUE(listener->end.ended());
 }
 
+// One of two who read the same prompt goes on behind what the other read, where a block of 192 tokens ends; of their 48
+// vectors the page, which has room for 64, is to be copied.
+TEST(StepLoopFailure, ACopyThatFailsEndsOnlyWhomItIsFor) {
+  LanguageModelInfo info = SmallModelInfo();
+  info.chunk_rank = 1;
+  StepLoopHarness harness({.steps = {.max_rows = 100}}, {}, info);
+  int copies = 0;
+  harness.model.on_copy = [&copies] { return ++copies == 1 ? absl::InternalError("no memory") : absl::OkStatus(); };
+  const GenerationRequest request = SomeGeneration(1000, 20), other = SomeGeneration(50, 60, 1);
+  const auto first = harness.Generate(request), second = harness.Generate(request), third = harness.Generate(other);
+  harness.RunToEnd();
+  EXPECT_NE(first->status.ok(), second->status.ok());
+  for (const auto& listener : {first, second}) {
+    if (listener->status.ok()) {
+      EXPECT_EQ(listener->tokens, harness.TokensAlone(request));
+    } else {
+      EXPECT_EQ(listener->status, absl::InternalError("no memory"));
+    }
+  }
+  EXPECT_TRUE(third->status.ok()) << third->status;
+  EXPECT_EQ(third->tokens, harness.TokensAlone(other));
+}
+
 // A session's last call failed in the middle: what was said before is still there.
 TEST(StepLoopFailure, SessionsSurviveIt) {
   StepLoopHarness harness;

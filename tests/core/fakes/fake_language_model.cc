@@ -131,6 +131,7 @@ absl::StatusOr<absl::Span<char>> FakeLanguageModel::PageMemory(PageKind kind, Pa
 }
 
 absl::Status FakeLanguageModel::CopyPage(PageKind kind, PageId from, PageId to) {
+  if (original_->on_copy) LS_RETURN_IF_ERROR(original_->on_copy());
   LS_ASSIGN_OR_RETURN(const absl::Span<char> source, PageMemory(kind, from));
   return WritePage(kind, to, {source.data(), source.size()});
 }

@@ -58,6 +58,8 @@ class FakeLanguageModel final : public LanguageModel {
 
   // Called at the beginning of every step. What it returns, unless OK, is the result of the step.
   std::function<absl::Status(absl::Span<const Slice>)> on_step;
+  // Called before every copy. What it returns, unless OK, is the result.
+  std::function<absl::Status()> on_copy;
   // Called with the logits of every step before they are returned.
   std::function<void(std::vector<float>&)> on_logits;
   // Called when the model is to rest.
