@@ -1,5 +1,7 @@
 #include "core/schedule/run_time_estimator.h"
 
+#include <algorithm>
+
 namespace longshort {
 namespace {
 
@@ -16,11 +18,17 @@ absl::Duration Times(double seconds_per_unit, int64_t units) {
 }  // namespace
 
 void RunTimeEstimator::Learn(const RunShape& shape, absl::Duration run, absl::Time now) {
-  if (kinds_.count(shape.kind) == 0 && kinds_.size() == kMostKinds) kinds_.erase(kinds_.begin());
+  if (kinds_.count(shape.kind) == 0 && kinds_.size() == kMostKinds) ForgetOldest();
   Kind& kind = kinds_[shape.kind];
+  kind.latest = now;
   const double seconds_per_unit = absl::ToDoubleSeconds(run) / static_cast<double>(shape.units);
   kind.seconds_per_unit.Add(seconds_per_unit, now);
   kind.of_magnitude[Magnitude(shape.units)].Add(seconds_per_unit, now);
+}
+
+void RunTimeEstimator::ForgetOldest() {
+  kinds_.erase(std::min_element(kinds_.begin(), kinds_.end(),
+                                [](const auto& a, const auto& b) { return a.second.latest < b.second.latest; }));
 }
 
 std::optional<RunTime> RunTimeEstimator::Of(const RunShape& shape, absl::Time now) const {

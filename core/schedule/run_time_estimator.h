@@ -42,7 +42,11 @@ class RunTimeEstimator {
   struct Kind {
     RecentValues seconds_per_unit;             // of all runs
     std::map<int, RecentValues> of_magnitude;  // by the bits of their units
+    absl::Time latest;                         // run
   };
+
+  // Makes room for a kind: forgets the one that has not run for the longest time.
+  void ForgetOldest();
 
   std::map<int64_t, Kind> kinds_;
 };

@@ -62,5 +62,15 @@ TEST(RunTimeEstimator, LearnsOnlySoManyKinds) {
   EXPECT_FALSE(estimator.Of({.kind = 5, .units = 1}, At(0)).has_value());
 }
 
+TEST(RunTimeEstimator, ForgetsTheKindThatHasNotRunForTheLongestTime) {
+  RunTimeEstimator estimator;
+  for (int64_t kind = 1; kind < 1000; ++kind) {
+    estimator.Learn({.kind = 0, .units = 1}, absl::Seconds(1), At(kind));  // the usual
+    estimator.Learn({.kind = kind, .units = 1}, absl::Seconds(1), At(kind));
+  }
+  EXPECT_TRUE(estimator.Of({.kind = 0, .units = 1}, At(1000)).has_value());
+  EXPECT_FALSE(estimator.Of({.kind = 500, .units = 1}, At(1000)).has_value());
+}
+
 }  // namespace
 }  // namespace longshort
