@@ -32,8 +32,8 @@ class BatchFormer {
     // Tokens of one batch, over all its documents: bounds a batch's memory. A longer item runs alone.
     int64_t max_batch_tokens = 65536;
     // How long an item may wait for others while its batch is not full, half of the time until its deadline at the
-    // most. By default nothing is waited for: a batch is
-    // what is there when the worker is free. For machines on which a larger batch costs next to nothing.
+    // most. By default nothing is waited for: a batch is what is there when the worker is free. For machines on which a
+    // larger batch costs next to nothing.
     absl::Duration max_queue_delay = absl::ZeroDuration();
     WorkOrder::Options order = {};
     // Workers that take batches. Time is counted as if all shared each item: what waits will have been taken after so

@@ -1,3 +1,4 @@
+// When a worker without work has its model rest.
 #pragma once
 
 #include "absl/time/time.h"

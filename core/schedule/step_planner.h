@@ -68,10 +68,10 @@ class StepPlanner {
   void Shorten(size_t candidate, int64_t tokens);
   // The step that was planned last took so long.
   void OnStep(absl::Duration step);
-  // How many rows of prompts a step has time for beside so many sequences that decode; at least 1.
-  int64_t PromptRowsBeside(int64_t decoding) const;
   // What of that time was for this candidate: its rows, and an even part of what is fixed.
   absl::Duration ShareOf(size_t candidate) const { return shares_[candidate]; }
+  // How many rows of prompts a step has time for beside so many sequences that decode; at least 1.
+  int64_t PromptRowsBeside(int64_t decoding) const;
 
   const StepCost& cost() const { return cost_; }
 

@@ -35,11 +35,10 @@ absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, 
                        const Ticket& more);
 
 // Who comes back sooner costs more than it could gain.
-inline constexpr absl::Duration kLeastRetryAfter = absl::Milliseconds(50);
+inline constexpr absl::Duration kSoonestRetry = absl::Milliseconds(50);
 
 // RESOURCE_EXHAUSTED with this message, and a Refusal to come back when what waits will have been taken, or after
 // `least`.
-absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message,
-                          absl::Duration least = kLeastRetryAfter);
+absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, absl::Duration least = kSoonestRetry);
 
 }  // namespace longshort
