@@ -18,7 +18,7 @@ CachedSequence::CachedSequence(PageStore& store, const CachePages& reserved) : s
 CachedSequence::~CachedSequence() {
   const SequenceState state = LetGo();
   store_.Release(state, Holder::kRunning);
-  if (state.block != nullptr) store_.index.Unpin(state.block);
+  if (state.block != nullptr) store_.index.Unpin(state.block, store_.pools.clock.Next());
   store_.reservations.Change(claim_, {});
   store_.running.erase(this);
 }
@@ -46,7 +46,7 @@ absl::Status CachedSequence::StartAt(PrefixBlock* block) {
   state.open_chunk = std::exchange(state_.open_chunk, kZeroPage);  // nothing of it is needed at a chunk's end
   const SequenceState before = LetGo();
   store_.Release(before, Holder::kRunning);
-  if (before.block != nullptr) store_.index.Unpin(before.block);
+  if (before.block != nullptr) store_.index.Unpin(before.block, store_.pools.clock.Next());
   Adopt(std::move(state));
   if (state_.open_chunk == kZeroPage) LS_RETURN_IF_ERROR(TakeOpenChunk());
   return OwnPagesToWrite();

@@ -104,10 +104,13 @@ SequenceState PageStore::Unpark(ParkedId id) {
 }
 
 void PageStore::Drop(ParkedId id) {
-  if (!parked.contains(id)) return;
-  const SequenceState state = Unpark(id);
-  Release(state, Holder::kRunning);
-  if (state.block != nullptr) index.Unpin(state.block);
+  const auto found = parked.find(id);
+  if (found == parked.end()) return;
+  const ParkedSequence sequence = std::move(found->second);
+  parked_by_use.erase(sequence.used);
+  parked.erase(found);
+  Release(sequence.state, Holder::kParked);
+  if (sequence.state.block != nullptr) index.Unpin(sequence.state.block, sequence.used);
 }
 
 }  // namespace longshort

@@ -81,7 +81,8 @@ struct PageStore final {
   void Use(ParkedId id);
   // Takes a parked sequence away, whose pages are then held for running. REQUIRES: it is parked.
   SequenceState Unpark(ParkedId id);
-  // Frees a parked sequence's pages and its place in the prefix index, if it is parked.
+  // Gives a parked sequence up, if it is there: frees the pages that only it holds. Its blocks stay findable, as an end
+  // that was used when the sequence was.
   void Drop(ParkedId id);
 
   PagePool& PoolOf(PageKind kind);

@@ -83,7 +83,7 @@ class PagedCache final {
   // Errors: as Begin.
   absl::StatusOr<std::unique_ptr<CachedSequence>> BeginAt(int64_t position, int64_t most_tokens);
 
-  // Makes a running sequence idle. It keeps its pages until they are wanted for something else; then all go at once.
+  // Makes a running sequence idle. It keeps its pages until some are wanted for something else; then it is dropped.
   ParkedId Park(std::unique_ptr<CachedSequence> sequence);
   bool IsParked(ParkedId id) const { return store_.parked.contains(id); }
   // Tokens that a parked sequence has read. REQUIRES: IsParked(id).
@@ -100,7 +100,8 @@ class PagedCache final {
   // Errors, and then nothing is changed: DATA_LOSS as CheckParkedPages; UNAVAILABLE unless there is room now; INTERNAL
   // if the model cannot write a page.
   absl::StatusOr<ParkedId> Import(const ParkedPages& pages, absl::Span<const int32_t> tokens);
-  // Frees a parked sequence's pages, if they are still there.
+  // Gives a parked sequence up, if it is there, and frees the pages that only it holds. Its blocks stay findable as
+  // those of a sequence that ended when this one was used last.
   void Drop(ParkedId id) { store_.Drop(id); }
 
   CacheState state() const;

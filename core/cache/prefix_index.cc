@@ -74,9 +74,9 @@ void PrefixIndex::Pin(PrefixBlock* block) {
   block->used = pools_.clock.Next();
 }
 
-void PrefixIndex::Unpin(PrefixBlock* block) {
+void PrefixIndex::Unpin(PrefixBlock* block, uint64_t used) {
   --block->pins;
-  block->used = pools_.clock.Next();
+  block->used = std::max(block->used, used);
   Settle(block);
 }
 
@@ -86,7 +86,7 @@ PrefixBlock* PrefixIndex::Advance(PrefixBlock* block, absl::Span<const int32_t> 
   PrefixBlock* const next = found != blocks_.end() ? found->second.get() : Make(*block, hash, tokens);
   FillIn(*next, tables);
   Pin(next);
-  Unpin(block);
+  Unpin(block, pools_.clock.Next());
   return next;
 }
 

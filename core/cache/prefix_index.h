@@ -50,7 +50,7 @@ struct PrefixBlock {
   std::array<std::vector<PageLease>, kStrips.size()> pages;
   int64_t children = 0;
   int64_t pins = 0;
-  uint64_t used = 0;  // when a sequence last stood here
+  uint64_t used = 0;  // when a sequence last ran from here; no other block's number
   // What it needs as an end, each page once; nothing otherwise.
   bool is_end = false;
   std::array<std::vector<PageId>, kStrips.size()> needed;
@@ -70,9 +70,9 @@ class PrefixIndex final {
   // The pages of a sequence that begins at the block's end; nothing if one of them is gone.
   std::optional<PageTables> PagesAt(const PrefixBlock& block) const;
 
-  // A sequence stands on the block, or does no longer.
+  // A sequence stands on the block, or does no longer: it last ran at `used`.
   void Pin(PrefixBlock* block);
-  void Unpin(PrefixBlock* block);
+  void Unpin(PrefixBlock* block, uint64_t used);
 
   // A sequence that stood on `block` has read the block behind it: makes it, or gives it the pages that it lacks, and
   // moves the sequence's pin there. `tables` are the sequence's.

@@ -178,6 +178,31 @@ TEST(PagedCache, ADroppedSequenceLeavesItsBlocksBehind) {
   EXPECT_EQ(harness.ReadAndEnd(text), 192);
 }
 
+// Room for two texts of one window page each.
+TEST(PagedCache, WhatADroppedSequenceLeavesBehindWasUsedLastWhenItWasParked) {
+  CacheHarness harness({.window = 2, .segment = 100, .open_chunk = 10});
+  std::vector<ParkedId> ids;
+  for (int32_t seed = 1; seed <= 2; ++seed) {
+    auto sequence = harness.Begin(Text(64, seed));
+    harness.Read(*sequence, Text(64, seed));
+    ids.push_back(harness.cache->Park(std::move(sequence)));
+  }
+  harness.cache->Drop(ids[0]);
+  harness.ReadAndEnd(Text(64, 3));
+  EXPECT_TRUE(harness.cache->IsParked(ids[1]));
+}
+
+TEST(PagedCache, WhatAnEvictedSequenceLeavesBehindGoesNext) {
+  CacheHarness harness({.window = 2, .segment = 100, .open_chunk = 10});
+  auto sequence = harness.Begin(Text(64, 1));
+  harness.Read(*sequence, Text(64, 1));
+  harness.cache->Park(std::move(sequence));
+  harness.ReadAndEnd(Text(64, 2));
+  harness.ReadAndEnd(Text(64, 3));
+  EXPECT_EQ(harness.cache->state().counters.evicted_parked, 1);
+  EXPECT_EQ(harness.ReadAndEnd(Text(65, 2)), 64);
+}
+
 TEST(PagedCache, RollsBackWithinTheOpenChunkAndToAChunksBegin) {
   CacheHarness harness(kPlenty);
   const Tokens text = Text(300, 1);
