@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "core/cache/page_store.h"
 #include "core/cache/parked_pages.h"
+#include "core/cache/prefix_index.h"
 #include "models/model.h"
 
 namespace longshort {
@@ -76,6 +77,7 @@ class CachedSequence final {
   CachePages claim_;
   SequenceState state_;
   int64_t reused_tokens_ = 0;
+  PrefixSearch search_;  // for what others read of its tokens
 };
 
 }  // namespace longshort

@@ -24,6 +24,7 @@
 #include "core/cache/cached_sequence.h"
 #include "core/cache/page_store.h"
 #include "core/cache/parked_pages.h"
+#include "core/cache/prefix_index.h"
 #include "models/model.h"
 
 namespace longshort {
@@ -71,11 +72,12 @@ class PagedCache final {
   // Errors: UNAVAILABLE unless FitsNow, INTERNAL if the model cannot copy a page.
   absl::StatusOr<std::unique_ptr<CachedSequence>> Begin(absl::Span<const int32_t> tokens, int64_t most_reused,
                                                         int64_t most_tokens);
-  // How many of its tokens such a sequence would not have to read now.
-  int64_t Findable(absl::Span<const int32_t> tokens, int64_t most_reused);
-  // Lets a running sequence that reads `tokens` stand behind those that others have read meanwhile; `most_reused` as
-  // for Begin, and within what it was admitted for. Returns how many it need not read now: 0 if it stands where it
-  // stood. Errors: INTERNAL if the model cannot copy a page: it must be ended.
+  // How many of its tokens such a sequence would not have to read now: what the `last` search for it in this cache
+  // found, unless that is worth repeating (PrefixIndex). Exact with a new PrefixSearch.
+  int64_t Findable(absl::Span<const int32_t> tokens, int64_t most_reused, PrefixSearch& last);
+  // Lets a running sequence that reads `tokens` stand behind those that others have read meanwhile, if they are worth
+  // looking for again; `most_reused` as it was for Begin, and within what it was admitted for. Returns how many it need
+  // not read now: 0 if it stands where it stood. Errors: INTERNAL if the model cannot copy a page: it must be ended.
   absl::StatusOr<int64_t> SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens, int64_t most_reused);
   // Where to begin in order to be exact again at `position`, without reading all that came before.
   int64_t RecomputeFrom(int64_t position) const { return store_.grid.RecomputeFrom(position); }

@@ -32,7 +32,8 @@ PrefixIndex::Blocks::const_iterator PrefixIndex::Find(const PrefixBlock& parent,
   return found == last ? blocks_.end() : found;
 }
 
-PrefixBlock* PrefixIndex::Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t most_tokens) {
+PrefixBlock* PrefixIndex::Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t most_tokens,
+                                  PrefixSearch& search) {
   const int64_t most = std::min(most_tokens, static_cast<int64_t>(tokens.size()));
   PrefixBlock* block = from;
   while (block->end + grid_.block_tokens() <= most) {
@@ -41,8 +42,15 @@ PrefixBlock* PrefixIndex::Longest(PrefixBlock* from, absl::Span<const int32_t> t
     if (found == blocks_.end()) break;
     block = found->second.get();
   }
+  const int64_t known = (block->end - from->end) / grid_.block_tokens();
   while (block != from && !PagesAt(*block).has_value()) block = block->parent;
+  search = {.found = block->end, .blocks = known, .filled = filled_};
   return block;
+}
+
+bool PrefixIndex::IsWorthRepeating(const PrefixSearch& search) const {
+  const int64_t filled_since = filled_ - search.filled;
+  return filled_since > search.blocks / 8 || filled_since < 0;  // the search was another cache's
 }
 
 std::optional<PageTables> PrefixIndex::PagesAt(const PrefixBlock& end) const {
@@ -105,6 +113,7 @@ PrefixBlock* PrefixIndex::Make(PrefixBlock& parent, uint64_t hash, absl::Span<co
 }
 
 void PrefixIndex::FillIn(PrefixBlock& block, const PageTables& tables) {
+  bool filled = false;
   for (const Strip strip : kStrips) {
     PagePool& pool = pools_.Of(strip);
     int64_t page = grid_.Pages(strip, block.end - grid_.block_tokens(), block.end).first;
@@ -112,10 +121,12 @@ void PrefixIndex::FillIn(PrefixBlock& block, const PageTables& tables) {
       if (!pool.IsCurrent(lease) && page >= tables[strip].first) {
         lease = pool.LeaseOf(tables[strip].At(page));
         pool.Hold(lease.page, Holder::kIndex);
+        filled = true;
       }
       ++page;
     }
   }
+  filled_ += filled ? 1 : 0;
 }
 
 void PrefixIndex::Settle(PrefixBlock* block) {

@@ -56,6 +56,13 @@ struct PrefixBlock {
   std::array<std::vector<PageId>, kStrips.size()> needed;
 };
 
+// What a search found last, for those who search for the same text again and again.
+struct PrefixSearch {
+  int64_t found = 0;    // tokens
+  int64_t blocks = 0;   // that it looked at
+  int64_t filled = -1;  // PrefixIndex::filled() then
+};
+
 class PrefixIndex final {
  public:
   // The arguments must outlive the index.
@@ -65,7 +72,12 @@ class PrefixIndex final {
 
   // The last block behind `from` at which a sequence of these tokens can begin, having read `most_tokens` at the most;
   // `from` if there is no other. REQUIRES: `from` is the root, or a sequence of these tokens stands there.
-  PrefixBlock* Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t most_tokens);
+  // Notes what it found in `search`.
+  PrefixBlock* Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t most_tokens, PrefixSearch& search);
+  // Whether a search would find more now, as far as is worth knowing: a block was filled since, or after a search that
+  // looked at many, an eighth as many. To look through a long text that was read, and of which most is gone, takes
+  // milliseconds: too much for every step that reads a little of it.
+  bool IsWorthRepeating(const PrefixSearch& search) const;
 
   // The pages of a sequence that begins at the block's end; nothing if one of them is gone.
   std::optional<PageTables> PagesAt(const PrefixBlock& block) const;
@@ -84,6 +96,8 @@ class PrefixIndex final {
   void EvictOldest();
 
   int64_t blocks() const { return static_cast<int64_t>(blocks_.size()); }
+  // How often a block got pages so far: nothing comes to be found unless this rises.
+  int64_t filled() const { return filled_; }
   int64_t ends() const { return static_cast<int64_t>(ends_.size()); }
   // Ends that were given up so far.
   int64_t evicted() const { return evicted_; }
@@ -118,6 +132,7 @@ class PrefixIndex final {
   PrefixBlock root_;
   Blocks blocks_;                          // by hash, all but the root
   std::map<uint64_t, PrefixBlock*> ends_;  // by last use
+  int64_t filled_ = 0;
   int64_t evicted_ = 0;
 };
 

@@ -15,7 +15,8 @@ int64_t TokensToRead(PagedCache& cache, const Job& job) {
   if (job.parked.has_value() && cache.IsParked(job.parked->id)) {
     return stream.end() - cache.PositionOf(job.parked->id);
   }
-  return stream.end() - std::max(cache.Findable(stream.all(), job.MostReused()), cache.RecomputeFrom(stream.read()));
+  const int64_t found = cache.Findable(stream.all(), job.MostReused(), job.searches[&cache]);
+  return stream.end() - std::max(found, cache.RecomputeFrom(stream.read()));
 }
 
 absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, const Job& job) {

@@ -16,7 +16,8 @@ namespace longshort {
 // Whether there is room for the job now, or it needs none: it has nothing to read, or could never run here.
 bool FitsNow(const PagedCache& cache, const Job& job);
 
-// How many tokens the job would have to read before it generates, or ends, if it entered now.
+// How many tokens a job that was not started would have to read before it generates, or ends, if it entered now; about,
+// where that is asked of a long prompt again and again.
 int64_t TokensToRead(PagedCache& cache, const Job& job);
 
 // Finds the job its place. Errors: as PagedCache::Begin.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/cache/parked_place.h"
+#include "core/cache/prefix_index.h"
 #include "core/engine/failure_record.h"
 #include "core/engine/request.h"
 #include "core/engine/request_times.h"
@@ -22,6 +24,8 @@
 #include "core/session/session_store.h"
 
 namespace longshort {
+
+class PagedCache;
 
 // Made by the caller's thread, then used by one engine's thread at a time. Knows nothing of pages, queues and other
 // requests. It keeps all tokens of its stream, so that it can go on anywhere.
@@ -92,6 +96,8 @@ class Job {
   bool parked_itself = false;
   // The caches that such a place may be in; null if nobody needs to hear of it.
   std::shared_ptr<SessionPages> pages;
+  // What each worker's cache had of the stream's tokens while it waited: for those who ask, one at a time.
+  mutable std::map<const PagedCache*, PrefixSearch> searches;
   // The session that it goes on with, if it does.
   std::optional<SessionStore::Lease> session;
   // Steps of the model that failed with it.

@@ -144,14 +144,15 @@ TEST(PagedCache, ASequenceGoesOnBehindWhatAnotherHasReadMeanwhile) {
   CacheHarness harness(kPlenty);
   const Tokens text = Text(203, 1);
   const auto first = harness.Begin(text, 300), second = harness.Begin(text, 300);
+  const auto third = *harness.cache->Begin(text, 127, 203);  // it wants the logits of the second block's end
   harness.Read(*second, text, 50);
   EXPECT_EQ(*harness.cache->SkipRead(*second, text, 202), 0);
   harness.Read(*first, text);
-  EXPECT_EQ(*harness.cache->SkipRead(*second, text, 127), 64 - 50);  // it wants the logits of the second block's end
-  EXPECT_EQ(*harness.cache->SkipRead(*second, text, 202), 192 - 64);
+  EXPECT_EQ(*harness.cache->SkipRead(*third, text, 127), 64);
+  EXPECT_EQ(*harness.cache->SkipRead(*second, text, 202), 192 - 50);
   EXPECT_EQ(*harness.cache->SkipRead(*second, text, 202), 0);
   EXPECT_EQ(second->position(), 192);
-  EXPECT_EQ(harness.cache->state().counters.reused_tokens, 192 - 50);
+  EXPECT_EQ(harness.cache->state().counters.reused_tokens, 64 + 192 - 50);
   harness.Read(*first, Text(300, 2, text));
   harness.Read(*second, Text(300, 3, text));
 }
@@ -163,6 +164,45 @@ TEST(PagedCache, ASequenceSkipsNothingOfAnotherText) {
   harness.Read(*first, text);
   EXPECT_EQ(*harness.cache->SkipRead(*second, other, 263), 64);
   harness.Read(*second, other);
+}
+
+int64_t blocks_hashed = 0;
+uint64_t CountingHash(uint64_t history, absl::Span<const int32_t> tokens) {
+  ++blocks_hashed;
+  return HashOfBlock(history, tokens);
+}
+
+// A text of 256 blocks was read with room for 20 pages of the window, and is read again: a search at each block would
+// look at those that follow, 256 * 255 / 2 in all.
+TEST(PagedCache, ALongTextOfWhichMostIsGoneIsNotSearchedAtEveryBlock) {
+  CacheHarness harness({.window = 20, .segment = 1000, .open_chunk = 10}, DrawnInfo(), CountingHash);
+  const Tokens shared = Text(64 * 256, 1), text = Text(100, 2, shared);
+  harness.ReadAndEnd(Text(640, 3, shared));
+  harness.ReadAndEnd(Text(640, 4));
+  const auto sequence = harness.Begin(text);
+  ASSERT_EQ(sequence->position(), 0);
+  blocks_hashed = 0;
+  for (int64_t end = 64; end <= 64 * 256; end += 64) {
+    EXPECT_EQ(*harness.cache->SkipRead(*sequence, text, static_cast<int64_t>(text.size()) - 1), 0);
+    harness.Read(*sequence, text, end);
+  }
+  EXPECT_LT(blocks_hashed, 256 * 12);  // one each to be read, and a search of n blocks after n/8
+}
+
+// The same, read by another who has begun before: of what is ahead of the second an eighth may be read meanwhile.
+TEST(PagedCache, WhatOthersReadOfALongTextOfWhichMostWasGoneIsFound) {
+  CacheHarness harness({.window = 20, .segment = 1000, .open_chunk = 10}, DrawnInfo(), CountingHash);
+  const Tokens shared = Text(64 * 256, 1), text = Text(100, 2, shared);
+  harness.ReadAndEnd(Text(640, 3, shared));
+  harness.ReadAndEnd(Text(640, 4));
+  const auto first = harness.Begin(text), second = harness.Begin(text);
+  const auto most = static_cast<int64_t>(text.size()) - 1;
+  for (int64_t end = 64; end <= 64 * 256; end += 64) {
+    harness.Read(*first, text, end);
+    ASSERT_TRUE(harness.cache->SkipRead(*second, text, most).ok());
+    EXPECT_GE(second->position(), end - 64 * (256 / 8 + 1));
+  }
+  EXPECT_EQ(second->position(), 64 * 256);
 }
 
 TEST(PagedCache, ADroppedSequenceLeavesItsBlocksBehind) {

@@ -1,5 +1,6 @@
 // What requests have of the cache: room before they run, and not reading what was read before.
 
+#include "core/engine/cache_entry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
@@ -105,6 +106,36 @@ TEST(StepLoopCache, APromptThatWasReadDoesNotWaitInTheQueueForShorterOnes) {
   EXPECT_EQ(harness.queue.size(), 1) << "nothing of this one was read before";
   EXPECT_FALSE(document->end.ended());
   harness.RunToEnd();
+}
+
+int64_t blocks_hashed = 0;
+uint64_t CountingHash(uint64_t history, absl::Span<const int32_t> tokens) {
+  ++blocks_hashed;
+  return HashOfBlock(history, tokens);
+}
+
+// Before the first of two such prompts is read, at half of it, and at its end. At every step it is asked what those
+// that wait would have to read.
+TEST(StepLoopCache, WhatAWaitingPromptHasToReadIsSearchedForOnlyWhenSomethingWasRead) {
+  StepLoopHarness harness;
+  const auto cache = *PagedCache::Create(harness.model, {.window = 100, .segment = 100, .open_chunk = 1}, CountingHash);
+  const GenerationRequest request = SomeGeneration(64 * 10 + 5, 1);
+  const auto job = *MakeJob(request, std::make_shared<RecordingGenerationListener>(), harness.vocabulary,
+                            harness.observer, harness.sessions);
+  const auto first = *cache->Begin(request.prompt, 64 * 10, 1000);
+  for (int64_t read = 0; read <= 10; read += 5) {
+    const int64_t expected = 64 * (10 - read) + 5;
+    EXPECT_EQ(TokensToRead(*cache, *job), expected);
+    blocks_hashed = 0;
+    for (int step = 0; step < 10; ++step) EXPECT_EQ(TokensToRead(*cache, *job), expected);
+    EXPECT_EQ(blocks_hashed, 0);
+    for (int block = 0; block < 5 && read < 10; ++block) {
+      Slice slice;
+      slice.tokens = absl::MakeConstSpan(request.prompt).subspan(first->position(), 64);
+      ASSERT_TRUE(first->FillIn(slice).ok());
+      first->OnRead(slice.tokens);
+    }
+  }
 }
 
 // What one generated can be another's prompt.
