@@ -1,8 +1,7 @@
 #include "core/engine/cache_entry.h"
 
 #include <algorithm>
-
-#include "models/status_macros.h"
+#include <vector>
 
 namespace longshort {
 
@@ -23,12 +22,13 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, co
   if (job.parked.has_value() && cache.IsParked(job.parked->id)) {
     return cache.Resume(job.parked->id, job.MostTokens());
   }
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> cached,
-                      cache.Begin(job.stream().all(), job.MostReused(), job.MostTokens()));
+  const std::vector<int32_t>& tokens = job.stream().all();
   const int64_t recompute_from = cache.RecomputeFrom(job.stream().read());
-  if (cached->position() >= recompute_from) return cached;
-  cached.reset();  // gives its reservation back
-  return cache.BeginAt(recompute_from, job.MostTokens());
+  PrefixSearch now;
+  if (recompute_from > 0 && cache.Findable(tokens, job.MostReused(), now) < recompute_from) {
+    return cache.BeginAt(recompute_from, job.MostTokens());
+  }
+  return cache.Begin(tokens, job.MostReused(), job.MostTokens());
 }
 
 }  // namespace longshort

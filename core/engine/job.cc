@@ -22,8 +22,8 @@ void Job::GiveBack() {
   held_tokens = {};
 }
 
-void Job::OnBegun(int64_t position) {
-  if (!reused_tokens_.has_value()) reused_tokens_ = position;
+void Job::OnBegun(int64_t position, int64_t reused) {
+  if (!reused_tokens_.has_value()) reused_tokens_ = reused;
   stream_.MarkReadUntil(std::max(stream_.read(), position));
 }
 

@@ -47,9 +47,9 @@ class Job {
   // How many of the stream's first tokens need not be read if their rows are in the cache: nothing of their logits is
   // wanted any more.
   virtual int64_t MostReused() const = 0;
-  // A sequence begins to work for this job, for the first time or again, with the rows of the first `position` tokens
-  // in the cache. REQUIRES: position <= MostReused().
-  void OnBegun(int64_t position);
+  // A sequence begins to work for this job, for the first time or again, behind the first `position` tokens; it found
+  // the rows of `reused` of them in the cache, the others' do not matter any more. REQUIRES: position <= MostReused().
+  void OnBegun(int64_t position, int64_t reused);
   // The cache has the rows of the first `position` tokens now: others read them. REQUIRES: as OnBegun.
   void OnSkipped(int64_t position);
   // The tokens that are known and not read yet: the rest of the prompt, or the token sampled last. Empty when complete.

@@ -6,7 +6,7 @@ namespace longshort {
 
 Sequence::Sequence(std::unique_ptr<Job> job, std::unique_ptr<CachedSequence> cached)
     : job_(std::move(job)), cached_(std::move(cached)) {
-  job_->OnBegun(cached_->position());
+  job_->OnBegun(cached_->position(), cached_->reused_tokens());
   unread_when_begun_ = static_cast<int64_t>(Unread().size());
 }
 

@@ -201,5 +201,23 @@ TEST_F(StepLoopSessionTest, LongConversationsSurviveTheLossOfTheirPages) {
   EXPECT_GT(read_again, 1000) << "the pages were never lost: the test shows nothing";
 }
 
+// Of the conversation only the first block is there, which lies before all that matters.
+TEST_F(StepLoopSessionTest, WhatIsLeftOutBecauseItDoesNotMatterWasNotFoundInTheCache) {
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}});
+  std::vector<int32_t> talk;
+  Say(harness, talk, Turn(SomeTokens(600), 10));
+  harness.Score(SomeScoring(900, 3));
+  harness.RunToEnd();
+  harness.Generate(SomeGeneration(70, 1));
+  harness.RunToEnd();
+  harness.observer.steps.clear();
+  const CacheCounters before = harness.loop->state().cache.counters;
+  EXPECT_EQ(Say(harness, talk, Turn(SomeTokens(5, 1), 10))->summary.reused_tokens, 0);
+  EXPECT_LT(harness.observer.steps[0].second, 600);
+  const CacheCounters after = harness.loop->state().cache.counters;
+  EXPECT_EQ(after.hits, before.hits);
+  EXPECT_EQ(after.reused_tokens, before.reused_tokens);
+}
+
 }  // namespace
 }  // namespace longshort
