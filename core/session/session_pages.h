@@ -11,7 +11,7 @@ class SessionPages {
  public:
   virtual ~SessionPages() = default;
 
-  // Nobody wants this place any more: what was parked was closed, has ended, or goes on elsewhere. Soon frees its
+  // Nobody wants this place any more: what was parked was closed, has ended, or went on. Soon frees its
   // pages, if they are still there. Called with nothing locked; must not block.
   virtual void GiveUp(const ParkedPlace& place) = 0;
 };

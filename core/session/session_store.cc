@@ -223,10 +223,7 @@ void SessionStore::SetState(Sessions::iterator session, SessionState state, std:
   const int64_t more = TokensOf(state) - TokensOf(session->second.state);
   tokens_ += more;
   counts_of_client_[session->first.client].tokens += more;
-  const std::optional<ParkedPlace>& before = session->second.state.parked;
-  const bool went_on = before.has_value() && state.parked.has_value() && before->worker == state.parked->worker &&
-                       IsSame(session->second.pages, pages);
-  if (!went_on) GiveUpPages(session->second);
+  GiveUpPages(session->second);
   session->second.state = std::move(state);
   session->second.pages = std::move(pages);
   session->second.is_new = false;

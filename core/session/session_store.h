@@ -85,8 +85,8 @@ class SessionStore final {
     const SessionKey& key() const { return key_; }
     // As the call before left it; without tokens for a new session, and not parked if that is in another engine.
     const SessionState& state() const { return state_; }
-    // The session goes on from `state`, parked in the engine that opened it. Pages that it had elsewhere are given up;
-    // in the same cache it is on the caller that they went into what is parked now. Ends the lease.
+    // The session goes on from `state`, parked in the engine that opened it. The place that it had before is given up,
+    // wherever it is: if it went on from there, nothing is there any more. Ends the lease.
     void Commit(SessionState state);
 
    private:
