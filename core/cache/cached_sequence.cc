@@ -157,6 +157,12 @@ void CachedSequence::OnRead(absl::Span<const int32_t> tokens) {
   UpdateClaim();
 }
 
+void CachedSequence::Withdraw() {
+  for (const Strip strip : kStrips) {
+    for (const PageId page : state_.tables[strip].ids) store_.pools.Of(strip).Withdraw(page);
+  }
+}
+
 absl::StatusOr<int64_t> CachedSequence::RollBack(int64_t position) {
   const int64_t chunk = store_.grid.chunk_size();
   const int64_t target = position / chunk == state_.position / chunk ? position : position / chunk * chunk;

@@ -43,6 +43,9 @@ class CachedSequence final {
   // The slice was run: its blocks can be found from now on, and pages that no later query sees are released.
   void OnRead(absl::Span<const int32_t> tokens);
 
+  // Its rows may be wrong: nobody finds the pages that it holds any more, but those that a chain's end needs.
+  void Withdraw();
+
   // Goes back to where `position` tokens were read, or as little before as the rows that are still there allow, and
   // returns where it stands now; the tokens from there on are to be read again. REQUIRES: position <= position().
   // Errors: NOT_FOUND if the rows are gone: it must be ended and begun anew. INTERNAL if the model cannot copy a page.

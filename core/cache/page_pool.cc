@@ -89,6 +89,10 @@ void PagePool::EndLeases(PageId page) {
   });
 }
 
+void PagePool::Withdraw(PageId page) {
+  if (page != kZeroPage && pages_[page].held.needed == 0) EndLeases(page);
+}
+
 bool PagePool::IsExclusive(PageId page) const { return pages_[page].held == PageHolders{.running = 1}; }
 
 absl::Status PagePool::CheckInvariants(const std::vector<PageHolders>& expected) const {

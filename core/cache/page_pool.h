@@ -76,6 +76,8 @@ class PagePool final {
   bool IsCurrent(const PageLease& lease) const;
   // Takes a page out of the index altogether: its leases end. REQUIRES: no chain's end needs it.
   void EndLeases(PageId page);
+  // The same, unless a chain's end needs it.
+  void Withdraw(PageId page);
 
   // Whether one running sequence holds it, and nobody else.
   bool IsExclusive(PageId page) const;

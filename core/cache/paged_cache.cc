@@ -50,8 +50,7 @@ int64_t PagedCache::Findable(absl::Span<const int32_t> tokens, int64_t most_reus
 absl::StatusOr<int64_t> PagedCache::SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens,
                                              int64_t most_reused) {
   if (sequence.state_.block == nullptr || !store_.index.IsWorthRepeating(sequence.search_)) return 0;
-  PrefixBlock* const block =
-      store_.index.Longest(sequence.state_.block, tokens, most_reused, sequence.search_);
+  PrefixBlock* const block = store_.index.Longest(sequence.state_.block, tokens, most_reused, sequence.search_);
   const int64_t skipped = block->end - sequence.position();
   if (skipped <= 0) return 0;
   LS_RETURN_IF_ERROR(sequence.StartAt(block));

@@ -34,7 +34,10 @@ absl::StatusOr<Slice> Sequence::NextSlice(int64_t count) {
 absl::Status Sequence::OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) {
   const bool for_rows_only = catching_up();
   cached_->OnRead(Unread().first(count));
-  return for_rows_only ? absl::OkStatus() : job_->OnRead(count, logits, now);
+  if (for_rows_only) return absl::OkStatus();
+  absl::Status status = job_->OnRead(count, logits, now);
+  if (!status.ok()) cached_->Withdraw();  // what gave such logits is not for others
+  return status;
 }
 
 bool Sequence::StandAtSessionEnd() {

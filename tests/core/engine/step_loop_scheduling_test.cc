@@ -287,6 +287,22 @@ TEST(StepLoop, LogitsThatAreNotFiniteEndTheirOwnRequestOnly) {
   EXPECT_EQ(other->tokens, harness.TokensAlone(request));
 }
 
+TEST(StepLoop, WhatLogitsThatAreNotFiniteCameFromIsReadAgain) {
+  StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}});
+  const GenerationRequest request = SomeGeneration(200, 1);
+  harness.model.on_logits = [](std::vector<float>& logits) {
+    if (!logits.empty()) logits[7] = std::numeric_limits<float>::quiet_NaN();
+  };
+  const auto poisoned = harness.Generate(request);
+  harness.RunToEnd();
+  EXPECT_EQ(poisoned->status.code(), absl::StatusCode::kInternal);
+  harness.model.on_logits = nullptr;
+  const auto again = harness.Generate(request);
+  harness.RunToEnd();
+  EXPECT_EQ(again->summary.reused_tokens, 0);
+  EXPECT_EQ(again->tokens, harness.TokensAlone(request));
+}
+
 TEST(StepLoop, LogitsOfAWrongSizeEndTheStep) {
   StepLoopHarness harness;
   harness.model.on_logits = [](std::vector<float>& logits) { logits.pop_back(); };
