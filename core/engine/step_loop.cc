@@ -159,7 +159,7 @@ void StepLoop::Start(std::unique_ptr<Job> job) {
     job->times.started = clock_.Now();
     observer_.OnQueued(job->times.started - job->times.submitted);
   }
-  Resume(std::move(job));
+  Enter(std::move(job));
 }
 
 void StepLoop::EndComplete(std::unique_ptr<Job> job) {
@@ -170,7 +170,7 @@ void StepLoop::EndComplete(std::unique_ptr<Job> job) {
   ended_.push_back({std::move(job), absl::OkStatus()});
 }
 
-void StepLoop::Resume(std::unique_ptr<Job> job) {
+void StepLoop::Enter(std::unique_ptr<Job> job) {
   absl::StatusOr<std::unique_ptr<CachedSequence>> cached = EnterCache(*cache_, *job);
   if (!cached.ok()) {
     ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
@@ -282,11 +282,11 @@ void StepLoop::Recover(const absl::Status& failure) {
       End(std::move(sequence), failure);
     } else if (!broken_) {
       again.push_back(sequence->TakeJob());
-      sequence = nullptr;  // its pages are undefined, and those that are not can be found
+      sequence = nullptr;  // what it read in this step is undefined; what it had read before can be found
     }
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
-  for (std::unique_ptr<Job>& job : again) Resume(std::move(job));
+  for (std::unique_ptr<Job>& job : again) Enter(std::move(job));
   if (broken_) ReturnRunning();
 }
 

@@ -97,7 +97,7 @@ class StepLoop {
   // Ends a job that has nothing to read: a document of one token.
   void EndComplete(std::unique_ptr<Job> job);
   // Gives a job that was started its sequence, or ends it.
-  void Resume(std::unique_ptr<Job> job);
+  void Enter(std::unique_ptr<Job> job);
   // The session of a complete job goes on from here, with its pages parked if they can be.
   void KeepSession(Sequence& sequence);
   // Decides how many tokens each sequence reads in this step.
