@@ -40,12 +40,16 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
   LS_ASSIGN_OR_RETURN(std::unique_ptr<RetiredModels> retired, RetiredModels::Create());
   std::unique_ptr<ModelRegistry> registry(new ModelRegistry(repository, std::move(loader), std::move(engine_factory),
                                                             std::move(policies), std::move(retired)));
-  registry->skipped_ = listing.skipped;
-  if (listing.versions.empty()) {
-    return absl::NotFoundError(absl::StrCat("there is no model in ", repository, listing.skipped.empty() ? "" : "; ",
-                                            absl::StrJoin(listing.skipped, "; ")));
-  }
   const std::lock_guard loading(registry->loading_);
+  registry->skipped_ = listing.skipped;
+  for (const auto& [name, reason] : listing.unreadable) {
+    registry->skipped_.push_back(reason);
+    registry->failed_[{name, 0}] = reason;  // FollowRepository need not tell it again
+  }
+  if (listing.versions.empty()) {
+    return absl::NotFoundError(absl::StrCat("there is no model in ", repository, registry->skipped_.empty() ? "" : "; ",
+                                            absl::StrJoin(registry->skipped_, "; ")));
+  }
   for (const auto& [name, versions] : listing.versions) {
     LS_ASSIGN_OR_RETURN(const VersionPolicy policy, registry->ReadPolicy(name, versions));
     for (const int64_t version : policy.Choose(versions)) {
@@ -89,6 +93,9 @@ std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {
 absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const std::string& name, int64_t version,
                                                                         std::vector<RegistryEvent>* events) {
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
+  if (const auto unreadable = listing.unreadable.find(name); unreadable != listing.unreadable.end()) {
+    return absl::UnavailableError(unreadable->second);
+  }
   const auto on_disk = listing.versions.find(name);
   if (on_disk == listing.versions.end()) {
     return absl::NotFoundError(absl::StrCat("the repository has no model ", name));
@@ -131,6 +138,10 @@ absl::StatusOr<std::vector<RegistryEvent>> ModelRegistry::FollowRepository() {
   for (const auto& served : List()) names.insert(served->name);
   for (const auto& model : listing.versions) names.insert(model.first);
   std::vector<RegistryEvent> events;
+  for (const auto& [name, reason] : listing.unreadable) {
+    names.erase(name);
+    Fail({name, 0}, reason, absl::UnavailableError(reason), events);
+  }
   for (const std::string& name : names) {
     const auto on_disk = listing.versions.find(name);
     Follow(name, on_disk == listing.versions.end() ? std::set<int64_t>() : on_disk->second, events);

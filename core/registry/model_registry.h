@@ -52,8 +52,8 @@ class ModelRegistry {
 
   // Loads what `policies` choose, by default the newest version of every model in `repository`. A folder without a
   // version (lost+found) is skipped.
-  // Errors: NOT_FOUND if there is no model, or none of the versions that a policy wants; otherwise the first failure,
-  // naming the model and version.
+  // Errors: those of ListRepository; NOT_FOUND if there is no model, or none of the versions that a policy wants;
+  // otherwise the first failure, naming the model and version.
   static absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(const std::string& repository, Loader loader,
                                                              EngineFactory engine_factory, PolicyReader policies = {});
 
@@ -64,12 +64,13 @@ class ModelRegistry {
   // By name, then version.
   std::vector<std::shared_ptr<ServedModel>> List() const;
 
-  // The folders of the repository that were no models when it was loaded, each with the reason.
+  // The folders of the repository that were no models, or could not be read, when it was loaded, each with the reason.
   const std::vector<std::string>& skipped() const { return skipped_; }
 
   // Loads a version (0: the newest in the repository) beside those that are loaded; nothing to do if it is one of them.
   // It stays until it is unloaded. If it had to be loaded, what became of that is added to `events`. Errors: NOT_FOUND
-  // if the repository does not have it; as the loader and the engine factory.
+  // if the repository does not have it; UNAVAILABLE if the model's folder cannot be read; as the loader and the engine
+  // factory.
   absl::StatusOr<std::shared_ptr<ServedModel>> LoadVersion(const std::string& name, int64_t version,
                                                            std::vector<RegistryEvent>* events = nullptr);
   // Lets a version go (0: all of the model). It is not loaded again but by LoadVersion; a newer one is.
@@ -78,9 +79,10 @@ class ModelRegistry {
 
   // Follows the repository: loads what the policies choose of the versions that can be loaded, then lets the others go;
   // loads anew what serves with a serving.json that has changed; lets go what is no longer there. As long as a policy
-  // cannot be read, or chooses nothing, what is loaded stays. What failed is tried again when its files have changed; a
-  // version that was let go by Unload counts as loaded, so that no other takes its place.
-  // Errors: NOT_FOUND if the repository cannot be read; then nothing is changed.
+  // cannot be read, or chooses nothing, what is loaded stays; so it does while the model's folder cannot be read. What
+  // failed is tried again when its files have changed; a version that was let go by Unload counts as loaded, so that no
+  // other takes its place.
+  // Errors: those of ListRepository; then nothing is changed.
   absl::StatusOr<std::vector<RegistryEvent>> FollowRepository();
 
   // Drains every engine, side by side, those of models that were let go too.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,29 +17,50 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The names of the folders in `folder` that do not begin with a dot, sorted.
-absl::StatusOr<std::set<std::string>> FoldersIn(const fs::path& folder) {
+std::string CannotRead(const fs::path& folder, const std::error_code& error) {
+  return absl::StrCat("cannot read the folder ", folder.string(), ": ", error.message());
+}
+
+struct Folders {
   std::set<std::string> names;
+  std::map<std::string, std::string> unreadable;  // names, with the reason: nobody can say whether they are folders
+};
+
+// What is in `folder` and does not begin with a dot.
+absl::StatusOr<Folders> FoldersIn(const fs::path& folder) {
+  Folders folders;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    std::error_code not_a_folder;  // a broken link is none
     const std::string name = entry->path().filename().string();
-    if (name.front() != '.' && entry->is_directory(not_a_folder)) names.insert(name);
+    if (name.front() == '.') continue;
+    std::error_code unknown;
+    const fs::file_status status = entry->status(unknown);
+    if (fs::is_directory(status)) folders.names.insert(name);
+    // A link to nothing is known: to be none.
+    if (!fs::status_known(status)) folders.unreadable[name] = CannotRead(entry->path(), unknown);
   }
-  if (error) {
-    return absl::NotFoundError(absl::StrCat("cannot read the folder ", folder.string(), ": ", error.message()));
-  }
-  return names;
+  if (error == std::errc::no_such_file_or_directory) return absl::NotFoundError(CannotRead(folder, error));
+  if (error) return absl::UnavailableError(CannotRead(folder, error));
+  return folders;
 }
 
 // Folders that are not named by a whole number from 1 on are no versions.
+std::optional<int64_t> VersionNamed(const std::string& name) {
+  int64_t version = 0;
+  if (!absl::SimpleAtoi(name, &version) || version < 1 || absl::StrCat(version) != name) return std::nullopt;
+  return version;
+}
+
+// Errors: those of FoldersIn; UNAVAILABLE if one of the versions cannot be read.
 absl::StatusOr<std::set<int64_t>> VersionsIn(const fs::path& model_folder) {
-  LS_ASSIGN_OR_RETURN(const std::set<std::string> names, FoldersIn(model_folder));
+  LS_ASSIGN_OR_RETURN(const Folders folders, FoldersIn(model_folder));
+  for (const auto& [name, reason] : folders.unreadable) {
+    if (VersionNamed(name).has_value()) return absl::UnavailableError(reason);
+  }
   std::set<int64_t> versions;
-  for (const std::string& name : names) {
-    int64_t version = 0;
-    if (absl::SimpleAtoi(name, &version) && version > 0 && absl::StrCat(version) == name) versions.insert(version);
+  for (const std::string& name : folders.names) {
+    if (const std::optional<int64_t> version = VersionNamed(name)) versions.insert(*version);
   }
   return versions;
 }
@@ -56,16 +79,19 @@ bool IsUtf8(const std::string& text) {
 }  // namespace
 
 absl::StatusOr<RepositoryListing> ListRepository(const std::string& repository) {
-  LS_ASSIGN_OR_RETURN(const std::set<std::string> names, FoldersIn(repository));
+  LS_ASSIGN_OR_RETURN(Folders folders, FoldersIn(repository));
   RepositoryListing listing;
-  for (const std::string& name : names) {
+  listing.unreadable = std::move(folders.unreadable);
+  for (const std::string& name : folders.names) {
     const fs::path model_folder = fs::path(repository) / name;
     if (!IsUtf8(name)) {
       listing.skipped.push_back(absl::StrCat(model_folder.string(), ": the name is not UTF-8"));
       continue;
     }
     absl::StatusOr<std::set<int64_t>> versions = VersionsIn(model_folder);
-    if (!versions.ok()) {
+    if (absl::IsUnavailable(versions.status())) {
+      listing.unreadable[name] = std::string(versions.status().message());
+    } else if (!versions.ok()) {  // gone meanwhile
       listing.skipped.emplace_back(versions.status().message());
     } else if (versions->empty()) {
       listing.skipped.push_back(absl::StrCat(model_folder.string(), ": no folder named 1, 2, ..."));

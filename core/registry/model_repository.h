@@ -15,12 +15,14 @@ namespace longshort {
 struct RepositoryListing {
   // Models by name, each with at least one version.
   std::map<std::string, std::set<int64_t>> versions;
+  // The folders that could not be read, by name, each with the reason. Perhaps models, and perhaps only for now.
+  std::map<std::string, std::string> unreadable;
   // The folders that are no models (lost+found, a name that is not UTF-8), each with the reason. Hidden ones are left
   // out.
   std::vector<std::string> skipped;
 };
 
-// Errors: NOT_FOUND if the folder cannot be read.
+// Errors: NOT_FOUND if there is no such folder, UNAVAILABLE if it cannot be read.
 absl::StatusOr<RepositoryListing> ListRepository(const std::string& repository);
 
 std::string VersionDirectory(const std::string& repository, const std::string& model, int64_t version);

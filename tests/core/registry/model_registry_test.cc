@@ -273,6 +273,53 @@ TEST_F(ModelRegistryTest, FollowsWhatGoesAndComes) {
       << "an unreadable repository changes nothing";
 }
 
+// A link to itself cannot be read, not even by root.
+TEST_F(ModelRegistryTest, AModelWhoseFolderCannotBeReadServesOnAndThatIsToldOnce) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  fs::rename(repository_ / "bytes", repository_ / ".bytes");
+  fs::create_symlink("bytes", repository_ / "bytes");
+  EXPECT_THAT(Describe((*registry)->FollowRepository()),
+              testing::ElementsAre(testing::StartsWith("failed bytes/0: cannot read the folder ")));
+  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty());
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
+  EXPECT_TRUE(absl::IsUnavailable((*registry)->LoadVersion("bytes", 1).status()));
+
+  fs::remove(repository_ / "bytes");
+  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("unloaded bytes/1"))
+      << "known to be gone";
+}
+
+TEST_F(ModelRegistryTest, NoOtherVersionTakesThePlaceOfOneThatCannotBeRead) {
+  MakeFolder("bytes/1");
+  MakeFolder("bytes/2");
+  MakeFolder("characters/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  fs::remove(repository_ / "bytes/2");
+  fs::create_symlink("2", repository_ / "bytes/2");
+  MakeFolder("characters/2");
+  EXPECT_THAT(Describe((*registry)->FollowRepository()),
+              testing::ElementsAre(testing::StartsWith("failed bytes/0: cannot read the folder "),
+                                   "loaded characters/2", "unloaded characters/1"));
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/2", "characters/2"));
+  fs::remove(repository_ / "bytes/2");
+  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/1", "unloaded bytes/2"));
+}
+
+TEST_F(ModelRegistryTest, WhatCannotBeReadAndIsNoVersionIsNothing) {
+  MakeFolder("bytes/1");
+  fs::create_symlink("notes", repository_ / "bytes/notes");
+  fs::create_symlink("nowhere", repository_ / "bytes/2");
+  fs::create_symlink("notes", repository_ / "notes");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
+  EXPECT_THAT((*registry)->skipped(), testing::ElementsAre(testing::HasSubstr((repository_ / "notes").string())));
+  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "it was told when the repository was loaded";
+}
+
 TEST_F(ModelRegistryTest, LoadsAndUnloadsWhatItIsTold) {
   MakeFolder("bytes/1");
   MakeFolder("bytes/2");
