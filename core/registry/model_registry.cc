@@ -198,7 +198,7 @@ bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, std:
   if (const auto failed = failed_.find(id); failed != failed_.end() && failed->second == signature) return serves;
   const absl::StatusOr<std::shared_ptr<ServedModel>> loaded = LoadFrom(name, version);
   if (!loaded.ok()) {
-    Fail(id, signature, loaded.status(), events);
+    if (!absl::IsCancelled(loaded.status())) Fail(id, signature, loaded.status(), events);
     return serves;
   }
   failed_.erase(id);

@@ -42,7 +42,8 @@ struct RegistryEvent {
 // Thread-safe. One thread at a time loads and unloads; who looks up never waits for it.
 class ModelRegistry {
  public:
-  // Loads the model directory of one version.
+  // Loads the model directory of one version. Errors: CANCELLED if nothing is to be loaded any more, which is no
+  // failure of the model.
   using Loader = std::function<absl::StatusOr<LoadedModel>(const std::string& directory)>;
   // Says which versions of a model are to be loaded. Errors: as for a model that cannot be loaded.
   using PolicyReader = std::function<absl::StatusOr<VersionPolicy>(const std::string& name)>;

@@ -15,13 +15,19 @@ absl::Status Stopping() { return absl::UnavailableError("the server is stopping"
 }  // namespace
 
 void ModelManager::Stop() {
+  std::deque<Task> waiting;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
+    waiting.swap(tasks_);
   }
   changed_.notify_all();
+  for (const Task& task : waiting) task(/*stopped=*/true);
+}
+
+void ModelManager::Join() {
+  Stop();
   if (thread_.joinable()) thread_.join();
-  for (const Task& task : std::exchange(tasks_, {})) task(/*stopped=*/true);
 }
 
 absl::Status ModelManager::Start(absl::Duration watch_interval, Listener listener) {
@@ -40,6 +46,7 @@ void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
     if (stopped) return done(Stopping());
     std::vector<RegistryEvent> events;
     absl::StatusOr<std::shared_ptr<ServedModel>> loaded = models_.LoadVersion(name, version, &events);
+    if (absl::IsCancelled(loaded.status())) return done(Stopping());
     for (const RegistryEvent& event : events) Tell(event);
     done(std::move(loaded));
   });

@@ -32,11 +32,12 @@ class ModelManager final {
   // The references must outlive the manager. Tasks wait until Start.
   ModelManager(ModelRegistry& models, ServerMetrics& metrics, Logger& log)
       : models_(models), metrics_(metrics), log_(log) {}
-  ~ModelManager() { Stop(); }
+  ~ModelManager() { Join(); }
 
-  // Finishes the task at hand; those that wait, or come later, are answered UNAVAILABLE. May be called again, by one
-  // thread at a time.
+  // Begins no further task: those that wait, or come later, are answered UNAVAILABLE. May be called again.
   void Stop();
+  // Stops, and returns once the task at hand is done. May be called again, by one thread at a time.
+  void Join();
 
   // Looks at the repository every `watch_interval`; never if that is 0. Once.
   // Errors: RESOURCE_EXHAUSTED if there is no thread to be had.

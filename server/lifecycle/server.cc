@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 Server::~Server() {
-  if (manager_ != nullptr) manager_->Stop();  // it tells grpc_, which is destroyed before
+  if (manager_ != nullptr) manager_->Join();  // it tells grpc_, which is destroyed before
 }
 
 // Written beside and renamed, so that who waits for the file never reads half of it.
@@ -100,6 +100,7 @@ void Server::Drain() {
   log_.Info("draining", {{"timeout", absl::FormatDuration(options_.drain_timeout)}});
   manager_->Stop();
   models_->Drain(deadline);
+  manager_->Join();  // after that: what is being loaded may take longer than the calls have
   const int64_t left = gate_.WaitUntilEmpty(std::max(deadline, absl::Now() + kLastMessages));
   log_.Info("drained", {{"calls_cut_off", left}});
 }

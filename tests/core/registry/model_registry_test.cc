@@ -45,6 +45,7 @@ class ModelRegistryTest : public testing::Test {
     const auto loader = [this](const std::string& directory) -> absl::StatusOr<LoadedModel> {
       loaded_.push_back(fs::relative(directory, repository_).string());
       if (fs::exists(fs::path(directory) / "broken")) return absl::DataLossError("tensor x is missing");
+      if (stopping_) return absl::CancelledError("nothing is loaded any more");
       LoadedLanguageModel loaded;
       loaded.model = std::make_unique<FakeLanguageModel>();
       return loaded;
@@ -87,6 +88,7 @@ class ModelRegistryTest : public testing::Test {
   const fs::path repository_;
   RealClock clock_;
   std::vector<std::string> loaded_;
+  bool stopping_ = false;
   int writes_ = 0;
 };
 
@@ -254,6 +256,16 @@ TEST_F(ModelRegistryTest, AVersionThatFailsLeavesTheOldOneServingAndIsTriedAgain
   EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "the same files fail the same way";
   fs::remove(repository_ / "bytes/2/broken");
   EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
+}
+
+TEST_F(ModelRegistryTest, AVersionThatIsNotLoadedForTheStopIsNoFailure) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  MakeFolder("bytes/2");
+  stopping_ = true;
+  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty());
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
 }
 
 TEST_F(ModelRegistryTest, FollowsWhatGoesAndComes) {

@@ -1,16 +1,28 @@
 #include "server/lifecycle/run.h"
 
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <future>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "gtest/gtest.h"
+#include "longshort/v1/inference.grpc.pb.h"
+#include "nlohmann/json.hpp"
+#include "tests/core/fakes/end_signal.h"
+#include "tests/core/fakes/fake_language_model.h"
 
 namespace longshort {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Sends SIGTERM to this process and returns once the watcher's thread has taken it.
 void StopAndWaitUntilTaken() {
@@ -23,22 +35,97 @@ void StopAndWaitUntilTaken() {
   absl::SleepFor(absl::Milliseconds(50));
 }
 
-TEST(RunServer, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) {
-  const std::string repository = absl::StrCat(testing::TempDir(), "/stopped-while-loading-", getpid());
-  std::filesystem::create_directories(repository + "/model/1");
-  const std::string port_file = repository + "/ports.json";
-  const auto make_loader = [](const ServerOptions&) -> ModelRegistry::Loader {
-    return [](const std::string&) -> absl::StatusOr<LoadedModel> {
-      StopAndWaitUntilTaken();
-      return absl::InternalError("what was loaded is not looked at");
+// A server of one model, whose versions this process loads.
+class RunServerTest : public testing::Test {
+ protected:
+  RunServerTest() { AddVersion(1); }
+  ~RunServerTest() override { fs::remove_all(repository_); }
+
+  int Run(const ModelRegistry::Loader& loader, const std::vector<std::string>& options = {}) {
+    std::vector<std::string> arguments = {"--model-repository=" + repository_.string(), "--listen=127.0.0.1:0",
+                                          "--http-listen=127.0.0.1:0", "--port-file=" + port_file_.string()};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return RunServer(arguments, [&loader](const ServerOptions&) { return loader; });
+  }
+
+  void AddVersion(int version) { fs::create_directories(repository_ / "model" / absl::StrCat(version)); }
+
+  // One that takes minutes for 100 000 tokens.
+  static LoadedModel Model() {
+    const LanguageModelInfo info = SmallModelInfo();
+    auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
+    model->on_step = [](absl::Span<const Slice>) {
+      absl::SleepFor(absl::Milliseconds(1));
+      return absl::OkStatus();
     };
+    return LoadedLanguageModel{.model = std::move(model), .tokenizer = nullptr};
+  }
+
+  // Waits until the server is ready.
+  std::unique_ptr<v1::Inference::Stub> Connect() const {
+    while (!fs::exists(port_file_)) absl::SleepFor(absl::Milliseconds(10));
+    std::ifstream file(port_file_);
+    const int port = nlohmann::json::parse(file).at("grpc").get<int>();
+    return v1::Inference::NewStub(
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
+  }
+
+  const fs::path repository_ = fs::path(testing::TempDir()) / absl::StrCat("run-server-", getpid());
+  const fs::path port_file_ = repository_ / "ports.json";
+};
+
+TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) {
+  const auto loader = [](const std::string&) -> absl::StatusOr<LoadedModel> {
+    StopAndWaitUntilTaken();
+    return absl::InternalError("what was loaded is not looked at");
   };
-  EXPECT_EQ(RunServer({"--model-repository=" + repository, "--listen=127.0.0.1:0", "--http-listen=127.0.0.1:0",
-                       "--port-file=" + port_file},
-                      make_loader),
-            0);
-  EXPECT_FALSE(std::filesystem::exists(port_file));
-  std::filesystem::remove_all(repository);
+  EXPECT_EQ(Run(loader), 0);
+  EXPECT_FALSE(fs::exists(port_file_));
+}
+
+TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
+  std::vector<std::string> loaded;
+  const auto loader = [&](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+    loaded.push_back(fs::path(directory).filename().string());
+    if (loaded.size() == 1) {
+      AddVersion(2);
+      AddVersion(3);
+    } else if (loaded.size() == 2) {
+      StopAndWaitUntilTaken();
+    }
+    return Model();
+  };
+  EXPECT_EQ(Run(loader, {"--watch-repository=100ms"}), 0);
+  EXPECT_THAT(loaded, testing::ElementsAre("1", "3"));
+}
+
+// What is being loaded cannot be interrupted.
+TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) {
+  EndSignal ended;
+  const auto call = [&] {
+    v1::GenerateRequest request;
+    request.mutable_prompt()->mutable_ids()->add_ids(1);
+    request.set_max_tokens(100'000);
+    grpc::ClientContext context;
+    const auto reader = Connect()->GenerateStream(&context, request);
+    v1::GenerateStreamResponse event;
+    while (reader->Read(&event) && !event.has_delta()) continue;
+    AddVersion(2);
+    while (reader->Read(&event)) continue;
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+    ended.Notify();
+  };
+  std::future<void> client;
+  const auto loader = [&](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+    if (fs::path(directory).filename() == "1") {
+      client = std::async(std::launch::async, call);  // here, so that its thread does not take the signal
+      return Model();
+    }
+    StopAndWaitUntilTaken();
+    EXPECT_TRUE(ended.Wait());
+    return Model();
+  };
+  EXPECT_EQ(Run(loader, {"--watch-repository=100ms", "--drain-timeout=0s", "--max-generate-tokens=100000"}), 0);
 }
 
 }  // namespace
