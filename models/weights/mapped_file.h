@@ -38,7 +38,7 @@ class MappedFile final {
   absl::Span<const std::byte> bytes_;
 };
 
-// Reads a whole text file of at most `limit_bytes`.
+// Reads a whole text file of at most `limit_bytes`; one that is cut short meanwhile as far as it goes.
 // Errors: those of MappedFile::Open; INVALID_ARGUMENT naming the file, its size and the limit.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t limit_bytes);
 
