@@ -51,9 +51,12 @@ class BudgetShare {
   // As CacheBudget's.
   void SetAside(int64_t bytes);
   absl::StatusOr<int64_t> Reserve(const std::string& model, int64_t wanted, int64_t usual);
+  // Keeps what several models need only once; given back behind the last of them.
+  void Keep(std::shared_ptr<const BudgetShare> common) { common_ = std::move(common); }
 
  private:
   const std::shared_ptr<CacheBudget> budget_;
+  std::shared_ptr<const BudgetShare> common_;
   int64_t set_aside_bytes_ = 0;
   int64_t reserved_bytes_ = 0;
 };

@@ -146,10 +146,7 @@ class EngineMaker {
     auto share = std::make_shared<BudgetShare>(budget_);
     share->SetAside(WeightBytes(info.parameters, info.precision));
     share->SetAside(WaitingBytes(options_, machine_));
-    // All models share the threads that decode.
-    if (loaded.preprocessor != nullptr && !std::exchange(decoding_is_set_aside_, true)) {
-      budget_->SetAside(DecodingBytes(options_));
-    }
+    if (loaded.preprocessor != nullptr) share->Keep(DecodingShare());
     LS_RETURN_IF_ERROR(budget_->Check(name));
     ClassifierEngine::Options engine;
     LS_RETURN_IF_ERROR(SetWorkers(serving, engine));
@@ -181,6 +178,17 @@ class EngineMaker {
   }
 
  private:
+  // All models of images share the threads that decode.
+  std::shared_ptr<const BudgetShare> DecodingShare() {
+    std::shared_ptr<BudgetShare> share = decoding_.lock();
+    if (share == nullptr) {
+      share = std::make_shared<BudgetShare>(budget_);
+      share->SetAside(DecodingBytes(options_));
+      decoding_ = share;
+    }
+    return share;
+  }
+
   // The workers of this model divide the threads that its workers would have by the server's options.
   template <typename EngineOptions>
   absl::Status SetWorkers(const ServingOptions& serving, EngineOptions& engine) const {
@@ -214,7 +222,7 @@ class EngineMaker {
   const std::shared_ptr<TokenBudget> prompts_;
   const std::shared_ptr<CacheBudget> budget_;
   SessionStores sessions_;
-  bool decoding_is_set_aside_ = false;
+  std::weak_ptr<BudgetShare> decoding_;
 };
 
 }  // namespace
