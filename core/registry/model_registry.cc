@@ -1,6 +1,7 @@
 #include "core/registry/model_registry.h"
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 #include <thread>
 #include <variant>
@@ -19,6 +20,16 @@ void DrainModel(const ServedModel& served, absl::Time deadline) {
 
 absl::Status NameModel(const absl::Status& status, const std::string& name, int64_t version) {
   return absl::Status(status.code(), absl::StrCat("model ", name, " version ", version, ": ", status.message()));
+}
+
+// gRPC delivers no longer message than some thousand bytes.
+constexpr size_t kMostNames = 20;
+
+template <typename Names, typename Append>
+std::string ThereAre(const Names& names, const Append& append) {
+  const size_t named = std::min(names.size(), kMostNames);
+  return absl::StrCat("; there are: ", absl::StrJoin(names.begin(), std::next(names.begin(), named), ", ", append),
+                      named < names.size() ? absl::StrCat(" and ", names.size() - named, " more") : "");
 }
 
 constexpr auto kAppendKey = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
@@ -63,20 +74,18 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::Find(std::string_vie
   const std::lock_guard lock(mutex_);
   if (models_.empty()) return absl::NotFoundError("no model is loaded");
   if (name.empty() && models_.size() > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a model must be named; there are: ", absl::StrJoin(models_, ", ", kAppendKey)));
+    return absl::InvalidArgumentError(absl::StrCat("a model must be named", ThereAre(models_, kAppendKey)));
   }
   const auto model = name.empty() ? models_.begin() : models_.find(name);
   if (model == models_.end()) {
-    return absl::NotFoundError(absl::StrCat("there is no model ", std::string(name),
-                                            "; there are: ", absl::StrJoin(models_, ", ", kAppendKey)));
+    return absl::NotFoundError(absl::StrCat("there is no model ", std::string(name), ThereAre(models_, kAppendKey)));
   }
   const auto& versions = model->second;
   if (version == 0) return versions.rbegin()->second;
   const auto found = versions.find(version);
   if (found == versions.end()) {
-    return absl::NotFoundError(absl::StrCat("model ", model->first, " has no version ", version,
-                                            "; there are: ", absl::StrJoin(versions, ", ", kAppendKey)));
+    return absl::NotFoundError(
+        absl::StrCat("model ", model->first, " has no version ", version, ThereAre(versions, kAppendKey)));
   }
   return found->second;
 }
@@ -103,7 +112,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const st
   if (version == 0) version = *on_disk->second.rbegin();
   if (on_disk->second.count(version) == 0) {
     return absl::NotFoundError(absl::StrCat("the repository has no version ", version, " of model ", name,
-                                            "; there are: ", absl::StrJoin(on_disk->second, ", ")));
+                                            ThereAre(on_disk->second, absl::AlphaNumFormatter())));
   }
   const std::lock_guard loading(loading_);
   if (LoadedVersions(name).count(version) == 0) {
@@ -223,8 +232,8 @@ absl::StatusOr<VersionPolicy> ModelRegistry::ReadPolicy(const std::string& name,
   }
   if (policy->Choose(on_disk).empty()) {
     return absl::NotFoundError(absl::StrCat("model ", name, ": the repository has none of the versions that ",
-                                            ServingFile(repository_, name),
-                                            " wants; there are: ", absl::StrJoin(on_disk, ", ")));
+                                            ServingFile(repository_, name), " wants",
+                                            ThereAre(on_disk, absl::AlphaNumFormatter())));
   }
   return policy;
 }

@@ -59,7 +59,8 @@ class ModelRegistry {
                                                              EngineFactory engine_factory, PolicyReader policies = {});
 
   // `version` 0 means the newest. An empty name means the only model.
-  // Errors: NOT_FOUND naming what is there; INVALID_ARGUMENT for an empty name where there are several models.
+  // Errors: NOT_FOUND naming (the first of) what is there; INVALID_ARGUMENT for an empty name where there are several
+  // models.
   absl::StatusOr<std::shared_ptr<ServedModel>> Find(std::string_view name, int64_t version) const;
 
   // By name, then version.

@@ -175,6 +175,25 @@ TEST_F(ModelRegistryTest, FindsByNameAndVersion) {
             absl::InvalidArgumentError("a model must be named; there are: bytes, characters"));
 }
 
+// gRPC delivers no message of more than some thousand bytes.
+TEST_F(ModelRegistryTest, OfManyModelsAndVersionsTheFirstAreNamed) {
+  for (int i = 1; i <= 22; ++i) MakeFolder(absl::StrCat("bytes/", i));
+  for (int i = 11; i <= 31; ++i) MakeFolder(absl::StrCat("model-", i, "/1"));
+  WriteServing("bytes", "all");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  const char* versions = "there are: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20 and 2 more";
+  EXPECT_EQ((*registry)->Find("bytes", 23).status(),
+            absl::NotFoundError(absl::StrCat("model bytes has no version 23; ", versions)));
+  EXPECT_EQ((*registry)->LoadVersion("bytes", 23).status(),
+            absl::NotFoundError(absl::StrCat("the repository has no version 23 of model bytes; ", versions)));
+  for (const char* name : {"", "bites"}) {
+    EXPECT_THAT(std::string((*registry)->Find(name, 0).status().message()),
+                testing::AllOf(testing::HasSubstr("there are: bytes, model-11, model-12"),
+                               testing::EndsWith(", model-29 and 2 more")));
+  }
+}
+
 TEST_F(ModelRegistryTest, AnEmptyNameMeansTheOnlyModel) {
   MakeFolder("bytes/4");
   const auto registry = Load();
