@@ -100,7 +100,7 @@ std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const std::string& name, int64_t version,
-                                                                        std::vector<RegistryEvent>* events) {
+                                                                        Tell tell) {
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   if (const auto unreadable = listing.unreadable.find(name); unreadable != listing.unreadable.end()) {
     return absl::UnavailableError(unreadable->second);
@@ -117,9 +117,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const st
   const std::lock_guard loading(loading_);
   if (LoadedVersions(name).count(version) == 0) {
     const absl::Status status = LoadFrom(name, version).status();
-    if (events != nullptr) {
-      events->push_back(
-          {status.ok() ? RegistryEvent::Kind::kLoaded : RegistryEvent::Kind::kFailed, name, version, status});
+    if (!absl::IsCancelled(status)) {
+      tell({status.ok() ? RegistryEvent::Kind::kLoaded : RegistryEvent::Kind::kFailed, name, version, status});
     }
     LS_RETURN_IF_ERROR(status);
   }
@@ -140,48 +139,46 @@ absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<RegistryEvent>> ModelRegistry::FollowRepository() {
+absl::Status ModelRegistry::FollowRepository(Tell tell) {
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   const std::lock_guard loading(loading_);
   std::set<std::string> names;
   for (const auto& served : List()) names.insert(served->name);
   for (const auto& model : listing.versions) names.insert(model.first);
-  std::vector<RegistryEvent> events;
   for (const auto& [name, reason] : listing.unreadable) {
     names.erase(name);
-    Fail({name, 0}, reason, absl::UnavailableError(reason), events);
+    Fail({name, 0}, reason, absl::UnavailableError(reason), tell);
   }
   for (const std::string& name : names) {
     const auto on_disk = listing.versions.find(name);
-    Follow(name, on_disk == listing.versions.end() ? std::set<int64_t>() : on_disk->second, events);
+    Follow(name, on_disk == listing.versions.end() ? std::set<int64_t>() : on_disk->second, tell);
   }
-  return events;
+  return absl::OkStatus();
 }
 
-void ModelRegistry::Follow(const std::string& name, const std::set<int64_t>& on_disk,
-                           std::vector<RegistryEvent>& events) {
-  const std::optional<std::set<int64_t>> chosen = FollowPolicy(name, on_disk, events);
+void ModelRegistry::Follow(const std::string& name, const std::set<int64_t>& on_disk, Tell tell) {
+  const std::optional<std::set<int64_t>> chosen = FollowPolicy(name, on_disk, tell);
   for (const int64_t loaded : LoadedVersions(name)) {
     const bool kept = kept_.count({name, loaded}) > 0;
     const bool replaced = !kept && chosen.has_value() && chosen->count(loaded) == 0;
     if (!replaced && on_disk.count(loaded) > 0) {
-      if (kept) FollowVersion(name, loaded, events);
+      if (kept) FollowVersion(name, loaded, tell);
       continue;
     }
     Retire(name, loaded);
     kept_.erase({name, loaded});
-    events.push_back({RegistryEvent::Kind::kUnloaded, name, loaded, absl::OkStatus()});
+    tell({RegistryEvent::Kind::kUnloaded, name, loaded, absl::OkStatus()});
   }
 }
 
 std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk,
-                                                             std::vector<RegistryEvent>& events) {
+                                                             Tell tell) {
   if (on_disk.empty()) return std::nullopt;
   const std::string signature =
       absl::StrCat(FileSignature(ServingFile(repository_, name)), " of ", absl::StrJoin(on_disk, " "));
   const absl::StatusOr<VersionPolicy> policy = ReadPolicy(name, on_disk);
   if (!policy.ok()) {
-    Fail({name, 0}, signature, policy.status(), events);
+    Fail({name, 0}, signature, policy.status(), tell);
     return std::nullopt;
   }
   failed_.erase({name, 0});
@@ -190,13 +187,13 @@ std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& 
     const std::set<int64_t> chosen = policy->Choose(usable);
     if (chosen.empty()) return std::nullopt;
     const auto unusable = std::find_if(chosen.rbegin(), chosen.rend(),
-                                       [&](int64_t version) { return !FollowVersion(name, version, events); });
+                                       [&](int64_t version) { return !FollowVersion(name, version, tell); });
     if (unusable == chosen.rend()) return chosen;
     usable.erase(*unusable);
   }
 }
 
-bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, std::vector<RegistryEvent>& events) {
+bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Tell tell) {
   const VersionId id(name, version);
   if (unwanted_.count(id) > 0) return true;
   const std::string serving = FileSignature(ServingFile(repository_, name));
@@ -207,19 +204,18 @@ bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, std:
   if (const auto failed = failed_.find(id); failed != failed_.end() && failed->second == signature) return serves;
   const absl::StatusOr<std::shared_ptr<ServedModel>> loaded = LoadFrom(name, version);
   if (!loaded.ok()) {
-    if (!absl::IsCancelled(loaded.status())) Fail(id, signature, loaded.status(), events);
+    if (!absl::IsCancelled(loaded.status())) Fail(id, signature, loaded.status(), tell);
     return serves;
   }
   failed_.erase(id);
-  events.push_back({RegistryEvent::Kind::kLoaded, name, version, absl::OkStatus()});
+  tell({RegistryEvent::Kind::kLoaded, name, version, absl::OkStatus()});
   return true;
 }
 
-void ModelRegistry::Fail(const VersionId& id, const std::string& signature, const absl::Status& status,
-                         std::vector<RegistryEvent>& events) {
+void ModelRegistry::Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Tell tell) {
   if (std::string& before = failed_[id]; before != signature) {
     before = signature;
-    events.push_back({RegistryEvent::Kind::kFailed, id.first, id.second, status});
+    tell({RegistryEvent::Kind::kFailed, id.first, id.second, status});
   }
 }
 

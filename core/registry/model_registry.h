@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -50,6 +51,8 @@ class ModelRegistry {
   // Gives a loaded model the engine that serves it.
   using EngineFactory =
       std::function<absl::StatusOr<ServedModel::Kind>(const std::string& name, int64_t version, LoadedModel loaded)>;
+  // Is told what has become of a version.
+  using Tell = absl::FunctionRef<void(const RegistryEvent&)>;
 
   // Loads what `policies` choose, by default the newest version of every model in `repository`. A folder without a
   // version (lost+found) is skipped.
@@ -70,11 +73,11 @@ class ModelRegistry {
   const std::vector<std::string>& skipped() const { return skipped_; }
 
   // Loads a version (0: the newest in the repository) beside those that are loaded; nothing to do if it is one of them.
-  // It stays until it is unloaded. If it had to be loaded, what became of that is added to `events`. Errors: NOT_FOUND
-  // if the repository does not have it; UNAVAILABLE if the model's folder cannot be read; as the loader and the engine
+  // It stays until it is unloaded. If it had to be loaded, what became of that is told. Errors: NOT_FOUND if the
+  // repository does not have it; UNAVAILABLE if the model's folder cannot be read; as the loader and the engine
   // factory.
-  absl::StatusOr<std::shared_ptr<ServedModel>> LoadVersion(const std::string& name, int64_t version,
-                                                           std::vector<RegistryEvent>* events = nullptr);
+  absl::StatusOr<std::shared_ptr<ServedModel>> LoadVersion(
+      const std::string& name, int64_t version, Tell tell = [](const RegistryEvent&) {});
   // Lets a version go (0: all of the model). It is not loaded again but by LoadVersion; a newer one is.
   // Errors: NOT_FOUND.
   absl::Status Unload(const std::string& name, int64_t version);
@@ -84,8 +87,9 @@ class ModelRegistry {
   // cannot be read, or chooses nothing, what is loaded stays; so it does while the model's folder cannot be read. What
   // failed is tried again when its files have changed; a version that was let go by Unload counts as loaded, so that no
   // other takes its place.
+  // Each event is told at once, before the next load; `tell` may look up, but neither load nor let go.
   // Errors: those of ListRepository; then nothing is changed.
-  absl::StatusOr<std::vector<RegistryEvent>> FollowRepository();
+  absl::Status FollowRepository(Tell tell);
 
   // Drains every engine, side by side, those of models that were let go too.
   void Drain(absl::Time deadline);
@@ -109,17 +113,15 @@ class ModelRegistry {
   void NoteLeaving(const std::shared_ptr<ServedModel>& served);
   std::set<int64_t> LoadedVersions(const std::string& name) const;
   // What FollowRepository does about one model.
-  void Follow(const std::string& name, const std::set<int64_t>& on_disk, std::vector<RegistryEvent>& events);
+  void Follow(const std::string& name, const std::set<int64_t>& on_disk, Tell tell);
   // Has those loaded that the policy chooses of the versions that can be, and returns them; nullopt if there are none
   // or it cannot be told.
-  std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk,
-                                                std::vector<RegistryEvent>& events);
+  std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk, Tell tell);
   // Whether the version serves: loads it if it is not loaded, or was with another serving.json, unless that failed
   // before and nothing has changed.
-  bool FollowVersion(const std::string& name, int64_t version, std::vector<RegistryEvent>& events);
+  bool FollowVersion(const std::string& name, int64_t version, Tell tell);
   // Notes a failure, for the first time with this signature.
-  void Fail(const VersionId& id, const std::string& signature, const absl::Status& status,
-            std::vector<RegistryEvent>& events);
+  void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Tell tell);
 
   const std::string repository_;
   const Loader loader_;

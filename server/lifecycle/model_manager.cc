@@ -44,10 +44,9 @@ absl::Status ModelManager::Start(absl::Duration watch_interval, Listener listene
 void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
   Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
     if (stopped) return done(Stopping());
-    std::vector<RegistryEvent> events;
-    absl::StatusOr<std::shared_ptr<ServedModel>> loaded = models_.LoadVersion(name, version, &events);
+    absl::StatusOr<std::shared_ptr<ServedModel>> loaded =
+        models_.LoadVersion(name, version, [this](const RegistryEvent& event) { Tell(event); });
     if (absl::IsCancelled(loaded.status())) return done(Stopping());
-    for (const RegistryEvent& event : events) Tell(event);
     done(std::move(loaded));
   });
 }
@@ -104,18 +103,16 @@ void ModelManager::Work() {
 }
 
 void ModelManager::FollowRepository() {
-  const absl::StatusOr<std::vector<RegistryEvent>> events = models_.FollowRepository();
-  if (events.ok() != repository_readable_) {  // said once, not at every look
-    repository_readable_ = events.ok();
-    if (events.ok()) {
+  const absl::Status status = models_.FollowRepository([this](const RegistryEvent& event) { Tell(event); });
+  if (status.ok() != repository_readable_) {  // said once, not at every look
+    repository_readable_ = status.ok();
+    if (status.ok()) {
       log_.Info("the repository can be read again", {});
     } else {
       log_.Error("the repository cannot be read; what is loaded goes on serving",
-                 {{"error", std::string(events.status().message())}});
+                 {{"error", std::string(status.message())}});
     }
   }
-  if (!events.ok()) return;
-  for (const RegistryEvent& event : *events) Tell(event);
 }
 
 void ModelManager::Tell(const RegistryEvent& event) {

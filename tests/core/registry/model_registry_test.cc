@@ -208,16 +208,19 @@ std::vector<std::string> Names(const ModelRegistry& registry) {
   return names;
 }
 
-std::vector<std::string> Describe(const absl::StatusOr<std::vector<RegistryEvent>>& events) {
+std::string Describe(const RegistryEvent& event) {
+  const char* kind = event.kind == RegistryEvent::Kind::kLoaded     ? "loaded"
+                     : event.kind == RegistryEvent::Kind::kUnloaded ? "unloaded"
+                                                                    : "failed";
+  return absl::StrCat(kind, " ", event.model, "/", event.version, event.status.ok() ? "" : ": ",
+                      event.status.message());
+}
+
+std::vector<std::string> Follow(ModelRegistry& registry) {
   std::vector<std::string> lines;
-  if (!events.ok()) return {std::string(events.status().message())};
-  for (const RegistryEvent& event : *events) {
-    const char* kind = event.kind == RegistryEvent::Kind::kLoaded     ? "loaded"
-                       : event.kind == RegistryEvent::Kind::kUnloaded ? "unloaded"
-                                                                      : "failed";
-    lines.push_back(absl::StrCat(kind, " ", event.model, "/", event.version, event.status.ok() ? "" : ": ",
-                                 event.status.message()));
-  }
+  const absl::Status status =
+      registry.FollowRepository([&](const RegistryEvent& event) { lines.push_back(Describe(event)); });
+  EXPECT_TRUE(status.ok()) << status;
   return lines;
 }
 
@@ -227,7 +230,7 @@ TEST_F(ModelRegistryTest, ANewVersionReplacesTheOldOneWhichFinishesItsRequests) 
   ASSERT_TRUE(registry.ok());
   std::shared_ptr<ServedModel> in_use = *(*registry)->Find("bytes", 0);
   MakeFolder("bytes/2");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/2"));
 
   EndSignal ended;
@@ -239,7 +242,7 @@ TEST_F(ModelRegistryTest, ANewVersionReplacesTheOldOneWhichFinishesItsRequests) 
   std::weak_ptr<ServedModel> gone = in_use;
   in_use.reset();
   EXPECT_TRUE(gone.expired());
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "nothing has changed since";
+  EXPECT_TRUE(Follow(**registry).empty()) << "nothing has changed since";
 }
 
 // The engine's thread lets go last, which must not destroy the engine from its own thread.
@@ -269,12 +272,29 @@ TEST_F(ModelRegistryTest, AVersionThatFailsLeavesTheOldOneServingAndIsTriedAgain
   ASSERT_TRUE(registry.ok());
   MakeFolder("bytes/2");
   MakeFile("bytes/2/broken");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()),
-              testing::ElementsAre("failed bytes/2: model bytes version 2: tensor x is missing"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/2: model bytes version 2: tensor x is missing"));
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "the same files fail the same way";
+  EXPECT_TRUE(Follow(**registry).empty()) << "the same files fail the same way";
   fs::remove(repository_ / "bytes/2/broken");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
+}
+
+TEST_F(ModelRegistryTest, EachEventIsToldBeforeTheNextModelIsLoaded) {
+  MakeFolder("bytes/1");
+  MakeFolder("characters/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  MakeFolder("bytes/2");
+  MakeFolder("characters/2");
+  loaded_.clear();
+  const auto tell = [&](const RegistryEvent& event) {
+    loaded_.push_back(Describe(event));
+    const bool found = (*registry)->Find(event.model, event.version).ok();
+    EXPECT_EQ(found, event.kind == RegistryEvent::Kind::kLoaded);
+  };
+  ASSERT_TRUE((*registry)->FollowRepository(tell).ok());
+  EXPECT_THAT(loaded_, testing::ElementsAre("bytes/2", "loaded bytes/2", "unloaded bytes/1",  //
+                                            "characters/2", "loaded characters/2", "unloaded characters/1"));
 }
 
 TEST_F(ModelRegistryTest, AVersionThatIsNotLoadedForTheStopIsNoFailure) {
@@ -283,7 +303,7 @@ TEST_F(ModelRegistryTest, AVersionThatIsNotLoadedForTheStopIsNoFailure) {
   ASSERT_TRUE(registry.ok());
   MakeFolder("bytes/2");
   stopping_ = true;
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty());
+  EXPECT_TRUE(Follow(**registry).empty());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
 }
 
@@ -296,10 +316,10 @@ TEST_F(ModelRegistryTest, FollowsWhatGoesAndComes) {
   fs::remove_all(repository_ / "bytes/2");
   fs::remove_all(repository_ / "characters");
   MakeFolder("new/7");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()),
+  EXPECT_THAT(Follow(**registry),
               testing::ElementsAre("loaded bytes/1", "unloaded bytes/2", "unloaded characters/1", "loaded new/7"));
   fs::remove_all(repository_);
-  EXPECT_FALSE((*registry)->FollowRepository().ok());
+  EXPECT_FALSE((*registry)->FollowRepository([](const RegistryEvent&) {}).ok());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1", "new/7"))
       << "an unreadable repository changes nothing";
 }
@@ -311,15 +331,13 @@ TEST_F(ModelRegistryTest, AModelWhoseFolderCannotBeReadServesOnAndThatIsToldOnce
   ASSERT_TRUE(registry.ok());
   fs::rename(repository_ / "bytes", repository_ / ".bytes");
   fs::create_symlink("bytes", repository_ / "bytes");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()),
-              testing::ElementsAre(testing::StartsWith("failed bytes/0: cannot read the folder ")));
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty());
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre(testing::StartsWith("failed bytes/0: cannot read the folder ")));
+  EXPECT_TRUE(Follow(**registry).empty());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
   EXPECT_TRUE(absl::IsUnavailable((*registry)->LoadVersion("bytes", 1).status()));
 
   fs::remove(repository_ / "bytes");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("unloaded bytes/1"))
-      << "known to be gone";
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("unloaded bytes/1")) << "known to be gone";
 }
 
 TEST_F(ModelRegistryTest, NoOtherVersionTakesThePlaceOfOneThatCannotBeRead) {
@@ -331,12 +349,11 @@ TEST_F(ModelRegistryTest, NoOtherVersionTakesThePlaceOfOneThatCannotBeRead) {
   fs::remove(repository_ / "bytes/2");
   fs::create_symlink("2", repository_ / "bytes/2");
   MakeFolder("characters/2");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()),
-              testing::ElementsAre(testing::StartsWith("failed bytes/0: cannot read the folder "),
-                                   "loaded characters/2", "unloaded characters/1"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre(testing::StartsWith("failed bytes/0: cannot read the folder "),
+                                                       "loaded characters/2", "unloaded characters/1"));
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/2", "characters/2"));
   fs::remove(repository_ / "bytes/2");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/1", "unloaded bytes/2"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/1", "unloaded bytes/2"));
 }
 
 TEST_F(ModelRegistryTest, WhatCannotBeReadAndIsNoVersionIsNothing) {
@@ -348,7 +365,7 @@ TEST_F(ModelRegistryTest, WhatCannotBeReadAndIsNoVersionIsNothing) {
   ASSERT_TRUE(registry.ok());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
   EXPECT_THAT((*registry)->skipped(), testing::ElementsAre(testing::HasSubstr((repository_ / "notes").string())));
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "it was told when the repository was loaded";
+  EXPECT_TRUE(Follow(**registry).empty()) << "it was told when the repository was loaded";
 }
 
 TEST_F(ModelRegistryTest, LoadsAndUnloadsWhatItIsTold) {
@@ -359,14 +376,14 @@ TEST_F(ModelRegistryTest, LoadsAndUnloadsWhatItIsTold) {
   ASSERT_TRUE((*registry)->LoadVersion("bytes", 1).ok());
   EXPECT_TRUE((*registry)->LoadVersion("bytes", 1).ok()) << "it is there";
   EXPECT_THAT(loaded_, testing::ElementsAre("bytes/2", "bytes/1"));
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "what was asked for stays";
+  EXPECT_TRUE(Follow(**registry).empty()) << "what was asked for stays";
   EXPECT_EQ((*registry)->LoadVersion("bytes", 3).status(),
             absl::NotFoundError("the repository has no version 3 of model bytes; there are: 1, 2"));
   EXPECT_EQ((*registry)->LoadVersion("bites", 0).status(), absl::NotFoundError("the repository has no model bites"));
 
   ASSERT_TRUE((*registry)->Unload("bytes", 2).ok());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty()) << "what was let go stays away";
+  EXPECT_TRUE(Follow(**registry).empty()) << "what was let go stays away";
   EXPECT_TRUE(absl::IsNotFound((*registry)->Unload("bytes", 2)));
   ASSERT_TRUE((*registry)->Unload("bytes", 0).ok());
   EXPECT_TRUE((*registry)->List().empty());
@@ -388,7 +405,7 @@ TEST_F(ModelRegistryTest, LoadsTheVersionsThatThePolicyChooses) {
   MakeFolder("all/4");
   MakeFolder("specific/7");
   MakeFolder("two/4");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()),
+  EXPECT_THAT(Follow(**registry),
               testing::ElementsAre("loaded all/4", "loaded specific/7", "loaded two/4", "unloaded two/2"));
 }
 
@@ -411,12 +428,12 @@ TEST_F(ModelRegistryTest, AChangedServingFileLoadsItsModelAnewInItsOwnPlace) {
   ASSERT_TRUE((*registry)->LoadVersion("bytes", 1).ok());
   const std::shared_ptr<ServedModel> before = *(*registry)->Find("bytes", 2);
   WriteServing("bytes", "latest 1");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"))
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"))
       << "what a client asked for too";
   EXPECT_NE(*(*registry)->Find("bytes", 2), before);
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty());
+  EXPECT_TRUE(Follow(**registry).empty());
   fs::remove(repository_ / "bytes/serving.json");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"));
 
   (*registry)->Drain(absl::Now() + absl::Seconds(10));
   ScoringRequest request;
@@ -431,12 +448,11 @@ TEST_F(ModelRegistryTest, ABrokenServingFileChangesNothingAndIsToldOnce) {
   ASSERT_TRUE(registry.ok());
   WriteServing("bytes", "nonsense");
   MakeFolder("bytes/2");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()),
-              testing::ElementsAre("failed bytes/0: model bytes: serving.json is broken"));
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty());
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/0: model bytes: serving.json is broken"));
+  EXPECT_TRUE(Follow(**registry).empty());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
   WriteServing("bytes", "all");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"));
 }
 
 TEST_F(ModelRegistryTest, AServingFileWithWhichAVersionDoesNotLoadLeavesItServingAsItWas) {
@@ -446,12 +462,11 @@ TEST_F(ModelRegistryTest, AServingFileWithWhichAVersionDoesNotLoadLeavesItServin
   const std::shared_ptr<ServedModel> before = *(*registry)->Find("bytes", 1);
   MakeFile("bytes/1/broken");
   WriteServing("bytes", "all");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()),
-              testing::ElementsAre("failed bytes/1: model bytes version 1: tensor x is missing"));
-  EXPECT_TRUE(Describe((*registry)->FollowRepository()).empty());
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/1: model bytes version 1: tensor x is missing"));
+  EXPECT_TRUE(Follow(**registry).empty());
   EXPECT_EQ(*(*registry)->Find("bytes", 1), before);
   fs::remove(repository_ / "bytes/1/broken");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()), testing::ElementsAre("loaded bytes/1"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/1"));
 }
 
 TEST_F(ModelRegistryTest, WhereTheNewestDoNotLoadTheNextOnesServe) {
@@ -461,9 +476,8 @@ TEST_F(ModelRegistryTest, WhereTheNewestDoNotLoadTheNextOnesServe) {
   WriteServing("bytes", "latest 2");
   for (const char* version : {"2", "3", "4"}) MakeFolder(absl::StrCat("bytes/", version));
   MakeFile("bytes/4/broken");
-  EXPECT_THAT(Describe((*registry)->FollowRepository()),
-              testing::ElementsAre("failed bytes/4: model bytes version 4: tensor x is missing", "loaded bytes/3",
-                                   "loaded bytes/2", "unloaded bytes/1"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/4: model bytes version 4: tensor x is missing",
+                                                       "loaded bytes/3", "loaded bytes/2", "unloaded bytes/1"));
 }
 
 TEST_F(ModelRegistryTest, DrainsEveryEngine) {
