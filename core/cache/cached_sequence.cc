@@ -155,6 +155,7 @@ void CachedSequence::OnRead(absl::Span<const int32_t> tokens) {
   }
   for (const Strip strip : kStrips) DropPagesBefore(strip, store_.grid.KeptAt(strip, state_.position).first);
   UpdateClaim();
+  store_.BoundIndex();
 }
 
 void CachedSequence::Withdraw() {

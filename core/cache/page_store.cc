@@ -3,9 +3,25 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/cache/cached_sequence.h"
 #include "models/status_macros.h"
 
 namespace longshort {
+namespace {
+
+// About what a block of the prefix index takes, with its tokens and leases.
+constexpr int64_t kBlockBytes = 512;
+constexpr int64_t kLeastIndexBytes = int64_t{16} << 20;
+
+}  // namespace
+
+PageStore::PageStore(LanguageModel& model, const CachePages& capacity, BlockHash hash)
+    : model(model),
+      grid(model.info()),
+      pools(capacity),
+      index(pools, grid, hash),
+      reservations(capacity),
+      most_blocks_(std::max(kLeastIndexBytes, Bytes(capacity, model.PageBytes()) / 8) / kBlockBytes) {}
 
 CachePages SequenceState::Pages() const {
   const auto count = [](const PageTable& table) {
@@ -43,6 +59,14 @@ bool PageStore::EvictOldest(const PagePool& pool) {
   }
   if (end.has_value()) index.EvictOldest();
   return end.has_value();
+}
+
+void PageStore::BoundIndex() {
+  if (index.blocks() <= most_blocks_) return;
+  int64_t running_blocks = 0;  // more, if they share some
+  for (const CachedSequence* const sequence : running) running_blocks += sequence->position() / grid.block_tokens();
+  while (index.blocks() > most_blocks_ + running_blocks && EvictOldest(pools.window)) {
+  }
 }
 
 absl::StatusOr<PageId> PageStore::MakeOwn(PageKind kind, PageId page) {

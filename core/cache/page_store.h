@@ -62,8 +62,7 @@ struct ParkedSequence {
 };
 
 struct PageStore final {
-  PageStore(LanguageModel& model, const CachePages& capacity, BlockHash hash)
-      : model(model), grid(model.info()), pools(capacity), index(pools, grid, hash), reservations(capacity) {}
+  PageStore(LanguageModel& model, const CachePages& capacity, BlockHash hash);
   PageStore(const PageStore&) = delete;
 
   // A page for a running sequence: a free one, or else what is worth least is given up. Nothing if nothing is idle.
@@ -85,6 +84,10 @@ struct PageStore final {
   // that was used when the sequence was.
   void Drop(ParkedId id);
 
+  // Gives up what is worth least while the prefix index has more blocks than it may beside those of what runs: an
+  // eighth of the pages' bytes, at least 16 MiB. A text's pages are of a fixed number, its blocks are not.
+  void BoundIndex();
+
   PagePool& PoolOf(PageKind kind);
 
   LanguageModel& model;
@@ -101,6 +104,8 @@ struct PageStore final {
  private:
   // Gives up what is worth least of what can have pages of this pool. False if there is nothing.
   bool EvictOldest(const PagePool& pool);
+
+  const int64_t most_blocks_;  // of the index, beside those of what runs
 };
 
 }  // namespace longshort

@@ -152,7 +152,7 @@ absl::Duration ClassifierEngine::PrepareNext() {
 absl::Status ClassifierEngine::Prepare(ClassificationJob& job) {
   const absl::Time begin = clock_.Now();
   LS_RETURN_IF_ERROR(job.WhyAbandoned(begin));
-  const absl::Status status = job.Prepare();
+  absl::Status status = job.Prepare();
   const absl::Time end = clock_.Now();
   job.SetPrepared(end);
   observer_->OnPrepared(end - begin);

@@ -205,6 +205,28 @@ TEST(PagedCache, WhatOthersReadOfALongTextOfWhichMostWasGoneIsFound) {
   EXPECT_EQ(second->position(), 64 * 256);
 }
 
+// 32,768 blocks are two texts of 11,000 blocks, and some; that of the one that runs comes on top.
+TEST(PagedCache, LongTextsAreForgottenWhenTheIndexIsFullThoughThereArePages) {
+  CacheHarness harness(kPlenty);
+  const auto text = [](int32_t seed) { return Text(64 * 11000, seed); };
+  for (int32_t seed = 1; seed <= 6; ++seed) {
+    const Tokens tokens = text(seed);
+    std::unique_ptr<CachedSequence> sequence = harness.Begin(tokens);
+    for (int64_t at = 0; at < 64 * 11000; at += 64) {
+      Slice slice;
+      slice.tokens = absl::MakeConstSpan(tokens).subspan(at, 64);
+      ASSERT_TRUE(sequence->FillIn(slice).ok());
+      sequence->OnRead(slice.tokens);
+    }
+    if (seed == 2) harness.cache->Park(std::move(sequence));  // goes in its turn
+  }
+  EXPECT_TRUE(harness.cache->CheckInvariants().ok());
+  EXPECT_EQ(harness.cache->state().parked_sequences, 0);
+  for (int32_t seed = 1; seed <= 6; ++seed) {
+    EXPECT_EQ(harness.Begin(Text(1, 7, text(seed)))->position(), seed > 3 ? 64 * 11000 : 0) << seed;
+  }
+}
+
 TEST(PagedCache, ADroppedSequenceLeavesItsBlocksBehind) {
   CacheHarness harness(kPlenty);
   const Tokens text = Text(203, 1);
