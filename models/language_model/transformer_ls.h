@@ -72,7 +72,7 @@ class TransformerLs final : public LanguageModel {
   void KeepOpenRows(int64_t layer, absl::Span<const Slice> slices, const StepPlan& plan, const at::Tensor& input,
                     const Projections& projections);
   void WriteRun(int64_t layer, const Slice& slice, const StepPlan& plan, const QueryRun& run, const NewRows& rows);
-  // `scratch` is for so many heads.
+  // For these heads, side by side in a page; `scratch` has room for them.
   void AttendRun(int64_t layer, const HeadRange& heads, const Slice& slice, const QueryRun& run, const NewRows& rows,
                  float* scratch);
   cpu::KeyPages<Element> HeadPages(const PageStorage<Element>& storage, const PageRange& range, int64_t layer,

@@ -36,7 +36,7 @@ LS_INLINE void Load(const BFloat16* from, Lanes& to) {
   __builtin_memcpy(&to, &bits, sizeof(to));
 }
 
-// Keys begin .. end-1 of the grid.
+// Keys of the grid, or heads: begin .. end-1.
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;
@@ -89,10 +89,10 @@ LS_INLINE PagesOfBlock<Element> FindPages(const KeyPages<Element>& pages, int64_
 }
 
 template <typename Element>
-LS_INLINE PagesOfBlock<Element> NextHead(PagesOfBlock<Element> pages, int64_t head_elements) {
+LS_INLINE PagesOfBlock<Element> HeadsFurther(PagesOfBlock<Element> pages, int64_t elements) {
   for (int64_t i = 0; i < kPagesPerBlock; ++i) {
-    pages.keys[i] += head_elements;
-    pages.values[i] += head_elements;
+    pages.keys[i] += elements;
+    pages.values[i] += elements;
   }
   return pages;
 }
@@ -221,7 +221,7 @@ LS_INLINE void MixValues(const Tile& tile, int64_t padded_width, const PagesOfBl
 // Folds the blocks that hold the keys seen by any query of the tiles; query q sees ranges[q], and meets key `j` at
 // column j + column_shifts[q] of the distance tables. Heads lie side by side in a page, so memory is read in its order.
 template <typename Element, int64_t kQueries>
-LS_INLINE void FoldKeys(const AttentionRun<Element>& run, const KeyPages<Element>& pages,
+LS_INLINE void FoldKeys(const AttentionRun<Element>& run, const Range& heads, const KeyPages<Element>& pages,
                         const DistanceTable<Element>& distances, const Range* ranges, const int64_t* column_shifts) {
   const int64_t padded_width = PaddedHeadWidth(run.head_width);
   const int64_t stride = distances.stride(), head_distances = run.head_width * stride;
@@ -242,10 +242,10 @@ LS_INLINE void FoldKeys(const AttentionRun<Element>& run, const KeyPages<Element
       lanes[q] = {Greatest(ranges[q].begin - block_begin, 0), Least(ranges[q].end - block_begin, kBlock)};
     }
     const Range rows = {Greatest(all.begin - block_begin, 0), Least(all.end - block_begin, kBlock)};
-    PagesOfBlock<Element> here = FindPages(pages, block);
-    for (int64_t head = 0; head < run.heads; ++head) {
-      const bool last = head + 1 == run.heads;
-      const PagesOfBlock<Element> next = last ? FindPages(pages, block + 1) : NextHead(here, pages.head_elements);
+    PagesOfBlock<Element> here = HeadsFurther(FindPages(pages, block), heads.begin * pages.head_elements);
+    for (int64_t head = heads.begin; head < heads.end; ++head) {
+      const bool last = head + 1 == heads.end;
+      const PagesOfBlock<Element> next = last ? FindPages(pages, block + 1) : HeadsFurther(here, pages.head_elements);
       const Element* const table = distances.table + head * head_distances;
       const Element* const next_distances =
           last ? distances.table + columns[0] + kBlock : table + head_distances + columns[0];
@@ -269,7 +269,7 @@ LS_INLINE void FoldKeys(const AttentionRun<Element>& run, const KeyPages<Element
 }
 
 template <typename Element, int64_t kQueries>
-LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query) {
+LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query, const Range& heads) {
   const int64_t width = run.head_width, padded_width = PaddedHeadWidth(width);
   Range memory[kQueries], segment[kQueries], window[kQueries];
   int64_t chunk_shifts[kQueries], window_shifts[kQueries];
@@ -283,7 +283,7 @@ LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query)
     chunk_shifts[q] = kBlock + run.chunk_distances.count - own_vector;
     window_shifts[q] = kBlock + run.window_distances.count - 1 - position;
   }
-  for (int64_t head = 0; head < run.heads; ++head) {
+  for (int64_t head = heads.begin; head < heads.end; ++head) {
     const Tile tile = TileOf(run, head);
     for (int64_t q = 0; q < kQueries; ++q) {
       const float* const query = run.queries + (first_query + q) * run.stride + head * width;
@@ -295,10 +295,10 @@ LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query)
       tile.sum[q] = 0.0f;
     }
   }
-  FoldKeys<Element, kQueries>(run, run.memory, run.chunk_distances, memory, chunk_shifts);
-  FoldKeys<Element, kQueries>(run, run.segment, run.chunk_distances, segment, chunk_shifts);
+  FoldKeys<Element, kQueries>(run, heads, run.memory, run.chunk_distances, memory, chunk_shifts);
+  FoldKeys<Element, kQueries>(run, heads, run.segment, run.chunk_distances, segment, chunk_shifts);
 
-  for (int64_t head = 0; head < run.heads; ++head) {
+  for (int64_t head = heads.begin; head < heads.end; ++head) {
     const Tile tile = TileOf(run, head);
     for (int64_t q = 0; q < kQueries; ++q) {
       for (int64_t c = 0; c < width; ++c) {
@@ -307,9 +307,9 @@ LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query)
       }
     }
   }
-  FoldKeys<Element, kQueries>(run, run.window, run.window_distances, window, window_shifts);
+  FoldKeys<Element, kQueries>(run, heads, run.window, run.window_distances, window, window_shifts);
 
-  for (int64_t head = 0; head < run.heads; ++head) {
+  for (int64_t head = heads.begin; head < heads.end; ++head) {
     const Tile tile = TileOf(run, head);
     for (int64_t q = 0; q < kQueries; ++q) {
       float* const output = run.output + (first_query + q) * run.stride + head * width;
@@ -319,36 +319,18 @@ LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query)
   }
 }
 
-// One head of a run.
-template <typename Element>
-LS_INLINE AttentionRun<Element> HeadOf(AttentionRun<Element> run, int64_t head) {
-  const int64_t first_channel = head * run.head_width;
-  run.heads = 1;
-  run.queries += first_channel;
-  run.output += first_channel;
-  run.window_bias += first_channel;
-  run.relative_bias += first_channel;
-  run.chunk_distances.table += first_channel * run.chunk_distances.stride();
-  run.window_distances.table += first_channel * run.window_distances.stride();
-  KeyPages<Element>* const kinds[] = {&run.memory, &run.segment, &run.window};
-  for (KeyPages<Element>* const pages : kinds) {
-    pages->key_offset += head * pages->head_elements;
-    pages->value_offset += head * pages->head_elements;
-  }
-  return run;
-}
-
 }  // namespace
 
 template <typename Element>
 void Attend(const AttentionRun<Element>& run) {
   const int64_t tiled = run.count / kQueriesPerTile * kQueriesPerTile;
   // Tiles compute longer than their memory takes to come: better that a head's distances stay near.
-  for (int64_t head = 0; tiled > 0 && head < run.heads; ++head) {
-    const AttentionRun<Element> one = HeadOf(run, head);
-    for (int64_t query = 0; query < tiled; query += kQueriesPerTile) AttendTile<Element, kQueriesPerTile>(one, query);
+  for (int64_t head = 0; head < run.heads; ++head) {
+    for (int64_t query = 0; query < tiled; query += kQueriesPerTile) {
+      AttendTile<Element, kQueriesPerTile>(run, query, {head, head + 1});
+    }
   }
-  for (int64_t query = tiled; query < run.count; ++query) AttendTile<Element, 1>(run, query);
+  for (int64_t query = tiled; query < run.count; ++query) AttendTile<Element, 1>(run, query, {0, run.heads});
 }
 
 template void Attend(const AttentionRun<float>& run);
