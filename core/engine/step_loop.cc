@@ -292,6 +292,7 @@ void StepLoop::Recover(const absl::Status& failure) {
 
 void StepLoop::ReturnRunning() {
   std::vector<std::unique_ptr<Job>> jobs;
+  jobs.reserve(running_.size());
   for (std::unique_ptr<Sequence>& sequence : running_) jobs.push_back(sequence->TakeJob());
   running_.clear();
   queue_.Return(std::move(jobs));

@@ -184,7 +184,7 @@ std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& 
   failed_.erase({name, 0});
   std::set<int64_t> usable = on_disk;
   for (;;) {
-    const std::set<int64_t> chosen = policy->Choose(usable);
+    std::set<int64_t> chosen = policy->Choose(usable);
     if (chosen.empty()) return std::nullopt;
     const auto unusable = std::find_if(chosen.rbegin(), chosen.rend(),
                                        [&](int64_t version) { return !FollowVersion(name, version, tell); });

@@ -164,6 +164,7 @@ void StepPlanner::PlanInOrder(absl::Span<const Candidate> candidates, int64_t ro
 
 void StepPlanner::PlanShortestFirst(absl::Span<const Candidate> candidates, int64_t rows) {
   std::vector<size_t> by_rest;
+  by_rest.reserve(indices_.size());
   for (const auto& [handle, i] : indices_) by_rest.push_back(i);
   const auto rest = [&](size_t i) { return candidates[i].unread - pieces_[i]; };
   std::stable_sort(by_rest.begin(), by_rest.end(), [&](size_t a, size_t b) { return rest(a) < rest(b); });

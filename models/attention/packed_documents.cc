@@ -40,6 +40,7 @@ int64_t PackedDocument::VisiblePairs() const {
 
 std::vector<int64_t> PackedDocuments::Lengths() const {
   std::vector<int64_t> lengths;
+  lengths.reserve(documents.size());
   for (const PackedDocument& document : documents) lengths.push_back(document.rows);
   return lengths;
 }

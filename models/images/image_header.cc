@@ -35,7 +35,7 @@ constexpr std::array<Magic, 8> kMagics = {{
 
 std::optional<ImageFormat> FormatOf(std::string_view bytes) {
   for (const Magic& magic : kMagics) {
-    if (bytes.substr(0, magic.start.size()) != magic.start) continue;
+    if (!bytes.starts_with(magic.start)) continue;
     if (magic.at_8.empty() || (bytes.size() > 8 && bytes.substr(8, magic.at_8.size()) == magic.at_8)) {
       return magic.format;
     }

@@ -135,7 +135,7 @@ absl::StatusOr<PlainJpeg> MakePlainJpeg(std::string_view bytes) {
     if (segment.marker == kStartOfScan && ++scans > kMaxJpegScans) {
       return absl::InvalidArgumentError(absl::StrFormat("the JPEG has more than %d scans", kMaxJpegScans));
     }
-    if (segment.marker == kApplication1 && !exif_seen && segment.content.substr(0, kExifPrefix.size()) == kExifPrefix) {
+    if (segment.marker == kApplication1 && !exif_seen && segment.content.starts_with(kExifPrefix)) {
       exif_seen = true;
       plain.orientation = ExifOrientation(segment.content.substr(kExifPrefix.size()));
     }

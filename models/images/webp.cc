@@ -119,7 +119,7 @@ int WebpOrientation(std::string_view bytes) {
   if (!exif.has_value()) return 1;
   // Some writers keep the prefix that EXIF has inside a JPEG.
   constexpr std::string_view kJpegPrefix = "Exif\0\0"sv;
-  const bool prefixed = exif->content.substr(0, kJpegPrefix.size()) == kJpegPrefix;
+  const bool prefixed = exif->content.starts_with(kJpegPrefix);
   return ExifOrientation(exif->content.substr(prefixed ? kJpegPrefix.size() : 0));
 }
 

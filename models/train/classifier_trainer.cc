@@ -69,6 +69,7 @@ class ClassifierTask final : public TrainingTask {
 
   std::vector<NamedParameter> State() const override {
     std::vector<NamedParameter> state;
+    state.reserve(averages_.size());
     for (const NamedParameter& average : averages_) state.push_back({"average." + average.name, average.value});
     return state;
   }

@@ -33,7 +33,7 @@ absl::Status Run(std::vector<std::string> arguments) {
     absl::PrintF("longshort-train %s\n", std::string(kVersion));
     return absl::OkStatus();
   }
-  if (first.starts_with("-")) return RunLanguageModelCommand(arguments);
+  if (first.starts_with('-')) return RunLanguageModelCommand(arguments);
   arguments.erase(arguments.begin());
   if (first == "language-model") return RunLanguageModelCommand(arguments);
   if (first == "text-classifier") return RunTextClassifierCommand(arguments);

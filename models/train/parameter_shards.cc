@@ -19,6 +19,7 @@ ParameterShards::ParameterShards(std::vector<NamedParameter> parameters, int64_t
 
 void ParameterShards::Run(const std::function<void(int64_t shard)>& work) {
   std::vector<std::future<void>> running;
+  running.reserve(shards_.size());
   for (int64_t shard = 0; shard < size(); ++shard) {
     running.push_back(std::async(std::launch::async, [&work, shard] { work(shard); }));
   }

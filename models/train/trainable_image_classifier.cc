@@ -132,7 +132,7 @@ absl::Status Named(const ImageFile& file, const absl::Status& error) {
 absl::StatusOr<at::Tensor> DecodePixels(const ImageFile& file) {
   const absl::StatusOr<RgbImage> image = DecodeImage(file.bytes, {});
   if (!image.ok()) return Named(file, image.status());
-  const at::Tensor pixels = at::empty({image->size.height, image->size.width, 3}, at::kByte);
+  at::Tensor pixels = at::empty({image->size.height, image->size.width, 3}, at::kByte);
   std::copy(image->values.begin(), image->values.end(), pixels.mutable_data_ptr<uint8_t>());
   return pixels;
 }
@@ -141,7 +141,7 @@ absl::StatusOr<at::Tensor> PrepareForModel(const ImageFile& file, const ImagePre
   const absl::StatusOr<ClassifierItem> item = preprocessor.Decode(file.bytes);
   if (!item.ok()) return Named(file, item.status());
   const ImageItem& image = std::get<ImageItem>(*item);
-  const at::Tensor values = at::empty({3, image.height, image.width});
+  at::Tensor values = at::empty({3, image.height, image.width});
   std::copy(image.values.begin(), image.values.end(), values.mutable_data_ptr<float>());
   return values;
 }

@@ -59,7 +59,7 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
 // Gives up loading once a signal has asked to stop: the server never becomes ready after it, and loads nothing more.
 ModelRegistry::Loader UnlessStopped(const ModelRegistry::Loader& loader, const SignalWatcher& signals) {
   return [&loader, &signals](const std::string& directory) -> absl::StatusOr<LoadedModel> {
-    const absl::Status stopping = absl::CancelledError("asked to stop while loading");
+    absl::Status stopping = absl::CancelledError("asked to stop while loading");
     if (signals.stop_requested()) return stopping;
     absl::StatusOr<LoadedModel> loaded = loader(directory);
     if (signals.stop_requested()) return stopping;

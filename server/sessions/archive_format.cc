@@ -55,7 +55,7 @@ int64_t MostArchiveBytes(const SessionSize& size) {
 
 ArchiveWriter::ArchiveWriter(ExportedSession session) {
   const std::string description = Describe(session).SerializeAsString();
-  head_ = absl::StrCat(kMagic.data(), LittleEndian(description.size()), description);
+  head_ = absl::StrCat(std::string(kMagic), LittleEndian(description.size()), description);
   if (session.archive.cached.has_value()) contents_ = std::move(session.archive.cached->contents);
 }
 
@@ -87,7 +87,7 @@ absl::Status ArchiveReader::Append(std::string_view bytes) {
     head_ += next;
     bytes.remove_prefix(next.size());
     if (head_.size() != kFixedBytes) continue;
-    if (head_.compare(0, kMagic.size(), kMagic) != 0) return absl::DataLossError("the data are no session's");
+    if (!head_.starts_with(kMagic)) return absl::DataLossError("the data are no session's");
     if (HeadBytes() > std::min(data_bytes_, kMostDescriptionBytes)) {
       return absl::DataLossError("the session's description would have more bytes than all the data");
     }
