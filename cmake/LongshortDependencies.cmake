@@ -49,7 +49,7 @@ if(LONGSHORT_TORCH)
   # whose OpenMP is not LibTorch's.
   function(longshort_parallel_sources)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fopenmp)
+      set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fopenmp SKIP_PRECOMPILE_HEADERS ON)
     endif()
   endfunction()
   # Installed programs find LibTorch where the build found it: they need the checkout's .venv (or LONGSHORT_TORCH_ROOT).
