@@ -8,7 +8,6 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -45,9 +44,10 @@ absl::StatusOr<std::string> ReadSessionKey(const std::string& path) {
   if (others != std::filesystem::perms::none) {
     return wrong("may be used by everybody on this machine; chmod o= takes that away");
   }
-  std::ifstream file(path, std::ios::binary);
-  std::string key{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad() || key.size() != bytes) return wrong("cannot be read");
+  std::string key(bytes, '\0');
+  if (!std::ifstream(path, std::ios::binary).read(key.data(), static_cast<std::streamsize>(bytes))) {
+    return wrong("cannot be read");
+  }
   return key;
 }
 
