@@ -38,7 +38,6 @@ if(LONGSHORT_TORCH)
   target_link_libraries(longshort::torch INTERFACE
     ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cpu.so ${LONGSHORT_TORCH_ROOT}/lib/libc10.so
     ${LONGSHORT_TORCH_ROOT}/lib/libgomp.so.1)
-  target_compile_definitions(longshort::torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
   # LibTorch makes and drops some hundred tensors in a step: glibc's allocator takes a third of a small model's time.
   # The sanitizers bring their own.
   if(NOT LONGSHORT_SANITIZER)
