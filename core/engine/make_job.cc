@@ -21,14 +21,14 @@ absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestCont
 }
 
 std::vector<int32_t> TokensOf(const std::optional<SessionStore::Lease>& session) {
-  return session.has_value() ? session->state().tokens : std::vector<int32_t>();
+  return session.has_value() ? session->tokens() : std::vector<int32_t>();
 }
 
 std::unique_ptr<Job> WithSession(std::unique_ptr<Job> job, std::optional<SessionStore::Lease> session,
                                  const std::shared_ptr<SessionPages>& pages) {
   job->pages = pages;
   if (!session.has_value()) return job;
-  job->parked = session->state().parked;
+  job->parked = session->parked();
   job->session.emplace(*std::move(session));
   return job;
 }

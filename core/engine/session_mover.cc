@@ -12,8 +12,8 @@ namespace longshort {
 void SessionMover::Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) {
   absl::StatusOr<SessionStore::Lease> opened = sessions_.OpenToRead(key, pages_);
   if (!opened.ok()) return done(opened.status());
-  SessionArchive archive{.tokens = opened->state().tokens, .cache_layout = model_.CacheLayout(), .cached = {}};
-  const std::optional<ParkedPlace> parked = opened->state().parked;
+  SessionArchive archive{.tokens = opened->tokens(), .cache_layout = model_.CacheLayout(), .cached = {}};
+  const std::optional<ParkedPlace> parked = opened->parked();
   if (!parked.has_value()) {
     // The session is to be free when `done` hears of it.
     { const SessionStore::Lease given_back = *std::move(opened); }

@@ -19,7 +19,7 @@ constexpr absl::Duration kMostRetryAfter = absl::Minutes(1);
 // tens of microseconds.
 constexpr int kMostEndedAtOnce = 64;
 
-int64_t TokensOf(const SessionState& state) { return static_cast<int64_t>(state.tokens.size()); }
+int64_t Count(const std::vector<int32_t>& tokens) { return static_cast<int64_t>(tokens.size()); }
 
 absl::Status InUse(const SessionKey& key) {
   return absl::AbortedError(absl::StrCat("session ", key.id, " is in use by another call"));
@@ -99,9 +99,9 @@ absl::StatusOr<SessionStore::Lease> SessionStore::OpenToRead(const SessionKey& k
 
 SessionStore::Lease SessionStore::Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages) {
   session->second.leased = true;
-  SessionState state = session->second.state;
-  if (!IsSame(session->second.pages, pages)) state.parked.reset();
-  return Lease(this, session->first, std::move(state), pages);
+  const bool parked_there = IsSame(session->second.pages, pages);
+  return Lease(this, session->first, session->second.tokens, parked_there ? session->second.parked : std::nullopt,
+               pages);
 }
 
 absl::Status SessionStore::NotThere(const SessionKey& key) const {
@@ -117,7 +117,7 @@ absl::Status SessionStore::Import(const SessionKey& key, SessionState state,
   if (Find(key) != sessions_.end())
     return absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
   LS_RETURN_IF_ERROR(CheckRoom(key.client));
-  LS_RETURN_IF_ERROR(CheckTokensOfNew(key.client, TokensOf(state)));
+  LS_RETURN_IF_ERROR(CheckTokensOfNew(key.client, Count(state.tokens)));
   Forget(key);
   const auto session = Add(key);
   SetState(session, std::move(state), pages);
@@ -220,17 +220,18 @@ SessionStore::Sessions::iterator SessionStore::Add(const SessionKey& key) {
 }
 
 void SessionStore::SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages) {
-  const int64_t more = TokensOf(state) - TokensOf(session->second.state);
+  const int64_t more = Count(state.tokens) - Count(*session->second.tokens);
   tokens_ += more;
   counts_of_client_[session->first.client].tokens += more;
   GiveUpPages(session->second);
-  session->second.state = std::move(state);
+  session->second.tokens = std::make_shared<const std::vector<int32_t>>(std::move(state.tokens));
+  session->second.parked = state.parked;
   session->second.pages = std::move(pages);
   session->second.is_new = false;
 }
 
 void SessionStore::GiveUpPages(Session& session) {
-  if (session.state.parked.has_value()) given_up_.push_back({std::move(session.pages), *session.state.parked});
+  if (session.parked.has_value()) given_up_.push_back({std::move(session.pages), *session.parked});
 }
 
 void SessionStore::MakeIdle(Sessions::iterator session) {
@@ -240,7 +241,7 @@ void SessionStore::MakeIdle(Sessions::iterator session) {
 
 void SessionStore::Remove(Sessions::iterator session) {
   GiveUpPages(session->second);
-  const int64_t tokens = TokensOf(session->second.state);
+  const int64_t tokens = Count(*session->second.tokens);
   tokens_ -= tokens;
   const auto client = counts_of_client_.find(session->first.client);
   client->second.tokens -= tokens;

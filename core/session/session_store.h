@@ -47,7 +47,7 @@ struct SessionKey {
   }
 };
 
-// What a session is between two calls.
+// What a call makes of a session.
 struct SessionState {
   // All that was said so far. What follows the last one has not been asked for.
   std::vector<int32_t> tokens;
@@ -57,6 +57,9 @@ struct SessionState {
 
 // Thread-safe.
 class SessionStore final {
+  // Shared with leases: a long conversation is not copied while others wait for the mutex.
+  using Tokens = std::shared_ptr<const std::vector<int32_t>>;
+
  public:
   struct Options {
     absl::Duration time_to_live = absl::Minutes(30);
@@ -77,26 +80,31 @@ class SessionStore final {
     Lease(Lease&& other) noexcept
         : store_(std::exchange(other.store_, nullptr)),
           key_(std::move(other.key_)),
-          state_(std::move(other.state_)),
+          tokens_(std::move(other.tokens_)),
+          parked_(other.parked_),
           pages_(std::move(other.pages_)) {}
     Lease& operator=(Lease&&) = delete;
     ~Lease();
 
     const SessionKey& key() const { return key_; }
-    // As the call before left it; without tokens for a new session, and not parked if that is in another engine.
-    const SessionState& state() const { return state_; }
+    // As the call before left them; none for a new session.
+    const std::vector<int32_t>& tokens() const { return *tokens_; }
+    // Where that call parked them; nothing if that is in another engine.
+    const std::optional<ParkedPlace>& parked() const { return parked_; }
     // The session goes on from `state`, parked in the engine that opened it. The place that it had before is given up,
     // wherever it is: if it went on from there, nothing is there any more. Ends the lease.
     void Commit(SessionState state);
 
    private:
     friend class SessionStore;
-    Lease(SessionStore* store, SessionKey key, SessionState state, std::weak_ptr<SessionPages> pages)
-        : store_(store), key_(std::move(key)), state_(std::move(state)), pages_(std::move(pages)) {}
+    Lease(SessionStore* store, SessionKey key, Tokens tokens, std::optional<ParkedPlace> parked,
+          std::weak_ptr<SessionPages> pages)
+        : store_(store), key_(std::move(key)), tokens_(std::move(tokens)), parked_(parked), pages_(std::move(pages)) {}
 
     SessionStore* store_;
     SessionKey key_;
-    SessionState state_;
+    Tokens tokens_;
+    std::optional<ParkedPlace> parked_;
     std::weak_ptr<SessionPages> pages_;
   };
 
@@ -143,8 +151,9 @@ class SessionStore final {
 
  private:
   struct Session {
-    SessionState state;
-    std::weak_ptr<SessionPages> pages;  // that state.parked is a place of
+    Tokens tokens = std::make_shared<const std::vector<int32_t>>();
+    std::optional<ParkedPlace> parked;
+    std::weak_ptr<SessionPages> pages;  // that `parked` is a place of
     bool leased = false;
     bool is_new = true;                                          // never committed
     std::multimap<absl::Time, SessionKey>::iterator idle_since;  // of idle_, unless leased

@@ -36,7 +36,7 @@ class SessionStoreTest : public testing::Test {
 
   static std::vector<int32_t> TokensOf(SessionStore& store, const SessionKey& key) {
     const absl::StatusOr<SessionStore::Lease> lease = store.Open(key, true);
-    return lease.ok() ? lease->state().tokens : std::vector<int32_t>{};
+    return lease.ok() ? lease->tokens() : std::vector<int32_t>{};
   }
 
   // What is said to a call that is refused for want of room; empty if it is not.
@@ -53,14 +53,20 @@ class SessionStoreTest : public testing::Test {
 TEST_F(SessionStoreTest, GoesOnWhereTheLastCallEnded) {
   absl::StatusOr<SessionStore::Lease> first = store_.Open(key_, false);
   ASSERT_TRUE(first.ok());
-  EXPECT_TRUE(first->state().tokens.empty());
+  EXPECT_TRUE(first->tokens().empty());
   first->Commit({.tokens = {1, 2, 3}, .parked = ParkedPlace{.worker = 1, .id = 7}});
   const absl::StatusOr<SessionStore::Lease> second = store_.Open(key_, true);
   ASSERT_TRUE(second.ok());
-  EXPECT_EQ(second->state().tokens.size(), 3U);
-  ASSERT_TRUE(second->state().parked.has_value());
-  EXPECT_EQ(second->state().parked->worker, 1);
-  EXPECT_EQ(second->state().parked->id, 7U);
+  EXPECT_EQ(second->tokens().size(), 3U);
+  ASSERT_TRUE(second->parked().has_value());
+  EXPECT_EQ(second->parked()->worker, 1);
+  EXPECT_EQ(second->parked()->id, 7U);
+}
+
+TEST_F(SessionStoreTest, ALongConversationIsNotCopiedForEachCall) {
+  Call(store_, key_, std::vector<int32_t>(100'000, 7));
+  const auto first_token = [this] { return store_.OpenToRead(key_)->tokens().data(); };
+  EXPECT_EQ(first_token(), first_token());
 }
 
 // Keeps what it is told.
@@ -108,12 +114,12 @@ TEST_F(SessionStoreTest, WhatIsParkedIsForTheOneEngineWhoseItIs) {
   const auto here = std::make_shared<ToldPages>(store_);
   auto there = std::make_shared<ToldPages>(store_);
   store_.Open(key_, false, here)->Commit({.tokens = {1}, .parked = ParkedPlace{.worker = 1, .id = 7}});
-  EXPECT_FALSE(store_.Open(key_, true, there)->state().parked.has_value());
-  EXPECT_FALSE(store_.OpenToRead(key_, there)->state().parked.has_value());
-  EXPECT_TRUE(store_.Open(key_, true, here)->state().parked.has_value()) << "who only looked has changed nothing";
+  EXPECT_FALSE(store_.Open(key_, true, there)->parked().has_value());
+  EXPECT_FALSE(store_.OpenToRead(key_, there)->parked().has_value());
+  EXPECT_TRUE(store_.Open(key_, true, here)->parked().has_value()) << "who only looked has changed nothing";
   store_.Open(key_, true, there)->Commit({.tokens = {1, 2}, .parked = ParkedPlace{.worker = 0, .id = 8}});
   there.reset();
-  EXPECT_FALSE(store_.Open(key_, true, here)->state().parked.has_value());
+  EXPECT_FALSE(store_.Open(key_, true, here)->parked().has_value());
   EXPECT_EQ(TokensOf(store_, key_).size(), 2U);
   EXPECT_TRUE(store_.Close(key_).ok());
 }
@@ -227,7 +233,7 @@ TEST_F(SessionStoreTest, AClosedOneMayBeBegunAnew) {
   EXPECT_TRUE(absl::IsNotFound(store_.Close(key_)));
   const absl::StatusOr<SessionStore::Lease> anew = store_.Open(key_, false);
   ASSERT_TRUE(anew.ok());
-  EXPECT_TRUE(anew->state().tokens.empty());
+  EXPECT_TRUE(anew->tokens().empty());
 }
 
 TEST_F(SessionStoreTest, AnImportedOneIsThereAndNeverReplacesAnother) {
@@ -268,7 +274,7 @@ TEST_F(SessionStoreTest, OneThatMustNotGrowCanBeRead) {
   {
     const absl::StatusOr<SessionStore::Lease> lease = store.OpenToRead(key_);
     ASSERT_TRUE(lease.ok()) << lease.status();
-    EXPECT_EQ(lease->state().tokens, (std::vector<int32_t>{1, 2}));
+    EXPECT_EQ(lease->tokens(), (std::vector<int32_t>{1, 2}));
     EXPECT_TRUE(absl::IsAborted(store.OpenToRead(key_).status()));
   }
   clock_.Advance(kTimeToLive - absl::Seconds(1));
@@ -409,7 +415,7 @@ TEST_F(SessionStoreTest, RandomCallsAgreeWithAPlainAccount) {
         account[id] = {.tokens = {}, .last_use = clock_.Now()};
         continue;
       }
-      EXPECT_EQ(opened->state().tokens, account[id].tokens);
+      EXPECT_EQ(opened->tokens(), account[id].tokens);
       if (account[id].tokens.empty() && account[id].last_use == absl::Time()) account.erase(id);
       open.emplace(id, *std::move(opened));
     }
