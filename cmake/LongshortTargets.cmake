@@ -3,7 +3,7 @@
 set(LONGSHORT_WARNINGS -Wall -Wextra -Werror)
 # Of what it inlines from a precompiled header GCC 12 no longer knows that it is the standard library's, and warns of moved
 # and joined strings. The sanitizers find what there is to find.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
   list(APPEND LONGSHORT_WARNINGS -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 
