@@ -47,10 +47,10 @@ void PageLayout::ClearOtherRows(const PageRows& rows, Element* page) const {
   for (int64_t layer = 0; layer < layers; ++layer) {
     Element* const part = page + layer * layer_elements();
     for (int64_t head = 0; head < heads; ++head) {
-      for (int64_t channel = 0; channel < head_width; ++channel) {
-        Element* const keys = part + key_offset(head) + channel * cpu::kPageRows;
-        clear(keys, keys + rows.first);
-        clear(keys + rows.end, keys + cpu::kPageRows);
+      Element* const keys = part + key_offset(head);
+      for (int64_t row = 0; row < cpu::kPageRows; ++row) {
+        if (row >= rows.first && row < rows.end) continue;
+        for (int64_t c = 0; c < key_width(); ++c) keys[cpu::KeyPlace<Element>(c, row)] = Element{};
       }
       Element* const values = part + value_offset(head);
       clear(values, values + rows.first * padded_width());
@@ -92,13 +92,16 @@ void PageStorage<Element>::WriteZeroRow(int64_t layer, const float* keys, const 
 
 template <typename Element>
 void PageStorage<Element>::WriteRowAt(Element* layer_part, int64_t row, const float* keys, const float* values) const {
-  const int64_t width = layout_.head_width;
+  const int64_t width = layout_.head_width, padded_width = layout_.padded_width();
   for (int64_t head = 0; head < layout_.heads; ++head) {
-    Element* const key_column = layer_part + layout_.key_offset(head) + row;
-    Element* const value_row = layer_part + layout_.value_offset(head) + row * layout_.padded_width();
-    for (int64_t c = 0; c < width; ++c) Convert(keys[head * width + c], key_column[c * cpu::kPageRows]);
-    for (int64_t c = 0; c < width; ++c) Convert(values[head * width + c], value_row[c]);
-    for (int64_t c = width; c < layout_.padded_width(); ++c) value_row[c] = Element{};
+    Element* const head_keys = layer_part + layout_.key_offset(head);
+    Element* const head_values = layer_part + layout_.value_offset(head);
+    for (int64_t c = 0; c < width; ++c) Convert(keys[head * width + c], head_keys[cpu::KeyPlace<Element>(c, row)]);
+    const auto value = [&](int64_t c) -> Element& {
+      return head_values[cpu::ValuePlace<Element>(padded_width, row, c)];
+    };
+    for (int64_t c = 0; c < width; ++c) Convert(values[head * width + c], value(c));
+    for (int64_t c = width; c < padded_width; ++c) value(c) = Element{};
   }
 }
 

@@ -1,6 +1,6 @@
 // The memory behind cache pages: where a page's keys and values lie, in the layout that the attention kernel reads.
 //
-//   window or segment page   for each layer and head: keys [head_width][16], then values [16][padded head width]
+//   window or segment page   for each layer and head: keys [even head width][16], then values [16][padded head width]
 //   open chunk page          for each layer: C rows of x [d], key [d], value [d], projection logits [H*R], float32
 //
 // Element is float or cpu::BFloat16. Thread: the worker's.
@@ -30,13 +30,14 @@ struct PageLayout {
   int64_t heads = 0;
   int64_t head_width = 0;
 
+  int64_t key_width() const { return cpu::EvenHeadWidth(head_width); }
   int64_t padded_width() const { return cpu::PaddedHeadWidth(head_width); }
-  int64_t head_elements() const { return (head_width + padded_width()) * cpu::kPageRows; }
+  int64_t head_elements() const { return (key_width() + padded_width()) * cpu::kPageRows; }
   int64_t layer_elements() const { return heads * head_elements(); }
   int64_t page_elements() const { return layers * layer_elements(); }
   // Within a layer.
   int64_t key_offset(int64_t head) const { return head * head_elements(); }
-  int64_t value_offset(int64_t head) const { return key_offset(head) + head_width * cpu::kPageRows; }
+  int64_t value_offset(int64_t head) const { return key_offset(head) + key_width() * cpu::kPageRows; }
 
   // Zeroes the elements of all other rows of a page, [page_elements].
   template <typename Element>

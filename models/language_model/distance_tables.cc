@@ -1,7 +1,5 @@
 #include "models/language_model/distance_tables.h"
 
-#include <type_traits>
-
 #include "ATen/Functions.h"
 
 namespace longshort {
@@ -10,8 +8,11 @@ namespace {
 // positions [count, heads, head_width], distance 0 first.
 template <typename Element>
 at::Tensor KernelLayout(const at::Tensor& positions) {
-  const at::Tensor oldest_first = at::constant_pad_nd(positions.flip(0).permute({1, 2, 0}), {cpu::kBlock, cpu::kBlock});
-  return oldest_first.to(std::is_same_v<Element, float> ? at::kFloat : at::kBFloat16).contiguous();
+  const int64_t width = positions.size(2), even_width = cpu::EvenHeadWidth(width);
+  const at::Tensor oldest_first =
+      at::constant_pad_nd(positions.flip(0).permute({1, 2, 0}), {cpu::kBlock, cpu::kBlock, 0, even_width - width});
+  if constexpr (!cpu::kChannelsInPairs<Element>) return oldest_first.contiguous();
+  return oldest_first.to(at::kBFloat16).unflatten(1, {even_width / 2, 2}).transpose(2, 3).contiguous();
 }
 
 }  // namespace

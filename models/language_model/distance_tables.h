@@ -22,7 +22,7 @@ class DistanceTables final {
  private:
   static cpu::DistanceTable<Element> View(const at::Tensor& tables, int64_t head);
 
-  std::vector<at::Tensor> window_, chunk_;  // of each layer: [heads, head_width, 64 + count + 64]
+  std::vector<at::Tensor> window_, chunk_;  // of each layer: [heads, even width (/ 2), 64 + count + 64 (, 2)]
 };
 
 }  // namespace longshort

@@ -160,7 +160,7 @@ absl::Status TransformerLs<Element>::CopyPage(PageKind kind, PageId from, PageId
 
 template <typename Element>
 std::string TransformerLs<Element>::CacheLayout() const {
-  return absl::StrCat("cpu-2/", 8 * sizeof(Element), "/", layout_.padded_width());
+  return absl::StrCat("cpu-3/", 8 * sizeof(Element), "/", layout_.padded_width());
 }
 
 template <typename Element>

@@ -25,10 +25,42 @@ struct BFloat16 {
   uint16_t bits = 0;
 };
 
+// Where the kernel looks for an element. Of bfloat16 numbers, those of two channels lie side by side in 32 bits: a
+// shift makes floats of the first ones, a mask of the second ones, which is half the work of widening them one by one.
+template <typename Element>
+inline constexpr bool kChannelsInPairs = sizeof(Element) < sizeof(float);
+
+// A head's keys have one channel more than its width if that is odd, of zeros.
+constexpr int64_t EvenHeadWidth(int64_t head_width) { return head_width + head_width % 2; }
+
+template <typename Element>
+constexpr int64_t KeyPlace(int64_t channel, int64_t row) {
+  if (!kChannelsInPairs<Element>) return channel * kPageRows + row;
+  const int64_t second = channel & 1;
+  return (channel - second) * kPageRows + row * 2 + second;
+}
+
+// Channel c of 32 is beside channel c + 16; the last 16 of an odd number of sixteens are one by one.
+template <typename Element>
+constexpr int64_t ValuePlace(int64_t padded_width, int64_t row, int64_t channel) {
+  const int64_t in_group = channel & (2 * kLanes - 1), group = channel - in_group;
+  if (!kChannelsInPairs<Element> || group + 2 * kLanes > padded_width) return row * padded_width + channel;
+  const int64_t second = in_group >= kLanes ? 1 : 0;
+  return row * padded_width + group + (in_group - second * kLanes) * 2 + second;
+}
+
+// `stride` as in DistanceTable.
+template <typename Element>
+constexpr int64_t DistancePlace(int64_t stride, int64_t channel, int64_t column) {
+  if (!kChannelsInPairs<Element>) return channel * stride + column;
+  const int64_t second = channel & 1;
+  return (channel - second) * stride + column * 2 + second;
+}
+
 // Consecutive pages of keys, on the absolute grid: page `first + i` is page ids[i], or the zero page if that is
 // negative. Within a page, for each head:
-//   keys    [head_width][kPageRows]        channel by channel, so that a page's keys lie side by side
-//   values  [kPageRows][PaddedHeadWidth]
+//   keys    [EvenHeadWidth][kPageRows]     channel by channel, so that a page's keys lie side by side (KeyPlace)
+//   values  [kPageRows][PaddedHeadWidth]   (ValuePlace)
 template <typename Element>
 struct KeyPages {
   int64_t first = 0;
@@ -44,7 +76,7 @@ struct KeyPages {
 
 // Position terms, oldest distance first and padded by a block of zeros on both sides, so that 64 of them can be read
 // from any key block's place.
-//   table  [heads][head_width][kBlock + count + kBlock]: column kBlock + count-1-n holds distance n
+//   table  [heads][EvenHeadWidth][kBlock + count + kBlock]: column kBlock + count-1-n holds distance n (DistancePlace)
 template <typename Element>
 struct DistanceTable {
   const Element* table = nullptr;
@@ -88,7 +120,7 @@ struct AttentionRun {
 };
 
 constexpr int64_t AttentionScratchFloats(int64_t head_width, int64_t heads) {
-  return heads * kQueriesPerTile * (2 * head_width + PaddedHeadWidth(head_width) + 2);
+  return heads * kQueriesPerTile * (2 * EvenHeadWidth(head_width) + PaddedHeadWidth(head_width) + 2);
 }
 
 // Element is float or BFloat16. REQUIRES: the processor has `set`.

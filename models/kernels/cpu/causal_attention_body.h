@@ -1,11 +1,7 @@
 // The body of causal_attention.h, compiled once for each instruction set (LONGSHORT_INSTRUCTION_SET names the
-// namespace). Nothing but builtins, intrinsics and plain loops: an inline function of a library, compiled here for
+// namespace). Nothing but builtins and plain loops: an inline function of a library, compiled here for
 // AVX-512, could be the one that the linker keeps for every processor.
 #pragma once
-
-#ifdef __AVX512F__
-#include <immintrin.h>
-#endif
 
 #include <cstdint>
 
@@ -17,23 +13,41 @@ namespace {
 
 using HalfLanes = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
 
-inline constexpr int64_t kVectors = kBlock / kLanes;         // vectors of lanes in a block
-inline constexpr int64_t kPageVectors = kPageRows / kLanes;  // and in a page
+static_assert(kPageRows == kLanes, "a page's keys are a vector");
 inline constexpr int64_t kPagesPerBlock = kBlock / kPageRows;
+template <typename Element>
+inline constexpr int64_t kColumnElements = kChannelsInPairs<Element> ? 2 : 1;  // from one distance to the next
+template <typename Element>
+inline constexpr auto kLine = static_cast<int64_t>(64 / sizeof(Element));  // elements that memory gives together
+
+// A loop that needs all registers for itself.
+#define LS_ALONE __attribute__((noinline))
+// Before a loop of a few rounds, known when it is compiled, over vectors that should stay in registers.
+#ifdef __clang__
+#define LS_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define LS_UNROLL _Pragma("GCC unroll 4")
+#endif
 inline constexpr float kMinusInfinity = -__builtin_inff();
 
 LS_INLINE void Load(const BFloat16* from, Lanes& to) {
-#ifdef __AVX512F__
-  // g++ widens a vector in two halves and puts them together, which takes a fifth of the kernel's time.
-  // (With a mask of all lanes, because it warns of an uninitialised variable in its own header otherwise.)
-  const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-  const IntLanes bits = IntLanes(_mm512_maskz_cvtepu16_epi32(0xffff, halves)) << 16;
-#else
   HalfLanes halves;
   __builtin_memcpy(&halves, from, sizeof(halves));
   const IntLanes bits = __builtin_convertvector(halves, IntLanes) << 16;
-#endif
   __builtin_memcpy(&to, &bits, sizeof(to));
+}
+
+// Two vectors: the other begins `distance` behind the first, or lies beside it in 32 bits each (kChannelsInPairs).
+LS_INLINE void LoadPair(const float* from, int64_t distance, Lanes& first, Lanes& second) {
+  Load(from, first);
+  Load(from + distance, second);
+}
+LS_INLINE void LoadPair(const BFloat16* from, int64_t /*distance*/, Lanes& first, Lanes& second) {
+  IntLanes both;
+  __builtin_memcpy(&both, from, sizeof(both));
+  const IntLanes low = both << 16, high = both & static_cast<int32_t>(0xffff0000);
+  __builtin_memcpy(&first, &low, sizeof(first));
+  __builtin_memcpy(&second, &high, sizeof(second));
 }
 
 // Keys of the grid, or heads: begin .. end-1.
@@ -47,8 +61,8 @@ LS_INLINE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -(
 
 // Up to kQueriesPerTile queries of one head, and their softmax so far.
 struct Tile {
-  float* content_queries = nullptr;   // [queries][head_width]: what meets keys
-  float* distance_queries = nullptr;  // [queries][head_width]: what meets positions
+  float* content_queries = nullptr;   // [queries][even head_width]: what meets keys
+  float* distance_queries = nullptr;  // [queries][even head_width]: what meets positions
   float* mixed = nullptr;             // [queries][padded width]: sum of probabilities times values
   float* maximum = nullptr;           // [queries]
   float* sum = nullptr;               // [queries]
@@ -57,7 +71,7 @@ struct Tile {
 // The place of a head's tile in the run's scratch.
 template <typename Element>
 LS_INLINE Tile TileOf(const AttentionRun<Element>& run, int64_t head) {
-  const int64_t queries = kQueriesPerTile * run.head_width;
+  const int64_t queries = kQueriesPerTile * EvenHeadWidth(run.head_width);
   Tile tile;
   tile.content_queries = run.scratch + head * AttentionScratchFloats(run.head_width, 1);
   tile.distance_queries = tile.content_queries + queries;
@@ -67,19 +81,20 @@ LS_INLINE Tile TileOf(const AttentionRun<Element>& run, int64_t head) {
   return tile;
 }
 
-// Where a head's keys and values of a block's pages lie.
+// Where a head's keys and values of the pages of a block lie; fewer may be meant.
 template <typename Element>
-struct PagesOfBlock {
+struct SomePages {
   const Element* keys[kPagesPerBlock];
   const Element* values[kPagesPerBlock];
 };
 
+// Page `first` of the grid and those behind it.
 template <typename Element>
-LS_INLINE PagesOfBlock<Element> FindPages(const KeyPages<Element>& pages, int64_t block) {
-  PagesOfBlock<Element> found;
+LS_INLINE SomePages<Element> FindPages(const KeyPages<Element>& pages, int64_t first) {
+  SomePages<Element> found;
   for (int64_t i = 0; i < kPagesPerBlock; ++i) {
     // No query sees keys of a page that is not there: the zero page's scores are dropped.
-    const int64_t index = block * kPagesPerBlock + i - pages.first;
+    const int64_t index = first + i - pages.first;
     const int32_t id = index >= 0 && index < pages.count ? pages.ids[index] : -1;
     const Element* const page = id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
     found.keys[i] = page + pages.key_offset;
@@ -89,7 +104,7 @@ LS_INLINE PagesOfBlock<Element> FindPages(const KeyPages<Element>& pages, int64_
 }
 
 template <typename Element>
-LS_INLINE PagesOfBlock<Element> HeadsFurther(PagesOfBlock<Element> pages, int64_t elements) {
+LS_INLINE SomePages<Element> HeadsFurther(SomePages<Element> pages, int64_t elements) {
   for (int64_t i = 0; i < kPagesPerBlock; ++i) {
     pages.keys[i] += elements;
     pages.values[i] += elements;
@@ -97,59 +112,75 @@ LS_INLINE PagesOfBlock<Element> HeadsFurther(PagesOfBlock<Element> pages, int64_
   return pages;
 }
 
-// Asks for channel `channel` of the keys that come next, as much of their values, and the distances they meet. A single
-// query computes less than its memory takes to come, and pages lie anywhere, so the processor does not guess the next
-// one.
+// What a single query reads after this: of so many pages, channels of keys and as much of their values, and the
+// distances they meet.
 template <typename Element>
-LS_INLINE void Prefetch(const PagesOfBlock<Element>& next, const Element* next_distances, int64_t channel) {
-  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(Element));
-  const int64_t offset = channel * kPageRows;
-  if (offset % kLine == 0) {
-    for (int64_t i = 0; i < kPagesPerBlock; ++i) {
-      __builtin_prefetch(next.keys[i] + offset, 0, 2);
-      __builtin_prefetch(next.values[i] + offset, 0, 2);
-    }
+struct NextKeys {
+  SomePages<Element> pages;
+  int64_t count = 0;
+  const Element* distances = nullptr;
+};
+
+// Asks for two channels of it. A single query computes less than its memory takes to come, and pages lie anywhere, so
+// the processor does not guess the next one.
+template <typename Element>
+LS_INLINE void PrefetchChannels(const NextKeys<Element>& next, int64_t channel, int64_t stride) {
+  for (int64_t line = channel * kPageRows; line < (channel + 2) * kPageRows; line += kLine<Element>) {
+    for (int64_t i = 0; i < next.count; ++i) __builtin_prefetch(next.pages.keys[i] + line, 0, 2);
   }
-  for (int64_t column = 0; column < kBlock; column += kLine) __builtin_prefetch(next_distances + column, 0, 2);
+  const Element* const distances = next.distances + channel * stride;
+  for (int64_t line = 0; line < 2 * next.count * kPageRows; line += kLine<Element>) {
+    __builtin_prefetch(distances + line, 0, 2);
+  }
 }
 
-// Scores of one block: content and distance. `table` is the head's; `columns[q]` is where query q's distances begin in
-// its rows, `stride` elements each. `next` and `next_distances` are what a single query reads after this.
-template <typename Element, int64_t kQueries>
-LS_INLINE void BlockScores(const Tile& tile, int64_t head_width, const PagesOfBlock<Element>& pages,
-                           const PagesOfBlock<Element>& next, const Element* table, int64_t stride,
-                           const int64_t* columns, const Element* next_distances, Lanes (&scores)[kQueries][kVectors]) {
+// Scores of the keys of kPages pages: content and distance. `table` is the head's; `columns[q]` is where query q's
+// distances begin in its rows, `stride` elements each.
+template <typename Element, int64_t kQueries, int64_t kPages>
+LS_ALONE void PageScores(const Tile& tile, int64_t head_width, const SomePages<Element>& pages,
+                         const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
+                         Lanes (&scores)[kQueries][kPages]) {
+  const int64_t width = EvenHeadWidth(head_width);
+  Lanes sums[kQueries][kPages];
+  LS_UNROLL
   for (int64_t q = 0; q < kQueries; ++q) {
-    for (int64_t v = 0; v < kVectors; ++v) scores[q][v] = Lanes{};
+    LS_UNROLL
+    for (int64_t v = 0; v < kPages; ++v) sums[q][v] = Lanes{};
   }
-  for (int64_t c = 0; c < head_width; ++c) {
-    if constexpr (kQueries == 1) Prefetch(next, next_distances + c * stride, c);
-    Lanes key[kVectors];
-    for (int64_t v = 0; v < kVectors; ++v) {
-      Load(pages.keys[v / kPageVectors] + c * kPageRows + v % kPageVectors * kLanes, key[v]);
-    }
+  for (int64_t c = 0; c < width; c += 2) {
+    if constexpr (kQueries == 1) PrefetchChannels(next, c, stride);
+    Lanes keys[2][kPages];
+    LS_UNROLL
+    for (int64_t v = 0; v < kPages; ++v) LoadPair(pages.keys[v] + c * kPageRows, kPageRows, keys[0][v], keys[1][v]);
+    LS_UNROLL
     for (int64_t q = 0; q < kQueries; ++q) {
-      const float content = tile.content_queries[q * head_width + c];
-      const float distance = tile.distance_queries[q * head_width + c];
-      const Element* const row = table + c * stride + columns[q];
-      for (int64_t v = 0; v < kVectors; ++v) {
-        Lanes position;
-        Load(row + v * kLanes, position);
-        scores[q][v] += key[v] * content;
-        scores[q][v] += position * distance;
+      const float* const content = tile.content_queries + q * width + c;
+      const float* const distance = tile.distance_queries + q * width + c;
+      const Element* const row = table + c * stride + columns[q] * kColumnElements<Element>;
+      LS_UNROLL
+      for (int64_t v = 0; v < kPages; ++v) {
+        Lanes positions[2];
+        LoadPair(row + v * kLanes * kColumnElements<Element>, stride, positions[0], positions[1]);
+        LS_UNROLL
+        for (int64_t i = 0; i < 2; ++i) {
+          sums[q][v] += keys[i][v] * content[i];
+          sums[q][v] += positions[i] * distance[i];
+        }
       }
     }
   }
+  __builtin_memcpy(scores, sums, sizeof(sums));
 }
 
-// Turns the scores of keys `range` (in the block's lanes) into probabilities relative to the new maximum, the rest into
+// Turns the scores of keys `range` (in the pages' lanes) into probabilities relative to the new maximum, the rest into
 // 0, and scales what was summed before.
-LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& maximum, float& sum, float& rescale) {
+template <int64_t kPages>
+LS_ALONE void FoldScores(Lanes (&scores)[kPages], const Range& range, float& maximum, float& sum, float& rescale) {
   IntLanes lane;
   for (int64_t i = 0; i < kLanes; ++i) lane[i] = static_cast<int32_t>(i);
   const auto begin = static_cast<int32_t>(range.begin), end = static_cast<int32_t>(range.end);
   Lanes highest = Lanes{} + kMinusInfinity;
-  for (int64_t v = 0; v < kVectors; ++v) {
+  for (int64_t v = 0; v < kPages; ++v) {
     const IntLanes index = lane + static_cast<int32_t>(v * kLanes);
     scores[v] = ((index >= begin) & (index < end)) ? scores[v] : Lanes{} + kMinusInfinity;
     highest = scores[v] > highest ? scores[v] : highest;
@@ -160,7 +191,7 @@ LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& 
   Exponential(factor);
   rescale = maximum == kMinusInfinity ? 0.0f : factor[0];
   Lanes total = Lanes{};
-  for (int64_t v = 0; v < kVectors; ++v) {
+  for (int64_t v = 0; v < kPages; ++v) {
     const IntLanes index = lane + static_cast<int32_t>(v * kLanes);
     Lanes probability = scores[v] - new_maximum;
     Exponential(probability);
@@ -173,104 +204,156 @@ LS_INLINE void FoldScores(Lanes (&scores)[kVectors], const Range& range, float& 
 
 // Adds probabilities times values of rows `range` to what was mixed before, scaled, for kGroup vectors of channels that
 // stay in registers, `channel` on.
-template <typename Element, int64_t kQueries, int64_t kGroup>
-LS_INLINE void MixChannels(int64_t padded_width, int64_t channel, const PagesOfBlock<Element>& pages,
-                           const Range& range, const float* rescale, const float (&weights)[kQueries][kBlock],
-                           float* mixed) {
+template <typename Element, int64_t kQueries, int64_t kPages, int64_t kGroup>
+LS_ALONE void MixChannels(int64_t padded_width, int64_t channel, const SomePages<Element>& pages,
+                          const NextKeys<Element>& next, const Range& range, const float* rescale,
+                          const float (&weights)[kQueries][kPages * kPageRows], float* mixed) {
   Lanes sums[kQueries][kGroup];
+  LS_UNROLL
   for (int64_t q = 0; q < kQueries; ++q) {
+    LS_UNROLL
     for (int64_t v = 0; v < kGroup; ++v) {
       Load(mixed + q * padded_width + channel + v * kLanes, sums[q][v]);
       sums[q][v] *= rescale[q];
     }
   }
-  for (int64_t page = 0; page < kPagesPerBlock; ++page) {
+  for (int64_t page = 0; page < kPages; ++page) {
     const int64_t page_begin = page * kPageRows, end = Least(range.end, page_begin + kPageRows);
     for (int64_t row = Greatest(range.begin, page_begin); row < end; ++row) {
-      for (int64_t v = 0; v < kGroup; ++v) {
-        Lanes value;
-        Load(pages.values[page] + (row - page_begin) * padded_width + channel + v * kLanes, value);
-        for (int64_t q = 0; q < kQueries; ++q) sums[q][v] += value * weights[q][row];
+      const int64_t place = (row - page_begin) * padded_width + channel;
+      const Element* const from = pages.values[page] + place;
+      if constexpr (kQueries == 1) {
+        for (int64_t line = 0; line < kGroup * kLanes; line += kLine<Element>) {
+          __builtin_prefetch(next.pages.values[page] + place + line, 0, 2);
+        }
+      }
+      Lanes values[kGroup];
+      if constexpr (kGroup == 1) {
+        Load(from, values[0]);
+      } else {
+        LS_UNROLL
+        for (int64_t v = 0; v < kGroup; v += 2) LoadPair(from + v * kLanes, kLanes, values[v], values[v + 1]);
+      }
+      LS_UNROLL
+      for (int64_t q = 0; q < kQueries; ++q) {
+        LS_UNROLL
+        for (int64_t v = 0; v < kGroup; ++v) sums[q][v] += values[v] * weights[q][row];
       }
     }
   }
+  LS_UNROLL
   for (int64_t q = 0; q < kQueries; ++q) {
+    LS_UNROLL
     for (int64_t v = 0; v < kGroup; ++v) {
       __builtin_memcpy(mixed + q * padded_width + channel + v * kLanes, &sums[q][v], sizeof(Lanes));
     }
   }
 }
 
-template <typename Element, int64_t kQueries>
-LS_INLINE void MixValues(const Tile& tile, int64_t padded_width, const PagesOfBlock<Element>& pages, const Range& range,
-                         const float* rescale, const Lanes (&probabilities)[kQueries][kVectors]) {
-  float weights[kQueries][kBlock];
+template <typename Element, int64_t kQueries, int64_t kPages>
+LS_INLINE void MixValues(const Tile& tile, int64_t padded_width, const SomePages<Element>& pages,
+                         const NextKeys<Element>& next, const Range& range, const float* rescale,
+                         const Lanes (&probabilities)[kQueries][kPages]) {
+  float weights[kQueries][kPages * kPageRows];
   __builtin_memcpy(weights, probabilities, sizeof(weights));
   int64_t channel = 0;
   for (; channel + 4 * kLanes <= padded_width; channel += 4 * kLanes) {
-    MixChannels<Element, kQueries, 4>(padded_width, channel, pages, range, rescale, weights, tile.mixed);
+    MixChannels<Element, kQueries, kPages, 4>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
   }
   for (; channel + 2 * kLanes <= padded_width; channel += 2 * kLanes) {
-    MixChannels<Element, kQueries, 2>(padded_width, channel, pages, range, rescale, weights, tile.mixed);
+    MixChannels<Element, kQueries, kPages, 2>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
   }
   for (; channel < padded_width; channel += kLanes) {
-    MixChannels<Element, kQueries, 1>(padded_width, channel, pages, range, rescale, weights, tile.mixed);
+    MixChannels<Element, kQueries, kPages, 1>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
   }
 }
 
-// Folds the blocks that hold the keys seen by any query of the tiles; query q sees ranges[q], and meets key `j` at
-// column j + column_shifts[q] of the distance tables. Heads lie side by side in a page, so memory is read in its order.
+// What the queries of a tile see of some keys: query q sees ranges[q] of the grid, and meets key `j` at column
+// j + column_shifts[q] of the distance tables.
+template <typename Element>
+struct SeenKeys {
+  const KeyPages<Element>& pages;
+  const DistanceTable<Element>& distances;
+  const Range* ranges;
+  const int64_t* column_shifts;
+};
+
+// Folds the keys of kPages pages, which begin with page `first` of the grid.
+template <typename Element, int64_t kQueries, int64_t kPages>
+LS_INLINE void FoldPages(const AttentionRun<Element>& run, const Range& heads, const SeenKeys<Element>& seen,
+                         const Range& all, int64_t first) {
+  const int64_t padded_width = PaddedHeadWidth(run.head_width), begin = first * kPageRows;
+  const int64_t stride = seen.distances.stride(), head_distances = EvenHeadWidth(run.head_width) * stride;
+  int64_t columns[kQueries];
+  Range lanes[kQueries];
+  for (int64_t q = 0; q < kQueries; ++q) {
+    // A query that sees nothing here may lie outside the table: it reads anywhere in it, and its scores are dropped.
+    columns[q] = Least(Greatest(begin + seen.column_shifts[q], 0), seen.distances.count + kBlock);
+    lanes[q] = {Greatest(seen.ranges[q].begin - begin, 0), Least(seen.ranges[q].end - begin, kPages * kPageRows)};
+  }
+  const Range rows = {Greatest(all.begin - begin, 0), Least(all.end - begin, kPages * kPageRows)};
+  SomePages<Element> here = HeadsFurther(FindPages(seen.pages, first), heads.begin * seen.pages.head_elements);
+  for (int64_t head = heads.begin; head < heads.end; ++head) {
+    const bool last = head + 1 == heads.end;
+    const Element* const table = seen.distances.table + head * head_distances;
+    NextKeys<Element> next;
+    if constexpr (kQueries == 1) {
+      next.pages = last ? FindPages(seen.pages, first + kPages) : HeadsFurther(here, seen.pages.head_elements);
+      next.count = last ? kPagesPerBlock : kPages;
+      next.distances = last ? seen.distances.table + (columns[0] + kPages * kPageRows) * kColumnElements<Element>
+                            : table + head_distances + columns[0] * kColumnElements<Element>;
+    }
+    const Tile tile = TileOf(run, head);
+    Lanes scores[kQueries][kPages];
+    PageScores<Element, kQueries, kPages>(tile, run.head_width, here, next, table, stride, columns, scores);
+
+    float rescale[kQueries];
+    for (int64_t q = 0; q < kQueries; ++q) {
+      if (lanes[q].begin < lanes[q].end) {
+        FoldScores(scores[q], lanes[q], tile.maximum[q], tile.sum[q], rescale[q]);
+      } else {
+        rescale[q] = 1.0f;
+        for (int64_t v = 0; v < kPages; ++v) scores[q][v] = Lanes{};
+      }
+    }
+    MixValues<Element, kQueries, kPages>(tile, padded_width, here, next, rows, rescale, scores);
+    here = HeadsFurther(here, seen.pages.head_elements);
+  }
+}
+
+// Folds what the tiles see block by block, of each only the pages with keys that some query sees: the other keys would
+// add nothing. Heads lie side by side in a page, so memory is read in its order.
 template <typename Element, int64_t kQueries>
-LS_INLINE void FoldKeys(const AttentionRun<Element>& run, const Range& heads, const KeyPages<Element>& pages,
-                        const DistanceTable<Element>& distances, const Range* ranges, const int64_t* column_shifts) {
-  const int64_t padded_width = PaddedHeadWidth(run.head_width);
-  const int64_t stride = distances.stride(), head_distances = run.head_width * stride;
-  Range all = ranges[0];
+LS_INLINE void FoldKeys(const AttentionRun<Element>& run, const Range& heads, const SeenKeys<Element>& seen) {
+  Range all = seen.ranges[0];
   for (int64_t q = 1; q < kQueries; ++q) {
-    all.begin = Least(all.begin, ranges[q].begin);
-    all.end = Greatest(all.end, ranges[q].end);
+    all.begin = Least(all.begin, seen.ranges[q].begin);
+    all.end = Greatest(all.end, seen.ranges[q].end);
   }
   if (all.begin >= all.end) return;
-  for (int64_t block = FloorDivide(all.begin, kBlock); block * kBlock < all.end; ++block) {
-    const int64_t block_begin = block * kBlock;
-    int64_t columns[kQueries];
-    Range lanes[kQueries];
-    for (int64_t q = 0; q < kQueries; ++q) {
-      // A query that sees nothing of the block may lie outside the table: it reads anywhere in it, and its scores are
-      // dropped.
-      columns[q] = Least(Greatest(block_begin + column_shifts[q], 0), distances.count + kBlock);
-      lanes[q] = {Greatest(ranges[q].begin - block_begin, 0), Least(ranges[q].end - block_begin, kBlock)};
+  const Range pages = {FloorDivide(all.begin, kPageRows), FloorDivide(all.end - 1, kPageRows) + 1};
+  for (int64_t first = pages.begin; first < pages.end;) {
+    const int64_t end = Least((FloorDivide(first, kPagesPerBlock) + 1) * kPagesPerBlock, pages.end);
+    switch (end - first) {
+      case 1:
+        FoldPages<Element, kQueries, 1>(run, heads, seen, all, first);
+        break;
+      case 2:
+        FoldPages<Element, kQueries, 2>(run, heads, seen, all, first);
+        break;
+      case 3:
+        FoldPages<Element, kQueries, 3>(run, heads, seen, all, first);
+        break;
+      default:
+        FoldPages<Element, kQueries, kPagesPerBlock>(run, heads, seen, all, first);
     }
-    const Range rows = {Greatest(all.begin - block_begin, 0), Least(all.end - block_begin, kBlock)};
-    PagesOfBlock<Element> here = HeadsFurther(FindPages(pages, block), heads.begin * pages.head_elements);
-    for (int64_t head = heads.begin; head < heads.end; ++head) {
-      const bool last = head + 1 == heads.end;
-      const PagesOfBlock<Element> next = last ? FindPages(pages, block + 1) : HeadsFurther(here, pages.head_elements);
-      const Element* const table = distances.table + head * head_distances;
-      const Element* const next_distances =
-          last ? distances.table + columns[0] + kBlock : table + head_distances + columns[0];
-      const Tile tile = TileOf(run, head);
-      Lanes scores[kQueries][kVectors];
-      BlockScores<Element, kQueries>(tile, run.head_width, here, next, table, stride, columns, next_distances, scores);
-
-      float rescale[kQueries];
-      for (int64_t q = 0; q < kQueries; ++q) {
-        if (lanes[q].begin < lanes[q].end) {
-          FoldScores(scores[q], lanes[q], tile.maximum[q], tile.sum[q], rescale[q]);
-        } else {
-          rescale[q] = 1.0f;
-          for (int64_t v = 0; v < kVectors; ++v) scores[q][v] = Lanes{};
-        }
-      }
-      MixValues<Element, kQueries>(tile, padded_width, here, rows, rescale, scores);
-      here = next;
-    }
+    first = end;
   }
 }
 
 template <typename Element, int64_t kQueries>
 LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query, const Range& heads) {
-  const int64_t width = run.head_width, padded_width = PaddedHeadWidth(width);
+  const int64_t width = run.head_width, even_width = EvenHeadWidth(width), padded_width = PaddedHeadWidth(width);
   Range memory[kQueries], segment[kQueries], window[kQueries];
   int64_t chunk_shifts[kQueries], window_shifts[kQueries];
   for (int64_t q = 0; q < kQueries; ++q) {
@@ -287,27 +370,28 @@ LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query,
     const Tile tile = TileOf(run, head);
     for (int64_t q = 0; q < kQueries; ++q) {
       const float* const query = run.queries + (first_query + q) * run.stride + head * width;
-      for (int64_t c = 0; c < width; ++c) {
-        tile.content_queries[q * width + c] = tile.distance_queries[q * width + c] = query[c];
+      for (int64_t c = 0; c < even_width; ++c) {
+        const float value = c < width ? query[c] : 0.0f;
+        tile.content_queries[q * even_width + c] = tile.distance_queries[q * even_width + c] = value;
       }
       for (int64_t c = 0; c < padded_width; ++c) tile.mixed[q * padded_width + c] = 0.0f;
       tile.maximum[q] = kMinusInfinity;
       tile.sum[q] = 0.0f;
     }
   }
-  FoldKeys<Element, kQueries>(run, heads, run.memory, run.chunk_distances, memory, chunk_shifts);
-  FoldKeys<Element, kQueries>(run, heads, run.segment, run.chunk_distances, segment, chunk_shifts);
+  FoldKeys<Element, kQueries>(run, heads, {run.memory, run.chunk_distances, memory, chunk_shifts});
+  FoldKeys<Element, kQueries>(run, heads, {run.segment, run.chunk_distances, segment, chunk_shifts});
 
   for (int64_t head = heads.begin; head < heads.end; ++head) {
     const Tile tile = TileOf(run, head);
     for (int64_t q = 0; q < kQueries; ++q) {
       for (int64_t c = 0; c < width; ++c) {
-        tile.content_queries[q * width + c] += run.window_bias[head * width + c];
-        tile.distance_queries[q * width + c] += run.relative_bias[head * width + c];
+        tile.content_queries[q * even_width + c] += run.window_bias[head * width + c];
+        tile.distance_queries[q * even_width + c] += run.relative_bias[head * width + c];
       }
     }
   }
-  FoldKeys<Element, kQueries>(run, heads, run.window, run.window_distances, window, window_shifts);
+  FoldKeys<Element, kQueries>(run, heads, {run.window, run.window_distances, window, window_shifts});
 
   for (int64_t head = heads.begin; head < heads.end; ++head) {
     const Tile tile = TileOf(run, head);
@@ -338,4 +422,6 @@ template void Attend(const AttentionRun<BFloat16>& run);
 
 }  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET
 
+#undef LS_ALONE
+#undef LS_UNROLL
 #undef LS_INLINE

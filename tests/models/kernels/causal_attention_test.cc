@@ -65,7 +65,7 @@ class Problem {
       pages->zero_page = zero_page_.data();
       pages->page_elements = PageElements();
       pages->key_offset = 0;
-      pages->value_offset = run_.head_width * kPageRows;
+      pages->value_offset = EvenHeadWidth(run_.head_width) * kPageRows;
       pages->head_elements = HeadElements();
     }
     Attend(run_, set);
@@ -84,7 +84,9 @@ class Problem {
   AttentionRun<Element>& run() { return run_; }
 
  private:
-  int64_t HeadElements() const { return (run_.head_width + PaddedHeadWidth(run_.head_width)) * kPageRows; }
+  int64_t HeadElements() const {
+    return (EvenHeadWidth(run_.head_width) + PaddedHeadWidth(run_.head_width)) * kPageRows;
+  }
   int64_t PageElements() const { return run_.heads * HeadElements(); }
 
   std::vector<float> Floats(int64_t count) {
@@ -110,10 +112,12 @@ class Problem {
 
   DistanceTable<Element> Table(std::vector<Element>& storage, int64_t count) {
     const int64_t stride = count + 2 * kBlock;
-    storage.assign(run_.heads * run_.head_width * stride, Element{});
-    for (int64_t c = 0; c < run_.heads * run_.head_width; ++c) {
+    const int64_t width = run_.head_width, head_elements = EvenHeadWidth(width) * stride;
+    storage.assign(run_.heads * head_elements, Element{});
+    for (int64_t c = 0; c < run_.heads * width; ++c) {
       const std::vector<Element> row = Elements(count);
-      std::copy(row.begin(), row.end(), storage.begin() + c * stride + kBlock);
+      Element* const table = storage.data() + c / width * head_elements;
+      for (int64_t i = 0; i < count; ++i) table[DistancePlace<Element>(stride, c % width, kBlock + i)] = row[i];
     }
     return {.table = storage.data(), .count = count};
   }
@@ -136,12 +140,13 @@ class Problem {
       }
       ids.push_back(static_cast<int32_t>(pages_.size() / PageElements()));
       std::vector<Element> content = Elements(PageElements());
-      const int64_t width = run_.head_width, padded = PaddedHeadWidth(width);
-      for (int64_t lane = 0; lane < kPageRows; ++lane) {
-        if (page * kPageRows + lane >= begin && page * kPageRows + lane < end) continue;
-        for (auto head = content.begin(); head != content.end(); head += HeadElements()) {
-          for (int64_t c = 0; c < width; ++c) head[c * kPageRows + lane] = nan;
-          for (int64_t c = 0; c < padded; ++c) head[width * kPageRows + lane * padded + c] = nan;
+      const int64_t width = run_.head_width, even = EvenHeadWidth(width), padded = PaddedHeadWidth(width);
+      for (auto head = content.begin(); head != content.end(); head += HeadElements()) {
+        for (int64_t lane = 0; lane < kPageRows; ++lane) {
+          for (int64_t c = width; c < even; ++c) head[KeyPlace<Element>(c, lane)] = Element{};
+          if (page * kPageRows + lane >= begin && page * kPageRows + lane < end) continue;
+          for (int64_t c = 0; c < width; ++c) head[KeyPlace<Element>(c, lane)] = nan;
+          for (int64_t c = 0; c < padded; ++c) head[even * kPageRows + ValuePlace<Element>(padded, lane, c)] = nan;
         }
       }
       pages_.insert(pages_.end(), content.begin(), content.end());
@@ -163,21 +168,24 @@ class Problem {
     const int64_t width = run_.head_width, padded = PaddedHeadWidth(width), position = run_.position + query;
     const int64_t own_vector = position / run_.chunk_size * run_.chunk_rank;
     std::vector<double> scores;
-    std::vector<const Element*> values;
+    std::vector<std::vector<double>> values;
     const auto meet = [&](const KeyPages<Element>& pages, const DistanceTable<Element>& table, int64_t row,
                           int64_t distance, bool in_window) {
       const Element* const page = Page(pages, row) + head * HeadElements();
       const int64_t lane = ((row % kPageRows) + kPageRows) % kPageRows;
+      const Element* const positions = table.table + head * EvenHeadWidth(width) * table.stride();
       double score = 0;
       for (int64_t c = 0; c < width; ++c) {
         const int64_t channel = head * width + c;
         const double q = run_.queries[query * run_.stride + channel];
-        score += (q + (in_window ? run_.window_bias[channel] : 0.0)) * Widen(page[c * kPageRows + lane]);
+        score += (q + (in_window ? run_.window_bias[channel] : 0.0)) * Widen(page[KeyPlace<Element>(c, lane)]);
         score += (q + (in_window ? run_.relative_bias[channel] : 0.0)) *
-                 Widen(table.table[channel * table.stride() + kBlock + table.count - 1 - distance]);
+                 Widen(positions[DistancePlace<Element>(table.stride(), c, kBlock + table.count - 1 - distance)]);
       }
       scores.push_back(score);
-      values.push_back(page + width * kPageRows + lane * padded);
+      std::vector<double>& value = values.emplace_back(width);
+      const Element* const page_values = page + EvenHeadWidth(width) * kPageRows;
+      for (int64_t c = 0; c < width; ++c) value[c] = Widen(page_values[ValuePlace<Element>(padded, lane, c)]);
     };
     for (int64_t j = run_.first_vector; j < own_vector; ++j) {
       meet(j < run_.segment_vector ? run_.memory : run_.segment, run_.chunk_distances, j, own_vector - 1 - j, false);
@@ -191,7 +199,7 @@ class Problem {
     for (size_t n = 0; n < scores.size(); ++n) {
       const double probability = std::exp(scores[n] - highest);
       sum += probability;
-      for (int64_t c = 0; c < width; ++c) mixed[c] += probability * Widen(values[n][c]);
+      for (int64_t c = 0; c < width; ++c) mixed[c] += probability * values[n][c];
     }
     for (double& value : mixed) value /= sum;
     return mixed;
