@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <memory>
+#include <vector>
 
 namespace longshort {
 namespace {
@@ -65,6 +67,30 @@ TEST(CacheStorage, RefusesWhatNoMachineHas) {
     const absl::Status status = storage.Allocate(pages);
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
     EXPECT_EQ(storage.pages(), 0);
+  }
+}
+
+template <typename Element>
+class PageRowsTest : public ::testing::Test {};
+using ElementTypes = ::testing::Types<float, cpu::BFloat16>;
+TYPED_TEST_SUITE(PageRowsTest, ElementTypes);
+
+// A page that leaves the server may have rows of somebody else.
+TYPED_TEST(PageRowsTest, NothingIsLeftOfTheOtherRows) {
+  for (const int64_t head_width : {5, 16, 32, 48}) {
+    const PageLayout layout = {.layers = 2, .heads = 3, .head_width = head_width};
+    PageStorage<TypeParam> storage(layout);
+    ASSERT_TRUE(storage.Allocate(2).ok());
+    const std::vector<float> row(layout.heads * head_width, 1.5F);
+    const PageRows rows = {.first = 3, .end = 7};
+    for (int64_t layer = 0; layer < layout.layers; ++layer) {
+      for (int64_t i = 0; i < cpu::kPageRows; ++i) {
+        storage.WriteRow(0, layer, i, row.data(), row.data());
+        if (i >= rows.first && i < rows.end) storage.WriteRow(1, layer, i, row.data(), row.data());
+      }
+    }
+    layout.ClearOtherRows(rows, reinterpret_cast<TypeParam*>(storage.PageMemory(0)));
+    EXPECT_EQ(0, std::memcmp(storage.PageMemory(0), storage.PageMemory(1), storage.page_bytes())) << head_width;
   }
 }
 
