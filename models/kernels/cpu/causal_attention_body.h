@@ -112,8 +112,7 @@ LS_INLINE SomePages<Element> HeadsFurther(SomePages<Element> pages, int64_t elem
   return pages;
 }
 
-// What a single query reads after this: of so many pages, channels of keys and as much of their values, and the
-// distances they meet.
+// What a single query reads after this: so many pages, and the distances that their keys meet.
 template <typename Element>
 struct NextKeys {
   SomePages<Element> pages;
@@ -121,8 +120,8 @@ struct NextKeys {
   const Element* distances = nullptr;
 };
 
-// Asks for two channels of it. A single query computes less than its memory takes to come, and pages lie anywhere, so
-// the processor does not guess the next one.
+// Asks for two channels of its keys and distances; who mixes values asks for the next ones. A single query computes
+// less than its memory takes to come, and pages lie anywhere, so the processor does not guess the next one.
 template <typename Element>
 LS_INLINE void PrefetchChannels(const NextKeys<Element>& next, int64_t channel, int64_t stride) {
   for (int64_t line = channel * kPageRows; line < (channel + 2) * kPageRows; line += kLine<Element>) {
