@@ -108,7 +108,7 @@ double LargestDifference(const std::vector<float>& a, const std::vector<float>& 
 
 // Every switch that changes the arithmetic, one at a time and some together.
 std::vector<LanguageModelConfig> Configurations() {
-  std::vector<LanguageModelConfig> configs(8, SmallConfig());
+  std::vector<LanguageModelConfig> configs(9, SmallConfig());
   configs[1].pre_layer_norm = false;
   configs[2].activation = Activation::kRelu;
   configs[3].projection_bias = true;
@@ -122,6 +122,8 @@ std::vector<LanguageModelConfig> Configurations() {
   configs[7].projection_bias = true;
   configs[7].chunk_rank = 2;
   configs[7].memory_length = 240;
+  configs[8].heads = 2;  // whose width is odd
+  configs[8].model_width = 14;
   return configs;
 }
 
@@ -199,18 +201,23 @@ TEST(TransformerLs, AStepComputesItsNewRowsOnly) {
 }
 
 TEST(TransformerLs, BFloat16StaysNearFloat32) {
-  LanguageModelConfig config = SmallConfig();
-  config.segment_length = 24;
-  const std::vector<int32_t> tokens = RandomTokens(96, config.vocabulary_size, 9);
-  Served<float> exact(config, 4, 1);
-  Served<cpu::BFloat16> rounded(config, 4, 1);
-  const std::vector<float> expected = ReadInSlices(exact, tokens, {24});
-  const double spread =
-      *std::max_element(expected.begin(), expected.end()) - *std::min_element(expected.begin(), expected.end());
-  // Eight bits of mantissa, some dozen roundings deep.
-  EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {24}), expected), 0.03 * spread);
-  EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {1}), expected), 0.03 * spread);
-  EXPECT_EQ(rounded.model.PageBytes().window * 2, exact.model.PageBytes().window);
+  // Channels in pairs and an odd one, values in pairs of sixteens and an odd one.
+  for (const int64_t head_width : {7, 8, 40}) {
+    LanguageModelConfig config = SmallConfig();
+    config.segment_length = 24;
+    config.heads = 2;
+    config.model_width = config.heads * head_width;
+    const std::vector<int32_t> tokens = RandomTokens(96, config.vocabulary_size, 9);
+    Served<float> exact(config, 4, 1);
+    Served<cpu::BFloat16> rounded(config, 4, 1);
+    const std::vector<float> expected = ReadInSlices(exact, tokens, {24});
+    const double spread =
+        *std::max_element(expected.begin(), expected.end()) - *std::min_element(expected.begin(), expected.end());
+    // Eight bits of mantissa, some dozen roundings deep.
+    EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {24}), expected), 0.03 * spread) << head_width;
+    EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {1}), expected), 0.03 * spread) << head_width;
+    EXPECT_EQ(rounded.model.PageBytes().window * 2, exact.model.PageBytes().window);
+  }
 }
 
 TEST(TransformerLs, RefusesSlicesThatBreakTheContract) {
