@@ -58,8 +58,8 @@ class ClassificationEngine {
   virtual ClassificationEngineState state() const = 0;
 
   // Refuses new items from now on, waits until what is there has ended, and ends the rest with UNAVAILABLE at
-  // `deadline` (within one batch, and one preparation). When it returns, every listener has heard. May be called again,
-  // by any thread but the engine's: the earliest deadline counts.
+  // `deadline` by the engine's clock (within one batch, and one preparation). When it returns, every listener has
+  // heard. May be called again, by any thread but the engine's: the earliest deadline counts.
   virtual void Drain(absl::Time deadline) = 0;
 };
 

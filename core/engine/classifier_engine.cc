@@ -1,6 +1,5 @@
 #include "core/engine/classifier_engine.h"
 
-#include <chrono>
 #include <functional>
 #include <system_error>
 #include <utility>
@@ -105,7 +104,7 @@ void ClassifierEngine::Drain(absl::Time deadline) {
   closed_ = true;
   changed_.notify_all();
   if (deadline != absl::InfiniteFuture()) {
-    if (deadline > clock_.Now()) changed_.wait_until(lock, absl::ToChronoTime(deadline), ended);
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(deadline - clock_.Now()), ended);
     end_now_ = true;
     changed_.notify_all();
   }
@@ -195,7 +194,7 @@ void ClassifierEngine::WaitForRound(Worker& worker, std::unique_lock<std::mutex>
     if (due == absl::InfiniteFuture()) {
       WaitForWork(worker, lock);
     } else {
-      changed_.wait_until(lock, std::chrono::system_clock::now() + absl::ToChronoNanoseconds(due - now));
+      changed_.wait_for(lock, absl::ToChronoNanoseconds(due - now));
     }
   }
 }

@@ -1,10 +1,18 @@
 // What time it is. Tests put a clock of their own in its place.
 #pragma once
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace longshort {
+
+// The wall clock's time when it was first asked, and what has passed since by the monotonic clock. It never jumps: when
+// somebody sets the machine's clock, no deadline passes and no wait changes its length. Thread-safe.
+absl::Time MonotonicNow();
+
+// What the wall clock shows now when MonotonicNow() will be, or was, `time`, and back: for interfaces that know the
+// wall clock alone. Infinite times stay what they are. Thread-safe.
+absl::Time ToWallClock(absl::Time time);
+absl::Time FromWallClock(absl::Time wall_clock);
 
 // Thread-safe.
 class Clock {
@@ -15,7 +23,7 @@ class Clock {
 
 class RealClock final : public Clock {
  public:
-  absl::Time Now() const override { return absl::Now(); }
+  absl::Time Now() const override { return MonotonicNow(); }
 };
 
 }  // namespace longshort

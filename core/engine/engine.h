@@ -83,8 +83,8 @@ class Engine {
   virtual EngineState state() const = 0;
 
   // Refuses new requests from now on, waits until what is there has ended, and ends the rest with UNAVAILABLE at
-  // `deadline` (within one step). When it returns, every listener has had its last call. May be called again, by any
-  // thread but the engine's: the earliest deadline counts.
+  // `deadline` by the engine's clock (within one step). When it returns, every listener has had its last call. May be
+  // called again, by any thread but the engine's: the earliest deadline counts.
   virtual void Drain(absl::Time deadline) = 0;
 };
 

@@ -56,8 +56,8 @@ bool LanguageModelWorker::WaitUntilEnded(absl::Time deadline) {
   std::unique_lock lock(mutex_);
   if (deadline == absl::InfiniteFuture()) {
     changed_.wait(lock, ended);
-  } else if (deadline > clock_.Now()) {
-    changed_.wait_until(lock, absl::ToChronoTime(deadline), ended);
+  } else if (const absl::Duration left = deadline - clock_.Now(); left > absl::ZeroDuration()) {
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(left), ended);
   }
   return ended_;
 }

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "core/engine/clock.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -248,10 +248,11 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadFrom(const std::
 }
 
 absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const std::string& name, int64_t version) const {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = MonotonicNow();
   LS_ASSIGN_OR_RETURN(LoadedModel loaded, loader_(VersionDirectory(repository_, name, version)));
   LS_ASSIGN_OR_RETURN(ServedModel::Kind kind, engine_factory_(name, version, std::move(loaded)));
-  return ServedModel{.name = name, .version = version, .kind = std::move(kind), .load_duration = absl::Now() - begin};
+  return ServedModel{
+      .name = name, .version = version, .kind = std::move(kind), .load_duration = MonotonicNow() - begin};
 }
 
 bool ModelRegistry::Retire(const std::string& name, int64_t version) {

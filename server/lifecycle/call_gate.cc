@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/engine/clock.h"
+
 namespace longshort {
 
 bool CallGate::Enter() {
@@ -46,7 +48,7 @@ void CallGate::Forget(int64_t watch) {
 
 int64_t CallGate::WaitUntilEmpty(absl::Time deadline) {
   std::unique_lock lock(mutex_);
-  left_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return inside_ == 0; });
+  left_.wait_for(lock, absl::ToChronoNanoseconds(deadline - MonotonicNow()), [this] { return inside_ == 0; });
   return inside_;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "core/engine/clock.h"
 
 namespace longshort {
 namespace {
@@ -77,14 +77,14 @@ void ModelManager::Post(Task task) {
 }
 
 void ModelManager::Work() {
-  absl::Time next_look = watch_interval_ > absl::ZeroDuration() ? absl::Now() : absl::InfiniteFuture();
+  absl::Time next_look = watch_interval_ > absl::ZeroDuration() ? MonotonicNow() : absl::InfiniteFuture();
   std::unique_lock lock(mutex_);
   const auto has_work = [this] { return stopped_ || !tasks_.empty(); };
   for (;;) {
     if (next_look == absl::InfiniteFuture()) {
       changed_.wait(lock, has_work);
     } else {
-      changed_.wait_until(lock, absl::ToChronoTime(next_look), has_work);
+      changed_.wait_for(lock, absl::ToChronoNanoseconds(next_look - MonotonicNow()), has_work);
     }
     if (stopped_) return;
     Task task;
@@ -94,9 +94,9 @@ void ModelManager::Work() {
     }
     lock.unlock();
     if (task != nullptr) task(/*stopped=*/false);
-    if (absl::Now() >= next_look) {
+    if (MonotonicNow() >= next_look) {
       FollowRepository();
-      next_look = absl::Now() + watch_interval_;
+      next_look = MonotonicNow() + watch_interval_;
     }
     lock.lock();
   }

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "core/engine/clock.h"
 #include "models/status_macros.h"
 #include "server/lifecycle/load_models.h"
 #include "server/options/served_image_limits.h"
@@ -93,7 +93,7 @@ absl::Status Server::WritePortFile() const {
 }
 
 void Server::Drain() {
-  const absl::Time deadline = absl::Now() + options_.drain_timeout;
+  const absl::Time deadline = MonotonicNow() + options_.drain_timeout;
   gate_.Close();  // first: who sees that the server is not ready finds it closed
   http_->SetReady(false);
   grpc_->StopServing();
@@ -101,7 +101,7 @@ void Server::Drain() {
   manager_->Stop();
   models_->Drain(deadline);
   manager_->Join();  // after that: what is being loaded may take longer than the calls have
-  const int64_t left = gate_.WaitUntilEmpty(std::max(deadline, absl::Now() + kLastMessages));
+  const int64_t left = gate_.WaitUntilEmpty(std::max(deadline, MonotonicNow() + kLastMessages));
   log_.Info("drained", {{"calls_cut_off", left}});
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/engine/clock.h"
 #include "server/requests/field_error.h"
 #include "server/requests/names.h"
 #include "server/requests/random_number.h"
@@ -47,7 +48,7 @@ absl::Status ReadPriority(const grpc::CallbackServerContext& context, Priority* 
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   const auto deadline = context.deadline();
   if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
-  return absl::FromChrono(deadline);
+  return FromWallClock(absl::FromChrono(deadline));
 }
 
 }  // namespace

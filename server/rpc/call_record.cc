@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "core/engine/clock.h"
 #include "core/schedule/refusal.h"
 #include "models/status_macros.h"
 #include "server/metrics/code_name.h"
@@ -26,7 +27,7 @@ constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 }  // namespace
 
 CallRecord::CallRecord(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext& context)
-    : environment_(environment), rpc_(rpc), arrived_(absl::Now()), context_(context) {
+    : environment_(environment), rpc_(rpc), arrived_(MonotonicNow()), context_(context) {
   CallMetadata metadata = ReadCallMetadata(context);
   engine_context_ = std::move(metadata.context);
   metadata_status_ = std::move(metadata.status);
@@ -120,7 +121,7 @@ std::shared_ptr<PauseWatch> CallRecord::WatchAnswer(std::weak_ptr<const void> ow
 }
 
 grpc::Status CallRecord::Finish(const absl::Status& work_status) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   const absl::Status status =
       slow_reader_ ? absl::CancelledError(absl::StrCat("the client took nothing for ",
                                                        absl::FormatDuration(environment_.slow_reader_timeout),

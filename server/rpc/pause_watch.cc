@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "core/engine/clock.h"
 
 namespace longshort {
 
 PauseWatch::PauseWatch(absl::Duration longest, std::function<void()> on_pause)
-    : longest_(longest), on_pause_(std::move(on_pause)), last_(absl::Now()) {}
+    : longest_(longest), on_pause_(std::move(on_pause)), last_(MonotonicNow()) {}
 
 std::shared_ptr<PauseWatch> PauseWatch::Start(absl::Duration longest, std::function<void()> on_pause) {
   auto watch = std::shared_ptr<PauseWatch>(new PauseWatch(longest, std::move(on_pause)));
@@ -18,7 +18,7 @@ std::shared_ptr<PauseWatch> PauseWatch::Start(absl::Duration longest, std::funct
 
 void PauseWatch::GoOn() {
   const std::lock_guard lock(mutex_);
-  last_ = absl::Now();
+  last_ = MonotonicNow();
 }
 
 void PauseWatch::Stop() {
@@ -29,7 +29,7 @@ void PauseWatch::Stop() {
 
 void PauseWatch::SetTimer() {
   alarm_ = std::make_unique<grpc::Alarm>();
-  alarm_->Set(absl::ToChronoTime(last_ + longest_), [weak = weak_from_this()](bool reached) {
+  alarm_->Set(absl::ToChronoTime(ToWallClock(last_ + longest_)), [weak = weak_from_this()](bool reached) {
     const std::shared_ptr<PauseWatch> watch = weak.lock();
     if (reached && watch != nullptr) watch->OnTimer();
   });
@@ -40,7 +40,7 @@ void PauseWatch::OnTimer() {
   {
     const std::lock_guard lock(mutex_);
     if (on_pause_ == nullptr) return;
-    if (absl::Now() < last_ + longest_) return SetTimer();
+    if (MonotonicNow() < last_ + longest_) return SetTimer();
     on_pause = std::exchange(on_pause_, nullptr);
   }
   on_pause();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "core/engine/clock.h"
 #include "server/rpc/message_bytes.h"
 
 namespace longshort {
@@ -35,7 +35,7 @@ void StreamWriter::Open(int32_t completions, v1::StreamStart start) {
     const std::lock_guard lock(mutex_);
     events_.emplace(completions);
     events_->PushStart(std::move(start));
-    last_write_ = absl::Now();
+    last_write_ = MonotonicNow();
     SetTimer(last_write_);
   }
   Advance();
@@ -112,7 +112,7 @@ bool StreamWriter::TakeNext() {
     return false;
   }
   on_its_way_ = *std::move(bytes);
-  last_write_ = absl::Now();
+  last_write_ = MonotonicNow();
   watch_.Begin(last_write_);
   return true;
 }
@@ -132,16 +132,17 @@ void StreamWriter::SetTimer(absl::Time now) {
   const absl::Time silent = (watch_.writing() ? now : last_write_) + keepalive_interval_;
   // The timer holds no reference: a stream does not live on for it.
   alarm_ = std::make_unique<grpc::Alarm>();
-  alarm_->Set(absl::ToChronoTime(std::min(silent, watch_.NextLook(now))), [weak = weak_from_this()](bool reached) {
-    const std::shared_ptr<StreamWriter> writer = weak.lock();
-    if (reached && writer != nullptr) writer->OnTimer();
-  });
+  alarm_->Set(absl::ToChronoTime(ToWallClock(std::min(silent, watch_.NextLook(now)))),
+              [weak = weak_from_this()](bool reached) {
+                const std::shared_ptr<StreamWriter> writer = weak.lock();
+                if (reached && writer != nullptr) writer->OnTimer();
+              });
 }
 
 void StreamWriter::OnTimer() {
   std::unique_lock lock(mutex_);
   if (finished_ || reader_gone_) return;
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   if (watch_.IsStuck(now)) {
     cancelling_ = true;
     lock.unlock();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "absl/time/clock.h"
+#include "core/engine/clock.h"
 #include "core/schedule/refusal.h"
 #include "models/status_macros.h"
 #include "server/requests/item_error.h"
@@ -95,7 +95,7 @@ void TextStream::Advance() {
     const bool read = !reading_ && !ended_.has_value() && held_.empty() && WindowHasRoom();
     if (!write && !read) break;
     if (write) {
-      const absl::Time now = absl::Now();
+      const absl::Time now = MonotonicNow();
       outgoing_ = answers_.front().message;
       watch_.Begin(now);
       if (look_ == nullptr) WatchReader(now);
@@ -118,7 +118,7 @@ void TextStream::Advance() {
 void TextStream::WatchReader(absl::Time now) {
   // The timer holds no reference: a stream does not live on for it.
   look_ = std::make_unique<grpc::Alarm>();
-  look_->Set(absl::ToChronoTime(watch_.NextLook(now)), [weak = weak_from_this()](bool reached) {
+  look_->Set(absl::ToChronoTime(ToWallClock(watch_.NextLook(now))), [weak = weak_from_this()](bool reached) {
     const std::shared_ptr<TextStream> stream = weak.lock();
     if (reached && stream != nullptr) stream->LookAfterReader();
   });
@@ -128,7 +128,7 @@ void TextStream::LookAfterReader() {
   std::unique_lock lock(mutex_);
   look_ = nullptr;
   if (finished_ || !watch_.writing()) return;
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   if (!watch_.IsStuck(now)) return WatchReader(now);
   ++busy_;
   lock.unlock();
@@ -205,10 +205,10 @@ void TextStream::Submit(std::optional<Document> document) {
 void TextStream::Hold(Document document, const absl::Status& refusal) {
   held_.push_back(std::move(document));
   const absl::Duration wait = GetRefusal(refusal).value_or(Refusal()).retry_after;
-  const absl::Time then = absl::Now() + std::clamp(wait, kShortestRetry, kLongestRetry);
+  const absl::Time then = MonotonicNow() + std::clamp(wait, kShortestRetry, kLongestRetry);
   // The timer holds no reference: a stream does not live on for it.
   retry_ = std::make_unique<grpc::Alarm>();
-  retry_->Set(absl::ToChronoTime(then), [weak = weak_from_this()](bool reached) {
+  retry_->Set(absl::ToChronoTime(ToWallClock(then)), [weak = weak_from_this()](bool reached) {
     const std::shared_ptr<TextStream> stream = weak.lock();
     if (reached && stream != nullptr) stream->SubmitHeld();
   });

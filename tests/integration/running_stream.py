@@ -15,10 +15,10 @@ from integration.server_process import Server, wait_until
 class RunningStream:
     """A stream that runs, is read all the time, and does not end by itself."""
 
-    def __init__(self, api: SimpleNamespace, server: Server, client: str) -> None:
+    def __init__(self, api: SimpleNamespace, server: Server, client: str, timeout: float | None = None) -> None:
         request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000)
         stub = api.inference_grpc.InferenceStub(server.channel)
-        self.stream = stub.GenerateStream(request, metadata=[("x-client-id", client)])
+        self.stream = stub.GenerateStream(request, timeout, metadata=[("x-client-id", client)])
         self.messages = 0
         self._reader = threading.Thread(target=self._read)
         self._reader.start()

@@ -120,7 +120,7 @@ TEST_F(ClassifierEngineFailure, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineD
   on_replicate = [&replicas] { return ++replicas > 1 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
   const auto engine = MakeEngine();
   const auto item = Submit(*engine, Document(1));
-  engine->Drain(absl::Now());
+  engine->Drain(clock_.Now());
   EXPECT_EQ(CodeOf(*item), absl::StatusCode::kUnavailable);
 }
 

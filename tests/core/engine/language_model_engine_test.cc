@@ -117,7 +117,7 @@ TEST_F(LanguageModelEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
   const auto engine = MakeEngine();
   const auto listener = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(10, 200), listener).ok());
-  engine->Drain(absl::Now() + absl::Minutes(1));
+  engine->Drain(clock_.Now() + absl::Minutes(1));
   EXPECT_TRUE(listener->end.ended());
   EXPECT_TRUE(listener->status.ok()) << listener->status;
   EXPECT_EQ(engine->Generate(SomeGeneration(10, 2), listener).code(), absl::StatusCode::kUnavailable);
@@ -134,7 +134,7 @@ TEST_F(LanguageModelEngineTest, DrainEndsTheRestAtItsDeadline) {
   const auto waiting = std::make_shared<RecordingScoringListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(10, 1000000), running).ok());
   ASSERT_TRUE(engine->Score(SomeScoring(10), waiting).ok());
-  engine->Drain(absl::Now() + absl::Milliseconds(20));
+  engine->Drain(clock_.Now() + absl::Milliseconds(20));
   EXPECT_TRUE(running->end.ended());
   EXPECT_TRUE(waiting->end.ended());
   EXPECT_EQ(running->status.code(), absl::StatusCode::kUnavailable);
@@ -308,7 +308,7 @@ TEST_F(LanguageModelEngineTest, WithoutAnyModelRequestsEndAtTheLatestWhenTheEngi
   const auto engine = MakeEngine();
   const auto listener = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(20, 10), listener).ok());
-  engine->Drain(absl::Now());
+  engine->Drain(clock_.Now());
   EXPECT_EQ(listener->status.code(), absl::StatusCode::kUnavailable);
 }
 
