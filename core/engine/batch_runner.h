@@ -24,7 +24,7 @@ class BatchRunner final {
   // How long the model took at the last one, if it failed, too.
   absl::Duration last_run() const { return last_run_; }
 
-  // Whether the model threw, and is not to be used again.
+  // Whether the model threw, or failed twice in a row, and is not to be used again.
   bool broken() const { return broken_; }
 
  private:
@@ -35,6 +35,7 @@ class BatchRunner final {
   ClassificationObserver& observer_;
   const Clock& clock_;
   absl::Duration last_run_;
+  int64_t failures_in_a_row_ = 0;
   bool broken_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "core/engine/language_model_engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,7 +31,9 @@ LanguageModelWorker::Options WorkerOptions(const LanguageModelEngine::Options& o
   LanguageModelWorker::Options worker{.threads = options.threads_per_worker, .step_loop = options.step_loop};
   worker.step_loop.worker = 0;
   worker.step_loop.max_streams = (options.step_loop.max_streams + options.workers - 1) / options.workers;
-  worker.step_loop.cache_bytes /= options.workers;
+  if (options.step_loop.cache_bytes > 0) {  // 0 would be a cache of any size
+    worker.step_loop.cache_bytes = std::max<int64_t>(1, options.step_loop.cache_bytes / options.workers);
+  }
   return worker;
 }
 

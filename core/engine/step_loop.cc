@@ -13,8 +13,9 @@
 namespace longshort {
 namespace {
 
-// Steps that may fail one after the other before the model is given up.
-constexpr int64_t kMostFailuresInARow = 3;
+// Steps that may fail one after the other before the model is given up: fewer than a request's tries (FailureRecord),
+// so that the last of them is on another replica, even where one stream runs alone.
+constexpr int64_t kMostFailuresInARow = 2;
 
 absl::Status CheckOptions(const StepLoop::Options& options) {
   if (options.max_streams < 1) {

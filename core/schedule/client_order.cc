@@ -31,16 +31,17 @@ int64_t ClientOrder::Take(Handle work, const std::string& name, absl::Time due, 
   client->second.work.erase({due, work});
   ++client->second.running;
   const int64_t shared_by = active_ + 1;  // this one has left for the change
-  Charge(client->second, cost, shared_by);
+  MoveTo(client->second, client->second.place.first + cost);
   Return(client);
   return shared_by;
 }
 
-void ClientOrder::Settle(const std::string& name, absl::Duration more, int64_t shared_by) {
+void ClientOrder::Settle(const std::string& name, absl::Duration charged, absl::Duration cost, int64_t shared_by) {
   const auto client = Leave(name);
-  // What was charged too much leaves the clock as it came. What was charged too little is shared by those who came
-  // meanwhile, too.
-  Charge(client->second, more, more < absl::ZeroDuration() ? shared_by : std::max(shared_by, active_ + 1));
+  // What was charged too little is shared by those who came meanwhile, too.
+  clock_ += std::min(cost, charged) / shared_by;
+  if (cost > charged) clock_ += (cost - charged) / std::max(shared_by, active_ + 1);
+  MoveTo(client->second, client->second.place.first + cost - charged);
   --client->second.running;
   Return(client);
 }
@@ -79,11 +80,6 @@ void ClientOrder::Return(Clients::iterator client) {
     ready_.emplace(client->second.place, client);
   }
   ForgetResting();
-}
-
-void ClientOrder::Charge(Client& client, absl::Duration cost, int64_t shared_by) {
-  clock_ += cost / shared_by;
-  MoveTo(client, client.place.first + cost);
 }
 
 void ClientOrder::ForgetResting() {

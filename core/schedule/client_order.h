@@ -1,10 +1,11 @@
 // The order of the waiting work of one priority: clients by virtual time, and each one's work by when it is due.
 //
 // A client's virtual time is the worker time that its work took, counted from where the common virtual clock stood when
-// it came. The clock goes on by the worker time that all clients' work took, divided among those whose work waits or
-// runs. The client that is furthest behind goes first. So clients who wait share the worker's time evenly, however
-// large their requests are and however many they send. One who was away, for more than a moment, comes back at the
-// clock, with nothing saved up; one who is ahead of the clock stays ahead until it is passed.
+// it came. The clock goes on by the worker time that all clients' work took, once it has ended, divided among those
+// whose work waits or runs: a prediction moves nobody but the client whose work it is of. The client that is furthest
+// behind goes first. So clients who wait share the worker's time evenly, however large their requests are and however
+// many they send. One who was away, for more than a moment, comes back at the clock, with nothing saved up; one who is
+// ahead of the clock stays ahead until it is passed.
 //
 // All calls take O(log n), First besides the time for what does not suit.
 //
@@ -36,8 +37,8 @@ class ClientOrder {
   // It leaves to run, and is charged this much of the worker's time. Returns by how many clients that was shared, for
   // Settle. REQUIRES: as Remove.
   int64_t Take(Handle work, const std::string& client, absl::Time due, absl::Duration cost);
-  // What was taken has ended, after this much more of the worker's time than it was charged (or, negative, less).
-  void Settle(const std::string& client, absl::Duration more, int64_t shared_by);
+  // What was taken and charged has ended, after `cost` of the worker's time.
+  void Settle(const std::string& client, absl::Duration charged, absl::Duration cost, int64_t shared_by);
   // Whether the work of this client is to be passed over until this says otherwise. Forgotten with the client.
   void HoldBack(const std::string& client, bool held_back);
 
@@ -66,7 +67,6 @@ class ClientOrder {
   Clients::iterator Leave(const std::string& name);
   void Return(Clients::iterator client);
   void MoveTo(Client& client, absl::Duration virtual_time) { client.place = {virtual_time, next_place_++}; }
-  void Charge(Client& client, absl::Duration cost, int64_t shared_by);
   void ForgetResting();
 
   Clients clients_;

@@ -66,7 +66,7 @@ void WorkOrder::Remove(Handle work) {
 }
 
 void WorkOrder::Settle(const Ticket& taken, absl::Duration cost) {
-  Clients(taken).Settle(taken.client, cost - taken.cost, taken.shared_by);
+  Clients(taken).Settle(taken.client, taken.cost, cost, taken.shared_by);
   if (load_.waiting > 0) rounds_.Charge(taken.priority, cost - taken.cost);
   CountRunning(taken.client, -1);
   ForgetIfGone(taken.client);

@@ -89,6 +89,25 @@ TEST_F(ClassifierEngineFailure, AWorkerWhoseModelThrowsGetsAnotherOne) {
   EXPECT_THAT(record_->rebuilt, ElementsAre(absl::OkStatus()));
 }
 
+// What models of LibTorch do: they catch what it throws.
+TEST_F(ClassifierEngineFailure, AWorkerWhoseModelFailsTwiceInARowGetsAnotherOne) {
+  int batch = 0, replicas = 0;
+  on_batch = [&batch](absl::Span<const ClassifierItem* const>) {
+    return ++batch <= 2 ? absl::InternalError("device lost") : absl::OkStatus();
+  };
+  on_replicate = [&replicas] {
+    ++replicas;
+    return absl::OkStatus();
+  };
+  const auto engine = MakeEngine();
+  const auto item = Submit(*engine, Document(2));
+  ASSERT_TRUE(item->end.Wait());
+  EXPECT_TRUE(item->scores.ok()) << item->scores.status();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(replicas, 2);
+  EXPECT_THAT(record_->rebuilt, ElementsAre(absl::OkStatus()));
+}
+
 // Both workers are held in a batch at once; one of them throws and has no other model for a while.
 TEST_F(ClassifierEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneFailedAt) {
   Gate gate;

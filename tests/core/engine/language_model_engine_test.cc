@@ -113,6 +113,15 @@ TEST_F(LanguageModelEngineTest, RefusesMorePromptTokensThanItsBudgetUntilThoseTh
   EXPECT_FALSE(refused->end.ended());
 }
 
+TEST_F(LanguageModelEngineTest, ACacheOfFewerBytesThanWorkersIsTooSmall) {
+  LanguageModelEngine::Options options;
+  options.workers = 2;
+  options.step_loop.cache_bytes = 1;
+  const auto engine =
+      LanguageModelEngine::Create(std::make_unique<FakeLanguageModel>(), nullptr, nullptr, clock_, options);
+  EXPECT_FALSE(engine.ok());
+}
+
 TEST_F(LanguageModelEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
   const auto engine = MakeEngine();
   const auto listener = std::make_shared<RecordingGenerationListener>();

@@ -61,7 +61,7 @@ TEST(StepLoopFailure, AModelThatFailsAgainAndAgainIsGivenUp) {
   int step = 0;
   harness.model.on_step = [&step](absl::Span<const Slice>) {
     ++step;
-    return 10 < step && step <= 13 ? absl::InternalError("device lost") : absl::OkStatus();
+    return 10 < step && step <= 12 ? absl::InternalError("device lost") : absl::OkStatus();
   };
   const GenerationRequest request = SomeGeneration(5, 20), other = SomeGeneration(7, 20, 1);
   const auto first = harness.Generate(request), second = harness.Generate(other);
@@ -69,6 +69,19 @@ TEST(StepLoopFailure, AModelThatFailsAgainAndAgainIsGivenUp) {
   EXPECT_EQ(harness.rebuilt, 1);
   EXPECT_EQ(first->tokens, harness.TokensAlone(request));
   EXPECT_EQ(second->tokens, harness.TokensAlone(other));
+}
+
+TEST(StepLoopFailure, AStreamThatRunsAloneIsTriedOnTheNextModelToo) {
+  StepLoopHarness harness;
+  int step = 0;
+  harness.model.on_step = [&](absl::Span<const Slice>) {
+    return ++step > 10 && harness.rebuilt == 0 ? absl::InternalError("device lost") : absl::OkStatus();
+  };
+  const GenerationRequest request = SomeGeneration(5, 20);
+  const auto alone = harness.Generate(request);
+  harness.RunToEnd();
+  EXPECT_EQ(harness.rebuilt, 1);
+  EXPECT_EQ(alone->tokens, harness.TokensAlone(request));
 }
 
 TEST(StepLoopFailure, OneThatAlwaysFailsIsEndedAndTheOthersGoOn) {

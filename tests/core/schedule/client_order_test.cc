@@ -19,7 +19,7 @@ TEST(ClientOrder, ForgetsClientsOnceTheClockHasPassedThem) {
     const ClientOrder::Handle first = *order.First(kAny);
     const std::string client = "name" + std::to_string(first);
     order.Take(first, client, absl::InfiniteFuture(), absl::Milliseconds(10));
-    order.Settle(client, absl::ZeroDuration(), 10);
+    order.Settle(client, absl::Milliseconds(10), absl::Milliseconds(10), 10);
     order.Add(next, "name" + std::to_string(next), absl::InfiniteFuture());
     // Ten wait. The clock goes on by 1 ms each time, and forgets a client 100 ms after the 10 ms that it took.
     ASSERT_LE(order.clients(), 10 + 10 + 100 + 1);
@@ -32,7 +32,7 @@ TEST(ClientOrder, WhoIsAheadOfTheClockStaysAheadWhenItComesBack) {
   order.Add(1, "b", absl::InfiniteFuture());
   order.Add(2, "b", absl::InfiniteFuture());
   order.Take(0, "a", absl::InfiniteFuture(), absl::Seconds(1));
-  order.Settle("a", absl::ZeroDuration(), 2);
+  order.Settle("a", absl::Seconds(1), absl::Seconds(1), 2);
   order.Add(3, "a", absl::InfinitePast());
   EXPECT_EQ(order.First(kAny), 1);
   order.Take(1, "b", absl::InfiniteFuture(), absl::Seconds(2));
@@ -45,7 +45,7 @@ TEST(ClientOrder, RemembersOnlySoManyClientsThatCostNothing) {
   const auto come_and_go = [&order](ClientOrder::Handle work, absl::Duration cost) {
     const std::string client = "name" + std::to_string(work);
     order.Add(work, client, absl::InfiniteFuture());
-    order.Settle(client, absl::ZeroDuration(), order.Take(work, client, absl::InfiniteFuture(), cost));
+    order.Settle(client, cost, cost, order.Take(work, client, absl::InfiniteFuture(), cost));
   };
   order.Add(0, "busy", absl::InfiniteFuture());
   come_and_go(1, absl::Hours(1));
@@ -72,10 +72,13 @@ class ClientOrderNewcomerTest : public testing::Test {
   // Takes the first work of this client.
   void Take(int client, double seconds) {
     const auto work = *order_.First([&](ClientOrder::Handle handle) { return client_of_[handle] == client; });
-    shared_by_[client] = order_.Take(work, std::to_string(client), absl::InfiniteFuture(), absl::Seconds(seconds));
+    charged_[client] = absl::Seconds(seconds);
+    shared_by_[client] = order_.Take(work, std::to_string(client), absl::InfiniteFuture(), charged_[client]);
   }
+  // It took so much more than it was charged.
   void Settle(int client, double more_seconds) {
-    order_.Settle(std::to_string(client), absl::Seconds(more_seconds), shared_by_[client]);
+    const absl::Duration cost = charged_[client] + absl::Seconds(more_seconds);
+    order_.Settle(std::to_string(client), charged_[client], cost, shared_by_[client]);
   }
 
   // How long client 0 is served before the newcomer is.
@@ -95,6 +98,7 @@ class ClientOrderNewcomerTest : public testing::Test {
 
   ClientOrder order_;
   std::vector<int> client_of_;  // by handle
+  std::map<int, absl::Duration> charged_;
   std::map<int, int64_t> shared_by_;
 };
 
@@ -127,6 +131,17 @@ TEST_F(ClientOrderNewcomerTest, WaitsForWhatARequestTookLongerThanPredictedAsMan
   for (int client = 2; client <= 10; ++client) Add(client);
   Settle(1, 11);
   EXPECT_NEAR(SecondsBeforeNewcomer(), 1, 0.02);
+}
+
+// Another runs that is predicted to take minutes, and ends at once.
+TEST_F(ClientOrderNewcomerTest, IsNotPlacedByAPrediction) {
+  Add(1);
+  Take(1, 131);
+  Add(kNewcomer);
+  Take(kNewcomer, 0.01);
+  Settle(kNewcomer, 0);
+  Settle(1, -130.8);
+  EXPECT_LT(SecondsBeforeNewcomer(), 0.03);
 }
 
 TEST(ClientOrder, ClientsOfWhoseWorkNothingIsKnownTakeTurns) {
