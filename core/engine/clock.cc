@@ -14,6 +14,4 @@ absl::Time MonotonicNow() {
 
 absl::Time ToWallClock(absl::Time time) { return absl::Now() + (time - MonotonicNow()); }
 
-absl::Time FromWallClock(absl::Time wall_clock) { return MonotonicNow() + (wall_clock - absl::Now()); }
-
 }  // namespace longshort

@@ -9,10 +9,9 @@ namespace longshort {
 // somebody sets the machine's clock, no deadline passes and no wait changes its length. Thread-safe.
 absl::Time MonotonicNow();
 
-// What the wall clock shows now when MonotonicNow() will be, or was, `time`, and back: for interfaces that know the
-// wall clock alone. Infinite times stay what they are. Thread-safe.
+// What the wall clock shows now when MonotonicNow() will be, or was, `time`: for interfaces that know the wall clock
+// alone. Infinite times stay what they are. Thread-safe.
 absl::Time ToWallClock(absl::Time time);
-absl::Time FromWallClock(absl::Time wall_clock);
 
 // Thread-safe.
 class Clock {

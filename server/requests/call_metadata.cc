@@ -1,6 +1,7 @@
 #include "server/requests/call_metadata.h"
 
-#include <chrono>
+#include <grpc/support/time.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,9 +47,11 @@ absl::Status ReadPriority(const grpc::CallbackServerContext& context, Priority* 
 }
 
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
-  const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
-  return FromWallClock(absl::FromChrono(deadline));
+  // A time point of std::chrono would overflow: clients may say 99,999,999 hours.
+  const gpr_timespec deadline = context.raw_deadline();
+  if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return absl::InfiniteFuture();
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+  return MonotonicNow() + absl::Seconds(left.tv_sec) + absl::Nanoseconds(left.tv_nsec);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                                               .fingerprint = info.fingerprint,
                                               .precision = info.precision},
                                     .archive = std::move(archive_)});
-    share_.ShrinkTo(writer_->bytes());
+    share_.SetBytes(writer_->bytes());
     WriteNext();
   }
 

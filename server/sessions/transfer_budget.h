@@ -28,10 +28,10 @@ class TransferBudget final {
       if (budget_ != nullptr) budget_->held_ -= bytes_;
     }
 
-    // Gives back all beyond `bytes`.
-    void ShrinkTo(int64_t bytes) {
-      if (budget_ == nullptr || bytes >= bytes_) return;
-      budget_->held_ -= bytes_ - bytes;
+    // What it really takes: gives back the rest, or holds more, if that exceeds the budget, too.
+    void SetBytes(int64_t bytes) {
+      if (budget_ == nullptr) return;
+      budget_->held_ += bytes - bytes_;
       bytes_ = bytes;
     }
 

@@ -213,6 +213,22 @@ TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudget) {
   EXPECT_TRUE(Import("alice", "copy", parts).ok());
 }
 
+// Of the budget a session takes what it has, once that is known.
+TEST_F(SessionTransferTest, ASessionsTokensCountToo) {
+  engine_->largest_session.cache_bytes = kMiB;
+  engine_->sessions["alice/talk"] = {.tokens = std::vector<int32_t>(4 * kMiB, 1), .cache_layout = "fake", .cached = {}};
+  grpc::ClientContext context;
+  context.AddMetadata("x-client-id", "alice");
+  v1::ExportSessionRequest request;
+  request.set_session_id("talk");
+  const auto reader = sessions_->ExportSession(&context, request);
+  while (environment_->session_transfers.budget->held_bytes() <= kMiB) std::this_thread::yield();
+  EXPECT_GE(environment_->session_transfers.budget->held_bytes(), 4 * kMiB);
+  context.TryCancel();
+  reader->Finish();
+  while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+}
+
 TEST_F(SessionTransferTest, AClientThatStallsInTheMiddleLosesItsPlace) {
   const Parts parts = Export("alice", "talk").first;
   environment_->slow_reader_timeout = absl::Milliseconds(200);
