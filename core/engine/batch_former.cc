@@ -104,9 +104,9 @@ void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
   line_.Add(std::move(ticket), std::move(job));
 }
 
-absl::Time BatchFormer::DueAt() {
-  const bool any = line_.First([](const std::unique_ptr<ClassificationJob>&) { return true; }) != nullptr;
-  if (!any) return absl::InfiniteFuture();
+absl::Time BatchFormer::DueAt(bool last_tries) {
+  const auto suits = [&](const std::unique_ptr<ClassificationJob>& job) { return last_tries || !job->on_last_try(); };
+  if (line_.First(suits) == nullptr) return absl::InfiniteFuture();
   if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
   int64_t tokens = 0;
@@ -120,9 +120,9 @@ absl::Time BatchFormer::DueAt() {
   return full ? absl::InfinitePast() : due;
 }
 
-BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now) {
+BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, bool last_tries) {
   Batch batch;
-  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, batch.hopeless);
+  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, last_tries, batch.hopeless);
   if (leader == nullptr) return batch;
   Growth growth(options_, estimator_, *leader, ++batches_, now);
   batch.jobs.push_back(std::move(leader));
@@ -138,8 +138,10 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now) {
   return batch;
 }
 
-std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, std::vector<Hopeless>& hopeless) {
-  while (auto taken = line_.TakeFirst()) {
+std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool last_tries,
+                                                           std::vector<Hopeless>& hopeless) {
+  const auto suits = [&](const std::unique_ptr<ClassificationJob>& job) { return last_tries || !job->on_last_try(); };
+  while (auto taken = line_.TakeFirst(suits)) {
     taken->thing->ticket = std::move(taken->ticket);
     absl::Status why = WhyHopeless(*taken->thing, now);
     if (why.ok()) return std::move(taken->thing);

@@ -59,10 +59,10 @@ class BatchFormer {
   void Add(std::unique_ptr<ClassificationJob> job);
 
   // When the next batch should be taken; in the infinite future if nothing waits, or only items of clients that have as
-  // much running as they may.
-  absl::Time DueAt();
+  // much running as they may. `last_tries`: of a worker that may take items whose next failure would be their last.
+  absl::Time DueAt(bool last_tries = true);
   // The next batch, to be settled; without jobs if nothing waits.
-  Batch TakeBatch(absl::Time now);
+  Batch TakeBatch(absl::Time now, bool last_tries = true);
   // A batch that was taken ran so long, or `failed` after so long: that says nothing of others, but it took a worker's
   // time.
   void Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
@@ -86,7 +86,7 @@ class BatchFormer {
   // A run of this shape took so long.
   void Learn(const RunShape& shape, absl::Duration run, absl::Time now);
   // Takes the item that decides what the batch is of. Null if there is none.
-  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, std::vector<Hopeless>& hopeless);
+  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool last_tries, std::vector<Hopeless>& hopeless);
 
   const Options options_;
   WaitingLine<std::unique_ptr<ClassificationJob>> line_;

@@ -47,6 +47,10 @@ class ClassificationJob {
   // The batch ran from `begin` to `end` and gave the item these logits.
   void Finish(std::vector<float> logits, absl::Time begin, absl::Time end);
 
+  // Whether it is to be ended with the next failure, and whether with the last.
+  bool on_last_try() const { return failures == kMostRetries; }
+  bool hopeless() const { return failures > kMostRetries; }
+
   // Its place in the order of work.
   Ticket ticket;
   // Batches of the model that failed with it. Once one has, it runs alone.
@@ -55,6 +59,9 @@ class ClassificationJob {
   int64_t left_behind_by = 0;
 
  private:
+  // An item's batch is tried three times: a failure may be the machine's, or a neighbour's.
+  static constexpr int64_t kMostRetries = 2;
+
   const RequestContext context_;
   const int64_t bytes_;
   const absl::Duration work_until_prepared_;

@@ -1,5 +1,6 @@
 #include "core/engine/classifier_engine.h"
 
+#include <algorithm>
 #include <functional>
 #include <system_error>
 #include <utility>
@@ -12,8 +13,6 @@
 namespace longshort {
 namespace {
 
-// An item's batch is tried three times: a failure may be the machine's, or a neighbour's.
-constexpr int64_t kMostRetries = 2;
 constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
 
 class DeafObserver final : public ClassificationObserver {
@@ -166,7 +165,13 @@ void ClassifierEngine::Work(Worker& worker) {
     RunRound(worker, lock);
   }
   --working_;
+  worker.reliable = false;
   changed_.notify_all();
+}
+
+bool ClassifierEngine::OthersAreReliable(const Worker& worker) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const Worker& other) { return &other != &worker && other.reliable; });
 }
 
 absl::Status ClassifierEngine::Build(Worker& worker) {
@@ -186,7 +191,7 @@ void ClassifierEngine::Rebuild(Worker& worker) {
 void ClassifierEngine::WaitForRound(Worker& worker, std::unique_lock<std::mutex>& lock) {
   while (true) {
     const bool can_run = worker.runner != nullptr;
-    const absl::Time due = can_run ? items_.BatchDueAt() : worker.next_try;
+    const absl::Time due = can_run ? items_.BatchDueAt(MayTakeLastTries(worker)) : worker.next_try;
     if (closed_ && (NothingLeft() || (can_run && due < absl::InfiniteFuture()))) return;
     if (end_now_ && items_.unprepared() + items_.prepared() > 0) return;
     const absl::Time now = clock_.Now();
@@ -213,7 +218,7 @@ void ClassifierEngine::RunRound(Worker& worker, std::unique_lock<std::mutex>& lo
   const bool stopping = end_now_;
   ClassificationJobs ended = stopping ? items_.TakeAll() : items_.TakeAbandoned(now);
   BatchFormer::Batch batch;
-  if (worker.runner != nullptr) batch = items_.TakeBatch(now);
+  if (worker.runner != nullptr) batch = items_.TakeBatch(now, MayTakeLastTries(worker));
   worker.resting &= batch.jobs.empty();
   SchedulePreparations();
   lock.unlock();
@@ -228,19 +233,32 @@ void ClassifierEngine::RunRound(Worker& worker, std::unique_lock<std::mutex>& lo
 
 void ClassifierEngine::RunBatch(Worker& worker, ClassificationJobs batch) {
   const absl::Status run = worker.runner->Run(batch);
+  bool given_up = false;
   {
     std::lock_guard lock(mutex_);
     items_.Settle(batch, worker.runner->last_run(), !run.ok(), clock_.Now());
+    given_up = Judge(worker, run);
     if (items_.prepared() > 0) changed_.notify_all();  // they may be of clients that had as much running as they may
   }
   if (run.ok()) return;
   observer_->OnFailure(run);
-  if (worker.runner->broken()) {
+  if (given_up) {
     worker.runner.reset();
     worker.classifier.reset();
-    worker.next_try = absl::InfinitePast();
   }
   Recover(std::move(batch), run);
+}
+
+bool ClassifierEngine::Judge(Worker& worker, const absl::Status& run) {
+  if (run.ok()) {
+    worker.reliable = true;
+    return false;
+  }
+  const bool no_better = !worker.reliable && OthersAreReliable(worker);
+  if (!worker.runner->broken() && !no_better) return false;
+  worker.reliable = false;
+  worker.next_try = no_better ? clock_.Now() + kTryAgainAfter : absl::InfinitePast();
+  return true;
 }
 
 void ClassifierEngine::Recover(ClassificationJobs batch, const absl::Status& failure) {
@@ -248,10 +266,11 @@ void ClassifierEngine::Recover(ClassificationJobs batch, const absl::Status& fai
   {
     std::lock_guard lock(mutex_);
     for (std::unique_ptr<ClassificationJob>& job : batch) {
-      if (++job->failures <= kMostRetries) {
-        items_.AddAgain(std::move(job));
-      } else {
+      ++job->failures;
+      if (job->hopeless()) {
         hopeless.push_back(std::move(job));
+      } else {
+        items_.AddAgain(std::move(job));
       }
     }
     changed_.notify_all();

@@ -27,6 +27,8 @@ class FailureRecord final {
 
   // Whether it is to run alone.
   bool suspect() const { return suspect_; }
+  // Whether it is to be ended with the next failure, if that is like the last.
+  bool on_last_try() const { return failures_alone_ == kMostAlone || failures_shared_ == kMostShared; }
   // Whether it is to be ended.
   bool hopeless() const { return failures_alone_ > kMostAlone || failures_shared_ > kMostShared; }
 

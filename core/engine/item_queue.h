@@ -53,8 +53,8 @@ class ItemQueue {
   void DropUnprepared(const ClassificationJob& job, absl::Duration preparation);
 
   // As BatchFormer's.
-  absl::Time BatchDueAt() { return batches_.DueAt(); }
-  BatchFormer::Batch TakeBatch(absl::Time now);
+  absl::Time BatchDueAt(bool last_tries = true) { return batches_.DueAt(last_tries); }
+  BatchFormer::Batch TakeBatch(absl::Time now, bool last_tries = true);
   void Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
 
   // An item of a batch that failed, which was settled, waits again.

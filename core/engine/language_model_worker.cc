@@ -66,11 +66,15 @@ void LanguageModelWorker::Work() {
   while (true) {
     const int64_t seen = queue_.changes();
     RunTasks();
-    if (RunRound()) continue;
+    if (RunRound()) {
+      idle_since_ = absl::InfiniteFuture();
+      if (clock_.Now() >= look_for_ended_sessions_) EndExpiredSessions();
+      continue;
+    }
     if (queue_.closed() && queue_.empty() && (loop_ == nullptr || loop_->idle())) break;
     Sleep(seen);
   }
-  queue_.Pass(options_.step_loop.worker);  // nobody leaves it anything any more
+  queue_.Leave(options_.step_loop.worker);
   {
     std::lock_guard lock(mutex_);
     ended_ = true;
@@ -80,11 +84,24 @@ void LanguageModelWorker::Work() {
 }
 
 void LanguageModelWorker::Sleep(int64_t changes_seen) {
-  const absl::Time next_session_ends = sessions_.EndExpired();  // their pages' tasks are changes
+  const absl::Time next_session_ends = EndExpiredSessions();
+  const absl::Time now = clock_.Now();
+  idle_since_ = std::min(idle_since_, now);
   const absl::Duration longest = loop_ == nullptr ? kTryAgainAfter : resting_ ? kLookForEndedSessions : kRestAfter;
-  queue_.WaitForChange(changes_seen, std::clamp(next_session_ends - clock_.Now(), absl::ZeroDuration(), longest));
-  resting_ = queue_.changes() == changes_seen;
-  if (resting_ && model_ != nullptr) model_->Rest();
+  queue_.WaitForChange(changes_seen, std::clamp(next_session_ends - now, absl::ZeroDuration(), longest));
+  if (queue_.changes() != changes_seen) {
+    idle_since_ = absl::InfiniteFuture();
+    resting_ = false;
+  } else if (!resting_ && model_ != nullptr && clock_.Now() - idle_since_ >= kRestAfter) {
+    resting_ = true;
+    model_->Rest();
+  }
+}
+
+absl::Time LanguageModelWorker::EndExpiredSessions() {
+  const absl::Time next_ends = sessions_.EndExpired();  // their pages' tasks are changes
+  look_for_ended_sessions_ = std::min(next_ends, clock_.Now() + kLookForEndedSessions);
+  return next_ends;
 }
 
 bool LanguageModelWorker::RunRound() {
@@ -92,10 +109,24 @@ bool LanguageModelWorker::RunRound() {
   if (end_now_) loop_->EndAll(Stopping());
   const bool more = loop_->RunOnce();
   if (!loop_->broken()) return more;
+  GiveUp();
+  return true;
+}
+
+void LanguageModelWorker::GiveUp() {
+  const int worker = options_.step_loop.worker;
+  const bool no_better = queue_.IsFailing(worker);
   loop_.reset();
   model_.reset();
   next_try_ = clock_.Now();
-  return true;
+  queue_.OnModelGivenUp(worker);
+  if (no_better && queue_.OthersAreReliable(worker)) GoWithoutModel();
+}
+
+void LanguageModelWorker::GoWithoutModel() {
+  observer_.OnState({});
+  queue_.Pass(options_.step_loop.worker);
+  next_try_ = clock_.Now() + kTryAgainAfter;
 }
 
 absl::Status LanguageModelWorker::Build() {
@@ -111,9 +142,7 @@ bool LanguageModelWorker::Rebuild() {
     observer_.OnWorkerRebuilt(built);
     if (built.ok()) return true;
     model_.reset();
-    observer_.OnState({});
-    queue_.Pass(options_.step_loop.worker);
-    next_try_ = now + kTryAgainAfter;
+    GoWithoutModel();
   }
   std::vector<std::unique_ptr<Job>> ended = end_now_ ? queue_.TakeAll() : queue_.TakeAbandoned(now);
   for (const std::unique_ptr<Job>& job : ended) {

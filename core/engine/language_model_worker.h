@@ -22,9 +22,10 @@
 
 namespace longshort {
 
-// Sleeps while there is nothing to do, but for sessions whose time is over: what they have is given back soon. When its
+// Sleeps while there is nothing to do. Sessions whose time is over end soon, whether it sleeps or works. When its
 // model is given up (StepLoop::broken), what ran goes back to the queue, for this worker or another, and it gets a new
-// replica with an empty cache; as long as there is none to be had, it tries again every second, and takes no work.
+// replica with an empty cache. As long as there is none to be had, and after one that did no better than the last
+// though other workers' do, it tries again every second, and takes no work.
 //
 // Ends when the queue is closed and empty.
 class LanguageModelWorker final {
@@ -69,11 +70,17 @@ class LanguageModelWorker final {
   bool RunRound();
   // Gives the worker a model and its cache.
   absl::Status Build();
+  // Its model is given up.
+  void GiveUp();
+  // There is no model, and for a while none to be had.
+  void GoWithoutModel();
   // Has lost its model: tries to build another one, and ends what nobody waits for. Returns whether it has one.
   bool Rebuild();
   void RunTasks();
   // Has nothing to do: sleeps until there may be something, or the next session ends. After a while the model rests.
   void Sleep(int64_t changes_seen);
+  // Returns when the next session ends.
+  absl::Time EndExpiredSessions();
 
   const LanguageModel& prototype_;
   RequestQueue& queue_;
@@ -86,6 +93,8 @@ class LanguageModelWorker final {
   std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<StepLoop> loop_;  // null while there is no model to be had
   absl::Time next_try_ = absl::InfinitePast();
+  absl::Time look_for_ended_sessions_ = absl::InfinitePast();
+  absl::Time idle_since_ = absl::InfiniteFuture();
   bool resting_ = false;
 
   std::mutex mutex_;

@@ -19,6 +19,11 @@ StreamTokens TokensOf(const Job& job) {
           .generated = std::max<int64_t>(0, job.MostTokens() - job.stream().given_end())};
 }
 
+// Where a cache has all of its prompt that may be found there.
+int64_t FewestToRead(const Job& job) {
+  return job.stream().given_end() - std::max(job.MostReused(), job.stream().given_begin());
+}
+
 // A worker that has not asked for so long is stuck in a step, and nobody should wait for it.
 constexpr absl::Duration kLongestStep = absl::Milliseconds(250);
 
@@ -39,7 +44,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
     std::lock_guard lock(mutex_);
     if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
     const bool idle = line_.empty() && line_.load().running < options_.workers;
-    if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, now));
+    if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, FewestToRead(*job), now));
     ticket.cost = CostOf(*job);
     LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
     line_.Add(std::move(ticket), std::move(job));
@@ -102,6 +107,28 @@ void RequestQueue::Pass(int worker) {
   SetHasRoom(worker, false);
 }
 
+void RequestQueue::OnModelGivenUp(int worker) {
+  std::lock_guard lock(mutex_);
+  workers_[worker].reliable = false;
+  Changed();  // what was left to it may be another's
+}
+
+bool RequestQueue::IsFailing(int worker) const {
+  std::lock_guard lock(mutex_);
+  return !workers_[worker].reliable;
+}
+
+bool RequestQueue::OthersAreReliable(int worker) const {
+  std::lock_guard lock(mutex_);
+  return HasReliableBut(worker);
+}
+
+void RequestQueue::Leave(int worker) {
+  std::lock_guard lock(mutex_);
+  workers_[worker].has_room = workers_[worker].reliable = false;
+  Changed();
+}
+
 void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
   std::lock_guard lock(mutex_);
   std::move(jobs.begin(), jobs.end(), std::back_inserter(returned_));
@@ -109,10 +136,10 @@ void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
   Changed();
 }
 
-absl::Status RequestQueue::WhyHopeless(const Job& job, absl::Time now) const {
+absl::Status RequestQueue::WhyHopeless(const Job& job, int64_t tokens_to_read, absl::Time now) const {
   std::lock_guard lock(mutex_);
   const bool nothing_else = line_.empty() && line_.load().running <= options_.workers;  // itself among them
-  return nothing_else ? absl::OkStatus() : CheckTime(job, now);
+  return nothing_else ? absl::OkStatus() : CheckTime(job, tokens_to_read, now);
 }
 
 void RequestQueue::Settle(Job& job, absl::Time now) {
@@ -145,8 +172,9 @@ std::vector<std::unique_ptr<Job>> RequestQueue::TakeAll() {
   return jobs;
 }
 
-void RequestQueue::SetSteps(const StepCost& cost, int64_t max_streams) {
+void RequestQueue::OnStepPassed(int worker, const StepCost& cost, int64_t max_streams) {
   std::lock_guard lock(mutex_);
+  workers_[worker].reliable = true;
   const bool knew_steps = estimator_.knows_steps();
   estimator_.SetSteps(cost, max_streams);
   // What came before counted as nothing; else all of it would wait beside what may.
@@ -205,8 +233,8 @@ void RequestQueue::Wake() {
 
 absl::Duration RequestQueue::CostOf(const Job& job) const { return estimator_.Cost(TokensOf(job)) / options_.workers; }
 
-absl::Status RequestQueue::CheckTime(const Job& job, absl::Time now) const {
-  const auto fast = estimator_.FastPrefill(job.prompt_tokens(), now);
+absl::Status RequestQueue::CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const {
+  const auto fast = estimator_.FastPrefill(tokens_to_read, now);
   if (!fast.has_value()) return absl::OkStatus();
   return CheckDeadline(*fast, job.context().deadline, now);
 }
@@ -217,18 +245,31 @@ void RequestQueue::NoteAsking(const Taker& taker) {
   worker.asked = taker.now;
 }
 
+bool RequestQueue::HasReliableBut(int worker) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const Worker& other) { return &other != &workers_[worker] && other.reliable; });
+}
+
+bool RequestQueue::MayTake(int worker, const Job& job) const {
+  return !job.failures.on_last_try() || workers_[worker].reliable || !HasReliableBut(worker);
+}
+
 bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {
   const bool sleeps = worker.running == 0;  // or will do so as soon as it has nothing to do
   return worker.has_room && (sleeps || worker.asked > now - kLongestStep);
 }
 
 bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
-  if (job.parked.has_value() && !job.let_pass_at_home && IsOpen(workers_[job.parked->worker], taker.now)) {
+  if (!MayTake(taker.worker, job)) return false;
+  const auto could_take = [&](int worker) { return IsOpen(workers_[worker], taker.now) && MayTake(worker, job); };
+  if (job.parked.has_value() && !job.let_pass_at_home && could_take(job.parked->worker)) {
     return job.parked->worker == taker.worker;
   }
-  return std::all_of(workers_.begin(), workers_.end(), [&](const Worker& other) {
-    return other.has_enough_to_read || !IsOpen(other, taker.now) || taker.running <= other.running;
-  });
+  for (int other = 0; other < options_.workers; ++other) {
+    const Worker& rival = workers_[other];
+    if (!rival.has_enough_to_read && rival.running < taker.running && could_take(other)) return false;
+  }
+  return true;
 }
 
 std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(const Taker& taker) {

@@ -24,7 +24,8 @@ namespace longshort {
 // it is taken. Time is counted as if all workers shared each request: what waits will have been taken after so long.
 //
 // A request whose rows are parked with a worker is left to that one, unless it let others pass there, and any other to
-// those that run the fewest, as long as they have room; a worker takes what comes behind what it leaves.
+// those that run the fewest, as long as they have room; a worker takes what comes behind what it leaves. One whose next
+// failure would be its last is left to workers that are not failing, as long as there are any.
 //
 // Thread-safe: any thread pushes, workers take. Never calls a listener.
 class RequestQueue {
@@ -68,11 +69,18 @@ class RequestQueue {
   bool HasJobFor(const Taker& taker);
   // The worker has no room for another: what is parked with it may go elsewhere, until it asks again.
   void Pass(int worker);
+  // The worker's model was given up; it counts as failing until the next one passes a step.
+  void OnModelGivenUp(int worker);
+  bool IsFailing(int worker) const;
+  // Whether there is any other worker that is not failing.
+  bool OthersAreReliable(int worker) const;
+  // The worker asks no more.
+  void Leave(int worker);
   // Jobs that were taken, go on later, and are not settled yet. One that is paused waits until it is not.
   void Return(std::vector<std::unique_ptr<Job>> jobs);
-  // Why a job that was taken is not worth starting: it cannot make its deadline. OK if a worker would be idle without
-  // it.
-  absl::Status WhyHopeless(const Job& job, absl::Time now) const;
+  // Why a job that was taken is not worth starting: it cannot make its deadline with so many tokens to read. OK if a
+  // worker would be idle without it.
+  absl::Status WhyHopeless(const Job& job, int64_t tokens_to_read, absl::Time now) const;
   // A job that was taken has ended; what was never taken need not be settled.
   void Settle(Job& job, absl::Time now);
 
@@ -80,8 +88,8 @@ class RequestQueue {
   std::vector<std::unique_ptr<Job>> TakeAbandoned(absl::Time now);
   std::vector<std::unique_ptr<Job>> TakeAll();
 
-  // How steps go now, and how many sequences share them at the most.
-  void SetSteps(const StepCost& cost, int64_t max_streams);
+  // A step of the worker's model passed: how they go now, and how many sequences share them at the most.
+  void OnStepPassed(int worker, const StepCost& cost, int64_t max_streams);
 
   // Jobs that wait, without those returned.
   int64_t size() const;
@@ -106,14 +114,18 @@ class RequestQueue {
     absl::Time asked = absl::InfinitePast();
     bool has_room = true;
     bool has_enough_to_read = false;  // what it left would not have been read soon
+    bool reliable = true;             // still asks, and is not failing
   };
 
   // All with mutex_ held.
   // What the job is predicted to take, of all workers' time.
   absl::Duration CostOf(const Job& job) const;
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.
-  absl::Status CheckTime(const Job& job, absl::Time now) const;
+  absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const;
   void NoteAsking(const Taker& taker);
+  bool HasReliableBut(int worker) const;
+  // Whether the job need not be left to a worker that is not failing.
+  bool MayTake(int worker, const Job& job) const;
   // Whether the worker has room and will come soon.
   bool IsOpen(const Worker& worker, absl::Time now) const;
   // Whether the job is not to be left to another worker.

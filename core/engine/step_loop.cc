@@ -152,7 +152,7 @@ absl::Status StepLoop::WhyNotStarted(const Job& job) const {
   LS_RETURN_IF_ERROR(job.WhyAbandoned(now));  // it may have come just now, too late
   if (job.complete() || job.times.started != absl::InfiniteFuture()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(cache_->CheckFits(job.MostTokens()));
-  return queue_.WhyHopeless(job, now);
+  return queue_.WhyHopeless(job, TokensToRead(*cache_, job), now);
 }
 
 void StepLoop::Start(std::unique_ptr<Job> job) {
@@ -262,7 +262,7 @@ absl::StatusOr<StepResult> StepLoop::RunModel() {
 
 void StepLoop::Account(absl::Duration step) {
   planner_.OnStep(step);
-  queue_.SetSteps(planner_.cost(), options_.max_streams);
+  queue_.OnStepPassed(options_.worker, planner_.cost(), options_.max_streams);
   for (size_t k = 0; k < planned_.size(); ++k) {
     Sequence& sequence = *running_[planned_[k]];
     sequence.job().worker_time.all += planner_.ShareOf(k);
@@ -272,7 +272,8 @@ void StepLoop::Account(absl::Duration step) {
 
 void StepLoop::Recover(const absl::Status& failure) {
   observer_.OnFailure(failure);
-  broken_ |= ++failures_in_a_row_ == kMostFailuresInARow;
+  broken_ |= ++failures_in_a_row_ == kMostFailuresInARow ||
+             (queue_.IsFailing(options_.worker) && queue_.OthersAreReliable(options_.worker));
   const bool alone = slices_.size() == 1;
   std::vector<std::unique_ptr<Job>> again;
   for (size_t k = 0; k < planned_.size(); ++k) {

@@ -15,7 +15,7 @@ namespace longshort {
 namespace {
 
 constexpr int64_t kPreparationThreads = 2;
-// So long after a worker got no replica it tries again.
+// So long after a worker got no replica, or one that did no better than the last, it tries again.
 constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
 
 int64_t UnitsOf(const ClassifierItem& item) {
@@ -112,7 +112,7 @@ void ClassifierDayMachine::End() {
   ending.join();
   last_forced_end_ = clock_.Now();
   EXPECT_TRUE(calls_.empty()) << "an engine has gone and has not told all who wait";
-  next_replicas_.clear();
+  workers_.clear();
 }
 
 absl::Status ClassifierDayMachine::Send(const std::shared_ptr<ItemCall>& call, absl::Duration work_until_prepared) {
@@ -173,11 +173,15 @@ absl::Status ClassifierDayMachine::RunBatch(absl::Span<const ClassifierItem* con
   bool throws = false, fails = false;
   int64_t units = 0;
   std::unique_lock lock(mutex_);
+  Worker& worker = workers_[std::this_thread::get_id()];
+  worker.running = true;
+  EXPECT_EQ(worker.next_replica, absl::InfiniteFuture());
   for (const ClassifierItem* item : items) {
     const std::shared_ptr<ItemCall>& call = calls.emplace_back(calls_.at(IdOf(*item)));
     EXPECT_FALSE(std::exchange(call->in_batch, true)) << "an item runs twice at once";
     waiting_ids_ -= call->id;
     EXPECT_LT(call->tries++, kMostTries);
+    EXPECT_FALSE(call->OnLastTry() && worker.failing && OthersAreReliable(worker));
     EXPECT_TRUE(call->failures == 0 || items.size() == 1) << "an item that failed runs with others";
     EXPECT_FALSE(call->context.cancelled->load() || clock_.Now() >= call->context.deadline);
     units += UnitsOf(*item);
@@ -199,7 +203,7 @@ absl::Status ClassifierDayMachine::RunBatch(absl::Span<const ClassifierItem* con
     call->failures += fails || throws ? 1 : 0;
     call->worker_time += takes * (static_cast<double>(call->units) / static_cast<double>(units));
   }
-  broken_ += throws ? 1 : 0;
+  Judge(worker, fails, throws);
   if (throws) throw std::runtime_error("the device is gone");
   return fails ? absl::InternalError("this batch cannot be run") : absl::OkStatus();
 }
@@ -217,15 +221,13 @@ absl::StatusOr<ClassifierItem> ClassifierDayMachine::Prepare(ItemCall& call) {
 absl::Status ClassifierDayMachine::Replicate() {
   std::lock_guard lock(mutex_);
   const absl::Time now = clock_.Now();
-  const auto due = std::find_if(next_replicas_.begin(), next_replicas_.end(), [now](absl::Time t) { return t <= now; });
-  if (broken_ > 0) {
-    --broken_;
-  } else if (due != next_replicas_.end()) {
-    next_replicas_.erase(due);
-  }
   ++counts_.replicas;
+  const auto worker = workers_.find(std::this_thread::get_id());
+  if (worker == workers_.end()) return absl::OkStatus();  // one of a new engine
+  EXPECT_LE(worker->second.next_replica, now);
+  worker->second.next_replica = absl::InfiniteFuture();
   if (now >= no_replicas_until_) return absl::OkStatus();
-  next_replicas_.push_back(now + kTryAgainAfter);
+  worker->second.next_replica = now + kTryAgainAfter;
   changed_.notify_all();
   return absl::ResourceExhaustedError("no memory for a replica");
 }
@@ -256,14 +258,14 @@ void ClassifierDayMachine::Settle() {
 
 bool ClassifierDayMachine::Settled() const {
   const ClassificationEngineState state = engine_->state();
-  for (const absl::Time next_replica : next_replicas_) {
-    if (next_replica <= clock_.Now()) return false;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.next_replica <= clock_.Now()) return false;
   }
   // Whether something is on its way from one place to another.
   if (state.waiting_bytes != waiting_ids_) return false;
-  if (!batches_.settled() || !preparations_.settled() || broken_ > 0) return false;
+  if (!batches_.settled() || !preparations_.settled()) return false;
   const int64_t ready = state.waiting_items - unprepared_;
-  if (ready > 0 && batches_.running() + Down() < options_.workers) return false;
+  if (HasWorkForIdle(ready)) return false;
   const int64_t preparing = preparations_.running();
   const int64_t most_ahead = 2 * options_.workers * options_.items.batches.max_batch_size;
   return unprepared_ == preparing || preparing == kPreparationThreads || preparing + ready >= most_ahead;
@@ -271,12 +273,47 @@ bool ClassifierDayMachine::Settled() const {
 
 absl::Time ClassifierDayMachine::next_replica() const {
   std::lock_guard lock(mutex_);
-  const auto next = std::min_element(next_replicas_.begin(), next_replicas_.end());
-  return next == next_replicas_.end() ? absl::InfiniteFuture() : *next;
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& [id, worker] : workers_) next = std::min(next, worker.next_replica);
+  return next;
+}
+
+void ClassifierDayMachine::Judge(Worker& worker, bool failed, bool threw) {
+  worker.running = false;
+  if (!failed && !threw) {
+    worker.failures_in_a_row = 0;
+    worker.failing = false;
+    return;
+  }
+  const bool no_better = worker.failing && OthersAreReliable(worker);
+  if (++worker.failures_in_a_row < kMostFailuresInARow && !threw && !no_better) return;
+  worker.failures_in_a_row = 0;
+  worker.failing = true;
+  worker.next_replica = no_better ? clock_.Now() + kTryAgainAfter : clock_.Now();
 }
 
 int64_t ClassifierDayMachine::Down() const {
-  return std::count_if(next_replicas_.begin(), next_replicas_.end(), [this](absl::Time t) { return t > clock_.Now(); });
+  return std::count_if(workers_.begin(), workers_.end(),
+                       [](const auto& worker) { return worker.second.next_replica != absl::InfiniteFuture(); });
+}
+
+bool ClassifierDayMachine::OthersAreReliable(const Worker& worker) const {
+  // Those that have not run anything have not failed.
+  if (static_cast<int64_t>(workers_.size()) < options_.workers) return true;
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const auto& other) { return &other.second != &worker && !other.second.failing; });
+}
+
+bool ClassifierDayMachine::HasWorkForIdle(int64_t ready) const {
+  if (ready == 0 || batches_.running() + Down() >= options_.workers) return false;
+  const int64_t last_tries = std::count_if(calls_.begin(), calls_.end(), [](const auto& call) {
+    return !call.second->in_batch && call.second->OnLastTry();
+  });
+  if (ready > last_tries || static_cast<int64_t>(workers_.size()) < options_.workers) return true;
+  return std::any_of(workers_.begin(), workers_.end(), [this](const auto& worker) {
+    const bool idle = !worker.second.running && worker.second.next_replica == absl::InfiniteFuture();
+    return idle && !(worker.second.failing && OthersAreReliable(worker.second));
+  });
 }
 
 }  // namespace longshort

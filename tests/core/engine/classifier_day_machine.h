@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,8 +25,9 @@ namespace longshort {
 // What a batch takes, and for each token or pixel of its items.
 inline constexpr absl::Duration kFixedRun = absl::Milliseconds(600);
 inline constexpr absl::Duration kRunOfUnit = absl::Milliseconds(40);
-// An item's batch is tried so often.
+// An item's batch is tried so often, and a model that fails so often one time after the other is given up.
 inline constexpr int64_t kMostTries = 3;
+inline constexpr int64_t kMostFailuresInARow = 2;
 
 // An item of a call: what is asked, what is heard, and what the machine saw of it.
 struct ItemCall {
@@ -49,6 +51,7 @@ struct ItemCall {
   int64_t failures = 0;
   absl::Duration worker_time;  // its part of its batches
 
+  bool OnLastTry() const { return failures == kMostTries - 1; }
   // What it takes of a batch, but for the fixed time.
   absl::Duration Run() const { return kRunOfUnit * units; }
   // What the fake model makes of it.
@@ -99,6 +102,15 @@ class ClassifierDayMachine final {
 
  private:
   class Listener;
+  // A worker that has run a batch, as the engine should see it.
+  struct Worker {
+    bool running = false;
+    int64_t failures_in_a_row = 0;
+    // Its model was given up, and the next one has not run a batch yet.
+    bool failing = false;
+    // It asks for a replica then, if it has none: so it should when that has come.
+    absl::Time next_replica = absl::InfiniteFuture();
+  };
 
   std::unique_ptr<ClassifierEngine> MakeEngine();
   absl::Status RunBatch(absl::Span<const ClassifierItem* const> items);
@@ -113,7 +125,11 @@ class ClassifierDayMachine final {
   void Settle();
   // With the mutex held:
   bool Settled() const;
+  void Judge(Worker& worker, bool failed, bool threw);
   int64_t Down() const;
+  bool OthersAreReliable(const Worker& worker) const;
+  // Whether a worker that runs nothing should take one of the items, of which so many are ready.
+  bool HasWorkForIdle(int64_t ready) const;
 
   FakeClock& clock_;
   const ClassifierEngine::Options options_;
@@ -125,10 +141,9 @@ class ClassifierDayMachine final {
   SimulatedWork preparations_;
   std::map<int32_t, std::shared_ptr<ItemCall>> calls_;  // accepted, not ended
   std::vector<std::shared_ptr<ItemCall>> ended_;
-  int64_t waiting_ids_ = 0;                // of calls_ that are in no batch, added up
-  int64_t unprepared_ = 0;                 // of those, that are no items yet
-  std::vector<absl::Time> next_replicas_;  // of workers that have none: when they try again
-  int64_t broken_ = 0;                     // workers that have not asked for another replica yet
+  int64_t waiting_ids_ = 0;  // of calls_ that are in no batch, added up
+  int64_t unprepared_ = 0;   // of those, that are no items yet
+  std::map<std::thread::id, Worker> workers_;
   bool throws_ = false;
   absl::Duration stall_;
   absl::Time no_replicas_until_ = absl::InfinitePast();

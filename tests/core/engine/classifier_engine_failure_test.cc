@@ -2,7 +2,9 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -131,6 +133,54 @@ TEST_F(ClassifierEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneFailed
   }
   engine->Drain(absl::InfiniteFuture());
   EXPECT_THAT(record_->rebuilt, ElementsAre(absl::ResourceExhaustedError("later")));
+}
+
+// It fails fast, and so would be free before the other for each try of an item.
+TEST_F(ClassifierEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
+  for (const bool throws : {false, true}) {
+    std::mutex mutex;
+    std::thread::id bad;
+    std::atomic<int> replicas = 0;
+    on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
+      bool is_bad = false;
+      {
+        std::lock_guard lock(mutex);
+        if (bad == std::thread::id()) bad = std::this_thread::get_id();
+        is_bad = bad == std::this_thread::get_id();
+      }
+      if (is_bad && throws) throw std::runtime_error("out of order");
+      if (is_bad) return absl::InternalError("out of order");
+      absl::SleepFor(absl::Milliseconds(2));
+      return absl::OkStatus();
+    };
+    on_replicate = [&replicas] {
+      ++replicas;
+      return absl::OkStatus();
+    };
+    const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 2}}, .workers = 2});
+    std::vector<std::shared_ptr<Listener>> items;
+    for (int32_t id = 1; id <= 50; ++id) items.push_back(Submit(*engine, Document(id)));
+    for (const auto& item : items) EXPECT_EQ(CodeOf(*item), absl::StatusCode::kOk);
+    engine->Drain(absl::InfiniteFuture());
+    EXPECT_EQ(replicas, 3) << "the second one did no better, and the clock stands still";
+  }
+}
+
+// The other worker has ended when the item fails.
+TEST_F(ClassifierEngineFailure, TheLastTryIsNotLeftToAWorkerThatHasEnded) {
+  Gate gate;
+  on_batch = [&gate](absl::Span<const ClassifierItem* const>) {
+    gate.Pass();
+    return absl::InternalError("out of order");
+  };
+  const auto engine = MakeEngine({.workers = 2});
+  const auto item = Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  std::thread drain([&engine] { engine->Drain(absl::InfiniteFuture()); });
+  absl::SleepFor(absl::Milliseconds(20));
+  gate.Open();
+  drain.join();
+  EXPECT_EQ(CodeOf(*item), absl::StatusCode::kInternal);
 }
 
 TEST_F(ClassifierEngineFailure, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineDoes) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <semaphore>
 #include <stdexcept>
 #include <thread>
@@ -60,6 +61,53 @@ TEST_F(LanguageModelEngineTest, TheModelRestsOnceEachTimeItHasHadNothingToDoForA
   }
   EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kRestAfter)));
   engine->Drain(absl::InfiniteFuture());
+}
+
+TEST_F(LanguageModelEngineTest, TheModelRestsOnceWhileAStreamIsPaused) {
+  std::counting_semaphore<> rested(0);
+  on_rest = [&rested] { rested.release(); };
+  const auto engine = MakeEngine();
+  const GenerationRequest request = SomeGeneration(20, 10);
+  request.context.paused->store(true);
+  const auto listener = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(request, listener).ok());
+  EXPECT_TRUE(rested.try_acquire_for(std::chrono::seconds(30)));
+  EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kRestAfter)));
+  request.context.paused->store(false);
+  EXPECT_TRUE(listener->end.Wait());
+}
+
+TEST_F(LanguageModelEngineTest, SessionsEndWhileTheWorkerIsBusy) {
+  class CountingObserver final : public SessionObserver {
+   public:
+    explicit CountingObserver(std::atomic<int64_t>& sessions) : sessions_(sessions) {}
+    void OnSessions(int64_t sessions, int64_t /*tokens*/) override { sessions_ = sessions; }
+
+   private:
+    std::atomic<int64_t>& sessions_;
+  };
+  FakeClock clock;
+  std::atomic<int64_t> sessions = 0;
+  const auto store = std::make_shared<SessionStore>(clock, SessionStore::Options{.time_to_live = absl::Minutes(1)},
+                                                    std::make_unique<CountingObserver>(sessions));
+  auto model = std::make_unique<FakeLanguageModel>();
+  std::vector<int64_t> counts;  // before each step
+  model->on_step = [&](absl::Span<const Slice>) {
+    counts.push_back(sessions);
+    clock.Advance(absl::Seconds(1));
+    return absl::OkStatus();
+  };
+  LanguageModelEngine::Options options;
+  options.session_store = store;
+  const auto engine = *LanguageModelEngine::Create(std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()),
+                                                   nullptr, clock, options);
+  Say(*engine, 1, SomeTokens(5), /*max_tokens=*/1);
+  const auto busy = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(SomeGeneration(5, 80), busy).ok());
+  ASSERT_TRUE(busy->end.Wait());
+  ASSERT_EQ(counts.size(), 81u);
+  EXPECT_EQ(counts[2], 1);
+  EXPECT_EQ(counts.back(), 0);
 }
 
 TEST_F(LanguageModelEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNeverHear) {
@@ -290,6 +338,40 @@ TEST_F(LanguageModelEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices) {
   engine->Drain(absl::InfiniteFuture());  // a worker may not have told yet that it gave its requests to another
   EXPECT_EQ(engine->state().active_streams, 0);
   EXPECT_EQ(engine->state().cache_bytes_used, 0);
+}
+
+// It fails fast, and so would always run the fewest: each try of a request would be there.
+TEST_F(LanguageModelEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
+  std::mutex mutex;
+  std::thread::id bad;
+  std::atomic<int> failures = 0;
+  on_step = [&](absl::Span<const Slice>) {
+    {
+      std::lock_guard lock(mutex);
+      if (bad == std::thread::id()) bad = std::this_thread::get_id();
+    }
+    absl::SleepFor(absl::Microseconds(200));
+    if (std::this_thread::get_id() != bad) return absl::OkStatus();
+    ++failures;
+    return absl::InternalError("device lost");
+  };
+  const auto engine =
+      MakeEngine({.queue = {.limits = {.max_queued = 100}}, .step_loop = {.max_streams = 8}, .workers = 2});
+  const StepLoopHarness reference;
+  std::vector<GenerationRequest> requests;
+  std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
+  for (uint32_t i = 0; i < 40; ++i) {
+    requests.push_back(SomeGeneration(20, 50, i));
+    listeners.push_back(std::make_shared<RecordingGenerationListener>());
+    ASSERT_TRUE(engine->Generate(requests.back(), listeners.back()).ok());
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ASSERT_TRUE(listeners[i]->end.Wait());
+    EXPECT_TRUE(listeners[i]->status.ok()) << listeners[i]->status;
+    EXPECT_EQ(listeners[i]->tokens, reference.TokensAlone(requests[i]));
+  }
+  EXPECT_LT(failures, 20) << "its new models are tried only now and then";
 }
 
 TEST_F(LanguageModelEngineTest, AsLongAsNoModelIsToBeHadNothingRunsAndThenItGoesOn) {

@@ -34,7 +34,7 @@ class RequestQueueTest : public testing::Test {
   void Teach(RequestQueue& queue) {
     StepCost cost;
     for (int i = 0; i < 10; ++i) cost.Learn({.prefill = 100}, absl::Milliseconds(100));
-    queue.SetSteps(cost, 1);
+    queue.OnStepPassed(0, cost, 1);
     ASSERT_TRUE(queue.Push(JobWithId("teacher", absl::InfiniteFuture(), 100)).ok());
     const std::unique_ptr<Job> job = TakeFirst(queue);
     job->worker_time = {.prefill = absl::Milliseconds(100), .all = absl::Milliseconds(100)};
@@ -131,11 +131,11 @@ TEST_F(RequestQueueTest, SaysWhatBecameHopelessWhileItWaitedUnlessThereIsNothing
   const absl::Time deadline = clock_.Now() + absl::Milliseconds(150);
   for (const char* id : {"a", "b"}) ASSERT_TRUE(queue.Push(JobWithId(id, deadline, 100)).ok());
   const std::unique_ptr<Job> first = TakeFirst(queue);
-  EXPECT_TRUE(queue.WhyHopeless(*first, clock_.Now()).ok());
+  EXPECT_TRUE(queue.WhyHopeless(*first, 100, clock_.Now()).ok());
   clock_.Advance(absl::Milliseconds(100));
-  EXPECT_EQ(queue.WhyHopeless(*first, clock_.Now()).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(queue.WhyHopeless(*first, 100, clock_.Now()).code(), absl::StatusCode::kDeadlineExceeded);
   queue.Settle(*first, clock_.Now());
-  EXPECT_TRUE(queue.WhyHopeless(*TakeFirst(queue), clock_.Now()).ok()) << "nothing else waits or runs";
+  EXPECT_TRUE(queue.WhyHopeless(*TakeFirst(queue), 100, clock_.Now()).ok()) << "nothing else waits or runs";
 }
 
 TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {
@@ -158,12 +158,12 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsOnceStepsAreKnownWheneverItCame) 
   for (int step = 1; step <= 9; ++step) {
     ASSERT_TRUE(push().ok());
     cost.Learn({.prefill = 100}, absl::Milliseconds(100));
-    queue.SetSteps(cost, 1);
+    queue.OnStepPassed(0, cost, 1);
   }
   ASSERT_TRUE(push().ok());
   EXPECT_EQ(queue.load().waiting_cost, absl::ZeroDuration());
   cost.Learn({.prefill = 100}, absl::Milliseconds(100));
-  queue.SetSteps(cost, 1);
+  queue.OnStepPassed(0, cost, 1);
   const absl::Status full = push();
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
   EXPECT_NEAR(absl::ToDoubleMilliseconds(GetRefusal(full)->retry_after), 10 * 101 * 100.0 / 132, 1);
@@ -186,7 +186,7 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsWhileAWorkerThatFailedBeginsAgain
   Teach(queue);
   StepCost of_new_worker;
   of_new_worker.Learn({.prefill = 1}, absl::Milliseconds(1));
-  queue.SetSteps(of_new_worker, 1);
+  queue.OnStepPassed(0, of_new_worker, 1);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.Push(JobWithId("a", absl::InfiniteFuture(), 101)).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(queue.Push(JobWithId("b", absl::InfiniteFuture(), 101))));
 }
@@ -257,6 +257,39 @@ TEST_F(RequestQueueTest, LeavesNothingToAWorkerThatIsStuckInAStep) {
   clock_.Advance(absl::Seconds(1));
   EXPECT_NE(queue.TakeFirst(taker(0, 2), fits), nullptr);
   EXPECT_NE(queue.TakeFirst(taker(0, 3), fits), nullptr);
+}
+
+// Worker 0's model was given up, worker 1 runs five.
+TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsOne) {
+  RequestQueue queue({.workers = 2});
+  const auto fits = [](const Job&) { return true; };
+  const auto failing = RequestQueue::Taker{.worker = 0, .running = 0, .now = clock_.Now()};
+  const auto busy = RequestQueue::Taker{.worker = 1, .running = 5, .now = clock_.Now()};
+  const auto put_back = [&](std::unique_ptr<Job> job) {
+    std::vector<std::unique_ptr<Job>> jobs;
+    jobs.push_back(std::move(job));
+    queue.Return(std::move(jobs));
+  };
+  ASSERT_TRUE(queue.Push(JobWithId("unlucky")).ok());
+  std::unique_ptr<Job> job = queue.TakeFirst(failing, fits);
+  job->failures.OnFailure(/*alone=*/true);
+  queue.OnModelGivenUp(0);
+  put_back(std::move(job));
+  job = queue.TakeFirst(failing, fits);
+  ASSERT_NE(job, nullptr) << "it has two tries left";
+  job->failures.OnFailure(/*alone=*/true);
+  job->parked = {.worker = 0, .id = 7};
+  put_back(std::move(job));
+  EXPECT_FALSE(queue.HasJobFor(failing));
+  EXPECT_TRUE(queue.HasJobFor(busy));
+
+  queue.OnModelGivenUp(1);
+  EXPECT_TRUE(queue.HasJobFor(failing)) << "both are failing";
+  StepCost cost;
+  queue.OnStepPassed(1, cost, 1);
+  EXPECT_FALSE(queue.HasJobFor(failing));
+  queue.Leave(1);
+  EXPECT_EQ(queue.TakeFirst(failing, fits)->context().id, "unlucky");
 }
 
 TEST_F(RequestQueueTest, WhatDoesNotFitIsOvertakenByWhatComesBeforeItInTheOrderOnly) {

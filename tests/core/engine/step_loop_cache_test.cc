@@ -138,6 +138,37 @@ TEST(StepLoopCache, WhatAWaitingPromptHasToReadIsSearchedForOnlyWhenSomethingWas
   }
 }
 
+// A token takes 1 ms to be read, and others are running. No prefix was found of late.
+TEST(StepLoopCache, APromptThatWasReadIsNotRefusedForTheTimeThatItWouldTakeToReadIt) {
+  StepLoopHarness harness({.cache_bytes = int64_t{20} << 20});
+  harness.model.on_step = [&harness](absl::Span<const Slice> slices) {
+    harness.clock.Advance(absl::Milliseconds(1));
+    for (const Slice& slice : slices) harness.clock.Advance(absl::Milliseconds(1) * slice.tokens.size());
+    return absl::OkStatus();
+  };
+  GenerationRequest known = SomeGeneration(3000, 1, 99);
+  harness.Generate(known);
+  harness.RunToEnd();
+  for (int32_t i = 0; i < 11; ++i) {
+    GenerationRequest other = SomeGeneration(300, 1, 1 + i);
+    other.prompt[0] = 4 + i;
+    harness.Generate(other);
+    harness.RunToEnd();
+  }
+  const auto busy = harness.Generate(SomeGeneration(20, 500, 7));
+  for (int i = 0; i < 5; ++i) harness.RunOnce();
+
+  GenerationRequest unknown = known;
+  unknown.prompt[0] = 14;
+  unknown.context.deadline = known.context.deadline = harness.clock.Now() + absl::Seconds(1);
+  const auto refused = harness.Generate(unknown), read = harness.Generate(known);
+  while (!read->end.ended() || !refused->end.ended()) harness.RunOnce();
+  EXPECT_TRUE(read->status.ok()) << read->status;
+  EXPECT_GT(read->summary.reused_tokens, 2900);
+  EXPECT_THAT(refused->status.message(), HasSubstr("the request would take at least 1.9"));
+  EXPECT_FALSE(busy->end.ended());
+}
+
 // What one generated can be another's prompt.
 TEST(StepLoopCache, GeneratedTokensAreFoundToo) {
   StepLoopHarness harness;
