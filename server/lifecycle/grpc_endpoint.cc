@@ -22,6 +22,9 @@ constexpr int kMostCallsPerConnection = 1024;
 // Threads for the services that gRPC runs synchronously (reflection); a bound, so that clients cannot make more.
 constexpr int kMostThreads = 64;
 constexpr int64_t kLeastBufferBytes = int64_t{64} << 20;
+// When the server has nothing to do any more, its clients have so long to leave before they are cut off: those that
+// only watch its health, say.
+constexpr std::chrono::milliseconds kGoodbye{200};
 
 void SetChannelArguments(grpc::ServerBuilder& builder) {
   // Two servers on one port must not go unnoticed.
@@ -89,7 +92,7 @@ void GrpcEndpoint::StopServing() { server_->GetHealthCheckService()->Shutdown();
 
 GrpcEndpoint::~GrpcEndpoint() {
   if (server_ == nullptr) return;
-  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Shutdown(std::chrono::system_clock::now() + kGoodbye);
   server_->Wait();
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from integration import expect
+from integration import expect, http2
 from integration.server_process import Server, wait_until
 
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -68,6 +69,26 @@ def test_open_watches_do_not_hold_the_server(repository: Path, tmp_path: Path) -
         assert server.wait() == 0
         for watch in watches:
             watch.cancel()
+
+
+def test_idle_connections_are_closed_without_an_error(repository: Path, tmp_path: Path) -> None:
+    """So a client knows that a call it sent too late was not begun, and may go elsewhere."""
+    with (
+        Server(repository, tmp_path) as server,
+        socket.create_connection(("127.0.0.1", server.grpc_port)) as connection,
+    ):
+        connection.sendall(http2.BEGINNING)
+        reasons = []
+        for kind, flags, payload in http2.frames(connection):
+            if kind == http2.SETTINGS and not flags & http2.ACKNOWLEDGED:
+                connection.sendall(http2.frame(http2.SETTINGS, http2.ACKNOWLEDGED, 0, b""))
+                server.terminate()
+            elif kind == http2.PING and not flags & http2.ACKNOWLEDGED:
+                connection.sendall(http2.frame(http2.PING, http2.ACKNOWLEDGED, 0, payload))
+            elif kind == http2.GO_AWAY:
+                reasons.append(int.from_bytes(payload[4:8], "big"))
+        assert server.wait() == 0
+    assert reasons and not any(reasons), "0 is NO_ERROR"
 
 
 def test_what_runs_is_finished_and_new_work_refused(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""As much of HTTP/2 as a test needs that writes a connection's frames by hand."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+
+DATA, HEADERS, SETTINGS, PING, GO_AWAY = 0, 1, 4, 6, 7
+END_STREAM, END_HEADERS, ACKNOWLEDGED = 1, 4, 1
+FRAME_HEADER_BYTES = 9
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """RFC 9113, 4.1."""
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+BEGINNING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, b"")
+
+
+def header(name: str, value: str) -> bytes:
+    """A header field that no table knows (RFC 7541, 6.2.2)."""
+    return bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+
+
+def call(method: str, message: bytes, timeout: str) -> bytes:
+    """The first call of a connection."""
+    fields = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": method,
+        ":authority": "localhost",
+        "te": "trailers",
+        "content-type": "application/grpc",
+        "grpc-timeout": timeout,
+    }
+    headers = b"".join(header(name, value) for name, value in fields.items())
+    return frame(HEADERS, END_HEADERS, 1, headers) + frame(
+        DATA, END_STREAM, 1, struct.pack(">BI", 0, len(message)) + message
+    )
+
+
+def frames(connection: socket.socket) -> Iterator[tuple[int, int, bytes]]:
+    """Kind, flags and payload of what the server sends, until it closes the connection."""
+    with connection.makefile("rb") as stream:
+        while len(head := stream.read(FRAME_HEADER_BYTES)) == FRAME_HEADER_BYTES:
+            yield head[3], head[4], stream.read(int.from_bytes(head[:3], "big"))
