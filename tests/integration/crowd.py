@@ -10,7 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import grpc
+import numpy as np
+import pytest
+from reference.text_classifier import TextClassifier
+from reference.vil import Vil
 
+from integration import classifier_directory
+from integration.classifier_directory import MAX_TOKENS
+from integration.images import png, some_pixels
 from integration.server_process import Server
 
 HOUR = 60 * 60
@@ -18,6 +25,7 @@ FULL = grpc.StatusCode.RESOURCE_EXHAUSTED
 PATIENCE = 1.0  # of the servers with clients that take nothing, in seconds
 PROMPT_BYTES = [1, 5, 30, 100, 400, 1500]
 STREAM_TOKENS = 2000
+TINY = {"name": "tiny"}
 
 
 def some_bytes(source: random.Random, count: int) -> bytes:
@@ -33,18 +41,24 @@ PROMPTS += [_BEGINNING + bytes([number]) for number in range(32, 40)]
 def question(api: SimpleNamespace, prompt: bytes, tokens: int, **fields: Any) -> Any:
     """For the likeliest tokens: a draw may fall so near the border of two that rounding decides."""
     return api.inference.GenerateRequest(
-        prompt={"raw": prompt}, max_tokens=tokens, sampling={"temperature": 0}, return_raw=True, **fields
+        model=TINY,
+        prompt={"raw": prompt},
+        max_tokens=tokens,
+        sampling={"temperature": 0},
+        return_raw=True,
+        **fields,
     )
 
 
-def scoring(api: SimpleNamespace, documents: list[bytes]) -> Any:
-    return api.inference.ScoreTextRequest(inputs=[{"raw": document} for document in documents])
+def scoring(api: SimpleNamespace, model: str, documents: list[bytes], **fields: Any) -> Any:
+    inputs = [{"raw": document} for document in documents]
+    return api.inference.ScoreTextRequest(model={"name": model}, inputs=inputs, **fields)
 
 
 class Oracle:
-    """What a server answers that has nobody else."""
+    """What a server answers that has nobody else; and its classifiers' reference."""
 
-    def __init__(self, api: SimpleNamespace, server: Server) -> None:
+    def __init__(self, api: SimpleNamespace, server: Server, texts: TextClassifier, images: Vil) -> None:
         stub = api.inference_grpc.InferenceStub(server.channel)
 
         @cache
@@ -53,10 +67,20 @@ class Oracle:
 
         @cache
         def log_likelihood(document: bytes) -> float:
-            return stub.ScoreText(scoring(api, [document]), timeout=HOUR).scores[0].log_likelihood
+            return stub.ScoreText(scoring(api, "tiny", [document]), timeout=HOUR).scores[0].log_likelihood
+
+        @cache
+        def text_logits(document: bytes) -> list[float]:
+            return texts.logits([np.frombuffer(document, np.uint8).astype(np.int64) + 1]).tolist()
+
+        @cache
+        def image_logits(seed: int) -> list[float]:
+            return images.logits(classifier_directory.normalised(some_pixels(seed))).tolist()
 
         self.answer = answer
         self.log_likelihood = log_likelihood
+        self.text_logits = text_logits
+        self.image_logits = image_logits
 
 
 class Member:
@@ -124,9 +148,25 @@ class Member:
 
     def score(self) -> None:
         documents = self.random.choices(PROMPTS, k=3)
-        scores = self._stub().ScoreText(scoring(self.api, documents), timeout=HOUR, metadata=self.metadata).scores
+        request = scoring(self.api, "tiny", documents)
+        scores = self._stub().ScoreText(request, timeout=HOUR, metadata=self.metadata).scores
         for document, score in zip(documents, scores, strict=True):
             assert abs(score.log_likelihood - self.oracle.log_likelihood(document)) <= 1e-5 * len(document)
+
+    def sort_texts(self) -> None:
+        documents = self.random.choices([prompt for prompt in PROMPTS if len(prompt) <= MAX_TOKENS], k=3)
+        request = scoring(self.api, "texts", documents, all_logits=True)
+        answers = self._stub().ScoreText(request, timeout=HOUR, metadata=self.metadata).classifications
+        for document, answer in zip(documents, answers, strict=True):
+            assert list(answer.classification.logits) == pytest.approx(self.oracle.text_logits(document), abs=2e-5)
+
+    def sort_images(self) -> None:
+        seeds = self.random.choices(range(10), k=3)
+        images = [{"encoded": png(some_pixels(seed))} for seed in seeds]
+        request = self.api.inference.ClassifyImageRequest(model={"name": "images"}, images=images, all_logits=True)
+        answers = self._stub().ClassifyImage(request, timeout=HOUR, metadata=self.metadata).results
+        for seed, answer in zip(seeds, answers, strict=True):
+            assert list(answer.classification.logits) == pytest.approx(self.oracle.image_logits(seed), abs=2e-5)
 
     def talk(self) -> None:
         """In turns, some after a call that is cancelled in the middle, some after moving to another server."""
@@ -165,9 +205,9 @@ class Member:
     def _move(self, place: int, session: str) -> tuple[int, str]:
         there, name = (place + 1) % len(self.channels), self._new_name()
         stub = self.api.sessions_grpc.SessionsStub(self.channels[place])
-        request = self.api.sessions.ExportSessionRequest(session_id=session)
+        request = self.api.sessions.ExportSessionRequest(model=TINY, session_id=session)
         parts = self._once_free(lambda: list(stub.ExportSession(request, timeout=HOUR, metadata=self.metadata)))
-        messages = [self.api.sessions.ImportSessionRequest(beginning={"session_id": name})]
+        messages = [self.api.sessions.ImportSessionRequest(beginning={"model": TINY, "session_id": name})]
         messages += [self.api.sessions.ImportSessionRequest(part=part) for part in parts]
         stub = self.api.sessions_grpc.SessionsStub(self.channels[there])
         stub.ImportSession(iter(messages), timeout=HOUR, metadata=self.metadata)
@@ -176,7 +216,7 @@ class Member:
 
     def _close(self, place: int, session: str) -> None:
         stub = self.api.sessions_grpc.SessionsStub(self.channels[place])
-        request = self.api.sessions.CloseSessionRequest(session_id=session)
+        request = self.api.sessions.CloseSessionRequest(model=TINY, session_id=session)
         self._once_free(lambda: stub.CloseSession(request, timeout=HOUR, metadata=self.metadata))
 
     def _once_free(self, call: Any) -> Any:
@@ -190,4 +230,15 @@ class Member:
             time.sleep(0.01)
 
 
-ACTS = [Member.ask, Member.read, Member.hurry, Member.cancel, Member.stall, Member.go_away, Member.score, Member.talk]
+ACTS = [
+    Member.ask,
+    Member.read,
+    Member.hurry,
+    Member.cancel,
+    Member.stall,
+    Member.go_away,
+    Member.score,
+    Member.sort_texts,
+    Member.sort_images,
+    Member.talk,
+]

@@ -1,6 +1,6 @@
-"""A crowd of clients that ask, cancel, stall, go away, hurry, talk and move their talks elsewhere, all at once, while
-models fail and new versions take their place. What comes to its end is what a server answers that has nobody else;
-every call ends as its client has reason to expect; and nothing is left when all have gone.
+"""A crowd of clients that ask, sort, cancel, stall, go away, hurry, talk and move their talks elsewhere, all at once,
+while models fail and new versions take their place. What comes to its end is what a server answers that has nobody
+else; every call ends as its client has reason to expect; and nothing is left when all have gone.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
-from integration import model_directory
+from integration import classifier_directory, model_directory
 from integration.crowd import ACTS, PATIENCE, Member, Oracle
 from integration.server_process import BINARY, Server, wait_until
 
 MEMBERS = 12
-ACTS_OF_EACH = 12
+ACTS_OF_EACH = 15
 FAULTS = "throw=61,fail=37,stall=197,stall-ms=30,no-replica=9"
 
 
@@ -34,6 +34,8 @@ def add_versions(repository: Path, server: Server) -> None:
 def test_a_crowd(api: SimpleNamespace, server: Server, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     model_directory.write(repository)
+    texts = classifier_directory.write_text(repository, "texts", documents=1)
+    images = classifier_directory.write_images(repository, "images")
     key = tmp_path / "key"
     key.write_bytes(bytes(range(32)))
     key.chmod(0o600)
@@ -57,7 +59,7 @@ def test_a_crowd(api: SimpleNamespace, server: Server, tmp_path: Path) -> None:
         ) as faulty,
         ThreadPoolExecutor(MEMBERS + 1) as threads,
     ):
-        oracle = Oracle(api, server)
+        oracle = Oracle(api, server, texts, images)
         members = [Member(api, [sound, faulty], oracle, number) for number in range(MEMBERS)]
 
         def live(member: Member) -> None:
