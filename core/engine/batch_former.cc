@@ -74,6 +74,10 @@ class Growth {
   bool ended_;
 };
 
+auto LeaderFor(bool on_trial) {
+  return [on_trial](const std::unique_ptr<ClassificationJob>& job) { return !on_trial || !job->on_last_try(); };
+}
+
 absl::Status CheckAtLeastOne(const char* name, int64_t value) {
   if (value >= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, ", must be at least 1"));
@@ -104,9 +108,8 @@ void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
   line_.Add(std::move(ticket), std::move(job));
 }
 
-absl::Time BatchFormer::DueAt(bool last_tries) {
-  const auto suits = [&](const std::unique_ptr<ClassificationJob>& job) { return last_tries || !job->on_last_try(); };
-  if (line_.First(suits) == nullptr) return absl::InfiniteFuture();
+absl::Time BatchFormer::DueAt(bool on_trial) {
+  if (line_.First(LeaderFor(on_trial)) == nullptr) return absl::InfiniteFuture();
   if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
   int64_t tokens = 0;
@@ -120,14 +123,14 @@ absl::Time BatchFormer::DueAt(bool last_tries) {
   return full ? absl::InfinitePast() : due;
 }
 
-BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, bool last_tries) {
+BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, bool on_trial) {
   Batch batch;
-  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, last_tries, batch.hopeless);
+  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, on_trial, batch.hopeless);
   if (leader == nullptr) return batch;
   Growth growth(options_, estimator_, *leader, ++batches_, now);
   batch.jobs.push_back(std::move(leader));
   while (auto taken = line_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
-    return !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
+    return !on_trial && !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
   })) {
     growth.Add(*taken->thing);
     taken->thing->ticket = std::move(taken->ticket);
@@ -138,10 +141,9 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, bool last_tries) {
   return batch;
 }
 
-std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool last_tries,
+std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool on_trial,
                                                            std::vector<Hopeless>& hopeless) {
-  const auto suits = [&](const std::unique_ptr<ClassificationJob>& job) { return last_tries || !job->on_last_try(); };
-  while (auto taken = line_.TakeFirst(suits)) {
+  while (auto taken = line_.TakeFirst(LeaderFor(on_trial))) {
     taken->thing->ticket = std::move(taken->ticket);
     absl::Status why = WhyHopeless(*taken->thing, now);
     if (why.ok()) return std::move(taken->thing);

@@ -59,10 +59,11 @@ class BatchFormer {
   void Add(std::unique_ptr<ClassificationJob> job);
 
   // When the next batch should be taken; in the infinite future if nothing waits, or only items of clients that have as
-  // much running as they may. `last_tries`: of a worker that may take items whose next failure would be their last.
-  absl::Time DueAt(bool last_tries = true);
+  // much running as they may. `on_trial`: by a worker that takes one item at a time, and none whose next failure would
+  // be its last.
+  absl::Time DueAt(bool on_trial = false);
   // The next batch, to be settled; without jobs if nothing waits.
-  Batch TakeBatch(absl::Time now, bool last_tries = true);
+  Batch TakeBatch(absl::Time now, bool on_trial = false);
   // A batch that was taken ran so long, or `failed` after so long: that says nothing of others, but it took a worker's
   // time.
   void Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
@@ -86,7 +87,7 @@ class BatchFormer {
   // A run of this shape took so long.
   void Learn(const RunShape& shape, absl::Duration run, absl::Time now);
   // Takes the item that decides what the batch is of. Null if there is none.
-  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool last_tries, std::vector<Hopeless>& hopeless);
+  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool on_trial, std::vector<Hopeless>& hopeless);
 
   const Options options_;
   WaitingLine<std::unique_ptr<ClassificationJob>> line_;

@@ -169,9 +169,9 @@ void ClassifierEngine::Work(Worker& worker) {
   changed_.notify_all();
 }
 
-bool ClassifierEngine::OthersAreReliable(const Worker& worker) const {
-  return std::any_of(workers_.begin(), workers_.end(),
-                     [&](const Worker& other) { return &other != &worker && other.reliable; });
+bool ClassifierEngine::OnTrial(const Worker& worker) const {
+  return !worker.reliable &&
+         std::any_of(workers_.begin(), workers_.end(), [](const Worker& other) { return other.reliable; });
 }
 
 absl::Status ClassifierEngine::Build(Worker& worker) {
@@ -191,7 +191,7 @@ void ClassifierEngine::Rebuild(Worker& worker) {
 void ClassifierEngine::WaitForRound(Worker& worker, std::unique_lock<std::mutex>& lock) {
   while (true) {
     const bool can_run = worker.runner != nullptr;
-    const absl::Time due = can_run ? items_.BatchDueAt(MayTakeLastTries(worker)) : worker.next_try;
+    const absl::Time due = can_run ? items_.BatchDueAt(OnTrial(worker)) : worker.next_try;
     if (closed_ && (NothingLeft() || (can_run && due < absl::InfiniteFuture()))) return;
     if (end_now_ && items_.unprepared() + items_.prepared() > 0) return;
     const absl::Time now = clock_.Now();
@@ -218,7 +218,7 @@ void ClassifierEngine::RunRound(Worker& worker, std::unique_lock<std::mutex>& lo
   const bool stopping = end_now_;
   ClassificationJobs ended = stopping ? items_.TakeAll() : items_.TakeAbandoned(now);
   BatchFormer::Batch batch;
-  if (worker.runner != nullptr) batch = items_.TakeBatch(now, MayTakeLastTries(worker));
+  if (worker.runner != nullptr) batch = items_.TakeBatch(now, OnTrial(worker));
   worker.resting &= batch.jobs.empty();
   SchedulePreparations();
   lock.unlock();
@@ -254,7 +254,7 @@ bool ClassifierEngine::Judge(Worker& worker, const absl::Status& run) {
     worker.reliable = true;
     return false;
   }
-  const bool no_better = !worker.reliable && OthersAreReliable(worker);
+  const bool no_better = OnTrial(worker);
   if (!worker.runner->broken() && !no_better) return false;
   worker.reliable = false;
   worker.next_try = no_better ? clock_.Now() + kTryAgainAfter : absl::InfinitePast();

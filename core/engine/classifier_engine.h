@@ -29,10 +29,10 @@ namespace longshort {
 // what cannot be done in time, is ended before each batch; the former before each preparation, too.
 //
 // The items of a batch that fails are tried again, each alone, by whichever worker is free; one that fails three times
-// is ended with INTERNAL, and has its last try with a worker that is not failing, if there is one. A worker whose model
-// throws or fails twice in a row gets a new replica first, and counts as failing until that has run a batch. As long as
-// there is none to be had, and after one that did no better than the last though other workers' do, it tries again
-// every second, and takes no work.
+// is ended with INTERNAL. A worker whose model throws or fails twice in a row gets a new replica first; as long as
+// there is none to be had, it tries again every second, and takes no work. It is then on trial until the replica has
+// run a batch, unless so are all workers: it takes one item at a time, and none on its last try; and if the replica
+// fails, it gets the next one a second later.
 //
 // The destructor ends what is left with UNAVAILABLE, within one batch and one preparation.
 class ClassifierEngine final : public ClassificationEngine {
@@ -63,7 +63,8 @@ class ClassifierEngine final : public ClassificationEngine {
     std::unique_ptr<Classifier> classifier;
     std::unique_ptr<BatchRunner> runner;
     absl::Time next_try = absl::InfinitePast();
-    bool reliable = true;  // still takes batches, and is not failing; guarded by mutex_
+    // Still takes batches, and its model, if the last was given up, has run one. Guarded by mutex_.
+    bool reliable = true;
     bool resting = false;
     std::thread thread;
   };
@@ -74,8 +75,7 @@ class ClassifierEngine final : public ClassificationEngine {
   // With the mutex held: has the pool prepare as many items as may be prepared ahead.
   void SchedulePreparations();
   // With the mutex held:
-  bool OthersAreReliable(const Worker& worker) const;
-  bool MayTakeLastTries(const Worker& worker) const { return worker.reliable || !OthersAreReliable(worker); }
+  bool OnTrial(const Worker& worker) const;
   bool NothingLeft() const { return items_.state().waiting_items == 0 && tasks_ == 0; }
 
   // A task of the pool: prepares the next item, if there is one. Returns how long that took.

@@ -83,8 +83,8 @@ void ItemQueue::DropUnprepared(const ClassificationJob& job, absl::Duration prep
   Uncount(job);
 }
 
-BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, bool last_tries) {
-  BatchFormer::Batch batch = batches_.TakeBatch(now, last_tries);
+BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, bool on_trial) {
+  BatchFormer::Batch batch = batches_.TakeBatch(now, on_trial);
   for (const auto& job : batch.jobs) Uncount(*job);
   for (const auto& left : batch.hopeless) Uncount(*left.job);
   return batch;

@@ -53,8 +53,8 @@ class ItemQueue {
   void DropUnprepared(const ClassificationJob& job, absl::Duration preparation);
 
   // As BatchFormer's.
-  absl::Time BatchDueAt(bool last_tries = true) { return batches_.DueAt(last_tries); }
-  BatchFormer::Batch TakeBatch(absl::Time now, bool last_tries = true);
+  absl::Time BatchDueAt(bool on_trial = false) { return batches_.DueAt(on_trial); }
+  BatchFormer::Batch TakeBatch(absl::Time now, bool on_trial = false);
   void Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
 
   // An item of a batch that failed, which was settled, waits again.

@@ -115,12 +115,12 @@ bool LanguageModelWorker::RunRound() {
 
 void LanguageModelWorker::GiveUp() {
   const int worker = options_.step_loop.worker;
-  const bool no_better = queue_.IsFailing(worker);
+  const bool no_better = queue_.IsOnTrial(worker);
   loop_.reset();
   model_.reset();
   next_try_ = clock_.Now();
   queue_.OnModelGivenUp(worker);
-  if (no_better && queue_.OthersAreReliable(worker)) GoWithoutModel();
+  if (no_better) GoWithoutModel();
 }
 
 void LanguageModelWorker::GoWithoutModel() {

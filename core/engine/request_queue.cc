@@ -113,14 +113,10 @@ void RequestQueue::OnModelGivenUp(int worker) {
   Changed();  // what was left to it may be another's
 }
 
-bool RequestQueue::IsFailing(int worker) const {
+bool RequestQueue::IsOnTrial(int worker) const {
+  if (options_.workers == 1) return false;
   std::lock_guard lock(mutex_);
-  return !workers_[worker].reliable;
-}
-
-bool RequestQueue::OthersAreReliable(int worker) const {
-  std::lock_guard lock(mutex_);
-  return HasReliableBut(worker);
+  return OnTrial(worker);
 }
 
 void RequestQueue::Leave(int worker) {
@@ -245,13 +241,9 @@ void RequestQueue::NoteAsking(const Taker& taker) {
   worker.asked = taker.now;
 }
 
-bool RequestQueue::HasReliableBut(int worker) const {
-  return std::any_of(workers_.begin(), workers_.end(),
-                     [&](const Worker& other) { return &other != &workers_[worker] && other.reliable; });
-}
-
-bool RequestQueue::MayTake(int worker, const Job& job) const {
-  return !job.failures.on_last_try() || workers_[worker].reliable || !HasReliableBut(worker);
+bool RequestQueue::OnTrial(int worker) const {
+  return !workers_[worker].reliable &&
+         std::any_of(workers_.begin(), workers_.end(), [](const Worker& other) { return other.reliable; });
 }
 
 bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {

@@ -25,7 +25,7 @@ namespace longshort {
 //
 // A request whose rows are parked with a worker is left to that one, unless it let others pass there, and any other to
 // those that run the fewest, as long as they have room; a worker takes what comes behind what it leaves. One whose next
-// failure would be its last is left to workers that are not failing, as long as there are any.
+// failure would be its last is left to workers that are not on trial.
 //
 // Thread-safe: any thread pushes, workers take. Never calls a listener.
 class RequestQueue {
@@ -69,11 +69,9 @@ class RequestQueue {
   bool HasJobFor(const Taker& taker);
   // The worker has no room for another: what is parked with it may go elsewhere, until it asks again.
   void Pass(int worker);
-  // The worker's model was given up; it counts as failing until the next one passes a step.
+  // The worker's model was given up: until the next one passes a step the worker is on trial, unless so are all.
   void OnModelGivenUp(int worker);
-  bool IsFailing(int worker) const;
-  // Whether there is any other worker that is not failing.
-  bool OthersAreReliable(int worker) const;
+  bool IsOnTrial(int worker) const;
   // The worker asks no more.
   void Leave(int worker);
   // Jobs that were taken, go on later, and are not settled yet. One that is paused waits until it is not.
@@ -114,7 +112,7 @@ class RequestQueue {
     absl::Time asked = absl::InfinitePast();
     bool has_room = true;
     bool has_enough_to_read = false;  // what it left would not have been read soon
-    bool reliable = true;             // still asks, and is not failing
+    bool reliable = true;             // still asks, and its model, if the last was given up, has passed a step
   };
 
   // All with mutex_ held.
@@ -123,9 +121,8 @@ class RequestQueue {
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.
   absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const;
   void NoteAsking(const Taker& taker);
-  bool HasReliableBut(int worker) const;
-  // Whether the job need not be left to a worker that is not failing.
-  bool MayTake(int worker, const Job& job) const;
+  bool OnTrial(int worker) const;
+  bool MayTake(int worker, const Job& job) const { return !job.failures.on_last_try() || !OnTrial(worker); }
   // Whether the worker has room and will come soon.
   bool IsOpen(const Worker& worker, absl::Time now) const;
   // Whether the job is not to be left to another worker.

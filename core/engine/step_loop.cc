@@ -110,7 +110,8 @@ void StepLoop::SetAsidePaused() {
 }
 
 void StepLoop::Admit() {
-  while (static_cast<int64_t>(running_.size()) < options_.max_streams) {
+  const int64_t most_streams = queue_.IsOnTrial(options_.worker) ? 1 : options_.max_streams;
+  while (static_cast<int64_t>(running_.size()) < most_streams) {
     const PromptsAhead prompts = PromptsBeingRead();
     std::unique_ptr<Job> job = queue_.TakeFirst(
         Taker(), [&](const Job& next) { return FitsNow(*cache_, next); },
@@ -272,8 +273,7 @@ void StepLoop::Account(absl::Duration step) {
 
 void StepLoop::Recover(const absl::Status& failure) {
   observer_.OnFailure(failure);
-  broken_ |= ++failures_in_a_row_ == kMostFailuresInARow ||
-             (queue_.IsFailing(options_.worker) && queue_.OthersAreReliable(options_.worker));
+  broken_ |= ++failures_in_a_row_ == kMostFailuresInARow || queue_.IsOnTrial(options_.worker);
   const bool alone = slices_.size() == 1;
   std::vector<std::unique_ptr<Job>> again;
   for (size_t k = 0; k < planned_.size(); ++k) {

@@ -127,7 +127,7 @@ class ClassifierDayMachine final {
   bool Settled() const;
   void Judge(Worker& worker, bool failed, bool threw);
   int64_t Down() const;
-  bool OthersAreReliable(const Worker& worker) const;
+  bool OnTrial(const Worker& worker) const;
   // Whether a worker that runs nothing should take one of the items, of which so many are ready.
   bool HasWorkForIdle(int64_t ready) const;
 

@@ -280,10 +280,12 @@ TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsO
   job->failures.OnFailure(/*alone=*/true);
   job->parked = {.worker = 0, .id = 7};
   put_back(std::move(job));
+  EXPECT_TRUE(queue.IsOnTrial(0));
   EXPECT_FALSE(queue.HasJobFor(failing));
   EXPECT_TRUE(queue.HasJobFor(busy));
 
   queue.OnModelGivenUp(1);
+  EXPECT_FALSE(queue.IsOnTrial(0));
   EXPECT_TRUE(queue.HasJobFor(failing)) << "both are failing";
   StepCost cost;
   queue.OnStepPassed(1, cost, 1);

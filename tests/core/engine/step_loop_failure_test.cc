@@ -84,6 +84,24 @@ TEST(StepLoopFailure, AStreamThatRunsAloneIsTriedOnTheNextModelToo) {
   EXPECT_EQ(alone->tokens, harness.TokensAlone(request));
 }
 
+TEST(StepLoopFailure, AWorkerOnTrialRunsOneRequestUntilAStepHasPassed) {
+  StepLoopHarness harness({}, {.workers = 2});
+  harness.queue.Pass(1);
+  harness.queue.OnModelGivenUp(0);
+  std::vector<size_t> sizes;
+  harness.model.on_step = [&sizes](absl::Span<const Slice> slices) {
+    sizes.push_back(slices.size());
+    return sizes.size() == 1 ? absl::InternalError("device lost") : absl::OkStatus();
+  };
+  for (uint32_t i = 0; i < 3; ++i) harness.Generate(SomeGeneration(5, 20, i));
+  harness.RunOnce();
+  EXPECT_EQ(harness.rebuilt, 1) << "for one failure";
+  harness.RunOnce();
+  harness.RunOnce();
+  EXPECT_THAT(sizes, testing::ElementsAre(1, 1, 3));
+  harness.RunToEnd();
+}
+
 TEST(StepLoopFailure, OneThatAlwaysFailsIsEndedAndTheOthersGoOn) {
   StepLoopHarness harness;
   constexpr int32_t kPoison = 3;  // never sampled, and in no other prompt
