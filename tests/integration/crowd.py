@@ -22,9 +22,9 @@ from integration.server_process import Server
 
 HOUR = 60 * 60
 FULL = grpc.StatusCode.RESOURCE_EXHAUSTED
-PATIENCE = 1.0  # of the servers with clients that take nothing, in seconds
+PATIENCE = 3.0  # of the servers with clients that take nothing, in seconds
 PROMPT_BYTES = [1, 5, 30, 100, 400, 1500]
-STREAM_TOKENS = 2000
+STREAM_TOKENS = 600
 TINY = {"name": "tiny"}
 
 
@@ -129,10 +129,10 @@ class Member:
         stream.cancel()
 
     def stall(self) -> None:
-        """For less than the server's patience, or for more."""
-        prompt, rest = self.random.choice(PROMPTS), self.random.choice([0, 0.3, 2]) * PATIENCE
+        """For less than the server's patience, or for more; of tokens whose alternatives make some 500 bytes each."""
+        prompt, rest = self.random.choice(PROMPTS), self.random.choice([0, 0.1, 1.5]) * PATIENCE
         with self.random.choice(self.servers).slow_channel() as channel:
-            stream = self._stream(prompt, channel)
+            stream = self._stream(prompt, channel, token_log_probabilities=True, top_alternatives=20)
             try:
                 answer = next(stream).delta.raw
                 time.sleep(rest)

@@ -17,6 +17,11 @@ from integration.server_process import BINARY, Server, wait_until
 
 MEMBERS = 12
 ACTS_OF_EACH = 15
+BUSY = [
+    ("longshort_streams_active", {}),
+    ("longshort_queued_requests", {}),
+    ("longshort_cache_bytes", {"state": "used"}),
+]
 FAULTS = "throw=61,fail=37,stall=197,stall-ms=30,no-replica=9"
 
 
@@ -74,9 +79,8 @@ def test_a_crowd(api: SimpleNamespace, server: Server, tmp_path: Path) -> None:
         done = sum((member.done for member in members), Counter[str]())
         assert all(done[act.__name__] > 0 for act in ACTS), done
         for place in (sound, faulty):
-            wait_until(lambda place=place: place.metric("longshort_streams_active") == 0)
-            assert place.metric("longshort_queued_requests") == 0
-            assert place.metric("longshort_cache_bytes", state="used") == 0
+            for name, labels in BUSY:
+                wait_until(lambda place=place, name=name, labels=labels: place.metric(name, **labels) == 0)
             for code in ("INTERNAL", "UNKNOWN", "UNAVAILABLE", "DATA_LOSS"):
                 assert place.metric("longshort_requests_total", code=code) == 0, code
         assert faulty.metric("longshort_worker_rebuilds_total") > 0
