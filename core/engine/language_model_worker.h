@@ -24,8 +24,8 @@ namespace longshort {
 
 // Sleeps while there is nothing to do. Sessions whose time is over end soon, whether it sleeps or works. When its
 // model is given up (StepLoop::broken), what ran goes back to the queue, for this worker or another, and it gets a new
-// replica with an empty cache. As long as there is none to be had, and after one that did no better than the last
-// though other workers' do, it tries again every second, and takes no work.
+// replica with an empty cache; a second later, if the one that is given up was on trial (RequestQueue), and again every
+// second as long as there is none to be had. Meanwhile it takes no work.
 //
 // Ends when the queue is closed and empty.
 class LanguageModelWorker final {
@@ -72,7 +72,7 @@ class LanguageModelWorker final {
   absl::Status Build();
   // Its model is given up.
   void GiveUp();
-  // There is no model, and for a while none to be had.
+  // There will be no model for a while.
   void GoWithoutModel();
   // Has lost its model: tries to build another one, and ends what nobody waits for. Returns whether it has one.
   bool Rebuild();
