@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -13,12 +12,11 @@
 namespace longshort {
 namespace {
 
-constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
+// Nobody tells when there may be a model again.
+constexpr absl::Duration kLookForModel = absl::Seconds(1);
 
 // A session may come to be idle, or its time be made shorter, without a worker's doing: so often one looks.
 constexpr absl::Duration kLookForEndedSessions = absl::Seconds(10);
-
-absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
 
@@ -26,7 +24,7 @@ absl::StatusOr<std::unique_ptr<LanguageModelWorker>> LanguageModelWorker::Start(
     const LanguageModel& model, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
     EngineObserver& observer, const std::atomic<bool>& end_now, const Options& options) {
   auto worker = absl::WrapUnique(new LanguageModelWorker(model, queue, sessions, clock, observer, end_now, options));
-  LS_RETURN_IF_ERROR(worker->Build());
+  LS_RETURN_IF_ERROR(worker->replica_.Build());
   try {
     worker->thread_ = std::thread(&LanguageModelWorker::Work, worker.get());
   } catch (const std::system_error& error) {
@@ -66,15 +64,15 @@ void LanguageModelWorker::Work() {
   while (true) {
     const int64_t seen = queue_.changes();
     RunTasks();
-    if (RunRound()) {
+    if (replica_.RunRound(end_now_)) {
       idle_since_ = absl::InfiniteFuture();
       if (clock_.Now() >= look_for_ended_sessions_) EndExpiredSessions();
       continue;
     }
-    if (queue_.closed() && queue_.empty() && (loop_ == nullptr || loop_->idle())) break;
+    if (queue_.closed() && queue_.empty() && replica_.idle()) break;
     Sleep(seen);
   }
-  queue_.Leave(options_.step_loop.worker);
+  queue_.Leave(worker_);
   {
     std::lock_guard lock(mutex_);
     ended_ = true;
@@ -87,14 +85,14 @@ void LanguageModelWorker::Sleep(int64_t changes_seen) {
   const absl::Time next_session_ends = EndExpiredSessions();
   const absl::Time now = clock_.Now();
   idle_since_ = std::min(idle_since_, now);
-  const absl::Duration longest = loop_ == nullptr ? kTryAgainAfter : resting_ ? kLookForEndedSessions : kRestAfter;
+  const absl::Duration longest = !replica_.has_model() ? kLookForModel : resting_ ? kLookForEndedSessions : kRestAfter;
   queue_.WaitForChange(changes_seen, std::clamp(next_session_ends - now, absl::ZeroDuration(), longest));
   if (queue_.changes() != changes_seen) {
     idle_since_ = absl::InfiniteFuture();
     resting_ = false;
-  } else if (!resting_ && model_ != nullptr && clock_.Now() - idle_since_ >= kRestAfter) {
+  } else if (!resting_ && replica_.has_model() && clock_.Now() - idle_since_ >= kRestAfter) {
     resting_ = true;
-    model_->Rest();
+    replica_.Rest();
   }
 }
 
@@ -104,63 +102,13 @@ absl::Time LanguageModelWorker::EndExpiredSessions() {
   return next_ends;
 }
 
-bool LanguageModelWorker::RunRound() {
-  if (loop_ == nullptr && !Rebuild()) return false;
-  if (end_now_) loop_->EndAll(Stopping());
-  const bool more = loop_->RunOnce();
-  if (!loop_->broken()) return more;
-  GiveUp();
-  return true;
-}
-
-void LanguageModelWorker::GiveUp() {
-  const int worker = options_.step_loop.worker;
-  const bool no_better = queue_.IsOnTrial(worker);
-  loop_.reset();
-  model_.reset();
-  next_try_ = clock_.Now();
-  queue_.OnModelGivenUp(worker);
-  if (no_better) GoWithoutModel();
-}
-
-void LanguageModelWorker::GoWithoutModel() {
-  observer_.OnState({});
-  queue_.Pass(options_.step_loop.worker);
-  next_try_ = clock_.Now() + kTryAgainAfter;
-}
-
-absl::Status LanguageModelWorker::Build() {
-  LS_ASSIGN_OR_RETURN(model_, prototype_.Replicate(options_.threads));
-  LS_ASSIGN_OR_RETURN(loop_, StepLoop::Create(*model_, queue_, clock_, observer_, options_.step_loop));
-  return absl::OkStatus();
-}
-
-bool LanguageModelWorker::Rebuild() {
-  const absl::Time now = clock_.Now();
-  if (now >= next_try_) {
-    const absl::Status built = Build();
-    observer_.OnWorkerRebuilt(built);
-    if (built.ok()) return true;
-    model_.reset();
-    GoWithoutModel();
-  }
-  std::vector<std::unique_ptr<Job>> ended = end_now_ ? queue_.TakeAll() : queue_.TakeAbandoned(now);
-  for (const std::unique_ptr<Job>& job : ended) {
-    const absl::Status abandoned = job->WhyAbandoned(now);
-    queue_.Settle(*job, now);
-    job->GiveBack();
-    job->Finish(abandoned.ok() ? Stopping() : abandoned, now);
-  }
-  return false;
-}
-
 void LanguageModelWorker::RunTasks() {
   std::unique_lock lock(mutex_);
   while (!tasks_.empty()) {
     const CacheTask task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    task(ended_ || loop_ == nullptr ? nullptr : &loop_->cache());
+    task(ended_ ? nullptr : replica_.cache());
     lock.lock();
   }
 }

@@ -1,4 +1,4 @@
-// A worker of a language model's engine: a thread, a replica of the model with its cache, and the loop that drives it.
+// A worker of a language model's engine: a thread that drives a replica of the model.
 #pragma once
 
 #include <atomic>
@@ -16,25 +16,17 @@
 #include "core/engine/clock.h"
 #include "core/engine/engine.h"
 #include "core/engine/request_queue.h"
-#include "core/engine/step_loop.h"
+#include "core/engine/worker_replica.h"
 #include "core/session/session_store.h"
 #include "models/model.h"
 
 namespace longshort {
 
-// Sleeps while there is nothing to do. Sessions whose time is over end soon, whether it sleeps or works. When its
-// model is given up (StepLoop::broken), what ran goes back to the queue, for this worker or another, and it gets a new
-// replica with an empty cache; a second later, if the one that is given up was on trial (RequestQueue), and again every
-// second as long as there is none to be had. Meanwhile it takes no work.
-//
-// Ends when the queue is closed and empty.
+// Sleeps while there is nothing to do. Sessions whose time is over end soon, whether it sleeps or works. Ends when the
+// queue is closed and empty.
 class LanguageModelWorker final {
  public:
-  struct Options {
-    // Of one step; 0 takes what the model was loaded for.
-    int threads = 0;
-    StepLoop::Options step_loop = {};
-  };
+  using Options = WorkerReplica::Options;
   // Is given the worker's cache between two steps, or null if the worker has ended, or has none at the time.
   using CacheTask = std::function<void(PagedCache*)>;
 
@@ -57,42 +49,27 @@ class LanguageModelWorker final {
  private:
   LanguageModelWorker(const LanguageModel& model, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
                       EngineObserver& observer, const std::atomic<bool>& end_now, const Options& options)
-      : prototype_(model),
-        queue_(queue),
+      : queue_(queue),
         sessions_(sessions),
         clock_(clock),
-        observer_(observer),
         end_now_(end_now),
-        options_(options) {}
+        worker_(options.step_loop.worker),
+        replica_(model, queue, clock, observer, options) {}
 
   void Work();
-  // One round of whatever there is. Returns whether there is more to do at once.
-  bool RunRound();
-  // Gives the worker a model and its cache.
-  absl::Status Build();
-  // Its model is given up.
-  void GiveUp();
-  // There will be no model for a while.
-  void GoWithoutModel();
-  // Has lost its model: tries to build another one, and ends what nobody waits for. Returns whether it has one.
-  bool Rebuild();
   void RunTasks();
   // Has nothing to do: sleeps until there may be something, or the next session ends. After a while the model rests.
   void Sleep(int64_t changes_seen);
   // Returns when the next session ends.
   absl::Time EndExpiredSessions();
 
-  const LanguageModel& prototype_;
   RequestQueue& queue_;
   SessionStore& sessions_;
   const Clock& clock_;
-  EngineObserver& observer_;
   const std::atomic<bool>& end_now_;
-  const Options options_;
+  const int worker_;
 
-  std::unique_ptr<LanguageModel> model_;
-  std::unique_ptr<StepLoop> loop_;  // null while there is no model to be had
-  absl::Time next_try_ = absl::InfinitePast();
+  WorkerReplica replica_;
   absl::Time look_for_ended_sessions_ = absl::InfinitePast();
   absl::Time idle_since_ = absl::InfiniteFuture();
   bool resting_ = false;

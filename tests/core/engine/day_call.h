@@ -60,9 +60,8 @@ struct DayCall {
 absl::Status Send(const std::shared_ptr<DayCall>& call, SimulatedService& service, const Clock& clock);
 
 // Fails the test unless the call ended, or (`refusal`) was refused, as it may have: with the model's answer, or for a
-// reason that was there.
-void CheckEnd(const DayCall& call, const FakeLanguageModel& model, const Vocabulary& vocabulary,
-              absl::Time last_forced_end);
+// reason that was there. `by_force`: an engine ends what it has.
+void CheckEnd(const DayCall& call, const FakeLanguageModel& model, const Vocabulary& vocabulary, bool by_force);
 void CheckRefusal(const DayCall& call, const absl::Status& refusal, absl::Time now);
 
 }  // namespace longshort

@@ -11,7 +11,7 @@
 namespace longshort {
 namespace {
 
-// About 1.2 calls of the usual mix are what the machine can do in a second.
+// For each worker, which can do about 1.2 calls of the usual mix in a second.
 constexpr double kCallsAtNight = 0.03;
 constexpr double kCallsByDay = 0.35;
 
@@ -20,13 +20,13 @@ constexpr double kCallsByDay = 0.35;
 constexpr std::array<int, 2> kRushHours = {10, 19};
 constexpr absl::Duration kRushBegin = absl::Minutes(10);
 constexpr absl::Duration kRushEnd = absl::Minutes(22);
-constexpr std::array<double, 5> kRushRates = {0.6, 0.6, 1.2, 2.4, 0.5};  // calls a second
+constexpr std::array<double, 5> kRushRates = {0.6, 0.6, 1.2, 2.4, 0.5};  // calls a second, for each worker
 constexpr size_t kScores = 4;
 // So long after it began, all of them have a line.
 constexpr absl::Duration kLinesFill = absl::Minutes(1);
 
 constexpr std::array<int, 4> kGreedyHours = {8, 13, 17, 21};
-constexpr int64_t kGreedyCalls = 80;
+constexpr int64_t kGreedyCalls = 80;  // for each worker
 constexpr char kGreedy[] = "greedy";
 
 constexpr int64_t kMostRetries = 3;
@@ -69,18 +69,20 @@ int DayTraffic::Hour() const {
   return std::min<int>(kHours - 1, static_cast<int>(absl::FDivDuration(clock_.Now() - begin_, absl::Hours(1))));
 }
 
-void DayTraffic::Begin() {
-  begin_ = clock_.Now();
+void DayTraffic::Begin(int begin_hour) {
+  begin_ = clock_.Now() - absl::Hours(begin_hour);
   ScheduleArrival();
   for (const int hour : kRushHours) {
+    if (hour < begin_hour) continue;
     for (size_t client = 0; client < kRushRates.size(); ++client) {
       const absl::Time full_hour = begin_ + absl::Hours(hour);
       timeline_.At(full_hour + kRushBegin, [this, client, end = full_hour + kRushEnd] { ScheduleRush(client, end); });
     }
   }
   for (const int hour : kGreedyHours) {
+    if (hour < begin_hour) continue;
     timeline_.At(begin_ + absl::Hours(hour) + absl::Minutes(5), [this] {
-      for (int64_t i = 0; i < kGreedyCalls; ++i) {
+      for (int64_t i = 0; i < kGreedyCalls * workers_; ++i) {
         const auto call = NewCall(kGreedy, Priority::kNormal);
         call->prompt = NewTokens(30 + UpTo(60));
         call->max_tokens = UpTo(30);
@@ -92,7 +94,7 @@ void DayTraffic::Begin() {
 
 void DayTraffic::ScheduleArrival() {
   if (clock_.Now() >= begin_ + absl::Hours(kHours)) return;
-  const double rate = CallsPerSecond(absl::FDivDuration(clock_.Now() - begin_, absl::Hours(1)));
+  const double rate = workers_ * CallsPerSecond(absl::FDivDuration(clock_.Now() - begin_, absl::Hours(1)));
   const absl::Duration gap = Exponential(absl::Seconds(1 / rate));
   // The rate changes with the hour: who would come later is drawn again then.
   const bool comes = gap < absl::Minutes(1);
@@ -104,7 +106,7 @@ void DayTraffic::ScheduleArrival() {
 
 void DayTraffic::ScheduleRush(size_t client, absl::Time end) {
   if (clock_.Now() >= end) return;
-  timeline_.At(clock_.Now() + Exponential(absl::Seconds(1 / kRushRates[client])), [this, client, end] {
+  timeline_.At(clock_.Now() + Exponential(absl::Seconds(1 / (workers_ * kRushRates[client]))), [this, client, end] {
     Submit(OfRush(client), 0);
     ScheduleRush(client, end);
   });
@@ -241,9 +243,10 @@ void DayTraffic::Disturb(const std::shared_ptr<DayCall>& call) {
       if (std::exchange(before, true)) return;
       *paused = true;
       ++counts_.slow_readers;
-      timeline_.At(clock_.Now() + pause, [cancelled, paused, comes_back] {
+      timeline_.At(clock_.Now() + pause, [this, cancelled, paused, comes_back] {
         if (!comes_back) *cancelled = true;
         *paused = false;
+        service_.Wake();
       });
     };
   }
@@ -280,7 +283,7 @@ absl::Status DayTraffic::SendAndCount(const std::shared_ptr<DayCall>& call) {
 void DayTraffic::Count(const DayCall& call) {
   ++counts_.ended;
   ++counts_.ends[call.status.code()];
-  CheckEnd(call, model_, vocabulary_, service_.last_forced_end());
+  CheckEnd(call, model_, vocabulary_, service_.ends_by_force());
   if (const auto waited = call.Waited(); waited.has_value()) {
     absl::Duration& longest = counts_.longest_wait[static_cast<size_t>(call.context.priority)];
     longest = std::max(longest, *waited);

@@ -54,12 +54,19 @@ struct DayCounts {
 // Lives as long as the timeline's events.
 class DayTraffic final {
  public:
-  DayTraffic(uint32_t seed, Timeline& timeline, const Clock& clock, SimulatedService& service,
+  // As much as keeps so many workers busy.
+  DayTraffic(uint32_t seed, int workers, Timeline& timeline, const Clock& clock, SimulatedService& service,
              const FakeLanguageModel& model, const Vocabulary& vocabulary)
-      : random_(seed), timeline_(timeline), clock_(clock), service_(service), model_(model), vocabulary_(vocabulary) {}
+      : random_(seed),
+        workers_(workers),
+        timeline_(timeline),
+        clock_(clock),
+        service_(service),
+        model_(model),
+        vocabulary_(vocabulary) {}
 
-  // Clients come from now on, for a day.
-  void Begin();
+  // Clients come from now on, when it is this hour of the day.
+  void Begin(int hour);
   // Whether new ones stay away for the moment.
   void SetCalm(bool calm) { calm_ = calm; }
 
@@ -104,13 +111,14 @@ class DayTraffic final {
   void Count(const DayCall& call);
 
   std::mt19937 random_;
+  const int workers_;
   Timeline& timeline_;
   const Clock& clock_;
   SimulatedService& service_;
   const FakeLanguageModel& model_;
   const Vocabulary& vocabulary_;
   bool calm_ = false;
-  absl::Time begin_;
+  absl::Time begin_;  // of the day
   int64_t names_ = 0;
   DayCounts counts_;
 };

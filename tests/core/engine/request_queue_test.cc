@@ -273,7 +273,9 @@ TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsO
   ASSERT_TRUE(queue.Push(JobWithId("unlucky")).ok());
   std::unique_ptr<Job> job = queue.TakeFirst(failing, fits);
   job->failures.OnFailure(/*alone=*/true);
+  const int64_t seen = queue.changes();
   queue.OnModelGivenUp(0);
+  EXPECT_GT(queue.changes(), seen) << "what was left to it may be another's";
   put_back(std::move(job));
   job = queue.TakeFirst(failing, fits);
   ASSERT_NE(job, nullptr) << "it has two tries left";
@@ -383,7 +385,9 @@ TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused)
   for (int i = 0; i < 2; ++i) taken.push_back(TakeFirst(queue));
   const std::shared_ptr<PauseFlag> paused = taken[0]->context().paused;
   paused->store(true);
+  const int64_t seen = queue.changes();
   queue.Return(std::move(taken));
+  EXPECT_GT(queue.changes(), seen) << "another worker may take them";
   queue.Close();
   EXPECT_EQ(queue.size(), 1);
   EXPECT_EQ(TakeFirst(queue)->context().id, "b");

@@ -1,29 +1,16 @@
 #include "tests/core/fakes/simulated_service.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/cache/cache_capacity.h"
 #include "core/engine/make_job.h"
+#include "core/engine/worker_states.h"
 #include "core/session/session_pages.h"
 #include "gtest/gtest.h"
 #include "models/status_macros.h"
 
 namespace longshort {
-namespace {
-
-// Pages to free, between two rounds of the engine that has them.
-class PagesToDrop final : public SessionPages {
- public:
-  void GiveUp(const ParkedPlace& place) override { places_.push_back(place.id); }
-  void DropFrom(PagedCache& cache) {
-    for (const ParkedId id : std::exchange(places_, {})) cache.Drop(id);
-  }
-
- private:
-  std::vector<ParkedId> places_;
-};
-
-}  // namespace
 
 class SimulatedService::Observer final : public EngineObserver {
  public:
@@ -38,7 +25,7 @@ class SimulatedService::Observer final : public EngineObserver {
   void OnFirstToken(absl::Duration since_submission) override { EXPECT_GE(since_submission, absl::ZeroDuration()); }
   void OnNextToken(absl::Duration since_previous) override { EXPECT_GE(since_previous, absl::ZeroDuration()); }
   void OnFailure(const absl::Status&) override { ++counts_.failed_steps; }
-  void OnWorkerRebuilt(const absl::Status&) override {}
+  void OnWorkerRebuilt(const absl::Status& status) override { counts_.rebuilt += status.ok() ? 1 : 0; }
   void OnState(const EngineState&) override {}
 
  private:
@@ -46,15 +33,58 @@ class SimulatedService::Observer final : public EngineObserver {
 };
 
 struct SimulatedService::SimulatedEngine {
-  explicit SimulatedEngine(const RequestQueue::Options& options) : queue(options) {}
+  // Which worker has what pages.
+  class Pages final : public SessionPages {
+   public:
+    explicit Pages(SimulatedEngine& engine) : engine_(&engine) {}
+    void GiveUp(const ParkedPlace& place) override {
+      if (engine_ == nullptr) return;
+      engine_->workers[place.worker]->Drop(place.id);
+      engine_->queue.Wake();
+    }
+    void End() { engine_ = nullptr; }
 
-  std::shared_ptr<PagesToDrop> pages = std::make_shared<PagesToDrop>();
+   private:
+    SimulatedEngine* engine_;
+  };
+
+  SimulatedEngine(const FakeLanguageModel& model, const Clock& clock, EngineObserver& observer, const Options& options)
+      : queue(options.queue), states(options.queue.workers, queue, observer) {
+    StepLoop::Options step_loop = options.step_loop;
+    for (step_loop.worker = 0; step_loop.worker < options.queue.workers; ++step_loop.worker) {
+      observers.push_back(std::make_unique<WorkerObserver>(step_loop.worker, states, observer));
+      workers.push_back(std::make_unique<SimulatedWorker>(model, queue, clock, *observers.back(), step_loop));
+    }
+  }
+  ~SimulatedEngine() {
+    queue.Close();
+    EndNow();
+    for (const auto& worker : workers) {
+      while (!worker->ended()) worker->Run();
+    }
+    pages->End();
+  }
+
+  bool busy() const {
+    const auto in_step = [](const auto& worker) { return worker->in_step(); };
+    return !queue.empty() || std::any_of(workers.begin(), workers.end(), in_step);
+  }
+  bool ended() const {
+    return std::all_of(workers.begin(), workers.end(), [](const auto& worker) { return worker->ended(); });
+  }
+  void EndNow() {
+    if (std::exchange(ends_now, true)) return;
+    for (const auto& worker : workers) worker->EndNow();
+    queue.Wake();
+  }
+
+  const std::shared_ptr<Pages> pages = std::make_shared<Pages>(*this);
   RequestQueue queue;
-  std::unique_ptr<LanguageModel> model;
-  std::unique_ptr<StepLoop> loop;
+  WorkerStates states;
+  std::vector<std::unique_ptr<WorkerObserver>> observers;
+  std::vector<std::unique_ptr<SimulatedWorker>> workers;
   absl::Time deadline = absl::InfiniteFuture();
-
-  bool busy() const { return !queue.empty() || !loop->idle(); }
+  bool ends_now = false;
 };
 
 SimulatedService::SimulatedService(FakeLanguageModel& model, const Vocabulary& vocabulary, const Clock& clock,
@@ -66,6 +96,7 @@ SimulatedService::SimulatedService(FakeLanguageModel& model, const Vocabulary& v
       observer_(std::make_unique<Observer>(counts_)),
       token_budget_(std::make_shared<TokenBudget>(options.most_prompt_tokens)),
       sessions_(clock, options.sessions) {
+  StayOnOneProcessor();
   Reload(absl::InfiniteFuture());
 }
 
@@ -76,9 +107,7 @@ void SimulatedService::Reload(absl::Time deadline) {
     engines_.back().queue.Close();
     engines_.back().deadline = deadline;
   }
-  SimulatedEngine& engine = engines_.emplace_back(options_.queue);
-  engine.model = *model_.Replicate(0);
-  engine.loop = *StepLoop::Create(*engine.model, engine.queue, clock_, *observer_, options_.step_loop);
+  engines_.emplace_back(model_, clock_, *observer_, options_);
 }
 
 absl::Status SimulatedService::Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) {
@@ -100,35 +129,50 @@ absl::Status SimulatedService::Submit(absl::StatusOr<std::unique_ptr<Job>> job) 
 
 bool SimulatedService::RunRound() {
   sessions_.EndExpired();
-  bool more = false;
+  bool ran = false;
   for (auto engine = engines_.begin(); engine != engines_.end();) {
-    more |= RunRound(*engine);
-    const auto ran = engine++;
-    if (!ran->queue.closed() || ran->busy()) continue;
-    AddCounters(*ran, counts_);
-    engines_.erase(ran);
+    if (clock_.Now() >= engine->deadline) engine->EndNow();
+    for (size_t i = 0; i < engine->workers.size(); ++i) {
+      running_ = engine->workers[i].get();
+      running_number_ = static_cast<int>(i);
+      if (running_->ended() || !running_->due()) continue;
+      running_->Run();
+      ran = true;
+    }
+    const auto last = engine++;
+    if (!last->ended()) continue;
+    AddCounters(*last, counts_);
+    engines_.erase(last);
   }
-  return more;
+  return ran;
 }
 
-bool SimulatedService::RunRound(SimulatedEngine& engine) {
-  engine.pages->DropFrom(engine.loop->cache());
-  if (clock_.Now() >= engine.deadline && engine.busy()) {
-    last_forced_end_ = clock_.Now();
-    engine.loop->EndAll(absl::UnavailableError("the server is stopping"));
+absl::Time SimulatedService::next() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const SimulatedEngine& engine : engines_) {
+    next = std::min(next, engine.deadline > clock_.Now() ? engine.deadline : absl::InfiniteFuture());
+    for (const auto& worker : engine.workers) {
+      if (!worker->ended()) next = std::min(next, worker->next());
+    }
   }
-  const bool more = engine.loop->RunOnce();
-  if (!engine.loop->broken()) return more;
-  AddCounters(engine, counts_);
-  engine.loop.reset();
-  engine.model = *model_.Replicate(0);
-  engine.loop = *StepLoop::Create(*engine.model, engine.queue, clock_, *observer_, options_.step_loop);
-  ++counts_.rebuilt;
-  return true;
+  return next;
+}
+
+bool SimulatedService::HasSleeperBesideWork() {
+  for (const SimulatedEngine& engine : engines_) {
+    for (const auto& worker : engine.workers) {
+      if (worker->SleepsBesideWork()) return true;
+    }
+  }
+  return false;
+}
+
+void SimulatedService::Wake() {
+  for (SimulatedEngine& engine : engines_) engine.queue.Wake();
 }
 
 void SimulatedService::AddCounters(const SimulatedEngine& engine, Counts& counts) {
-  const CacheCounters counters = engine.loop->state().cache.counters;
+  const CacheCounters counters = engine.states.Sum().cache.counters;
   counts.cache.hits += counters.hits;
   counts.cache.reused_tokens += counters.reused_tokens;
   counts.cache.resumed += counters.resumed;
@@ -143,16 +187,28 @@ SimulatedService::Counts SimulatedService::counts() const {
 }
 
 bool SimulatedService::busy() const {
-  for (const SimulatedEngine& engine : engines_) {
-    if (engine.busy()) return true;
-  }
-  return false;
+  return std::any_of(engines_.begin(), engines_.end(), [](const SimulatedEngine& engine) { return engine.busy(); });
 }
 
-CacheState SimulatedService::cache() const { return engines_.back().loop->state().cache; }
+bool SimulatedService::ends_by_force() const {
+  return std::any_of(engines_.begin(), engines_.end(), [](const SimulatedEngine& engine) { return engine.ends_now; });
+}
+
+CacheState SimulatedService::cache() const {
+  CacheState sum;
+  for (const auto& worker : engines_.back().workers) {
+    const CacheState cache = worker->cache();
+    sum.in_use = sum.in_use + cache.in_use;
+    sum.reserved = sum.reserved + cache.reserved;
+    sum.parked_sequences += cache.parked_sequences;
+  }
+  return sum;
+}
 
 absl::Status SimulatedService::CheckInvariants() const {
-  for (const SimulatedEngine& engine : engines_) LS_RETURN_IF_ERROR(engine.loop->CheckInvariants());
+  for (const SimulatedEngine& engine : engines_) {
+    for (const auto& worker : engine.workers) LS_RETURN_IF_ERROR(worker->CheckInvariants());
+  }
   return absl::OkStatus();
 }
 

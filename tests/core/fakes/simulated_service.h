@@ -1,4 +1,4 @@
-// A service that is one thread of a test's: an engine of a language model, and those before it that still end what they
+// A service that a test's thread drives: an engine of a language model, and those before it that still end what they
 // have, all in the time of a fake clock.
 #pragma once
 
@@ -17,16 +17,16 @@
 #include "core/engine/vocabulary.h"
 #include "core/session/session_store.h"
 #include "tests/core/fakes/fake_language_model.h"
+#include "tests/core/fakes/simulated_worker.h"
 
 namespace longshort {
 
-// Does what LanguageModelEngine and LanguageModelWorker do between the real queue, step loop, cache and store of
-// sessions, without their threads.
+// Does what LanguageModelEngine does with the real queue, store of sessions and all that workers drive.
 class SimulatedService final {
  public:
   struct Options {
-    RequestQueue::Options queue = {};
-    StepLoop::Options step_loop = {};
+    RequestQueue::Options queue = {};  // with the number of workers
+    StepLoop::Options step_loop = {};  // of each worker
     int64_t most_prompt_tokens = int64_t{1} << 20;
     SessionStore::Options sessions = {};
   };
@@ -40,7 +40,7 @@ class SimulatedService final {
     CacheCounters cache;
   };
 
-  // `model` is what all engines have replicas of; both must outlive this.
+  // `model` is what all workers have replicas of; its steps must call StayInStep. The arguments must outlive this.
   SimulatedService(FakeLanguageModel& model, const Vocabulary& vocabulary, const Clock& clock, const Options& options);
   ~SimulatedService();
 
@@ -53,40 +53,50 @@ class SimulatedService final {
   // A new engine takes what comes from now on. The one before ends what it has, with UNAVAILABLE at `deadline`.
   void Reload(absl::Time deadline);
 
-  // One round of every engine's worker. Returns whether there is more to do at once.
+  // Lets every worker go on that has something to do by now. Returns whether one had.
   bool RunRound();
+  // When one has something to do again, if nothing changes.
+  absl::Time next() const;
+  // Whether one does nothing though there is something for it.
+  bool HasSleeperBesideWork();
+  // A slow reader takes something again: which the workers would see when they look again.
+  void Wake();
+  // Of the model in a step: it takes so long. Returns at its end.
+  void StayInStep(absl::Duration step) { running_->StayInStep(step); }
+  // The worker whose model is in the step: 0 is the first.
+  int worker_in_step() const { return running_number_; }
+
   // Whether any request waits or runs, paused ones too.
   bool busy() const;
 
-  // Of the engine that takes requests.
+  // Of the workers of the engine that takes requests, together: pages that are in use and reserved, and what is parked.
   CacheState cache() const;
   // Of all engines. Errors: INTERNAL if pages were lost.
   absl::Status CheckInvariants() const;
   // Prompt tokens that requests hold.
   int64_t held_tokens() const { return token_budget_->held(); }
   Counts counts() const;
-  // When an engine last ended requests with UNAVAILABLE.
-  absl::Time last_forced_end() const { return last_forced_end_; }
+  // Whether an engine ends requests with UNAVAILABLE.
+  bool ends_by_force() const;
 
  private:
   class Observer;
   struct SimulatedEngine;
 
   absl::Status Submit(absl::StatusOr<std::unique_ptr<Job>> job);
-  bool RunRound(SimulatedEngine& engine);
-  // Adds what the engine's cache has counted.
   static void AddCounters(const SimulatedEngine& engine, Counts& counts);
 
   FakeLanguageModel& model_;
   const Vocabulary& vocabulary_;
   const Clock& clock_;
   const Options options_;
-  Counts counts_;  // with the caches that are gone
-  absl::Time last_forced_end_ = absl::InfinitePast();
+  Counts counts_;  // with the caches of the engines that are gone
   const std::unique_ptr<Observer> observer_;
   const std::shared_ptr<TokenBudget> token_budget_;
   SessionStore sessions_;
   std::list<SimulatedEngine> engines_;  // the last one takes requests
+  SimulatedWorker* running_ = nullptr;
+  int running_number_ = 0;
 };
 
 }  // namespace longshort

@@ -1,0 +1,50 @@
+#include "tests/core/fakes/simulated_worker.h"
+
+#include <utility>
+
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+// Nobody is told when a client gives up, or there may be a model again. The real worker looks more often, which only
+// takes time here.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
+
+}  // namespace
+
+SimulatedWorker::SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, const Clock& clock,
+                                 EngineObserver& observer, const StepLoop::Options& options)
+    : queue_(queue),
+      clock_(clock),
+      number_(options.worker),
+      replica_(prototype, queue, clock, observer, {.step_loop = options}),
+      coroutine_([this] { Work(); }) {
+  const absl::Status built = replica_.Build();
+  EXPECT_TRUE(built.ok()) << built;
+}
+
+void SimulatedWorker::StayInStep(absl::Duration step) {
+  in_step_ = true;
+  next_ = clock_.Now() + step;
+  coroutine_.Pause();
+  in_step_ = false;
+}
+
+void SimulatedWorker::Work() {
+  while (true) {
+    changes_seen_ = queue_.changes();
+    looked_ = clock_.Now();
+    for (const ParkedId parked : std::exchange(to_drop_, {})) {
+      if (replica_.cache() != nullptr) replica_.cache()->Drop(parked);
+    }
+    if (replica_.RunRound(end_now_)) continue;
+    if (queue_.closed() && queue_.empty() && replica_.idle()) break;
+    const bool waits = !queue_.empty() || !replica_.has_model();
+    next_ = waits ? clock_.Now() + kLookAgain : absl::InfiniteFuture();
+    coroutine_.Pause();
+  }
+  queue_.Leave(number_);
+}
+
+}  // namespace longshort

@@ -1,0 +1,68 @@
+// A worker of a simulated engine: it stays in each step of its model until the simulated time has come to the step's
+// end, and meanwhile clients and other workers do what they do.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/cache/paged_cache.h"
+#include "core/engine/clock.h"
+#include "core/engine/engine.h"
+#include "core/engine/request_queue.h"
+#include "core/engine/worker_replica.h"
+#include "models/model.h"
+#include "tests/core/fakes/coroutine.h"
+
+namespace longshort {
+
+// Does what LanguageModelWorker does with the real queue, replica, loop and cache.
+class SimulatedWorker final {
+ public:
+  // The arguments must outlive the worker. Its model's steps must call StayInStep.
+  SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, const Clock& clock, EngineObserver& observer,
+                  const StepLoop::Options& options);
+  // When it goes on at the latest, if nothing changes: its step ends, or it looks again.
+  absl::Time next() const { return next_; }
+  // Whether it has something to do by now.
+  bool due() const { return next_ <= clock_.Now() || (!in_step_ && queue_.changes() != changes_seen_); }
+  // Goes on, until it is in its next step or has nothing more to do now. REQUIRES: not ended.
+  void Run() { coroutine_.Resume(); }
+  // Of its model, which is in a step of Run.
+  void StayInStep(absl::Duration step);
+  bool in_step() const { return in_step_; }
+  // Whether there has come to be something for it since it looked, and it sleeps.
+  bool SleepsBesideWork() {
+    if (in_step_ || ended() || !replica_.has_model()) return false;
+    return queue_.HasJobFor({.worker = number_, .running = 0, .now = looked_});
+  }
+  // The queue is closed, and nothing is left to do; so it must be when this is destroyed.
+  bool ended() const { return coroutine_.ended(); }
+
+  // From now on it ends what there is instead of running it.
+  void EndNow() { end_now_ = true; }
+  // Frees these pages before its next round. The queue must be woken.
+  void Drop(ParkedId parked) { to_drop_.push_back(parked); }
+
+  // Of its model's cache, which it has unless no replica is to be had.
+  CacheState cache() { return replica_.cache()->state(); }
+  // Errors: INTERNAL if pages were lost.
+  absl::Status CheckInvariants() const { return replica_.CheckInvariants(); }
+
+ private:
+  void Work();
+
+  RequestQueue& queue_;
+  const Clock& clock_;
+  const int number_;
+  WorkerReplica replica_;
+  std::vector<ParkedId> to_drop_;
+  bool end_now_ = false;
+  bool in_step_ = false;
+  int64_t changes_seen_ = -1;
+  absl::Time looked_;
+  absl::Time next_ = absl::InfinitePast();
+  Coroutine coroutine_;
+};
+
+}  // namespace longshort
