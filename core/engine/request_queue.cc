@@ -113,6 +113,11 @@ void RequestQueue::OnModelGivenUp(int worker) {
   Changed();  // what was left to it may be another's
 }
 
+void RequestQueue::OnStepPassed(int worker) {
+  std::lock_guard lock(mutex_);
+  workers_[worker].reliable = true;
+}
+
 bool RequestQueue::IsOnTrial(int worker) const {
   if (options_.workers == 1) return false;
   std::lock_guard lock(mutex_);
@@ -168,9 +173,8 @@ std::vector<std::unique_ptr<Job>> RequestQueue::TakeAll() {
   return jobs;
 }
 
-void RequestQueue::OnStepPassed(int worker, const StepCost& cost, int64_t max_streams) {
+void RequestQueue::SetSteps(const StepCost& cost, int64_t max_streams) {
   std::lock_guard lock(mutex_);
-  workers_[worker].reliable = true;
   const bool knew_steps = estimator_.knows_steps();
   estimator_.SetSteps(cost, max_streams);
   // What came before counted as nothing; else all of it would wait beside what may.

@@ -71,6 +71,8 @@ class RequestQueue {
   void Pass(int worker);
   // The worker's model was given up: until the next one passes a step the worker is on trial, unless so are all.
   void OnModelGivenUp(int worker);
+  // A step of the worker's model passed in which something was read for the first time.
+  void OnStepPassed(int worker);
   bool IsOnTrial(int worker) const;
   // The worker asks no more.
   void Leave(int worker);
@@ -86,8 +88,8 @@ class RequestQueue {
   std::vector<std::unique_ptr<Job>> TakeAbandoned(absl::Time now);
   std::vector<std::unique_ptr<Job>> TakeAll();
 
-  // A step of the worker's model passed: how they go now, and how many sequences share them at the most.
-  void OnStepPassed(int worker, const StepCost& cost, int64_t max_streams);
+  // How steps go now, and how many sequences share them at the most.
+  void SetSteps(const StepCost& cost, int64_t max_streams);
 
   // Jobs that wait, without those returned.
   int64_t size() const;

@@ -33,6 +33,8 @@ class Sequence {
   absl::Span<const int32_t> Unread() const;
   // How many there were when it began.
   int64_t unread_when_begun() const { return unread_when_begun_; }
+  // Whether they are read again, for their rows only.
+  bool catching_up() const { return cached_->position() < job_->stream().read(); }
   // Whether that is one sampled token.
   bool decoding() const { return !catching_up() && job_->decoding(); }
 
@@ -51,8 +53,6 @@ class Sequence {
   bool StandAtSessionEnd();
 
  private:
-  bool catching_up() const { return cached_->position() < job_->stream().read(); }
-
   std::unique_ptr<Job> job_;
   std::unique_ptr<CachedSequence> cached_;
   int64_t unread_when_begun_ = 0;

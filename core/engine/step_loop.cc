@@ -199,8 +199,9 @@ void StepLoop::KeepSession(Sequence& sequence) {
 void StepLoop::PlanPieces() {
   planned_.clear();
   for (size_t i = 0; i < running_.size(); ++i) planned_.push_back(i);
-  const auto suspect = std::find_if(running_.begin(), running_.end(),
-                                    [](const auto& sequence) { return sequence->job().failures.suspect(); });
+  const auto suspect = std::find_if(running_.begin(), running_.end(), [](const auto& sequence) {
+    return sequence->job().failures.suspect() && !sequence->catching_up();
+  });
   if (suspect != running_.end()) planned_ = {static_cast<size_t>(suspect - running_.begin())};
 
   candidates_.clear();
@@ -263,7 +264,7 @@ absl::StatusOr<StepResult> StepLoop::RunModel() {
 
 void StepLoop::Account(absl::Duration step) {
   planner_.OnStep(step);
-  queue_.OnStepPassed(options_.worker, planner_.cost(), options_.max_streams);
+  queue_.SetSteps(planner_.cost(), options_.max_streams);
   for (size_t k = 0; k < planned_.size(); ++k) {
     Sequence& sequence = *running_[planned_[k]];
     sequence.job().worker_time.all += planner_.ShareOf(k);
@@ -301,20 +302,27 @@ void StepLoop::ReturnRunning() {
 }
 
 void StepLoop::Deliver(absl::Span<const float> logits) {
-  failures_in_a_row_ = 0;
   const absl::Time now = clock_.Now();
+  // What passed once, and is read again, says nothing about those who failed.
+  bool read_something_new = false;
   auto slice = slices_.begin();
   for (size_t k = 0; k < planned_.size(); ++k) {
     if (pieces_[k] == 0) continue;
     std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
     const int64_t count = (slice++)->logit_rows * model_.info().vocabulary_size;
+    if (!sequence->catching_up()) {
+      sequence->job().failures.OnSuccess(/*alone=*/slices_.size() == 1);
+      read_something_new = true;
+    }
     absl::Status status = sequence->OnRead(pieces_[k], logits.first(count), now);
-    sequence->job().failures.OnSuccess(/*alone=*/slices_.size() == 1);
     logits.remove_prefix(count);
     if (status.ok() && sequence->job().complete()) KeepSession(*sequence);
     if (!status.ok() || sequence->job().complete()) End(std::move(sequence), std::move(status));
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  if (!read_something_new) return;
+  failures_in_a_row_ = 0;
+  queue_.OnStepPassed(options_.worker);
 }
 
 void StepLoop::End(std::unique_ptr<Sequence> sequence, absl::Status status) {

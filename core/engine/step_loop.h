@@ -28,7 +28,8 @@ namespace longshort {
 // until the client takes something again.
 //
 // A step of the model that fails ends nobody: its requests go on from their tokens, as far as the cache does not have
-// their rows, and alone while they are suspect; who is hopeless (core/engine/failure_record.h) is ended with INTERNAL.
+// their rows, and, once they come to something new, alone while they are suspect; who is hopeless
+// (core/engine/failure_record.h) is ended with INTERNAL.
 // A model that throws, or fails again and again, is given up: then all that ran goes back to the queue, and the loop is
 // to be made anew with another model. While the worker is on trial (RequestQueue), it runs one request at a time, and
 // its model is given up at the first failure.

@@ -1,6 +1,7 @@
 // A call of the simulated day: what it asks, what it hears, and whether that is right.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,7 +24,7 @@ inline constexpr absl::Duration kDecodingRow = absl::Milliseconds(16);
 inline constexpr absl::Duration kPrefillRow = absl::Milliseconds(8);
 inline constexpr int64_t kStreams = 8;
 
-// A prompt that begins with it makes every step fail that reads it. Never sampled.
+// Makes every step fail that reads it. Never sampled.
 inline constexpr int32_t kPoison = 3;
 
 struct DayCall {
@@ -36,7 +37,7 @@ struct DayCall {
   int64_t max_tokens = 0;
   SamplingOptions sampling;
   std::string stop_string;  // none if empty
-  bool poisonous() const { return prompt[0] == kPoison; }
+  bool poisonous() const { return std::count(prompt.begin(), prompt.end(), kPoison) > 0; }
   // Of the machine's time when all streams are taken and nothing is found in the cache.
   absl::Duration Work() const;
 

@@ -105,8 +105,12 @@ class Day {
       at_minute(15, [this] { service_.Reload(clock_.Now() + absl::Seconds(3)); });
     }
     if (has_several_workers_ && hour == kHourWithoutReplicas) {
+      at_minute(10, [this] { traffic_.SetPoisonous(false); });
       at_minute(16, [this] { has_replicas_ = false; });
-      at_minute(26, [this] { has_replicas_ = true; });
+      at_minute(26, [this] {
+        has_replicas_ = true;
+        traffic_.SetPoisonous(true);
+      });
     }
     if (has_several_workers_ && hour == kHourOfBadWorker) {
       at_minute(20, [this] { has_bad_worker_ = true; });
@@ -120,7 +124,7 @@ class Day {
     for (const Slice& slice : slices) {
       const auto tokens = static_cast<int64_t>(slice.tokens.size());
       step += tokens == 1 ? kDecodingRow : kPrefillRow * tokens;
-      fails |= slice.tokens[0] == kPoison;
+      fails |= std::count(slice.tokens.begin(), slice.tokens.end(), kPoison) > 0;
     }
     if (std::exchange(stalls_, false)) step += kStall;
     const int worker = service_.worker_in_step();

@@ -116,8 +116,8 @@ void DayTraffic::Arrive() {
   const int64_t kind = UpTo(10);
   if (kind <= 3) return BeginConversation();
   const std::shared_ptr<DayCall> call = kind <= 6 ? Hurried() : kind <= 7 ? Document() : PasserBy();
-  const bool is_read = !call->scores || call->prompt.size() > 1;
-  if (is_read && !IsNight(Hour()) && OneIn(300)) call->prompt[0] = kPoison;
+  const auto read = static_cast<int64_t>(call->prompt.size()) - (call->scores ? 1 : 0);
+  if (read > 0 && poisonous_ && !IsNight(Hour()) && OneIn(300)) call->prompt[UpTo(read) - 1] = kPoison;
   Disturb(call);
   Submit(call, kMostRetries);
 }

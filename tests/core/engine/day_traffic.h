@@ -69,6 +69,8 @@ class DayTraffic final {
   void Begin(int hour);
   // Whether new ones stay away for the moment.
   void SetCalm(bool calm) { calm_ = calm; }
+  // Whether some send what the model cannot stand, which may cost every worker its model.
+  void SetPoisonous(bool poisonous) { poisonous_ = poisonous; }
 
   const DayCounts& counts() const { return counts_; }
 
@@ -118,6 +120,7 @@ class DayTraffic final {
   const FakeLanguageModel& model_;
   const Vocabulary& vocabulary_;
   bool calm_ = false;
+  bool poisonous_ = true;
   absl::Time begin_;  // of the day
   int64_t names_ = 0;
   DayCounts counts_;

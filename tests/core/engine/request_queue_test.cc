@@ -34,7 +34,7 @@ class RequestQueueTest : public testing::Test {
   void Teach(RequestQueue& queue) {
     StepCost cost;
     for (int i = 0; i < 10; ++i) cost.Learn({.prefill = 100}, absl::Milliseconds(100));
-    queue.OnStepPassed(0, cost, 1);
+    queue.SetSteps(cost, 1);
     ASSERT_TRUE(queue.Push(JobWithId("teacher", absl::InfiniteFuture(), 100)).ok());
     const std::unique_ptr<Job> job = TakeFirst(queue);
     job->worker_time = {.prefill = absl::Milliseconds(100), .all = absl::Milliseconds(100)};
@@ -158,12 +158,12 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsOnceStepsAreKnownWheneverItCame) 
   for (int step = 1; step <= 9; ++step) {
     ASSERT_TRUE(push().ok());
     cost.Learn({.prefill = 100}, absl::Milliseconds(100));
-    queue.OnStepPassed(0, cost, 1);
+    queue.SetSteps(cost, 1);
   }
   ASSERT_TRUE(push().ok());
   EXPECT_EQ(queue.load().waiting_cost, absl::ZeroDuration());
   cost.Learn({.prefill = 100}, absl::Milliseconds(100));
-  queue.OnStepPassed(0, cost, 1);
+  queue.SetSteps(cost, 1);
   const absl::Status full = push();
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
   EXPECT_NEAR(absl::ToDoubleMilliseconds(GetRefusal(full)->retry_after), 10 * 101 * 100.0 / 132, 1);
@@ -186,7 +186,7 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsWhileAWorkerThatFailedBeginsAgain
   Teach(queue);
   StepCost of_new_worker;
   of_new_worker.Learn({.prefill = 1}, absl::Milliseconds(1));
-  queue.OnStepPassed(0, of_new_worker, 1);
+  queue.SetSteps(of_new_worker, 1);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.Push(JobWithId("a", absl::InfiniteFuture(), 101)).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(queue.Push(JobWithId("b", absl::InfiniteFuture(), 101))));
 }
@@ -289,8 +289,7 @@ TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsO
   queue.OnModelGivenUp(1);
   EXPECT_FALSE(queue.IsOnTrial(0));
   EXPECT_TRUE(queue.HasJobFor(failing)) << "both are failing";
-  StepCost cost;
-  queue.OnStepPassed(1, cost, 1);
+  queue.OnStepPassed(1);
   EXPECT_FALSE(queue.HasJobFor(failing));
   queue.Leave(1);
   EXPECT_EQ(queue.TakeFirst(failing, fits)->context().id, "unlucky");

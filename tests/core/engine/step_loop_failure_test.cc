@@ -132,6 +132,53 @@ TEST(StepLoopFailure, OneThatAlwaysFailsIsEndedAndTheOthersGoOn) {
   EXPECT_LE(harness.observer.failures.size(), 10u);
 }
 
+// What it reads again behind the last block that the cache kept passes every time, and says nothing.
+TEST(StepLoopFailure, OneThatAlwaysFailsInTheMiddleIsEndedAndTheOthersGoOn) {
+  StepLoopHarness harness;
+  constexpr int64_t kFailsAt = 100;  // which one comes to
+  harness.model.on_step = [](absl::Span<const Slice> slices) {
+    for (const Slice& slice : slices) {
+      const int64_t end = slice.position + static_cast<int64_t>(slice.tokens.size());
+      if (slice.position <= kFailsAt && kFailsAt < end) return absl::InternalError("poisoned");
+    }
+    return absl::OkStatus();
+  };
+  const auto poisonous = harness.Generate(SomeGeneration(90, 20));
+  std::vector<GenerationRequest> requests;
+  std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
+  for (uint32_t i = 1; i < 6; ++i) {
+    requests.push_back(SomeGeneration(20, 40, i));
+    listeners.push_back(harness.Generate(requests.back()));
+  }
+  for (int round = 0; round < 500 && harness.RunOnce(); ++round) continue;
+  EXPECT_EQ(poisonous->status, absl::InternalError("the model's step failed: poisoned"));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_TRUE(listeners[i]->status.ok()) << i << ": " << listeners[i]->status;
+    EXPECT_EQ(listeners[i]->tokens, harness.TokensAlone(requests[i])) << i;
+  }
+  EXPECT_LE(harness.observer.failures.size(), 4u);
+}
+
+// The same of one that runs alone; and a model that is to blame is given up.
+TEST(StepLoopFailure, AStreamThatAlwaysFailsInTheMiddleIsTriedOnAnotherModelAndEnded) {
+  StepLoopHarness harness;
+  bool of_every_model = false;
+  harness.model.on_step = [&](absl::Span<const Slice> slices) {
+    const bool fails = slices[0].position == 100 && (of_every_model || harness.rebuilt == 0);
+    return fails ? absl::InternalError("device lost") : absl::OkStatus();
+  };
+  const GenerationRequest request = SomeGeneration(90, 20);
+  const auto first = harness.Generate(request);
+  for (int round = 0; round < 100 && harness.RunOnce(); ++round) continue;
+  EXPECT_EQ(harness.rebuilt, 1);
+  EXPECT_EQ(first->tokens, harness.TokensAlone(request));
+
+  of_every_model = true;
+  const auto second = harness.Generate(SomeGeneration(90, 20, 1));
+  for (int round = 0; round < 100 && harness.RunOnce(); ++round) continue;
+  EXPECT_EQ(second->status, absl::InternalError("the model's step failed: device lost"));
+}
+
 TEST(StepLoopFailure, AModelThatAlwaysFailsEndsAll) {
   StepLoopHarness harness;
   harness.model.on_step = [](absl::Span<const Slice>) { return absl::InternalError("broken"); };

@@ -124,7 +124,7 @@ TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
     } else if (random.OneIn(2000)) {
       harness.loop->EndAll(absl::UnavailableError("stopping"));
     } else {
-      harness.loop->RunOnce();
+      harness.RunOnce();
     }
     ASSERT_TRUE(harness.loop->CheckInvariants().ok()) << harness.loop->CheckInvariants();
   }
