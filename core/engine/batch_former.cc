@@ -109,17 +109,20 @@ void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
 }
 
 absl::Time BatchFormer::DueAt(bool on_trial) {
-  if (line_.First(LeaderFor(on_trial)) == nullptr) return absl::InfiniteFuture();
+  const auto may_lead = LeaderFor(on_trial);
+  if (line_.First(may_lead) == nullptr) return absl::InfiniteFuture();
   if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
-  int64_t tokens = 0;
-  line_.ForEach([&](const std::unique_ptr<ClassificationJob>& job) {
+  int64_t items = 0, tokens = 0;
+  line_.ForEachThatMayRun([&](const std::unique_ptr<ClassificationJob>& job) {
+    if (!may_lead(job)) return;
     // Half of the time that it has is for running, if it has a deadline: what is predicted may take longer.
     const absl::Duration spare = job->context().deadline - line_.load().waiting_cost - job->prepared_at();
     due = std::min(due, job->prepared_at() + std::min(options_.max_queue_delay, spare / 2));
+    ++items;
     tokens += TokensOf(job->item());
   });
-  const bool full = line_.size() >= options_.max_batch_size || tokens >= options_.max_batch_tokens;
+  const bool full = items >= options_.max_batch_size || tokens >= options_.max_batch_tokens;
   return full ? absl::InfinitePast() : due;
 }
 

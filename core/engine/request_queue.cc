@@ -43,7 +43,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   {
     std::lock_guard lock(mutex_);
     if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
-    const bool idle = line_.empty() && line_.load().running < options_.workers;
+    const bool idle = line_.empty() && Running() < options_.workers;
     if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, FewestToRead(*job), now));
     ticket.cost = CostOf(*job);
     LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
@@ -139,7 +139,7 @@ void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
 
 absl::Status RequestQueue::WhyHopeless(const Job& job, int64_t tokens_to_read, absl::Time now) const {
   std::lock_guard lock(mutex_);
-  const bool nothing_else = line_.empty() && line_.load().running <= options_.workers;  // itself among them
+  const bool nothing_else = line_.empty() && Running() <= options_.workers;  // itself among them
   return nothing_else ? absl::OkStatus() : CheckTime(job, tokens_to_read, now);
 }
 
@@ -229,6 +229,11 @@ void RequestQueue::WaitForChange(int64_t seen, absl::Duration most) {
 void RequestQueue::Wake() {
   std::lock_guard lock(mutex_);
   Changed();
+}
+
+int64_t RequestQueue::Running() const {
+  return line_.load().running - std::count_if(returned_.begin(), returned_.end(),
+                                              [](const std::unique_ptr<Job>& job) { return job->paused(); });
 }
 
 absl::Duration RequestQueue::CostOf(const Job& job) const { return estimator_.Cost(TokensOf(job)) / options_.workers; }

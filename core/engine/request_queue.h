@@ -118,6 +118,8 @@ class RequestQueue {
   };
 
   // All with mutex_ held.
+  // Jobs that were taken and not settled, but for those that wait for their clients.
+  int64_t Running() const;
   // What the job is predicted to take, of all workers' time.
   absl::Duration CostOf(const Job& job) const;
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.

@@ -6,9 +6,10 @@
 namespace longshort {
 
 absl::StatusOr<TokenBudget::Share> TokenBudget::Take(const std::shared_ptr<TokenBudget>& budget, int64_t tokens) {
-  const int64_t before = budget->held_.fetch_add(tokens);
-  Share share(budget, tokens);
-  if (before == 0 || before + tokens <= budget->capacity_) return share;
+  int64_t before = budget->held_;
+  while (before == 0 || before + tokens <= budget->capacity_) {
+    if (budget->held_.compare_exchange_weak(before, before + tokens)) return Share(budget, tokens);
+  }
   return absl::ResourceExhaustedError(absl::StrCat("the requests in flight hold ", before,
                                                    " prompt tokens and this one has ", tokens,
                                                    "; together they may hold ", budget->capacity_));

@@ -19,6 +19,8 @@ struct Ticket {
   absl::Duration cost = absl::ZeroDuration();
   // By how many clients that was shared when it was taken (core/schedule/client_order.h).
   int64_t shared_by = 1;
+  // In which time of waiting its priority was charged for it when it was taken (core/schedule/work_order.h); 0 in none.
+  int64_t charged_in = 0;
 };
 
 }  // namespace longshort

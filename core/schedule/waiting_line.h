@@ -74,9 +74,11 @@ class WaitingLine {
   int64_t size() const { return static_cast<int64_t>(things_.size()); }
   const WorkOrder::Load& load() const { return order_.load(); }
   WorkOrder::Load LoadOf(const std::string& client) const { return order_.LoadOf(client); }
-  // All that wait, in the order in which they came.
-  void ForEach(absl::FunctionRef<void(const Thing&)> visit) const {
-    for (const auto& [handle, thing] : things_) visit(thing);
+  // All that wait and of whose client not as much runs as may, in the order in which they came.
+  void ForEachThatMayRun(absl::FunctionRef<void(const Thing&)> visit) const {
+    for (const auto& [handle, thing] : things_) {
+      if (order_.MayRun(handle)) visit(thing);
+    }
   }
 
  private:

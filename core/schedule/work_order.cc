@@ -48,9 +48,16 @@ std::optional<WorkOrder::Handle> WorkOrder::FirstToJoin(absl::FunctionRef<bool(H
 Ticket WorkOrder::Take(Handle work) {
   Ticket ticket = Leave(work);
   ticket.shared_by = Clients(ticket).Take(work, ticket.client, ticket.due, ticket.cost);
-  if (load_.waiting > 0) rounds_.Charge(ticket.priority, ticket.cost);
+  if (load_.waiting > 0) {
+    rounds_.Charge(ticket.priority, ticket.cost);
+    ticket.charged_in = time_of_waiting_;
+  }
   CountRunning(ticket.client, 1);
   return ticket;
+}
+
+bool WorkOrder::MayRun(Handle work) const {
+  return loads_.at(waiting_.at(work).client).running < options_.max_running_per_client;
 }
 
 void WorkOrder::SetCost(Handle work, absl::Duration cost) {
@@ -67,7 +74,7 @@ void WorkOrder::Remove(Handle work) {
 
 void WorkOrder::Settle(const Ticket& taken, absl::Duration cost) {
   Clients(taken).Settle(taken.client, taken.cost, cost, taken.shared_by);
-  if (load_.waiting > 0) rounds_.Charge(taken.priority, cost - taken.cost);
+  if (taken.charged_in == time_of_waiting_) rounds_.Charge(taken.priority, cost - taken.cost);
   CountRunning(taken.client, -1);
   ForgetIfGone(taken.client);
 }
@@ -85,7 +92,10 @@ Ticket WorkOrder::Leave(Handle work) {
     --load->waiting;
     load->waiting_cost -= ticket.cost;
   }
-  if (load_.waiting == 0) rounds_.Forgive();
+  if (load_.waiting == 0) {
+    rounds_.Forgive();
+    ++time_of_waiting_;
+  }
   return ticket;
 }
 

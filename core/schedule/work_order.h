@@ -5,7 +5,8 @@
 //            \_____ Remove: left, and cost nothing
 //
 // What is taken is charged to its priority and client with its predicted cost at once, and with the difference to what
-// it took when it is settled: so a wrong prediction costs nobody a share for long.
+// it took when it is settled: so a wrong prediction costs nobody a share for long. Priorities are charged only for what
+// is taken while something waits, and are forgiven when nothing does any more.
 //
 // Thread: none of its own; whoever owns it guards it. All calls take O(log n), First besides the time for what does not
 // suit.
@@ -62,6 +63,8 @@ class WorkOrder {
   std::optional<Handle> FirstToJoin(absl::FunctionRef<bool(Handle)> suits) const;
   // It runs now. The ticket is to be given to Settle.
   Ticket Take(Handle work);
+  // Whether its client has less running than it may, while it waits.
+  bool MayRun(Handle work) const;
   // What is predicted of it is another, while it waits.
   void SetCost(Handle work, absl::Duration cost);
   // It leaves without having run.
@@ -87,6 +90,7 @@ class WorkOrder {
   Load load_;
   std::map<std::string, Load> loads_;  // of the clients that have anything
   Handle next_handle_ = 0;
+  int64_t time_of_waiting_ = 1;  // which one: they are numbered from 1, and end when nothing waits
 };
 
 }  // namespace longshort

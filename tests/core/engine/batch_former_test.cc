@@ -222,6 +222,33 @@ TEST_F(BatchFormerTest, NothingIsDueWhileAllThatWaitIsOfClientsWithAsMuchRunning
   EXPECT_THAT(Names(Take(former)), ElementsAre(2));
 }
 
+TEST_F(BatchFormerTest, WhatMayNotRunNowMakesNothingDue) {
+  BatchFormer former(
+      {.max_batch_size = 3, .max_queue_delay = absl::Milliseconds(20), .order = {.max_running_per_client = 1}});
+  for (int32_t id = 1; id <= 4; ++id) Add(former, Document(id), From("a"));
+  const BatchFormer::Batch running = former.TakeBatch(clock_.Now());
+  EXPECT_THAT(Names(running.jobs), ElementsAre(1)) << "of one client only one";
+  clock_.Advance(absl::Seconds(1));
+  Add(former, Document(5), From("b"));
+  EXPECT_EQ(former.DueAt(), clock_.Now() + absl::Milliseconds(20));
+  former.Settle(running.jobs, absl::Seconds(1), /*failed=*/false, clock_.Now());
+  EXPECT_EQ(former.DueAt(), absl::InfinitePast());
+}
+
+TEST_F(BatchFormerTest, ALastTryMakesNothingDueForAWorkerOnTrial) {
+  BatchFormer former({.max_batch_size = 2, .max_queue_delay = absl::Milliseconds(20)});
+  for (int32_t id = 1; id <= 2; ++id) Add(former, Document(id));
+  ClassificationJobs jobs = Take(former);
+  for (auto& job : jobs) {
+    while (!job->on_last_try()) ++job->failures;
+    former.Add(std::move(job));
+  }
+  clock_.Advance(absl::Seconds(1));
+  Add(former, Document(3));
+  EXPECT_EQ(former.DueAt(/*on_trial=*/true), clock_.Now() + absl::Milliseconds(20));
+  EXPECT_EQ(former.DueAt(/*on_trial=*/false), absl::InfinitePast());
+}
+
 // Else whoever sends what the model cannot stand would always be the one who has had least.
 TEST_F(BatchFormerTest, WhatABatchThatFailedTookIsChargedToItsClients) {
   BatchFormer former({.max_batch_size = 1});

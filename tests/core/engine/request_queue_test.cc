@@ -138,6 +138,24 @@ TEST_F(RequestQueueTest, SaysWhatBecameHopelessWhileItWaitedUnlessThereIsNothing
   EXPECT_TRUE(queue.WhyHopeless(*TakeFirst(queue), 100, clock_.Now()).ok()) << "nothing else waits or runs";
 }
 
+TEST_F(RequestQueueTest, AWorkerIsIdleWhileAllThatItTookIsPaused) {
+  RequestQueue queue({});
+  Teach(queue);
+  ASSERT_TRUE(queue.Push(JobWithId("slow reader")).ok());
+  std::vector<std::unique_ptr<Job>> paused;
+  paused.push_back(TakeFirst(queue));
+  const std::shared_ptr<PauseFlag> flag = paused[0]->context().paused;
+  *flag = true;
+  queue.Return(std::move(paused));
+  const absl::Time soon = clock_.Now() + absl::Milliseconds(50);
+  ASSERT_TRUE(queue.Push(JobWithId("tried", soon, 100)).ok());
+  const std::unique_ptr<Job> tried = TakeFirst(queue);
+  EXPECT_TRUE(queue.WhyHopeless(*tried, 100, clock_.Now()).ok());
+  queue.Settle(*tried, clock_.Now());
+  *flag = false;
+  EXPECT_EQ(queue.Push(JobWithId("hopeless", soon, 100)).code(), absl::StatusCode::kDeadlineExceeded);
+}
+
 TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {
   RequestQueue queue({.limits = {.max_queued_cost = absl::Milliseconds(200)}});
   Teach(queue);

@@ -1,5 +1,8 @@
 #include "core/engine/token_budget.h"
 
+#include <atomic>
+#include <thread>
+
 #include "gtest/gtest.h"
 
 namespace longshort {
@@ -30,6 +33,21 @@ TEST(TokenBudget, AlwaysTakesWhatIsAlone) {
   const auto alone = TokenBudget::Take(budget, 1000);
   EXPECT_TRUE(alone.ok());
   EXPECT_FALSE(TokenBudget::Take(budget, 1).ok());
+}
+
+TEST(TokenBudget, WhatIsRefusedIsInNobodysWay) {
+  const auto budget = std::make_shared<TokenBudget>(10);
+  const auto first = TokenBudget::Take(budget, 6);
+  std::atomic<int64_t> giants = 0;
+  std::atomic<bool> over = false;
+  std::thread giant([&] {
+    for (; !over; ++giants) EXPECT_FALSE(TokenBudget::Take(budget, 1000).ok());
+  });
+  int64_t refused = 0;
+  while (giants < 20'000) refused += TokenBudget::Take(budget, 4).ok() ? 0 : 1;
+  over = true;
+  giant.join();
+  EXPECT_EQ(refused, 0);
 }
 
 TEST(TokenBudget, ASharesTokensAreGivenBackOnceHoweverItMoves) {

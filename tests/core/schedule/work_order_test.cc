@@ -171,6 +171,39 @@ TEST(WorkOrder, SharesFollowWhatWasMeasuredNotWhatWasPredicted) {
   EXPECT_NEAR(absl::FDivDuration(served["liar"], served["honest"]), 1, 0.01);
 }
 
+// How many of normal priority run before the one of low priority.
+int64_t RunUntilLow(WorkOrder& order) {
+  int64_t normal = 0;
+  while (RunNext(order).priority == Priority::kNormal) ++normal;
+  return normal;
+}
+
+// What ran while nobody waited took nothing from anybody, however wrong it was predicted.
+TEST(WorkOrder, APriorityOwesNothingForATimeInWhichNobodyWaited) {
+  WorkOrder order({});
+  order.Add(TicketOf(Priority::kLow, "documents", 0));
+  const Ticket alone = order.Take(*order.First());
+  for (int i = 0; i < 1000; ++i) order.Add(TicketOf(Priority::kNormal, "a", 10));
+  for (int i = 0; i < 2; ++i) order.Add(TicketOf(Priority::kLow, "documents", 10));
+  EXPECT_EQ(RunUntilLow(order), 4);
+  order.Settle(alone, absl::Seconds(100));
+  EXPECT_EQ(RunUntilLow(order), 4);
+}
+
+TEST(WorkOrder, APriorityGetsNothingBackThatItNeverPaid) {
+  WorkOrder order({});
+  std::vector<Ticket> unpaid;
+  for (int i = 0; i < 10; ++i) {
+    order.Add(TicketOf(Priority::kLow, "documents", 1000));
+    unpaid.push_back(order.Take(*order.First()));
+  }
+  for (int i = 0; i < 1000; ++i) order.Add(TicketOf(Priority::kNormal, "a", 10));
+  for (int i = 0; i < 2; ++i) order.Add(TicketOf(Priority::kLow, "documents", 100));
+  EXPECT_EQ(RunUntilLow(order), 4);
+  for (const Ticket& ticket : unpaid) order.Settle(ticket, absl::ZeroDuration());
+  EXPECT_GE(RunUntilLow(order), 36) << "ten rounds are to be made up for";
+}
+
 // One hour alone buys nothing, and an hour away neither: from the moment when both wait, they share evenly.
 TEST(WorkOrder, NobodySavesUpTimeWhileAway) {
   WorkOrder order({});
