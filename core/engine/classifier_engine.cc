@@ -165,7 +165,6 @@ void ClassifierEngine::Work(Worker& worker) {
     RunRound(worker, lock);
   }
   --working_;
-  worker.reliable = false;
   changed_.notify_all();
 }
 
@@ -220,15 +219,19 @@ void ClassifierEngine::RunRound(Worker& worker, std::unique_lock<std::mutex>& lo
   BatchFormer::Batch batch;
   if (worker.runner != nullptr) batch = items_.TakeBatch(now, OnTrial(worker));
   worker.resting &= batch.jobs.empty();
+  const bool runs = !batch.jobs.empty();
+  running_ += runs ? 1 : 0;
   SchedulePreparations();
   lock.unlock();
   for (const auto& job : ended) FailItem(*job, stopping ? Stopping() : job->WhyAbandoned(now), *observer_);
   for (const auto& [job, why] : batch.hopeless) FailItem(*job, why, *observer_);
   ended.clear();
   batch.hopeless.clear();
-  if (!batch.jobs.empty()) RunBatch(worker, std::move(batch.jobs));
+  if (runs) RunBatch(worker, std::move(batch.jobs));
   if (worker.runner == nullptr) Rebuild(worker);
   lock.lock();
+  running_ -= runs ? 1 : 0;
+  if (closed_ && NothingLeft()) changed_.notify_all();
 }
 
 void ClassifierEngine::RunBatch(Worker& worker, ClassificationJobs batch) {

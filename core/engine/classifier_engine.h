@@ -63,7 +63,7 @@ class ClassifierEngine final : public ClassificationEngine {
     std::unique_ptr<Classifier> classifier;
     std::unique_ptr<BatchRunner> runner;
     absl::Time next_try = absl::InfinitePast();
-    // Still takes batches, and its model, if the last was given up, has run one. Guarded by mutex_.
+    // Its model, if the last was given up, has run a batch. Guarded by mutex_.
     bool reliable = true;
     bool resting = false;
     std::thread thread;
@@ -76,7 +76,7 @@ class ClassifierEngine final : public ClassificationEngine {
   void SchedulePreparations();
   // With the mutex held:
   bool OnTrial(const Worker& worker) const;
-  bool NothingLeft() const { return items_.state().waiting_items == 0 && tasks_ == 0; }
+  bool NothingLeft() const { return items_.state().waiting_items == 0 && tasks_ == 0 && running_ == 0; }
 
   // A task of the pool: prepares the next item, if there is one. Returns how long that took.
   absl::Duration PrepareNext();
@@ -120,6 +120,7 @@ class ClassifierEngine final : public ClassificationEngine {
   bool closed_ = false;        // takes no more items
   bool end_now_ = false;       // no more batches: end what is left
   int working_ = 0;            // workers that have not ended
+  int running_ = 0;            // those that have a batch, whose items may wait again
 
   std::vector<Worker> workers_;
 };

@@ -69,10 +69,9 @@ void LanguageModelWorker::Work() {
       if (clock_.Now() >= look_for_ended_sessions_) EndExpiredSessions();
       continue;
     }
-    if (queue_.closed() && queue_.empty() && replica_.idle()) break;
+    if (queue_.over()) break;
     Sleep(seen);
   }
-  queue_.Leave(worker_);
   {
     std::lock_guard lock(mutex_);
     ended_ = true;

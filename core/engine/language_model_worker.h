@@ -23,7 +23,7 @@
 namespace longshort {
 
 // Sleeps while there is nothing to do. Sessions whose time is over end soon, whether it sleeps or works. Ends when the
-// queue is closed and empty.
+// queue is over: until then it may have to take what another worker cannot end.
 class LanguageModelWorker final {
  public:
   using Options = WorkerReplica::Options;
@@ -37,7 +37,7 @@ class LanguageModelWorker final {
                                                                     EngineObserver& observer,
                                                                     const std::atomic<bool>& end_now,
                                                                     const Options& options);
-  // REQUIRES: the queue is closed, and will be empty.
+  // REQUIRES: the queue is closed, and will be over.
   ~LanguageModelWorker();
 
   // Has the task run soon: by the worker's thread, or, once that has ended, by this one. Thread-safe.
@@ -53,7 +53,6 @@ class LanguageModelWorker final {
         sessions_(sessions),
         clock_(clock),
         end_now_(end_now),
-        worker_(options.step_loop.worker),
         replica_(model, queue, clock, observer, options) {}
 
   void Work();
@@ -67,7 +66,6 @@ class LanguageModelWorker final {
   SessionStore& sessions_;
   const Clock& clock_;
   const std::atomic<bool>& end_now_;
-  const int worker_;
 
   WorkerReplica replica_;
   absl::Time look_for_ended_sessions_ = absl::InfinitePast();

@@ -124,12 +124,6 @@ bool RequestQueue::IsOnTrial(int worker) const {
   return OnTrial(worker);
 }
 
-void RequestQueue::Leave(int worker) {
-  std::lock_guard lock(mutex_);
-  workers_[worker].has_room = workers_[worker].reliable = false;
-  Changed();
-}
-
 void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
   std::lock_guard lock(mutex_);
   std::move(jobs.begin(), jobs.end(), std::back_inserter(returned_));
@@ -207,6 +201,11 @@ void RequestQueue::Close() {
 bool RequestQueue::closed() const {
   std::lock_guard lock(mutex_);
   return closed_;
+}
+
+bool RequestQueue::over() const {
+  std::lock_guard lock(mutex_);
+  return closed_ && line_.empty() && returned_.empty() && line_.load().running == 0;
 }
 
 int64_t RequestQueue::changes() const {

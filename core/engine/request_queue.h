@@ -74,8 +74,6 @@ class RequestQueue {
   // A step of the worker's model passed in which something was read for the first time.
   void OnStepPassed(int worker);
   bool IsOnTrial(int worker) const;
-  // The worker asks no more.
-  void Leave(int worker);
   // Jobs that were taken, go on later, and are not settled yet. One that is paused waits until it is not.
   void Return(std::vector<std::unique_ptr<Job>> jobs);
   // Why a job that was taken is not worth starting: it cannot make its deadline with so many tokens to read. OK if a
@@ -101,6 +99,8 @@ class RequestQueue {
   // From now on takes no more jobs but those returned.
   void Close();
   bool closed() const;
+  // Whether it is closed, nothing waits, and nothing that was taken may come back.
+  bool over() const;
   // For whoever finds nothing to do: rises whenever something comes, goes, or may be taken by another.
   int64_t changes() const;
   // Waits until changes() is not `seen`, or what is there should be looked at again, at most so long.
@@ -114,7 +114,7 @@ class RequestQueue {
     absl::Time asked = absl::InfinitePast();
     bool has_room = true;
     bool has_enough_to_read = false;  // what it left would not have been read soon
-    bool reliable = true;             // still asks, and its model, if the last was given up, has passed a step
+    bool reliable = true;             // its model, if the last was given up, has passed a step
   };
 
   // All with mutex_ held.

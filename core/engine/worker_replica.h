@@ -41,8 +41,6 @@ class WorkerReplica final {
 
   // Whether there is a model, between two that are given up.
   bool has_model() const { return model_ != nullptr; }
-  // Whether nothing runs.
-  bool idle() const { return loop_ == nullptr || loop_->idle(); }
   // The model will have nothing to do for a while. REQUIRES: has_model.
   void Rest() { model_->Rest(); }
   // Null while there is no model.

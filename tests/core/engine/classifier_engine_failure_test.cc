@@ -150,8 +150,27 @@ TEST_F(ClassifierEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
   }
 }
 
-// The other worker has ended when the item fails.
-TEST_F(ClassifierEngineFailure, TheLastTryIsNotLeftToAWorkerThatHasEnded) {
+// The other one has nothing to do, but stays as long as there may be something.
+TEST_F(ClassifierEngineFailure, WhileDrainingAnotherWorkerTakesOverWhatOneCannotEnd) {
+  Gate gate;
+  std::atomic<int> batches = 0, replicas = 0;
+  on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
+    if (++batches > 1) return absl::OkStatus();
+    gate.Pass();
+    throw std::runtime_error("out of order");
+  };
+  on_replicate = [&replicas] { return ++replicas > 2 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
+  const auto engine = MakeEngine({.workers = 2});
+  const auto item = Submit(*engine, Document(1));
+  gate.WaitForArrival();
+  std::thread drain([&] { engine->Drain(clock_.Now() + absl::Seconds(10)); });
+  absl::SleepFor(absl::Milliseconds(20));
+  gate.Open();
+  drain.join();
+  EXPECT_EQ(CodeOf(*item), absl::StatusCode::kOk);
+}
+
+TEST_F(ClassifierEngineFailure, WhileDrainingAnItemThatFailsEverywhereIsEnded) {
   Gate gate;
   on_batch = [&gate](absl::Span<const ClassifierItem* const>) {
     gate.Pass();

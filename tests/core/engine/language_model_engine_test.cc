@@ -174,7 +174,7 @@ TEST_F(LanguageModelEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
   const auto engine = MakeEngine();
   const auto listener = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(10, 200), listener).ok());
-  engine->Drain(clock_.Now() + absl::Minutes(1));
+  engine->Drain(clock_.Now() + absl::Seconds(10));
   EXPECT_TRUE(listener->end.ended());
   EXPECT_TRUE(listener->status.ok()) << listener->status;
   EXPECT_EQ(engine->Generate(SomeGeneration(10, 2), listener).code(), absl::StatusCode::kUnavailable);
@@ -372,6 +372,30 @@ TEST_F(LanguageModelEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
     EXPECT_EQ(listeners[i]->tokens, reference.TokensAlone(requests[i]));
   }
   EXPECT_LT(failures, 20) << "its new models are tried only now and then";
+}
+
+// The other one has nothing to do, but stays as long as there may be something.
+TEST_F(LanguageModelEngineTest, WhileDrainingAnotherWorkerTakesOverWhatOneCannotEnd) {
+  Gate gate;
+  std::atomic<int> steps = 0, replicas = 0;
+  on_step = [&](absl::Span<const Slice>) -> absl::Status {
+    if (++steps > 1) return absl::OkStatus();
+    gate.Pass();
+    throw std::runtime_error("device lost");
+  };
+  on_replicate = [&replicas] { return ++replicas > 2 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
+  const auto engine = MakeEngine({.workers = 2});
+  const StepLoopHarness reference;
+  const GenerationRequest request = SomeGeneration(20, 10);
+  const auto listener = std::make_shared<RecordingGenerationListener>();
+  ASSERT_TRUE(engine->Generate(request, listener).ok());
+  gate.WaitForArrival();
+  std::thread drain([&] { engine->Drain(clock_.Now() + absl::Seconds(10)); });
+  absl::SleepFor(absl::Milliseconds(20));
+  gate.Open();
+  drain.join();
+  EXPECT_TRUE(listener->status.ok()) << listener->status;
+  EXPECT_EQ(listener->tokens, reference.TokensAlone(request));
 }
 
 TEST_F(LanguageModelEngineTest, AsLongAsNoModelIsToBeHadNothingRunsAndThenItGoesOn) {

@@ -39,12 +39,11 @@ void SimulatedWorker::Work() {
       if (replica_.cache() != nullptr) replica_.cache()->Drop(parked);
     }
     if (replica_.RunRound(end_now_)) continue;
-    if (queue_.closed() && queue_.empty() && replica_.idle()) break;
+    if (queue_.over()) break;
     const bool waits = !queue_.empty() || !replica_.has_model();
     next_ = waits ? clock_.Now() + kLookAgain : absl::InfiniteFuture();
     coroutine_.Pause();
   }
-  queue_.Leave(number_);
 }
 
 }  // namespace longshort

@@ -36,7 +36,7 @@ class SimulatedWorker final {
     if (in_step_ || ended() || !replica_.has_model()) return false;
     return queue_.HasJobFor({.worker = number_, .running = 0, .now = looked_});
   }
-  // The queue is closed, and nothing is left to do; so it must be when this is destroyed.
+  // The queue is over; so it must be when this is destroyed.
   bool ended() const { return coroutine_.ended(); }
 
   // From now on it ends what there is instead of running it.
