@@ -35,7 +35,8 @@ absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time
   const RequestContext& context = job->context();
   job->ticket = {.priority = context.priority,
                  .client = context.client,
-                 .due = std::min(context.deadline, job->submitted() + options_.patience) + job->work_until_prepared()};
+                 .due = std::min(context.deadline, job->submitted() + options_.patience) + job->work_until_prepared(),
+                 .part = context.part};
   if (job->prepared()) {
     job->ticket.cost = batches_.CostOf(job->item());
   } else if (!seconds_per_item_.empty()) {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "core/schedule/call_part.h"
 #include "core/schedule/priority.h"
 
 namespace longshort {
@@ -63,6 +64,8 @@ struct RequestContext {
   // Who asks, as far as fairness goes: clients share the engine's time. "" is everybody who did not say.
   std::string client;
   Priority priority = Priority::kNormal;
+  // Of the call.
+  CallPart part = {};
   // When the client stops waiting.
   absl::Time deadline = absl::InfiniteFuture();
   std::shared_ptr<CancellationFlag> cancelled = std::make_shared<CancellationFlag>(false);

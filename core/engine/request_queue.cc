@@ -39,7 +39,8 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   const absl::Time now = job->times.submitted;
   Ticket ticket = {.priority = context.priority,
                    .client = context.client,
-                   .due = std::min(context.deadline, now + options_.patience)};
+                   .due = std::min(context.deadline, now + options_.patience),
+                   .part = context.part};
   {
     std::lock_guard lock(mutex_);
     if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");

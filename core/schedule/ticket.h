@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "core/schedule/call_part.h"
 #include "core/schedule/priority.h"
 
 namespace longshort {
@@ -17,6 +18,8 @@ struct Ticket {
   absl::Time due = absl::InfiniteFuture();
   // Worker time that it is predicted to take; zero while nothing is known.
   absl::Duration cost = absl::ZeroDuration();
+  // There is room for all parts of a call or for none: the first is asked for all.
+  CallPart part = {};
   // By how many clients that was shared when it was taken (core/schedule/client_order.h).
   int64_t shared_by = 1;
   // In which time of waiting its priority was charged for it when it was taken (core/schedule/work_order.h); 0 in none.

@@ -18,11 +18,13 @@ struct Limit {
 };
 
 absl::Status CheckRoomWithin(const Limit& limit, const WorkOrder::Load& load, const WorkOrder::Load& all,
-                             absl::Duration more) {
-  if (load.waiting >= limit.queued) {
+                             const Ticket& next) {
+  const bool is_first = next.part.index == 0;
+  if (load.waiting + (is_first ? next.part.count : 1) > limit.queued) {
     return RefuseForNow(all, absl::StrCat("the queue is full: ", load.waiting, " requests", std::string(limit.whose),
                                           " wait, the limit is ", limit.queued));
   }
+  const absl::Duration more = is_first ? next.cost * next.part.count : absl::ZeroDuration();
   if (load.waiting > 0 && more > absl::ZeroDuration() && load.waiting_cost + more > limit.cost) {
     return RefuseForNow(
         all, absl::StrCat("the queue is full: the requests", std::string(limit.whose), " that wait will take ",
@@ -52,10 +54,10 @@ absl::Status CheckLimits(const WaitingLimits& limits) {
 }
 
 absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
-                       const Ticket& more) {
-  LS_RETURN_IF_ERROR(CheckRoomWithin({limits.max_queued, limits.max_queued_cost, ""}, all, all, more.cost));
+                       const Ticket& next) {
+  LS_RETURN_IF_ERROR(CheckRoomWithin({limits.max_queued, limits.max_queued_cost, ""}, all, all, next));
   return CheckRoomWithin({limits.max_queued_per_client, limits.max_queued_cost_per_client, " of this client"},
-                         of_client, all, more.cost);
+                         of_client, all, next);
 }
 
 absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, absl::Duration least) {

@@ -16,7 +16,7 @@ namespace longshort {
 struct WaitingLimits {
   // Requests that may wait.
   int64_t max_queued = 256;
-  // Worker time that they may be predicted to take, all together: about the time that the last of them waits. A request
+  // Worker time that they may be predicted to take, all together: about the time that the last of them waits. A call
   // that comes while nothing waits is taken whatever it takes, and so is one of which nothing is known; it counts once
   // something is.
   absl::Duration max_queued_cost = absl::Seconds(10);
@@ -29,10 +29,11 @@ struct WaitingLimits {
 // Errors: INVALID_ARGUMENT for limits out of range.
 absl::Status CheckLimits(const WaitingLimits& limits);
 
-// Whether there is room for `more` behind what waits in all and of its client.
+// Whether there is room for the next behind what waits in all and of its client. The first part of a call is taken to
+// be like the others, and asks for all of them; for those only what waits is counted, in case others came in between.
 // Errors: RESOURCE_EXHAUSTED naming the limit, with a Refusal.
 absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
-                       const Ticket& more);
+                       const Ticket& next);
 
 // Who comes back sooner costs more than it could gain.
 inline constexpr absl::Duration kSoonestRetry = absl::Milliseconds(50);

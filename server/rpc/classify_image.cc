@@ -55,12 +55,15 @@ class ClassifyImageCall final : public UnaryCall {
     for (int i = 0; i < count; ++i) answer_.add_results();
     timings_.resize(count);
     fan_out_.emplace(count + 1, record().engine_context().cancelled);
-    if (SubmitAll(count, *fan_out_, [&](int64_t i) { return Submit(request, static_cast<int>(i)); })) End();
+    if (SubmitAll(count, *fan_out_, [&](const CallPart& part) { return Submit(request, part); })) End();
     return absl::OkStatus();
   }
 
-  absl::Status Submit(const std::shared_ptr<const v1::ClassifyImageRequest>& request, int index) {
-    auto image = ReadImage(request, index, model_->preprocessor, record().engine_context(), work_until_prepared_);
+  absl::Status Submit(const std::shared_ptr<const v1::ClassifyImageRequest>& request, const CallPart& part) {
+    const auto index = static_cast<int>(part.index);
+    RequestContext context = record().engine_context();
+    context.part = part;
+    auto image = ReadImage(request, index, model_->preprocessor, std::move(context), work_until_prepared_);
     if (!image.ok()) {
       ImageEnded(index, image.status());
       return absl::OkStatus();

@@ -30,12 +30,13 @@ class FanOut {
   absl::Status status_;
 };
 
-// Submits part 0, 1, ... `count`-1 by `submit` (int64_t -> absl::Status) until one is refused. `fan_out` counts one
+// Submits part 0, 1, ... `count`-1 by `submit` (CallPart -> absl::Status) until one is refused. `fan_out` counts one
 // part more than `count`: the submission itself. True if everything has ended already.
 template <typename Submit>
 bool SubmitAll(int64_t count, FanOut& fan_out, Submit submit) {
   for (int64_t i = 0; i < count; ++i) {
-    if (absl::Status status = submit(i); !status.ok()) return fan_out.Finished(status, count - i + 1);
+    if (absl::Status status = submit(CallPart{.index = i, .count = count}); !status.ok())
+      return fan_out.Finished(status, count - i + 1);
   }
   return fan_out.Finished(absl::OkStatus());
 }

@@ -70,9 +70,11 @@ class GenerateCall final : public UnaryCall {
     *answer_.mutable_model() = record().answering_model();
     summaries_.resize(plan.requests.size());
     fan_out_.emplace(count + 1, record().engine_context().cancelled);
-    const bool ended = SubmitAll(count, *fan_out_, [&](int64_t i) {
-      auto listener = std::make_shared<Listener>(self(), *this, static_cast<int32_t>(i), plan);
-      return model_->engine->Generate(std::move(plan.requests[i]), std::move(listener));
+    const bool ended = SubmitAll(count, *fan_out_, [&](const CallPart& part) {
+      auto listener = std::make_shared<Listener>(self(), *this, static_cast<int32_t>(part.index), plan);
+      GenerationRequest& one = plan.requests[part.index];
+      one.context.part = part;
+      return model_->engine->Generate(std::move(one), std::move(listener));
     });
     if (ended) End();
     return absl::OkStatus();

@@ -109,9 +109,11 @@ absl::Status Begin(const CallEnvironment& environment, const grpc::ByteBuffer& b
   *start.mutable_model() = record.answering_model();
   writer->Open(count, std::move(start));
   const auto work = std::make_shared<StreamWork>(writer, model, count);
-  const bool ended = SubmitAll(count, work->fan_out(), [&](int64_t i) {
-    auto listener = std::make_shared<StreamedCompletion>(work, static_cast<int32_t>(i), plan);
-    return model->engine->Generate(std::move(plan.requests[i]), std::move(listener));
+  const bool ended = SubmitAll(count, work->fan_out(), [&](const CallPart& part) {
+    auto listener = std::make_shared<StreamedCompletion>(work, static_cast<int32_t>(part.index), plan);
+    GenerationRequest& one = plan.requests[part.index];
+    one.context.part = part;
+    return model->engine->Generate(std::move(one), std::move(listener));
   });
   if (ended) work->End();
   return absl::OkStatus();

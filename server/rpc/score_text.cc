@@ -82,10 +82,14 @@ class ScoreTextCall final : public UnaryCall {
     scored_.resize(texts.size());
     const auto count = static_cast<int64_t>(texts.size());
     fan_out_.emplace(count + 1, record().engine_context().cancelled);
-    const bool ended = SubmitAll(count, *fan_out_, [&](int64_t i) {
+    const bool ended = SubmitAll(count, *fan_out_, [&](const CallPart& part) {
       // Holds the call until the engine has told the end of the text.
-      auto done = [this, keep = self(), i](absl::StatusOr<ScoredText> scored) { TextEnded(i, std::move(scored)); };
-      return scorer_->Submit(std::move(texts[i]), record().engine_context(), std::move(done));
+      auto done = [this, keep = self(), i = part.index](absl::StatusOr<ScoredText> scored) {
+        TextEnded(i, std::move(scored));
+      };
+      RequestContext context = record().engine_context();
+      context.part = part;
+      return scorer_->Submit(std::move(texts[part.index]), context, std::move(done));
     });
     if (ended) End();
     return absl::OkStatus();

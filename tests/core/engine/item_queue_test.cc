@@ -87,6 +87,18 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsPreparedOrNot) {
   EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
 }
 
+TEST_F(ItemQueueTest, ACallThatComesWhileNothingWaitsIsTakenWhateverItTakes) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
+  Teach(items);
+  RequestContext context;
+  for (int64_t i = 0; i < 20; ++i) {
+    context.part = {.index = i, .count = 20};
+    EXPECT_TRUE(Admit(items, Document(1, 100), context).ok()) << i;
+  }
+  context.part = {};
+  EXPECT_FALSE(Admit(items, Document(1, 100), context).ok());
+}
+
 // Nobody is refused for what it takes before one like it has run; from then on what came before counts as what comes.
 TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsOnceItIsKnownWheneverItCame) {
   ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}, .batches = {.max_batch_size = 1}});

@@ -20,10 +20,11 @@ std::unique_ptr<Job> TakeFirst(RequestQueue& queue, int worker = 0, bool fits = 
 class RequestQueueTest : public testing::Test {
  protected:
   std::unique_ptr<Job> JobWithId(const std::string& id, absl::Time deadline = absl::InfiniteFuture(),
-                                 int64_t tokens = 2) {
+                                 int64_t tokens = 2, const CallPart& part = {}) {
     ScoringRequest request;
     request.context.id = id;
     request.context.deadline = deadline;
+    request.context.part = part;
     request.tokens.assign(tokens, 1);
     auto job = std::make_unique<ScoringJob>(std::move(request), listener_, 10, observer_);
     job->times.submitted = clock_.Now();
@@ -169,6 +170,16 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {
 
 // While it is not known what steps take nobody is refused for it: the first say little, and may be far slower than
 // those that follow. From then on what came before counts as what comes does.
+TEST_F(RequestQueueTest, ACallThatComesWhileNothingWaitsIsTakenWhateverItTakes) {
+  RequestQueue queue({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
+  Teach(queue);
+  for (int64_t i = 0; i < 4; ++i) {
+    auto job = JobWithId("part", absl::InfiniteFuture(), 100, {.index = i, .count = 4});
+    EXPECT_TRUE(queue.Push(std::move(job)).ok()) << i;
+  }
+  EXPECT_FALSE(queue.Push(JobWithId("other", absl::InfiniteFuture(), 100)).ok());
+}
+
 TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsOnceStepsAreKnownWheneverItCame) {
   RequestQueue queue({.limits = {.max_queued_cost = absl::Milliseconds(200)}});
   const auto push = [&] { return queue.Push(JobWithId("a", absl::InfiniteFuture(), 101)); };

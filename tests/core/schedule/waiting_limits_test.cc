@@ -43,6 +43,23 @@ TEST(WaitingLimits, RefuseAClientThatHasItsShareInTheLine) {
   EXPECT_TRUE(CheckRoom(limits, Load(9, absl::Seconds(4)), Load(0, {}), more).ok());
 }
 
+TEST(WaitingLimits, ACallIsTakenOrRefusedAsAWhole) {
+  const WaitingLimits limits = {.max_queued = 10, .max_queued_cost = absl::Seconds(5)};
+  const auto part = [](int64_t index, absl::Duration cost) {
+    return Ticket{.cost = cost, .part = {.index = index, .count = 8}};
+  };
+  EXPECT_TRUE(CheckRoom(limits, Load(0, {}), Load(0, {}), part(0, absl::Hours(1))).ok()) << "nothing else waits";
+  for (int64_t i = 1; i < 8; ++i) {
+    EXPECT_TRUE(CheckRoom(limits, Load(i, absl::Hours(i)), Load(i, absl::Hours(i)), part(i, absl::Hours(1))).ok());
+  }
+  EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(1)), Load(0, {}), part(0, absl::Seconds(0.5))).ok());
+  EXPECT_EQ(CheckRoom(limits, Load(1, absl::Seconds(1.5)), Load(0, {}), part(0, absl::Seconds(0.5))).message(),
+            "the queue is full: the requests that wait will take 1.5s and this one 4s, the limit is 5s");
+  EXPECT_TRUE(CheckRoom(limits, Load(2, {}), Load(0, {}), part(0, {})).ok());
+  EXPECT_FALSE(CheckRoom(limits, Load(3, {}), Load(0, {}), part(0, {})).ok());
+  EXPECT_FALSE(CheckRoom(limits, Load(10, {}), Load(0, {}), part(7, {})).ok()) << "others came in between";
+}
+
 TEST(WaitingLimits, OutOfRangeAreRefused) {
   EXPECT_TRUE(CheckLimits({}).ok());
   EXPECT_FALSE(CheckLimits({.max_queued = 0}).ok());

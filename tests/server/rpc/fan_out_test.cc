@@ -30,9 +30,10 @@ TEST(FanOut, TheFirstErrorCancelsTheOthersAndStays) {
 TEST(SubmitAll, StopsAtARefusal) {
   FanOut fan_out(5, std::make_shared<CancellationFlag>(false));
   std::vector<int64_t> tried;
-  const bool ended = SubmitAll(4, fan_out, [&](int64_t i) {
-    tried.push_back(i);
-    return i == 2 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+  const bool ended = SubmitAll(4, fan_out, [&](const CallPart& part) {
+    EXPECT_EQ(part.count, 4);
+    tried.push_back(part.index);
+    return part.index == 2 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
   });
   EXPECT_FALSE(ended);
   EXPECT_EQ(tried, (std::vector<int64_t>{0, 1, 2}));
