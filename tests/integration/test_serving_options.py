@@ -14,6 +14,7 @@ import grpc
 import pytest
 
 from integration import classifier_directory, expect, model_directory
+from integration.images import png, some_pixels
 from integration.running_stream import RunningStream, stream_that_stands_still
 from integration.server_process import Server, run, wait_until
 
@@ -264,3 +265,28 @@ def test_a_call_of_more_items_than_may_ever_wait_is_not_told_to_come_back(api: S
         with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "number of inputs", "4"):
             stub.ScoreText(api.inference.ScoreTextRequest(model={"name": "bounded"}, inputs=inputs))
         stub.ScoreText(api.inference.ScoreTextRequest(model={"name": "free"}, inputs=inputs))
+
+
+def test_the_items_of_a_call_are_not_in_each_others_way(api: SimpleNamespace, tmp_path: Path) -> None:
+    """A call that comes while nothing waits is taken, however long all of its items may take."""
+    model_directory.write(tmp_path, "tiny")
+    classifier_directory.write_text(tmp_path, "texts", documents=1)
+    classifier_directory.write_images(tmp_path, "images")
+    for name in ("tiny", "texts", "images"):
+        write_serving(tmp_path, name, {"max_queue_time": "1ms", "max_queue_time_per_client": "1ms"})
+    with Server(tmp_path, tmp_path / "server") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        image = {"encoded": png(some_pixels(1))}
+        long = {"text": "abc" * 20}
+        # What the first calls take is learned from.
+        for _ in range(12):
+            for name in ("tiny", "texts"):
+                request = api.inference.ScoreTextRequest(model={"name": name}, inputs=[long] * 32)
+                stub.ScoreText(request, timeout=60)
+            classify = api.inference.ClassifyImageRequest(model={"name": "images"}, images=[image] * 32)
+            results = stub.ClassifyImage(classify, timeout=60).results
+            assert all(result.HasField("classification") for result in results)
+            generation = api.inference.GenerateRequest(
+                model={"name": "tiny"}, prompt=long, max_tokens=20, completions=8
+            )
+            assert len(stub.Generate(generation, timeout=60).completions) == 8
