@@ -267,8 +267,14 @@ void StepLoop::Account(absl::Duration step) {
   queue_.SetSteps(planner_.cost(), options_.max_streams);
   for (size_t k = 0; k < planned_.size(); ++k) {
     Sequence& sequence = *running_[planned_[k]];
-    sequence.job().worker_time.all += planner_.ShareOf(k);
-    if (!sequence.decoding()) sequence.job().worker_time.prefill += planner_.ShareOf(k);
+    Job& job = sequence.job();
+    const absl::Duration share = planner_.ShareOf(k);
+    if (sequence.catching_up()) {
+      job.reading_again += share;
+    } else {
+      job.worker_time.all += share;
+      if (!sequence.decoding()) job.worker_time.prefill += share;
+    }
   }
 }
 

@@ -219,5 +219,30 @@ TEST_F(StepLoopSessionTest, WhatIsLeftOutBecauseItDoesNotMatterWasNotFoundInTheC
   EXPECT_EQ(after.reused_tokens, before.reused_tokens);
 }
 
+// A millisecond a row. The session's rows are lost before each call, so that most of what a call takes is for reading
+// what the calls before it had read.
+TEST_F(StepLoopSessionTest, WhatIsReadAgainSaysNothingOfWhatOthersWillTake) {
+  StepLoopHarness harness({.max_streams = 1});
+  harness.model.on_step = [&harness](absl::Span<const Slice> slices) {
+    for (const Slice& slice : slices) harness.clock.Advance(absl::Milliseconds(slice.tokens.size()));
+    return absl::OkStatus();
+  };
+  GenerationRequest request = SomeGeneration(500, 1);
+  request.session = SessionReference{.id = "talk"};
+  for (uint32_t call = 0; call < 20; ++call) {
+    const auto listener = harness.Generate(request);
+    harness.Score(SomeScoring(1));  // waits meanwhile, and has nothing to read
+    harness.RunToEnd();
+    ASSERT_TRUE(listener->status.ok()) << listener->status;
+    request.prompt = SomeTokens(10, call);
+    harness.loop.reset();
+    harness.loop = *StepLoop::Create(harness.model, harness.queue, harness.clock, harness.observer, {.max_streams = 1});
+  }
+  harness.Score(SomeScoring(101, 99));
+  EXPECT_LT(harness.queue.load().waiting_cost, absl::Milliseconds(300)) << "it takes 100 ms";
+  EXPECT_GT(harness.queue.load().waiting_cost, absl::Milliseconds(30));
+  harness.RunToEnd();
+}
+
 }  // namespace
 }  // namespace longshort
