@@ -63,7 +63,7 @@ class ClassifyImageCall final : public UnaryCall {
     const auto index = static_cast<int>(part.index);
     RequestContext context = record().engine_context();
     context.part = part;
-    auto image = ReadImage(request, index, model_->preprocessor, std::move(context), work_until_prepared_);
+    auto image = ReadImage(request, index, model_->preprocessor, context, work_until_prepared_);
     if (!image.ok()) {
       ImageEnded(index, image.status());
       return absl::OkStatus();
