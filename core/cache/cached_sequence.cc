@@ -177,7 +177,8 @@ absl::StatusOr<int64_t> CachedSequence::RollBack(int64_t position) {
     UpdateClaim();
     return target;
   }
-  for (PrefixBlock* block = state_.block; block != nullptr; block = block->parent) {
+  const int64_t no_further = store_.grid.RecomputeFrom(position);
+  for (PrefixBlock* block = state_.block; block != nullptr && block->end >= no_further; block = block->parent) {
     if (block->end > position || !store_.index.PagesAt(*block).has_value()) continue;
     LS_RETURN_IF_ERROR(StartAt(block));
     return block->end;

@@ -48,7 +48,8 @@ class CachedSequence final {
 
   // Goes back to where `position` tokens were read, or as little before as the rows that are still there allow, and
   // returns where it stands now; the tokens from there on are to be read again. REQUIRES: position <= position().
-  // Errors: NOT_FOUND if the rows are gone: it must be ended and begun anew. INTERNAL if the model cannot copy a page.
+  // Errors: NOT_FOUND if the rows are gone that far back that less is read from RecomputeFrom(position) on: it must be
+  // ended and begun anew. INTERNAL if the model cannot copy a page.
   absl::StatusOr<int64_t> RollBack(int64_t position);
 
  private:
