@@ -9,9 +9,16 @@
 namespace longshort {
 namespace {
 
-// About what a block of the prefix index takes, with its tokens and leases.
-constexpr int64_t kBlockBytes = 512;
 constexpr int64_t kLeastIndexBytes = int64_t{16} << 20;
+
+// About what a block of the prefix index takes, with its place there, its tokens and its leases.
+int64_t BlockBytes(const CacheGrid& grid) {
+  constexpr int64_t kBesideTokensAndLeases = 400;
+  int64_t pages = 0;
+  for (const Strip strip : kStrips) pages += grid.Pages(strip, 0, grid.block_tokens()).end;
+  return kBesideTokensAndLeases + grid.block_tokens() * static_cast<int64_t>(sizeof(int32_t)) +
+         pages * static_cast<int64_t>(sizeof(PageLease));
+}
 
 }  // namespace
 
@@ -21,7 +28,7 @@ PageStore::PageStore(LanguageModel& model, const CachePages& capacity, BlockHash
       pools(capacity),
       index(pools, grid, hash),
       reservations(capacity),
-      most_blocks_(std::max(kLeastIndexBytes, Bytes(capacity, model.PageBytes()) / 8) / kBlockBytes) {}
+      most_blocks_(std::max(kLeastIndexBytes, Bytes(capacity, model.PageBytes()) / 8) / BlockBytes(grid)) {}
 
 CachePages SequenceState::Pages() const {
   const auto count = [](const PageTable& table) {

@@ -265,6 +265,24 @@ TEST(PagedCache, WhatAnEvictedSequenceLeavesBehindGoesNext) {
   EXPECT_EQ(harness.ReadAndEnd(Text(65, 2)), 64);
 }
 
+// A block of 4096 tokens keeps 16 KiB of them; all blocks may take 16 MiB.
+TEST(PagedCache, TheIndexIsBoundedByWhatItsBlocksTake) {
+  LanguageModelInfo info = DrawnInfo();
+  info.chunk_size = info.memory_length = info.segment_length = 4096;
+  CacheHarness harness({.window = 10'000, .segment = 10'000, .open_chunk = 10}, info);
+  for (int text = 0; text < 1500; ++text) {
+    Tokens tokens(4096);
+    tokens[0] = text;
+    const auto sequence = harness.Begin(tokens);
+    Slice slice;
+    slice.tokens = tokens;
+    ASSERT_TRUE(sequence->FillIn(slice).ok());
+    sequence->OnRead(tokens);
+  }
+  EXPECT_LE(harness.cache->state().ends * 16, 16 << 10);
+  EXPECT_GE(harness.cache->state().ends * 16, 14 << 10);
+}
+
 TEST(PagedCache, RollsBackWithinTheOpenChunkAndToAChunksBegin) {
   CacheHarness harness(kPlenty);
   const Tokens text = Text(300, 1);
@@ -297,6 +315,16 @@ TEST(PagedCache, RollsBackToTheBeginIfNothingElseIsThere) {
   harness.Read(*sequence, text);
   EXPECT_EQ(*sequence->RollBack(500), 0);
   harness.Read(*sequence, text);
+}
+
+// Two layers that see 384 tokens back.
+TEST(PagedCache, DoesNotRollBackFurtherThanReadingAnewWouldBegin) {
+  CacheHarness harness(kOneSequence);
+  const Tokens text = Text(4000, 1);
+  const auto sequence = harness.Begin(text);
+  harness.Read(*sequence, text);
+  EXPECT_EQ(sequence->RollBack(3500).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(sequence->position(), 4000);
 }
 
 // Two layers that see 384 tokens back.
