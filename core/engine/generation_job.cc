@@ -14,7 +14,6 @@ GenerationJob::GenerationJob(GenerationRequest request, std::shared_ptr<Generati
       listener_(std::move(listener)),
       vocabulary_(vocabulary),
       observer_(observer),
-      sampler_(request_.sampling, vocabulary.sampleable, vocabulary.size, stream_.all()),
       delta_buffer_(request_.stop_strings) {}
 
 int64_t GenerationJob::MostReused() const {
@@ -58,7 +57,10 @@ absl::Status GenerationJob::ScorePrompt(int64_t count, absl::Span<const float> l
 }
 
 absl::Status GenerationJob::Generate(absl::Span<const float> row, absl::Time now) {
-  LS_ASSIGN_OR_RETURN(const int32_t sampled, sampler_.Sample(row, stream_.end()));
+  if (!sampler_.has_value()) {
+    sampler_.emplace(request_.sampling, vocabulary_.sampleable, vocabulary_.size, stream_.all());
+  }
+  LS_ASSIGN_OR_RETURN(const int32_t sampled, sampler_->Sample(row, stream_.end()));
   stream_.Append(sampled);
   CountToken(now);
   GeneratedToken token{.token = sampled, .log_probability = 0, .alternatives = {}};

@@ -49,7 +49,7 @@ class GenerationJob final : public Job {
   const std::shared_ptr<GenerationListener> listener_;
   const Vocabulary& vocabulary_;
   EngineObserver& observer_;
-  Sampler sampler_;
+  std::optional<Sampler> sampler_;  // from the first token on: it is as large as the vocabulary
   LogProbabilities log_probabilities_;
   DeltaBuffer delta_buffer_;
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "core/engine/generation_job.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/fakes/live_heap.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
 namespace longshort {
@@ -205,6 +207,14 @@ TEST(Generation, TellsWhereItsTimeWent) {
   EXPECT_EQ(harness.observer.next_tokens, std::vector<absl::Duration>(4, absl::Milliseconds(10)));
   EXPECT_EQ(harness.observer.steps.size(), 7u);
   EXPECT_THAT(harness.observer.steps, testing::Contains(testing::Pair(absl::Milliseconds(10), 8)));
+}
+
+TEST(GenerationJob, HoldsNothingOfTheVocabularysSizeWhileItWaits) {
+  const Vocabulary vocabulary = *Vocabulary::Make(int64_t{1} << 20, nullptr);
+  RecordingObserver observer;
+  const int64_t before = LiveHeapBytes();
+  const GenerationJob job(SomeGeneration(10, 5), std::make_shared<RecordingGenerationListener>(), vocabulary, observer);
+  EXPECT_LT(LiveHeapBytes() - before, vocabulary.size);
 }
 
 }  // namespace
