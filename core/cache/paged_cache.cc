@@ -61,6 +61,7 @@ absl::StatusOr<int64_t> PagedCache::SkipRead(CachedSequence& sequence, absl::Spa
 absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::BeginAt(int64_t position, int64_t most_tokens) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
   LS_RETURN_IF_ERROR(position == 0 ? sequence->StartAt(store_.index.root()) : sequence->StartWithoutHistory(position));
+  ++counters_.misses;
   return sequence;
 }
 

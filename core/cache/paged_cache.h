@@ -32,7 +32,7 @@ namespace longshort {
 // What has happened since the cache was made.
 struct CacheCounters {
   int64_t hits = 0;            // sequences that began behind tokens read before
-  int64_t misses = 0;          // sequences that began at token 0
+  int64_t misses = 0;          // sequences that did not: from token 0, or so far back that the rows are exact
   int64_t reused_tokens = 0;   // that sequences did not have to read
   int64_t resumed = 0;         // parked sequences that went on
   int64_t imported = 0;        // sequences that came from another cache
@@ -99,8 +99,8 @@ class PagedCache final {
   absl::StatusOr<ParkedPages> Export(ParkedId id);
   // Parks a sequence that was exported from another cache, of a model of the same weights and layout; `tokens` are the
   // session's. It gets pages as a sequence that is admitted does; it never enters the prefix index.
-  // Errors, and then nothing is changed: DATA_LOSS as CheckParkedPages; UNAVAILABLE unless there is room now; INTERNAL
-  // if the model cannot write a page.
+  // Errors, and then nothing is changed but that idle pages may have been given up: DATA_LOSS as CheckParkedPages;
+  // UNAVAILABLE unless there is room now; INTERNAL if the model cannot write a page.
   absl::StatusOr<ParkedId> Import(const ParkedPages& pages, absl::Span<const int32_t> tokens);
   // Gives a parked sequence up, if it is there, and frees the pages that only it holds. Its blocks stay findable as
   // those of a sequence that ended when this one was used last.

@@ -104,10 +104,11 @@ absl::Time LanguageModelWorker::EndExpiredSessions() {
 void LanguageModelWorker::RunTasks() {
   std::unique_lock lock(mutex_);
   while (!tasks_.empty()) {
-    const CacheTask task = std::move(tasks_.front());
+    CacheTask task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
     task(ended_ ? nullptr : replica_.cache());
+    task = nullptr;  // what it holds may be the last of much else
     lock.lock();
   }
 }

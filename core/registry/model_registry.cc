@@ -101,6 +101,7 @@ std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const std::string& name, int64_t version,
                                                                         Tell tell) {
+  const std::lock_guard loading(loading_);
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   if (const auto unreadable = listing.unreadable.find(name); unreadable != listing.unreadable.end()) {
     return absl::UnavailableError(unreadable->second);
@@ -114,7 +115,6 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const st
     return absl::NotFoundError(absl::StrCat("the repository has no version ", version, " of model ", name,
                                             ThereAre(on_disk->second, absl::AlphaNumFormatter())));
   }
-  const std::lock_guard loading(loading_);
   if (LoadedVersions(name).count(version) == 0) {
     const absl::Status status = LoadFrom(name, version).status();
     if (!absl::IsCancelled(status)) {
@@ -140,8 +140,8 @@ absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
 }
 
 absl::Status ModelRegistry::FollowRepository(Tell tell) {
-  LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   const std::lock_guard loading(loading_);
+  LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   std::set<std::string> names;
   for (const auto& served : List()) names.insert(served->name);
   for (const auto& model : listing.versions) names.insert(model.first);

@@ -72,7 +72,7 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                      .Register(registry)),
       cache_misses(BuildCounter()
                        .Name("longshort_cache_misses_total")
-                       .Help("Sequences that began at their first token")
+                       .Help("Sequences that began behind nothing that was read before")
                        .Register(registry)),
       reused_tokens(BuildCounter()
                         .Name("longshort_reused_tokens_total")
