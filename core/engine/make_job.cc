@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/engine/generation_job.h"
 #include "core/engine/scoring_job.h"
 #include "models/status_macros.h"
@@ -17,7 +18,17 @@ absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestCont
                                                                SessionStore& sessions,
                                                                const std::shared_ptr<SessionPages>& pages) {
   if (!reference.has_value()) return std::nullopt;
-  return sessions.Open({.client = context.client, .id = reference->id}, reference->must_exist, pages);
+  const std::optional<int64_t>& expected = reference->expected_tokens;
+  const bool must_exist = reference->must_exist || (expected.has_value() && *expected > 0);
+  LS_ASSIGN_OR_RETURN(SessionStore::Lease session,
+                      sessions.Open({.client = context.client, .id = reference->id}, must_exist, pages));
+  const auto held = static_cast<int64_t>(session.tokens().size());
+  if (expected.has_value() && held != *expected) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "session ", reference->id, " holds ", held, " tokens, expected were ", *expected,
+        ": another call went on with it, perhaps one whose answer did not come through; begin another under a new id"));
+  }
+  return session;
 }
 
 std::vector<int32_t> TokensOf(const std::optional<SessionStore::Lease>& session) {

@@ -89,6 +89,8 @@ struct SessionReference {
   std::string id;
   // Only go on: it must be there.
   bool must_exist = false;
+  // How many tokens it must hold; 0 if it must be new.
+  std::optional<int64_t> expected_tokens = std::nullopt;
 };
 
 struct GenerationRequest {
@@ -138,8 +140,8 @@ struct GenerationSummary {
 class GenerationListener {
  public:
   virtual ~GenerationListener() = default;
-  // Once, before any delta, if asked for: [prompt tokens - 1] entries, entry i is of prompt token i+1, with
-  // GenerationRequest::top_alternatives alternatives.
+  // Once, before any delta, if asked for: an entry for each of the prompt's tokens, from the second on unless a session
+  // precedes the first, with GenerationRequest::top_alternatives alternatives.
   virtual void OnPromptScored(std::vector<GeneratedToken> tokens) = 0;
   virtual void OnDelta(GenerationDelta delta) = 0;
   // The last call. OK comes with a whole summary; an error (CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE, INTERNAL) with

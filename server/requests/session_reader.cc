@@ -13,7 +13,14 @@ absl::Status CheckSessionId(const std::string& field, const std::string& id) {
 absl::StatusOr<std::optional<SessionReference>> ReadSession(const v1::Session* session) {
   if (session == nullptr) return std::nullopt;
   LS_RETURN_IF_ERROR(CheckSessionId("session.id", session->id()));
-  return SessionReference{.id = session->id(), .must_exist = session->must_exist()};
+  SessionReference reference{.id = session->id(), .must_exist = session->must_exist()};
+  if (session->has_expected_tokens()) {
+    if (session->expected_tokens() < 0) {
+      return FieldError("session.expected_tokens", session->expected_tokens(), "at least 0");
+    }
+    reference.expected_tokens = session->expected_tokens();
+  }
+  return reference;
 }
 
 }  // namespace longshort

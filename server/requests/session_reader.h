@@ -9,7 +9,7 @@
 
 namespace longshort {
 
-// Nothing if `session` is null. Errors: INVALID_ARGUMENT for an id that is none.
+// Nothing if `session` is null. Errors: INVALID_ARGUMENT for an id that is none, and less than 0 tokens.
 absl::StatusOr<std::optional<SessionReference>> ReadSession(const v1::Session* session);
 absl::Status CheckSessionId(const std::string& field, const std::string& id);
 

@@ -69,6 +69,32 @@ def test_scoring_goes_on_and_scores_every_new_token(api: SimpleNamespace, stub: 
         stub.ScoreText(request)
 
 
+def test_an_echo_describes_every_new_token(api: SimpleNamespace, stub: Any) -> None:
+    """With a session before it, the prompt's first token too."""
+    fields = {"prompt": {"raw": b"abc"}, "echo": True, "token_log_probabilities": True, "max_tokens": 1}
+    alone = stub.Generate(api.inference.GenerateRequest(**fields)).completions[0]
+    assert [token.raw for token in alone.tokens[:-1]] == [b"b", b"c"]
+    generate(api, stub, b"hello", "echoed")
+    behind = stub.Generate(api.inference.GenerateRequest(session={"id": "echoed"}, **fields)).completions[0]
+    assert [token.raw for token in behind.tokens[:-1]] == [b"a", b"b", b"c"]
+
+
+def test_it_goes_on_only_from_what_its_client_knows(api: SimpleNamespace, stub: Any) -> None:
+    def say(expected_tokens: int) -> Any:
+        session = {"id": "known", "expected_tokens": expected_tokens}
+        return stub.Generate(api.inference.GenerateRequest(prompt={"text": "abc"}, max_tokens=7, session=session))
+
+    with expect.error(grpc.StatusCode.NOT_FOUND, "known"):
+        say(5)
+    assert say(0).session_tokens == 10
+    for wrong in (0, 9, 11):
+        with expect.error(grpc.StatusCode.FAILED_PRECONDITION, "known", "10", str(wrong)):
+            say(wrong)
+    assert say(10).session_tokens == 20
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "session.expected_tokens", "-1"):
+        say(-1)
+
+
 def test_a_client_does_not_see_anothers(api: SimpleNamespace, stub: Any) -> None:
     generate(api, stub, b"secret", "private")
     request = api.inference.GenerateRequest(session={"id": "private", "must_exist": True}, max_tokens=1)

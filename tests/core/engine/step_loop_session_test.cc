@@ -125,6 +125,29 @@ TEST_F(StepLoopSessionTest, AFailedCallLeavesItAsItWas) {
   Say(harness, talk, Turn(SomeTokens(3, 5), 5));
 }
 
+TEST_F(StepLoopSessionTest, GoesOnOnlyFromWhatItsClientKnows) {
+  StepLoopHarness harness;
+  std::vector<int32_t> talk;
+  GenerationRequest request = Turn(SomeTokens(20), 5);
+  const auto submit_expecting = [&](int64_t tokens) {
+    request.session->expected_tokens = tokens;
+    return harness.Submit(request, std::make_shared<RecordingGenerationListener>());
+  };
+  EXPECT_TRUE(absl::IsNotFound(submit_expecting(3)));
+  EXPECT_EQ(harness.sessions.counts().sessions, 0);
+  request.session->expected_tokens = 0;
+  Say(harness, talk, request);
+
+  request = Turn(SomeTokens(3, 1), 5);
+  for (const int64_t wrong : {0, 20, 24, 26}) {
+    const absl::Status status = submit_expecting(wrong);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("talk holds 25 tokens"));
+  }
+  request.session->expected_tokens = 25;
+  Say(harness, talk, request);
+}
+
 // Goes on with the conversation at the very moment that it hears of a call's end.
 class HastyListener final : public GenerationListener {
  public:
