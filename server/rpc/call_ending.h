@@ -19,7 +19,7 @@ namespace longshort {
 class CallEnding final {
  public:
   // Somebody is at work for the call from now on. False, and then nobody is, if it is over.
-  bool Enter();
+  [[nodiscard]] bool Enter();
   // No longer. The status that the call ended with, if it is to be finished now: whoever gets it does that, and nobody
   // gets it twice.
   std::optional<absl::Status> Leave();

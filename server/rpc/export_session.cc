@@ -39,8 +39,9 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                            const grpc::ByteBuffer& request) {
     const auto call = std::make_shared<ExportCall>(environment, context);
     call->grpc_reference_ = call;
-    call->ending_.Enter();
-    if (const absl::Status status = call->Begin(request); !status.ok()) call->Leave(status);
+    if (call->ending_.Enter()) {
+      if (const absl::Status status = call->Begin(request); !status.ok()) call->Leave(status);
+    }
     return call.get();
   }
 

@@ -146,7 +146,7 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     if (session.owner.client != client) return absl::PermissionDeniedError("the session belongs to another client");
 
     watch_->Stop();
-    ending_.Enter();  // for the engine
+    if (!ending_.Enter()) return absl::CancelledError("the call ended before its session was whole");  // for the engine
     const auto tokens = static_cast<int64_t>(session.archive.tokens.size());
     model_->engine->ImportSession(
         {.client = client, .id = session_id_}, std::move(session.archive),

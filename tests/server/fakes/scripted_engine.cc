@@ -62,7 +62,9 @@ void ScriptedEngine::ImportSession(const SessionKey& key, SessionArchive archive
   std::unique_lock lock(mutex_);
   const bool is_new = sessions.emplace(absl::StrCat(key.client, "/", key.id), std::move(archive)).second;
   lock.unlock();
-  done(is_new ? absl::OkStatus() : absl::AlreadyExistsError("there is such a session"));
+  tell_imported([done = std::move(done), is_new] {
+    done(is_new ? absl::OkStatus() : absl::AlreadyExistsError("there is such a session"));
+  });
 }
 
 std::vector<ScriptedEngine::Generation> ScriptedEngine::TakeGenerations(size_t count) {

@@ -32,6 +32,8 @@ class ScriptedEngine final : public Engine {
 
   // What is exported, and what was imported, by "client/id". Not to be touched while calls are in flight.
   std::map<std::string, SessionArchive> sessions;
+  // Calls what tells the end of an import.
+  std::function<void(std::function<void()>)> tell_imported = [](const std::function<void()>& tell) { tell(); };
   SessionSize largest_session = {.tokens = 1000, .cache_bytes = int64_t{8} << 20};
 
   absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;

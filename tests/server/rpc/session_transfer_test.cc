@@ -281,6 +281,39 @@ TEST_F(SessionTransferTest, AClientThatTricklesLosesItsPlaceToo) {
   }
 }
 
+// To check this seal takes milliseconds, in which the call may end; the engine must not answer it later (the address
+// sanitizer would see it).
+TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
+  environment_->session_transfers.budget = std::make_shared<TransferBudget>(64 * kMiB);
+  engine_->largest_session.tokens = 2 * kMiB;
+  engine_->sessions["alice/talk"] = {.tokens = std::vector<int32_t>(2 * kMiB, 1), .cache_layout = "fake", .cached = {}};
+  const Parts parts = Export("alice", "talk").first;
+  std::vector<std::thread> engine_threads;
+  engine_->tell_imported = [&](const std::function<void()>& tell) {
+    engine_threads.emplace_back([tell] {
+      absl::SleepFor(absl::Milliseconds(30));
+      tell();
+    });
+  };
+  for (int n = 0; n < 20; ++n) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-client-id", "alice");
+    const auto writer = sessions_->ImportSession(&context, &imported_);
+    v1::ImportSessionRequest request;
+    request.mutable_beginning()->set_session_id(absl::StrCat("copy", n));
+    writer->Write(request);
+    for (const v1::SessionPart& part : parts) {
+      *request.mutable_part() = part;
+      writer->Write(request);
+    }
+    absl::SleepFor(n * absl::Milliseconds(1));
+    context.TryCancel();
+    writer->Finish();
+    while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+  }
+  for (std::thread& thread : engine_threads) thread.join();
+}
+
 TEST_F(SessionTransferTest, AStoppingServerTakesNoMore) {
   const Parts parts = Export("alice", "talk").first;
   grpc::ClientContext context;
