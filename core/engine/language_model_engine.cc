@@ -1,6 +1,7 @@
 #include "core/engine/language_model_engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -124,7 +125,10 @@ absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
   if (!job->complete()) {
     LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), model_->info(), cache_of_worker_, model_->PageBytes()));
   }
-  absl::StatusOr<TokenBudget::Share> tokens = TokenBudget::Take(token_budget_, job->stream().end());
+  const int64_t own = job->stream().end();
+  const CallPart& part = job->context().part;
+  const int64_t rest_of_call = part.index > 0 ? 0 : std::llround(static_cast<double>(own) / part.share) - own;
+  absl::StatusOr<TokenBudget::Share> tokens = TokenBudget::Take(token_budget_, own, rest_of_call);
   if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kLeastTimeForPrompts);
   job->held_tokens = *std::move(tokens);
   job->times.submitted = clock_.Now();

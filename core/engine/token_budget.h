@@ -39,9 +39,10 @@ class TokenBudget final {
 
   explicit TokenBudget(int64_t capacity) : capacity_(capacity) {}
 
-  // Takes `tokens` of the budget. What comes while nothing is held is always taken, however long.
+  // Takes `tokens` of the budget, if there is room for `more` that will follow too. What comes while nothing is held is
+  // always taken, however long.
   // Errors: RESOURCE_EXHAUSTED saying how many are held; without a Refusal, because who takes knows what waits.
-  static absl::StatusOr<Share> Take(const std::shared_ptr<TokenBudget>& budget, int64_t tokens);
+  static absl::StatusOr<Share> Take(const std::shared_ptr<TokenBudget>& budget, int64_t tokens, int64_t more = 0);
 
   int64_t held() const { return held_; }
 

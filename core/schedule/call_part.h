@@ -8,6 +8,8 @@ namespace longshort {
 struct CallPart {
   int64_t index = 0;
   int64_t count = 1;
+  // Of the call's work, about; over 0.
+  double share = 1;
 };
 
 }  // namespace longshort

@@ -24,7 +24,7 @@ absl::Status CheckRoomWithin(const Limit& limit, const WorkOrder::Load& load, co
     return RefuseForNow(all, absl::StrCat("the queue is full: ", load.waiting, " requests", std::string(limit.whose),
                                           " wait, the limit is ", limit.queued));
   }
-  const absl::Duration more = is_first ? next.cost * next.part.count : absl::ZeroDuration();
+  const absl::Duration more = is_first ? next.cost / next.part.share : absl::ZeroDuration();
   if (load.waiting > 0 && more > absl::ZeroDuration() && load.waiting_cost + more > limit.cost) {
     return RefuseForNow(
         all, absl::StrCat("the queue is full: the requests", std::string(limit.whose), " that wait will take ",

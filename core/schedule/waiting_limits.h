@@ -29,8 +29,8 @@ struct WaitingLimits {
 // Errors: INVALID_ARGUMENT for limits out of range.
 absl::Status CheckLimits(const WaitingLimits& limits);
 
-// Whether there is room for the next behind what waits in all and of its client. The first part of a call is taken to
-// be like the others, and asks for all of them; for those only what waits is counted, in case others came in between.
+// Whether there is room for the next behind what waits in all and of its client. The first part of a call asks for all
+// of it, whatever its own share; for the others only what waits is counted, in case others came in between.
 // Errors: RESOURCE_EXHAUSTED naming the limit, with a Refusal.
 absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
                        const Ticket& next);

@@ -50,10 +50,9 @@ bool HasContent(const v1::Image& image) {
 
 }  // namespace
 
-absl::StatusOr<ClassificationRequest> ReadImage(std::shared_ptr<const v1::ClassifyImageRequest> request, int index,
+absl::StatusOr<ClassificationRequest> ReadImage(v1::Image image, int index,
                                                 std::shared_ptr<const ImagePreprocessor> preprocessor,
                                                 const RequestContext& context, absl::Duration work_before) {
-  const v1::Image& image = request->images(index);
   if (!HasContent(image)) {
     return absl::InvalidArgumentError(
         absl::StrCat("images[", index, "] is unset; it must have encoded, or a tensor with values"));
@@ -64,9 +63,9 @@ absl::StatusOr<ClassificationRequest> ReadImage(std::shared_ptr<const v1::Classi
   one.work_until_prepared = work_before + kTimePerPixel * Pixels(image, *preprocessor);
   const bool quick = image.kind_case() == v1::Image::kTensor &&
                      one.work_until_prepared + kTimePerPixel * preprocessor->pixels() <= kWakingAThread;
-  ItemPreparation preparation = [request = std::move(request), index,
+  ItemPreparation preparation = [image = std::make_shared<const v1::Image>(std::move(image)), index,
                                  preprocessor = std::move(preprocessor)]() -> absl::StatusOr<ClassifierItem> {
-    absl::StatusOr<ClassifierItem> item = Prepare(request->images(index), *preprocessor);
+    absl::StatusOr<ClassifierItem> item = Prepare(*image, *preprocessor);
     if (item.ok()) return item;
     return absl::Status(item.status().code(), absl::StrCat("images[", index, "]: ", item.status().message()));
   };

@@ -10,11 +10,11 @@
 
 namespace longshort {
 
-// Image `index` of `request`, to be decoded by the engine's preparation, which keeps the request, and whose errors name
-// the index. A few pixels that need no decoding are an item at once: waking a thread would take longer. `work_before`
-// is work_until_prepared of the call's image before. Errors: INVALID_ARGUMENT naming the index, for an image without
-// bytes and without pixels.
-absl::StatusOr<ClassificationRequest> ReadImage(std::shared_ptr<const v1::ClassifyImageRequest> request, int index,
+// Image `index` of a request, to be decoded by the engine's preparation, which keeps it until then, and whose errors
+// name the index. A few pixels that need no decoding are an item at once: waking a thread would take longer.
+// `work_before` is work_until_prepared of the call's image before. Errors: INVALID_ARGUMENT naming the index, for an
+// image without bytes and without pixels.
+absl::StatusOr<ClassificationRequest> ReadImage(v1::Image image, int index,
                                                 std::shared_ptr<const ImagePreprocessor> preprocessor,
                                                 const RequestContext& context, absl::Duration work_before);
 

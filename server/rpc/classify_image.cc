@@ -40,36 +40,49 @@ class ClassifyImageCall final : public UnaryCall {
   };
 
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
-    LS_ASSIGN_OR_RETURN(v1::ClassifyImageRequest parsed, ParseMessage<v1::ClassifyImageRequest>(bytes));
-    const auto request = std::make_shared<const v1::ClassifyImageRequest>(std::move(parsed));
-    LS_ASSIGN_OR_RETURN(model_, record().FindClassifier(request->model()));
+    LS_ASSIGN_OR_RETURN(v1::ClassifyImageRequest request, ParseMessage<v1::ClassifyImageRequest>(bytes));
+    LS_ASSIGN_OR_RETURN(model_, record().FindClassifier(request.model()));
     if (model_->preprocessor == nullptr) {
       return absl::FailedPreconditionError(absl::StrCat("ClassifyImage needs a classifier of images; model ",
                                                         record().answering_model().name(), " takes texts"));
     }
-    const int count = request->images_size();
+    const int count = request.images_size();
     LS_RETURN_IF_ERROR(CheckFieldRange("number of images", count, 1, std::min(limits_.images, model_->max_items)));
-    LS_ASSIGN_OR_RETURN(class_answer_, ReadClassAnswer(request->top_k(), request->all_logits(), model_->info));
+    LS_ASSIGN_OR_RETURN(class_answer_, ReadClassAnswer(request.top_k(), request.all_logits(), model_->info));
     LS_RETURN_IF_ERROR(CheckAnswerFits(class_answer_, model_->info, count, limits_));
 
     for (int i = 0; i < count; ++i) answer_.add_results();
     timings_.resize(count);
     fan_out_.emplace(count + 1, record().engine_context().cancelled);
-    if (SubmitAll(count, *fan_out_, [&](const CallPart& part) { return Submit(request, part); })) End();
+    std::vector<ReadableImage> images = ReadImages(std::move(*request.mutable_images()));
+    const bool ended = SubmitAll(static_cast<int64_t>(images.size()), *fan_out_, [&](const CallPart& part) {
+      ReadableImage& image = images[part.index];
+      image.request.context.part = part;
+      return model_->engine->Classify(std::move(image.request), std::make_shared<Listener>(self(), *this, image.index));
+    });
+    if (ended) End();
     return absl::OkStatus();
   }
 
-  absl::Status Submit(const std::shared_ptr<const v1::ClassifyImageRequest>& request, const CallPart& part) {
-    const auto index = static_cast<int>(part.index);
-    RequestContext context = record().engine_context();
-    context.part = part;
-    auto image = ReadImage(request, index, model_->preprocessor, context, work_until_prepared_);
-    if (!image.ok()) {
-      ImageEnded(index, image.status());
-      return absl::OkStatus();
+  struct ReadableImage {
+    int index;  // of the call's images
+    ClassificationRequest request;
+  };
+  // Those that can be given to the engine; the others have ended.
+  std::vector<ReadableImage> ReadImages(google::protobuf::RepeatedPtrField<v1::Image> images) {
+    std::vector<ReadableImage> readable;
+    absl::Duration work_until_prepared;
+    for (int i = 0; i < images.size(); ++i) {
+      auto image =
+          ReadImage(std::move(images[i]), i, model_->preprocessor, record().engine_context(), work_until_prepared);
+      if (!image.ok()) {
+        ImageEnded(i, image.status());
+        continue;
+      }
+      work_until_prepared = image->work_until_prepared;
+      readable.push_back({i, *std::move(image)});
     }
-    work_until_prepared_ = image->work_until_prepared;
-    return model_->engine->Classify(*std::move(image), std::make_shared<Listener>(self(), *this, index));
+    return readable;
   }
 
   // Each image writes to places of its own, so the listeners need no lock among themselves.
@@ -98,7 +111,6 @@ class ClassifyImageCall final : public UnaryCall {
   const RequestLimits& limits_;
   std::shared_ptr<const ServedClassifier> model_;
   ClassAnswer class_answer_;
-  absl::Duration work_until_prepared_;  // of the images submitted so far
   std::optional<FanOut> fan_out_;
   v1::ClassifyImageResponse answer_;
   std::vector<ClassificationTimings> timings_;

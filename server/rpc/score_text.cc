@@ -81,6 +81,8 @@ class ScoreTextCall final : public UnaryCall {
 
     scored_.resize(texts.size());
     const auto count = static_cast<int64_t>(texts.size());
+    int64_t tokens = 0;
+    for (const TextToScore& text : texts) tokens += text.tokens();
     fan_out_.emplace(count + 1, record().engine_context().cancelled);
     const bool ended = SubmitAll(count, *fan_out_, [&](const CallPart& part) {
       // Holds the call until the engine has told the end of the text.
@@ -89,7 +91,9 @@ class ScoreTextCall final : public UnaryCall {
       };
       RequestContext context = record().engine_context();
       context.part = part;
-      return scorer_->Submit(std::move(texts[part.index]), context, std::move(done));
+      TextToScore& text = texts[part.index];
+      context.part.share = static_cast<double>(text.tokens()) / static_cast<double>(tokens);
+      return scorer_->Submit(std::move(text), context, std::move(done));
     });
     if (ended) End();
     return absl::OkStatus();

@@ -62,5 +62,15 @@ TEST(TokenBudget, ASharesTokensAreGivenBackOnceHoweverItMoves) {
   EXPECT_EQ(budget->held(), 0);
 }
 
+TEST(TokenBudget, MayBeAskedForRoomForMoreThanIsTaken) {
+  const auto budget = std::make_shared<TokenBudget>(10);
+  const auto first = TokenBudget::Take(budget, 2);
+  const auto beginning = TokenBudget::Take(budget, 3, 5);
+  EXPECT_TRUE(beginning.ok());
+  EXPECT_EQ(budget->held(), 5);
+  EXPECT_EQ(TokenBudget::Take(budget, 3, 3).status().message(),
+            "the requests in flight hold 5 prompt tokens and this one has 6; together they may hold 10");
+}
+
 }  // namespace
 }  // namespace longshort

@@ -46,7 +46,7 @@ TEST(WaitingLimits, RefuseAClientThatHasItsShareInTheLine) {
 TEST(WaitingLimits, ACallIsTakenOrRefusedAsAWhole) {
   const WaitingLimits limits = {.max_queued = 10, .max_queued_cost = absl::Seconds(5)};
   const auto part = [](int64_t index, absl::Duration cost) {
-    return Ticket{.cost = cost, .part = {.index = index, .count = 8}};
+    return Ticket{.cost = cost, .part = {.index = index, .count = 8, .share = 0.125}};
   };
   EXPECT_TRUE(CheckRoom(limits, Load(0, {}), Load(0, {}), part(0, absl::Hours(1))).ok()) << "nothing else waits";
   for (int64_t i = 1; i < 8; ++i) {
@@ -58,6 +58,14 @@ TEST(WaitingLimits, ACallIsTakenOrRefusedAsAWhole) {
   EXPECT_TRUE(CheckRoom(limits, Load(2, {}), Load(0, {}), part(0, {})).ok());
   EXPECT_FALSE(CheckRoom(limits, Load(3, {}), Load(0, {}), part(0, {})).ok());
   EXPECT_FALSE(CheckRoom(limits, Load(10, {}), Load(0, {}), part(7, {})).ok()) << "others came in between";
+}
+
+TEST(WaitingLimits, ACallAsksForAllOfItsWorkHoweverSmallItsFirstPartIs) {
+  const WaitingLimits limits = {.max_queued_cost = absl::Seconds(5)};
+  const Ticket small = {.cost = absl::Milliseconds(1), .part = {.index = 0, .count = 2, .share = 0.00025}};
+  EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(1)), Load(0, {}), small).ok());
+  EXPECT_EQ(CheckRoom(limits, Load(1, absl::Seconds(2)), Load(0, {}), small).message(),
+            "the queue is full: the requests that wait will take 2s and this one 4s, the limit is 5s");
 }
 
 TEST(WaitingLimits, OutOfRangeAreRefused) {

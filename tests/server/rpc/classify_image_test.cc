@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "tests/core/fakes/live_heap.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
@@ -76,6 +77,48 @@ TEST_F(ClassifyImageTest, TheEndOfAllImagesIsTheEndOfTheCallEvenIfNoneReachesThe
   request_.add_images();
   EXPECT_TRUE(Call().ok());
   EXPECT_EQ(response_.results(0).error().code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// What an item holds is what it counts for: not its call's other images.
+TEST_F(ClassifyImageTest, AnImageIsGivenBackBeforeTheOthersOfItsCallAreDecoded) {
+  constexpr int64_t kBytes = 2'000'000;
+  for (int i = 0; i < 2; ++i) request_.add_images()->set_encoded(std::string(kBytes, 'x'));
+  std::thread engine_thread([&] {
+    auto items = engine_->TakeItems(2);
+    Prepare(items[0], 0);
+    const int64_t before = LiveHeapBytes();
+    items.erase(items.begin());
+    EXPECT_LT(LiveHeapBytes(), before - kBytes / 2);
+    Prepare(items[0], 0);
+  });
+  EXPECT_TRUE(Call().ok());
+  engine_thread.join();
+}
+
+// The engine has room for all images of a call or for none, and is asked by the first of those that it gets.
+TEST_F(ClassifyImageTest, ImagesThatCannotBeReadAreNoPartOfWhatTheEngineIsAskedFor) {
+  request_.add_images();
+  request_.add_images()->set_encoded("1");
+  request_.add_images();
+  request_.add_images()->set_encoded("2");
+  std::vector<CallPart> parts;
+  std::thread engine_thread([&] {
+    for (const auto& item : engine_->TakeItems(2)) {
+      parts.push_back(item.request.context.part);
+      item.listener->OnFinished(ScoresFor(0));
+    }
+  });
+  EXPECT_TRUE(Call().ok());
+  engine_thread.join();
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(parts[i].index, static_cast<int64_t>(i));
+    EXPECT_EQ(parts[i].count, 2);
+    EXPECT_EQ(parts[i].share, 0.5);
+  }
+  EXPECT_TRUE(response_.results(0).has_error());
+  EXPECT_TRUE(response_.results(1).has_classification());
+  EXPECT_TRUE(response_.results(2).has_error());
+  EXPECT_TRUE(response_.results(3).has_classification());
 }
 
 // 1, 3 and 2 million pixels at 20 ns; the last is a tensor.
