@@ -110,6 +110,11 @@ class Server:
                 total += float(found[3])
         return total
 
+    def peak_memory(self) -> int:
+        """Bytes that the process has had at once, at the most."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) << 10
+
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 
