@@ -1,11 +1,16 @@
 #include "server/http/http_endpoints.h"
 
 #include <httplib.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 namespace longshort {
 namespace {
@@ -15,7 +20,8 @@ constexpr char kPrometheusText[] = "text/plain; version=0.0.4; charset=utf-8";
 // Each serves one connection; more than probes and scrapers need, so that a few silent ones keep nobody waiting.
 constexpr size_t kThreads = 16;
 // For each read and write, not for a whole request: a silent client is cut off, one that sends byte by byte keeps its
-// thread, and there is no limit for a header line. So operators keep this port off untrusted networks.
+// thread until the server stops, and there is no limit for a header line. So operators keep this port off untrusted
+// networks.
 constexpr time_t kPatienceSeconds = 2;
 constexpr size_t kMostBodyBytes = 4096;
 
@@ -23,6 +29,26 @@ constexpr size_t kMostBodyBytes = 4096;
 void SetSocketOptions(socket_t socket) {
   const int on = 1;
   setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+}
+
+int PortOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  return 0;
+}
+
+// Ends what is read from and written to the process' sockets of this port: httplib knows those that it serves, but
+// tells nobody.
+void ShutDownConnections(int port) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    int socket = 0;
+    sockaddr_storage address{};
+    socklen_t length = sizeof(address);
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &socket)) continue;
+    if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) continue;
+    if (PortOf(address) == port) shutdown(socket, SHUT_RDWR);
+  }
 }
 
 }  // namespace
@@ -60,7 +86,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const Listen
   endpoints->port_ = bound;
   endpoints->thread_ = std::thread([&server, &ended = endpoints->ended_] {
     server.listen_after_bind();
-    ended = true;
+    ended.Notify();
   });
   return endpoints;
 }
@@ -68,8 +94,9 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const Listen
 HttpEndpoints::~HttpEndpoints() {
   if (!thread_.joinable()) return;
   // stop() does nothing before the thread has come to listen.
-  while (!server_->is_running() && !ended_) std::this_thread::yield();
+  while (!server_->is_running() && !ended_.HasBeenNotified()) std::this_thread::yield();
   server_->stop();
+  if (!ended_.WaitForNotificationWithTimeout(absl::Seconds(kPatienceSeconds))) ShutDownConnections(port_);
   thread_.join();
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "server/options/server_options.h"
 
 namespace httplib {
@@ -38,7 +39,7 @@ class HttpEndpoints {
   std::atomic<bool> ready_ = false;
   int port_ = 0;
   std::unique_ptr<httplib::Server> server_;
-  std::atomic<bool> ended_ = false;  // the thread has stopped listening
+  absl::Notification ended_;  // the thread listens no longer, and nobody is served
   std::thread thread_;
 };
 

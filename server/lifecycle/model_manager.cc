@@ -94,6 +94,7 @@ void ModelManager::Work() {
     }
     lock.unlock();
     if (task != nullptr) task(/*stopped=*/false);
+    task = nullptr;  // it may be the last to hold its call
     if (MonotonicNow() >= next_look) {
       FollowRepository();
       next_look = MonotonicNow() + watch_interval_;

@@ -69,7 +69,7 @@ ModelRegistry::Loader UnlessStopped(const ModelRegistry::Loader& loader, const S
 
 int Serve(const ServerOptions& options, const MachineLimits& machine, const ModelRegistry::Loader& loader, Logger& log,
           SignalWatcher& signals) {
-  const auto server = Server::Start(options, machine, UnlessStopped(loader, signals), log);
+  const auto server = Server::Start(options, machine, loader, log);
   if (absl::IsCancelled(server.status())) {
     log.Info("stopped", {{"why", std::string(server.status().message())}});
     return 0;
@@ -100,7 +100,8 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   // Never destroyed: gRPC's own threads may log until the process is gone.
   static Logger& log = *new Logger(options->log_format, options->log_level);
   CaptureLibraryLogs(log);
-  const ModelRegistry::Loader loader = make_loader(*options);
+  const ModelRegistry::Loader make = make_loader(*options);
+  const ModelRegistry::Loader loader = UnlessStopped(make, signals);
   const int code = options->check_config ? CheckConfig(*options, machine, loader, log)
                                          : Serve(*options, machine, loader, log, signals);
   log.Flush(kLastLines);

@@ -7,7 +7,7 @@
 namespace longshort {
 namespace {
 
-// Ends the watcher's thread; nobody else sends it.
+// Wakes the watcher's thread to its end; means nothing if somebody else sends it.
 constexpr int kEndWatch = SIGUSR2;
 // What shells report for a process that a signal ended.
 constexpr int kExitBase = 128;
@@ -32,13 +32,15 @@ SignalWatcher::SignalWatcher() {
 }
 
 SignalWatcher::~SignalWatcher() {
+  ending_ = true;
   pthread_kill(thread_.native_handle(), kEndWatch);
   thread_.join();
 }
 
 void SignalWatcher::Watch() {
   const sigset_t signals = WatchedSignals();
-  for (int received = 0; sigwait(&signals, &received) == 0 && received != kEndWatch;) {
+  for (int received = 0; sigwait(&signals, &received) == 0 && !ending_;) {
+    if (received == kEndWatch) continue;
     if (stop_.HasBeenNotified()) _exit(kExitBase + received);
     stop_.Notify();
   }

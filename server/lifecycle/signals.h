@@ -1,6 +1,7 @@
 // SIGTERM and SIGINT: the first asks the server to stop, the second ends the process at once.
 #pragma once
 
+#include <atomic>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
@@ -24,6 +25,7 @@ class SignalWatcher {
   void Watch();
 
   absl::Notification stop_;
+  std::atomic<bool> ending_ = false;
   std::thread thread_;
 };
 

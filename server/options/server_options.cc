@@ -1,6 +1,7 @@
 #include "server/options/server_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -56,9 +57,9 @@ absl::Status CheckBuckets(const std::vector<double>& buckets) {
   if (buckets.empty()) return absl::InvalidArgumentError("--latency-buckets is empty; it needs at least one bound");
   double previous = 0;
   for (const double bound : buckets) {
-    if (!(bound > previous)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--latency-buckets has ", bound, " after ", previous, "; bounds are positive seconds and rise"));
+    if (!(bound > previous) || std::isinf(bound)) {
+      return absl::InvalidArgumentError(absl::StrCat("--latency-buckets has ", bound, " after ", previous,
+                                                     "; bounds are positive seconds, finite, and rise"));
     }
     previous = bound;
   }

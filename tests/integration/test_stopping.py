@@ -42,6 +42,14 @@ def test_an_idle_server_stops_at_once(repository: Path, tmp_path: Path, number: 
         assert server.wait() == 0
 
 
+def test_a_signal_that_means_nothing_changes_nothing(repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, DRAIN_FOR_LONG) as server:
+        server.process.send_signal(signal.SIGUSR2)
+        assert server.http("/readyz")[0] == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+
+
 def test_a_log_that_nobody_reads_does_not_hold_the_server(repository: Path, tmp_path: Path) -> None:
     unread, pipe = os.pipe()
     os.set_blocking(pipe, False)

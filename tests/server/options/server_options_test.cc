@@ -101,7 +101,7 @@ TEST(ServerOptions, DevicesOfOtherKindsAreRefused) {
 TEST(ServerOptions, BucketsRise) {
   ServerOptions options = ValidOptions();
   for (const std::vector<double>& wrong :
-       {std::vector<double>{}, {0.0}, {1.0, 1.0}, {2.0, 1.0}, {std::nan("")}, {1.0, std::nan("")}}) {
+       {std::vector<double>{}, {0.0}, {1.0, 1.0}, {2.0, 1.0}, {std::nan("")}, {1.0, std::nan("")}, {1.0, HUGE_VAL}}) {
     options.latency_buckets = wrong;
     EXPECT_THAT(MessageOf(options), HasSubstr("--latency-buckets"));
   }
