@@ -83,6 +83,14 @@ TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) 
   EXPECT_FALSE(fs::exists(port_file_));
 }
 
+TEST_F(RunServerTest, ACheckOfTheConfigurationEndsWithAnErrorWhenToldToStop) {
+  const auto loader = [](const std::string&) -> absl::StatusOr<LoadedModel> {
+    StopAndWaitUntilTaken();
+    return Model();
+  };
+  EXPECT_EQ(Run(loader, {"--check-config"}), 1);
+}
+
 TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
   std::vector<std::string> loaded;
   const auto loader = [&](const std::string& directory) -> absl::StatusOr<LoadedModel> {
