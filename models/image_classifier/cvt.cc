@@ -6,7 +6,6 @@
 #include "models/describe/cvt_costs.h"
 #include "models/image_classifier/cvt_network.h"
 #include "models/image_classifier/image_classifier.h"
-#include "models/layers/stored_tensor.h"
 #include "models/status_macros.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
@@ -44,8 +43,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& direct
                                 .channels = config.channels,
                                 .classes = config.classes,
                                 .parameters = CountParameters(config)};
-  return MakeImageClassifier(facts, directory, options, [&] {
-    const auto read = [&](const std::string& name) { return ReadTensor(directory.weights, name); };
+  return MakeImageClassifier(facts, directory, options, [&](const TensorSource& read) {
     return std::make_unique<ServedCvt>(config, MakeCvtNetwork(config, read));
   });
 }

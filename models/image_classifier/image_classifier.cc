@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library_threads.h"
+#include "models/layers/stored_tensor.h"
 #include "models/status_macros.h"
 #include "models/weights/labels.h"
 
@@ -90,7 +91,7 @@ class ImageClassifier final : public Classifier {
 
 absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
     const ImageNetworkFacts& facts, const ModelDirectory& directory, const ClassifierOptions& options,
-    const std::function<std::unique_ptr<ImageNetwork>()>& make) {
+    const std::function<std::unique_ptr<ImageNetwork>(const TensorSource& read)>& make) {
   ClassifierInfo info;
   info.architecture = facts.architecture;
   info.input = ClassifierInput::kImage;
@@ -105,7 +106,10 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    return std::make_unique<ImageClassifier>(std::move(info), make(), options.threads);
+    TensorReader reader(directory.weights);
+    std::unique_ptr<ImageNetwork> network = make([&](const std::string& name) { return reader.Read(name); });
+    LS_RETURN_IF_ERROR(reader.Finish());
+    return std::make_unique<ImageClassifier>(std::move(info), std::move(network), options.threads);
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));
   }

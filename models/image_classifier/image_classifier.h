@@ -37,10 +37,14 @@ struct ImageNetworkFacts {
   int64_t parameters = 0;
 };
 
-// Reads labels.txt, then runs `make` as loading code: without gradients, on `options.threads` threads.
-// Errors: INVALID_ARGUMENT for labels.txt, INTERNAL for what `make` throws; each names the file or directory.
+using TensorSource = std::function<at::Tensor(const std::string& name)>;
+
+// Reads labels.txt, then runs `make` with the weights as loading code: without gradients, on `options.threads` threads.
+// REQUIRES: CheckTensors has found what it asks for.
+// Errors: INVALID_ARGUMENT for labels.txt, INTERNAL for what `make` throws, UNAVAILABLE for weights that cannot be read
+// or are written to meanwhile; each names the file or directory.
 absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
     const ImageNetworkFacts& facts, const ModelDirectory& directory, const ClassifierOptions& options,
-    const std::function<std::unique_ptr<ImageNetwork>()>& make);
+    const std::function<std::unique_ptr<ImageNetwork>(const TensorSource& read)>& make);
 
 }  // namespace longshort

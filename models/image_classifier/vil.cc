@@ -8,7 +8,6 @@
 #include "models/describe/vil_costs.h"
 #include "models/image_classifier/image_classifier.h"
 #include "models/image_classifier/vil_network.h"
-#include "models/layers/stored_tensor.h"
 #include "models/status_macros.h"
 #include "models/weights/vil_config.h"
 #include "models/weights/vil_tensors.h"
@@ -48,8 +47,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& direct
                                 .channels = config.channels,
                                 .classes = config.classes,
                                 .parameters = CountElements(tensors)};
-  return MakeImageClassifier(facts, directory, options, [&]() -> std::unique_ptr<ImageNetwork> {
-    const auto read = [&](const std::string& name) { return ReadTensor(directory.weights, name); };
+  return MakeImageClassifier(facts, directory, options, [&](const TensorSource& read) {
     return std::make_unique<ServedVil>(config, MakeVilNetwork(config, read));
   });
 }

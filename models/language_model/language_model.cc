@@ -53,13 +53,15 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    const auto read = [&](const std::string& name) { return ReadTensor(directory.weights, name); };
-    if (options.precision == "bf16") {
-      return std::make_unique<TransformerLs<cpu::BFloat16>>(MakeDecoder(config, at::kBFloat16, read), std::move(info),
-                                                            options.threads);
+    const bool halves = options.precision == "bf16";
+    TensorReader reader(directory.weights);
+    Decoder decoder = MakeDecoder(config, halves ? at::kBFloat16 : at::kFloat,
+                                  [&](const std::string& name) { return reader.Read(name); });
+    LS_RETURN_IF_ERROR(reader.Finish());
+    if (halves) {
+      return std::make_unique<TransformerLs<cpu::BFloat16>>(std::move(decoder), std::move(info), options.threads);
     }
-    return std::make_unique<TransformerLs<float>>(MakeDecoder(config, at::kFloat, read), std::move(info),
-                                                  options.threads);
+    return std::make_unique<TransformerLs<float>>(std::move(decoder), std::move(info), options.threads);
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));
   }

@@ -5,13 +5,14 @@
 
 namespace longshort {
 
-at::Tensor ReadTensor(const SafetensorsFile& file, const std::string& name) {
-  const TensorView& view = *file.Find(name);
-  at::Tensor tensor = at::empty(view.shape, at::kFloat);
-  const absl::Status copied =
-      CopyAsFloat32(view, {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
-  TORCH_CHECK(copied.ok(), name, ": ", std::string(copied.message()));
-  return tensor;
+at::Tensor TensorReader::Read(const std::string& name) {
+  const StoredTensor& stored = *file_.Find(name);
+  at::Tensor tensor = at::zeros(stored.shape, at::kFloat);
+  if (!first_error_.ok()) return tensor;
+  first_error_ = ReadAsFloat32(file_, stored, {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
+  return first_error_.ok() ? tensor : tensor.zero_();
 }
+
+absl::Status TensorReader::Finish() const { return first_error_.ok() ? file_.bytes().CheckUnchanged() : first_error_; }
 
 }  // namespace longshort

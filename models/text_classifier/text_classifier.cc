@@ -51,8 +51,9 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirect
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    TextNetwork network =
-        MakeTextNetwork(config, [&](const std::string& name) { return ReadTensor(directory.weights, name); });
+    TensorReader reader(directory.weights);
+    TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return reader.Read(name); });
+    LS_RETURN_IF_ERROR(reader.Finish());
     return std::make_unique<ServedTextClassifier>(std::move(network), std::move(info), options.threads);
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));

@@ -45,14 +45,15 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
   }
   const c10::NoGradGuard no_grad;
   for (NamedParameter& tensor : state.tensors) {
-    const TensorView* const saved = file.Find(tensor.name);
+    const StoredTensor* const saved = file.Find(tensor.name);
     const auto shape = tensor.value.sizes();
     if (saved == nullptr || !std::equal(shape.begin(), shape.end(), saved->shape.begin(), saved->shape.end())) {
       return absl::FailedPreconditionError(
           absl::StrCat(path, ": tensor ", tensor.name, " is missing or of another shape"));
     }
     at::Tensor value = at::empty(shape);
-    LS_RETURN_IF_ERROR(CopyAsFloat32(*saved, {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}));
+    LS_RETURN_IF_ERROR(
+        ReadAsFloat32(file, *saved, {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}));
     tensor.value.copy_(value);
   }
   return absl::OkStatus();

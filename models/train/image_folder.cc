@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/status_macros.h"
 #include "models/train/class_labels.h"
-#include "models/weights/mapped_file.h"
+#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 namespace {

@@ -7,7 +7,7 @@
 #include "models/train/commands.h"
 #include "models/train/language_model_trainer.h"
 #include "models/train/training_options.h"
-#include "models/weights/mapped_file.h"
+#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 namespace {

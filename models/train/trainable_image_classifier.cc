@@ -16,8 +16,8 @@
 #include "models/train/initial_values.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
-#include "models/weights/mapped_file.h"
 #include "models/weights/sha256.h"
+#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 namespace {

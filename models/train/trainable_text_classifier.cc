@@ -14,8 +14,8 @@
 #include "models/train/initial_values.h"
 #include "models/train/random_draws.h"
 #include "models/train/tokenised_texts.h"
-#include "models/weights/mapped_file.h"
 #include "models/weights/sha256.h"
+#include "models/weights/stored_bytes.h"
 #include "models/weights/text_classifier_tensors.h"
 
 namespace longshort {

@@ -1,11 +1,12 @@
 #include "models/weights/model_directory.h"
 
-#include <string_view>
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "models/status_macros.h"
-#include "models/weights/mapped_file.h"
 #include "models/weights/sha256.h"
+#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 namespace {
@@ -20,14 +21,24 @@ absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::strin
   return *std::move(text);
 }
 
+absl::Status AddBytes(const std::string& name, const StoredBytes& bytes, Sha256& hash) {
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  std::string piece(std::min(kPiece, bytes.size()), '\0');
+  LS_RETURN_IF_ERROR(hash.Begin(name, bytes.size()));
+  for (int64_t offset = 0; offset < bytes.size(); offset += kPiece) {
+    piece.resize(std::min(kPiece, bytes.size() - offset));
+    LS_RETURN_IF_ERROR(bytes.Read(offset, absl::MakeSpan(reinterpret_cast<std::byte*>(piece.data()), piece.size())));
+    LS_RETURN_IF_ERROR(hash.Continue(piece));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> Fingerprint(const ModelDirectory& directory) {
-  const auto weights = directory.weights.bytes();
   LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
   LS_RETURN_IF_ERROR(hash.Add("config.json", directory.config_text));
   if (directory.vocabulary_text) LS_RETURN_IF_ERROR(hash.Add("vocabulary.txt", *directory.vocabulary_text));
   if (directory.labels_text) LS_RETURN_IF_ERROR(hash.Add("labels.txt", *directory.labels_text));
-  LS_RETURN_IF_ERROR(
-      hash.Add("model.safetensors", std::string_view(reinterpret_cast<const char*>(weights.data()), weights.size())));
+  LS_RETURN_IF_ERROR(AddBytes("model.safetensors", directory.weights.bytes(), hash));
   return hash.Finish();
 }
 

@@ -16,7 +16,7 @@ struct ModelDirectory {
   std::string config_text;                     // config.json
   std::optional<std::string> vocabulary_text;  // vocabulary.txt, which a model served by ids alone does without
   std::optional<std::string> labels_text;      // labels.txt, which a classifier with unnamed classes does without
-  SafetensorsFile weights;                     // model.safetensors, mapped
+  SafetensorsFile weights;                     // model.safetensors
   // Hex SHA-256 over name, length and content of each of the files: two directories have one fingerprint exactly if
   // they hold the same model.
   std::string fingerprint;
@@ -29,7 +29,8 @@ struct ModelDirectory {
 
 // Opens the directory and reads all of it once, for the fingerprint.
 // Errors: NOT_FOUND and the like for a missing file; INVALID_ARGUMENT for a config.json over 1 MiB, a vocabulary.txt
-// or labels.txt over 64 MiB, or a broken model.safetensors. All name the file.
+// or labels.txt over 64 MiB, or a broken model.safetensors; UNAVAILABLE for a file that cannot be read, or is written
+// to meanwhile. All name the file.
 absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path);
 
 }  // namespace longshort

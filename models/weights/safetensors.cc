@@ -168,22 +168,27 @@ absl::StatusOr<std::map<std::string, std::string>> ReadMetadata(const nlohmann::
   return metadata;
 }
 
-// The header's text. Errors do not name the file.
-absl::StatusOr<std::string_view> FindHeader(absl::Span<const std::byte> bytes) {
-  if (bytes.size() < kLengthBytes) {
-    return absl::InvalidArgumentError(absl::StrFormat("only %d bytes, too short for a header length", bytes.size()));
+// The header's text. Errors do not name the file, but those of reading it.
+absl::StatusOr<std::string> ReadHeaderText(const StoredBytes& bytes) {
+  const auto size = static_cast<uint64_t>(bytes.size());
+  if (size < kLengthBytes) {
+    return absl::InvalidArgumentError(absl::StrFormat("only %d bytes, too short for a header length", size));
   }
+  std::array<std::byte, kLengthBytes> length_bytes;
+  LS_RETURN_IF_ERROR(bytes.Read(0, absl::MakeSpan(length_bytes)));
   uint64_t length = 0;
-  for (size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
+  for (size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<uint64_t>(length_bytes[i]) << (8 * i);
   if (length > SafetensorsFile::kHeaderLimitBytes) {
     return absl::InvalidArgumentError(
         absl::StrFormat("header length %d is over the limit of %d", length, SafetensorsFile::kHeaderLimitBytes));
   }
-  if (length > bytes.size() - kLengthBytes) {
+  if (length > size - kLengthBytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("header length %d, but only %d bytes follow", length, bytes.size() - kLengthBytes));
+        absl::StrFormat("header length %d, but only %d bytes follow", length, size - kLengthBytes));
   }
-  const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
+  std::string header(length, '\0');
+  LS_RETURN_IF_ERROR(
+      bytes.Read(kLengthBytes, absl::MakeSpan(reinterpret_cast<std::byte*>(header.data()), header.size())));
   if (header.empty() || header.front() != '{') return absl::InvalidArgumentError("the header does not start with '{'");
   return header;
 }
@@ -211,24 +216,26 @@ std::optional<int64_t> ElementCount(absl::Span<const int64_t> shape) {
 }
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
-  LS_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  LS_ASSIGN_OR_RETURN(SafetensorsFile result, Parse(file.bytes(), path));
-  result.file_ = std::move(file);
-  return result;
+  LS_ASSIGN_OR_RETURN(StoredBytes bytes, StoredBytes::OpenFile(path));
+  return Read(std::move(bytes), path);
 }
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Parse(absl::Span<const std::byte> bytes, std::string name) {
-  SafetensorsFile result;
-  result.name_ = std::move(name);
-  result.bytes_ = bytes;
-  if (absl::Status status = result.ReadHeader(); !status.ok()) return Prefixed(result.name_, status);
-  return result;
+  return Read(StoredBytes::InMemory(bytes), std::move(name));
+}
+
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Read(StoredBytes bytes, std::string name) {
+  SafetensorsFile file(std::move(bytes), std::move(name));
+  if (absl::Status status = file.ReadHeader(); !status.ok()) {
+    return absl::IsInvalidArgument(status) ? Prefixed(file.name_, status) : status;
+  }
+  return file;
 }
 
 absl::Status SafetensorsFile::ReadHeader() {
-  LS_ASSIGN_OR_RETURN(const std::string_view header, FindHeader(bytes_));
+  LS_ASSIGN_OR_RETURN(const std::string header, ReadHeaderText(bytes_));
   LS_ASSIGN_OR_RETURN(const nlohmann::json document, ParseJsonObject(header, "header"));
-  const absl::Span<const std::byte> data = bytes_.subspan(kLengthBytes + header.size());
+  const auto data_begin = static_cast<int64_t>(kLengthBytes + header.size());
 
   std::vector<Entry> entries;
   for (const auto& [name, value] : document.items()) {
@@ -241,15 +248,17 @@ absl::Status SafetensorsFile::ReadHeader() {
     entry->name = name;
     entries.push_back(*std::move(entry));
   }
-  LS_RETURN_IF_ERROR(CheckLayout(entries, static_cast<int64_t>(data.size())));
+  LS_RETURN_IF_ERROR(CheckLayout(entries, bytes_.size() - data_begin));
   for (Entry& entry : entries) {
-    tensors_.emplace(std::move(entry.name), TensorView{entry.type, std::move(entry.shape),
-                                                       data.subspan(entry.begin, entry.end - entry.begin)});
+    tensors_.emplace(std::move(entry.name), StoredTensor{.type = entry.type,
+                                                         .shape = std::move(entry.shape),
+                                                         .offset = data_begin + entry.begin,
+                                                         .bytes = entry.end - entry.begin});
   }
   return absl::OkStatus();
 }
 
-const TensorView* SafetensorsFile::Find(std::string_view name) const {
+const StoredTensor* SafetensorsFile::Find(std::string_view name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;
 }

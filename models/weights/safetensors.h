@@ -1,11 +1,11 @@
-// Reading the safetensors format: named tensors in one file, described by a JSON header, read where they lie.
+// Reading the safetensors format: named tensors in one file, described by a JSON header.
 //
 //   8 bytes     header length n, little-endian
 //   n bytes     JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ..., "__metadata__":
 //   {...}} the rest    the tensors' bytes, row-major, little-endian; offsets count from here
 //
 // The reader takes nothing on trust: every byte of the data belongs to exactly one tensor, and every tensor is as long
-// as its shape and type say. Tensors are not aligned: copy values out with CopyAsFloat32 (tensor_values.h) or memcpy.
+// as its shape and type say. The header is read when the file is opened; a tensor's values when they are asked for.
 //
 // Thread: immutable after Open, so any thread may read.
 #pragma once
@@ -16,11 +16,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "models/weights/mapped_file.h"
+#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 
@@ -35,11 +36,12 @@ int64_t DataTypeBytes(DataType type);
 // int64.
 std::optional<int64_t> ElementCount(absl::Span<const int64_t> shape);
 
-// A tensor where it lies in the file.
-struct TensorView {
+// Where a tensor lies in the file.
+struct StoredTensor {
   DataType type = DataType::kF32;
   std::vector<int64_t> shape;
-  absl::Span<const std::byte> data;
+  int64_t offset = 0;  // bytes from the beginning of the file; not aligned
+  int64_t bytes = 0;
 };
 
 class SafetensorsFile final {
@@ -47,30 +49,30 @@ class SafetensorsFile final {
   // The longest header that is read; the format's own limit.
   static constexpr uint64_t kHeaderLimitBytes = 100'000'000;
 
-  // Maps the file and checks all of its header. The tensors live as long as this object (moves keep them in place).
-  // Errors: those of MappedFile::Open; INVALID_ARGUMENT naming the file, the tensor, the value and the limit it breaks.
+  // Opens the file and checks all of its header.
+  // Errors: those of StoredBytes; INVALID_ARGUMENT naming the file, the tensor, the value and the limit it breaks.
   static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
   // Reads from memory, which must outlive the result; `name` stands for the file in errors.
   static absl::StatusOr<SafetensorsFile> Parse(absl::Span<const std::byte> bytes, std::string name);
 
   // The tensor of that name, or nullptr.
-  const TensorView* Find(std::string_view name) const;
-  const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
+  const StoredTensor* Find(std::string_view name) const;
+  const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // The path, or the name given to Parse.
   const std::string& name() const { return name_; }
   // The whole file.
-  absl::Span<const std::byte> bytes() const { return bytes_; }
+  const StoredBytes& bytes() const { return bytes_; }
 
  private:
-  SafetensorsFile() = default;
+  SafetensorsFile(StoredBytes bytes, std::string name) : name_(std::move(name)), bytes_(std::move(bytes)) {}
 
+  static absl::StatusOr<SafetensorsFile> Read(StoredBytes bytes, std::string name);
   absl::Status ReadHeader();
 
   std::string name_;
-  MappedFile file_;  // what bytes_ lies in, if this object owns it
-  absl::Span<const std::byte> bytes_;
-  std::map<std::string, TensorView, std::less<>> tensors_;
+  StoredBytes bytes_;
+  std::map<std::string, StoredTensor, std::less<>> tensors_;
   std::map<std::string, std::string> metadata_;
 };
 

@@ -3,7 +3,6 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <cstdint>
 
 #include "absl/strings/escaping.h"
 #include "models/status_macros.h"
@@ -34,13 +33,20 @@ absl::Status Sha256::Update(std::string_view bytes) {
   return EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1 ? absl::OkStatus() : Failed();
 }
 
+absl::Status Sha256::UpdateLength(uint64_t bytes) {
+  const std::array<char, 8> length = LittleEndian(bytes);
+  return Update({length.data(), length.size()});
+}
+
 absl::Status Sha256::Add(std::string_view name, std::string_view content) {
-  for (const std::string_view part : {name, content}) {
-    const std::array<char, 8> length = LittleEndian(part.size());
-    LS_RETURN_IF_ERROR(Update({length.data(), length.size()}));
-    LS_RETURN_IF_ERROR(Update(part));
-  }
-  return absl::OkStatus();
+  LS_RETURN_IF_ERROR(Begin(name, content.size()));
+  return Continue(content);
+}
+
+absl::Status Sha256::Begin(std::string_view name, uint64_t bytes) {
+  LS_RETURN_IF_ERROR(UpdateLength(name.size()));
+  LS_RETURN_IF_ERROR(Update(name));
+  return UpdateLength(bytes);
 }
 
 absl::StatusOr<std::string> Sha256::Finish() {

@@ -1,6 +1,7 @@
 // SHA-256 over several pieces of data that cannot be mistaken for each other.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ class Sha256 final {
 
   // Adds `name` and `content`, each preceded by its length as 8 bytes, little-endian.
   absl::Status Add(std::string_view name, std::string_view content);
+  // The same for a content of so many bytes that follows in pieces.
+  absl::Status Begin(std::string_view name, uint64_t bytes);
+  absl::Status Continue(std::string_view piece) { return Update(piece); }
   // The hash of all that was added, 64 lower-case hex digits. The object is spent.
   absl::StatusOr<std::string> Finish();
 
@@ -30,6 +34,7 @@ class Sha256 final {
   Sha256() = default;
 
   absl::Status Update(std::string_view bytes);
+  absl::Status UpdateLength(uint64_t bytes);
 
   std::unique_ptr<evp_md_ctx_st, Free> context_;
 };

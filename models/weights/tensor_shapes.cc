@@ -29,7 +29,7 @@ absl::Status CheckTensors(const SafetensorsFile& file, absl::Span<const TensorSh
   std::set<std::string_view> known;
   for (const TensorShape& tensor : expected) {
     known.insert(tensor.name);
-    const TensorView* found = file.Find(tensor.name);
+    const StoredTensor* found = file.Find(tensor.name);
     if (found == nullptr) return wrong(tensor.name, "is missing");
     if (found->shape != tensor.shape) {
       return wrong(tensor.name, absl::StrFormat("has shape %s, the configuration makes it %s", ShapeText(found->shape),

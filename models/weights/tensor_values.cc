@@ -1,16 +1,24 @@
 #include "models/weights/tensor_values.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <vector>
 
 #include "absl/strings/str_format.h"
+#include "models/status_macros.h"
 
 namespace longshort {
 namespace {
 
 // The memory's float formats are used as they are in the file.
 static_assert(std::endian::native == std::endian::little);
+
+template <typename Value>
+absl::Span<std::byte> AsBytes(absl::Span<Value> values) {
+  return absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(Value));
+}
 
 float FromBFloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 
@@ -27,35 +35,36 @@ float FromFloat16(uint16_t bits) {
   return std::bit_cast<float>(sign | wide_exponent << 23 | fraction << 13);
 }
 
+// Piece by piece, so that a tensor is never in memory twice.
 template <typename Widen>
-void CopyHalves(absl::Span<const std::byte> data, absl::Span<float> values, Widen widen) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t bits = 0;
-    std::memcpy(&bits, data.data() + i * sizeof(bits), sizeof(bits));
-    values[i] = widen(bits);
+absl::Status ReadHalves(const StoredBytes& bytes, int64_t offset, absl::Span<float> values, Widen widen) {
+  constexpr size_t kPiece = size_t{1} << 15;
+  std::vector<uint16_t> halves(std::min(kPiece, values.size()));
+  while (!values.empty()) {
+    const absl::Span<uint16_t> piece = absl::MakeSpan(halves).first(std::min(kPiece, values.size()));
+    LS_RETURN_IF_ERROR(bytes.Read(offset, AsBytes(piece)));
+    std::transform(piece.begin(), piece.end(), values.begin(), widen);
+    offset += static_cast<int64_t>(AsBytes(piece).size());
+    values.remove_prefix(piece.size());
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 bool IsFloatType(DataType type) { return type == DataType::kF32 || type == DataType::kF16 || type == DataType::kBF16; }
 
-absl::Status CopyAsFloat32(const TensorView& tensor, absl::Span<float> values) {
+absl::Status ReadAsFloat32(const SafetensorsFile& file, const StoredTensor& tensor, absl::Span<float> values) {
   if (!IsFloatType(tensor.type)) {
     return absl::InvalidArgumentError(absl::StrFormat("type %s is not F32, F16 or BF16", DataTypeName(tensor.type)));
   }
-  const size_t elements = tensor.data.size() / static_cast<size_t>(DataTypeBytes(tensor.type));
+  const auto elements = static_cast<size_t>(tensor.bytes / DataTypeBytes(tensor.type));
   if (values.size() != elements) {
     return absl::InvalidArgumentError(absl::StrFormat("%d elements do not fit room for %d", elements, values.size()));
   }
-  if (tensor.type == DataType::kF16) {
-    CopyHalves(tensor.data, values, FromFloat16);
-  } else if (tensor.type == DataType::kBF16) {
-    CopyHalves(tensor.data, values, FromBFloat16);
-  } else if (!values.empty()) {
-    std::memcpy(values.data(), tensor.data.data(), tensor.data.size());
-  }
-  return absl::OkStatus();
+  if (tensor.type == DataType::kF16) return ReadHalves(file.bytes(), tensor.offset, values, FromFloat16);
+  if (tensor.type == DataType::kBF16) return ReadHalves(file.bytes(), tensor.offset, values, FromBFloat16);
+  return file.bytes().Read(tensor.offset, AsBytes(values));
 }
 
 }  // namespace longshort

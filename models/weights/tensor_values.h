@@ -7,11 +7,12 @@
 
 namespace longshort {
 
-// Whether CopyAsFloat32 takes this type: F32, F16 or BF16.
+// Whether ReadAsFloat32 takes this type: F32, F16 or BF16.
 bool IsFloatType(DataType type);
 
-// Copies all elements, row-major, as float32; F16 and BF16 widen exactly (infinities and NaNs stay what they are).
-// Errors: INVALID_ARGUMENT if the type is no float type or `values` is not as long as the tensor has elements.
-absl::Status CopyAsFloat32(const TensorView& tensor, absl::Span<float> values);
+// Reads all elements of a tensor of the file, row-major, as float32; F16 and BF16 widen exactly (infinities and NaNs
+// stay what they are). Errors: INVALID_ARGUMENT if the type is no float type or `values` is not as long as the tensor
+// has elements; UNAVAILABLE if the file cannot be read.
+absl::Status ReadAsFloat32(const SafetensorsFile& file, const StoredTensor& tensor, absl::Span<float> values);
 
 }  // namespace longshort

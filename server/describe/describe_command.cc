@@ -13,7 +13,7 @@
 #include "models/describe/model_description.h"
 #include "models/describe/presets.h"
 #include "models/status_macros.h"
-#include "models/weights/mapped_file.h"
+#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/engine/batch_former.h"
 #include "models/status_macros.h"
 #include "models/weights/config_fields.h"
-#include "models/weights/mapped_file.h"
+#include "models/weights/stored_bytes.h"
 #include "models/weights/strict_json.h"
 #include "server/options/devices.h"
 #include "server/options/option_ranges.h"

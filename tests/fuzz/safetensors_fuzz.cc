@@ -20,11 +20,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   size_t tensor_bytes = 0;
   for (const auto& [name, tensor] : file->tensors()) {
-    tensor_bytes += tensor.data.size();
+    tensor_bytes += static_cast<size_t>(tensor.bytes);
+    Require(tensor.offset >= 8 && tensor.offset + tensor.bytes <= static_cast<int64_t>(size),
+            "a tensor lies inside the file");
     Require(file->Find(name) == &tensor, "a tensor is found by its name");
-    std::vector<float> values(tensor.data.size() / static_cast<size_t>(DataTypeBytes(tensor.type)));
+    std::vector<float> values(static_cast<size_t>(tensor.bytes / DataTypeBytes(tensor.type)));
     Require(values.size() == static_cast<size_t>(*ElementCount(tensor.shape)), "a tensor is as long as its shape says");
-    Require(CopyAsFloat32(tensor, absl::MakeSpan(values)).ok() == IsFloatType(tensor.type), "floats can be read");
+    Require(ReadAsFloat32(*file, tensor, absl::MakeSpan(values)).ok() == IsFloatType(tensor.type),
+            "floats can be read");
   }
   Require(tensor_bytes + 8 <= size, "tensors lie inside the file");
   Require(!CheckTensors(*file, LanguageModelTensors(LanguageModelConfig())).ok(), "no small file holds the base model");

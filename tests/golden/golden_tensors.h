@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "models/status_macros.h"
 #include "models/weights/safetensors.h"
 
 namespace longshort {
@@ -27,15 +27,16 @@ struct Values {
 template <typename Value>
 absl::StatusOr<Values<Value>> ReadValues(const SafetensorsFile& file, const std::string& name, DataType type,
                                          size_t dimensions) {
-  const TensorView* tensor = file.Find(name);
+  const StoredTensor* tensor = file.Find(name);
   if (tensor == nullptr) return absl::InvalidArgumentError(absl::StrCat(file.name(), " has no tensor ", name));
   if (tensor->type != type || tensor->shape.size() != dimensions) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "%s: %s is %s [%s], not %s of %d dimensions", file.name(), name, std::string(DataTypeName(tensor->type)),
         absl::StrJoin(tensor->shape, ", "), std::string(DataTypeName(type)), dimensions));
   }
-  Values<Value> result{tensor->shape, std::vector<Value>(tensor->data.size() / sizeof(Value))};
-  std::memcpy(result.values.data(), tensor->data.data(), tensor->data.size());
+  Values<Value> result{tensor->shape, std::vector<Value>(tensor->bytes / sizeof(Value))};
+  LS_RETURN_IF_ERROR(file.bytes().Read(
+      tensor->offset, absl::MakeSpan(reinterpret_cast<std::byte*>(result.values.data()), tensor->bytes)));
   return result;
 }
 

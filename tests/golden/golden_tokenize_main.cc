@@ -16,7 +16,7 @@
 #include "models/status_macros.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"
 #include "models/tokenizer/listops_tokenizer.h"
-#include "models/weights/mapped_file.h"
+#include "models/weights/stored_bytes.h"
 #include "nlohmann/json.hpp"
 
 ABSL_FLAG(std::string, tokenizer, "", "bytes_plus_one, listops_2020 or listops_2021");

@@ -94,6 +94,44 @@ def test_a_broken_version_changes_nothing_until_it_is_mended(api: SimpleNamespac
     assert server.metric("longshort_model_load_duration_seconds", model="tiny", version="1") == 0
 
 
+def test_weights_that_are_written_in_place_while_they_are_read_cost_a_load_at_the_most(
+    api: SimpleNamespace, watched: SimpleNamespace
+) -> None:
+    server, repository = watched.server, watched.repository
+    incoming = repository / ".incoming"
+    shutil.copytree(repository / "tiny/1", incoming)
+    weights = (incoming / "model.safetensors").read_bytes()
+    done = threading.Event()
+
+    def write_again_and_again() -> None:
+        with (incoming / "model.safetensors").open("r+b", buffering=0) as file:
+            while not done.is_set():
+                file.truncate(1000)
+                file.seek(0)
+                file.write(weights)
+
+    models = api.models_grpc.ModelsStub(server.channel)
+    second = {"name": "tiny", "version": 2}
+    (repository / "tiny/2").symlink_to(incoming)
+    writer = threading.Thread(target=write_again_and_again)
+    writer.start()
+    codes = set()
+    for _ in range(100):
+        try:
+            models.LoadModel(api.models.LoadModelRequest(model=second), timeout=20)
+            models.UnloadModel(api.models.UnloadModelRequest(model=second), timeout=20)
+        except grpc.RpcError as error:
+            codes.add(error.code())
+    done.set()
+    writer.join()
+    assert codes <= {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAVAILABLE}, "a broken header, or read too late"
+    stub = api.inference_grpc.InferenceStub(server.channel)
+    request = api.inference.GenerateRequest(model={"name": "tiny", "version": 1}, prompt={"text": "x"}, max_tokens=1)
+    models.LoadModel(api.models.LoadModelRequest(model={"name": "tiny", "version": 1}), timeout=20)
+    assert stub.Generate(request, timeout=20).model.version == 1
+    assert models.LoadModel(api.models.LoadModelRequest(model=second), timeout=20).version == 2
+
+
 def test_a_model_that_vanishes_is_found_no_more(api: SimpleNamespace, watched: SimpleNamespace) -> None:
     server, repository = watched.server, watched.repository
     shutil.rmtree(repository / "tiny")

@@ -1,5 +1,6 @@
 #include "models/image_classifier/vil.h"
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -52,6 +53,14 @@ class VilTest : public ::testing::Test {
   const VilConfig config_;
   NamedTensors tensors_;
 };
+
+TEST_F(VilTest, RefusesWeightsThatAreCutWhileTheyAreRead) {
+  ASSERT_THAT(Load(), IsOk());
+  const auto opened = OpenModelDirectory(directory_.path());
+  ASSERT_THAT(opened, IsOk());
+  std::filesystem::resize_file(opened->weights_path(), std::filesystem::file_size(opened->weights_path()) - 4);
+  EXPECT_EQ(LoadVil(*opened, {.threads = 1}).status().code(), absl::StatusCode::kUnavailable);
+}
 
 TEST_F(VilTest, ServesTheLogitsOfTheNetwork) {
   const auto classifier = Load();

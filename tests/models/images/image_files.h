@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/weights/safetensors.h"
+#include "tests/models/weights/tensor_bytes.h"
 
 namespace longshort {
 
@@ -36,10 +37,11 @@ struct ExpectedImage {
 // Of a file of that name; empty if there is none.
 inline ExpectedImage ReadExpectedImage(const std::string& name) {
   const auto file = SafetensorsFile::Open(std::string(LONGSHORT_TEST_IMAGES) + "/expected.safetensors");
-  const TensorView* tensor = file.ok() ? file->Find(name) : nullptr;
+  const StoredTensor* tensor = file.ok() ? file->Find(name) : nullptr;
   if (tensor == nullptr) return {};
-  const auto* begin = reinterpret_cast<const uint8_t*>(tensor->data.data());
-  return {tensor->shape[0], tensor->shape[1], {begin, begin + tensor->data.size()}};
+  const std::vector<std::byte> bytes = BytesOf(*file, *tensor);
+  const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
+  return {tensor->shape[0], tensor->shape[1], {begin, begin + bytes.size()}};
 }
 
 }  // namespace longshort

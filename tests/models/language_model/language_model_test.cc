@@ -81,5 +81,21 @@ TEST_F(LoadLanguageModelTest, TheTokenizerAndTheVocabularyBelongTogether) {
   EXPECT_THAT(std::string(LoadTokenizer(*without_vocabulary).status().message()), HasSubstr("vocabulary.txt"));
 }
 
+// Somebody copies another file over it, in place.
+TEST_F(LoadLanguageModelTest, RefusesWeightsThatAreCutOrWrittenWhileTheyAreRead) {
+  const std::string weights = directory_ + "/model.safetensors";
+  for (const std::string precision : {"fp32", "bf16"}) {
+    const auto opened = OpenModelDirectory(directory_);
+    ASSERT_TRUE(opened.ok());
+    std::filesystem::resize_file(weights, std::filesystem::file_size(weights) - 4);
+    const auto cut = LoadLanguageModel(*opened, {.precision = precision, .threads = 1}).status();
+    EXPECT_EQ(cut.code(), absl::StatusCode::kUnavailable) << cut;
+    EXPECT_THAT(std::string(cut.message()), HasSubstr(weights));
+    std::filesystem::resize_file(weights, std::filesystem::file_size(weights) + 4);  // the last weight is 0 now
+    const auto written = LoadLanguageModel(*opened, {.precision = precision, .threads = 1}).status();
+    EXPECT_EQ(written.code(), absl::StatusCode::kUnavailable) << written;
+  }
+}
+
 }  // namespace
 }  // namespace longshort

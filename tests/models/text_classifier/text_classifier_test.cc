@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
@@ -212,6 +213,12 @@ class LoadTextClassifierTest : public ::testing::Test {
   TemporaryDirectory directory_;
   TextClassifierConfig config_ = SmallTextConfig();
 };
+
+TEST_F(LoadTextClassifierTest, RefusesWeightsThatAreCutWhileTheyAreRead) {
+  const ModelDirectory opened = Open();
+  std::filesystem::resize_file(opened.weights_path(), std::filesystem::file_size(opened.weights_path()) - 4);
+  EXPECT_EQ(LoadTextClassifier(opened, {}).status().code(), absl::StatusCode::kUnavailable);
+}
 
 TEST_F(LoadTextClassifierTest, TellsWhatTheModelIs) {
   directory_.Write("labels.txt", "yes\nno\nperhaps\n");

@@ -13,9 +13,9 @@ namespace longshort {
 // All tensors of a file of floats, as float32.
 inline std::vector<NamedParameter> TrainedWeights(const SafetensorsFile& file) {
   std::vector<NamedParameter> parameters;
-  for (const auto& [name, view] : file.tensors()) {
-    const at::Tensor value = at::empty(view.shape);
-    CopyAsFloat32(view, {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}).IgnoreError();
+  for (const auto& [name, stored] : file.tensors()) {
+    const at::Tensor value = at::empty(stored.shape);
+    ReadAsFloat32(file, stored, {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}).IgnoreError();
     parameters.push_back({name, value});
   }
   return parameters;

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/models/weights/status_matchers.h"
 #include "tests/models/weights/temporary_directory.h"
+#include "tests/models/weights/tensor_bytes.h"
 
 namespace longshort {
 namespace {
@@ -53,14 +54,14 @@ TEST(Safetensors, FindsTensorsWhereTheyLie) {
   ASSERT_THAT(file, IsOk());
 
   ASSERT_NE(file->Find("second"), nullptr);
-  const TensorView& second = *file->Find("second");
+  const StoredTensor& second = *file->Find("second");
   EXPECT_EQ(second.type, DataType::kU8);
   EXPECT_THAT(second.shape, ElementsAre(3));
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(second.data.data()), second.data.size()), "ijk");
+  EXPECT_EQ(absl::MakeConstSpan(BytesOf(*file, second)), AsBytes("ijk"));
   EXPECT_THAT(file->Find("first")->shape, ElementsAre(1, 2));
-  EXPECT_EQ(file->Find("first")->data.data(), AsBytes(bytes).data() + 8 + header.size());
-  EXPECT_EQ(file->Find("scalar")->data.size(), 2);
-  EXPECT_EQ(file->Find("empty")->data.size(), 0);
+  EXPECT_EQ(file->Find("first")->offset, 8 + header.size());
+  EXPECT_EQ(file->Find("scalar")->bytes, 2);
+  EXPECT_EQ(file->Find("empty")->bytes, 0);
   EXPECT_EQ(file->Find("third"), nullptr);
   EXPECT_EQ(file->metadata().at("format"), "pt");
   EXPECT_EQ(file->tensors().size(), 4);
@@ -89,7 +90,7 @@ TEST(Safetensors, OpensAFileAndKeepsItsTensorsAcrossMoves) {
   ASSERT_THAT(opened, IsOk());
   const SafetensorsFile moved = *std::move(opened);
   EXPECT_EQ(moved.name(), path);
-  for (const std::byte byte : moved.Find("t")->data) EXPECT_EQ(byte, std::byte{0x11});
+  EXPECT_THAT(BytesOf(moved, *moved.Find("t")), ::testing::ElementsAreArray(AsBytes("\x11\x11\x11\x11")));
 }
 
 TEST(Safetensors, NamesAFileThatCannotBeOpened) {

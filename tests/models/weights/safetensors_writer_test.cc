@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/models/weights/status_matchers.h"
 #include "tests/models/weights/temporary_directory.h"
+#include "tests/models/weights/tensor_bytes.h"
 
 namespace longshort {
 namespace {
@@ -54,12 +55,12 @@ TEST(SafetensorsWriter, WhatIsWrittenIsReadBack) {
     EXPECT_EQ(file->tensors().size(), random.tensors.size());
     EXPECT_EQ(file->metadata().at("step"), std::to_string(seed));
     for (const NamedTensor& tensor : random.tensors) {
-      const TensorView* found = file->Find(tensor.name);
+      const StoredTensor* found = file->Find(tensor.name);
       ASSERT_NE(found, nullptr) << tensor.name;
       EXPECT_EQ(found->type, tensor.type);
       EXPECT_EQ(found->shape, tensor.shape);
-      EXPECT_EQ(found->data, tensor.data);
-      EXPECT_EQ((found->data.data() - file->bytes().data()) % DataTypeBytes(tensor.type), 0) << "not aligned";
+      EXPECT_EQ(absl::MakeConstSpan(BytesOf(*file, *found)), tensor.data);
+      EXPECT_EQ(found->offset % DataTypeBytes(tensor.type), 0) << "not aligned";
     }
   }
 }

@@ -1,0 +1,57 @@
+// Bytes that are read when they are asked for: a file's, which stays open, or memory's.
+//
+// A file can be cut short or written anew while it is read, or lost with its disk or its network: an error of Read,
+// where a mapping would end the process. One that another is renamed over is read on as it was.
+//
+// Thread: immutable, so any thread may read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace longshort {
+
+class StoredBytes final {
+ public:
+  // Errors: NOT_FOUND, PERMISSION_DENIED, ... from the system; INVALID_ARGUMENT if `path` is no regular file. All name
+  // `path`.
+  static absl::StatusOr<StoredBytes> OpenFile(const std::string& path);
+  // `bytes` must outlive the result.
+  static StoredBytes InMemory(absl::Span<const std::byte> bytes);
+
+  StoredBytes(StoredBytes&& other) noexcept { *this = std::move(other); }
+  StoredBytes& operator=(StoredBytes&& other) noexcept;
+  ~StoredBytes();
+
+  int64_t size() const { return size_; }
+
+  // Reads all of `to`, from byte `offset` on. REQUIRES: 0 <= offset, offset + to.size() <= size().
+  // Errors: UNAVAILABLE naming the file if it cannot be read, or has become shorter.
+  absl::Status Read(int64_t offset, absl::Span<std::byte> to) const;
+
+  // Errors: UNAVAILABLE naming the file if it was written to since it was opened: what was read may be of before and of
+  // after.
+  absl::Status CheckUnchanged() const;
+
+ private:
+  StoredBytes() = default;
+
+  int64_t size_ = 0;
+  absl::Span<const std::byte> memory_;
+  std::string path_;
+  int descriptor_ = -1;  // of a file
+  absl::Time written_;   // as the file system says
+};
+
+// Reads a whole text file of at most `limit_bytes`.
+// Errors: those of StoredBytes; INVALID_ARGUMENT naming the file, its size and the limit.
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t limit_bytes);
+
+}  // namespace longshort
