@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
   registry->skipped_ = listing.skipped;
   for (const auto& [name, reason] : listing.unreadable) {
     registry->skipped_.push_back(reason);
-    registry->failed_[{name, 0}] = reason;  // FollowRepository need not tell it again
+    registry->failed_[{name, 0}].signature = reason;  // FollowRepository need not tell it again
   }
   if (listing.versions.empty()) {
     return absl::NotFoundError(absl::StrCat("there is no model in ", repository, registry->skipped_.empty() ? "" : "; ",
@@ -201,7 +201,8 @@ bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Tell
   if (serves && served_[id] == serving) return true;
   const std::string signature =
       absl::StrCat(FolderSignature(VersionDirectory(repository_, name, version)), " ", serving);
-  if (const auto failed = failed_.find(id); failed != failed_.end() && failed->second == signature) return serves;
+  const auto failed = failed_.find(id);
+  if (failed != failed_.end() && failed->second.signature == signature && failed->second.lasts) return serves;
   const absl::StatusOr<std::shared_ptr<ServedModel>> loaded = LoadFrom(name, version);
   if (!loaded.ok()) {
     if (!absl::IsCancelled(loaded.status())) Fail(id, signature, loaded.status(), tell);
@@ -213,10 +214,10 @@ bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Tell
 }
 
 void ModelRegistry::Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Tell tell) {
-  if (std::string& before = failed_[id]; before != signature) {
-    before = signature;
-    tell({RegistryEvent::Kind::kFailed, id.first, id.second, status});
-  }
+  Failure& failure = failed_[id];
+  failure.lasts = !absl::IsUnavailable(status);
+  if (std::exchange(failure.signature, signature) == signature) return;
+  tell({RegistryEvent::Kind::kFailed, id.first, id.second, status});
 }
 
 absl::StatusOr<VersionPolicy> ModelRegistry::ReadPolicy(const std::string& name,

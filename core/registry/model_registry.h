@@ -85,8 +85,8 @@ class ModelRegistry {
   // Follows the repository: loads what the policies choose of the versions that can be loaded, then lets the others go;
   // loads anew what serves with a serving.json that has changed; lets go what is no longer there. As long as a policy
   // cannot be read, or chooses nothing, what is loaded stays; so it does while the model's folder cannot be read. What
-  // failed is tried again when its files have changed; a version that was let go by Unload counts as loaded, so that no
-  // other takes its place.
+  // failed is tried again when its files have changed, or at once if they could not be read (UNAVAILABLE); a version
+  // that was let go by Unload counts as loaded, so that no other takes its place.
   // Each event is told at once, before the next load; `tell` may look up, but neither load nor let go.
   // Errors: those of ListRepository; then nothing is changed.
   absl::Status FollowRepository(Tell tell);
@@ -96,6 +96,10 @@ class ModelRegistry {
 
  private:
   using VersionId = std::pair<std::string, int64_t>;
+  struct Failure {
+    std::string signature;  // of the files
+    bool lasts = true;      // while they do not change
+  };
 
   ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies,
                 std::unique_ptr<RetiredModels> retired);
@@ -118,9 +122,9 @@ class ModelRegistry {
   // or it cannot be told.
   std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk, Tell tell);
   // Whether the version serves: loads it if it is not loaded, or was with another serving.json, unless that failed
-  // before and nothing has changed.
+  // before and would again.
   bool FollowVersion(const std::string& name, int64_t version, Tell tell);
-  // Notes a failure, for the first time with this signature.
+  // Notes a failure, and tells it if it is the first with this signature.
   void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Tell tell);
 
   const std::string repository_;
@@ -131,7 +135,7 @@ class ModelRegistry {
   std::vector<std::string> skipped_;
 
   std::mutex loading_;                       // held while something is loaded or let go; guards the next four
-  std::map<VersionId, std::string> failed_;  // the files' signature when it failed; version 0: the policy
+  std::map<VersionId, Failure> failed_;      // version 0: the policy
   std::map<VersionId, std::string> served_;  // the signature of its serving.json when it was loaded
   std::set<VersionId> kept_;                 // loaded by LoadVersion
   std::set<VersionId> unwanted_;             // let go by Unload

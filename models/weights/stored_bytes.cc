@@ -13,6 +13,12 @@
 namespace longshort {
 namespace {
 
+// What is wrong with a disk or a network has no code of its own, and may pass.
+absl::Status SystemError(int number, const std::string& message) {
+  absl::Status status = absl::ErrnoToStatus(number, message);
+  return status.code() == absl::StatusCode::kUnknown ? absl::UnavailableError(status.message()) : status;
+}
+
 struct FileState {
   int64_t bytes = 0;
   absl::Time written;
@@ -20,7 +26,7 @@ struct FileState {
 
 absl::StatusOr<FileState> StateOf(int descriptor, const std::string& path) {
   struct stat status = {};
-  if (fstat(descriptor, &status) != 0) return absl::ErrnoToStatus(errno, absl::StrFormat("%s: cannot stat", path));
+  if (fstat(descriptor, &status) != 0) return SystemError(errno, absl::StrFormat("%s: cannot stat", path));
   if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(absl::StrFormat("%s: not a regular file", path));
   return FileState{.bytes = status.st_size, .written = absl::TimeFromTimespec(status.st_mtim)};
 }
@@ -32,7 +38,7 @@ absl::StatusOr<StoredBytes> StoredBytes::OpenFile(const std::string& path) {
   file.path_ = path;
   // O_NONBLOCK: opening a pipe must not wait for its writer.
   file.descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file.descriptor_ < 0) return absl::ErrnoToStatus(errno, absl::StrFormat("%s: cannot open", path));
+  if (file.descriptor_ < 0) return SystemError(errno, absl::StrFormat("%s: cannot open", path));
   LS_ASSIGN_OR_RETURN(const FileState state, StateOf(file.descriptor_, path));
   file.size_ = state.bytes;
   file.written_ = state.written;

@@ -20,8 +20,8 @@ namespace longshort {
 
 class StoredBytes final {
  public:
-  // Errors: NOT_FOUND, PERMISSION_DENIED, ... from the system; INVALID_ARGUMENT if `path` is no regular file. All name
-  // `path`.
+  // Errors: NOT_FOUND, PERMISSION_DENIED, ... from the system, UNAVAILABLE where it has no better word;
+  // INVALID_ARGUMENT if `path` is no regular file. All name `path`.
   static absl::StatusOr<StoredBytes> OpenFile(const std::string& path);
   // `bytes` must outlive the result.
   static StoredBytes InMemory(absl::Span<const std::byte> bytes);

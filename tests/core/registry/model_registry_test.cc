@@ -45,6 +45,7 @@ class ModelRegistryTest : public testing::Test {
     const auto loader = [this](const std::string& directory) -> absl::StatusOr<LoadedModel> {
       loaded_.push_back(fs::relative(directory, repository_).string());
       if (fs::exists(fs::path(directory) / "broken")) return absl::DataLossError("tensor x is missing");
+      if (disk_is_away_) return absl::UnavailableError("cannot read");
       if (stopping_) return absl::CancelledError("nothing is loaded any more");
       LoadedLanguageModel loaded;
       loaded.model = std::make_unique<FakeLanguageModel>();
@@ -89,6 +90,7 @@ class ModelRegistryTest : public testing::Test {
   RealClock clock_;
   std::vector<std::string> loaded_;
   bool stopping_ = false;
+  bool disk_is_away_ = false;
   int writes_ = 0;
 };
 
@@ -276,6 +278,19 @@ TEST_F(ModelRegistryTest, AVersionThatFailsLeavesTheOldOneServingAndIsTriedAgain
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
   EXPECT_TRUE(Follow(**registry).empty()) << "the same files fail the same way";
   fs::remove(repository_ / "bytes/2/broken");
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
+}
+
+TEST_F(ModelRegistryTest, AVersionThatCannotBeReadJustNowIsTriedAgainAndToldOnce) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  MakeFolder("bytes/2");
+  disk_is_away_ = true;
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/2: model bytes version 2: cannot read"));
+  EXPECT_TRUE(Follow(**registry).empty());
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
+  disk_is_away_ = false;
   EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
 }
 
