@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -27,8 +28,6 @@ constexpr int64_t kLeastBufferBytes = int64_t{64} << 20;
 constexpr std::chrono::milliseconds kGoodbye{200};
 
 void SetChannelArguments(grpc::ServerBuilder& builder) {
-  // Two servers on one port must not go unnoticed.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutSeconds * kMillisecondsPerSecond);
@@ -54,8 +53,10 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
   auto endpoint = std::unique_ptr<GrpcEndpoint>(new GrpcEndpoint(environment));
+  LS_ASSIGN_OR_RETURN(endpoint->listener_, ConnectionListener::Bind(options.listen));
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(options.listen.ToString(), grpc::InsecureServerCredentials(), &endpoint->port_);
+  endpoint->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
   builder.RegisterService(&endpoint->inference_);
   builder.RegisterService(&endpoint->models_);
   builder.RegisterService(&endpoint->sessions_);
@@ -67,12 +68,25 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   builder.SetResourceQuota(quota);
 
   endpoint->server_ = builder.BuildAndStart();
-  if (endpoint->server_ == nullptr || endpoint->port_ == 0) {
-    return absl::UnavailableError(absl::StrCat("--listen=", options.listen.ToString(),
-                                               " cannot be bound: in use, or not an address of this machine"));
-  }
+  if (endpoint->server_ == nullptr) return absl::InternalError("gRPC does not start");
   endpoint->AnnounceServing();
+  LS_RETURN_IF_ERROR(endpoint->StartListening());
   return endpoint;
+}
+
+absl::Status GrpcEndpoint::StartListening() {
+  return listener_->Start({.accepted =
+                               [this](int socket) {
+                                 grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+                                 connection.fd = socket;
+                                 acceptor_->HandleNewConnection(&connection);
+                               },
+                           .refused =
+                               [this](int64_t connections) {
+                                 environment_.metrics.CountRefusedConnections(connections);
+                                 environment_.log.Error("connections refused: the process has no descriptors for more",
+                                                        {{"connections", connections}, {"raise", "ulimit -Hn"}});
+                               }});
 }
 
 void GrpcEndpoint::AnnounceServing() {
@@ -96,6 +110,7 @@ void GrpcEndpoint::StopServing() { server_->GetHealthCheckService()->Shutdown();
 
 GrpcEndpoint::~GrpcEndpoint() {
   if (server_ == nullptr) return;
+  listener_.reset();
   server_->Shutdown(std::chrono::system_clock::now() + kGoodbye);
   server_->Wait();
 }

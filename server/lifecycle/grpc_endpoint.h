@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "server/lifecycle/connection_listener.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
 #include "server/rpc/call_environment.h"
@@ -22,14 +23,14 @@ int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& ma
 class GrpcEndpoint {
  public:
   // Serves from now on. `environment` must outlive the endpoint.
-  // Errors: UNAVAILABLE if the address cannot be bound.
+  // Errors: those of ConnectionListener; INTERNAL if gRPC does not start.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                              const CallEnvironment& environment);
   // Ends what is still open (health watches, for instance) at once.
   ~GrpcEndpoint();
 
   // The port that is listened on.
-  int port() const { return port_; }
+  int port() const { return listener_->port(); }
 
   // Health tells from now on whether this model, and this version of it, serve. Thread-safe.
   void AnnounceModel(const std::string& model, int64_t version);
@@ -40,13 +41,15 @@ class GrpcEndpoint {
   explicit GrpcEndpoint(const CallEnvironment& environment)
       : environment_(environment), inference_(environment), models_(environment), sessions_(environment) {}
 
+  absl::Status StartListening();
   void AnnounceServing();
 
   const CallEnvironment& environment_;
   InferenceService inference_;
   ModelsService models_;
   SessionsService sessions_;
-  int port_ = 0;
+  std::unique_ptr<ConnectionListener> listener_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
 };
 

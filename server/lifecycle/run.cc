@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "longshort_version.h"
 #include "models/status_macros.h"
+#include "server/lifecycle/connection_listener.h"
 #include "server/lifecycle/load_models.h"
 #include "server/lifecycle/server.h"
 #include "server/lifecycle/signals.h"
@@ -96,6 +97,7 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   // Debian's Abseil is built with its debug checks: it would write down the order of all of gRPC's locks, behind one
   // lock for the process, and end the process where two orders differ.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  RaiseDescriptorLimit();
   SignalWatcher signals;
   // Never destroyed: gRPC's own threads may log until the process is gone.
   static Logger& log = *new Logger(options->log_format, options->log_level);

@@ -110,7 +110,12 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                         .Name("longshort_model_load_failures_total")
                         .Help("Versions that could not be loaded while the server ran")
                         .Register(registry)
-                        .Add({})) {
+                        .Add({})),
+      refused_connections(BuildCounter()
+                              .Name("longshort_connections_refused_total")
+                              .Help("gRPC connections closed at once because the process had no descriptors for more")
+                              .Register(registry)
+                              .Add({})) {
   BuildGauge()
       .Name("longshort_build_info")
       .Help("Always 1; the labels say what runs")

@@ -53,6 +53,7 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& session_tokens;
   prometheus::Family<prometheus::Gauge>& load_duration;
   prometheus::Counter& load_failures;
+  prometheus::Counter& refused_connections;
 };
 
 }  // namespace longshort

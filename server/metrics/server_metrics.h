@@ -36,6 +36,11 @@ class ServerMetrics {
   // One call has ended. `model` is "" for calls that name no served model.
   void CountRequest(const std::string& rpc, const std::string& model, absl::StatusCode code, absl::Duration duration);
 
+  // There were no descriptors for so many connections.
+  void CountRefusedConnections(int64_t connections) {
+    families_.refused_connections.Increment(static_cast<double>(connections));
+  }
+
   // A call was cancelled because its client took nothing.
   void CountSlowReader(const std::string& rpc) { families_.slow_readers.Add({{"rpc", rpc}}).Increment(); }
 

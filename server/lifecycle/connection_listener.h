@@ -1,0 +1,77 @@
+// Accepts connections as long as the process has descriptors for them.
+//
+// gRPC's own listener ends at the first connection for which there is none: nobody could connect any more, however many
+// were closed since. Here such a connection is closed at once, so that the client asks elsewhere or later, and the last
+// descriptors stay for what else opens files (metrics, probes, models).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/options/server_options.h"
+
+namespace longshort {
+
+// A file descriptor, closed with the object.
+class Descriptor final {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(other.Release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+
+  int number() const { return number_; }
+  // Whoever calls it closes it.
+  int Release();
+
+ private:
+  int number_;
+};
+
+// Lets the process have as many descriptors as the system allows it (`ulimit -Hn`); returns how many it may have.
+int64_t RaiseDescriptorLimit();
+
+class ConnectionListener final {
+ public:
+  // Are called by the listener's thread.
+  struct Handlers {
+    // A connection's socket, which does not block: whoever takes it closes it.
+    std::function<void(int socket)> accepted;
+    // So many connections were refused since it was last said, not more than once a second.
+    std::function<void(int64_t connections)> refused;
+  };
+
+  // Listens on all addresses that the host stands for; connections wait. "0.0.0.0" and "[::]" are any of either family.
+  // Errors: UNAVAILABLE if there is none that can be bound, or one of them is in use.
+  static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const ListenAddress& address);
+  // Accepts no more: no handler is called after it.
+  ~ConnectionListener();
+
+  int port() const { return port_; }
+
+  // Accepts from now on. Errors: RESOURCE_EXHAUSTED if no thread is to be had.
+  absl::Status Start(Handlers handlers);
+
+ private:
+  ConnectionListener() = default;
+
+  absl::Status BindTo(const ListenAddress& address);
+  void Accept();
+  // Takes what waits at one socket. Returns whether there are descriptors for more.
+  bool AcceptFrom(int listening);
+
+  std::vector<Descriptor> listening_;
+  Descriptor wake_;  // readable once the listener ends
+  int port_ = 0;
+  int64_t first_reserved_ = 0;  // descriptors from this number on are not for connections
+  int64_t refused_ = 0;         // since it was last said
+  Handlers handlers_;
+  std::thread thread_;
+};
+
+}  // namespace longshort

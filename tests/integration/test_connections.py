@@ -1,0 +1,83 @@
+"""More connections than the process has descriptors for."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from integration.server_process import BINARY, Server, wait_until
+
+MANY = 150
+
+
+@contextmanager
+def limited_server(repository: Path, folder: Path, ulimit: str) -> Iterator[Server]:
+    """A server that was started with this limit of descriptors."""
+    program = folder / "limited-server"
+    program.write_text(f'#!/bin/bash\nulimit {ulimit}\nexec "{BINARY}" "$@"\n')
+    program.chmod(0o755)
+    with Server(repository, folder, program=program) as server:
+        yield server
+
+
+def connect(stack: ExitStack, port: int) -> socket.socket:
+    return stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+
+
+def serves(server: Server) -> bool:
+    """Whether a client that comes now is served."""
+    with server.new_channel() as channel:
+        try:
+            health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5)
+        except grpc.RpcError:
+            return False
+    return True
+
+
+def refused(server: Server) -> float:
+    return server.metric("longshort_connections_refused_total")
+
+
+def test_connections_beyond_the_descriptors_are_refused_until_others_are_closed(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    with limited_server(repository, tmp_path, "-n 80") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        request = api.inference.TokenizeRequest(input={"text": "x"})
+        stub.Tokenize(request, timeout=20)
+        with ExitStack() as stack:
+            connections = [connect(stack, server.grpc_port) for _ in range(MANY)]
+            wait_until(lambda: refused(server) >= MANY - 80)
+            assert connections[-1].recv(1) == b"", "closed at once"
+            stub.Tokenize(request, timeout=20)
+            assert server.http("/readyz")[0] == 200, "the last descriptors are for others"
+            assert not serves(server)
+        wait_until(lambda: serves(server))
+        assert server.log().count("connections refused") >= 1
+        assert " accept" not in server.log()
+
+
+def test_even_without_a_descriptor_left_the_listener_lives(repository: Path, tmp_path: Path) -> None:
+    with limited_server(repository, tmp_path, "-n 80") as server, ExitStack() as stack:
+        with ExitStack() as scrapers:
+            for _ in range(MANY):
+                connect(scrapers, server.http_port)
+            waiting = connect(stack, server.grpc_port)
+            waiting.settimeout(0.3)
+            with suppress(TimeoutError):
+                assert waiting.recv(1) == b"", "it waits, or was closed"
+        wait_until(lambda: serves(server))
+
+
+def test_the_server_takes_the_descriptors_that_it_may_have(repository: Path, tmp_path: Path) -> None:
+    with limited_server(repository, tmp_path, "-S -n 80") as server, ExitStack() as stack:
+        for _ in range(MANY):
+            connect(stack, server.grpc_port)
+        assert serves(server)
+        assert refused(server) == 0
