@@ -130,6 +130,19 @@ absl::Status Replace(const TiffDirectory& directory, TiffTag tag, uint64_t value
   return absl::OkStatus();
 }
 
+// Where a number was replaced, another tag's may have stood: what is decoded must be what was let pass.
+absl::Status CheckPlain(std::string_view plain, const TiffHeader& before) {
+  LS_ASSIGN_OR_RETURN(const TiffDirectory directory, TiffDirectory::Read(plain));
+  LS_ASSIGN_OR_RETURN(const TiffHeader header, HeaderOf(directory));
+  const auto height = static_cast<uint64_t>(before.size.height);
+  LS_ASSIGN_OR_RETURN(const uint64_t rows, directory.NumberOr(TiffTag::kRowsPerStrip, height));
+  if (header.size == before.size && header.bits_per_sample == before.bits_per_sample &&
+      header.white_is_zero == before.white_is_zero && header.orientation == 1 && rows <= height) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("the TIFF is broken: its tags lie over each other");
+}
+
 }  // namespace
 
 absl::StatusOr<TiffHeader> ReadTiffHeader(std::string_view bytes) {
@@ -149,6 +162,7 @@ absl::StatusOr<std::string> MakePlainTiff(std::string_view bytes) {
   if (FirstExtraSample(directory) == kUnassociatedAlpha) {
     LS_RETURN_IF_ERROR(Replace(directory, TiffTag::kExtraSamples, kAssociatedAlpha, file));
   }
+  LS_RETURN_IF_ERROR(CheckPlain(file, header));
   return file;
 }
 

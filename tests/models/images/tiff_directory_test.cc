@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/images/exif.h"
+#include "models/images/tiff.h"
 #include "tests/models/weights/status_matchers.h"
 
 namespace longshort {
@@ -17,7 +18,7 @@ struct Entry {
   uint64_t tag, type, count, value;
 };
 
-constexpr uint64_t kShort = 3, kLong = 4, kRational = 5;
+constexpr uint64_t kByte = 1, kShort = 3, kLong = 4, kRational = 5, kLong8 = 16;
 
 std::string Number(uint64_t value, ByteOrder order, int length) {
   std::string bytes(static_cast<size_t>(length), '\0');
@@ -79,6 +80,29 @@ TEST(TiffDirectory, RefusesBrokenDirectories) {
   const auto rational = TiffDirectory::Read(Tiff({{256, kRational, 1, 1}}, order, false));
   ASSERT_THAT(rational, IsOk());
   EXPECT_THAT(rational->Number(TiffTag::kImageWidth), Refuses(Words{"no unsigned number"}));
+}
+
+// A number of 8 bytes in a classic TIFF stands elsewhere: where another tag's value is, say. To make one plain would
+// change the other, here the length from 15 to 15 * 65537 rows.
+TEST(MakePlainTiff, RefusesTagsThatLieOverEachOther) {
+  const auto tiff_with_rows_at = [](uint64_t place) {
+    return Tiff({{257, kLong, 1, 15},
+                 {65000, kByte, 1, 0},
+                 {256, kLong, 1, 1000},
+                 {258, kShort, 1, 8},
+                 {262, kShort, 1, 1},
+                 {278, kLong8, 1, place}},
+                ByteOrder::kLittleEndian, false) +
+           std::string(8, '\x7f');
+  };
+  constexpr uint64_t kValueOfLength = 8 + 2 + 8, kEnd = 8 + 2 + 6 * 12;
+  const std::string apart = tiff_with_rows_at(kEnd), over_each_other = tiff_with_rows_at(kValueOfLength + 2);
+  ASSERT_THAT(ReadTiffHeader(apart), IsOk());
+  ASSERT_THAT(ReadTiffHeader(over_each_other), IsOk());
+  const auto plain = MakePlainTiff(apart);
+  ASSERT_THAT(plain, IsOk());
+  EXPECT_EQ(ReadTiffHeader(*plain)->size, (ImageSize{.height = 15, .width = 1000}));
+  EXPECT_THAT(MakePlainTiff(over_each_other), Refuses(Words{"over each other"}));
 }
 
 TEST(TiffDirectory, BrokenExifIsNoOrientation) {
