@@ -31,9 +31,8 @@ StageCost BlockCost(const CvtConfig& config, const CvtStage& stage, int64_t rows
   return cost;
 }
 
-}  // namespace
-
-std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t width) {
+// All but the parameters.
+std::vector<StageCost> WorkOf(const CvtConfig& config, int64_t height, int64_t width) {
   std::vector<StageCost> costs;
   int64_t rows = height, columns = width, channels = config.channels;
   for (size_t index = 0; index < config.stages.size(); ++index) {
@@ -51,7 +50,13 @@ std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t
   }
   costs.push_back(
       {.name = "head", .multiply_adds = channels * config.classes, .normed_elements = rows * columns * channels});
+  return costs;
+}
 
+}  // namespace
+
+std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t width) {
+  std::vector<StageCost> costs = WorkOf(config, height, width);
   for (const TensorShape& tensor : CvtTensors(config)) {
     if (IsRunningStatistic(tensor.name)) continue;
     size_t part = 0;
@@ -59,6 +64,12 @@ std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t
     costs[part].parameters += *ElementCount(tensor.shape);
   }
   return costs;
+}
+
+int64_t CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width) {
+  int64_t sum = 0;
+  for (const StageCost& cost : WorkOf(config, height, width)) sum += cost.multiply_adds;
+  return sum;
 }
 
 }  // namespace longshort

@@ -14,5 +14,7 @@ namespace longshort {
 // computed and as the published figures were counted: at the border of the grid, some of them hold no token. Batch
 // norms count with the layer norms, as in training; a served model has folded them into its convolutions.
 std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t width);
+// The sum of their multiply-adds.
+int64_t CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width);
 
 }  // namespace longshort

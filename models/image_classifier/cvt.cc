@@ -23,11 +23,7 @@ class ServedCvt final : public ImageNetwork {
     return CheckCvtImageSize(config_, height, width);
   }
   at::Tensor Logits(const at::Tensor& images) const override { return network_.Logits(images, nullptr); }
-  int64_t MultiplyAdds(int64_t height, int64_t width) const override {
-    int64_t sum = 0;
-    for (const StageCost& cost : CvtCosts(config_, height, width)) sum += cost.multiply_adds;
-    return sum;
-  }
+  int64_t MultiplyAdds(int64_t height, int64_t width) const override { return CvtMultiplyAdds(config_, height, width); }
 
  private:
   CvtConfig config_;

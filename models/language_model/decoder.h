@@ -21,7 +21,7 @@ struct Decoder {
   // For serving only: brings the matrices that meet tokens into the order of the library's products (Linear::Packed).
   void Pack();
 
-  // ids [...] int64 -> [..., d], scaled by sqrt(d).
+  // ids [...] int32 or int64 -> [..., d], scaled by sqrt(d).
   at::Tensor Embed(const at::Tensor& ids) const;
   // hidden [..., d] -> logits [..., V], float32.
   at::Tensor Logits(const at::Tensor& hidden) const;

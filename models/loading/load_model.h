@@ -18,7 +18,8 @@ struct LoadOptions {
   ImageLimits image_limits = {};
 };
 
-// Loads a model directory by the "architecture" in its config.json. Reads every file once.
+// Loads a model directory by the "architecture" in its config.json. Reads every file once, the weights twice: for the
+// fingerprint, then for their values.
 // Errors: INVALID_ARGUMENT for an unknown architecture, or as the loader of the architecture says.
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options);
 
