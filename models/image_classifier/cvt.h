@@ -11,7 +11,7 @@
 namespace longshort {
 
 // Images of any size that leaves a token in every stage are taken, square or not.
-// Errors: those of ParseCvtConfig, CheckTensors and ParseLabels, INTERNAL if the library fails; all name the file.
+// Errors: those of ParseCvtConfig, CheckTensors, TensorReader and ParseLabels; INTERNAL if the library fails.
 absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& directory, const ClassifierOptions& options);
 
 }  // namespace longshort

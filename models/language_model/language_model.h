@@ -19,8 +19,8 @@ struct LanguageModelOptions {
 };
 
 // Loads config.json and model.safetensors of a model directory.
-// Errors: those of OpenModelDirectory, ParseLanguageModelConfig and CheckTensors; INVALID_ARGUMENT for another
-// precision.
+// Errors: those of OpenModelDirectory, ParseLanguageModelConfig, CheckTensors and TensorReader; INVALID_ARGUMENT for
+// another precision; INTERNAL if the library fails.
 absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const std::string& directory,
                                                                  const LanguageModelOptions& options);
 absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDirectory& directory,

@@ -91,6 +91,10 @@ absl::Status CheckLengths(const TextClassifierConfig& config, std::string_view n
   }
   LS_RETURN_IF_ERROR(CheckRange(name, kPooledLength, config.PooledLength(), 1, config.max_sequence_length));
   LS_RETURN_IF_ERROR(CheckRange(name, kMaxDocumentTokens, config.MaxDocumentTokens(), 1, LongestDocument(config)));
+  if (config.tokenizer == DocumentTokenizerKind::kPixels && config.documents != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: documents is %d, the tokenizer 'pixels' makes 1", name, config.documents));
+  }
   const int64_t pixels = config.preprocessing.height * config.preprocessing.width;
   if (config.tokenizer == DocumentTokenizerKind::kPixels && pixels > config.MaxDocumentTokens()) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: preprocessing makes %d x %d = %d tokens, the model takes %d",

@@ -145,9 +145,10 @@ def _zeros(shapes: dict[str, tuple[int, ...]]) -> dict[str, NDArray]:
     return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
 
 
-def _lra(rank: int = 32) -> dict[str, NDArray]:
+def _lra(rank: int = 32, documents: int = 1) -> dict[str, NDArray]:
     """The state dict of the published ListOps model."""
-    return _zeros(text_classifier.tensor_shapes(Fields(presets.load("lra-listops") | {"projection_rank": rank})))
+    fields = presets.load("lra-listops") | {"projection_rank": rank, "documents": documents}
+    return _zeros(text_classifier.tensor_shapes(Fields(fields)))
 
 
 def _vil(stages: str = _SMALL_VIL) -> dict[str, NDArray]:
@@ -243,6 +244,7 @@ def _without(state: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 _NORM = "model.transformer_1.norm2.weight"
+_PIXELS = ("--set", "tokenizer=pixels", "--set", 'preprocessing={"height": 8, "width": 8}')
 
 
 @pytest.mark.parametrize(
@@ -263,6 +265,7 @@ _NORM = "model.transformer_1.norm2.weight"
         (_lra(), (*_LRA, "--set", "pooled_length=9"), ["pooled_length", "'last_layer'"]),
         (_lra(), (*_LRA, "--set", "tokenizer=words"), ["tokenizer is 'words'", "bytes_plus_one"]),
         (_lra(), (*_LRA, "--set", "tokenizer=pixels"), ["preprocessing", "pixels"]),
+        (_lra(documents=2), (*_LRA, *_PIXELS, "--set", "documents=2"), ["documents is 2", "pixels"]),
         (_lra(), (*_LRA, "--set", "depth=3"), ["'depth' is unknown", "layers"]),
         (_lra(), (*_LRA, "--set", "layers"), ["--set layers is not NAME=VALUE"]),
         (
@@ -374,6 +377,7 @@ def test_what_does_not_fit_a_cvt_is_refused_by_name(
     [
         ((1 << 40).to_bytes(8, "little") + b"{", ["header", "more than the file"]),
         ((9).to_bytes(8, "little") + b"{not json", ["broken header"]),
+        ((200_005).to_bytes(8, "little") + b'{"a":' + b"[" * 200_000, ["broken header"]),
         (
             (62).to_bytes(8, "little") + b'{"stages":{"dtype":"F32","shape":[2],"data_offsets":[0, 800]}}',
             ["'stages'", "does not lie"],

@@ -31,7 +31,7 @@ TEST(TextClassifierConfig, ReadsTheNamesThatTheConverterWrites) {
       R"({"architecture": "text_classifier", "tokenizer": "pixels", "layers": 3, "model_width": 24, "heads": 4,
           "feed_forward_width": 48, "window_size": 5, "projection_rank": 7, "vocabulary_size": 256,
           "max_sequence_length": 1024, "cls": "none", "normalized_cls": true, "value_convolution": 9,
-          "tied_layers": true, "documents": 2, "classes": 10, "pooled_length": 1000, "max_document_tokens": 900,
+          "tied_layers": true, "documents": 1, "classes": 10, "pooled_length": 1000, "max_document_tokens": 900,
           "preprocessing": {"height": 30, "width": 20}})",
       "config.json");
   ASSERT_THAT(config, IsOk());
@@ -49,7 +49,7 @@ TEST(TextClassifierConfig, ReadsTheNamesThatTheConverterWrites) {
   expected.normalized_cls = true;
   expected.value_convolution = 9;
   expected.tied_layers = true;
-  expected.documents = 2;
+  expected.documents = 1;
   expected.classes = 10;
   expected.pooled_length = 1000;
   expected.max_document_tokens = 900;
@@ -67,6 +67,7 @@ TEST(TextClassifierConfig, WhatIsWrittenIsReadBack) {
       config.tokenizer = tokenizer;
       config.window_size = 0;
       config.projection_rank = 0;
+      config.documents = tokenizer == DocumentTokenizerKind::kPixels ? 1 : 2;
       if (cls == ClsKind::kNone) config.pooled_length = 4000;
       const auto parsed = ParseTextClassifierConfig(ToJson(config), "f");
       ASSERT_THAT(parsed, IsOk());
@@ -141,6 +142,9 @@ TEST(TextClassifierConfig, HoldsTheRulesBetweenFields) {
   document["tokenizer"] = "pixels";
   document["preprocessing"] = {{"height", 65}, {"width", 64}};
   EXPECT_THAT(Parse(document), Refuses(Words{"65 x 64 = 4160", "4096"}));
+  document["preprocessing"] = {{"height", 64}, {"width", 64}};
+  document["documents"] = 2;
+  EXPECT_THAT(Parse(document), Refuses(Words{"documents is 2", "'pixels'"}));
 }
 
 }  // namespace

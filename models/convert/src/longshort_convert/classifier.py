@@ -67,7 +67,7 @@ def _read_config(family: ModuleType, path: Path) -> dict[str, Any]:
     """Fields under the names of config.json, which has an architecture, or under the official ones."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConvertError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, dict):
         raise ConvertError(f"{path}: not a JSON object")
@@ -92,7 +92,7 @@ def _value(text: str) -> Any:
     """JSON, or the text itself."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

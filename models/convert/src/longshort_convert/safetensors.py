@@ -53,7 +53,7 @@ def read_safetensors(path: Path) -> dict[str, FileTensor]:
             raise ConvertError(f"{path}: its header has {length} bytes, more than the file")
         try:
             header = json.loads(file.read(length))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConvertError(f"{path}: broken header: {error}") from error
     return {
         name: _file_tensor(path, name, entry, 8 + length, size) for name, entry in header.items() if name != _METADATA

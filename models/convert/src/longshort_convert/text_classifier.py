@@ -176,6 +176,8 @@ def _check(state: StateDict, fields: Fields) -> None:
             "preprocessing (height and width) goes with tokenizer 'pixels', and only with it: "
             '--set tokenizer=pixels --set \'preprocessing={"height": 32, "width": 32}\''
         )
+    if fields.values["tokenizer"] == "pixels" and fields.values["documents"] != 1:
+        raise ConvertError(f"documents is {fields.values['documents']}, but the tokenizer 'pixels' makes 1")
 
 
 def _layer_prefix(tied: bool, layer: int) -> str:
