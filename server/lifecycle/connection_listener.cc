@@ -28,6 +28,8 @@ namespace {
 constexpr int64_t kReserved = 128;
 // If even those are gone, it is looked so often whether there are some again.
 constexpr int kLookAgainMilliseconds = 100;
+// Then the listener looks whether it is to end.
+constexpr int kMostAtOnce = 64;
 // How often it is said at the most that connections were refused.
 constexpr absl::Duration kSayAgain = absl::Seconds(1);
 // How long what was sent may stay unacknowledged: then the client is gone.
@@ -115,13 +117,11 @@ Descriptor::~Descriptor() {
 
 int Descriptor::Release() { return std::exchange(number_, -1); }
 
-int64_t RaiseDescriptorLimit() {
+void RaiseDescriptorLimit() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  return DescriptorLimit();
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Bind(const ListenAddress& address) {
@@ -190,7 +190,7 @@ void ConnectionListener::Accept() {
 }
 
 bool ConnectionListener::AcceptFrom(int listening) {
-  while (true) {
+  for (int i = 0; i < kMostAtOnce; ++i) {
     Descriptor connection(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     // Otherwise what was wrong is that connection's, or there is none.
     if (connection.number() < 0) return !IsOutOfDescriptors(errno);
@@ -201,6 +201,7 @@ bool ConnectionListener::AcceptFrom(int listening) {
       handlers_.accepted(connection.Release());
     }
   }
+  return true;
 }
 
 }  // namespace longshort

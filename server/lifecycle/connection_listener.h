@@ -33,8 +33,8 @@ class Descriptor final {
   int number_;
 };
 
-// Lets the process have as many descriptors as the system allows it (`ulimit -Hn`); returns how many it may have.
-int64_t RaiseDescriptorLimit();
+// Lets the process have as many descriptors as the system allows it (`ulimit -Hn`).
+void RaiseDescriptorLimit();
 
 class ConnectionListener final {
  public:
@@ -62,7 +62,7 @@ class ConnectionListener final {
 
   absl::Status BindTo(const ListenAddress& address);
   void Accept();
-  // Takes what waits at one socket. Returns whether there are descriptors for more.
+  // Takes some of what waits at one socket. Returns whether there are descriptors for more.
   bool AcceptFrom(int listening);
 
   std::vector<Descriptor> listening_;
