@@ -70,6 +70,10 @@ class ClassifierDayMachine final {
   // Those that have ended since the last time.
   std::vector<std::shared_ptr<ItemCall>> TakeEnded();
 
+  // Waits until the engine's threads have done all that they can now: fails the test if they do not, for then one of
+  // them sleeps while there is work for it.
+  void Settle();
+
   // When a batch or a preparation ends next.
   absl::Time next() const;
   // Lets end what is due by now, one after the other, and settles.
@@ -120,9 +124,6 @@ class ClassifierDayMachine final {
   // The engine ends what it has.
   void End();
 
-  // Waits until the engine's threads have done all that they can now: fails the test if they do not, for then one of
-  // them sleeps while there is work for it.
-  void Settle();
   // With the mutex held:
   bool Settled() const;
   void Judge(Worker& worker, bool failed, bool threw);
