@@ -41,9 +41,10 @@ class Growth {
   // batch.
   bool Admits(ClassificationJob& job) {
     const RunShape more = ShapeOf(job.item());
-    if (more.kind != shape_.kind && job.left_behind_by == 0) job.left_behind_by = number_;
-    ended_ = job.failures > 0 || (job.left_behind_by > 0 && number_ - job.left_behind_by >= kMostLeftBehind);
-    if (more.kind != shape_.kind || ended_) return false;
+    const bool is_of_another = more.kind != shape_.kind;
+    if (is_of_another && job.left_behind_by == 0) job.left_behind_by = number_;
+    ended_ = job.failures > 0 || (is_of_another && number_ - job.left_behind_by >= kMostLeftBehind);
+    if (is_of_another || ended_) return false;
     const RunShape grown = {.kind = shape_.kind, .units = shape_.units + more.units};
     const absl::Time deadline = std::min(deadline_, job.context().deadline);
     ended_ = size_ == options_.max_batch_size ||

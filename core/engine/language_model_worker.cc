@@ -40,7 +40,7 @@ LanguageModelWorker::~LanguageModelWorker() {
 void LanguageModelWorker::Post(CacheTask task) {
   {
     std::unique_lock lock(mutex_);
-    if (ended_) {
+    if (!takes_tasks_) {
       lock.unlock();
       return task(nullptr);
     }
@@ -74,10 +74,12 @@ void LanguageModelWorker::Work() {
   }
   {
     std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
+    takes_tasks_ = false;
   }
   RunTasks();
+  std::lock_guard lock(mutex_);
+  ended_ = true;  // what the tasks have may be gone right after
+  changed_.notify_all();
 }
 
 void LanguageModelWorker::Sleep(int64_t changes_seen) {
@@ -107,7 +109,7 @@ void LanguageModelWorker::RunTasks() {
     CacheTask task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    task(ended_ ? nullptr : replica_.cache());
+    task(takes_tasks_ ? replica_.cache() : nullptr);
     task = nullptr;  // what it holds may be the last of much else
     lock.lock();
   }

@@ -40,7 +40,7 @@ class LanguageModelWorker final {
   // REQUIRES: the queue is closed, and will be over.
   ~LanguageModelWorker();
 
-  // Has the task run soon: by the worker's thread, or, once that has ended, by this one. Thread-safe.
+  // Has the task run soon: by the worker's thread, or, once that ends, by this one. Thread-safe.
   void Post(CacheTask task);
 
   // Whether it has ended, by `deadline` at the latest; never waits at all if that has passed. Thread-safe.
@@ -75,6 +75,7 @@ class LanguageModelWorker final {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<CacheTask> tasks_;  // guarded by mutex_
+  bool takes_tasks_ = true;      // guarded by mutex_, but for the worker's thread, which alone changes it
   bool ended_ = false;           // guarded by mutex_
   std::thread thread_;
 };

@@ -99,6 +99,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, absl::Fu
 bool RequestQueue::HasJobFor(const Taker& taker) {
   std::lock_guard lock(mutex_);
   NoteAsking(taker);
+  if (taker.running == 0) SetHasRoom(taker.worker, true);  // it may sleep now, and asks again only when something comes
   return FirstReturned(taker) != returned_.end() ||
          line_.First([&](const std::unique_ptr<Job>& job) { return IsFor(taker, *job); }) != nullptr;
 }

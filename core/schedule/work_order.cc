@@ -48,10 +48,9 @@ std::optional<WorkOrder::Handle> WorkOrder::FirstToJoin(absl::FunctionRef<bool(H
 Ticket WorkOrder::Take(Handle work) {
   Ticket ticket = Leave(work);
   ticket.shared_by = Clients(ticket).Take(work, ticket.client, ticket.due, ticket.cost);
-  if (load_.waiting > 0) {
-    rounds_.Charge(ticket.priority, ticket.cost);
-    ticket.charged_in = time_of_waiting_;
-  }
+  const bool others_wait = load_.waiting > 0;
+  if (others_wait) rounds_.Charge(ticket.priority, ticket.cost);
+  ticket.charged_in = others_wait ? time_of_waiting_ : 0;
   CountRunning(ticket.client, 1);
   return ticket;
 }

@@ -297,5 +297,22 @@ TEST_F(BatchFormerTest, AnImageOfAnotherSizeIsNotLeftBehindForEver) {
   EXPECT_EQ(batches.back(), std::vector<float>({3})) << "it still waits";
 }
 
+TEST_F(BatchFormerTest, ImagesThatWereLeftBehindTogetherRunTogether) {
+  BatchFormer former({.max_batch_size = 2});
+  const auto usual = [&] {
+    Add(former, ImageOf(4, 4, 1), From("a"));
+    Add(former, ImageOf(4, 4, 2), From("b"));
+  };
+  for (int i = 0; i < 3; ++i) usual();
+  Add(former, ImageOf(8, 8, 3), From("b"));
+  Add(former, ImageOf(8, 8, 4), From("b"));
+  std::vector<std::vector<float>> batches;
+  do {
+    usual();
+    batches.push_back(Names(Take(former, absl::Seconds(1))));
+  } while (batches.back()[0] != 3 && batches.size() < 100);
+  EXPECT_EQ(batches.back(), std::vector<float>({3, 4}));
+}
+
 }  // namespace
 }  // namespace longshort

@@ -270,6 +270,22 @@ TEST_F(RequestQueueTest, LeavesJobsToTheWorkerThatRunsTheFewestUnlessThatOneIsFu
   EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 2, .now = clock_.Now()}, fits), nullptr);
 }
 
+// Worker 0 was full, and all that it ran has ended at once.
+TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasFull) {
+  RequestQueue queue({.workers = 2});
+  ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
+  const auto ended = TakeFirst(queue, 0);
+  ASSERT_NE(ended, nullptr);
+  queue.Pass(0);
+  queue.Settle(*ended, clock_.Now());
+  EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 0, .now = clock_.Now()}));
+  auto at_home = JobWithId("b");
+  at_home->parked = {.worker = 0, .id = 7};
+  ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
+  EXPECT_EQ(TakeFirst(queue, 1), nullptr);
+  EXPECT_NE(TakeFirst(queue, 0), nullptr);
+}
+
 // Worker 0 runs two, worker 1 one and has not asked for a while.
 TEST_F(RequestQueueTest, LeavesNothingToAWorkerThatIsStuckInAStep) {
   RequestQueue queue({.workers = 2});

@@ -180,14 +180,18 @@ int64_t RunUntilLow(WorkOrder& order) {
 
 // What ran while nobody waited took nothing from anybody, however wrong it was predicted.
 TEST(WorkOrder, APriorityOwesNothingForATimeInWhichNobodyWaited) {
-  WorkOrder order({});
-  order.Add(TicketOf(Priority::kLow, "documents", 0));
-  const Ticket alone = order.Take(*order.First());
-  for (int i = 0; i < 1000; ++i) order.Add(TicketOf(Priority::kNormal, "a", 10));
-  for (int i = 0; i < 2; ++i) order.Add(TicketOf(Priority::kLow, "documents", 10));
-  EXPECT_EQ(RunUntilLow(order), 4);
-  order.Settle(alone, absl::Seconds(100));
-  EXPECT_EQ(RunUntilLow(order), 4);
+  for (const int64_t charged_by_another_order : {0, 1, 2, 3}) {
+    WorkOrder order({});
+    Ticket ticket = TicketOf(Priority::kLow, "documents", 0);
+    ticket.charged_in = charged_by_another_order;
+    order.Add(ticket);
+    const Ticket alone = order.Take(*order.First());
+    for (int i = 0; i < 1000; ++i) order.Add(TicketOf(Priority::kNormal, "a", 10));
+    for (int i = 0; i < 2; ++i) order.Add(TicketOf(Priority::kLow, "documents", 10));
+    EXPECT_EQ(RunUntilLow(order), 4);
+    order.Settle(alone, absl::Seconds(100));
+    EXPECT_EQ(RunUntilLow(order), 4);
+  }
 }
 
 TEST(WorkOrder, APriorityGetsNothingBackThatItNeverPaid) {
