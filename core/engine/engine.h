@@ -61,8 +61,8 @@ class Engine {
   // On OK the listener will hear; on an error it never does. Requests were validated by the caller.
   // Errors: RESOURCE_EXHAUSTED if too much waits (with a Refusal, core/schedule/refusal.h), the requests in flight hold
   // too many prompt tokens, or the whole cache is too small for this one; DEADLINE_EXCEEDED if it cannot be done in
-  // time (or the listener hears it later); UNAVAILABLE while draining; those of SessionStore::Open; INVALID_ARGUMENT
-  // for an empty prompt behind no session.
+  // time (or the listener hears it later); UNAVAILABLE while draining; those of SessionStore::Open; FAILED_PRECONDITION
+  // if the session holds other than the expected tokens; INVALID_ARGUMENT for an empty prompt behind no session.
   virtual absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) = 0;
   virtual absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) = 0;
 

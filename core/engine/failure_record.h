@@ -2,7 +2,8 @@
 //
 // A step may fail because of the machine, or of one of the requests in it. Those who were in it together are suspect:
 // each runs alone until it has passed a step, so that whoever is the cause fails alone. A request that keeps failing
-// alone, or whatever company it has, is hopeless. Steps in which it only reads again what it had read do not count.
+// alone, or whatever company it has, is hopeless. To pass a step in which it only reads again what it had read does not
+// count.
 //
 // Thread: the one that runs the request.
 #pragma once

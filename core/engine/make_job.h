@@ -13,7 +13,8 @@
 namespace longshort {
 
 // `vocabulary`, `observer` and `sessions` must outlive the job.
-// Errors: as SessionStore::Open; INVALID_ARGUMENT for an empty prompt behind no session's tokens.
+// Errors: as SessionStore::Open; FAILED_PRECONDITION if the session holds other than the expected tokens;
+// INVALID_ARGUMENT for an empty prompt behind no session's tokens.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
                                              const Vocabulary& vocabulary, EngineObserver& observer,
                                              SessionStore& sessions,

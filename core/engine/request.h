@@ -130,7 +130,7 @@ struct GenerationSummary {
   // The stop string that ended it, if one did.
   std::string stop_string;
   int64_t prompt_tokens = 0;     // read, or reused
-  int64_t reused_tokens = 0;     // of those: found in the cache
+  int64_t reused_tokens = 0;     // found in the cache, of those and of the session before them
   int64_t generated_tokens = 0;  // sampled, delivered or not
   int64_t session_tokens = 0;    // that the session has now; 0 without one
   RequestTimings timings;

@@ -40,7 +40,7 @@ class WaitingLine {
     return Take(order_.FirstToJoin([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); }));
   }
 
-  // What TakeFirst would take; null if nothing.
+  // What TakeFirst would take, for which it begins rounds as that does; null if nothing.
   const Thing* First(absl::FunctionRef<bool(const Thing&)> suits) {
     const auto first = order_.First([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); });
     return first.has_value() ? &things_.at(*first) : nullptr;
