@@ -1,15 +1,12 @@
 #include "core/registry/model_registry.h"
 
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "core/engine/language_model_engine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/status_macros.h"
 #include "tests/core/fakes/end_signal.h"
-#include "tests/core/fakes/fake_language_model.h"
+#include "tests/core/registry/registry_fixture.h"
 
 namespace longshort {
 namespace {
@@ -29,69 +26,6 @@ class SignallingListener final : public ScoringListener {
 
  private:
   EndSignal& ended_;
-};
-
-class ModelRegistryTest : public testing::Test {
- protected:
-  ModelRegistryTest()
-      : repository_(fs::path(testing::TempDir()) /
-                    ("repository_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()))) {
-    fs::remove_all(repository_);
-    fs::create_directories(repository_);
-  }
-  ~ModelRegistryTest() override { fs::remove_all(repository_); }
-
-  absl::StatusOr<std::unique_ptr<ModelRegistry>> Load() {
-    const auto loader = [this](const std::string& directory) -> absl::StatusOr<LoadedModel> {
-      loaded_.push_back(fs::relative(directory, repository_).string());
-      if (fs::exists(fs::path(directory) / "broken")) return absl::DataLossError("tensor x is missing");
-      if (disk_is_away_) return absl::UnavailableError("cannot read");
-      if (stopping_) return absl::CancelledError("nothing is loaded any more");
-      LoadedLanguageModel loaded;
-      loaded.model = std::make_unique<FakeLanguageModel>();
-      return loaded;
-    };
-    const auto factory = [this](const std::string&, int64_t, LoadedModel loaded) -> absl::StatusOr<ServedModel::Kind> {
-      auto& language_model = std::get<LoadedLanguageModel>(loaded);
-      ServedLanguageModel served{.info = language_model.model->info(), .tokenizer = nullptr, .engine = nullptr};
-      LS_ASSIGN_OR_RETURN(served.engine,
-                          LanguageModelEngine::Create(std::move(language_model.model), nullptr, nullptr, clock_, {}));
-      return served;
-    };
-    const auto policies = [this](const std::string& name) { return PolicyOf(name); };
-    return ModelRegistry::Load(repository_.string(), loader, factory, policies);
-  }
-
-  // serving.json holds "latest 2", "specific 1 3" or "all"; nothing else can be read.
-  absl::StatusOr<VersionPolicy> PolicyOf(const std::string& name) const {
-    std::ifstream file(ServingFile(repository_.string(), name));
-    std::string word;
-    VersionPolicy policy;
-    if (!(file >> word)) return policy;
-    if (word == "latest" && file >> policy.latest) return policy;
-    if (word == "all") return VersionPolicy{.kind = VersionPolicy::Kind::kAll};
-    if (word != "specific") return absl::InvalidArgumentError("serving.json is broken");
-    policy.kind = VersionPolicy::Kind::kSpecific;
-    for (int64_t version = 0; file >> version;) policy.specific.insert(version);
-    return policy;
-  }
-
-  void MakeFolder(const std::string& path) { fs::create_directories(repository_ / path); }
-  void MakeFile(const std::string& path) { std::ofstream(repository_ / path) << "x"; }
-  // In one move, and with a time of its own however coarse the file system's clock is.
-  void WriteServing(const std::string& model, const std::string& text) {
-    const fs::path beside = repository_ / model / ".serving.json";
-    std::ofstream(beside) << text;
-    fs::last_write_time(beside, fs::file_time_type() + std::chrono::seconds(++writes_));
-    fs::rename(beside, repository_ / model / "serving.json");
-  }
-
-  const fs::path repository_;
-  RealClock clock_;
-  std::vector<std::string> loaded_;
-  bool stopping_ = false;
-  bool disk_is_away_ = false;
-  int writes_ = 0;
 };
 
 TEST_F(ModelRegistryTest, LoadsTheNewestVersionOfEveryModel) {
@@ -202,28 +136,6 @@ TEST_F(ModelRegistryTest, AnEmptyNameMeansTheOnlyModel) {
   ASSERT_TRUE(registry.ok());
   EXPECT_EQ((*(*registry)->Find("", 0))->name, "bytes");
   EXPECT_EQ((*registry)->Find("", 3).status().code(), absl::StatusCode::kNotFound);
-}
-
-std::vector<std::string> Names(const ModelRegistry& registry) {
-  std::vector<std::string> names;
-  for (const auto& served : registry.List()) names.push_back(absl::StrCat(served->name, "/", served->version));
-  return names;
-}
-
-std::string Describe(const RegistryEvent& event) {
-  const char* kind = event.kind == RegistryEvent::Kind::kLoaded     ? "loaded"
-                     : event.kind == RegistryEvent::Kind::kUnloaded ? "unloaded"
-                                                                    : "failed";
-  return absl::StrCat(kind, " ", event.model, "/", event.version, event.status.ok() ? "" : ": ",
-                      event.status.message());
-}
-
-std::vector<std::string> Follow(ModelRegistry& registry) {
-  std::vector<std::string> lines;
-  const absl::Status status =
-      registry.FollowRepository([&](const RegistryEvent& event) { lines.push_back(Describe(event)); });
-  EXPECT_TRUE(status.ok()) << status;
-  return lines;
 }
 
 TEST_F(ModelRegistryTest, ANewVersionReplacesTheOldOneWhichFinishesItsRequests) {
@@ -404,95 +316,6 @@ TEST_F(ModelRegistryTest, LoadsAndUnloadsWhatItIsTold) {
   EXPECT_TRUE((*registry)->List().empty());
   ASSERT_TRUE((*registry)->LoadVersion("bytes", 0).ok());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/2"));
-}
-
-TEST_F(ModelRegistryTest, LoadsTheVersionsThatThePolicyChooses) {
-  for (const char* model : {"all", "specific", "two"}) {
-    for (const char* version : {"1", "2", "3"}) MakeFolder(absl::StrCat(model, "/", version));
-  }
-  WriteServing("all", "all");
-  WriteServing("specific", "specific 1 3 7");
-  WriteServing("two", "latest 2");
-  const auto registry = Load();
-  ASSERT_TRUE(registry.ok()) << registry.status();
-  EXPECT_THAT(Names(**registry),
-              testing::ElementsAre("all/1", "all/2", "all/3", "specific/1", "specific/3", "two/2", "two/3"));
-  MakeFolder("all/4");
-  MakeFolder("specific/7");
-  MakeFolder("two/4");
-  EXPECT_THAT(Follow(**registry),
-              testing::ElementsAre("loaded all/4", "loaded specific/7", "loaded two/4", "unloaded two/2"));
-}
-
-TEST_F(ModelRegistryTest, APolicyThatCannotBeReadOrChoosesNothingIsAFailureOfItsModel) {
-  MakeFolder("bytes/4");
-  WriteServing("bytes", "nonsense");
-  EXPECT_EQ(Load().status(), absl::InvalidArgumentError("model bytes: serving.json is broken"));
-  WriteServing("bytes", "specific 3 5");
-  EXPECT_EQ(Load().status(),
-            absl::NotFoundError(absl::StrCat("model bytes: the repository has none of the versions that ",
-                                             (repository_ / "bytes/serving.json").string(), " wants; there are: 4")));
-}
-
-TEST_F(ModelRegistryTest, AChangedServingFileLoadsItsModelAnewInItsOwnPlace) {
-  MakeFolder("bytes/1");
-  MakeFolder("bytes/2");
-  MakeFolder("characters/1");
-  const auto registry = Load();
-  ASSERT_TRUE(registry.ok());
-  ASSERT_TRUE((*registry)->LoadVersion("bytes", 1).ok());
-  const std::shared_ptr<ServedModel> before = *(*registry)->Find("bytes", 2);
-  WriteServing("bytes", "latest 1");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"))
-      << "what a client asked for too";
-  EXPECT_NE(*(*registry)->Find("bytes", 2), before);
-  EXPECT_TRUE(Follow(**registry).empty());
-  fs::remove(repository_ / "bytes/serving.json");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"));
-
-  (*registry)->Drain(absl::Now() + absl::Seconds(10));
-  ScoringRequest request;
-  request.tokens = {1};
-  EXPECT_EQ(before->language_model()->engine->Score(request, nullptr).code(), absl::StatusCode::kUnavailable)
-      << "who still has the old one is drained too";
-}
-
-TEST_F(ModelRegistryTest, ABrokenServingFileChangesNothingAndIsToldOnce) {
-  MakeFolder("bytes/1");
-  const auto registry = Load();
-  ASSERT_TRUE(registry.ok());
-  WriteServing("bytes", "nonsense");
-  MakeFolder("bytes/2");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/0: model bytes: serving.json is broken"));
-  EXPECT_TRUE(Follow(**registry).empty());
-  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
-  WriteServing("bytes", "all");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"));
-}
-
-TEST_F(ModelRegistryTest, AServingFileWithWhichAVersionDoesNotLoadLeavesItServingAsItWas) {
-  MakeFolder("bytes/1");
-  const auto registry = Load();
-  ASSERT_TRUE(registry.ok());
-  const std::shared_ptr<ServedModel> before = *(*registry)->Find("bytes", 1);
-  MakeFile("bytes/1/broken");
-  WriteServing("bytes", "all");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/1: model bytes version 1: tensor x is missing"));
-  EXPECT_TRUE(Follow(**registry).empty());
-  EXPECT_EQ(*(*registry)->Find("bytes", 1), before);
-  fs::remove(repository_ / "bytes/1/broken");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/1"));
-}
-
-TEST_F(ModelRegistryTest, WhereTheNewestDoNotLoadTheNextOnesServe) {
-  MakeFolder("bytes/1");
-  const auto registry = Load();
-  ASSERT_TRUE(registry.ok());
-  WriteServing("bytes", "latest 2");
-  for (const char* version : {"2", "3", "4"}) MakeFolder(absl::StrCat("bytes/", version));
-  MakeFile("bytes/4/broken");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/4: model bytes version 4: tensor x is missing",
-                                                       "loaded bytes/3", "loaded bytes/2", "unloaded bytes/1"));
 }
 
 TEST_F(ModelRegistryTest, DrainsEveryEngine) {
