@@ -37,6 +37,7 @@ def is_closed_at_once(connection: socket.socket) -> bool:
 
 def serves(server: Server) -> bool:
     """Whether a client that comes now is served."""
+    assert server.process.poll() is None, server.log()
     with server.new_channel() as channel:
         try:
             health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5)
