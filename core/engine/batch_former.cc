@@ -140,23 +140,30 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, bool on_trial) {
     taken->thing->ticket = std::move(taken->ticket);
     batch.jobs.push_back(std::move(taken->thing));
   }
-  for (const Hopeless& left : batch.hopeless) line_.Settle(left.job->ticket, absl::ZeroDuration());
   ++running_;
   return batch;
 }
 
 std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool on_trial,
                                                            std::vector<Hopeless>& hopeless) {
-  while (auto taken = line_.TakeFirst(LeaderFor(on_trial))) {
-    taken->thing->ticket = std::move(taken->ticket);
-    absl::Status why = WhyHopeless(*taken->thing, now);
-    if (why.ok()) return std::move(taken->thing);
-    hopeless.push_back({std::move(taken->thing), std::move(why)});
+  while (std::unique_ptr<ClassificationJob> job = TakeFirst(on_trial)) {
+    absl::Status why = WhyHopeless(*job, now);
+    if (why.ok()) return job;
+    // At once: its client may have no more running than it has.
+    line_.Settle(job->ticket, absl::ZeroDuration());
+    hopeless.push_back({std::move(job), std::move(why)});
   }
   if (hopeless.empty()) return nullptr;
-  std::unique_ptr<ClassificationJob> leader = std::move(hopeless.front().job);
+  Add(std::move(hopeless.front().job));
   hopeless.erase(hopeless.begin());
-  return leader;
+  return TakeFirst(on_trial);
+}
+
+std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_trial) {
+  auto taken = line_.TakeFirst(LeaderFor(on_trial));
+  if (!taken.has_value()) return nullptr;
+  taken->thing->ticket = std::move(taken->ticket);
+  return std::move(taken->thing);
 }
 
 void BatchFormer::Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now) {

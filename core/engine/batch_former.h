@@ -88,6 +88,8 @@ class BatchFormer {
   void Learn(const RunShape& shape, absl::Duration run, absl::Time now);
   // Takes the item that decides what the batch is of. Null if there is none.
   std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool on_trial, std::vector<Hopeless>& hopeless);
+  // The next in order of those that may lead. Null if there is none.
+  std::unique_ptr<ClassificationJob> TakeFirst(bool on_trial);
 
   const Options options_;
   WaitingLine<std::unique_ptr<ClassificationJob>> line_;

@@ -86,9 +86,10 @@ class Job {
   // Set when it is taken from the queue: which one it was, and its place in the order of work until it is settled.
   int64_t number = 0;
   std::optional<Ticket> charge;
-  // What it took of the worker's time so far, and what reading again what it had read took besides.
+  // What it took of the worker's time so far, and what it took besides: to read again what it had read, and in steps
+  // that failed.
   StreamTime worker_time;
-  absl::Duration reading_again;
+  absl::Duration overhead;
   // Where rows of the stream's tokens may be found: its session's, or its own since it was paused.
   std::optional<ParkedPlace> parked;
   // Whether it let those behind it pass the last time that the worker which has those could have taken it.

@@ -142,7 +142,7 @@ absl::Status RequestQueue::WhyHopeless(const Job& job, int64_t tokens_to_read, a
 void RequestQueue::Settle(Job& job, absl::Time now) {
   if (!job.charge.has_value()) return;
   std::lock_guard lock(mutex_);
-  line_.Settle(*job.charge, (job.worker_time.all + job.reading_again) / options_.workers);
+  line_.Settle(*job.charge, (job.worker_time.all + job.overhead) / options_.workers);
   job.charge.reset();
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
   if (prefilled && job.worker_time.all > absl::ZeroDuration()) {

@@ -41,13 +41,16 @@ void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::fu
   const auto worker = static_cast<int>(imports_++ % workers_.size());
   workers_[worker]->Post(
       [this, key, worker, archive = std::move(archive), done = std::move(done)](PagedCache* cache) mutable {
+        // First: the cache may give up others' pages for those that come.
+        absl::Status status = sessions_.CheckImport(key, static_cast<int64_t>(archive.tokens.size()));
+        if (!status.ok()) return done(std::move(status));
         std::optional<ParkedPlace> parked;
         if (cache != nullptr) {
           const absl::StatusOr<ParkedId> id = cache->Import(*archive.cached, archive.tokens);
           if (!id.ok() && !absl::IsUnavailable(id.status())) return done(id.status());
           if (id.ok()) parked = ParkedPlace{.worker = worker, .id = *id};
         }
-        absl::Status status = sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = parked}, pages_);
+        status = sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = parked}, pages_);
         if (!status.ok() && parked.has_value()) cache->Drop(parked->id);
         done(std::move(status));
       });

@@ -241,8 +241,8 @@ void StepLoop::Step() {
   const absl::StatusOr<StepResult> result = RunModel();
   const absl::Duration step = clock_.Now() - begin;
   observer_.OnStep(step, rows);
+  Account(step, !result.ok());
   if (!result.ok()) return Recover(result.status());
-  Account(step);
   Deliver(result->logits);
 }
 
@@ -262,15 +262,15 @@ absl::StatusOr<StepResult> StepLoop::RunModel() {
   }
 }
 
-void StepLoop::Account(absl::Duration step) {
-  planner_.OnStep(step);
+void StepLoop::Account(absl::Duration step, bool failed) {
+  planner_.OnStep(step, failed);
   queue_.SetSteps(planner_.cost(), options_.max_streams);
   for (size_t k = 0; k < planned_.size(); ++k) {
     Sequence& sequence = *running_[planned_[k]];
     Job& job = sequence.job();
     const absl::Duration share = planner_.ShareOf(k);
-    if (sequence.catching_up()) {
-      job.reading_again += share;
+    if (failed || sequence.catching_up()) {
+      job.overhead += share;
     } else {
       job.worker_time.all += share;
       if (!sequence.decoding()) job.worker_time.prefill += share;

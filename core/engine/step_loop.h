@@ -108,7 +108,7 @@ class StepLoop {
   // Runs slices_. Errors: INTERNAL, whatever went wrong: the slices are right. Sets broken_ if the model threw.
   absl::StatusOr<StepResult> RunModel();
   // Says what the step took, to those who plan and predict, and to the jobs that were in it.
-  void Account(absl::Duration step);
+  void Account(absl::Duration step, bool failed);
   // The step failed: its jobs enter the cache again, or go back to the queue, or are ended.
   void Recover(const absl::Status& failure);
   // All that runs goes back to the queue.

@@ -56,15 +56,17 @@ void StepPlanner::Shorten(size_t candidate, int64_t tokens) {
   of_candidate = pieces_[candidate] = tokens;
 }
 
-void StepPlanner::OnStep(absl::Duration step) {
-  cost_.Learn(rows_, step);
+void StepPlanner::OnStep(absl::Duration step, bool failed) {
+  if (!failed) cost_.Learn(rows_, step);
+  ChargePieces();
   shares_.assign(pieces_.size(), absl::ZeroDuration());
   const int64_t participants = std::count_if(pieces_.begin(), pieces_.end(), [](int64_t piece) { return piece > 0; });
-  if (!cost_.known()) return;
-  const double scale = absl::FDivDuration(step, cost_.Of(rows_));
   for (size_t i = 0; i < pieces_.size(); ++i) {
     if (pieces_[i] == 0) continue;
-    shares_[i] = (cost_.Of(rows_of_[i]) - cost_.fixed() + cost_.fixed() / participants) * scale;
+    shares_[i] = step / participants;
+    if (!cost_.known()) continue;
+    const absl::Duration predicted = cost_.Of(rows_of_[i]) - cost_.fixed() + cost_.fixed() / participants;
+    shares_[i] = predicted * absl::FDivDuration(step, cost_.Of(rows_));
   }
 }
 
@@ -99,7 +101,6 @@ void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
   PlanInOrder(candidates, std::min(rows, static_cast<int64_t>(rows_owed_in_order_) / chunk_size_ * chunk_size_));
   rows_owed_in_order_ -= static_cast<double>(rows_.prefill);
   PlanShortestFirst(candidates, rows - rows_.prefill);
-  ChargePieces();
 }
 
 int64_t StepPlanner::PromptRowsBeside(int64_t decoding) const {

@@ -66,8 +66,9 @@ class StepPlanner {
   absl::Span<const int64_t> Plan(absl::Span<const Candidate> candidates);
   // A candidate reads fewer tokens than were planned.
   void Shorten(size_t candidate, int64_t tokens);
-  // The step that was planned last took so long.
-  void OnStep(absl::Duration step);
+  // The step that was planned last took so long, or failed after so long: that says nothing of others, but it took a
+  // worker's time.
+  void OnStep(absl::Duration step, bool failed);
   // What of that time was for this candidate: its rows, and an even part of what is fixed.
   absl::Duration ShareOf(size_t candidate) const { return shares_[candidate]; }
   // How many rows of prompts a step has time for beside so many sequences that decode; at least 1.

@@ -113,16 +113,26 @@ absl::Status SessionStore::NotThere(const SessionKey& key) const {
 absl::Status SessionStore::Import(const SessionKey& key, SessionState state,
                                   const std::shared_ptr<SessionPages>& pages) {
   const Visit visit(*this);
-  EndSomeExpired();
-  if (Find(key) != sessions_.end())
-    return absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
-  LS_RETURN_IF_ERROR(CheckRoom(key.client));
-  LS_RETURN_IF_ERROR(CheckTokensOfNew(key.client, Count(state.tokens)));
+  LS_RETURN_IF_ERROR(CheckNew(key, Count(state.tokens)));
   Forget(key);
   const auto session = Add(key);
   SetState(session, std::move(state), pages);
   MakeIdle(session);
   return absl::OkStatus();
+}
+
+absl::Status SessionStore::CheckImport(const SessionKey& key, int64_t tokens) {
+  const Visit visit(*this);
+  return CheckNew(key, tokens);
+}
+
+absl::Status SessionStore::CheckNew(const SessionKey& key, int64_t tokens) {
+  EndSomeExpired();
+  if (Find(key) != sessions_.end()) {
+    return absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
+  }
+  LS_RETURN_IF_ERROR(CheckRoom(key.client));
+  return CheckTokensOfNew(key.client, tokens);
 }
 
 absl::Status SessionStore::Close(const SessionKey& key) {

@@ -131,6 +131,8 @@ class SessionStore final {
   // Begins a session from `state`. Errors: ALREADY_EXISTS; RESOURCE_EXHAUSTED as Open, and if its tokens are more than
   // there is room for.
   absl::Status Import(const SessionKey& key, SessionState state, const std::shared_ptr<SessionPages>& pages = nullptr);
+  // What Import would say now to a session of so many tokens.
+  absl::Status CheckImport(const SessionKey& key, int64_t tokens);
 
   // Tokens that all sessions, and so any of them, may hold.
   int64_t max_tokens() const { return options_.max_tokens; }
@@ -184,6 +186,7 @@ class SessionStore final {
   // Ends an idle session whose time is over.
   void End(Sessions::iterator session);
   Counts CountsOf(const std::string& client) const;
+  absl::Status CheckNew(const SessionKey& key, int64_t tokens);
   absl::Status CheckRoom(const std::string& client) const;
   absl::Status CheckTokens(const std::string& client) const;
   // Whether there is room for a session of so many tokens.

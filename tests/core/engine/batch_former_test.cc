@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,6 +14,7 @@ namespace longshort {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 
 class BatchFormerTest : public testing::Test {
  protected:
@@ -182,6 +184,24 @@ TEST_F(BatchFormerTest, WhatCannotMakeItIsLeftOutSayingWhyUnlessThereIsNothingEl
   EXPECT_THAT(Names(tried.jobs), ElementsAre(100));
   EXPECT_EQ(tried.hopeless.size(), 1u);
   EXPECT_EQ(former.load().running, 1);
+}
+
+TEST_F(BatchFormerTest, WhatIsLeftOutDoesNotHoldItsClientBack) {
+  BatchFormer former({.order = {.max_running_per_client = 1}});
+  Add(former, Document(1, 100));
+  Take(former, absl::Milliseconds(100));
+  RequestContext late = From("a");
+  late.deadline = clock_.Now() + absl::Milliseconds(50);
+  for (const bool in_company : {false, true}) {
+    Add(former, Document(1, 100), late);
+    if (in_company) Add(former, Document(3, 1), From("b"));
+    Add(former, Document(2, 1), From("a"));
+    const BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
+    EXPECT_EQ(batch.hopeless.size(), 1u);
+    EXPECT_THAT(Names(batch.jobs), ElementsAreArray(in_company ? std::vector<float>{3, 2} : std::vector<float>{2}));
+    former.Settle(batch.jobs, absl::ZeroDuration(), /*failed=*/false, clock_.Now());
+  }
+  EXPECT_EQ(former.size(), 0);
 }
 
 TEST_F(BatchFormerTest, WaitsForNobodyUnlessAsked) {

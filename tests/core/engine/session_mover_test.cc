@@ -118,6 +118,8 @@ TEST_F(SessionMoverTest, WhatCannotBeASessionOfTheModelIsRefused) {
   EXPECT_TRUE(absl::IsNotFound(Export(*there).status()));
   ASSERT_TRUE(Import(*there, right).ok());
   EXPECT_EQ(Import(*there, right).code(), absl::StatusCode::kAlreadyExists);
+  Say(*there, kTalk, SomeTokens(30));
+  EXPECT_EQ(there->state().cache.counters.imported, 1) << "no page of what was refused";
 }
 
 TEST_F(SessionMoverTest, NobodyElseHasASessionWhileItsPagesAreRead) {

@@ -179,6 +179,33 @@ TEST(StepLoopFailure, AStreamThatAlwaysFailsInTheMiddleIsTriedOnAnotherModelAndE
   EXPECT_EQ(second->status, absl::InternalError("the model's step failed: device lost"));
 }
 
+// Else whoever sends what the model cannot stand would always be the one who has had least.
+TEST(StepLoopFailure, WhatStepsThatFailTakeIsChargedToWhoWasInThem) {
+  StepLoopHarness harness({.max_streams = 1});
+  constexpr int32_t kPoison = 3;  // never sampled, and in no other prompt
+  harness.model.on_step = [&harness](absl::Span<const Slice> slices) {
+    harness.clock.Advance(absl::Seconds(1));
+    for (const int32_t token : slices[0].tokens) {
+      if (token == kPoison) return absl::InternalError("poisoned");
+    }
+    return absl::OkStatus();
+  };
+  const auto ask = [&harness](const std::string& client, bool poisoned) {
+    ScoringRequest request = SomeScoring(20);
+    request.context.client = client;
+    if (poisoned) request.tokens[10] = kPoison;
+    return harness.Score(request);
+  };
+  const auto poisoned = ask("sick", true), next = ask("sick", false);
+  const auto first = ask("well", false), second = ask("well", false);
+  while (!second->end.ended()) harness.RunOnce();
+  EXPECT_EQ(harness.observer.failures.size(), 3u);
+  EXPECT_TRUE(poisoned->end.ended());
+  EXPECT_TRUE(first->end.ended());
+  EXPECT_FALSE(next->end.ended());
+  harness.RunToEnd();
+}
+
 TEST(StepLoopFailure, AModelThatAlwaysFailsEndsAll) {
   StepLoopHarness harness;
   harness.model.on_step = [](absl::Span<const Slice>) { return absl::InternalError("broken"); };
