@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/stored_tensor.h"
 #include "models/status_macros.h"
@@ -60,8 +61,7 @@ class ImageClassifier final : public Classifier {
     try {
       return Run(images);
     } catch (const std::exception& error) {
-      return absl::InternalError(
-          absl::StrCat("LibTorch failed on a batch of ", images.size(), " images: ", error.what()));
+      return LibraryError(absl::StrCat("on a batch of ", images.size(), " images"), error);
     }
   }
 
@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
     LS_RETURN_IF_ERROR(reader.Finish());
     return std::make_unique<ImageClassifier>(std::move(info), std::move(network), options.threads);
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));
+    return LibraryError(absl::StrCat("while loading ", directory.path), error);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "models/language_model/transformer_ls.h"
+#include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/stored_tensor.h"
 #include "models/status_macros.h"
@@ -63,7 +64,7 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
     }
     return std::make_unique<TransformerLs<float>>(std::move(decoder), std::move(info), options.threads);
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));
+    return LibraryError(absl::StrCat("while loading ", directory.path), error);
   }
 }
 

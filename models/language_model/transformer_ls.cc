@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "models/kernels/cpu/chunk_mixing.h"
+#include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/parallel_for.h"
 #include "models/status_macros.h"
@@ -73,10 +73,8 @@ template <typename Element>
 absl::StatusOr<std::unique_ptr<LanguageModel>> TransformerLs<Element>::Replicate(int threads) const {
   try {
     return std::unique_ptr<LanguageModel>(new TransformerLs(*this, threads == 0 ? threads_ : threads));
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory for another replica of the model");
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("LibTorch failed to make a replica of the model: ", error.what()));
+    return LibraryError("to make a replica of the model", error);
   }
 }
 
@@ -120,7 +118,7 @@ absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> 
     thread_choice_.Took(plan.rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     return result;
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("LibTorch failed in a step of ", slices.size(), " slices: ", error.what()));
+    return LibraryError(absl::StrCat("in a step of ", slices.size(), " slices"), error);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/status_macros.h"
 
@@ -33,7 +34,7 @@ absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const
     result.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())};
     return result;
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("LibTorch failed on a batch of ", items.size(), " items: ", error.what()));
+    return LibraryError(absl::StrCat("on a batch of ", items.size(), " items"), error);
   }
 }
 

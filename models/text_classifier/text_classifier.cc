@@ -7,6 +7,7 @@
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/stored_tensor.h"
 #include "models/status_macros.h"
@@ -56,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirect
     LS_RETURN_IF_ERROR(reader.Finish());
     return std::make_unique<ServedTextClassifier>(std::move(network), std::move(info), options.threads);
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(directory.path, ": LibTorch failed while loading: ", error.what()));
+    return LibraryError(absl::StrCat("while loading ", directory.path), error);
   }
 }
 
