@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -59,6 +60,10 @@ int PortOf(int socket) {
 struct SocketAddress {
   sockaddr_storage address{};
   socklen_t length = 0;
+
+  friend bool operator==(const SocketAddress& a, const SocketAddress& b) {
+    return a.length == b.length && std::memcmp(&a.address, &b.address, a.length) == 0;
+  }
 };
 
 absl::StatusOr<std::vector<SocketAddress>> AddressesOf(const ListenAddress& address) {
@@ -75,9 +80,10 @@ absl::StatusOr<std::vector<SocketAddress>> AddressesOf(const ListenAddress& addr
   const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
   std::vector<SocketAddress> addresses;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    SocketAddress& next = addresses.emplace_back();
-    next.length = one->ai_addrlen;
-    std::copy_n(reinterpret_cast<const char*>(one->ai_addr), one->ai_addrlen, reinterpret_cast<char*>(&next.address));
+    SocketAddress next{.address = {}, .length = one->ai_addrlen};
+    std::memcpy(&next.address, one->ai_addr, one->ai_addrlen);
+    // A name that stands in two lines of /etc/hosts has its address twice.
+    if (std::find(addresses.begin(), addresses.end(), next) == addresses.end()) addresses.push_back(next);
   }
   return addresses;
 }
