@@ -1,5 +1,6 @@
 #include "clients/cpp/bulk_scoring.h"
 
+#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -14,22 +15,31 @@ namespace {
 // The documents that were read and not handed on, in order. Thread: any.
 class Unfinished final {
  public:
-  // Returns the document's id: its place among all.
-  uint64_t Add(std::string name) {
-    const std::lock_guard lock(mutex_);
-    documents_.push_back({std::move(name), std::nullopt});
+  Unfinished(OnScored on_scored, size_t most_held_bytes) : on_scored_(on_scored), most_held_bytes_(most_held_bytes) {}
+
+  // Returns the document's id, its place among all; nullopt if there will be no more answers. Waits while the answers
+  // that wait for the first document take too much memory: it is in the server's hands, since all were sent or
+  // answered.
+  std::optional<uint64_t> Add(std::string name) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return closed_ || held_bytes_ < most_held_bytes_; });
+    if (closed_) return std::nullopt;
+    documents_.push_back({std::move(name), std::nullopt, 0});
     return first_id_ + documents_.size() - 1;
   }
 
-  // An id that is not waited for is passed over.
+  // Hands on the first documents, as far as they are answered now. An id that is not waited for is passed over.
   void Answer(uint64_t id, v1::ScoreTextsResponse answer) {
-    const std::lock_guard lock(mutex_);
-    if (id - first_id_ < documents_.size()) documents_[id - first_id_].answer = std::move(answer);
+    const std::lock_guard one_at_a_time(handing_on_);
+    Hold(id, std::move(answer));
+    while (const std::optional<Document> document = TakeAnswered()) on_scored_(document->name, *document->answer);
   }
 
-  // Hands on the first ones, as far as they are answered.
-  void HandOn(OnScored on_scored) {
-    while (const std::optional<Document> document = TakeAnswered()) on_scored(document->name, *document->answer);
+  // There will be no more answers.
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
   }
 
   size_t size() {
@@ -41,7 +51,17 @@ class Unfinished final {
   struct Document {
     std::string name;
     std::optional<v1::ScoreTextsResponse> answer;
+    size_t bytes = 0;  // of the answer
   };
+
+  void Hold(uint64_t id, v1::ScoreTextsResponse answer) {
+    const std::lock_guard lock(mutex_);
+    if (id - first_id_ >= documents_.size() || documents_[id - first_id_].answer.has_value()) return;
+    Document& document = documents_[id - first_id_];
+    document.bytes = answer.SpaceUsedLong();
+    document.answer = std::move(answer);
+    held_bytes_ += document.bytes;
+  }
 
   std::optional<Document> TakeAnswered() {
     const std::lock_guard lock(mutex_);
@@ -49,21 +69,31 @@ class Unfinished final {
     Document document = std::move(documents_.front());
     documents_.pop_front();
     ++first_id_;
+    held_bytes_ -= document.bytes;
+    changed_.notify_all();
     return document;
   }
 
-  std::mutex mutex_;
-  std::deque<Document> documents_;  // guarded by mutex_
-  uint64_t first_id_ = 0;           // of the front; guarded by mutex_
+  const OnScored on_scored_;
+  const size_t most_held_bytes_;
+  std::mutex handing_on_;  // held before mutex_
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<Document> documents_;
+  uint64_t first_id_ = 0;  // of the front
+  size_t held_bytes_ = 0;
+  bool closed_ = false;
 };
 
 // The next document that can be sent; those before it that cannot are answered with their errors.
 bool NextSendable(DocumentSource& source, CheckDocument check, Unfinished& unfinished, v1::ScoreTextsRequest& request) {
   while (std::optional<NamedDocument> document = source.Next()) {
-    const uint64_t id = unfinished.Add(std::move(document->name));
+    const std::optional<uint64_t> id = unfinished.Add(std::move(document->name));
+    if (!id.has_value()) return false;
     const absl::Status status = document->inputs.ok() ? check(*document->inputs) : document->inputs.status();
     if (status.ok()) {
-      request.set_id(id);
+      request.set_id(*id);
       *request.mutable_input() = std::move(document->inputs->first);
       if (document->inputs->second.has_value()) {
         *request.mutable_second_input() = *std::move(document->inputs->second);
@@ -72,7 +102,7 @@ bool NextSendable(DocumentSource& source, CheckDocument check, Unfinished& unfin
     }
     v1::ScoreTextsResponse answer;
     *answer.mutable_error() = MakeItemError(status);
-    unfinished.Answer(id, std::move(answer));
+    unfinished.Answer(*id, std::move(answer));
   }
   return false;
 }
@@ -80,15 +110,12 @@ bool NextSendable(DocumentSource& source, CheckDocument check, Unfinished& unfin
 }  // namespace
 
 absl::Status ScoreInBulk(Client& client, const v1::ScoreTextsOptions& options, int32_t window, DocumentSource& source,
-                         CheckDocument check, OnScored on_scored) {
-  Unfinished unfinished;
+                         CheckDocument check, OnScored on_scored, size_t most_held_bytes) {
+  Unfinished unfinished(on_scored, most_held_bytes);
   absl::Status status = client.ScoreTexts(
       options, window, [&](v1::ScoreTextsRequest& request) { return NextSendable(source, check, unfinished, request); },
-      [&](const v1::ScoreTextsResponse& answer) {
-        unfinished.Answer(answer.id(), answer);
-        unfinished.HandOn(on_scored);
-      });
-  unfinished.HandOn(on_scored);
+      [&](const v1::ScoreTextsResponse& answer) { unfinished.Answer(answer.id(), answer); },
+      [&] { unfinished.Close(); });
   if (status.ok() && unfinished.size() > 0) {
     return absl::InternalError(absl::StrCat("the server left ", unfinished.size(), " documents unanswered"));
   }

@@ -161,7 +161,7 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
 }
 
 absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
-                                OnAnswer on_answer) {
+                                OnAnswer on_answer, absl::FunctionRef<void()> on_end) {
   RunningCall running(*this);
   const std::unique_ptr<ScoreTextsStream> stream = inference_->ScoreTexts(running.context());
   Window places(window);
@@ -172,6 +172,7 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
     on_answer(answer);
   }
   places.Close();
+  on_end();
   running.Leave();
   sender.join();
   return ToAbslStatus(stream->Finish());

@@ -76,8 +76,11 @@ class Client final {
   // bounded, however many there are. `next` is called in a thread of its own, so it may wait for its input while
   // answers arrive; `on_answer` in the caller's thread, in any order of documents. Returns when the stream has ended
   // and `next` has returned. Documents that could not be scored are answers with an error; a status that is not OK
-  // ended the stream.
-  absl::Status ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer);
+  // ended the stream. A `next` that waits for more than its input is told by `on_end`, in the caller's thread, that
+  // there will be no more answers.
+  absl::Status ScoreTexts(
+      const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer,
+      absl::FunctionRef<void()> on_end = [] {});
 
   absl::Status CloseSession(const v1::CloseSessionRequest& request);
 

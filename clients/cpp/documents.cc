@@ -5,7 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <istream>
 #include <system_error>
 #include <utility>
 
@@ -17,7 +17,23 @@
 namespace longshort {
 namespace {
 
-std::string ReadAll(std::istream& stream) { return std::string(std::istreambuf_iterator<char>(stream), {}); }
+// No server takes a longer message.
+constexpr size_t kMostBytes = size_t{1} << 30;
+
+// Errors: NOT_FOUND naming the reason; INVALID_ARGUMENT if there is more than any server takes, as of /dev/zero.
+absl::StatusOr<std::string> ReadAll(const std::string& name, std::istream& stream) {
+  std::string bytes;
+  std::string block(size_t{1} << 16, '\0');
+  while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
+    bytes.append(block, 0, static_cast<size_t>(stream.gcount()));
+    if (bytes.size() > kMostBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": more than ", kMostBytes, " bytes; no server takes as much in one message"));
+    }
+  }
+  if (stream.bad()) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
+  return bytes;
+}
 
 }  // namespace
 
@@ -29,16 +45,14 @@ std::vector<std::string> DocumentNames(std::vector<std::string> arguments) {
 absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& terminal) {
   if (name == "-") {
     if (terminal.input_is_terminal) terminal.error << "Reading standard input; Ctrl-D ends it.\n" << std::flush;
-    return ReadAll(terminal.input);
+    return ReadAll("standard input", terminal.input);
   }
   // Opening a folder succeeds; only reading it fails.
   std::error_code ignored;
   if (std::filesystem::is_directory(name, ignored)) return absl::NotFoundError(absl::StrCat(name, ": is a folder"));
   std::ifstream file(name, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
-  std::string bytes = ReadAll(file);
-  if (file.bad()) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
-  return bytes;
+  return ReadAll(name, file);
 }
 
 absl::StatusOr<v1::Input> MakeInput(std::string bytes, bool as_ids) {

@@ -16,7 +16,7 @@ namespace longshort {
 std::vector<std::string> DocumentNames(std::vector<std::string> arguments);
 
 // The whole of a file, or of standard input for "-". Tells a person at a terminal that input is awaited.
-// Errors: NOT_FOUND naming the file and the reason.
+// Errors: NOT_FOUND naming the file and the reason; INVALID_ARGUMENT if it has more than 1 GiB.
 absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& terminal);
 
 // The bytes as they are; with `as_ids`, the decimal token ids that they list, separated by white space or commas.

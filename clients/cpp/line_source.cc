@@ -84,22 +84,26 @@ class LineSource final : public DocumentSource {
 
   std::optional<NamedDocument> Next() override {
     for (; file_ < names_.size(); Close()) {
-      if (stream_ == nullptr && !Open()) {
-        NamedDocument unread = {names_[file_], absl::NotFoundError(std::strerror(errno))};
-        Close();
-        return unread;
-      }
+      if (stream_ == nullptr && !Open()) return Unreadable();
       std::string line;
       if (std::getline(*stream_, line)) {
         ++line_;
         if (!line.empty() && line.back() == '\r') line.pop_back();
         return MakeDocument(absl::StrCat(names_[file_], ":", line_), line);
       }
+      if (stream_->bad()) return Unreadable();
     }
     return std::nullopt;
   }
 
  private:
+  // The file being read, in the place of what could not be read of it.
+  NamedDocument Unreadable() {
+    NamedDocument unread = {names_[file_], absl::NotFoundError(std::strerror(errno))};
+    Close();
+    return unread;
+  }
+
   bool Open() {
     if (names_[file_] == "-") {
       if (terminal_.input_is_terminal) terminal_.error << "Reading lines from standard input; Ctrl-D ends it.\n";

@@ -14,6 +14,9 @@
 int main(int argc, char** argv) {
   using longshort::Client;
   std::ios::sync_with_stdio(false);
+  // Documents are read and results written by two threads, and a tie would have the one write what the other does.
+  std::cin.tie(nullptr);
+  std::cerr.tie(nullptr);
   std::mutex mutex;
   std::shared_ptr<Client> client;  // guarded by mutex
 

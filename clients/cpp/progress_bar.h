@@ -16,7 +16,7 @@ std::string ProgressText(int64_t done, int64_t total, const std::string& unit, a
 // From construction to destruction one line at the terminal shows ProgressText; nothing remains of it. Writes nothing
 // if `terminal.error` is no terminal, or if there is only one thing to do.
 //
-// Thread: one.
+// Thread: one at a time.
 class ProgressBar final {
  public:
   ProgressBar(Terminal& terminal, std::string unit, int64_t total);

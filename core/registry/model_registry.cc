@@ -32,6 +32,11 @@ std::string ThereAre(const Names& names, const Append& append) {
                       named < names.size() ? absl::StrCat(" and ", names.size() - named, " more") : "");
 }
 
+absl::Status NoModelIn(const std::string& repository, const std::set<std::string>& skipped) {
+  return absl::NotFoundError(
+      absl::StrCat("there is no model in ", repository, skipped.empty() ? "" : "; ", absl::StrJoin(skipped, "; ")));
+}
+
 constexpr auto kAppendKey = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
 
 }  // namespace
@@ -54,13 +59,10 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
   const std::lock_guard loading(registry->loading_);
   registry->skipped_ = listing.skipped;
   for (const auto& [name, reason] : listing.unreadable) {
-    registry->skipped_.push_back(reason);
+    registry->skipped_.insert(reason);
     registry->failed_[{name, 0}].signature = reason;  // FollowRepository need not tell it again
   }
-  if (listing.versions.empty()) {
-    return absl::NotFoundError(absl::StrCat("there is no model in ", repository, registry->skipped_.empty() ? "" : "; ",
-                                            absl::StrJoin(registry->skipped_, "; ")));
-  }
+  if (listing.versions.empty()) return NoModelIn(repository, registry->skipped_);
   for (const auto& [name, versions] : listing.versions) {
     LS_ASSIGN_OR_RETURN(const VersionPolicy policy, registry->ReadPolicy(name, versions));
     for (const int64_t version : policy.Choose(versions)) {
@@ -142,6 +144,10 @@ absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
 absl::Status ModelRegistry::FollowRepository(Tell tell) {
   const std::lock_guard loading(loading_);
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
+  if (listing.versions.empty() && listing.unreadable.empty()) return NoModelIn(repository_, listing.skipped);
+  for (const std::string& reason : listing.skipped) {
+    if (skipped_.insert(reason).second) tell({RegistryEvent::Kind::kSkipped, "", 0, absl::NotFoundError(reason)});
+  }
   std::set<std::string> names;
   for (const auto& served : List()) names.insert(served->name);
   for (const auto& model : listing.versions) names.insert(model.first);

@@ -30,14 +30,14 @@
 
 namespace longshort {
 
-// Something that became of a version.
+// Something that became of a version, or a folder that was found to be none (kSkipped).
 struct RegistryEvent {
-  enum class Kind { kLoaded, kUnloaded, kFailed };
+  enum class Kind { kLoaded, kUnloaded, kFailed, kSkipped };
 
   Kind kind = Kind::kLoaded;
-  std::string model;
+  std::string model;    // empty of kSkipped
   int64_t version = 0;  // 0 if it is not known which
-  absl::Status status;  // of kFailed: why it could not be loaded
+  absl::Status status;  // of kFailed and kSkipped: why
 };
 
 // Thread-safe. One thread at a time loads and unloads; who looks up never waits for it.
@@ -69,8 +69,9 @@ class ModelRegistry {
   // By name, then version.
   std::vector<std::shared_ptr<ServedModel>> List() const;
 
-  // The folders of the repository that were no models, or could not be read, when it was loaded, each with the reason.
-  const std::vector<std::string>& skipped() const { return skipped_; }
+  // What the repository had that was no model or could not be read, each with the reason. Until it is followed: then
+  // that is told.
+  const std::set<std::string>& skipped() const { return skipped_; }
 
   // Loads a version (0: the newest in the repository) beside those that are loaded; nothing to do if it is one of them.
   // It stays until it is unloaded. If it had to be loaded, what became of that is told. Errors: NOT_FOUND if the
@@ -86,9 +87,10 @@ class ModelRegistry {
   // loads anew what serves with a serving.json that has changed; lets go what is no longer there. As long as a policy
   // cannot be read, or chooses nothing, what is loaded stays; so it does while the model's folder cannot be read. What
   // failed is tried again when its files have changed, or at once if they could not be read (UNAVAILABLE); a version
-  // that was let go by Unload counts as loaded, so that no other takes its place.
+  // that was let go by Unload counts as loaded, so that no other takes its place. What is skipped is told once.
   // Each event is told at once, before the next load; `tell` may look up, but neither load nor let go.
-  // Errors: those of ListRepository; then nothing is changed.
+  // Errors: those of ListRepository; NOT_FOUND if there is no model any more, since an empty folder is what stays of a
+  // volume that was unmounted. Then nothing is changed.
   absl::Status FollowRepository(Tell tell);
 
   // Drains every engine, side by side, those of models that were let go too.
@@ -132,9 +134,9 @@ class ModelRegistry {
   const EngineFactory engine_factory_;
   const PolicyReader policies_;
   const std::unique_ptr<RetiredModels> retired_;
-  std::vector<std::string> skipped_;
 
-  std::mutex loading_;                       // held while something is loaded or let go; guards the next four
+  std::mutex loading_;                       // held while something is loaded or let go; guards the next five
+  std::set<std::string> skipped_;            // what was told
   std::map<VersionId, Failure> failed_;      // version 0: the policy
   std::map<VersionId, std::string> served_;  // the signature of its serving.json when it was loaded
   std::set<VersionId> kept_;                 // loaded by LoadVersion

@@ -24,6 +24,7 @@ std::string CannotRead(const fs::path& folder, const std::error_code& error) {
 struct Folders {
   std::set<std::string> names;
   std::map<std::string, std::string> unreadable;  // names, with the reason: nobody can say whether they are folders
+  std::set<std::string> links_to_nothing;         // names
 };
 
 // What is in `folder` and does not begin with a dot.
@@ -36,9 +37,13 @@ absl::StatusOr<Folders> FoldersIn(const fs::path& folder) {
     if (name.front() == '.') continue;
     std::error_code unknown;
     const fs::file_status status = entry->status(unknown);
-    if (fs::is_directory(status)) folders.names.insert(name);
-    // A link to nothing is known: to be none.
-    if (!fs::status_known(status)) folders.unreadable[name] = CannotRead(entry->path(), unknown);
+    if (fs::is_directory(status)) {
+      folders.names.insert(name);
+    } else if (!fs::status_known(status)) {
+      folders.unreadable[name] = CannotRead(entry->path(), unknown);
+    } else if (!fs::exists(status) && fs::is_symlink(entry->symlink_status(unknown))) {
+      folders.links_to_nothing.insert(name);
+    }
   }
   if (error == std::errc::no_such_file_or_directory) return absl::NotFoundError(CannotRead(folder, error));
   if (error) return absl::UnavailableError(CannotRead(folder, error));
@@ -52,9 +57,15 @@ std::optional<int64_t> VersionNamed(const std::string& name) {
   return version;
 }
 
+std::string LinkToNothing(const fs::path& link) { return absl::StrCat(link.string(), ": a link to nothing"); }
+
+// Adds to `skipped` which of the versions are links to nothing.
 // Errors: those of FoldersIn; UNAVAILABLE if one of the versions cannot be read.
-absl::StatusOr<std::set<int64_t>> VersionsIn(const fs::path& model_folder) {
+absl::StatusOr<std::set<int64_t>> VersionsIn(const fs::path& model_folder, std::set<std::string>& skipped) {
   LS_ASSIGN_OR_RETURN(const Folders folders, FoldersIn(model_folder));
+  for (const std::string& name : folders.links_to_nothing) {
+    if (VersionNamed(name).has_value()) skipped.insert(LinkToNothing(model_folder / name));
+  }
   for (const auto& [name, reason] : folders.unreadable) {
     if (VersionNamed(name).has_value()) return absl::UnavailableError(reason);
   }
@@ -82,19 +93,22 @@ absl::StatusOr<RepositoryListing> ListRepository(const std::string& repository) 
   LS_ASSIGN_OR_RETURN(Folders folders, FoldersIn(repository));
   RepositoryListing listing;
   listing.unreadable = std::move(folders.unreadable);
+  for (const std::string& name : folders.links_to_nothing) {
+    listing.skipped.insert(LinkToNothing(fs::path(repository) / name));
+  }
   for (const std::string& name : folders.names) {
     const fs::path model_folder = fs::path(repository) / name;
     if (!IsUtf8(name)) {
-      listing.skipped.push_back(absl::StrCat(model_folder.string(), ": the name is not UTF-8"));
+      listing.skipped.insert(absl::StrCat(model_folder.string(), ": the name is not UTF-8"));
       continue;
     }
-    absl::StatusOr<std::set<int64_t>> versions = VersionsIn(model_folder);
+    absl::StatusOr<std::set<int64_t>> versions = VersionsIn(model_folder, listing.skipped);
     if (absl::IsUnavailable(versions.status())) {
       listing.unreadable[name] = std::string(versions.status().message());
     } else if (!versions.ok()) {  // gone meanwhile
-      listing.skipped.emplace_back(versions.status().message());
+      listing.skipped.emplace(versions.status().message());
     } else if (versions->empty()) {
-      listing.skipped.push_back(absl::StrCat(model_folder.string(), ": no folder named 1, 2, ..."));
+      listing.skipped.insert(absl::StrCat(model_folder.string(), ": no folder named 1, 2, ..."));
     } else {
       listing.versions[name] = *std::move(versions);
     }

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -17,9 +16,9 @@ struct RepositoryListing {
   std::map<std::string, std::set<int64_t>> versions;
   // The folders that could not be read, by name, each with the reason. Perhaps models, and perhaps only for now.
   std::map<std::string, std::string> unreadable;
-  // The folders that are no models (lost+found, a name that is not UTF-8), each with the reason. Hidden ones are left
-  // out.
-  std::vector<std::string> skipped;
+  // What is no model or no version, though it might have been meant to be one (lost+found, a name that is not UTF-8, a
+  // link to nothing): a reason for each, with its path. Hidden ones are left out.
+  std::set<std::string> skipped;
 };
 
 // Errors: NOT_FOUND if there is no such folder, UNAVAILABLE if it cannot be read.

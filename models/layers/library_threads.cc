@@ -2,9 +2,37 @@
 
 #include <omp.h>
 
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
 #include "ATen/Parallel.h"
 
 namespace longshort {
+namespace {
+
+// Of this thread's team: itself, and those that it need not make.
+thread_local int team_size = 1;
+
+// Whether the system has so many threads to give, all at once.
+bool CanMake(int threads) {
+  std::mutex end;
+  std::vector<std::thread> made;
+  bool can = true;
+  {
+    const std::lock_guard not_yet(end);
+    try {
+      while (static_cast<int>(made.size()) < threads) made.emplace_back([&end] { const std::lock_guard now(end); });
+    } catch (const std::system_error&) {
+      can = false;
+    }
+  }
+  for (std::thread& thread : made) thread.join();
+  return can;
+}
+
+}  // namespace
 
 int OwnThreads() {
   static const int threads = at::get_num_threads();
@@ -14,12 +42,18 @@ int OwnThreads() {
 void UseThreads(int threads) {
   OwnThreads();
   thread_local int used = 0;
-  if (threads == 0 || threads == used) return;
+  if (threads == 0) return;
+  if (threads > team_size && !CanMake(threads - team_size)) threads = team_size;
+  if (threads > 1) team_size = threads;
+  if (threads == used) return;
   at::set_num_threads(threads);
   used = threads;
 }
 
-void GiveBackThreads() { omp_pause_resource(omp_pause_soft, omp_get_initial_device()); }
+void GiveBackThreads() {
+  team_size = 1;
+  omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+}
 
 OneThread::OneThread() : before_(at::get_num_threads()) {
   OwnThreads();

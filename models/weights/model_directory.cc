@@ -14,13 +14,6 @@ namespace {
 constexpr size_t kConfigLimitBytes = size_t{1} << 20;
 constexpr size_t kListLimitBytes = size_t{64} << 20;
 
-absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::string& path, size_t limit_bytes) {
-  absl::StatusOr<std::string> text = ReadTextFile(path, limit_bytes);
-  if (absl::IsNotFound(text.status())) return std::nullopt;
-  if (!text.ok()) return std::move(text).status();
-  return *std::move(text);
-}
-
 absl::Status AddBytes(const std::string& name, const StoredBytes& bytes, Sha256& hash) {
   constexpr int64_t kPiece = int64_t{1} << 20;
   std::string piece(std::min(kPiece, bytes.size()), '\0');

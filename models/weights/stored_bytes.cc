@@ -105,4 +105,13 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t limit_b
   return text;
 }
 
+absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::string& path, size_t limit_bytes) {
+  absl::StatusOr<std::string> text = ReadTextFile(path, limit_bytes);
+  if (text.ok()) return *std::move(text);
+  if (!absl::IsNotFound(text.status())) return std::move(text).status();
+  struct stat status = {};
+  if (lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return std::nullopt;
+  return absl::UnavailableError(absl::StrFormat("%s: a link to nothing", path));
+}
+
 }  // namespace longshort

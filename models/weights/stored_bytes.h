@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -53,5 +54,8 @@ class StoredBytes final {
 // Reads a whole text file of at most `limit_bytes`.
 // Errors: those of StoredBytes; INVALID_ARGUMENT naming the file, its size and the limit.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t limit_bytes);
+// The same of a file that may be absent. Errors: UNAVAILABLE naming the file, too, if it is a link to nothing: somebody
+// wanted it there.
+absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::string& path, size_t limit_bytes);
 
 }  // namespace longshort

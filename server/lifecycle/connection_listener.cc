@@ -67,7 +67,7 @@ struct SocketAddress {
 };
 
 absl::StatusOr<std::vector<SocketAddress>> AddressesOf(const ListenAddress& address) {
-  const bool is_any = address.host == "0.0.0.0" || address.host == "::";
+  const bool is_any = address.host == "::";
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -88,10 +88,10 @@ absl::StatusOr<std::vector<SocketAddress>> AddressesOf(const ListenAddress& addr
   return addresses;
 }
 
-// Has a socket listen there; returns 0, or the system's number of what is wrong.
-int ListenAt(const SocketAddress& at, Descriptor& listening) {
-  listening = Descriptor(socket(at.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int number = listening.number();
+// Makes a socket of this address; returns 0, or the system's number of what is wrong.
+int BindTo(const SocketAddress& at, Descriptor& bound) {
+  bound = Descriptor(socket(at.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int number = bound.number();
   if (number < 0) return errno;
   // No SO_REUSEPORT: two servers on one port must not go unnoticed.
   SetOption(number, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -99,8 +99,7 @@ int ListenAt(const SocketAddress& at, Descriptor& listening) {
   // Connections inherit both.
   SetOption(number, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(number, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMilliseconds);
-  if (bind(number, reinterpret_cast<const sockaddr*>(&at.address), at.length) != 0) return errno;
-  return listen(number, SOMAXCONN) == 0 ? 0 : errno;
+  return bind(number, reinterpret_cast<const sockaddr*>(&at.address), at.length) == 0 ? 0 : errno;
 }
 
 bool IsOutOfDescriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
@@ -131,8 +130,8 @@ void RaiseDescriptorLimit() {
 }
 
 absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Bind(const ListenAddress& address) {
-  std::unique_ptr<ConnectionListener> listener(new ConnectionListener());
-  LS_RETURN_IF_ERROR(listener->BindTo(address));
+  std::unique_ptr<ConnectionListener> listener(new ConnectionListener(address));
+  LS_RETURN_IF_ERROR(listener->BindAll());
   listener->wake_ = Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (listener->wake_.number() < 0) return CannotBind(address, ErrorText(errno));
   const int64_t limit = DescriptorLimit();
@@ -140,25 +139,28 @@ absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Bind(con
   return listener;
 }
 
-absl::Status ConnectionListener::BindTo(const ListenAddress& address) {
-  LS_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses, AddressesOf(address));
+absl::Status ConnectionListener::BindAll() {
+  LS_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses, AddressesOf(address_));
   int why_not = 0;
   for (SocketAddress& next : addresses) {
     if (port_ != 0) SetPort(next.address, port_);  // the one that the system chose for the first
-    Descriptor listening;
-    if (const int error = ListenAt(next, listening); error != 0) {
-      if (error == EADDRINUSE) return CannotBind(address, ErrorText(error));
+    Descriptor bound;
+    if (const int error = BindTo(next, bound); error != 0) {
+      if (error == EADDRINUSE) return CannotBind(address_, ErrorText(error));
       why_not = error;  // of a family that this machine does not have, say
       continue;
     }
-    port_ = PortOf(listening.number());
-    listening_.push_back(std::move(listening));
+    port_ = PortOf(bound.number());
+    listening_.push_back(std::move(bound));
   }
-  return listening_.empty() ? CannotBind(address, ErrorText(why_not)) : absl::OkStatus();
+  return listening_.empty() ? CannotBind(address_, ErrorText(why_not)) : absl::OkStatus();
 }
 
 absl::Status ConnectionListener::Start(Handlers handlers) {
   handlers_ = std::move(handlers);
+  for (const Descriptor& listening : listening_) {
+    if (listen(listening.number(), SOMAXCONN) != 0) return CannotBind(address_, ErrorText(errno));
+  }
   try {
     thread_ = std::thread(&ConnectionListener::Accept, this);
   } catch (const std::system_error& error) {

@@ -46,25 +46,27 @@ class ConnectionListener final {
     std::function<void(int64_t connections)> refused;
   };
 
-  // Listens on all addresses that the host stands for; connections wait. "0.0.0.0" and "[::]" are any of either family.
-  // Errors: UNAVAILABLE if there is none that can be bound, or one of them is in use.
+  // Binds all addresses that the host stands for; connections are refused yet. "[::]" is any of either family,
+  // "0.0.0.0" any of IPv4. Errors: UNAVAILABLE if there is none that can be bound, or one of them is in use.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const ListenAddress& address);
   // Accepts no more: no handler is called after it.
   ~ConnectionListener();
 
   int port() const { return port_; }
 
-  // Accepts from now on. Errors: RESOURCE_EXHAUSTED if no thread is to be had.
+  // Listens and accepts from now on. Errors: UNAVAILABLE if somebody else has listened at one of the addresses
+  // meanwhile; RESOURCE_EXHAUSTED if no thread is to be had.
   absl::Status Start(Handlers handlers);
 
  private:
-  ConnectionListener() = default;
+  explicit ConnectionListener(const ListenAddress& address) : address_(address) {}
 
-  absl::Status BindTo(const ListenAddress& address);
+  absl::Status BindAll();
   void Accept();
   // Takes some of what waits at one socket. Returns whether there are descriptors for more.
   bool AcceptFrom(int listening);
 
+  const ListenAddress address_;
   std::vector<Descriptor> listening_;
   Descriptor wake_;  // readable once the listener ends
   int port_ = 0;

@@ -48,12 +48,12 @@ int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& ma
 
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
                                                                   const MachineLimits& machine,
-                                                                  const CallEnvironment& environment) {
+                                                                  const CallEnvironment& environment,
+                                                                  std::unique_ptr<ConnectionListener> listener) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
-  auto endpoint = std::unique_ptr<GrpcEndpoint>(new GrpcEndpoint(environment));
-  LS_ASSIGN_OR_RETURN(endpoint->listener_, ConnectionListener::Bind(options.listen));
+  auto endpoint = std::unique_ptr<GrpcEndpoint>(new GrpcEndpoint(environment, std::move(listener)));
   grpc::ServerBuilder builder;
   endpoint->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());

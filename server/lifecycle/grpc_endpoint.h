@@ -7,6 +7,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "server/lifecycle/connection_listener.h"
@@ -22,10 +23,11 @@ int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& ma
 
 class GrpcEndpoint {
  public:
-  // Serves from now on. `environment` must outlive the endpoint.
-  // Errors: those of ConnectionListener; INTERNAL if gRPC does not start.
+  // Serves what `listener` accepts from now on. `environment` must outlive the endpoint.
+  // Errors: those of ConnectionListener::Start; INTERNAL if gRPC does not start.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
-                                                             const CallEnvironment& environment);
+                                                             const CallEnvironment& environment,
+                                                             std::unique_ptr<ConnectionListener> listener);
   // Ends what is still open (health watches, for instance) at once.
   ~GrpcEndpoint();
 
@@ -38,8 +40,12 @@ class GrpcEndpoint {
   void StopServing();
 
  private:
-  explicit GrpcEndpoint(const CallEnvironment& environment)
-      : environment_(environment), inference_(environment), models_(environment), sessions_(environment) {}
+  GrpcEndpoint(const CallEnvironment& environment, std::unique_ptr<ConnectionListener> listener)
+      : environment_(environment),
+        inference_(environment),
+        models_(environment),
+        sessions_(environment),
+        listener_(std::move(listener)) {}
 
   absl::Status StartListening();
   void AnnounceServing();

@@ -128,14 +128,19 @@ void ModelManager::Tell(const RegistryEvent& event) {
       metrics_.ForgetModel(event.model, event.version);
       log_.Info("model unloaded", {{"model", event.model}, {"version", event.version}});
       break;
-    case RegistryEvent::Kind::kFailed:
+    case RegistryEvent::Kind::kFailed: {
       metrics_.CountModelLoadFailure();
-      log_.Error("model not loaded; what was serving goes on",
-                 {{"model", event.model}, {"version", event.version}, {"error", std::string(event.status.message())}});
-      break;
+      LogFields fields = {{"model", event.model}};
+      if (event.version != 0) fields.emplace_back("version", event.version);
+      fields.emplace_back("error", std::string(event.status.message()));
+      log_.Error("model not loaded; what was serving goes on", std::move(fields));
+      return;
+    }
+    case RegistryEvent::Kind::kSkipped:
+      log_.Log(LogLevel::kWarning, "folder skipped", {{"reason", std::string(event.status.message())}});
+      return;
   }
-  const bool changed = event.kind != RegistryEvent::Kind::kFailed;
-  if (changed && listener_ != nullptr) listener_(event);
+  if (listener_ != nullptr) listener_(event);
 }
 
 }  // namespace longshort

@@ -1,8 +1,12 @@
 #include "server/lifecycle/run.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <string>
 #include <variant>
 
 #include "absl/strings/str_format.h"
@@ -11,6 +15,7 @@
 #include "models/status_macros.h"
 #include "server/lifecycle/connection_listener.h"
 #include "server/lifecycle/load_models.h"
+#include "server/lifecycle/port_file.h"
 #include "server/lifecycle/server.h"
 #include "server/lifecycle/signals.h"
 #include "server/log/library_logs.h"
@@ -23,10 +28,21 @@ namespace {
 
 // For the last lines of the log: a server that nobody hears must end all the same.
 constexpr absl::Duration kLastLines = absl::Seconds(1);
+// For the libraries to end when all calls have: gRPC waits for ever where the system has no thread to give.
+constexpr unsigned int kLibrariesEndSeconds = 5;
 
 int Fail(const absl::Status& status) {
   absl::FPrintF(stderr, "longshort-server: %s\n", status.message());
   return 1;
+}
+
+int Print(const std::string& text) { return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? 0 : 1; }
+
+// Without them, the first connections would take their numbers, and be written to.
+void OpenStandardStreams() {
+  int opened = 0;
+  while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDWR);
+  if (opened > STDERR_FILENO) close(opened);
 }
 
 std::string Summary(const ServedLanguageModel& model) {
@@ -45,16 +61,17 @@ std::string Summary(const ServedClassifier& model) {
 // Loads everything as for serving, and says what would be served.
 int CheckConfig(const ServerOptions& options, const MachineLimits& machine, const ModelRegistry::Loader& loader,
                 Logger& log) {
+  if (const auto port_file = PortFile::Create(options.port_file); !port_file.ok()) return Fail(port_file.status());
   ServerMetrics metrics(options.latency_buckets);
   const auto models = LoadModels(options, machine, loader, metrics, log);
   if (!models.ok()) return Fail(models.status());
-  absl::PrintF("would serve gRPC on %s and HTTP on %s, with %d threads per step:\n", options.listen.ToString(),
-               options.http_listen.ToString(), options.threads);
+  std::string text = absl::StrFormat("would serve gRPC on %s and HTTP on %s, with %d threads per step:\n",
+                                     options.listen.ToString(), options.http_listen.ToString(), options.threads);
   for (const std::shared_ptr<ServedModel>& model : (*models)->List()) {
-    absl::PrintF("  %s/%d: %s\n", model->name, model->version,
-                 std::visit([](const auto& kind) { return Summary(kind); }, model->kind));
+    absl::StrAppendFormat(&text, "  %s/%d: %s\n", model->name, model->version,
+                          std::visit([](const auto& kind) { return Summary(kind); }, model->kind));
   }
-  return 0;
+  return Print(text);
 }
 
 // Gives up loading once a signal has asked to stop: the server never becomes ready after it, and loads nothing more.
@@ -81,14 +98,15 @@ int Serve(const ServerOptions& options, const MachineLimits& machine, const Mode
   }
   signals.WaitForStop();
   (*server)->Drain();
+  signals.ExitAfter(kLibrariesEndSeconds);
   return 0;
 }
 
 int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
   if (!line.ok()) return Fail(line.status());
-  if (line->help) return std::fputs(HelpText().c_str(), stdout) < 0 ? 1 : 0;
-  if (line->version) return absl::PrintF("longshort-server %s\n", std::string(kVersion)) < 0 ? 1 : 0;
+  if (line->help) return Print(HelpText());
+  if (line->version) return Print(absl::StrFormat("longshort-server %s\n", std::string(kVersion)));
 
   const MachineLimits machine = ReadMachineLimits();
   const absl::StatusOr<ServerOptions> options = ValidateServerOptions(line->options, machine);
@@ -113,6 +131,7 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
 }  // namespace
 
 int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
+  OpenStandardStreams();
   // Libraries throw where the system has no thread or no memory to give.
   try {
     return Run(arguments, make_loader);

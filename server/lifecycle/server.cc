@@ -1,13 +1,12 @@
 #include "server/lifecycle/server.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "core/engine/clock.h"
 #include "models/status_macros.h"
 #include "server/lifecycle/load_models.h"
+#include "server/lifecycle/port_file.h"
 #include "server/options/served_image_limits.h"
 #include "server/sessions/session_seal.h"
 #include "server/sessions/session_transfers.h"
@@ -45,8 +44,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                       const ModelRegistry::Loader& loader, Logger& log) {
   auto server = std::unique_ptr<Server>(new Server(options, log));
   ServerMetrics& metrics = server->metrics_;
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
   LS_ASSIGN_OR_RETURN(server->http_,
                       HttpEndpoints::Start(options.http_listen, [&metrics] { return metrics.Serialize(); }));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener, ConnectionListener::Bind(options.listen));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
   server->deliveries_ = std::make_unique<DeliveryThreads>(machine.cpus);
@@ -64,32 +65,19 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                            .slow_reader_timeout = options.slow_reader_timeout,
                                                            .model_control = options.model_control,
                                                            .session_transfers = *std::move(transfers)});
-  LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_));
+  LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener)));
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
       [&grpc = *server->grpc_](const RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
-  LS_RETURN_IF_ERROR(server->WritePortFile());
+  LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->port(), server->http_->port()));
   server->http_->SetReady(true);
-  log.Info("ready", {{"grpc", absl::StrCat(options.listen.host, ":", server->grpc_->port())},
-                     {"http", absl::StrCat(options.http_listen.host, ":", server->http_->port())}});
+  log.Info("ready", {{"grpc", ListenAddress{options.listen.host, server->grpc_->port()}.ToString()},
+                     {"http", ListenAddress{options.http_listen.host, server->http_->port()}.ToString()}});
   return server;
 }
 
 Server::~Server() {
   if (manager_ != nullptr) manager_->Join();  // it tells grpc_, which is destroyed before
-}
-
-// Written beside and renamed, so that who waits for the file never reads half of it.
-absl::Status Server::WritePortFile() const {
-  if (options_.port_file.empty()) return absl::OkStatus();
-  const std::string beside = options_.port_file + ".new";
-  std::ofstream file(beside);
-  file << "{\"grpc\": " << grpc_->port() << ", \"http\": " << http_->port() << "}\n";
-  file.close();
-  if (!file || std::rename(beside.c_str(), options_.port_file.c_str()) != 0) {
-    return absl::UnavailableError(absl::StrCat("--port-file=", options_.port_file, " cannot be written"));
-  }
-  return absl::OkStatus();
 }
 
 void Server::Drain() {

@@ -19,8 +19,9 @@ namespace longshort {
 
 class Server {
  public:
-  // Binds HTTP (not ready yet), loads all models, binds gRPC, writes --port-file, and is ready. `log` must outlive the
-  // server. Errors: an address that cannot be bound, or the first model that cannot be loaded, by name.
+  // Opens HTTP (not ready yet), binds gRPC's port, loads all models, opens gRPC, writes --port-file, and is ready.
+  // `log` must outlive the server. Errors: an address that cannot be bound, or the first model that cannot be loaded,
+  // by name.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                        const ModelRegistry::Loader& loader, Logger& log);
 
@@ -32,8 +33,6 @@ class Server {
 
  private:
   Server(const ServerOptions& options, Logger& log);
-
-  absl::Status WritePortFile() const;
 
   const ServerOptions options_;
   Logger& log_;

@@ -12,35 +12,51 @@ constexpr int kEndWatch = SIGUSR2;
 // What shells report for a process that a signal ended.
 constexpr int kExitBase = 128;
 
+// As `nohup` has it.
+bool IsIgnored(int number) {
+  struct sigaction action = {};
+  return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t WatchedSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  if (!IsIgnored(SIGHUP)) sigaddset(&signals, SIGHUP);
+  sigaddset(&signals, SIGALRM);
   sigaddset(&signals, kEndWatch);
   return signals;
 }
 
 }  // namespace
 
-SignalWatcher::SignalWatcher() {
-  const sigset_t signals = WatchedSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A client that closes its connection is no reason to end.
+SignalWatcher::SignalWatcher() : signals_(WatchedSignals()) {
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  // A client that closes its connection is no reason to end, nor is a log that has become as long as a file may be, nor
+  // what asks other servers to begin a new log.
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGUSR1, SIG_IGN);
   thread_ = std::thread([this] { Watch(); });
 }
 
 SignalWatcher::~SignalWatcher() {
+  alarm(0);
   ending_ = true;
   pthread_kill(thread_.native_handle(), kEndWatch);
   thread_.join();
 }
 
+void SignalWatcher::ExitAfter(unsigned int seconds) {
+  exits_ = true;
+  alarm(seconds);
+}
+
 void SignalWatcher::Watch() {
-  const sigset_t signals = WatchedSignals();
-  for (int received = 0; sigwait(&signals, &received) == 0 && !ending_;) {
-    if (received == kEndWatch) continue;
+  for (int received = 0; sigwait(&signals_, &received) == 0 && !ending_;) {
+    if (received == SIGALRM && exits_) _exit(0);
+    if (received == SIGALRM || received == kEndWatch) continue;
     if (stop_.HasBeenNotified()) _exit(kExitBase + received);
     stop_.Notify();
   }

@@ -1,5 +1,7 @@
-// SIGTERM and SIGINT: the first asks the server to stop, the second ends the process at once.
+// SIGTERM, SIGINT and SIGHUP: the first asks the server to stop, the second ends the process at once.
 #pragma once
+
+#include <signal.h>
 
 #include <atomic>
 #include <thread>
@@ -21,11 +23,16 @@ class SignalWatcher {
   void WaitForStop() { stop_.WaitForNotification(); }
   bool stop_requested() const { return stop_.HasBeenNotified(); }
 
+  // Ends the process with exit status 0 so many seconds from now, unless the watcher has ended before.
+  void ExitAfter(unsigned int seconds);
+
  private:
   void Watch();
 
+  sigset_t signals_;
   absl::Notification stop_;
   std::atomic<bool> ending_ = false;
+  std::atomic<bool> exits_ = false;
   std::thread thread_;
 };
 

@@ -1,7 +1,9 @@
 #include "server/log/logger.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -54,15 +56,37 @@ std::string TextOf(const LogValue& value) {
   return text != nullptr && IsPlain(*text) ? *text : Dump(ToJson(value));
 }
 
+// Returns what could not be written: something, if the disk is full or nobody reads any more.
 // Not by stdio: a write that is stuck would have its lock, which libraries want when the process ends.
-void WriteToStandardError(std::string_view text) {
+std::string_view WriteToStandardError(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // if standard error is gone, nobody is left to tell
+    if (written < 0 && errno == EAGAIN) {  // another program that has it, too, may have made it so
+      pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+      poll(&room, 1, -1);
+      continue;
+    }
+    if (written <= 0) break;
     text.remove_prefix(written);
   }
+  return text;
 }
+
+class LineWriter final {
+ public:
+  // Returns how many could not be written, one that was cut among them.
+  int64_t Write(std::string_view lines) {
+    if (is_cut_ && WriteToStandardError("\n").empty()) is_cut_ = false;
+    const std::string_view unwritten = is_cut_ ? lines : WriteToStandardError(lines);
+    const size_t written = lines.size() - unwritten.size();
+    if (written > 0) is_cut_ = lines[written - 1] != '\n';
+    return std::count(unwritten.begin(), unwritten.end(), '\n');
+  }
+
+ private:
+  bool is_cut_ = false;  // the last line that was begun
+};
 
 }  // namespace
 
@@ -102,7 +126,10 @@ void Logger::Log(LogLevel level, std::string message, LogFields fields) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
-    if (lines_.size() == kWaitingLines) lines_.pop_front();
+    if (lines_.size() == kWaitingLines) {
+      lines_.pop_front();
+      ++lost_;
+    }
     lines_.push_back(std::move(line));
     first = lines_.size() == 1;
   }
@@ -112,17 +139,26 @@ void Logger::Log(LogLevel level, std::string message, LogFields fields) {
 void Logger::Write() {
   std::deque<Line> lines;
   std::string text;
+  LineWriter writer;
+  int64_t lost = 0;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return closed_ || !lines_.empty(); });
     changed_.wait_for(lock, kGatherTime, [this] { return closed_; });
     if (lines_.empty()) break;
     lines.swap(lines_);
+    lost += std::exchange(lost_, 0);
     lock.unlock();
+    if (lost > 0) {
+      const LogFields count = {{"lines", lost}};
+      text = FormatLogLine(format_, absl::Now(), LogLevel::kWarning, "log lines lost", count) + "\n";
+      if (writer.Write(text) == 0) lost = 0;
+      text.clear();
+    }
     for (const Line& line : lines) {
       absl::StrAppend(&text, FormatLogLine(format_, line.time, line.level, line.message, line.fields), "\n");
     }
-    WriteToStandardError(text);
+    lost += writer.Write(text);
     text.clear();
     lines.clear();
     lock.lock();

@@ -5,8 +5,9 @@
 //   {"time":"2026-05-04T12:00:00.123Z","level":"info","message":"request","id":"4f1c","rpc":"Generate","code":"OK"}
 //
 // Thread-safe and never blocking: a thread of its own writes what came in the last 10 ms, so that it is not woken for
-// every line; when standard error is stuck, the oldest of 8192 waiting lines is dropped. Lines are always one line of
-// valid UTF-8, whatever the fields hold.
+// every line; when standard error is stuck, the oldest of 8192 waiting lines is dropped, and what cannot be written (a
+// full disk) is lost; a line says how many were, once it can. Lines are always one line of valid UTF-8, whatever the
+// fields hold.
 #pragma once
 
 #include <condition_variable>
@@ -64,6 +65,7 @@ class Logger {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<Line> lines_;
+  int64_t lost_ = 0;  // lines, since it was last said
   bool closed_ = false;
   bool all_written_ = false;
 

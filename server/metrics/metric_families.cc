@@ -27,7 +27,7 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
       request_duration(Histogram(registry, "longshort_request_duration_seconds", "From a call's arrival to its end")),
       slow_readers(BuildCounter()
                        .Name("longshort_slow_readers_cancelled_total")
-                       .Help("Streams cancelled because the client took nothing of what waited for it")
+                       .Help("Streams and long answers cancelled because the client took nothing of what waited for it")
                        .Register(registry)),
       queue_duration(Histogram(registry, "longshort_queue_duration_seconds",
                                "From submission to the engine, or from being prepared, to the first step or batch")),

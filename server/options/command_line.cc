@@ -65,7 +65,8 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
                   &options.model_control);
   table.AddCustom("listen", "host:port", options.listen.ToString(),
                   "Address of gRPC; port 0 lets the system choose. Loopback by default, because the server has no "
-                  "authentication: being reachable from outside is for you to decide.",
+                  "authentication: being reachable from outside is for you to decide. 0.0.0.0 is any IPv4 address, "
+                  "[::] any of both families.",
                   AddressReader(&options.listen));
   table.AddCustom("http-listen", "host:port", options.http_listen.ToString(),
                   "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only.",
@@ -163,8 +164,9 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
             "ImportSession). Without it none are exported or imported.",
             &options.session_key_file);
   table.Add("drain-timeout", "duration",
-            "How long requests in flight may go on after SIGTERM or SIGINT, 0 to 1h. Below the grace period of "
-            "whatever stops the server. A second signal exits at once.",
+            "How long requests in flight may go on after SIGTERM, SIGINT or SIGHUP, 0 to 1h. Some seconds below the "
+            "grace period of whatever stops the server (Kubernetes: 30 s; docker stop: 10 s). A second signal exits "
+            "at once.",
             &options.drain_timeout);
   table.Add("keepalive-interval", "duration",
             "A stream that was silent for so long sends a keepalive message, 100ms to 1h. Below the idle timeout of "
@@ -184,7 +186,8 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
                   [&options](const std::string& text) { return ReadBuckets(text, &options.latency_buckets); });
   table.AddSwitch(
       "check-config",
-      "Check the options, load every model, print what would be served, and exit: 0 if all is well, 1 if not.",
+      "Check the options, load every model, print what would be served, and exit: 0 if all is well, 1 if not. Ports "
+      "are not tried: the server that is to be replaced may have them.",
       &options.check_config);
 }
 

@@ -98,7 +98,7 @@ struct ServerOptions {
   std::string session_key_file;
 
   // How long requests in flight may go on after SIGTERM; 0 to 1 h.
-  absl::Duration drain_timeout = absl::Seconds(30);
+  absl::Duration drain_timeout = absl::Seconds(25);
   // A stream that was silent for so long sends a keepalive message; 100 ms to 1 h. Shorter than what proxies usually
   // allow.
   absl::Duration keepalive_interval = absl::Seconds(15);

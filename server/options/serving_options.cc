@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -195,9 +196,8 @@ absl::StatusOr<ServingOptions> ParseServingOptions(std::string_view text, const 
 }
 
 absl::StatusOr<ServingOptions> ReadServingOptions(const std::string& path, const ServingOptions& defaults) {
-  const absl::StatusOr<std::string> text = ReadTextFile(path, kFileLimitBytes);
-  if (absl::IsNotFound(text.status())) return defaults;
-  if (!text.ok()) return text.status();
+  LS_ASSIGN_OR_RETURN(const std::optional<std::string> text, ReadOptionalTextFile(path, kFileLimitBytes));
+  if (!text.has_value()) return defaults;
   return ParseServingOptions(*text, path, defaults);
 }
 

@@ -60,6 +60,21 @@ TEST_F(DocumentSourceTest, AFileThatCannotBeReadIsItsOwnErrorAndTheOthersGoOn) {
   EXPECT_THAT(All(*source), ElementsAre(HasSubstr("missing!"), file + "=A"));
 }
 
+// Of this one the first read fails, as of a disk that does.
+TEST_F(DocumentSourceTest, AFileThatFailsWhileItIsReadIsAnErrorAndTheOthersGoOn) {
+  const std::string broken = "/proc/self/mem";
+  const std::string file = folder_.Write("a", "A");
+  EXPECT_THAT(All(*MakeFileSource({broken, file}, {}, false, terminal_)),
+              ElementsAre(broken + "!" + broken + ": Input/output error", file + "=A"));
+  EXPECT_THAT(All(*MakeLineSource({broken, file}, LineForm::kText, 1, false, terminal_)),
+              ElementsAre(broken + "!Input/output error", file + ":1=A"));
+}
+
+TEST_F(DocumentSourceTest, WhatHasNoEndIsAnError) {
+  EXPECT_THAT(All(*MakeFileSource({"/dev/zero"}, {}, false, terminal_)),
+              ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server takes as much in one message"));
+}
+
 TEST_F(DocumentSourceTest, LinesAreDocumentsWithoutTheirEnds) {
   const std::string first = folder_.Write("first", "one\r\n\nthree\n");
   const std::string second = folder_.Write("second", "no newline at the end");

@@ -1,5 +1,8 @@
 #include "tests/clients/fake_server.h"
 
+#include <thread>
+
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -37,18 +40,32 @@ grpc::Status FakeServer::ScoreText(grpc::ServerContext* /*context*/, const v1::S
 
 grpc::Status FakeServer::ScoreTexts(grpc::ServerContext* context,
                                     grpc::ServerReaderWriter<v1::ScoreTextsResponse, v1::ScoreTextsRequest>* stream) {
+  std::mutex writing;
+  const auto answer_one = [&](const v1::ScoreTextsRequest& document) {
+    v1::ScoreTextsResponse answer = score_document(document);
+    answer.set_id(document.id());
+    const std::lock_guard one_at_a_time(writing);
+    stream->Write(answer);
+  };
+  std::thread first;
+  const absl::Cleanup join = [&first] {
+    if (first.joinable()) first.join();
+  };
   std::vector<v1::ScoreTextsRequest> work;
   const auto answer_all = [&] {
-    for (; !work.empty(); work.pop_back()) {
-      v1::ScoreTextsResponse answer = score_document(work.back());
-      answer.set_id(work.back().id());
-      stream->Write(answer);
-    }
+    for (; !work.empty(); work.pop_back()) answer_one(work.back());
     while (stream_hangs && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
   };
   v1::ScoreTextsRequest request;
   while (stream->Read(&request)) {
     document_requests.push_back(request);
+    if (keeps_first_document && document_requests.size() == 1) {
+      first = std::thread([&, request] {
+        first_document_may_go.WaitForNotification();
+        answer_one(request);
+      });
+      continue;
+    }
     work.push_back(request);
     if (work.size() == documents_in_work) answer_all();
   }

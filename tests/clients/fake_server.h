@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
 #include "longshort/v1/models.grpc.pb.h"
@@ -37,6 +38,9 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   // ScoreTexts answers this many documents at a time, the last one first: answers out of order, and a client that sends
   // no further document before an answer would hang.
   size_t documents_in_work = 1;
+  // ScoreTexts answers the first document only once it may, and others meanwhile.
+  bool keeps_first_document = false;
+  absl::Notification first_document_may_go;
   // Calls of GenerateStream send their messages and then wait until they are cancelled; ScoreTexts after its first
   // answers, and ClassifyImage at once.
   bool stream_hangs = false;

@@ -134,13 +134,24 @@ def test_weights_that_are_written_in_place_while_they_are_read_cost_a_load_at_th
 
 def test_a_model_that_vanishes_is_found_no_more(api: SimpleNamespace, watched: SimpleNamespace) -> None:
     server, repository = watched.server, watched.repository
+    shutil.copytree(repository / "tiny", repository / "other")
+    wait_until(lambda: "model loaded model=other version=1" in server.log())
     shutil.rmtree(repository / "tiny")
     wait_until(lambda: versions(api, server) == [])
     stub = api.inference_grpc.InferenceStub(server.channel)
-    with expect.error(grpc.StatusCode.NOT_FOUND, "model"):
-        stub.Generate(api.inference.GenerateRequest(prompt={"text": "x"}))
+    with expect.error(grpc.StatusCode.NOT_FOUND, "no model tiny", "other"):
+        stub.Generate(api.inference.GenerateRequest(model={"name": "tiny"}, prompt={"text": "x"}))
     assert health(server, "tiny") == NOT_SERVING
-    assert server.http("/readyz")[0] == 200, "the server takes calls: for what is loaded next"
+
+
+def test_a_repository_that_becomes_empty_takes_nothing_away(api: SimpleNamespace, watched: SimpleNamespace) -> None:
+    server, repository = watched.server, watched.repository
+    (repository / "tiny").rename(repository / ".tiny")  # as if its volume was unmounted
+    wait_until(lambda: "the repository cannot be read; what is loaded goes on serving" in server.log())
+    assert versions(api, server) == [1]
+    assert health(server, "tiny") == SERVING
+    (repository / ".tiny").rename(repository / "tiny")
+    wait_until(lambda: "the repository can be read again" in server.log())
 
 
 def test_clients_load_and_unload(api: SimpleNamespace, watched: SimpleNamespace) -> None:

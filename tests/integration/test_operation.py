@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from integration import expect, model_directory
-from integration.server_process import Server, run, wait_until
+from integration.server_process import BINARY, Server, run, wait_until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 HEALTH_NAMES = ["", "longshort.v1.Inference", "longshort.v1.Models", "longshort.v1.Sessions", "tiny", "tiny/1"]
@@ -155,6 +156,32 @@ def test_help_and_version() -> None:
         assert f"--{option}=" in ended.stdout
     ended = run("--version")
     assert ended.returncode == 0 and ended.stdout.startswith("longshort-server ")
+
+
+def test_output_that_cannot_be_written_is_an_error(repository: Path) -> None:
+    for arguments in (["--help"], ["--version"], [f"--model-repository={repository}", "--check-config"]):
+        with open("/dev/full", "w") as full:
+            assert subprocess.run([BINARY, *arguments], stdout=full, check=False).returncode == 1, arguments
+
+
+def test_a_standard_error_that_is_closed_is_no_socket(repository: Path, tmp_path: Path) -> None:
+    """Or the log would be written to whoever is connected."""
+    program = tmp_path / "server"
+    program.write_text(f'#!/bin/sh\nexec "{BINARY}" "$@" <&- >&- 2>&-\n')
+    program.chmod(0o755)
+    with Server(repository, tmp_path, program=program) as server:
+        assert str(Path(f"/proc/{server.process.pid}/fd/2").readlink()) == "/dev/null"
+
+
+def test_what_is_no_file_is_not_replaced_by_the_port_file(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "ports").symlink_to("/dev/null")
+    for more in ([], ["--check-config"]):
+        ended = run(
+            f"--model-repository={repository}", f"--port-file={tmp_path / 'ports'}", "--listen=127.0.0.1:0", *more
+        )
+        assert ended.returncode == 1
+        assert "ports is there and not a regular file" in ended.stderr
+    assert (tmp_path / "ports").is_symlink()
 
 
 def test_check_config_tells_what_would_be_served(repository: Path, tmp_path: Path) -> None:

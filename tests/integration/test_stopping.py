@@ -35,18 +35,36 @@ def open_stream(api: SimpleNamespace, server: Server, max_tokens: int) -> Any:
     raise AssertionError("the stream ended before its first text")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_an_idle_server_stops_at_once(repository: Path, tmp_path: Path, number: signal.Signals) -> None:
     with Server(repository, tmp_path, DRAIN_FOR_LONG) as server:
         server.process.send_signal(number)
         assert server.wait() == 0
 
 
-def test_a_signal_that_means_nothing_changes_nothing(repository: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE, signal.SIGXFSZ],
+    ids=lambda number: number.name,
+)
+def test_a_signal_that_means_nothing_changes_nothing(repository: Path, tmp_path: Path, number: signal.Signals) -> None:
     with Server(repository, tmp_path, DRAIN_FOR_LONG) as server:
-        server.process.send_signal(signal.SIGUSR2)
+        server.process.send_signal(number)
         assert server.http("/readyz")[0] == 200
         server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+
+
+def test_a_server_that_nohup_started_outlives_its_terminal(repository: Path, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        server = Server(repository, tmp_path, DRAIN_FOR_LONG)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with server:
+        server.process.send_signal(signal.SIGHUP)
+        assert server.http("/readyz")[0] == 200
+        server.terminate()
         assert server.wait() == 0
 
 

@@ -251,16 +251,48 @@ TEST_F(ModelRegistryTest, FollowsWhatGoesAndComes) {
       << "an unreadable repository changes nothing";
 }
 
+// What an unmounted volume leaves behind.
+TEST_F(ModelRegistryTest, ARepositoryThatBecomesEmptyChangesNothing) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  fs::remove_all(repository_ / "bytes");
+  MakeFolder("lost+found");
+  const absl::Status status = (*registry)->FollowRepository([](const RegistryEvent&) { FAIL(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("there is no model in " + repository_.string()));
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
+  MakeFolder("bytes/2");
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre(testing::StartsWith("skipped /0: "), "loaded bytes/2",  //
+                                                       "unloaded bytes/1"));
+}
+
+TEST_F(ModelRegistryTest, FoldersThatAreSkippedLaterAreToldOnce) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  MakeFolder("nested/bytes/1");
+  fs::create_symlink("/nowhere", repository_ / "away");
+  fs::create_symlink("/nowhere", repository_ / "bytes/2");
+  const auto path = [this](const char* name) { return "skipped /0: " + (repository_ / name).string(); };
+  EXPECT_THAT(Follow(**registry),
+              testing::ElementsAre(path("away") + ": a link to nothing", path("bytes/2") + ": a link to nothing",
+                                   path("nested") + ": no folder named 1, 2, ..."));
+  EXPECT_TRUE(Follow(**registry).empty());
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
+}
+
 // A link to itself cannot be read, not even by root.
 TEST_F(ModelRegistryTest, AModelWhoseFolderCannotBeReadServesOnAndThatIsToldOnce) {
   MakeFolder("bytes/1");
+  MakeFolder("characters/1");
   const auto registry = Load();
   ASSERT_TRUE(registry.ok());
   fs::rename(repository_ / "bytes", repository_ / ".bytes");
   fs::create_symlink("bytes", repository_ / "bytes");
   EXPECT_THAT(Follow(**registry), testing::ElementsAre(testing::StartsWith("failed bytes/0: cannot read the folder ")));
   EXPECT_TRUE(Follow(**registry).empty());
-  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1", "characters/1"));
   EXPECT_TRUE(absl::IsUnavailable((*registry)->LoadVersion("bytes", 1).status()));
 
   fs::remove(repository_ / "bytes");
@@ -286,12 +318,15 @@ TEST_F(ModelRegistryTest, NoOtherVersionTakesThePlaceOfOneThatCannotBeRead) {
 TEST_F(ModelRegistryTest, WhatCannotBeReadAndIsNoVersionIsNothing) {
   MakeFolder("bytes/1");
   fs::create_symlink("notes", repository_ / "bytes/notes");
+  fs::create_symlink("nowhere", repository_ / "bytes/later");
   fs::create_symlink("nowhere", repository_ / "bytes/2");
   fs::create_symlink("notes", repository_ / "notes");
   const auto registry = Load();
   ASSERT_TRUE(registry.ok());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
-  EXPECT_THAT((*registry)->skipped(), testing::ElementsAre(testing::HasSubstr((repository_ / "notes").string())));
+  EXPECT_THAT((*registry)->skipped(),
+              testing::UnorderedElementsAre(testing::HasSubstr((repository_ / "notes").string()),
+                                            (repository_ / "bytes/2").string() + ": a link to nothing"));
   EXPECT_TRUE(Follow(**registry).empty()) << "it was told when the repository was loaded";
 }
 

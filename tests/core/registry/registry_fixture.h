@@ -91,7 +91,8 @@ inline std::vector<std::string> Names(const ModelRegistry& registry) {
 inline std::string Describe(const RegistryEvent& event) {
   const char* kind = event.kind == RegistryEvent::Kind::kLoaded     ? "loaded"
                      : event.kind == RegistryEvent::Kind::kUnloaded ? "unloaded"
-                                                                    : "failed";
+                     : event.kind == RegistryEvent::Kind::kFailed   ? "failed"
+                                                                    : "skipped";
   return absl::StrCat(kind, " ", event.model, "/", event.version, event.status.ok() ? "" : ": ",
                       event.status.message());
 }

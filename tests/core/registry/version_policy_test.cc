@@ -30,14 +30,15 @@ TEST(VersionPolicy, ChoosesOfThoseThatThereAre) {
   EXPECT_EQ(specific.Choose({1}), Versions());
 }
 
-// A repository of one model to which anything happens, the registry that follows it, and beside it a plain account of
-// which versions serve, and with which serving.json.
+// A repository of one model to which anything happens (and another, for an empty repository would not be followed), the
+// registry that follows it, and beside it a plain account of which versions serve, and with which serving.json.
 class FollowedRepository {
  public:
   explicit FollowedRepository(uint32_t seed)
       : random_(seed), repository_(fs::path(testing::TempDir()) / absl::StrCat("followed_", seed)) {
     fs::remove_all(repository_);
     AddVersion(1);
+    fs::create_directories(repository_ / "other" / "1");
     registry_ = *ModelRegistry::Load(
         repository_.string(), LoadUnlessBroken,
         [this](const std::string&, int64_t, const LoadedModel& loaded) { return MakeServed(loaded); },
@@ -81,6 +82,7 @@ class FollowedRepository {
   void Compare() const {
     std::map<int64_t, int64_t> serving;
     for (const auto& served : registry_->List()) {
+      if (served->name != "m") continue;
       serving[served->version] = std::stoll(served->language_model()->info.fingerprint);
     }
     EXPECT_EQ(serving, serving_) << "on disk " << Text(on_disk_) << "; broken " << Text(broken_) << "; asked for "

@@ -1,6 +1,8 @@
 #include "models/layers/library_threads.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -65,6 +67,20 @@ TEST(LibraryThreads, ATeamThatIsGivenBackIsGoneUntilThereIsWorkAgain) {
       EXPECT_EQ(LastingThreadsOfThisProcess(), before);
     }
   }).join();
+}
+
+// The library would end the process.
+TEST(LibraryThreadsDeathTest, WhereTheSystemHasNoThreadToGiveTheWorkIsDoneAllTheSame) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto work_without_threads = [] {
+    const bool is_root = geteuid() == 0;  // for whom there is no limit
+    const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+    if (setrlimit(RLIMIT_NPROC, &none) != 0 || (is_root && setuid(65534) != 0)) _exit(2);
+    UseThreads(3);
+    UseAllThreads();
+    _exit(ThreadsOfThisProcess() == 1 ? 0 : 3);
+  };
+  EXPECT_EXIT(work_without_threads(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

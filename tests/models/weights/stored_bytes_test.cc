@@ -71,6 +71,17 @@ TEST(StoredBytes, AFileThatIsWrittenAnewIsNoticedWhateverItsLength) {
   EXPECT_THAT(std::string(changed.message()), AllOf(HasSubstr(path), HasSubstr("rename")));
 }
 
+TEST(ReadOptionalTextFile, AbsentIsNotTheSameAsALinkToNothing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Write("labels.txt", "cat\n");
+  EXPECT_EQ(*ReadOptionalTextFile(path, 100), "cat\n");
+  EXPECT_EQ(ReadOptionalTextFile(path, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  std::filesystem::remove(path);
+  EXPECT_EQ(*ReadOptionalTextFile(path, 100), std::nullopt);
+  std::filesystem::create_symlink("nowhere", path);
+  EXPECT_EQ(ReadOptionalTextFile(path, 100).status(), absl::UnavailableError(path + ": a link to nothing"));
+}
+
 TEST(ReadTextFile, AFileThatIsCutWhileItIsReadIsAnErrorAtTheWorst) {
   const TemporaryDirectory directory;
   constexpr size_t kBytes = size_t{1} << 20;

@@ -30,7 +30,9 @@ class ServingFixture : public ::testing::Test {
                                                                         .slow_reader_timeout = absl::Seconds(30)});
     ServerOptions options;
     options.listen.port = 0;
-    auto endpoint = GrpcEndpoint::Start(options, MachineLimits(), *environment_);
+    auto listener = ConnectionListener::Bind(options.listen);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    auto endpoint = GrpcEndpoint::Start(options, MachineLimits(), *environment_, *std::move(listener));
     EXPECT_TRUE(endpoint.ok()) << endpoint.status();
     endpoint_ = *std::move(endpoint);
     stub_ = v1::Inference::NewStub(Connect({}));

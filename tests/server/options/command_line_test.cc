@@ -39,7 +39,7 @@ TEST(CommandLine, WrongArgumentsAreNamed) {
 TEST(CommandLine, HelpTellsEveryDefault) {
   const std::string help = HelpText();
   EXPECT_THAT(help, HasSubstr("--listen=host:port  (default: 127.0.0.1:8500)"));
-  EXPECT_THAT(help, HasSubstr("--drain-timeout=duration  (default: 30s)"));
+  EXPECT_THAT(help, HasSubstr("--drain-timeout=duration  (default: 25s)"));
   EXPECT_THAT(help, HasSubstr("--model-repository=DIR  (no default)"));
   EXPECT_TRUE(ParseCommandLine({"--help"})->help);
   EXPECT_TRUE(ParseCommandLine({"--version"})->version);
