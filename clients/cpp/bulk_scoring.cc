@@ -86,20 +86,29 @@ class Unfinished final {
   bool closed_ = false;
 };
 
+// Puts the document into `request`. Errors: why it cannot be sent.
+absl::Status PutDocument(absl::StatusOr<DocumentInputs> inputs, CheckDocument check, int64_t message_bytes,
+                         v1::ScoreTextsRequest& request) {
+  if (!inputs.ok()) return inputs.status();
+  if (absl::Status fits = check(*inputs); !fits.ok()) return fits;
+  *request.mutable_input() = std::move(inputs->first);
+  request.clear_second_input();
+  if (inputs->second.has_value()) *request.mutable_second_input() = *std::move(inputs->second);
+  const auto bytes = static_cast<int64_t>(request.ByteSizeLong());
+  if (message_bytes == 0 || bytes <= message_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("it takes a message of ", bytes, " bytes; the server takes at most ",
+                                                 message_bytes, " (--max-message-bytes)"));
+}
+
 // The next document that can be sent; those before it that cannot are answered with their errors.
-bool NextSendable(DocumentSource& source, CheckDocument check, Unfinished& unfinished, v1::ScoreTextsRequest& request) {
+bool NextSendable(DocumentSource& source, CheckDocument check, int64_t message_bytes, Unfinished& unfinished,
+                  v1::ScoreTextsRequest& request) {
   while (std::optional<NamedDocument> document = source.Next()) {
     const std::optional<uint64_t> id = unfinished.Add(std::move(document->name));
     if (!id.has_value()) return false;
-    const absl::Status status = document->inputs.ok() ? check(*document->inputs) : document->inputs.status();
-    if (status.ok()) {
-      request.set_id(*id);
-      *request.mutable_input() = std::move(document->inputs->first);
-      if (document->inputs->second.has_value()) {
-        *request.mutable_second_input() = *std::move(document->inputs->second);
-      }
-      return true;
-    }
+    request.set_id(*id);
+    const absl::Status status = PutDocument(std::move(document->inputs), check, message_bytes, request);
+    if (status.ok()) return true;
     v1::ScoreTextsResponse answer;
     *answer.mutable_error() = MakeItemError(status);
     unfinished.Answer(*id, std::move(answer));
@@ -109,11 +118,14 @@ bool NextSendable(DocumentSource& source, CheckDocument check, Unfinished& unfin
 
 }  // namespace
 
-absl::Status ScoreInBulk(Client& client, const v1::ScoreTextsOptions& options, int32_t window, DocumentSource& source,
-                         CheckDocument check, OnScored on_scored, size_t most_held_bytes) {
-  Unfinished unfinished(on_scored, most_held_bytes);
+absl::Status ScoreInBulk(Client& client, const v1::ScoreTextsOptions& options, const BulkLimits& limits,
+                         DocumentSource& source, CheckDocument check, OnScored on_scored) {
+  Unfinished unfinished(on_scored, limits.held_bytes);
   absl::Status status = client.ScoreTexts(
-      options, window, [&](v1::ScoreTextsRequest& request) { return NextSendable(source, check, unfinished, request); },
+      options, limits.window,
+      [&](v1::ScoreTextsRequest& request) {
+        return NextSendable(source, check, limits.message_bytes, unfinished, request);
+      },
       [&](const v1::ScoreTextsResponse& answer) { unfinished.Answer(answer.id(), answer); },
       [&] { unfinished.Close(); });
   if (status.ok() && unfinished.size() > 0) {

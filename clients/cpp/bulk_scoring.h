@@ -18,11 +18,20 @@ using CheckDocument = absl::FunctionRef<absl::Status(DocumentInputs&)>;
 // An answer holds the score, the classification or the error; its id means nothing.
 using OnScored = absl::FunctionRef<void(const std::string& name, const v1::ScoreTextsResponse& answer)>;
 
-// Reads, checks and sends documents with at most `window` in work, and calls `on_scored`, in one thread at a time, for
-// each in the order of `source`: an answer that comes early waits for those before it, and no more are sent while
-// `most_held_bytes` of answers do. `source` and `check` are used in a thread of their own. Errors: what ended the
-// stream; INTERNAL if it ended well and left documents unanswered. Those of single documents are answers.
-absl::Status ScoreInBulk(Client& client, const v1::ScoreTextsOptions& options, int32_t window, DocumentSource& source,
-                         CheckDocument check, OnScored on_scored, size_t most_held_bytes = size_t{256} << 20);
+struct BulkLimits {
+  // Documents in work.
+  int32_t window = 1;
+  // Of the message of one document, which is refused beyond; 0 is no limit.
+  int64_t message_bytes = 0;
+  // Of answers that wait for those before them: then no more documents are sent.
+  size_t held_bytes = size_t{256} << 20;
+};
+
+// Reads, checks and sends documents, and calls `on_scored`, in one thread at a time, for each in the order of `source`:
+// an answer that comes early waits for those before it. `source` and `check` are used in a thread of their own. Errors:
+// what ended the stream; INTERNAL if it ended well and left documents unanswered. Those of single documents are
+// answers.
+absl::Status ScoreInBulk(Client& client, const v1::ScoreTextsOptions& options, const BulkLimits& limits,
+                         DocumentSource& source, CheckDocument check, OnScored on_scored);
 
 }  // namespace longshort

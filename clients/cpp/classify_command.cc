@@ -49,7 +49,8 @@ BMP and TIFF, and resizes and crops each image as the model wants it. It serves 
 
 Images are files, folders (their images and those of the folders in them, found by extension), patterns in quotes ('a/*.jpg'),
 or - for standard input. Results come in the order of the files. An image that the server does not take, or that cannot be
-read, is told beside its name and the others go on; the exit code is then 2, and a closing line tells how many there were.
+read, is told beside its name and the others go on; a closing line tells how many there were. The exit code is then 2, or 3 if
+all were only refused by a full server, or 1 if none could be read.
 
 With --json, one object an image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.
 
@@ -123,6 +124,10 @@ Examples:
       }
       Print(calls.front().batch, failures, progress, context);
       calls.pop_front();
+      if (!context.terminal.output) {
+        context.client.Cancel();
+        return absl::CancelledError("standard output cannot be written");
+      }
     }
     return absl::OkStatus();
   }

@@ -7,6 +7,9 @@
 namespace longshort {
 namespace {
 
+constexpr int kPingAfterMilliseconds = 5 * 60 * 1000;
+constexpr int kPingTimeoutMilliseconds = 20 * 1000;
+
 absl::Status ToAbslStatus(const grpc::Status& status) {
   // Both follow the same canonical codes.
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
@@ -17,6 +20,9 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
   // The client asked for the answer, so it takes one of any size: log-probabilities of a long document are many.
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetUserAgentPrefix("longshort-client");
+  // A server that is gone without a word is noticed while a call waits for it. No server takes it amiss so seldom.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
   return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
 }
 

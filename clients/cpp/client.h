@@ -35,7 +35,8 @@ class Client final {
     std::string server = "127.0.0.1:8500";
     // How long one call may take; streams, from their start to their last message.
     absl::Duration timeout = absl::InfiniteDuration();
-    // Who asks (metadata x-client-id): whose sessions these are, and whose share of the server. Empty: nobody says.
+    // Who asks (metadata x-client-id), in printable ASCII: whose sessions these are, and whose share of the server.
+    // Empty: nobody says.
     std::string client_id = {};
   };
 

@@ -1,7 +1,9 @@
 #include "clients/cpp/command.h"
 
 #include <cstdint>
+#include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -26,12 +28,22 @@ ExitCode FailUsage(Terminal& terminal, absl::string_view message) {
   return ExitCode::kUsage;
 }
 
+void CancelUnlessWritable(const CommandContext& context) {
+  if (!context.terminal.output) context.client.Cancel();
+}
+
 ExitCode FailCall(const CommandContext& context, const absl::Status& status) {
+  if (!context.terminal.output) return ExitCode::kOther;  // that is why, and is told at the end
   context.terminal.error << "longshort: " << absl::StatusCodeToString(status.code()) << ": " << status.message()
                          << "\n";
-  if (status.code() == absl::StatusCode::kUnavailable) {
+  if (absl::StrContains(status.message(), "failed to connect") || absl::StrContains(status.message(), "DNS")) {
     context.terminal.error << "Is a server running at " << context.options.server
                            << "? --server=HOST:PORT names another.\n";
+    for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+      if (std::getenv(proxy) == nullptr) continue;
+      context.terminal.error << proxy << " is set: gRPC asks there, but for hosts that no_proxy names.\n";
+      break;
+    }
   }
   return ExitCodeOf(status);
 }

@@ -63,6 +63,9 @@ absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text);
 // Tells what is wrong with the command line or a file; returns kUsage.
 ExitCode FailUsage(Terminal& terminal, absl::string_view message);
 
+// Ends the calls whose results nobody can read any more: standard output cannot be written.
+void CancelUnlessWritable(const CommandContext& context);
+
 // Tells what the server or the connection answered, with what to do if nobody answered; returns ExitCodeOf(status).
 ExitCode FailCall(const CommandContext& context, const absl::Status& status);
 

@@ -21,10 +21,13 @@ std::string FinishText(v1::FinishReason reason, const std::string& stop) {
   }
 }
 
+// More than a server generates in one call, however many it is asked for.
+constexpr int kMostCompletions = 1024;
+
 }  // namespace
 
 CompletionPrinter::CompletionPrinter(Terminal& terminal, Form form, int completions)
-    : terminal_(terminal), form_(form), states_(std::max(completions, 1)) {
+    : terminal_(terminal), form_(form), states_(std::clamp(completions, 1, kMostCompletions)) {
   WriteHeading();
 }
 

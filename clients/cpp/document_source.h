@@ -40,8 +40,7 @@ enum class LineForm {
   // The line is the document, without its end (\n or \r\n). Two documents have a tab between.
   kText,
   // {"text": ..., "second_text": ..., "name": ...}; `name`, which may be left out, takes the place of "file:line".
-  // Other
-  // fields are passed over.
+  // Other fields are passed over.
   kJson,
 };
 

@@ -17,18 +17,15 @@
 namespace longshort {
 namespace {
 
-// No server takes a longer message.
-constexpr size_t kMostBytes = size_t{1} << 30;
-
 // Errors: NOT_FOUND naming the reason; INVALID_ARGUMENT if there is more than any server takes, as of /dev/zero.
 absl::StatusOr<std::string> ReadAll(const std::string& name, std::istream& stream) {
   std::string bytes;
   std::string block(size_t{1} << 16, '\0');
   while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
     bytes.append(block, 0, static_cast<size_t>(stream.gcount()));
-    if (bytes.size() > kMostBytes) {
+    if (bytes.size() > kMostDocumentBytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, ": more than ", kMostBytes, " bytes; no server takes as much in one message"));
+          absl::StrCat(name, ": more than ", kMostDocumentBytes, " bytes; no server takes as much in one message"));
     }
   }
   if (stream.bad()) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));

@@ -127,12 +127,16 @@ Examples:
 
   absl::Status Stream(const v1::GenerateRequest& request, const CommandContext& context) const {
     if (context.options.json) {
-      return context.client.GenerateStream(
-          request, [&](const v1::GenerateStreamResponse& message) { WriteJsonLine(message, context.terminal.output); });
+      return context.client.GenerateStream(request, [&](const v1::GenerateStreamResponse& message) {
+        WriteJsonLine(message, context.terminal.output);
+        CancelUnlessWritable(context);
+      });
     }
     CompletionPrinter printer = MakePrinter(context.terminal);
-    return context.client.GenerateStream(
-        request, [&](const v1::GenerateStreamResponse& message) { printer.OnMessage(message); });
+    return context.client.GenerateStream(request, [&](const v1::GenerateStreamResponse& message) {
+      printer.OnMessage(message);
+      CancelUnlessWritable(context);
+    });
   }
 
   absl::Status Generate(const v1::GenerateRequest& request, const CommandContext& context) const {

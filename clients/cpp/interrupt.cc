@@ -7,7 +7,7 @@
 namespace longshort {
 namespace {
 
-// Sent to the watcher's own thread to end it.
+// Sent to the watcher's own thread to end it; means nothing if somebody else sends it.
 constexpr int kEndSignal = SIGUSR1;
 
 }  // namespace
@@ -22,13 +22,16 @@ InterruptWatcher::InterruptWatcher(std::function<void()> on_interrupt) : on_inte
 }
 
 InterruptWatcher::~InterruptWatcher() {
+  ending_ = true;
   pthread_kill(thread_.native_handle(), kEndSignal);
   thread_.join();
 }
 
 void InterruptWatcher::Run() {
   int signal = 0;
-  while (sigwait(&signals_, &signal) == 0 && signal != kEndSignal) on_interrupt_();
+  while (sigwait(&signals_, &signal) == 0 && !ending_) {
+    if (signal != kEndSignal) on_interrupt_();
+  }
 }
 
 }  // namespace longshort

@@ -1,6 +1,7 @@
 // Ctrl-C and SIGTERM as a callback in an ordinary thread, where locks and gRPC may be used.
 #pragma once
 
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <thread>
@@ -22,6 +23,7 @@ class InterruptWatcher final {
 
   const std::function<void()> on_interrupt_;
   sigset_t signals_;
+  std::atomic<bool> ending_ = false;
   std::thread thread_;
 };
 

@@ -8,13 +8,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "clients/cpp/json_lines.h"
+#include "clients/cpp/utf8_text.h"
 
 namespace longshort {
 
 v1::ItemError MakeItemError(const absl::Status& status) {
   v1::ItemError error;
   error.set_code(static_cast<int32_t>(status.code()));
-  error.set_message(std::string(status.message()));
+  error.set_message(ValidUtf8(std::string(status.message())));
   return error;
 }
 

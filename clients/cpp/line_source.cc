@@ -1,5 +1,6 @@
 // Lines of files as documents.
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -30,6 +31,26 @@ std::optional<int64_t> CountLines(const std::string& name) {
     last = *(end - 1);
   }
   return last == '\n' ? lines : lines + 1;
+}
+
+// Reads a line without its end (\n or \r\n); false at the end of the file. Errors: NOT_FOUND if it cannot be read;
+// INVALID_ARGUMENT if it is longer than anything that a server takes: it may have no end.
+absl::StatusOr<bool> ReadLine(std::istream& input, std::string& line) {
+  line.clear();
+  std::array<char, size_t{1} << 16> block;
+  while (line.size() <= kMostDocumentBytes) {
+    input.getline(block.data(), block.size());
+    if (input.bad()) return absl::NotFoundError(std::strerror(errno));
+    const bool is_whole = !input.fail() && !input.eof();  // then its \n was counted, and is not in the block
+    line.append(block.data(), static_cast<size_t>(input.gcount()) - (is_whole ? 1 : 0));
+    if (is_whole || input.eof()) {
+      const bool is_end = !is_whole && line.empty();
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      return !is_end;
+    }
+    input.clear(input.rdstate() & ~std::ios::failbit);  // the block is full
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a line of more than ", kMostDocumentBytes, " bytes"));
 }
 
 // What a line holds.
@@ -73,6 +94,7 @@ class LineSource final : public DocumentSource {
  public:
   LineSource(std::vector<std::string> names, LineForm form, int64_t documents, bool as_ids, Terminal& terminal)
       : names_(std::move(names)), form_(form), documents_(documents), as_ids_(as_ids), terminal_(terminal) {
+    if (!terminal.error_is_terminal) return;  // nobody looks how far it is
     for (const std::string& name : names_) {
       const std::optional<int64_t> lines = CountLines(name);
       total_known_ = total_known_ && lines.has_value();
@@ -84,22 +106,19 @@ class LineSource final : public DocumentSource {
 
   std::optional<NamedDocument> Next() override {
     for (; file_ < names_.size(); Close()) {
-      if (stream_ == nullptr && !Open()) return Unreadable();
+      if (stream_ == nullptr && !Open()) return Unreadable(absl::NotFoundError(std::strerror(errno)));
       std::string line;
-      if (std::getline(*stream_, line)) {
-        ++line_;
-        if (!line.empty() && line.back() == '\r') line.pop_back();
-        return MakeDocument(absl::StrCat(names_[file_], ":", line_), line);
-      }
-      if (stream_->bad()) return Unreadable();
+      const absl::StatusOr<bool> is_line = ReadLine(*stream_, line);
+      if (!is_line.ok()) return Unreadable(is_line.status());
+      if (*is_line) return MakeDocument(absl::StrCat(names_[file_], ":", ++line_), line);
     }
     return std::nullopt;
   }
 
  private:
   // The file being read, in the place of what could not be read of it.
-  NamedDocument Unreadable() {
-    NamedDocument unread = {names_[file_], absl::NotFoundError(std::strerror(errno))};
+  NamedDocument Unreadable(absl::Status why) {
+    NamedDocument unread = {names_[file_], std::move(why)};
     Close();
     return unread;
   }

@@ -8,8 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "clients/cpp/interrupt.h"
 #include "clients/cpp/program.h"
+
+namespace {
+
+// For what was answered before Ctrl-C to be written.
+constexpr absl::Duration kLastResults = absl::Seconds(2);
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using longshort::Client;
@@ -20,15 +29,18 @@ int main(int argc, char** argv) {
   std::mutex mutex;
   std::shared_ptr<Client> client;  // guarded by mutex
 
-  // Cancels the running calls, which then end with CANCELLED; if there is none, the program waits for input: leave at
-  // once, as at the second Ctrl-C.
-  bool interrupted = false;  // the watcher's thread only
+  // Cancels the running calls, which then end with CANCELLED; if there is none, or they end and the program does not,
+  // it waits for input: then leave.
+  absl::Notification ended;
   const longshort::InterruptWatcher watcher([&] {
-    const std::lock_guard lock(mutex);
-    if (interrupted || client == nullptr || !client->Cancel()) {
+    bool cancelled = false;
+    {
+      const std::lock_guard lock(mutex);
+      cancelled = client != nullptr && client->Cancel();
+    }
+    if (!cancelled || !ended.WaitForNotificationWithTimeout(kLastResults)) {
       std::_Exit(static_cast<int>(longshort::ExitCode::kCancelled));
     }
-    interrupted = true;
   });
 
   longshort::Terminal terminal{std::cin,
@@ -43,6 +55,7 @@ int main(int argc, char** argv) {
                                                            return client = std::make_shared<Client>(options);
                                                          });
   std::cout << std::flush;
+  ended.Notify();
   if (!std::cout) {  // a full disk, for instance: what was asked for did not arrive, whatever the server said
     std::cerr << "longshort: standard output cannot be written\n";
     return static_cast<int>(longshort::ExitCode::kOther);

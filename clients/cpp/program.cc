@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "clients/cpp/command.h"
@@ -77,6 +79,12 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
   if (values.common.timeout <= absl::ZeroDuration()) {
     return FailUsage(terminal, absl::StrCat("--timeout is ", absl::FormatDuration(values.common.timeout),
                                             "; it must be longer than 0"));
+  }
+  if (values.common.server.empty()) return FailUsage(terminal, "--server is empty; it must be HOST:PORT");
+  // gRPC would end the program.
+  if (!std::all_of(values.common.client_id.begin(), values.common.client_id.end(), absl::ascii_isprint)) {
+    return FailUsage(terminal, absl::StrCat("--client-id is \"", absl::CHexEscape(values.common.client_id),
+                                            "\"; it must be of printable ASCII characters"));
   }
   const absl::StatusOr<v1::ModelSelector> model = ParseModel(values.common.model);
   if (!model.ok()) return FailUsage(terminal, model.status().message());

@@ -30,7 +30,7 @@ std::string ProgressText(int64_t done, int64_t total, const std::string& unit, a
   const double seconds = absl::ToDoubleSeconds(elapsed);
   const double rate = done > 0 && seconds > 0 ? static_cast<double>(done) / seconds : 0;
   const std::string rate_text = rate > 0 ? absl::StrFormat("  %.1f/s", rate) : "";
-  if (total == 0) return absl::StrCat(done, " ", unit, rate_text);
+  if (total == 0 || done > total) return absl::StrCat(done, " ", unit, rate_text);
   const auto filled = static_cast<size_t>(kBarLength * done / total);
   std::string text = absl::StrCat("[", std::string(filled, '#'), std::string(kBarLength - filled, '-'), "]  ", done,
                                   "/", total, " ", unit, rate_text);

@@ -10,7 +10,7 @@
 namespace longshort {
 
 // "[########------------]  512/1280 images  48.2/s  16 s left", 16 s of it estimated from the rate so far. With a total
-// of 0, which is one that is not known, "512 images  48.2/s".
+// of 0, which is one that is not known, or one that was passed, "512 images  48.2/s".
 std::string ProgressText(int64_t done, int64_t total, const std::string& unit, absl::Duration elapsed);
 
 // From construction to destruction one line at the terminal shows ProgressText; nothing remains of it. Writes nothing

@@ -11,6 +11,7 @@
 #include "clients/cpp/document_limits.h"
 #include "clients/cpp/document_source.h"
 #include "clients/cpp/file_collection.h"
+#include "clients/cpp/item_failures.h"
 #include "clients/cpp/progress.h"
 #include "clients/cpp/progress_bar.h"
 #include "clients/cpp/score_printer.h"
@@ -44,7 +45,8 @@ class ScoreCommand final : public Command {
 Scores each file (or standard input) as one document: its bytes from the first to the last, a newline at the end included. A
 folder stands for all files in it and in its folders, a pattern in quotes ('reviews/*.txt') for what it matches. Of several
 documents the server works on many at a time over one stream; results come in the order of the documents. A document that
-cannot be scored is told beside its name and the others go on; the exit code is then 2, and a closing line tells how many.
+cannot be scored is told beside its name and the others go on; a closing line tells how many. The exit code is then 2, or 3 if
+all were only refused by a full server, or 1 if none could be read.
 
 Language models: the model carries its memory through the document, however long it is. A line a document:
   tokens          tokens in the document
@@ -183,9 +185,13 @@ Examples:
   // In one call: what is wrong with it is the program's error.
   ExitCode ScoreOne(DocumentSource& source, const v1::Model& model, const CommandContext& context) const {
     NamedDocument document = *source.Next();
-    if (!document.inputs.ok()) return FailUsage(context.terminal, document.inputs.status().message());
+    if (!document.inputs.ok()) {
+      if (context.options.json) return WriteFailure(document.name, document.inputs.status(), model, context);
+      return FailUsage(context.terminal, document.inputs.status().message());
+    }
     const absl::Status fits = FitDocument(model, truncate_, *document.inputs);
     if (!fits.ok()) {
+      if (context.options.json) return WriteFailure(document.name, fits, model, context);
       context.terminal.error << "longshort: " << document.name << ": " << fits.message() << "\n";
       return ExitCodeOf(fits);
     }
@@ -198,6 +204,9 @@ Examples:
       const Progress progress(context.terminal, what);
       return context.client.ScoreText(request);
     }();
+    if (context.options.json && ExitCodeOf(response.status()) == ExitCode::kRefused) {
+      return WriteFailure(document.name, response.status(), model, context);
+    }
     if (!response.ok()) return FailCall(context, response.status());
     const absl::StatusOr<v1::ScoreTextsResponse> answer = OnlyAnswer(*std::move(response));
     if (!answer.ok()) return FailCall(context, answer.status());
@@ -205,23 +214,38 @@ Examples:
     return ExitCode::kOk;
   }
 
+  // As of one of many.
+  static ExitCode WriteFailure(const std::string& name, const absl::Status& status, const v1::Model& model,
+                               const CommandContext& context) {
+    v1::ScoreTextsResponse answer;
+    *answer.mutable_error() = MakeItemError(status);
+    ScorePrinter printer(context.terminal, context.options.json, !model.has_classifier());
+    printer.Print(name, answer);
+    return printer.failures().Summarize(1);
+  }
+
   ExitCode ScoreMany(DocumentSource& source, const v1::Model& model, const CommandContext& context) const {
     ScorePrinter printer(context.terminal, context.options.json, !model.has_classifier());
     int64_t finished = 0;
     const absl::Status status = [&] {
       ProgressBar progress(context.terminal, "documents", source.total());
+      const BulkLimits limits = {.window = std::max(model.limits().window(), 1),
+                                 .message_bytes = model.limits().message_bytes()};
       return ScoreInBulk(
-          context.client, MakeOptions(model), std::max(model.limits().window(), 1), source,
+          context.client, MakeOptions(model), limits, source,
           [&](DocumentInputs& inputs) { return FitDocument(model, truncate_, inputs); },
           [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
             progress.Hide();
             printer.Print(name, answer);
             progress.Advance();
             ++finished;
+            CancelUnlessWritable(context);
           });
     }();
     const ExitCode documents = printer.failures().Summarize(finished);
-    return status.ok() ? documents : FailCall(context, status);
+    if (status.ok()) return documents;
+    context.terminal.error << "longshort: " << finished << " documents were answered, then it ended:\n";
+    return FailCall(context, status);
   }
 
   bool lines_ = false;

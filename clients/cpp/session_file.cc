@@ -1,6 +1,13 @@
 #include "clients/cpp/session_file.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,11 +15,44 @@
 
 namespace longshort {
 
-SessionFileWriter::SessionFileWriter(std::string path, Terminal& terminal)
-    : path_(std::move(path)),
-      beside_(path_ == "-" ? "" : absl::StrCat(path_, ".part")),
-      output_(beside_.empty() ? terminal.output : file_) {
-  if (!beside_.empty()) file_.open(beside_, std::ios::binary | std::ios::trunc);
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a link leads, so that it stays one.
+std::string Resolved(const std::string& path) {
+  std::error_code error;
+  const fs::path resolved = fs::weakly_canonical(path, error);
+  return error ? path : resolved.string();
+}
+
+// Whether there is a pipe or a device: what is written to it is not to be replaced.
+bool IsNoFile(const std::string& path) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(path, unknown);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+}  // namespace
+
+SessionFileWriter::SessionFileWriter(const std::string& path, Terminal& terminal)
+    : path_(path == "-" ? path : Resolved(path)), output_(path == "-" ? terminal.output : file_) {
+  if (path == "-") return;
+  if (IsNoFile(path_)) {
+    file_.open(path_, std::ios::binary);
+  } else {
+    std::string beside = absl::StrCat(path_, ".XXXXXX");
+    const int made = mkstemp(beside.data());
+    if (made >= 0) {
+      close(made);
+      beside_ = std::move(beside);
+      file_.open(beside_, std::ios::binary);
+    }
+  }
+  if (!file_.is_open()) {
+    error_ = errno;
+    file_.setstate(std::ios::failbit);
+  }
 }
 
 SessionFileWriter::~SessionFileWriter() {
@@ -21,14 +61,26 @@ SessionFileWriter::~SessionFileWriter() {
 }
 
 bool SessionFileWriter::Write(const v1::SessionPart& part) {
-  return output_.good() && google::protobuf::util::SerializeDelimitedToOstream(part, &output_);
+  if (!output_.good()) return false;
+  const bool written = google::protobuf::util::SerializeDelimitedToOstream(part, &output_);
+  if (!written) error_ = errno;
+  return written;
 }
 
 absl::Status SessionFileWriter::Keep() {
-  output_.flush();
-  if (output_.good() && (beside_.empty() || std::rename(beside_.c_str(), path_.c_str()) == 0)) return absl::OkStatus();
+  if (output_.good() && !output_.flush()) error_ = errno;
+  if (!output_.good()) return CannotWrite();
+  if (beside_.empty() || std::rename(beside_.c_str(), path_.c_str()) == 0) {
+    beside_.clear();
+    return absl::OkStatus();
+  }
+  error_ = errno;
+  return CannotWrite();
+}
+
+absl::Status SessionFileWriter::CannotWrite() const {
   return absl::InvalidArgumentError(
-      absl::StrCat(beside_.empty() ? "standard output" : path_, " cannot be written: is the disk full?"));
+      absl::StrCat(path_ == "-" ? "standard output" : path_, " cannot be written: ", std::strerror(error_)));
 }
 
 absl::StatusOr<std::unique_ptr<SessionFileReader>> SessionFileReader::Open(const std::string& path,

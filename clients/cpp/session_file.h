@@ -15,10 +15,11 @@
 
 namespace longshort {
 
-// Writes a session beside its place, so that a file under its name is always a whole one. "-" is standard output.
+// Writes a session beside its place, for its owner's eyes only, so that a file under its name is always a whole one.
+// What is no file (a pipe, a device) is written to as it is; "-" is standard output.
 class SessionFileWriter final {
  public:
-  SessionFileWriter(std::string path, Terminal& terminal);
+  SessionFileWriter(const std::string& path, Terminal& terminal);
   // Takes away what was not kept.
   ~SessionFileWriter();
   SessionFileWriter(const SessionFileWriter&) = delete;
@@ -30,10 +31,13 @@ class SessionFileWriter final {
   absl::Status Keep();
 
  private:
+  absl::Status CannotWrite() const;
+
   const std::string path_;
-  const std::string beside_;  // empty for standard output
+  std::string beside_;  // what is renamed to `path_` in the end; empty if nothing is
   std::ofstream file_;
   std::ostream& output_;
+  int error_ = 0;  // the system's number of the first thing that went wrong
 };
 
 // "-" is standard input.

@@ -21,6 +21,7 @@ RequestLimits LimitsOf(const ServerOptions& options) {
   RequestLimits limits;
   limits.prompt_tokens = options.max_prompt_tokens;
   limits.generate_tokens = options.max_generate_tokens;
+  limits.message_bytes = options.max_message_bytes;
   const ImageLimits image = ServedImageLimits(options);
   limits.image_bytes = image.max_bytes;
   limits.image_pixels = image.max_pixels;

@@ -144,6 +144,7 @@ v1::Model DescribeModel(const ServedModel& model, const RequestLimits& limits) {
   } else {
     Describe(*model.classifier(), limits, message);
   }
+  message.mutable_limits()->set_message_bytes(limits.message_bytes);
   return message;
 }
 

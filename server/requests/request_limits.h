@@ -22,6 +22,8 @@ struct RequestLimits {
   int64_t stream_answer_bytes = int64_t{4} << 20;
   // Images of one ClassifyImage call.
   int64_t images = 64;
+  // Bytes of one message.
+  int64_t message_bytes = 0;
   // Bytes of one encoded image.
   int64_t image_bytes = ImageLimits().max_bytes;
   // Width times height of one image.

@@ -75,7 +75,7 @@ TEST_F(BulkScoreTest, WhatCannotBeSentIsToldAtOnce) {
   int handed_on = 0;
   UnsendableDocuments source(handed_on);
   const absl::Status status = ScoreInBulk(
-      client, {}, 8, source, [](DocumentInputs&) { return absl::OkStatus(); },
+      client, {}, {.window = 8}, source, [](DocumentInputs&) { return absl::OkStatus(); },
       [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
         EXPECT_EQ(name, absl::StrCat(++handed_on));
         EXPECT_TRUE(answer.has_error());
@@ -116,8 +116,8 @@ TEST_F(BulkScoreTest, AnswersThatWaitForTheFirstTakeALimitedPlace) {
   std::atomic<int64_t> handed_on = 0;
   std::thread scoring([&] {
     const absl::Status status = ScoreInBulk(
-        client, {}, 8, source, [](DocumentInputs&) { return absl::OkStatus(); },
-        [&](const std::string&, const v1::ScoreTextsResponse&) { ++handed_on; }, kPlace);
+        client, {}, {.window = 8, .held_bytes = kPlace}, source, [](DocumentInputs&) { return absl::OkStatus(); },
+        [&](const std::string&, const v1::ScoreTextsResponse&) { ++handed_on; });
     EXPECT_TRUE(status.ok()) << status;
   });
   int64_t before = 0;
@@ -142,11 +142,32 @@ TEST_F(BulkScoreTest, AStreamThatEndsWhileAnswersWaitIsAnError) {
   Client client(Client::Options{.server = server_.address(), .timeout = absl::Seconds(1)});
   EndlessDocuments source(1'000'000);
   const absl::Status status = ScoreInBulk(
-      client, {}, 8, source, [](DocumentInputs&) { return absl::OkStatus(); },
-      [&](const std::string&, const v1::ScoreTextsResponse&) {}, /*most_held_bytes=*/1);
+      client, {}, {.window = 8, .held_bytes = 1}, source, [](DocumentInputs&) { return absl::OkStatus(); },
+      [&](const std::string&, const v1::ScoreTextsResponse&) {});
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
   EXPECT_LT(source.asked_for(), 100);
   server_.first_document_may_go.Notify();
+}
+
+// gRPC would end the whole stream.
+TEST_F(BulkScoreTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
+  server_.models[0].mutable_limits()->set_message_bytes(40);
+  const std::string lines =
+      folder_.Write("lines", "a fine film\nof so many words that it is no message at all\nagain\n");
+  server_.models[0].mutable_classifier()->set_max_document_tokens(1000);
+  server_.models[0].set_tokenizer("listops");
+  EXPECT_EQ(Run({"score", "--json", "--lines", lines}), ExitCode::kRefused);
+  EXPECT_THAT(output_, AllOf(HasSubstr(":1\",\"classification\""), HasSubstr(":3\",\"classification\"")));
+  EXPECT_THAT(output_, HasSubstr(":2\",\"error\""));
+  EXPECT_THAT(output_, HasSubstr("bytes; the server takes at most 40 (--max-message-bytes)"));
+}
+
+TEST_F(BulkScoreTest, OneDocumentThatFailsIsAnObjectToo) {
+  EXPECT_EQ(Run({"score", "--json"}, "more than the model takes"), ExitCode::kRefused);
+  EXPECT_THAT(output_, AllOf(StartsWith("{\"name\":\"-\",\"error\":{\"code\":3,"), HasSubstr("at most 20")));
+  server_.status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "it is refused");
+  EXPECT_EQ(Run({"score", "--json"}, "x"), ExitCode::kRefused);
+  EXPECT_THAT(output_, HasSubstr("\"error\":{\"code\":3,\"message\":\"it is refused\"}"));
 }
 
 TEST_F(BulkScoreTest, OneDocumentIsACallAndATableOfItsClasses) {

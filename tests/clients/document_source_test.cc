@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
@@ -73,11 +74,36 @@ TEST_F(DocumentSourceTest, AFileThatFailsWhileItIsReadIsAnErrorAndTheOthersGoOn)
 TEST_F(DocumentSourceTest, WhatHasNoEndIsAnError) {
   EXPECT_THAT(All(*MakeFileSource({"/dev/zero"}, {}, false, terminal_)),
               ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server takes as much in one message"));
+  const std::string file = folder_.Write("a", "A");
+  EXPECT_THAT(All(*MakeLineSource({"/dev/zero", file}, LineForm::kText, 1, false, terminal_)),
+              ElementsAre("/dev/zero!a line of more than 1073741824 bytes", file + ":1=A"));
+}
+
+// Lines are read in blocks of 64 KiB.
+TEST_F(DocumentSourceTest, LinesOfAnyLengthAreWhole) {
+  std::vector<std::string> lines;
+  for (const size_t length : {65'533, 65'534, 65'535, 65'536, 65'537, 131'069, 131'070, 131'071, 200'000, 0, 1}) {
+    lines.push_back(std::string(length, static_cast<char>('a' + lines.size())));
+  }
+  for (const std::string end : {"\n", "\r\n"}) {
+    for (const bool is_ended : {false, true}) {
+      const std::string file = folder_.Write("long", absl::StrJoin(lines, end) + (is_ended ? end : ""));
+      std::vector<std::string> expected;
+      for (size_t i = 0; i < lines.size(); ++i) expected.push_back(absl::StrCat(file, ":", i + 1, "=", lines[i]));
+      EXPECT_TRUE(All(*MakeLineSource({file}, LineForm::kText, 1, false, terminal_)) == expected);
+    }
+  }
+  for (const size_t length : {65'534, 65'535, 65'536}) {
+    const std::string file = folder_.Write("one", std::string(length, 'x'));
+    EXPECT_TRUE(All(*MakeLineSource({file}, LineForm::kText, 1, false, terminal_)) ==
+                std::vector{file + ":1=" + std::string(length, 'x')});
+  }
 }
 
 TEST_F(DocumentSourceTest, LinesAreDocumentsWithoutTheirEnds) {
   const std::string first = folder_.Write("first", "one\r\n\nthree\n");
   const std::string second = folder_.Write("second", "no newline at the end");
+  terminal_.error_is_terminal = true;  // somebody looks
   const auto source = MakeLineSource({first, second}, LineForm::kText, 1, false, terminal_);
   EXPECT_EQ(source->total(), 4);
   EXPECT_THAT(All(*source),

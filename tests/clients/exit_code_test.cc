@@ -83,6 +83,9 @@ TEST_F(ExitCodeTest, WrongCommandLinesAreUsageErrorsThatNameWhatIsWrong) {
   EXPECT_THAT(error_, HasSubstr("/does/not/exist: No such file"));
   EXPECT_EQ(Run({"classify", "/does/not/*.jpg"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("/does/not/*.jpg: No such file"));
+  EXPECT_EQ(Run({"models", "--client-id=Zo\xc3\xab"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("--client-id is \"Zo\\xc3\\xab\""));
+  EXPECT_EQ(RunAlone({"models", "--server="}), ExitCode::kUsage);
   EXPECT_EQ(Run({"score", "--lines", "--json-lines"}), ExitCode::kUsage);
   EXPECT_EQ(Run({}), ExitCode::kUsage);
 }

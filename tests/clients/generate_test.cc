@@ -137,6 +137,12 @@ TEST_F(GenerateTest, SeveralCompletionsAreShownOneAfterAnother) {
   EXPECT_EQ(output_, "--- 0 ---\nab\n--- 1 ---\nxy\n");
 }
 
+TEST_F(GenerateTest, HoweverManyCompletionsAreAskedForTheServerAnswers) {
+  server_.status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "completions is too many");
+  EXPECT_EQ(Run({"generate", "--prompt=a", "--completions=2000000000"}), ExitCode::kRefused);
+  EXPECT_THAT(error_, HasSubstr("completions is too many"));
+}
+
 TEST_F(GenerateTest, TextThatArrivedIsShownEvenIfTheStreamFails) {
   server_.stream = {Delta(0, "half a sen")};
   server_.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");

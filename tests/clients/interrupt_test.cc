@@ -32,5 +32,13 @@ TEST(InterruptWatcher, CallsBackForEachSignalInAThreadOfItsOwn) {
   EXPECT_NE(thread, std::this_thread::get_id());
 }
 
+TEST(InterruptWatcher, AnotherSignalChangesNothing) {
+  absl::Notification interrupted;
+  const InterruptWatcher watcher([&] { interrupted.Notify(); });
+  kill(getpid(), SIGUSR1);
+  kill(getpid(), SIGTERM);
+  interrupted.WaitForNotification();
+}
+
 }  // namespace
 }  // namespace longshort

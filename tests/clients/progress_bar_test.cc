@@ -35,6 +35,11 @@ class ProgressBarTest : public testing::Test {
   std::ostringstream error_;
 };
 
+// A file may grow while it is read.
+TEST(ProgressText, ATotalThatWasPassedIsNoTotal) {
+  EXPECT_EQ(ProgressText(216, 215, "documents", absl::Seconds(10)), "216 documents  21.6/s");
+}
+
 TEST_F(ProgressBarTest, NothingRemainsOfTheLine) {
   Terminal terminal{.input = input_, .output = output_, .error = error_, .error_is_terminal = true};
   {

@@ -1,7 +1,10 @@
 // `longshort session`: sessions in files.
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -61,7 +64,40 @@ TEST_F(SessionTest, AnExportThatFailsLeavesNoFileAndNoOldOneChanged) {
   EXPECT_THAT(error_, HasSubstr("there is no session talk"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
   EXPECT_EQ(Run({"session", "export", "talk", folder_ / "no/such/folder"}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("/no/such/folder cannot be written"));
+  EXPECT_THAT(error_, HasSubstr("/no/such/folder cannot be written: No such file"));
+  EXPECT_EQ(Run({"session", "export", "talk", "/dev/full"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("/dev/full cannot be written: No space left"));
+}
+
+TEST_F(SessionTest, AFileIsItsOwnersOnlyAndALinkToItStaysOne) {
+  folder_.Write("talk.session", "old");
+  const std::string link = folder_ / "link";
+  std::filesystem::create_symlink("talk.session", link);
+  ASSERT_EQ(Run({"session", "export", "talk", link}), ExitCode::kOk);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(file_).permissions(), perms::owner_read | perms::owner_write);
+}
+
+TEST_F(SessionTest, WhatIsNoFileIsWrittenToAndNotReplaced) {
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] {
+    std::ifstream pipe(file_, std::ios::binary);
+    read.assign(std::istreambuf_iterator<char>(pipe), {});
+  });
+  ASSERT_EQ(Run({"session", "export", "talk", file_}), ExitCode::kOk);
+  reader.join();
+  EXPECT_TRUE(std::filesystem::is_fifo(file_));
+  ASSERT_EQ(Run({"session", "import", "talk", "-"}, read), ExitCode::kOk);
+  EXPECT_EQ(server_.import_requests.size(), 1 + server_.session.size());
+}
+
+TEST_F(SessionTest, AnExportTakesNothingAwayButWhatItMade) {
+  const std::string other = folder_.Write("talk.session.part", "precious");
+  server_.status = grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no session talk");
+  EXPECT_EQ(Run({"session", "export", "talk", file_}), ExitCode::kRefused);
+  EXPECT_TRUE(std::filesystem::exists(other));
 }
 
 TEST_F(SessionTest, AFileThatIsNoSessionIsNamed) {

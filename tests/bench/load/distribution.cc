@@ -18,7 +18,7 @@ absl::Duration Distribution::Mean() const {
 
 absl::Duration Distribution::Percentile(double percent) const {
   if (sorted_.empty()) return absl::ZeroDuration();
-  const auto rank = static_cast<int64_t>(std::ceil(percent / 100 * static_cast<double>(count())));
+  const auto rank = static_cast<int64_t>(std::ceil(percent * static_cast<double>(count()) / 100));
   return sorted_[static_cast<size_t>(std::clamp<int64_t>(rank, 1, count()) - 1)];
 }
 

@@ -27,6 +27,14 @@ TEST(Distribution, OneSlowCallIsTheWholeTail) {
   EXPECT_EQ(distribution.Percentile(99.01), absl::Seconds(7));
 }
 
+TEST(Distribution, TheRankOfAPercentageThatIsNoBinaryFractionIsExact) {
+  std::vector<absl::Duration> samples;
+  for (int i = 1; i <= 3000; ++i) samples.push_back(absl::Milliseconds(i));
+  EXPECT_EQ(Distribution(samples).Percentile(99.9), absl::Milliseconds(2997));
+  samples.resize(100);
+  EXPECT_EQ(Distribution(samples).Percentile(7), absl::Milliseconds(7));
+}
+
 TEST(Distribution, WithoutSamplesEverythingIsZero) {
   EXPECT_EQ(Distribution().count(), 0);
   EXPECT_EQ(Distribution().Mean(), absl::ZeroDuration());

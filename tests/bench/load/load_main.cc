@@ -35,21 +35,27 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOp
   return channels;
 }
 
+absl::Status Print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return absl::OkStatus();
+  return absl::UnavailableError("standard output cannot be written");
+}
+
 absl::Status Run(const std::vector<std::string>& arguments) {
   LS_ASSIGN_OR_RETURN(const LoadOptions options, ParseLoadOptions(arguments));
   if (options.help) {
-    std::fputs(LoadHelp().c_str(), stdout);
-    return absl::OkStatus();
+    return Print(LoadHelp());
   }
+  if (!options.json_file.empty()) LS_RETURN_IF_ERROR(TryReport(options.json_file));
   LS_ASSIGN_OR_RETURN(const auto channels, Connect(options));
   LS_ASSIGN_OR_RETURN(const RunResult result, RunLoad(channels, options.workloads, options.run));
   std::vector<Summary> summaries;
   for (const std::vector<CallOutcome>& outcomes : result.outcomes) {
     summaries.push_back(Summarise(outcomes, result.begin, result.end, options.objective));
   }
-  std::fputs(ReportTable(options, summaries).c_str(), stdout);
-  if (options.json_file.empty()) return absl::OkStatus();
-  return WriteReport(options.json_file, ReportJson(options, arguments, summaries));
+  const absl::Status printed = Print(ReportTable(options, summaries));
+  if (options.json_file.empty()) return printed;
+  LS_RETURN_IF_ERROR(WriteReport(options.json_file, ReportJson(options, arguments, summaries)));
+  return printed;
 }
 
 }  // namespace

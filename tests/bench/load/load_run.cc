@@ -21,11 +21,14 @@ namespace {
 class RunningCalls final {
  public:
   void Start(const std::shared_ptr<Call>& call) {
+    bool too_late = false;
     {
       const std::lock_guard lock(mutex_);
       calls_[call.get()] = call;
+      too_late = cut_off_;
     }
     call->Start();
+    if (too_late) call->Cancel();
   }
 
   // The call has ended and may be destroyed. Returns what became of it.
@@ -159,7 +162,7 @@ absl::Duration LastEnd(const std::vector<std::vector<CallOutcome>>& outcomes) {
   for (const std::vector<CallOutcome>& of_workload : outcomes) {
     for (const CallOutcome& outcome : of_workload) last = std::max(last, outcome.ended);
   }
-  return last;
+  return last + absl::Nanoseconds(1);  // it counts
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "tests/bench/load/report.h"
 
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
@@ -135,7 +134,12 @@ std::string ReportJson(const LoadOptions& options, const std::vector<std::string
                        {"seed", options.run.seed},
                        {"warm_up_seconds", absl::ToDoubleSeconds(options.run.warm_up)},
                        {"workloads", std::move(workloads)}};
-  return report.dump() + "\n";
+  return report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::Status TryReport(const std::string& path) {
+  if (std::ofstream(path, std::ios::app)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("--json=", path, " cannot be written"));
 }
 
 absl::Status WriteReport(const std::string& path, const std::string& json) {

@@ -1,7 +1,7 @@
 #include "tests/bench/load/request_source.h"
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,8 +55,10 @@ absl::StatusOr<RequestSource> RequestSource::Create(const Workload& workload, ui
   RequestSource source(workload, seed);
   if (workload.image_file.empty()) return source;
   std::ifstream file(workload.image_file, std::ios::binary);
-  source.image_.assign(std::istreambuf_iterator<char>(file), {});
-  if (!file || source.image_.empty()) {
+  std::ostringstream image;
+  image << file.rdbuf();  // of a folder there is nothing to read, which is an error of `image`
+  source.image_ = image.str();
+  if (!file.is_open() || source.image_.empty()) {
     return absl::NotFoundError(absl::StrCat("the image ", workload.image_file, " cannot be read"));
   }
   return source;

@@ -1,10 +1,12 @@
 #include "tests/bench/load/workload.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -67,6 +69,12 @@ absl::Status ReadDeadline(const std::string& text, absl::Duration* deadline) {
 absl::Status ReadMetadata(const std::string& text, Workload* workload) {
   const std::pair<std::string, std::string> pair = absl::StrSplit(text, absl::MaxSplits(':', 1));
   if (pair.first.empty() || pair.second.empty()) return absl::InvalidArgumentError("must be KEY:VALUE");
+  const bool is_key = std::all_of(pair.first.begin(), pair.first.end(), [](char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-' || c == '_' || c == '.';
+  });
+  if (!is_key || !std::all_of(pair.second.begin(), pair.second.end(), absl::ascii_isprint)) {
+    return absl::InvalidArgumentError("must be KEY:VALUE, of a-z, 0-9, - _ . and of printable ASCII characters");
+  }
   workload->metadata_key = pair.first;
   workload->metadata_value = pair.second;
   return absl::OkStatus();

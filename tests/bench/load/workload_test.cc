@@ -39,6 +39,8 @@ TEST(ParseWorkload, ErrorsNameKeyValueAndLimit) {
   EXPECT_THAT(error("score,items=65"), HasSubstr("[1, 64]"));
   EXPECT_THAT(error("score,rate=0"), HasSubstr("above 0"));
   EXPECT_THAT(error("score,prompt=4,shared=5"), HasSubstr("shared=5"));
+  EXPECT_THAT(error("score,metadata=Key:x"), HasSubstr("metadata='Key:x'"));
+  EXPECT_THAT(error("score,metadata=key:\xff"), HasSubstr("printable ASCII"));
 }
 
 TEST(RequestSource, SeedAndIndexDecideTheRequest) {
