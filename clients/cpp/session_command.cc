@@ -60,10 +60,10 @@ Servers let sessions go and come if they share a --session-key-file. A session g
 fingerprint), and belongs to its client.
 
 Examples:
-  longshort --server=a:8500 session export talk talk.session
-  longshort --server=b:8500 session import talk talk.session
-  longshort --server=a:8500 session close talk
-  longshort --server=a:8500 session export talk - | longshort --server=b:8500 session import talk -
+  longshort --server=a:8500 --model=enwiki session export talk talk.session
+  longshort --server=b:8500 --model=enwiki session import talk talk.session
+  longshort --server=a:8500 --model=enwiki session close talk
+  longshort --server=a:8500 --model=enwiki session export talk - | longshort --server=b:8500 --model=enwiki session import talk -
 )";
   }
   void AddOptions(OptionTable& /*table*/) override {}

@@ -14,7 +14,6 @@
 #include "google/protobuf/util/delimited_message_util.h"
 
 namespace longshort {
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,10 +35,10 @@ bool IsNoFile(const std::string& path) {
 }  // namespace
 
 SessionFileWriter::SessionFileWriter(const std::string& path, Terminal& terminal)
-    : path_(path == "-" ? path : Resolved(path)), output_(path == "-" ? terminal.output : file_) {
+    : path_(path == "-" || IsNoFile(path) ? path : Resolved(path)), output_(path == "-" ? terminal.output : file_) {
   if (path == "-") return;
-  if (IsNoFile(path_)) {
-    file_.open(path_, std::ios::binary);
+  if (IsNoFile(path)) {
+    file_.open(path, std::ios::binary);
   } else {
     std::string beside = absl::StrCat(path_, ".XXXXXX");
     const int made = mkstemp(beside.data());

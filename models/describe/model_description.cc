@@ -1,5 +1,6 @@
 #include "models/describe/model_description.h"
 
+#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -62,18 +63,25 @@ std::string Row(const std::string& name, const std::string& tokens, const std::s
   return absl::StrFormat("%-12s %8s %7s %14s %14s\n", name, tokens, width, parameters, work);
 }
 
+// A config may have each of its numbers at its limit.
+int64_t SaturatedSum(int64_t a, int64_t b) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  return b > kMost - a ? kMost : a + b;
+}
+
 std::string Size(int64_t size) { return size == 0 ? "" : Grouped(size); }
 
 }  // namespace
 
 int64_t ModelDescription::parameters() const {
-  return std::accumulate(stages.begin(), stages.end(), int64_t{0},
-                         [](int64_t sum, const StageDescription& stage) { return sum + stage.cost.parameters; });
+  return std::accumulate(stages.begin(), stages.end(), int64_t{0}, [](int64_t sum, const StageDescription& stage) {
+    return SaturatedSum(sum, stage.cost.parameters);
+  });
 }
 
 int64_t ModelDescription::work() const {
   return std::accumulate(stages.begin(), stages.end(), int64_t{0},
-                         [](int64_t sum, const StageDescription& stage) { return sum + stage.work(); });
+                         [](int64_t sum, const StageDescription& stage) { return SaturatedSum(sum, stage.work()); });
 }
 
 absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std::string& name) {

@@ -39,9 +39,9 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
                                                       text("settings"), "), not (", state.settings,
                                                       "); give another --checkpoint"));
   }
-  if (!absl::SimpleAtoi(text("steps_done"), &state.steps_done)) {
+  if (!absl::SimpleAtoi(text("steps_done"), &state.steps_done) || state.steps_done < 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat(path, ": steps_done is '", text("steps_done"), "', not a number"));
+        absl::StrCat(path, ": steps_done is '", text("steps_done"), "', not a number from 0 on"));
   }
   const c10::NoGradGuard no_grad;
   for (NamedParameter& tensor : state.tensors) {

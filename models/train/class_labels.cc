@@ -4,14 +4,17 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
+#include "models/weights/labels.h"
 #include "models/weights/strict_json.h"
 
 namespace longshort {
 
 absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t classes, const std::string& name) {
-  if (static_cast<int64_t>(labels.size()) == classes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, ": has ", labels.size(), " labels, the model has ", classes, " classes"));
+  if (static_cast<int64_t>(labels.size()) != classes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": has ", labels.size(), " labels, the model has ", classes, " classes"));
+  }
+  return ParseLabels(LabelsText(labels), classes, absl::StrCat(name, ": its labels as labels.txt")).status();
 }
 
 absl::StatusOr<int64_t> ClassOf(absl::Span<const std::string> labels, const std::string& label,

@@ -12,7 +12,8 @@
 
 namespace longshort {
 
-// Checks that `labels`, sorted, are as many as the model has classes. `name` is the data's.
+// Checks that `labels`, sorted, are as many as the model has classes, and can stand in labels.txt. `name` is the
+// data's.
 absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t classes, const std::string& name);
 
 // The class of a label. Errors: INVALID_ARGUMENT naming `name` and the label if it is none of `labels`.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "c10/core/GradMode.h"
+#include "models/layers/library_error.h"
 #include "models/status_macros.h"
 #include "models/train/bfloat16_products.h"
 #include "models/train/parameter_shards.h"
@@ -136,6 +137,10 @@ std::string Settings(const ClassifierTrainerOptions& options, const TrainableCla
 }
 
 absl::Status CheckOptions(const ClassifierTrainerOptions& options) {
+  constexpr int64_t kMostExamples = int64_t{1} << 20;
+  if (options.batch > kMostExamples) {
+    return absl::InvalidArgumentError(absl::StrCat("--batch is ", options.batch, ", not in 1 .. ", kMostExamples));
+  }
   if (options.group < 1 || options.group > options.batch) {
     return absl::InvalidArgumentError(
         absl::StrCat("--group is ", options.group, ", not in 1 .. --batch ", options.batch));
@@ -145,11 +150,11 @@ absl::Status CheckOptions(const ClassifierTrainerOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--shards is ", options.shards, ", not in 1 .. ", groups, ", the groups of a batch"));
   }
-  if (options.label_smoothing < 0 || options.label_smoothing >= 1) {
+  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--label-smoothing is ", options.label_smoothing, ", not in [0, 1)"));
   }
-  if (options.average_decay < 0 || options.average_decay >= 1) {
+  if (!(options.average_decay >= 0 && options.average_decay < 1)) {
     return absl::InvalidArgumentError(absl::StrCat("--average-decay is ", options.average_decay, ", not in [0, 1)"));
   }
   return absl::OkStatus();
@@ -159,6 +164,8 @@ absl::Status CheckOptions(const ClassifierTrainerOptions& options) {
 
 absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
   LS_RETURN_IF_ERROR(CheckOptions(options));
+  LS_RETURN_IF_ERROR(CheckLoopOptions(options.loop));
+  LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory));
   try {
     ClassifierTask task(options, classifier);
     const ProgressUnits units{.name = "examples", .per_step = options.batch};
@@ -166,7 +173,7 @@ absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const Trai
     if (!done) return absl::OkStatus();
     return WriteModelDirectory(options.output_directory, task.result(), /*exact=*/{}, classifier.Files());
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("training failed in LibTorch: ", error.what()));
+    return LibraryError("training", error);
   }
 }
 

@@ -21,7 +21,8 @@ absl::StatusOr<std::vector<std::filesystem::path>> Entries(const std::filesystem
   std::error_code error;
   for (auto entry = std::filesystem::directory_iterator(directory, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (folders ? entry->is_directory() : entry->is_regular_file()) paths.push_back(entry->path());
+    std::error_code unknown;  // of a link to itself: it is neither
+    if (folders ? entry->is_directory(unknown) : entry->is_regular_file(unknown)) paths.push_back(entry->path());
   }
   if (error) return absl::NotFoundError(absl::StrCat(directory.string(), ": cannot be listed: ", error.message()));
   std::sort(paths.begin(), paths.end());

@@ -33,10 +33,12 @@ absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view li
                                                              const std::string& name) {
   std::vector<LabelledText> texts;
   for (int64_t number = 1; !lines.empty(); ++number) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
+    std::string_view line = lines.substr(0, lines.find('\n'));
     lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (line.empty()) continue;
     LS_ASSIGN_OR_RETURN(LabelledText text, ParseLine(line, documents, absl::StrCat(name, ":", number)));
+    text.line = number;
     texts.push_back(std::move(text));
   }
   if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": there is no labelled text in it"));

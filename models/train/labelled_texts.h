@@ -18,6 +18,7 @@ namespace longshort {
 struct LabelledText {
   std::string label;
   std::vector<std::string> documents;  // one or two
+  int64_t line = 0;                    // from 1
 };
 
 // `documents` is 1 or 2; `name` stands for the file in errors. Empty lines are passed over.

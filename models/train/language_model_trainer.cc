@@ -12,9 +12,11 @@
 #include "absl/strings/str_format.h"
 #include "c10/core/GradMode.h"
 #include "models/language_model/segment_forward.h"
+#include "models/layers/library_error.h"
 #include "models/status_macros.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/train/language_model_parameters.h"
+#include "models/train/model_writer.h"
 #include "models/train/parameter_shards.h"
 #include "models/train/training_text.h"
 #include "models/weights/sha256.h"
@@ -123,6 +125,22 @@ std::string Settings(const LanguageModelTrainerOptions& options, const std::stri
                       " text=", text_hash);
 }
 
+absl::Status CheckBatch(const LanguageModelTrainerOptions& options) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  if (options.batch < 1 || options.batch > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat("--batch is ", options.batch, ", not in 1 .. ", kMost));
+  }
+  if (options.tokens_per_stream < 1 || options.tokens_per_stream > kMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tokens-per-stream is ", options.tokens_per_stream, ", not in 1 .. ", kMost));
+  }
+  if (!(options.held_out_fraction > 0 && options.held_out_fraction < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--held-out is ", options.held_out_fraction, ", not between 0 and 1"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t train_tokens, int64_t held_out_tokens) {
   if (options.tokens_per_stream % options.config.segment_length != 0) {
     return absl::InvalidArgumentError(absl::StrCat("--tokens-per-stream is ", options.tokens_per_stream,
@@ -145,6 +163,9 @@ absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t tr
 
 absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const std::string& text) {
   LanguageModelTrainerOptions options = given;
+  LS_RETURN_IF_ERROR(CheckLoopOptions(options.loop));
+  LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory));
+  LS_RETURN_IF_ERROR(CheckBatch(options));
   const size_t split = static_cast<size_t>(static_cast<double>(text.size()) * (1 - options.held_out_fraction));
   const std::string_view train_text = std::string_view(text).substr(0, split),
                          held_out_text = std::string_view(text).substr(split);
@@ -171,7 +192,7 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
     if (!done) return absl::OkStatus();
     return WriteLanguageModel(options.output_directory, options.config, task.parameters(), vocabulary);
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("training failed in LibTorch: ", error.what()));
+    return LibraryError("training", error);
   }
 }
 

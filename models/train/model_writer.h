@@ -17,8 +17,13 @@ struct ModelFile {
   std::string content;
 };
 
-// Writes model.safetensors and `files` into `directory`, made if it is not there. Tensors are stored in float16, those
-// that `exact` names in float32. Errors: the file system's.
+// Whether it is likely that WriteModelDirectory can write there: to be asked before a run of hours.
+// Errors: INVALID_ARGUMENT naming --out and what is in the way, files that are no model's among it.
+absl::Status CheckModelDirectory(const std::string& directory);
+
+// Makes `directory` of model.safetensors and `files`, beside its place and then renamed, so that nobody finds half of
+// it; a model that was there is replaced. Tensors are stored in float16, those that `exact` names in float32.
+// Errors: the file system's; OUT_OF_RANGE if a weight is not finite as it is stored.
 absl::Status WriteModelDirectory(const std::string& directory, const std::vector<NamedParameter>& parameters,
                                  absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files);
 

@@ -44,7 +44,7 @@ absl::StatusOr<TokenisedTexts> TokeniseTexts(std::string_view lines, const std::
   }
   TokenisedTexts tokenised;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const std::string item_name = absl::StrCat(name, ": text ", i + 1);
+    const std::string item_name = absl::StrCat(name, ":", texts[i].line);
     LS_ASSIGN_OR_RETURN(const int64_t target, ClassOf(labels, texts[i].label, item_name));
     LS_ASSIGN_OR_RETURN(TokenItem item, Tokenise(texts[i], config, tokenizer, item_name));
     tokenised.items.push_back(std::move(item));

@@ -154,6 +154,10 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   data.files.push_back({"config.json", config});
   std::string vocabulary;
   if (!files.vocabulary.empty()) {
+    if (data.config.tokenizer == DocumentTokenizerKind::kBytesPlusOne) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", files.config, " has none"));
+    }
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
     data.files.push_back({"vocabulary.txt", vocabulary});
   }

@@ -1,16 +1,27 @@
 #include "models/train/training_loop.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/status_macros.h"
 #include "models/train/checkpoint.h"
+#include "models/train/stop_signal.h"
 
 namespace longshort {
 namespace {
+
+absl::Status CheckAtLeast(const char* option, int64_t value, int64_t least) {
+  if (value >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", option, " is ", value, "; it must be at least ", least));
+}
 
 class TrainingLoop final {
  public:
@@ -24,13 +35,24 @@ class TrainingLoop final {
   absl::StatusOr<bool> Run(const ProgressUnits& units) {
     LS_RETURN_IF_ERROR(Resume());
     const int64_t total = options_.optimizer.total_steps;
+    if (const int64_t stop = options_.stop_after_steps; stop > 0 && state_.steps_done >= stop && stop < total) {
+      TellStop();
+      return false;
+    }
     TrainingProgress progress(state_.steps_done, total, units);
     while (state_.steps_done < total) {
       LS_RETURN_IF_ERROR(Step(progress));
       const bool last = state_.steps_done == total;
       const bool stop = state_.steps_done == options_.stop_after_steps;
-      if (last || stop || state_.steps_done % options_.checkpoint_interval == 0) LS_RETURN_IF_ERROR(Save());
-      if (stop && !last) return false;
+      const bool interrupted = signal_.received() && !last;
+      if (last || stop || interrupted || state_.steps_done % options_.checkpoint_interval == 0) {
+        LS_RETURN_IF_ERROR(Save());
+      }
+      if (interrupted) return Interrupted();
+      if (stop && !last) {
+        TellStop();
+        return false;
+      }
       if (options_.held_out_interval > 0 && (last || state_.steps_done % options_.held_out_interval == 0)) {
         progress.ReportHeldOut(state_.steps_done, task_.HeldOut());
       }
@@ -39,13 +61,25 @@ class TrainingLoop final {
   }
 
  private:
+  void TellStop() const {
+    absl::FPrintF(stderr, "stopped after step %d; %s goes on from there\n", state_.steps_done,
+                  options_.checkpoint_path);
+  }
+
+  absl::Status Interrupted() const {
+    return absl::CancelledError(absl::StrCat(
+        "stopped by a signal after step ", state_.steps_done,
+        options_.checkpoint_path.empty() ? "; nothing is kept without --checkpoint"
+                                         : absl::StrCat("; ", options_.checkpoint_path, " goes on from there")));
+  }
+
   absl::Status Step(TrainingProgress& progress) {
     const int64_t step = state_.steps_done;
     const double loss = task_.LossStep(step);
     const double norm = optimizer_.Step(step);
     if (!std::isfinite(norm)) {
       return absl::OutOfRangeError(absl::StrCat("step ", step + 1, ": the gradient is not finite (loss ", loss,
-                                                " nats); lower --learning-rate and go on from the checkpoint"));
+                                                " nats); start again with a lower --learning-rate"));
     }
     task_.WeightsChanged(step);
     ++state_.steps_done;
@@ -79,6 +113,7 @@ class TrainingLoop final {
   TrainingTask& task_;
   Optimizer optimizer_;
   TrainingState state_;  // but for the task's own
+  const StopSignal signal_;
 };
 
 }  // namespace
@@ -87,6 +122,31 @@ std::string SettingsOf(const OptimizerOptions& optimizer) {
   return absl::StrCat("steps=", optimizer.total_steps, " rate=", optimizer.peak_learning_rate,
                       " warmup=", optimizer.warmup_steps, " final=", optimizer.final_fraction,
                       " decay=", optimizer.weight_decay, " clip=", optimizer.gradient_norm);
+}
+
+absl::Status CheckLoopOptions(const LoopOptions& options) {
+  const OptimizerOptions& optimizer = options.optimizer;
+  LS_RETURN_IF_ERROR(CheckAtLeast("steps", optimizer.total_steps, 1));
+  LS_RETURN_IF_ERROR(CheckAtLeast("warmup-steps", optimizer.warmup_steps, 0));
+  LS_RETURN_IF_ERROR(CheckAtLeast("held-out-interval", options.held_out_interval, 0));
+  LS_RETURN_IF_ERROR(CheckAtLeast("checkpoint-interval", options.checkpoint_interval, 1));
+  LS_RETURN_IF_ERROR(CheckAtLeast("stop-after-steps", options.stop_after_steps, 0));
+  if (!(optimizer.peak_learning_rate > 0 && std::isfinite(optimizer.peak_learning_rate))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--learning-rate is ", optimizer.peak_learning_rate, ", not a number above 0"));
+  }
+  if (!(optimizer.weight_decay >= 0 && std::isfinite(optimizer.weight_decay))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--weight-decay is ", optimizer.weight_decay, ", not a number from 0 on"));
+  }
+  if (options.checkpoint_path.empty()) {
+    if (options.stop_after_steps == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError("--stop-after-steps needs a --checkpoint to go on from");
+  }
+  const std::string folder = std::filesystem::absolute(options.checkpoint_path).parent_path().string();
+  if (access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--checkpoint=", options.checkpoint_path, " cannot be written: ", std::strerror(errno)));
 }
 
 absl::StatusOr<bool> RunTrainingLoop(const LoopOptions& options, const std::string& settings,

@@ -17,7 +17,8 @@ struct LoopOptions {
   OptimizerOptions optimizer;
   int64_t held_out_interval = 500;  // steps between looks at the held-out data; 0: never
   int64_t checkpoint_interval = 100;
-  int64_t stop_after_steps = 0;  // stop at this step with a checkpoint, as a run in parts does; 0 goes to the end
+  int64_t stop_after_steps = 0;  // stop at this step with a checkpoint, as a run in parts does, or at once if it was
+                                 // passed; 0 goes to the end
   std::string checkpoint_path;   // gone on from if it is there; empty: none is kept
 };
 
@@ -41,9 +42,14 @@ class TrainingTask {
 // Everything in `optimizer` that decides a run's course, as text for TrainingState::settings.
 std::string SettingsOf(const OptimizerOptions& optimizer);
 
+// Whether a run can begin with these options, as far as it is known before. Errors: INVALID_ARGUMENT naming the option,
+// its value and the limit.
+absl::Status CheckLoopOptions(const LoopOptions& options);
+
 // Runs `task` to the last step or to stop_after_steps; returns whether it is done. A run that goes on from its
 // checkpoint is the same as one never stopped. `settings` is all that decides it.
-// Errors: those of the checkpoint, OUT_OF_RANGE if a gradient is not finite (then the last checkpoint is as it was).
+// Errors: those of the checkpoint, OUT_OF_RANGE if a gradient is not finite (then the last checkpoint is as it was);
+// CANCELLED after SIGINT or SIGTERM, behind the step that was being done and with a checkpoint of it.
 absl::StatusOr<bool> RunTrainingLoop(const LoopOptions& options, const std::string& settings,
                                      const ProgressUnits& units, TrainingTask& task);
 

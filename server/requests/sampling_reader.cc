@@ -1,6 +1,9 @@
 #include "server/requests/sampling_reader.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "models/status_macros.h"
@@ -12,15 +15,21 @@ namespace {
 constexpr double kMostTemperature = 100;
 constexpr double kMostPenalty = 100;
 
+// The shortest text that no other number has, lest 1.0000001 be told as 1.
+std::string TextOf(double value) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
+}
+
 // Written so that NaN is refused.
 absl::Status CheckClosed(const char* field, double value, double low, double high) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return FieldError(absl::StrCat("sampling.", field), value, absl::StrCat("in [", low, ", ", high, "]"));
+  return FieldError(absl::StrCat("sampling.", field), TextOf(value), absl::StrCat("in [", low, ", ", high, "]"));
 }
 
 absl::Status CheckHalfOpen(const char* field, double value, double above, double high) {
   if (value > above && value <= high) return absl::OkStatus();
-  return FieldError(absl::StrCat("sampling.", field), value, absl::StrCat("in (", above, ", ", high, "]"));
+  return FieldError(absl::StrCat("sampling.", field), TextOf(value), absl::StrCat("in (", above, ", ", high, "]"));
 }
 
 absl::Status ReadLogitBias(const v1::Sampling& sampling, int64_t vocabulary_size, const RequestLimits& limits,

@@ -24,6 +24,14 @@ TEST(LabelledTexts, ReadsOneObjectALineAndPassesOverEmptyLines) {
   EXPECT_THAT(LabelsOf(*texts), ElementsAre("neg", "pos"));
 }
 
+TEST(LabelledTexts, LinesMayEndAsWindowsEndsThem) {
+  const auto texts =
+      ParseLabelledTexts("\r\n{\"label\": \"a\", \"text\": \"x\"}\r\n\r\n", /*documents=*/1, "data.jsonl");
+  ASSERT_TRUE(texts.ok()) << texts.status();
+  EXPECT_THAT((*texts)[0].documents, ElementsAre("x"));
+  EXPECT_EQ((*texts)[0].line, 2);
+}
+
 TEST(LabelledTexts, ReadsTwoDocumentsForModelsOfTwo) {
   const auto texts =
       ParseLabelledTexts(R"({"label": "same", "text": "one", "second_text": "two"})", /*documents=*/2, "pairs.jsonl");

@@ -1,9 +1,14 @@
 #include "models/train/language_model_trainer.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "models/language_model/language_model.h"
@@ -101,6 +106,92 @@ TEST_F(LanguageModelTrainerTest, RefusesOptionsThatDoNotFitTogether) {
   options.shards = 5;
   EXPECT_EQ(TrainLanguageModel(options, text_).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(TrainLanguageModel(Options("bad", 10), "short").code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Each would be an abort, a model of random weights, or hours for nothing.
+TEST_F(LanguageModelTrainerTest, RefusesNumbersAndPlacesThatCannotBe) {
+  const auto expect_refused = [this](const std::string& option, const auto& change) {
+    LanguageModelTrainerOptions options = Options("bad", 10);
+    change(options);
+    const absl::Status status = TrainLanguageModel(options, text_);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << option;
+    EXPECT_NE(status.message().find("--" + option), absl::string_view::npos) << status;
+    EXPECT_TRUE(std::filesystem::is_empty(directory_)) << option;
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  expect_refused("steps", [](auto& options) { options.loop.optimizer.total_steps = 0; });
+  expect_refused("warmup-steps", [](auto& options) { options.loop.optimizer.warmup_steps = -1; });
+  expect_refused("held-out-interval", [](auto& options) { options.loop.held_out_interval = -1; });
+  expect_refused("checkpoint-interval", [](auto& options) { options.loop.checkpoint_interval = 0; });
+  expect_refused("stop-after-steps", [](auto& options) { options.loop.stop_after_steps = -1; });
+  expect_refused("stop-after-steps", [](auto& options) {
+    options.loop.stop_after_steps = 5;
+    options.loop.checkpoint_path.clear();
+  });
+  for (const double rate : {0.0, -1.0, nan}) {
+    expect_refused("learning-rate", [rate](auto& options) { options.loop.optimizer.peak_learning_rate = rate; });
+  }
+  expect_refused("weight-decay", [nan](auto& options) { options.loop.optimizer.weight_decay = nan; });
+  for (const double fraction : {0.0, 1.0, 2.0, -1.0, nan}) {
+    expect_refused("held-out", [fraction](auto& options) { options.held_out_fraction = fraction; });
+  }
+  for (const int64_t number : {int64_t{0}, int64_t{-16}, std::numeric_limits<int64_t>::max()}) {
+    expect_refused("tokens-per-stream", [number](auto& options) { options.tokens_per_stream = number; });
+    expect_refused("batch", [number](auto& options) { options.batch = number; });
+  }
+  expect_refused("checkpoint", [](auto& options) { options.loop.checkpoint_path = "/no/such/folder/x"; });
+  expect_refused("out", [](auto& options) { options.output_directory = "/dev/null/x"; });
+}
+
+TEST_F(LanguageModelTrainerTest, ARunThatHasPassedItsStopStopsAgain) {
+  LanguageModelTrainerOptions options = Options("parts", 12);
+  options.loop.stop_after_steps = 8;
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  const std::string checkpoint = Contents(options.loop.checkpoint_path);
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  EXPECT_EQ(Contents(options.loop.checkpoint_path), checkpoint);
+  EXPECT_FALSE(std::filesystem::exists(options.output_directory));
+}
+
+TEST_F(LanguageModelTrainerTest, AModelIsReplacedAsOneAndNothingElse) {
+  const std::filesystem::path out = directory_ + "/model";
+  std::filesystem::create_directories(out);
+  std::ofstream(out / "labels.txt") << "of another model\n";
+  LanguageModelTrainerOptions options = Options("model", 2);
+  options.output_directory += "/";
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  EXPECT_FALSE(std::filesystem::exists(out / "labels.txt"));
+  EXPECT_TRUE(std::filesystem::exists(out / "config.json"));
+  const auto entries = std::filesystem::directory_iterator(directory_);
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 2) << "the model and the checkpoint";
+
+  std::ofstream(out / "notes.md") << "mine\n";
+  const absl::Status status = TrainLanguageModel(options, text_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_TRUE(std::filesystem::exists(out / "notes.md"));
+}
+
+TEST_F(LanguageModelTrainerTest, CtrlCStopsTheRunBehindAStepWithACheckpoint) {
+  LanguageModelTrainerOptions options = Options("long", 1'000'000);
+  options.loop.checkpoint_interval = 1;
+  std::thread person([&] {
+    while (!std::filesystem::exists(options.loop.checkpoint_path)) std::this_thread::yield();
+    kill(getpid(), SIGINT);
+  });
+  const absl::Status status = TrainLanguageModel(options, text_);
+  person.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_NE(status.message().find("long.checkpoint goes on from there"), absl::string_view::npos) << status;
+  EXPECT_FALSE(std::filesystem::exists(options.output_directory));
+}
+
+TEST_F(LanguageModelTrainerTest, AModelThatHasDivergedIsNotWritten) {
+  LanguageModelTrainerOptions options = Options("diverged", 1);
+  options.loop.optimizer.warmup_steps = 0;
+  options.loop.optimizer.peak_learning_rate = 1e38;
+  const absl::Status status = TrainLanguageModel(options, text_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange) << status;
+  EXPECT_FALSE(std::filesystem::exists(options.output_directory));
 }
 
 TEST(StreamBatches, StreamsRunOnFromBatchToBatchAndTargetsAreTheNextTokens) {

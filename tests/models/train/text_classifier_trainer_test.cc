@@ -96,11 +96,14 @@ TEST_F(TextClassifierTrainerTest, BrokenDataIsNamed) {
   EXPECT_THAT(error_with(files), HasSubstr("three.jsonl: has 3 labels, the model has 2 classes"));
   files = files_;
   files.held_out = folder_.Write("unknown.jsonl", "{\"label\": \"z\", \"text\": \"z\"}\n");
-  EXPECT_THAT(error_with(files), HasSubstr("unknown.jsonl: text 1: label 'z' is none of the training data's"));
+  EXPECT_THAT(error_with(files), HasSubstr("unknown.jsonl:1: label 'z' is none of the training data's"));
   files.held_out = folder_.Write("empty.jsonl", "{\"label\": \"x\", \"text\": \"\"}\n");
-  EXPECT_THAT(error_with(files), HasSubstr("empty.jsonl: text 1: a document has no token"));
+  EXPECT_THAT(error_with(files), HasSubstr("empty.jsonl:1: a document has no token"));
   files.held_out = folder_.Path("missing.jsonl");
   EXPECT_THAT(error_with(files), HasSubstr("missing.jsonl"));
+  files = files_;
+  files.vocabulary = folder_.Write("vocabulary.txt", "a 1\n");
+  EXPECT_THAT(error_with(files), HasSubstr("has none"));
   files = files_;
   files.config = folder_.Write("broken.json", "{\"architecture\": \"text_classifier\"}");
   EXPECT_THAT(error_with(files), HasSubstr("broken.json"));

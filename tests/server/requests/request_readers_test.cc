@@ -83,6 +83,9 @@ TEST(SamplingReader, ZeroIsAValueWhereAFieldIsOptional) {
   EXPECT_EQ(ReadSampling(sampling, 260, kLimits)->temperature, 0);
   sampling.set_top_p(0);
   EXPECT_EQ(MessageOf(ReadSampling(sampling, 260, kLimits).status()), "sampling.top_p is 0; it must be in (0, 1]");
+  sampling.set_top_p(1.0000001);
+  EXPECT_THAT(MessageOf(ReadSampling(sampling, 260, kLimits).status()),
+              testing::StartsWith("sampling.top_p is 1.0000001"));
 }
 
 TEST(SamplingReader, NotANumberIsOutsideEveryRange) {
