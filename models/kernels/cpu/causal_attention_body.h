@@ -11,9 +11,9 @@
 namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
 
-using HalfLanes = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
+using HalfRegister = uint16_t __attribute__((vector_size(kRegisterFloats * sizeof(uint16_t))));
 
-static_assert(kPageRows == kLanes, "a page's keys are a vector");
+static_assert(kPageRows == kLanes, "a page's keys are taken at once");
 inline constexpr int64_t kPagesPerBlock = kBlock / kPageRows;
 template <typename Element>
 inline constexpr int64_t kColumnElements = kChannelsInPairs<Element> ? 2 : 1;  // from one distance to the next
@@ -22,30 +22,25 @@ inline constexpr auto kLine = static_cast<int64_t>(64 / sizeof(Element));  // el
 
 // A loop that needs all registers for itself.
 #define LS_ALONE __attribute__((noinline))
-// Before a loop of a few rounds, known when it is compiled, over vectors that should stay in registers.
-#ifdef __clang__
-#define LS_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define LS_UNROLL _Pragma("GCC unroll 4")
-#endif
 inline constexpr float kMinusInfinity = -__builtin_inff();
 
-LS_INLINE void Load(const BFloat16* from, Lanes& to) {
-  HalfLanes halves;
+LS_INLINE void Load(const BFloat16* from, Register& to) {
+  HalfRegister halves;
   __builtin_memcpy(&halves, from, sizeof(halves));
-  const IntLanes bits = __builtin_convertvector(halves, IntLanes) << 16;
+  const IntRegister bits = __builtin_convertvector(halves, IntRegister) << 16;
   __builtin_memcpy(&to, &bits, sizeof(to));
 }
 
-// Two vectors: the other begins `distance` behind the first, or lies beside it in 32 bits each (kChannelsInPairs).
-LS_INLINE void LoadPair(const float* from, int64_t distance, Lanes& first, Lanes& second) {
-  Load(from, first);
-  Load(from + distance, second);
+// Part `part` of two Lanes: the other begins `distance` behind the first, or lies beside it in 32 bits each
+// (kChannelsInPairs).
+LS_INLINE void LoadPair(const float* from, int64_t distance, int64_t part, Register& first, Register& second) {
+  Load(from + part * kRegisterFloats, first);
+  Load(from + distance + part * kRegisterFloats, second);
 }
-LS_INLINE void LoadPair(const BFloat16* from, int64_t /*distance*/, Lanes& first, Lanes& second) {
-  IntLanes both;
-  __builtin_memcpy(&both, from, sizeof(both));
-  const IntLanes low = both << 16, high = both & static_cast<int32_t>(0xffff0000);
+LS_INLINE void LoadPair(const BFloat16* from, int64_t /*distance*/, int64_t part, Register& first, Register& second) {
+  IntRegister both;
+  __builtin_memcpy(&both, from + 2 * part * kRegisterFloats, sizeof(both));
+  const IntRegister low = both << 16, high = both & static_cast<int32_t>(0xffff0000);
   __builtin_memcpy(&first, &low, sizeof(first));
   __builtin_memcpy(&second, &high, sizeof(second));
 }
@@ -55,8 +50,8 @@ struct Range {
   int64_t begin = 0;
   int64_t end = 0;
 };
-LS_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
-LS_INLINE int64_t Greatest(int64_t a, int64_t b) { return a > b ? a : b; }
+LS_INLINE constexpr int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
+LS_INLINE constexpr int64_t Greatest(int64_t a, int64_t b) { return a > b ? a : b; }
 LS_INLINE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
 // Up to kQueriesPerTile queries of one head, and their softmax so far.
@@ -124,96 +119,121 @@ struct NextKeys {
 // less than its memory takes to come, and pages lie anywhere, so the processor does not guess the next one.
 template <typename Element>
 LS_INLINE void PrefetchChannels(const NextKeys<Element>& next, int64_t channel, int64_t stride) {
-  for (int64_t line = channel * kPageRows; line < (channel + 2) * kPageRows; line += kLine<Element>) {
-    for (int64_t i = 0; i < next.count; ++i) __builtin_prefetch(next.pages.keys[i] + line, 0, 2);
-  }
   const Element* const distances = next.distances + channel * stride;
-  for (int64_t line = 0; line < 2 * next.count * kPageRows; line += kLine<Element>) {
-    __builtin_prefetch(distances + line, 0, 2);
+  constexpr int64_t kLines = 2 * kPageRows / kLine<Element>;
+  LS_UNROLL
+  for (int64_t i = 0; i < kPagesPerBlock; ++i) {
+    if (i == next.count) break;
+    LS_UNROLL
+    for (int64_t line = 0; line < kLines; ++line) {
+      __builtin_prefetch(next.pages.keys[i] + channel * kPageRows + line * kLine<Element>, 0, 2);
+      __builtin_prefetch(distances + line * stride + i * kPageRows * kColumnElements<Element>, 0, 2);
+    }
   }
 }
 
-// Scores of the keys of kPages pages: content and distance. `table` is the head's; `columns[q]` is where query q's
-// distances begin in its rows, `stride` elements each.
-template <typename Element, int64_t kQueries, int64_t kPages>
-LS_ALONE void PageScores(const Tile& tile, int64_t head_width, const SomePages<Element>& pages,
-                         const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
-                         Lanes (&scores)[kQueries][kPages]) {
+// Scores of the keys of kGroup pages, from page `first` of the block on: content and distance. `table` is the head's;
+// `columns[q]` is where the distances of the block's keys begin for query q in its rows, `stride` elements each.
+template <typename Element, int64_t kQueries, int64_t kPages, int64_t kGroup>
+LS_ALONE void GroupScores(const Tile& tile, int64_t head_width, int64_t first, const SomePages<Element>& pages,
+                          const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
+                          Lanes (&scores)[kQueries][kPages]) {
   const int64_t width = EvenHeadWidth(head_width);
-  Lanes sums[kQueries][kPages];
+  Lanes sums[kQueries][kGroup];
   LS_UNROLL
   for (int64_t q = 0; q < kQueries; ++q) {
     LS_UNROLL
-    for (int64_t v = 0; v < kPages; ++v) sums[q][v] = Lanes{};
+    for (int64_t v = 0; v < kGroup; ++v) sums[q][v] = Lanes{};
   }
   for (int64_t c = 0; c < width; c += 2) {
     if constexpr (kQueries == 1) PrefetchChannels(next, c, stride);
-    Lanes keys[2][kPages];
     LS_UNROLL
-    for (int64_t v = 0; v < kPages; ++v) LoadPair(pages.keys[v] + c * kPageRows, kPageRows, keys[0][v], keys[1][v]);
-    LS_UNROLL
-    for (int64_t q = 0; q < kQueries; ++q) {
-      const float* const content = tile.content_queries + q * width + c;
-      const float* const distance = tile.distance_queries + q * width + c;
-      const Element* const row = table + c * stride + columns[q] * kColumnElements<Element>;
+    for (int64_t p = 0; p < kParts; ++p) {
+      Register keys[2][kGroup];
       LS_UNROLL
-      for (int64_t v = 0; v < kPages; ++v) {
-        Lanes positions[2];
-        LoadPair(row + v * kLanes * kColumnElements<Element>, stride, positions[0], positions[1]);
+      for (int64_t v = 0; v < kGroup; ++v) {
+        LoadPair(pages.keys[first + v] + c * kPageRows, kPageRows, p, keys[0][v], keys[1][v]);
+      }
+      LS_UNROLL
+      for (int64_t q = 0; q < kQueries; ++q) {
+        const float* const content = tile.content_queries + q * width + c;
+        const float* const distance = tile.distance_queries + q * width + c;
+        const Element* const row = table + c * stride + (columns[q] + first * kLanes) * kColumnElements<Element>;
         LS_UNROLL
-        for (int64_t i = 0; i < 2; ++i) {
-          sums[q][v] += keys[i][v] * content[i];
-          sums[q][v] += positions[i] * distance[i];
+        for (int64_t v = 0; v < kGroup; ++v) {
+          Register positions[2];
+          LoadPair(row + v * kLanes * kColumnElements<Element>, stride, p, positions[0], positions[1]);
+          LS_UNROLL
+          for (int64_t i = 0; i < 2; ++i) {
+            sums[q][v].part[p] += keys[i][v] * content[i];
+            sums[q][v].part[p] += positions[i] * distance[i];
+          }
         }
       }
     }
   }
-  __builtin_memcpy(scores, sums, sizeof(sums));
+  LS_UNROLL
+  for (int64_t q = 0; q < kQueries; ++q) __builtin_memcpy(&scores[q][first], sums[q], sizeof(sums[q]));
+}
+
+// Scores of the keys of kPages pages, as many pages at once as there are registers for.
+template <typename Element, int64_t kQueries, int64_t kPages>
+LS_INLINE void PageScores(const Tile& tile, int64_t head_width, const SomePages<Element>& pages,
+                          const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
+                          Lanes (&scores)[kQueries][kPages]) {
+  constexpr int64_t kAtOnce = Least(kPages, Greatest(1, kSumsInRegisters / kQueries));
+  constexpr int64_t kRest = kPages % kAtOnce;
+  for (int64_t first = 0; first + kAtOnce <= kPages; first += kAtOnce) {
+    GroupScores<Element, kQueries, kPages, kAtOnce>(tile, head_width, first, pages, next, table, stride, columns,
+                                                    scores);
+  }
+  if constexpr (kRest > 0) {
+    GroupScores<Element, kQueries, kPages, kRest>(tile, head_width, kPages - kRest, pages, next, table, stride, columns,
+                                                  scores);
+  }
 }
 
 // Turns the scores of keys `range` (in the pages' lanes) into probabilities relative to the new maximum, the rest into
 // 0, and scales what was summed before.
 template <int64_t kPages>
 LS_ALONE void FoldScores(Lanes (&scores)[kPages], const Range& range, float& maximum, float& sum, float& rescale) {
-  IntLanes lane;
-  for (int64_t i = 0; i < kLanes; ++i) lane[i] = static_cast<int32_t>(i);
   const auto begin = static_cast<int32_t>(range.begin), end = static_cast<int32_t>(range.end);
-  Lanes highest = Lanes{} + kMinusInfinity;
+  Lanes highest;
   for (int64_t v = 0; v < kPages; ++v) {
-    const IntLanes index = lane + static_cast<int32_t>(v * kLanes);
-    scores[v] = ((index >= begin) & (index < end)) ? scores[v] : Lanes{} + kMinusInfinity;
-    highest = scores[v] > highest ? scores[v] : highest;
+    const auto first = static_cast<int32_t>(v * kLanes);
+    scores[v] = Between(begin - first, end - first, scores[v], kMinusInfinity);
+    highest = v == 0 ? scores[v] : Larger(scores[v], highest);
   }
   const float block_maximum = Maximum(highest);
   const float new_maximum = block_maximum > maximum ? block_maximum : maximum;
-  Lanes factor = Lanes{} + (maximum - new_maximum);
+  Register factor = Splat(maximum - new_maximum);
   Exponential(factor);
   rescale = maximum == kMinusInfinity ? 0.0f : factor[0];
   Lanes total = Lanes{};
   for (int64_t v = 0; v < kPages; ++v) {
-    const IntLanes index = lane + static_cast<int32_t>(v * kLanes);
+    const auto first = static_cast<int32_t>(v * kLanes);
     Lanes probability = scores[v] - new_maximum;
     Exponential(probability);
-    scores[v] = ((index >= begin) & (index < end)) ? probability : Lanes{};
+    scores[v] = Between(begin - first, end - first, probability, 0.0f);
     total += scores[v];
   }
   maximum = new_maximum;
   sum = sum * rescale + Sum(total);
 }
 
-// Adds probabilities times values of rows `range` to what was mixed before, scaled, for kGroup vectors of channels that
-// stay in registers, `channel` on.
-template <typename Element, int64_t kQueries, int64_t kPages, int64_t kGroup>
-LS_ALONE void MixChannels(int64_t padded_width, int64_t channel, const SomePages<Element>& pages,
+// Adds probabilities times values of rows `range` to what was mixed before, scaled, for kGroup vectors of channels and
+// kSome of the queries, whose sums stay in registers: `channel` on, `query` on.
+template <typename Element, int64_t kQueries, int64_t kSome, int64_t kPages, int64_t kGroup>
+LS_ALONE void MixChannels(int64_t padded_width, int64_t channel, int64_t query, const SomePages<Element>& pages,
                           const NextKeys<Element>& next, const Range& range, const float* rescale,
                           const float (&weights)[kQueries][kPages * kPageRows], float* mixed) {
-  Lanes sums[kQueries][kGroup];
+  Lanes sums[kSome][kGroup];
   LS_UNROLL
-  for (int64_t q = 0; q < kQueries; ++q) {
+  for (int64_t q = 0; q < kSome; ++q) {
     LS_UNROLL
     for (int64_t v = 0; v < kGroup; ++v) {
-      Load(mixed + q * padded_width + channel + v * kLanes, sums[q][v]);
-      sums[q][v] *= rescale[q];
+      Load(mixed + (query + q) * padded_width + channel + v * kLanes, sums[q][v]);
+      sums[q][v] = sums[q][v] * rescale[query + q];
     }
   }
   for (int64_t page = 0; page < kPages; ++page) {
@@ -226,26 +246,42 @@ LS_ALONE void MixChannels(int64_t padded_width, int64_t channel, const SomePages
           __builtin_prefetch(next.pages.values[page] + place + line, 0, 2);
         }
       }
-      Lanes values[kGroup];
-      if constexpr (kGroup == 1) {
-        Load(from, values[0]);
-      } else {
-        LS_UNROLL
-        for (int64_t v = 0; v < kGroup; v += 2) LoadPair(from + v * kLanes, kLanes, values[v], values[v + 1]);
-      }
       LS_UNROLL
-      for (int64_t q = 0; q < kQueries; ++q) {
+      for (int64_t p = 0; p < kParts; ++p) {
+        Register values[kGroup];
+        if constexpr (kGroup == 1) {
+          Load(from + p * kRegisterFloats, values[0]);
+        } else {
+          LS_UNROLL
+          for (int64_t v = 0; v < kGroup; v += 2) LoadPair(from + v * kLanes, kLanes, p, values[v], values[v + 1]);
+        }
         LS_UNROLL
-        for (int64_t v = 0; v < kGroup; ++v) sums[q][v] += values[v] * weights[q][row];
+        for (int64_t q = 0; q < kSome; ++q) {
+          LS_UNROLL
+          for (int64_t v = 0; v < kGroup; ++v) sums[q][v].part[p] += values[v] * weights[query + q][row];
+        }
       }
     }
   }
   LS_UNROLL
-  for (int64_t q = 0; q < kQueries; ++q) {
+  for (int64_t q = 0; q < kSome; ++q) {
     LS_UNROLL
     for (int64_t v = 0; v < kGroup; ++v) {
-      __builtin_memcpy(mixed + q * padded_width + channel + v * kLanes, &sums[q][v], sizeof(Lanes));
+      Store(sums[q][v], mixed + (query + q) * padded_width + channel + v * kLanes);
     }
+  }
+}
+
+// Mixes kGroup vectors of channels, `channel` on, for as many queries at once as there are registers for.
+template <typename Element, int64_t kQueries, int64_t kPages, int64_t kGroup>
+LS_INLINE void MixGroup(int64_t padded_width, int64_t channel, const SomePages<Element>& pages,
+                        const NextKeys<Element>& next, const Range& range, const float* rescale,
+                        const float (&weights)[kQueries][kPages * kPageRows], float* mixed) {
+  constexpr int64_t kAtOnce = Least(kQueries, Greatest(1, kSumsInRegisters / kGroup));
+  static_assert(kQueries % kAtOnce == 0);
+  for (int64_t query = 0; query < kQueries; query += kAtOnce) {
+    MixChannels<Element, kQueries, kAtOnce, kPages, kGroup>(padded_width, channel, query, pages, next, range, rescale,
+                                                            weights, mixed);
   }
 }
 
@@ -257,13 +293,13 @@ LS_INLINE void MixValues(const Tile& tile, int64_t padded_width, const SomePages
   __builtin_memcpy(weights, probabilities, sizeof(weights));
   int64_t channel = 0;
   for (; channel + 4 * kLanes <= padded_width; channel += 4 * kLanes) {
-    MixChannels<Element, kQueries, kPages, 4>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
+    MixGroup<Element, kQueries, kPages, 4>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
   }
   for (; channel + 2 * kLanes <= padded_width; channel += 2 * kLanes) {
-    MixChannels<Element, kQueries, kPages, 2>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
+    MixGroup<Element, kQueries, kPages, 2>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
   }
   for (; channel < padded_width; channel += kLanes) {
-    MixChannels<Element, kQueries, kPages, 1>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
+    MixGroup<Element, kQueries, kPages, 1>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
   }
 }
 

@@ -26,7 +26,9 @@ template <int kRows, int kVectors, bool kAdd>
 LS_INLINE void MultiplyTile(int64_t inner, const Left& left, const float* right, int64_t right_stride, float* out,
                             int64_t out_stride) {
   Lanes sums[kRows][kVectors];
+  LS_UNROLL
   for (int i = 0; i < kRows; ++i) {
+    LS_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       sums[i][v] = Lanes{};
       if (kAdd) Load(out + i * out_stride + v * kLanes, sums[i][v]);
@@ -34,22 +36,23 @@ LS_INLINE void MultiplyTile(int64_t inner, const Left& left, const float* right,
   }
   for (int64_t k = 0; k < inner; ++k) {
     Lanes columns[kVectors];
+    LS_UNROLL
     for (int v = 0; v < kVectors; ++v) Load(right + k * right_stride + v * kLanes, columns[v]);
+    LS_UNROLL
     for (int i = 0; i < kRows; ++i) {
       const float factor = left.data[i * left.row_stride + k * left.column_stride];
-      for (int v = 0; v < kVectors; ++v) sums[i][v] += factor * columns[v];
+      LS_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[i][v] += columns[v] * factor;
     }
   }
+  LS_UNROLL
   for (int i = 0; i < kRows; ++i) {
+    LS_UNROLL
     for (int v = 0; v < kVectors; ++v) Store(sums[i][v], out + i * out_stride + v * kLanes);
   }
 }
 
-#ifdef __AVX512F__
-inline constexpr int kTileVectors = 2;
-#else
-inline constexpr int kTileVectors = 1;  // fewer registers
-#endif
+inline constexpr int kTileVectors = kSumsInRegisters >= 8 ? 2 : 1;
 
 template <int kRows, bool kAdd>
 LS_INLINE void MultiplyRows(int64_t inner, int64_t columns, const Left& left, const float* right, int64_t right_stride,
@@ -235,13 +238,13 @@ float Softmax(float* scores, int64_t vectors) {
   Load(scores, largest);
   for (int64_t v = 1; v < vectors; ++v) {
     Load(scores + v * kLanes, x);
-    largest = x > largest ? x : largest;
+    largest = Larger(x, largest);
   }
   const float maximum = Maximum(largest);
   Lanes sums{};
   for (int64_t v = 0; v < vectors; ++v) {
     Load(scores + v * kLanes, x);
-    x -= maximum;
+    x = x - maximum;
     Exponential(x);
     Store(x, scores + v * kLanes);
     sums += x;
@@ -249,7 +252,7 @@ float Softmax(float* scores, int64_t vectors) {
   const float sum = Sum(sums), scale = 1.0f / sum;
   for (int64_t v = 0; v < vectors; ++v) {
     Load(scores + v * kLanes, x);
-    x *= scale;
+    x = x * scale;
     Store(x, scores + v * kLanes);
   }
   return maximum + __builtin_logf(sum);
@@ -270,8 +273,7 @@ void Probabilities(float* scores, int64_t vectors, float log_sum) {
   for (int64_t v = 0; v < vectors; ++v) {
     Lanes x;
     Load(scores + v * kLanes, x);
-    x -= log_sum;
-    x = x > 0.0f ? Lanes{} : x;
+    x = Smaller(x - log_sum, 0.0f);
     Exponential(x);
     Store(x, scores + v * kLanes);
   }
@@ -387,4 +389,5 @@ void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gr
 }  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
 
+#undef LS_UNROLL
 #undef LS_INLINE

@@ -1,0 +1,86 @@
+#include "models/layers/packed_matrix.h"
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "ATen/core/dispatch/Dispatcher.h"
+#include "ATen/native/quantized/PackedParams.h"
+#include "c10/util/Exception.h"
+
+namespace longshort {
+namespace {
+
+// LibTorch's way to products with packed weights, which have no functions in its headers.
+template <typename Function>
+auto FindOperator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
+}
+
+// oneDNN's, with products of bfloat16 numbers. Throws if the processor has none.
+class BFloat16Matrix final : public PackedMatrix {
+ public:
+  explicit BFloat16Matrix(const at::Tensor& weight) {
+    static const auto pack =
+        FindOperator<at::Tensor(const at::Tensor&, std::optional<c10::SymInt>)>("mkldnn::_reorder_linear_weight");
+    constexpr int64_t kFewestRows = 1;  // the order is chosen for a number of rows, and serves any
+    packed_ = pack.call(weight, c10::SymInt(kFewestRows));
+  }
+
+  at::Tensor Multiply(const at::Tensor& rows) const override {
+    static const auto product = FindOperator<at::Tensor(
+        const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, std::string_view,
+        c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>)>("mkldnn::_linear_pointwise");
+    static const c10::List<std::optional<at::Scalar>> no_numbers;
+    return product
+        .call(rows.to(at::kBFloat16), packed_, /*bias=*/std::nullopt, /*then=*/"none", no_numbers, /*algorithm=*/"")
+        .to(at::kFloat);
+  }
+
+ private:
+  at::Tensor packed_;
+};
+
+// FBGEMM's. Throws if the processor has no AVX2.
+class Float16Matrix final : public PackedMatrix {
+ public:
+  explicit Float16Matrix(const at::Tensor& weight) {
+    static const auto pack =
+        FindOperator<c10::intrusive_ptr<LinearPackedParamsBase>(at::Tensor, std::optional<at::Tensor>)>(
+            "quantized::linear_prepack_fp16");
+    packed_ = pack.call(weight.to(at::kFloat).contiguous(), /*bias=*/std::nullopt);
+  }
+
+  at::Tensor Multiply(const at::Tensor& rows) const override { return packed_->apply_dynamic(rows); }
+
+ private:
+  c10::intrusive_ptr<LinearPackedParamsBase> packed_;
+};
+
+template <typename Matrix>
+std::shared_ptr<const PackedMatrix> PackAs(const at::Tensor& weight) {
+  try {
+    return std::make_shared<Matrix>(weight);
+  } catch (const c10::Error&) {
+    return nullptr;  // the processor lacks what the product needs
+  }
+}
+
+bool IsInRangeOfFloat16(const at::Tensor& weight) {
+  constexpr double kLargest = 65504;
+  return at::max(at::abs(weight)).item<double>() <= kLargest;
+}
+
+}  // namespace
+
+std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight) {
+  if (weight.scalar_type() == at::kBFloat16) {
+    if (auto matrix = PackAs<BFloat16Matrix>(weight)) return matrix;
+    return IsInRangeOfFloat16(weight) ? PackAs<Float16Matrix>(weight) : nullptr;
+  }
+  const bool is_same = at::equal(weight.to(at::kHalf).to(at::kFloat), weight);
+  return is_same ? PackAs<Float16Matrix>(weight) : nullptr;
+}
+
+}  // namespace longshort
