@@ -50,9 +50,17 @@ struct Range {
   int64_t begin = 0;
   int64_t end = 0;
 };
-LS_INLINE constexpr int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
-LS_INLINE constexpr int64_t Greatest(int64_t a, int64_t b) { return a > b ? a : b; }
+LS_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
+LS_INLINE int64_t Greatest(int64_t a, int64_t b) { return a > b ? a : b; }
 LS_INLINE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+
+// How many queries, each with so many sums of kLanes floats, are taken at once: as many as there are registers for.
+constexpr int64_t QueriesAtOnce(int64_t queries, int64_t sums) {
+  int64_t at_once = queries;
+  while (at_once > 1 && at_once * sums > kSumsInRegisters) at_once /= 2;
+  return at_once;
+}
+static_assert((kQueriesPerTile & (kQueriesPerTile - 1)) == 0, "all are taken, halved or not");
 
 // Up to kQueriesPerTile queries of one head, and their softmax so far.
 struct Tile {
@@ -132,35 +140,35 @@ LS_INLINE void PrefetchChannels(const NextKeys<Element>& next, int64_t channel, 
   }
 }
 
-// Scores of the keys of kGroup pages, from page `first` of the block on: content and distance. `table` is the head's;
-// `columns[q]` is where the distances of the block's keys begin for query q in its rows, `stride` elements each.
-template <typename Element, int64_t kQueries, int64_t kPages, int64_t kGroup>
-LS_ALONE void GroupScores(const Tile& tile, int64_t head_width, int64_t first, const SomePages<Element>& pages,
-                          const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
-                          Lanes (&scores)[kQueries][kPages]) {
+// Scores of the keys of kPages pages for kSome of the queries, `query` on, whose sums stay in registers: content and
+// distance. `table` is the head's; `columns[q]` is where query q's distances begin in its rows, `stride` elements each.
+template <typename Element, int64_t kQueries, int64_t kSome, int64_t kPages>
+LS_ALONE void SomeScores(const Tile& tile, int64_t head_width, int64_t query, const SomePages<Element>& pages,
+                         const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
+                         Lanes (&scores)[kQueries][kPages]) {
   const int64_t width = EvenHeadWidth(head_width);
-  Lanes sums[kQueries][kGroup];
+  Lanes sums[kSome][kPages];
   LS_UNROLL
-  for (int64_t q = 0; q < kQueries; ++q) {
+  for (int64_t q = 0; q < kSome; ++q) {
     LS_UNROLL
-    for (int64_t v = 0; v < kGroup; ++v) sums[q][v] = Lanes{};
+    for (int64_t v = 0; v < kPages; ++v) sums[q][v] = Lanes{};
   }
   for (int64_t c = 0; c < width; c += 2) {
     if constexpr (kQueries == 1) PrefetchChannels(next, c, stride);
     LS_UNROLL
     for (int64_t p = 0; p < kParts; ++p) {
-      Register keys[2][kGroup];
+      Register keys[2][kPages];
       LS_UNROLL
-      for (int64_t v = 0; v < kGroup; ++v) {
-        LoadPair(pages.keys[first + v] + c * kPageRows, kPageRows, p, keys[0][v], keys[1][v]);
+      for (int64_t v = 0; v < kPages; ++v) {
+        LoadPair(pages.keys[v] + c * kPageRows, kPageRows, p, keys[0][v], keys[1][v]);
       }
       LS_UNROLL
-      for (int64_t q = 0; q < kQueries; ++q) {
-        const float* const content = tile.content_queries + q * width + c;
-        const float* const distance = tile.distance_queries + q * width + c;
-        const Element* const row = table + c * stride + (columns[q] + first * kLanes) * kColumnElements<Element>;
+      for (int64_t q = 0; q < kSome; ++q) {
+        const float* const content = tile.content_queries + (query + q) * width + c;
+        const float* const distance = tile.distance_queries + (query + q) * width + c;
+        const Element* const row = table + c * stride + columns[query + q] * kColumnElements<Element>;
         LS_UNROLL
-        for (int64_t v = 0; v < kGroup; ++v) {
+        for (int64_t v = 0; v < kPages; ++v) {
           Register positions[2];
           LoadPair(row + v * kLanes * kColumnElements<Element>, stride, p, positions[0], positions[1]);
           LS_UNROLL
@@ -173,23 +181,21 @@ LS_ALONE void GroupScores(const Tile& tile, int64_t head_width, int64_t first, c
     }
   }
   LS_UNROLL
-  for (int64_t q = 0; q < kQueries; ++q) __builtin_memcpy(&scores[q][first], sums[q], sizeof(sums[q]));
+  for (int64_t q = 0; q < kSome; ++q) {
+    LS_UNROLL
+    for (int64_t v = 0; v < kPages; ++v) scores[query + q][v] = sums[q][v];
+  }
 }
 
-// Scores of the keys of kPages pages, as many pages at once as there are registers for.
+// The same for all queries.
 template <typename Element, int64_t kQueries, int64_t kPages>
 LS_INLINE void PageScores(const Tile& tile, int64_t head_width, const SomePages<Element>& pages,
                           const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
                           Lanes (&scores)[kQueries][kPages]) {
-  constexpr int64_t kAtOnce = Least(kPages, Greatest(1, kSumsInRegisters / kQueries));
-  constexpr int64_t kRest = kPages % kAtOnce;
-  for (int64_t first = 0; first + kAtOnce <= kPages; first += kAtOnce) {
-    GroupScores<Element, kQueries, kPages, kAtOnce>(tile, head_width, first, pages, next, table, stride, columns,
-                                                    scores);
-  }
-  if constexpr (kRest > 0) {
-    GroupScores<Element, kQueries, kPages, kRest>(tile, head_width, kPages - kRest, pages, next, table, stride, columns,
-                                                  scores);
+  constexpr int64_t kAtOnce = QueriesAtOnce(kQueries, kPages);
+  for (int64_t query = 0; query < kQueries; query += kAtOnce) {
+    SomeScores<Element, kQueries, kAtOnce, kPages>(tile, head_width, query, pages, next, table, stride, columns,
+                                                   scores);
   }
 }
 
@@ -277,8 +283,7 @@ template <typename Element, int64_t kQueries, int64_t kPages, int64_t kGroup>
 LS_INLINE void MixGroup(int64_t padded_width, int64_t channel, const SomePages<Element>& pages,
                         const NextKeys<Element>& next, const Range& range, const float* rescale,
                         const float (&weights)[kQueries][kPages * kPageRows], float* mixed) {
-  constexpr int64_t kAtOnce = Least(kQueries, Greatest(1, kSumsInRegisters / kGroup));
-  static_assert(kQueries % kAtOnce == 0);
+  constexpr int64_t kAtOnce = QueriesAtOnce(kQueries, kGroup);
   for (int64_t query = 0; query < kQueries; query += kAtOnce) {
     MixChannels<Element, kQueries, kAtOnce, kPages, kGroup>(padded_width, channel, query, pages, next, range, rescale,
                                                             weights, mixed);

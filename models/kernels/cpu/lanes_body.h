@@ -41,8 +41,16 @@ struct Lanes {
 
 LS_INLINE Register Splat(float value) { return value - Register{}; }
 LS_INLINE void Load(const float* from, Register& to) { __builtin_memcpy(&to, from, sizeof(to)); }
-LS_INLINE void Load(const float* from, Lanes& to) { __builtin_memcpy(&to, from, sizeof(to)); }
-LS_INLINE void Store(const Lanes& from, float* to) { __builtin_memcpy(to, &from, sizeof(from)); }
+LS_INLINE void Load(const float* from, Lanes& to) {
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) Load(from + p * kRegisterFloats, to.part[p]);
+}
+LS_INLINE void Store(const Lanes& from, float* to) {
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) {
+    __builtin_memcpy(to + p * kRegisterFloats, &from.part[p], sizeof(from.part[p]));
+  }
+}
 
 LS_INLINE Lanes& Lanes::operator+=(const Lanes& other) {
   LS_UNROLL
