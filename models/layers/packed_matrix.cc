@@ -18,7 +18,8 @@ auto FindOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
 }
 
-// oneDNN's, with products of bfloat16 numbers. Throws if the processor has none.
+// oneDNN's, with products of bfloat16 numbers. Throws on a processor without AVX-512; on one that has it, but no
+// instructions for bfloat16, they are slower than those of float32.
 class BFloat16Matrix final : public PackedMatrix {
  public:
   explicit BFloat16Matrix(const at::Tensor& weight) {
@@ -76,7 +77,9 @@ bool IsInRangeOfFloat16(const at::Tensor& weight) {
 
 std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight) {
   if (weight.scalar_type() == at::kBFloat16) {
-    if (auto matrix = PackAs<BFloat16Matrix>(weight)) return matrix;
+    if (__builtin_cpu_supports("avx512bf16")) {
+      if (auto matrix = PackAs<BFloat16Matrix>(weight)) return matrix;
+    }
     return IsInRangeOfFloat16(weight) ? PackAs<Float16Matrix>(weight) : nullptr;
   }
   const bool is_same = at::equal(weight.to(at::kHalf).to(at::kFloat), weight);

@@ -82,8 +82,8 @@ void AddExecution(OptionTable& table, ServerOptions& options) {
             "cache each. More workers than one help where a step cannot keep all cores busy.",
             &options.devices);
   table.Add("precision", "fp32|bf16",
-            "Of weights and matrix products. fp32 computes what the reference computes; bf16 halves the memory and is "
-            "faster on CPUs with AMX, at about three digits.",
+            "Of weights, matrix products and cache pages. fp32 computes what the reference computes; bf16 halves the "
+            "memory and is faster, at about three digits.",
             &options.precision);
   table.Add("threads", "N",
             "Threads of one model step at the most, so of each worker, 1 to 1024: a language model takes one where "

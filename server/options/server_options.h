@@ -49,7 +49,7 @@ struct ServerOptions {
 
   // Where models run: "cpu", or "cpu:N" for N workers of each model, which share its weights.
   std::string devices = "cpu";
-  // Of weights and matrix products: "fp32" is exact, "bf16" halves memory and is fast where the CPU has AMX.
+  // Of weights and matrix products: "fp32" is exact, "bf16" halves memory and is faster.
   std::string precision = "fp32";
   // Threads of one model step, so of each worker, 1 to 1024. 0 divides the CPUs that the process may use (affinity and
   // cgroup) among a model's workers.
