@@ -10,7 +10,7 @@ from bench.load.kept_ends import KINDS, KeptEnds
 from bench.load.processes import MemorySamples, ServerProcess
 
 # More than a stream generates while it is measured.
-ENDLESS = "tokens=60000"
+ENDLESS = 10_000_000
 # Of the overload: seconds in which its queues fill, and calls that may wait.
 WARM_UP = 5
 ROOM = 8
@@ -20,7 +20,8 @@ def streams(bench: Bench) -> None:
     """Tokens per second of many streams together against one, each behind a full memory."""
     options = bench.options
     model = bench.language_model()
-    with bench.serve(model, f"--max-streams={options.streams}") as server:
+    limits = (f"--max-streams={options.streams}", f"--max-generate-tokens={ENDLESS}")
+    with bench.serve(model, *limits) as server:
         workload = f"generate,{IDS},prompt={model.full}"
         reading = bench.first_token(server, f"{workload},tokens=2", seed=100)
 
@@ -31,7 +32,8 @@ def streams(bench: Bench) -> None:
             warm_up = f"--warm-up={times_alone * count * reading + 2:.1f}s"
             title = f"{'one stream' if count == 1 else f'{count} streams'}, {model.name}"
             arguments = [warm_up, f"--seconds={options.seconds}s", "--grace=0s", f"--seed={seed}"]
-            (done,) = bench.load(server, title, f"--workload={workload},{ENDLESS},concurrency={count}", *arguments)
+            load = f"--workload={workload},tokens={ENDLESS},concurrency={count}"
+            (done,) = bench.load(server, title, load, *arguments)
             if any(value is not None for value in done["timeline"]["first_token_p50"]):
                 print("  careful: a stream was still reading its prompt when the measuring began")
             return done
@@ -156,31 +158,41 @@ def identity(bench: Bench) -> None:
     ):
         processes = {"echo": echo, "echo from another thread": threaded, "server": server}
         for rpc, workload in workloads.items():
-            found: dict[tuple[str, int], list[dict]] = {}
+            found: dict[tuple[str, int, int], list[dict]] = {}
             # Turn and turn about, so that a machine that changes its mind changes it for all.
             for turn in range(options.repeats):
-                for callers in (1, 8):
+                for callers, connections in ((1, 1), (8, 8), (8, 1)):
                     for name, process in processes.items():
                         arguments = ["--warm-up=0.5s", f"--seconds={options.seconds}s", f"--seed={turn}"]
-                        load = f"--workload={workload},concurrency={callers}"
-                        (done,) = bench.load(process, f"{name}, {rpc}, {callers} callers", load, *arguments)
-                        found.setdefault((name, callers), []).append(done)
+                        load = [f"--workload={workload},concurrency={callers}", f"--connections={connections}"]
+                        title = f"{name}, {rpc}, {_callers(callers, connections)}"
+                        (done,) = bench.load(process, title, *load, *arguments)
+                        found.setdefault((name, callers, connections), []).append(done)
             _compare_with_echo(bench, rpc, found)
 
 
-def _compare_with_echo(bench: Bench, rpc: str, found: dict[tuple[str, int], list[dict]]) -> None:
+def _callers(callers: int, connections: int) -> str:
+    if callers == 1:
+        return "1 caller"
+    return f"{callers} callers, {'one connection' if connections == 1 else 'a connection each'}"
+
+
+def _compare_with_echo(bench: Bench, rpc: str, found: dict[tuple[str, int, int], list[dict]]) -> None:
     """The echo that answers from another thread tells how much of the difference is gRPC's price for that."""
     names = ("echo", "echo from another thread", "server")
-    p50 = {name: median([percentile(run, "OK", "p50") for run in found[name, 1]]) for name in names}
-    rate = {name: median([run["answers_per_second"] for run in found[name, 8]]) for name in names}
-    bench.at_most(f"{rpc}, 1 caller: p50 against echo", ratio(p50["server"], p50["echo"]), 1.6)
-    bench.at_least(f"{rpc}, 8 callers: requests/s against echo", ratio(rate["server"], rate["echo"]), 0.6)
     threaded = names[1]
+    p50 = {name: median([percentile(run, "OK", "p50") for run in found[name, 1, 1]]) for name in names}
+    bench.at_most(f"{rpc}, 1 caller: p50 against echo", ratio(p50["server"], p50["echo"]), 1.6)
     bench.tell(f"{rpc}, 1 caller: p50 of an {threaded} against echo", ratio(p50[threaded], p50["echo"]), "x")
-    bench.tell(f"{rpc}, 8 callers: requests/s of an {threaded} against echo", ratio(rate[threaded], rate["echo"]), "x")
     for name in names:
         bench.tell(f"{rpc}, {name}, 1 caller: p50", 1e6 * p50[name], "us")
-        bench.tell(f"{rpc}, {name}, 8 callers", rate[name], "/s")
+    for connections in (8, 1):
+        callers = _callers(8, connections)
+        rate = {name: median([run["answers_per_second"] for run in found[name, 8, connections]]) for name in names}
+        bench.at_least(f"{rpc}, {callers}: calls/s against echo", ratio(rate["server"], rate["echo"]), 0.6)
+        bench.tell(f"{rpc}, {callers}: an {threaded} against echo", ratio(rate[threaded], rate["echo"]), "x")
+        for name in names:
+            bench.tell(f"{rpc}, {name}, {callers}", rate[name], "/s")
 
 
 def cache_count(bench: Bench) -> None:
