@@ -61,6 +61,7 @@ class Growth {
 
  private:
   bool MakesIt(const RunShape& shape, absl::Time deadline) const {
+    if (deadline == absl::InfiniteFuture()) return true;
     const auto run = estimator_.Of(shape, now_);
     return !run.has_value() || now_ + run->typical <= deadline;
   }
@@ -184,6 +185,7 @@ void BatchFormer::Learn(const RunShape& shape, absl::Duration run, absl::Time no
 }
 
 absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time now) const {
+  if (job.context().deadline == absl::InfiniteFuture()) return absl::OkStatus();
   const auto alone = estimator_.Of(ShapeOf(job.item()), now);
   if (!alone.has_value()) return absl::OkStatus();
   return CheckDeadline(alone->fast, job.context().deadline, now);

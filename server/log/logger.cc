@@ -42,18 +42,28 @@ std::string Dump(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+// Text that JSON would not change, between its quotation marks.
+bool IsPlain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
+}
+
 // A word that can stand in `key=value` as it is.
-bool IsPlain(const std::string& text) {
-  if (text.empty()) return false;
-  for (const unsigned char c : text) {
-    if (c <= ' ' || c >= 0x7f || c == '"' || c == '=' || c == '\\') return false;
-  }
-  return true;
+bool IsWord(std::string_view text) {
+  return !text.empty() && IsPlain(text) && text.find_first_of(" =") == std::string_view::npos;
 }
 
 std::string TextOf(const LogValue& value) {
+  if (const auto* number = absl::get_if<int64_t>(&value); number != nullptr) return absl::StrCat(*number);
   const auto* text = absl::get_if<std::string>(&value);
-  return text != nullptr && IsPlain(*text) ? *text : Dump(ToJson(value));
+  return text != nullptr && IsWord(*text) ? *text : Dump(ToJson(value));
+}
+
+// A message is ours, but may quote what a client or a file said: its control characters are shown as JSON would.
+std::string MessageText(const std::string& message) {
+  if (IsPlain(message)) return message;
+  const std::string quoted = Dump(nlohmann::ordered_json(message));
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 // Returns what could not be written: something, if the disk is full or nobody reads any more.
@@ -98,9 +108,7 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
     for (const auto& [key, value] : fields) line[key] = ToJson(value);
     return Dump(line);
   }
-  // A message is ours, but may quote what a client or a file said: its control characters are shown as JSON would.
-  const std::string quoted = Dump(nlohmann::ordered_json(message));
-  std::string line = absl::StrCat(stamp, " ", Name(level), " ", quoted.substr(1, quoted.size() - 2));
+  std::string line = absl::StrCat(stamp, " ", Name(level), " ", MessageText(message));
   for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", TextOf(value));
   return line;
 }

@@ -26,7 +26,8 @@
 namespace longshort {
 
 using LogValue = absl::variant<std::string, int64_t, double>;
-using LogFields = std::vector<std::pair<std::string, LogValue>>;
+// Names are literals: a line is written after who logged it has gone on.
+using LogFields = std::vector<std::pair<const char*, LogValue>>;
 
 // One line without its end. Exposed for tests.
 std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, const std::string& message,
