@@ -44,7 +44,9 @@ OptionTable MakeTable(CommandLine& line) {
             &line.augmentation.colour_jitter);
   table.Add("cutmix", "X", "Probability that a rectangle of an image, and of its target, comes from another one.",
             &line.augmentation.cutmix);
-  table.AddSwitch("bfloat16-products", "Multiply matrices in bfloat16; weights and sums stay float32.",
+  table.AddSwitch("bfloat16-products",
+                  "Multiply matrices in bfloat16; weights and sums stay float32. Slower on a processor without "
+                  "instructions for it.",
                   &line.trainer.bfloat16_products);
   AddHelpOption(table, line.help);
   return table;

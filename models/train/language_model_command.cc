@@ -52,7 +52,9 @@ void AddTraining(OptionTable& table, LanguageModelTrainerOptions& options) {
             &options.tokens_per_stream);
   table.Add("seed", "N", "Decides the initial weights.", &options.seed);
   table.Add("held-out", "X", "Fraction at the end of the text that is never trained on.", &options.held_out_fraction);
-  table.AddSwitch("bfloat16-products", "Multiply matrices in bfloat16; weights and sums stay float32.",
+  table.AddSwitch("bfloat16-products",
+                  "Multiply matrices in bfloat16; weights and sums stay float32. Slower on a processor without "
+                  "instructions for it.",
                   &options.bfloat16_products);
 }
 
