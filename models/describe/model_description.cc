@@ -1,6 +1,5 @@
 #include "models/describe/model_description.h"
 
-#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -45,13 +44,13 @@ std::string Grouped(int64_t number) {
 }
 
 // With 4 digits and the unit that fits: "8.725 G".
-std::string Scaled(int64_t number) {
+std::string Scaled(double number) {
   struct Unit {
     double size;
     const char* name;
   };
   for (const Unit unit : {Unit{1e9, "G"}, Unit{1e6, "M"}, Unit{1e3, "k"}}) {
-    if (number >= unit.size) return absl::StrFormat("%.4g %s", static_cast<double>(number) / unit.size, unit.name);
+    if (number >= unit.size) return absl::StrFormat("%.4g %s", number / unit.size, unit.name);
   }
   return absl::StrCat(number);
 }
@@ -63,25 +62,19 @@ std::string Row(const std::string& name, const std::string& tokens, const std::s
   return absl::StrFormat("%-12s %8s %7s %14s %14s\n", name, tokens, width, parameters, work);
 }
 
-// A config may have each of its numbers at its limit.
-int64_t SaturatedSum(int64_t a, int64_t b) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  return b > kMost - a ? kMost : a + b;
-}
-
 std::string Size(int64_t size) { return size == 0 ? "" : Grouped(size); }
 
 }  // namespace
 
 int64_t ModelDescription::parameters() const {
-  return std::accumulate(stages.begin(), stages.end(), int64_t{0}, [](int64_t sum, const StageDescription& stage) {
-    return SaturatedSum(sum, stage.cost.parameters);
-  });
+  return std::accumulate(stages.begin(), stages.end(), int64_t{0},
+                         [](int64_t sum, const StageDescription& stage) { return sum + stage.cost.parameters; });
 }
 
-int64_t ModelDescription::work() const {
-  return std::accumulate(stages.begin(), stages.end(), int64_t{0},
-                         [](int64_t sum, const StageDescription& stage) { return SaturatedSum(sum, stage.work()); });
+double ModelDescription::work() const {
+  return std::accumulate(stages.begin(), stages.end(), 0.0, [](double sum, const StageDescription& stage) {
+    return sum + static_cast<double>(stage.work());
+  });
 }
 
 absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std::string& name) {
@@ -95,7 +88,7 @@ std::string ToText(const ModelDescription& description) {
                                   Row("", "tokens", "width", "parameters", "multiply-adds"));
   for (const StageDescription& stage : description.stages) {
     absl::StrAppend(&text, Row(stage.cost.name, Size(stage.tokens), Size(stage.width), Grouped(stage.cost.parameters),
-                               Scaled(stage.work())));
+                               Scaled(static_cast<double>(stage.work()))));
   }
   absl::StrAppend(&text, Row("total", "", "", Grouped(description.parameters()), Scaled(description.work())));
   if (description.cached_numbers > 0) {

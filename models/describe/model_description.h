@@ -37,7 +37,7 @@ struct ModelDescription {
   int64_t open_chunk_bytes = 0;
 
   int64_t parameters() const;
-  int64_t work() const;
+  double work() const;  // the stages' together may be more than an int64_t holds
 };
 
 // Reads config.json of any architecture. `name` stands for the file in errors.

@@ -12,7 +12,8 @@
 namespace longshort {
 
 struct LanguageModelOptions {
-  // "fp32", or "bf16": matrix products and cache pages in bfloat16; sums, norms and softmaxes stay float32.
+  // "fp32", or "bf16": weights and cache pages in bfloat16, products where the processor has them; sums, norms and
+  // softmaxes stay float32.
   std::string precision = "fp32";
   // Threads that loading and one step use; 0 takes one for each core.
   int threads = 0;

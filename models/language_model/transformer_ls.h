@@ -3,7 +3,7 @@
 // A step goes through the layers once, with all rows of all slices in each matrix product; only attention and the
 // mixing of finished chunks look at slices one by one, in the kernels of models/kernels/cpu.
 //
-// Element is what cache pages and position tables hold: float with float32 products, cpu::BFloat16 with bfloat16 ones.
+// Element is what cache pages and position tables hold: float with --precision=fp32, cpu::BFloat16 with bf16.
 #pragma once
 
 #include <cstdint>

@@ -14,14 +14,12 @@ struct Linear {
   at::Tensor bias;    // [out], or undefined: none
   std::shared_ptr<const PackedMatrix> packed = nullptr;
 
-  // rows [..., in] -> [..., out], of the weight's type. With bfloat16 weights rows and result are float32: the product
-  // is done in bfloat16, the bias added after.
+  // rows [..., in] -> [..., out], of the weight's type. With bfloat16 or packed weights rows and result are float32,
+  // and the bias is added after the product.
   at::Tensor operator()(const at::Tensor& rows) const;
 
-  // The same map for serving: its weight in 16 bits and packed where that can be done without loss (packed_matrix.h);
-  // at::linear would bring a bfloat16 weight into its order at every call, which for few rows costs more than the
-  // product. A bfloat16 weight that cannot be packed becomes float32: the library multiplies bfloat16 numbers ten times
-  // as slowly on a processor that has no instructions for it.
+  // The same map for serving: its weight as Pack() has it, or else float32. Never bfloat16, which at::linear would
+  // bring into another order at every call, or multiply without the processor's help, far slower than float32.
   Linear Packed() const;
 };
 

@@ -10,7 +10,7 @@
 namespace longshort {
 
 struct LoadOptions {
-  // Of language models: "fp32", or "bf16": matrix products and cache pages in bfloat16. Classifiers compute in float32.
+  // Of language models: "fp32", or "bf16": weights and cache pages in bfloat16. Classifiers compute in float32.
   std::string precision = "fp32";
   // Threads that loading and one step or batch use; 0 takes one for each core.
   int threads = 0;

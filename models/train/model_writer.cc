@@ -64,8 +64,13 @@ absl::Status WriteFiles(const fs::path& directory, const std::vector<NamedParame
 absl::Status Replace(const fs::path& directory, const fs::path& made) {
   const fs::path old = made.string() + ".old";
   std::error_code error;
-  if (fs::exists(directory, error)) fs::rename(directory, old, error);
-  if (!error) fs::rename(made, directory, error);
+  const bool was_there = fs::exists(directory, error);
+  if (was_there) fs::rename(directory, old, error);
+  if (!error) {
+    fs::rename(made, directory, error);
+    std::error_code unknown;
+    if (error && was_there) fs::rename(old, directory, unknown);
+  }
   if (error) return absl::UnavailableError(absl::StrCat(directory.string(), ": cannot be made: ", error.message()));
   fs::remove_all(old, error);
   return absl::OkStatus();

@@ -35,12 +35,13 @@ class TrainingLoop final {
   absl::StatusOr<bool> Run(const ProgressUnits& units) {
     LS_RETURN_IF_ERROR(Resume());
     const int64_t total = options_.optimizer.total_steps;
-    if (const int64_t stop = options_.stop_after_steps; stop > 0 && state_.steps_done >= stop && stop < total) {
-      TellStop();
-      return false;
-    }
     TrainingProgress progress(state_.steps_done, total, units);
     while (state_.steps_done < total) {
+      if (const int64_t stop = options_.stop_after_steps; stop > 0 && state_.steps_done >= stop) {
+        absl::FPrintF(stderr, "stopped after step %d; %s goes on from there\n", state_.steps_done,
+                      options_.checkpoint_path);
+        return false;
+      }
       LS_RETURN_IF_ERROR(Step(progress));
       const bool last = state_.steps_done == total;
       const bool stop = state_.steps_done == options_.stop_after_steps;
@@ -49,10 +50,6 @@ class TrainingLoop final {
         LS_RETURN_IF_ERROR(Save());
       }
       if (interrupted) return Interrupted();
-      if (stop && !last) {
-        TellStop();
-        return false;
-      }
       if (options_.held_out_interval > 0 && (last || state_.steps_done % options_.held_out_interval == 0)) {
         progress.ReportHeldOut(state_.steps_done, task_.HeldOut());
       }
@@ -61,11 +58,6 @@ class TrainingLoop final {
   }
 
  private:
-  void TellStop() const {
-    absl::FPrintF(stderr, "stopped after step %d; %s goes on from there\n", state_.steps_done,
-                  options_.checkpoint_path);
-  }
-
   absl::Status Interrupted() const {
     return absl::CancelledError(absl::StrCat(
         "stopped by a signal after step ", state_.steps_done,

@@ -56,8 +56,9 @@ class Stream {
   void Attend(InstructionSet set) const { cpu::Attend(run_, set); }
   // Of content, distance and value, for each key that a query sees.
   int64_t MultiplyAdds() const {
-    const int64_t keys = kWindow + (kMemory + kSegment) / kChunk - 1;
-    return run_.count * kHeads * keys * kHeadWidth * 3;
+    int64_t keys = 0;
+    for (int64_t i = 0; i < run_.count; ++i) keys += kWindow + (run_.position + i) / kChunk;
+    return kHeads * keys * kHeadWidth * 3;
   }
 
  private:

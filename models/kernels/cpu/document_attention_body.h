@@ -52,7 +52,7 @@ LS_INLINE void MultiplyTile(int64_t inner, const Left& left, const float* right,
   }
 }
 
-inline constexpr int kTileVectors = kSumsInRegisters >= 8 ? 2 : 1;
+inline constexpr int kTileVectors = kSumsInRegisters >= 4 * 2 ? 2 : 1;  // of 4 rows
 
 template <int kRows, bool kAdd>
 LS_INLINE void MultiplyRows(int64_t inner, int64_t columns, const Left& left, const float* right, int64_t right_stride,

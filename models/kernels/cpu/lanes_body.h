@@ -36,7 +36,11 @@ using IntRegister = int32_t __attribute__((vector_size(kRegisterFloats * sizeof(
 struct Lanes {
   Register part[kParts];
 
-  LS_INLINE Lanes& operator+=(const Lanes& other);
+  LS_INLINE Lanes& operator+=(const Lanes& other) {
+    LS_UNROLL
+    for (int64_t p = 0; p < kParts; ++p) part[p] += other.part[p];
+    return *this;
+  }
 };
 
 LS_INLINE Register Splat(float value) { return value - Register{}; }
@@ -52,11 +56,6 @@ LS_INLINE void Store(const Lanes& from, float* to) {
   }
 }
 
-LS_INLINE Lanes& Lanes::operator+=(const Lanes& other) {
-  LS_UNROLL
-  for (int64_t p = 0; p < kParts; ++p) part[p] += other.part[p];
-  return *this;
-}
 LS_INLINE Lanes operator*(const Lanes& a, const Lanes& b) {
   Lanes product;
   LS_UNROLL

@@ -123,6 +123,17 @@ TEST(LanguageModel, ALongStreamCostsWhatTheDesignSays) {
   EXPECT_NEAR((2.0 * description.cached_numbers + description.open_chunk_bytes) / (1 << 20), 62, 1.5);
 }
 
+TEST(TextClassifier, WorkBeyond64BitsIsToldAsItIs) {
+  TextClassifierConfig config = TinyText();
+  config.layers = 1000;
+  config.model_width = config.projection_rank = 16384;
+  config.max_sequence_length = 1 << 22;
+  const ModelDescription description = Describe(config);
+  const double layer = static_cast<double>(description.stages[1].work());
+  EXPECT_GT(1000 * layer, 0x1p63);
+  EXPECT_NEAR(description.work(), 1000 * layer, 0.01 * 1000 * layer);
+}
+
 TEST(DescribeConfig, WhatIsWrongIsNamed) {
   const auto message = [](const std::string& text) {
     const auto description = DescribeConfig(text, "config.json");

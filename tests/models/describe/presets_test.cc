@@ -47,7 +47,7 @@ TEST_P(PublishedFigures, AreMet) {
   }
   EXPECT_NEAR(static_cast<double>(description.parameters()) / 1e6, published.mega_parameters,
               0.01 * published.mega_parameters);
-  EXPECT_NEAR(static_cast<double>(description.work()) / 1e9, published.giga_multiply_adds,
+  EXPECT_NEAR(description.work() / 1e9, published.giga_multiply_adds,
               published.tolerance * published.giga_multiply_adds);
 }
 
@@ -78,19 +78,19 @@ INSTANTIATE_TEST_SUITE_P(Cvt, PublishedFigures,
 TEST(CvtPresets, MeetTheCountOfTheConfigurationWhereThePaperContradictsItself) {
   const ModelDescription wide = DescribePreset("cvt-ls-21s-224");
   EXPECT_NEAR(static_cast<double>(wide.parameters()) / 1e6, 30.767, 0.0005);
-  EXPECT_NEAR(static_cast<double>(wide.work()) / 1e9, 11.3, 0.01 * 11.3);
+  EXPECT_NEAR(wide.work() / 1e9, 11.3, 0.01 * 11.3);
   const ModelDescription large = DescribePreset("cvt-ls-21-448");
   EXPECT_NEAR(static_cast<double>(large.parameters()) / 1e6, 32.1, 0.01 * 32.1);
-  EXPECT_NEAR(static_cast<double>(large.work()) / 1e9, 34.86, 0.005);
+  EXPECT_NEAR(large.work() / 1e9, 34.86, 0.005);
 }
 
 TEST(CvtPresets, AreCountedAsByTheReferenceCounter) {
   // Batch norms counted 5 an element.
-  EXPECT_NEAR(static_cast<double>(DescribePreset("cvt-ls-13-224").work()) / 1e9, 4.948, 0.0005);
-  EXPECT_NEAR(static_cast<double>(DescribePreset("cvt-ls-17-224").work()) / 1e9, 9.787, 0.0005);
-  EXPECT_NEAR(static_cast<double>(DescribePreset("cvt-ls-21-224").work()) / 1e9, 7.881, 0.0005);
-  EXPECT_NEAR(static_cast<double>(DescribePreset("cvt-ls-21s-224").work()) / 1e9, 11.217, 0.0005);
-  EXPECT_NEAR(static_cast<double>(DescribePreset("cvt-ls-21-384").work()) / 1e9, 23.882, 0.0005);
+  EXPECT_NEAR(DescribePreset("cvt-ls-13-224").work() / 1e9, 4.948, 0.0005);
+  EXPECT_NEAR(DescribePreset("cvt-ls-17-224").work() / 1e9, 9.787, 0.0005);
+  EXPECT_NEAR(DescribePreset("cvt-ls-21-224").work() / 1e9, 7.881, 0.0005);
+  EXPECT_NEAR(DescribePreset("cvt-ls-21s-224").work() / 1e9, 11.217, 0.0005);
+  EXPECT_NEAR(DescribePreset("cvt-ls-21-384").work() / 1e9, 23.882, 0.0005);
 }
 
 TEST(Presets, AreInOrderAndFound) {
