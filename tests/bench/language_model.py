@@ -51,13 +51,18 @@ def main() -> None:
             [program, "--benchmark_format=json", *directories], check=True, stdout=subprocess.PIPE
         ).stdout
     full_attention = {"fp32": 4, "bf16": 2}
-    print(f"{'M':>6} {'precision':>9} {'ms/token':>9} {'MiB/stream':>10} {'planned':>8} {'full attention':>14}")
-    for row in json.loads(found)["benchmarks"]:
-        precision = row["name"].split("/")[-3]
+    print(
+        f"{'M':>6} {'precision':>9} {'ms/token':>9} {'prompt tokens/s':>15}"
+        f" {'MiB/stream':>10} {'planned':>8} {'full attention':>14}"
+    )
+    rows = json.loads(found)["benchmarks"]
+    for row, prompt in zip(rows[::2], rows[1::2], strict=True):  # a token a step, a prompt's piece a step
+        precision = row["name"].split("/")[-4]
         memory, element = int(row["memory_tokens"]), full_attention[precision]
         keys_and_values = 2 * config["n_layer"] * config["d_model"] * memory * element
         print(
-            f"{memory:>6} {precision:>9} {row['real_time']:>9.2f} {row['stream_bytes'] / 2**20:>10.1f}"
+            f"{memory:>6} {precision:>9} {row['real_time']:>9.2f}"
+            f" {prompt['step_tokens'] / prompt['real_time'] * 1000:>15.0f} {row['stream_bytes'] / 2**20:>10.1f}"
             f" {planned_bytes(config, memory, element) / 2**20:>8.1f} {keys_and_values / 2**20:>14.1f}"
         )
 

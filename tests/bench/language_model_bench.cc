@@ -1,10 +1,11 @@
-// Time per token of one stream once its memory is full, and the bytes that the stream keeps:
+// Time of one stream once its memory is full, for a token and for a piece of a prompt, and the bytes that it keeps:
 // longshort-language-model-bench MODEL_DIRECTORY... (Google Benchmark's own flags work too; --benchmark_format=json).
 
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,14 +18,14 @@
 namespace longshort {
 namespace {
 
-constexpr int64_t kPrefillTokens = 256;
+constexpr int kPieceTokens = 256;
 
 // One stream, fed with made-up tokens.
 class Stream {
  public:
   Stream(LanguageModel& model, RingPools& pools)
-      : model_(model), pages_(*RingPages::Acquire(pools, model.info())), tokens_(kPrefillTokens) {
-    for (int64_t i = 0; i < kPrefillTokens; ++i) {
+      : model_(model), pages_(*RingPages::Acquire(pools, model.info())), tokens_(kPieceTokens) {
+    for (int64_t i = 0; i < kPieceTokens; ++i) {
       tokens_[i] = static_cast<int32_t>(i * 7919 % model.info().vocabulary_size);
     }
   }
@@ -52,7 +53,8 @@ class Stream {
 // What the server reserves for a stream of any length.
 int64_t StreamBytes(const LanguageModel& model) { return Bytes(PagesForStreams(model.info(), 1), model.PageBytes()); }
 
-void OneToken(benchmark::State& state, const std::string& directory, const std::string& precision) {
+// state.range(0) tokens a step.
+void Read(benchmark::State& state, const std::string& directory, const std::string& precision) {
   auto loaded = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
   if (!loaded.ok()) return state.SkipWithError(loaded.status().ToString().c_str());
   LanguageModel& model = **loaded;
@@ -64,13 +66,14 @@ void OneToken(benchmark::State& state, const std::string& directory, const std::
   const LanguageModelInfo& info = model.info();
   const int64_t full = info.memory_length + info.segment_length;
   while (stream.position() < full) {
-    if (!stream.Read(kPrefillTokens).ok()) return state.SkipWithError("a step failed");
+    if (!stream.Read(kPieceTokens).ok()) return state.SkipWithError("a step failed");
     std::fprintf(stderr, "\rreading %ld of %ld tokens ", static_cast<long>(stream.position()), static_cast<long>(full));
   }
   std::fprintf(stderr, "\r\033[K");
   for (auto _ : state) {
-    if (!stream.Read(1).ok()) return state.SkipWithError("a step failed");
+    if (!stream.Read(state.range(0)).ok()) return state.SkipWithError("a step failed");
   }
+  state.counters["step_tokens"] = static_cast<double>(state.range(0));
   state.counters["memory_tokens"] = static_cast<double>(info.memory_length);
   state.counters["stream_bytes"] = static_cast<double>(StreamBytes(model));
   state.counters["parameters"] = static_cast<double>(info.parameters);
@@ -84,11 +87,15 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string directory = argv[i];
     for (const char* const precision : {"fp32", "bf16"}) {
-      benchmark::RegisterBenchmark(absl::StrCat(directory, "/", precision).c_str(),
-                                   [=](benchmark::State& state) { longshort::OneToken(state, directory, precision); })
-          ->UseRealTime()
-          ->Unit(benchmark::kMillisecond)
-          ->Iterations(256);
+      const std::string name = absl::StrCat(directory, "/", precision);
+      const auto read = [=](benchmark::State& state) { longshort::Read(state, directory, precision); };
+      for (const auto& [tokens, steps] : {std::pair(1, 256), std::pair(longshort::kPieceTokens, 16)}) {
+        benchmark::RegisterBenchmark(name.c_str(), read)
+            ->Arg(tokens)
+            ->UseRealTime()
+            ->Unit(benchmark::kMillisecond)
+            ->Iterations(steps);
+      }
     }
   }
   benchmark::RunSpecifiedBenchmarks();

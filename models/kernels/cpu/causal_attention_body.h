@@ -54,18 +54,18 @@ LS_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 LS_INLINE int64_t Greatest(int64_t a, int64_t b) { return a > b ? a : b; }
 LS_INLINE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
-// How many queries, each with so many sums of kLanes floats, are taken at once: as many as there are registers for.
-constexpr int64_t QueriesAtOnce(int64_t queries, int64_t sums) {
-  int64_t at_once = queries;
-  while (at_once > 1 && at_once * sums > kSumsInRegisters) at_once /= 2;
-  return at_once;
+// How many queries or pages, each with so many sums of kLanes floats, are taken at once: as many as there are registers
+// for. Halves of `all`, so that nothing is left over.
+constexpr int64_t AtOnce(int64_t all, int64_t sums) {
+  int64_t at_once = all;
+  while (at_once % 2 == 0 && at_once * sums > kSumsInRegisters) at_once /= 2;
+  return at_once * sums > kSumsInRegisters ? 1 : at_once;
 }
-static_assert((kQueriesPerTile & (kQueriesPerTile - 1)) == 0, "all are taken, halved or not");
 
 // Up to kQueriesPerTile queries of one head, and their softmax so far.
 struct Tile {
-  float* content_queries = nullptr;   // [queries][even head_width]: what meets keys
-  float* distance_queries = nullptr;  // [queries][even head_width]: what meets positions
+  float* content_queries = nullptr;   // [queries][even head_width]: what meets keys, and positions of chunk vectors
+  float* distance_queries = nullptr;  // [queries][even head_width]: what meets positions of the window
   float* mixed = nullptr;             // [queries][padded width]: sum of probabilities times values
   float* maximum = nullptr;           // [queries]
   float* sum = nullptr;               // [queries]
@@ -140,12 +140,13 @@ LS_INLINE void PrefetchChannels(const NextKeys<Element>& next, int64_t channel, 
   }
 }
 
-// Scores of the keys of kPages pages for kSome of the queries, `query` on, whose sums stay in registers: content and
-// distance. `table` is the head's; `columns[q]` is where query q's distances begin in its rows, `stride` elements each.
+// Scores of the window's keys of kPages pages for kSome of the queries, `query` on, whose sums stay in registers: content
+// and distance. `table` is the head's; `columns[q]` is where query q's distances begin in its rows, `stride` elements
+// each.
 template <typename Element, int64_t kQueries, int64_t kSome, int64_t kPages>
-LS_ALONE void SomeScores(const Tile& tile, int64_t head_width, int64_t query, const SomePages<Element>& pages,
-                         const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
-                         Lanes (&scores)[kQueries][kPages]) {
+LS_ALONE void SomeWindowScores(const Tile& tile, int64_t head_width, int64_t query, const SomePages<Element>& pages,
+                               const NextKeys<Element>& next, const Element* table, int64_t stride,
+                               const int64_t* columns, Lanes (&scores)[kQueries][kPages]) {
   const int64_t width = EvenHeadWidth(head_width);
   Lanes sums[kSome][kPages];
   LS_UNROLL
@@ -187,15 +188,77 @@ LS_ALONE void SomeScores(const Tile& tile, int64_t head_width, int64_t query, co
   }
 }
 
-// The same for all queries.
+// Scores of chunk vectors: kSomePages pages, `page` on, for kSome of the queries, `query` on, all of one chunk. Content
+// and distance meet the same query there, so a key and its position are added first, once for all of them: `column` is
+// where the distances of the first page begin.
+template <typename Element, int64_t kQueries, int64_t kSome, int64_t kPages, int64_t kSomePages>
+LS_ALONE void SomeVectorScores(const Tile& tile, int64_t head_width, int64_t query, int64_t page,
+                               const SomePages<Element>& pages, const NextKeys<Element>& next, const Element* table,
+                               int64_t stride, int64_t column, Lanes (&scores)[kQueries][kPages]) {
+  const int64_t width = EvenHeadWidth(head_width);
+  const float* const queries = tile.content_queries + query * width;
+  Lanes sums[kSome][kSomePages];
+  LS_UNROLL
+  for (int64_t q = 0; q < kSome; ++q) {
+    LS_UNROLL
+    for (int64_t v = 0; v < kSomePages; ++v) sums[q][v] = Lanes{};
+  }
+  for (int64_t c = 0; c < width; c += 2) {
+    if constexpr (kQueries == 1) PrefetchChannels(next, c, stride);
+    const Element* const row = table + c * stride + (column + page * kPageRows) * kColumnElements<Element>;
+    LS_UNROLL
+    for (int64_t p = 0; p < kParts; ++p) {
+      LS_UNROLL
+      for (int64_t v = 0; v < kSomePages; ++v) {
+        Register keys[2], positions[2];
+        LoadPair(pages.keys[page + v] + c * kPageRows, kPageRows, p, keys[0], keys[1]);
+        LoadPair(row + v * kPageRows * kColumnElements<Element>, stride, p, positions[0], positions[1]);
+        LS_UNROLL
+        for (int64_t i = 0; i < 2; ++i) {
+          const Register both = keys[i] + positions[i];
+          LS_UNROLL
+          for (int64_t q = 0; q < kSome; ++q) sums[q][v].part[p] += both * queries[q * width + c + i];
+        }
+      }
+    }
+  }
+  LS_UNROLL
+  for (int64_t q = 0; q < kSome; ++q) {
+    LS_UNROLL
+    for (int64_t v = 0; v < kSomePages; ++v) scores[query + q][page + v] = sums[q][v];
+  }
+}
+
+// The scores of all queries and pages.
 template <typename Element, int64_t kQueries, int64_t kPages>
-LS_INLINE void PageScores(const Tile& tile, int64_t head_width, const SomePages<Element>& pages,
-                          const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
-                          Lanes (&scores)[kQueries][kPages]) {
-  constexpr int64_t kAtOnce = QueriesAtOnce(kQueries, kPages);
+LS_INLINE void WindowScores(const Tile& tile, int64_t head_width, const SomePages<Element>& pages,
+                            const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
+                            Lanes (&scores)[kQueries][kPages]) {
+  constexpr int64_t kAtOnce = AtOnce(kQueries, kPages);
   for (int64_t query = 0; query < kQueries; query += kAtOnce) {
-    SomeScores<Element, kQueries, kAtOnce, kPages>(tile, head_width, query, pages, next, table, stride, columns,
-                                                   scores);
+    SomeWindowScores<Element, kQueries, kAtOnce, kPages>(tile, head_width, query, pages, next, table, stride, columns,
+                                                         scores);
+  }
+}
+template <typename Element, int64_t kQueries, int64_t kPages>
+LS_INLINE void VectorScores(const Tile& tile, int64_t head_width, const SomePages<Element>& pages,
+                            const NextKeys<Element>& next, const Element* table, int64_t stride, const int64_t* columns,
+                            Lanes (&scores)[kQueries][kPages]) {
+  bool one_chunk = true;
+  for (int64_t q = 1; q < kQueries; ++q) one_chunk = one_chunk && columns[q] == columns[0];
+  if (!one_chunk) {
+    for (int64_t q = 0; q < kQueries; ++q) {
+      SomeVectorScores<Element, kQueries, 1, kPages, kPages>(tile, head_width, q, 0, pages, next, table, stride,
+                                                             columns[q], scores);
+    }
+    return;
+  }
+  constexpr int64_t kSome = AtOnce(kQueries, 1), kSomePages = AtOnce(kPages, kSome);
+  for (int64_t query = 0; query < kQueries; query += kSome) {
+    for (int64_t page = 0; page < kPages; page += kSomePages) {
+      SomeVectorScores<Element, kQueries, kSome, kPages, kSomePages>(tile, head_width, query, page, pages, next, table,
+                                                                     stride, columns[0], scores);
+    }
   }
 }
 
@@ -283,7 +346,7 @@ template <typename Element, int64_t kQueries, int64_t kPages, int64_t kGroup>
 LS_INLINE void MixGroup(int64_t padded_width, int64_t channel, const SomePages<Element>& pages,
                         const NextKeys<Element>& next, const Range& range, const float* rescale,
                         const float (&weights)[kQueries][kPages * kPageRows], float* mixed) {
-  constexpr int64_t kAtOnce = QueriesAtOnce(kQueries, kGroup);
+  constexpr int64_t kAtOnce = AtOnce(kQueries, kGroup);
   for (int64_t query = 0; query < kQueries; query += kAtOnce) {
     MixChannels<Element, kQueries, kAtOnce, kPages, kGroup>(padded_width, channel, query, pages, next, range, rescale,
                                                             weights, mixed);
@@ -316,6 +379,7 @@ struct SeenKeys {
   const DistanceTable<Element>& distances;
   const Range* ranges;
   const int64_t* column_shifts;
+  bool are_vectors;  // compressed ones of chunks, else the window's
 };
 
 // Folds the keys of kPages pages, which begin with page `first` of the grid.
@@ -345,7 +409,11 @@ LS_INLINE void FoldPages(const AttentionRun<Element>& run, const Range& heads, c
     }
     const Tile tile = TileOf(run, head);
     Lanes scores[kQueries][kPages];
-    PageScores<Element, kQueries, kPages>(tile, run.head_width, here, next, table, stride, columns, scores);
+    if (seen.are_vectors) {
+      VectorScores<Element, kQueries, kPages>(tile, run.head_width, here, next, table, stride, columns, scores);
+    } else {
+      WindowScores<Element, kQueries, kPages>(tile, run.head_width, here, next, table, stride, columns, scores);
+    }
 
     float rescale[kQueries];
     for (int64_t q = 0; q < kQueries; ++q) {
@@ -411,27 +479,27 @@ LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query,
     for (int64_t q = 0; q < kQueries; ++q) {
       const float* const query = run.queries + (first_query + q) * run.stride + head * width;
       for (int64_t c = 0; c < even_width; ++c) {
-        const float value = c < width ? query[c] : 0.0f;
-        tile.content_queries[q * even_width + c] = tile.distance_queries[q * even_width + c] = value;
+        tile.content_queries[q * even_width + c] = c < width ? query[c] : 0.0f;
       }
       for (int64_t c = 0; c < padded_width; ++c) tile.mixed[q * padded_width + c] = 0.0f;
       tile.maximum[q] = kMinusInfinity;
       tile.sum[q] = 0.0f;
     }
   }
-  FoldKeys<Element, kQueries>(run, heads, {run.memory, run.chunk_distances, memory, chunk_shifts});
-  FoldKeys<Element, kQueries>(run, heads, {run.segment, run.chunk_distances, segment, chunk_shifts});
+  FoldKeys<Element, kQueries>(run, heads, {run.memory, run.chunk_distances, memory, chunk_shifts, true});
+  FoldKeys<Element, kQueries>(run, heads, {run.segment, run.chunk_distances, segment, chunk_shifts, true});
 
   for (int64_t head = heads.begin; head < heads.end; ++head) {
     const Tile tile = TileOf(run, head);
     for (int64_t q = 0; q < kQueries; ++q) {
-      for (int64_t c = 0; c < width; ++c) {
-        tile.content_queries[q * even_width + c] += run.window_bias[head * width + c];
-        tile.distance_queries[q * even_width + c] += run.relative_bias[head * width + c];
+      for (int64_t c = 0; c < even_width; ++c) {
+        const float query = tile.content_queries[q * even_width + c];
+        tile.content_queries[q * even_width + c] = query + (c < width ? run.window_bias[head * width + c] : 0.0f);
+        tile.distance_queries[q * even_width + c] = query + (c < width ? run.relative_bias[head * width + c] : 0.0f);
       }
     }
   }
-  FoldKeys<Element, kQueries>(run, heads, {run.window, run.window_distances, window, window_shifts});
+  FoldKeys<Element, kQueries>(run, heads, {run.window, run.window_distances, window, window_shifts, false});
 
   for (int64_t head = heads.begin; head < heads.end; ++head) {
     const Tile tile = TileOf(run, head);
