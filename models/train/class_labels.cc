@@ -4,6 +4,7 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "models/weights/labels.h"
 #include "models/weights/strict_json.h"
 
@@ -14,7 +15,15 @@ absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t class
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": has ", labels.size(), " labels, the model has ", classes, " classes"));
   }
-  return ParseLabels(LabelsText(labels), classes, absl::StrCat(name, ": its labels as labels.txt")).status();
+  LS_ASSIGN_OR_RETURN(const std::vector<std::string> read,
+                      ParseLabels(LabelsText(labels), classes, absl::StrCat(name, ": its labels as labels.txt")));
+  for (size_t i = 0; i < read.size(); ++i) {
+    if (read[i] != labels[i]) {
+      return absl::InvalidArgumentError(absl::StrCat(name, ": label ", QuoteForMessage(labels[i]),
+                                                     " would be read from labels.txt as ", QuoteForMessage(read[i])));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> ClassOf(absl::Span<const std::string> labels, const std::string& label,

@@ -165,7 +165,7 @@ absl::Status CheckOptions(const ClassifierTrainerOptions& options) {
 absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
   LS_RETURN_IF_ERROR(CheckOptions(options));
   LS_RETURN_IF_ERROR(CheckLoopOptions(options.loop));
-  LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory));
+  LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory, options.loop.checkpoint_path));
   try {
     ClassifierTask task(options, classifier);
     const ProgressUnits units{.name = "examples", .per_step = options.batch};

@@ -164,7 +164,7 @@ absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t tr
 absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const std::string& text) {
   LanguageModelTrainerOptions options = given;
   LS_RETURN_IF_ERROR(CheckLoopOptions(options.loop));
-  LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory));
+  LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory, options.loop.checkpoint_path));
   LS_RETURN_IF_ERROR(CheckBatch(options));
   const size_t split = static_cast<size_t>(static_cast<double>(text.size()) * (1 - options.held_out_fraction));
   const std::string_view train_text = std::string_view(text).substr(0, split),

@@ -1,13 +1,17 @@
 #include "models/train/model_writer.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <random>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -25,15 +29,50 @@ constexpr std::string_view kModelFiles[] = {"config.json", "model.safetensors", 
 
 namespace fs = std::filesystem;
 
-// Whether there is nothing in it but what another training may have written.
-bool IsModelDirectory(const fs::path& directory) {
+// Where a model goes: links are followed, and no slash or ".." is left.
+fs::path PlaceOf(const std::string& directory) {
+  std::error_code unknown;
+  const fs::path place = fs::weakly_canonical(fs::absolute(directory), unknown);
+  return place.has_filename() ? place : place.parent_path();
+}
+
+bool IsInside(const fs::path& place, const fs::path& directory) {
+  return std::mismatch(directory.begin(), directory.end(), place.begin(), place.end()).first == directory.end();
+}
+
+bool IsMountPoint(const fs::path& directory) {
+  struct stat own = {}, parent = {};
+  return stat(directory.c_str(), &own) == 0 && stat((directory / "..").c_str(), &parent) == 0 &&
+         (own.st_dev != parent.st_dev || own.st_ino == parent.st_ino);
+}
+
+// Why a model cannot take the place of this folder; "" if it can.
+std::string WhyNotReplace(const fs::path& directory) {
   std::error_code error;
+  if (!fs::is_directory(directory, error)) return "it is there and not a folder";
+  if (IsMountPoint(directory)) return "it is a mount point; name a folder in it";
+  if (IsInside(fs::current_path(error), directory)) return "this runs in it; name a folder in it";
   for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (std::find(std::begin(kModelFiles), std::end(kModelFiles), name) == std::end(kModelFiles)) return false;
+    if (std::find(std::begin(kModelFiles), std::end(kModelFiles), name) == std::end(kModelFiles)) {
+      return "there are other files in it than a model's, which would be lost";
+    }
   }
-  return !error;
+  return error ? error.message() : "";
+}
+
+std::string WhyNotMake(const fs::path& place) {
+  std::error_code unknown;
+  if (fs::is_symlink(place, unknown)) return "it is a link to nothing";
+  if (fs::exists(place, unknown)) {
+    if (std::string why = WhyNotReplace(place); !why.empty()) return why;
+  }
+  fs::path there = place.parent_path();  // it is made beside
+  while (!fs::exists(there, unknown) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there, unknown)) return absl::StrCat(there.string(), " is not a folder");
+  if (access(there.c_str(), W_OK | X_OK) != 0) return absl::StrCat(there.string(), ": ", std::strerror(errno));
+  return "";
 }
 
 absl::Status WriteFiles(const fs::path& directory, const std::vector<NamedParameter>& parameters,
@@ -60,54 +99,60 @@ absl::Status WriteFiles(const fs::path& directory, const std::vector<NamedParame
   return absl::OkStatus();
 }
 
-// Puts `made` in the place of `directory`, which may be there.
-absl::Status Replace(const fs::path& directory, const fs::path& made) {
-  const fs::path old = made.string() + ".old";
-  std::error_code error;
-  const bool was_there = fs::exists(directory, error);
-  if (was_there) fs::rename(directory, old, error);
-  if (!error) {
+// Puts `made` in the place of `directory`, which may be there; where the file system can swap the two, nobody finds
+// nothing.
+std::error_code Replace(const fs::path& directory, const fs::path& made) {
+  std::error_code error, unknown;
+  if (!fs::exists(directory, error)) {
     fs::rename(made, directory, error);
-    std::error_code unknown;
-    if (error && was_there) fs::rename(old, directory, unknown);
+    return error;
   }
-  if (error) return absl::UnavailableError(absl::StrCat(directory.string(), ": cannot be made: ", error.message()));
-  fs::remove_all(old, error);
-  return absl::OkStatus();
+  fs::path old = made;
+  if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, directory.c_str(), RENAME_EXCHANGE) != 0) {
+    old += ".old";
+    fs::rename(directory, old, error);
+    if (!error) {
+      fs::rename(made, directory, error);
+      if (error) fs::rename(old, directory, unknown);
+    }
+  }
+  if (!error) fs::remove_all(old, unknown);
+  return error;
 }
 
 }  // namespace
 
-absl::Status CheckModelDirectory(const std::string& directory) {
-  const auto refusal = [&directory](const std::string& why) {
-    return absl::InvalidArgumentError(absl::StrCat("--out=", directory, " cannot be made: ", why));
-  };
-  std::error_code unknown;
-  fs::path there = fs::absolute(directory);
-  if (fs::is_directory(there, unknown) && !IsModelDirectory(there)) {
-    return refusal("there are other files in it than a model's, which would be lost");
+absl::Status CheckModelDirectory(const std::string& directory, const std::string& checkpoint) {
+  const fs::path place = PlaceOf(directory);
+  std::string why = WhyNotMake(place);
+  if (why.empty() && !checkpoint.empty() && IsInside(PlaceOf(checkpoint), place)) {
+    why = absl::StrCat("--checkpoint=", checkpoint, " would be in it");
   }
-  do {  // it is made beside
-    there = there.parent_path();
-  } while (!fs::exists(there, unknown) && there.has_relative_path());
-  if (!fs::is_directory(there, unknown)) return refusal(absl::StrCat(there.string(), " is not a folder"));
-  if (access(there.c_str(), W_OK) != 0) return refusal(absl::StrCat(there.string(), ": ", std::strerror(errno)));
-  return absl::OkStatus();
+  if (why.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--out=", directory, " cannot be made: ", why));
 }
 
 absl::Status WriteModelDirectory(const std::string& directory, const std::vector<NamedParameter>& parameters,
                                  absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files) {
-  LS_RETURN_IF_ERROR(CheckModelDirectory(directory));
-  fs::path path = fs::absolute(directory);
-  if (!path.has_filename()) path = path.parent_path();  // it ended in a slash
-  const fs::path made = path.parent_path() / absl::StrCat(".", path.filename().string(), ".partial.", getpid());
+  const fs::path place = PlaceOf(directory);
+  const fs::path made = place.parent_path() /
+                        absl::StrCat(".", place.filename().string(), ".partial.", absl::Hex(std::random_device{}()));
   std::error_code error;
-  fs::create_directories(made, error);
+  fs::create_directories(place.parent_path(), error);
+  if (!error) fs::create_directory(made, error);
   if (error) return absl::UnavailableError(absl::StrCat(made.string(), ": cannot be made: ", error.message()));
-  absl::Status status = WriteFiles(made, parameters, exact, files);
-  if (status.ok()) status = Replace(path, made);
-  if (!status.ok()) fs::remove_all(made, error);
-  return status;
+  if (const absl::Status written = WriteFiles(made, parameters, exact, files); !written.ok()) {
+    fs::remove_all(made, error);
+    return written;
+  }
+  std::string why = WhyNotMake(place);
+  if (why.empty()) {
+    error = Replace(place, made);
+    if (!error) return absl::OkStatus();
+    why = error.message();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(directory, " cannot be made: ", why, "; the model is complete in ", made.string()));
 }
 
 }  // namespace longshort

@@ -3,7 +3,8 @@
 
 namespace longshort {
 
-// While it lives, the first SIGINT or SIGTERM is only noted; the second ends the process. One at a time.
+// While it lives, the first SIGINT or SIGTERM is only noted; the second, of either kind, ends the process. Signals that
+// were ignored before stay ignored. One at a time.
 class StopSignal final {
  public:
   StopSignal();

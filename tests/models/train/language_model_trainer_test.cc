@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -148,6 +149,7 @@ TEST_F(LanguageModelTrainerTest, ARunThatHasPassedItsStopStopsAgain) {
   options.loop.stop_after_steps = 8;
   ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
   const std::string checkpoint = Contents(options.loop.checkpoint_path);
+  options.loop.stop_after_steps = 5;
   ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
   EXPECT_EQ(Contents(options.loop.checkpoint_path), checkpoint);
   EXPECT_FALSE(std::filesystem::exists(options.output_directory));
@@ -173,15 +175,22 @@ TEST_F(LanguageModelTrainerTest, AModelIsReplacedAsOneAndNothingElse) {
 
 TEST_F(LanguageModelTrainerTest, CtrlCStopsTheRunBehindAStepWithACheckpoint) {
   LanguageModelTrainerOptions options = Options("long", 1'000'000);
-  options.loop.checkpoint_interval = 1;
-  std::thread person([&] {
-    while (!std::filesystem::exists(options.loop.checkpoint_path)) std::this_thread::yield();
-    kill(getpid(), SIGINT);
+  options.loop.checkpoint_interval = options.loop.optimizer.total_steps;
+  std::atomic<bool> ended = false;
+  std::thread person([&ended] {
+    const auto would_end_the_process = [] {
+      struct sigaction action = {};
+      return sigaction(SIGINT, nullptr, &action) != 0 || action.sa_handler == SIG_DFL;
+    };
+    while (!ended && would_end_the_process()) std::this_thread::yield();
+    if (!ended) kill(getpid(), SIGINT);
   });
   const absl::Status status = TrainLanguageModel(options, text_);
+  ended = true;
   person.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
   EXPECT_NE(status.message().find("long.checkpoint goes on from there"), absl::string_view::npos) << status;
+  EXPECT_TRUE(std::filesystem::exists(options.loop.checkpoint_path));
   EXPECT_FALSE(std::filesystem::exists(options.output_directory));
 }
 
