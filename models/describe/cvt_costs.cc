@@ -13,7 +13,8 @@ int64_t RoundUp(int64_t length, int64_t unit) { return (length + unit - 1) / uni
 
 // One block of a stage whose grid has rows x columns tokens.
 StageCost BlockCost(const CvtConfig& config, const CvtStage& stage, int64_t rows, int64_t columns) {
-  const int64_t width = stage.width, tokens = rows * columns, rank = stage.projection_rank;
+  const auto width = static_cast<double>(stage.width), tokens = static_cast<double>(rows * columns);
+  const int64_t rank = stage.projection_rank;
   const int64_t taps = config.projection_kernel * config.projection_kernel;
   const int64_t dynamic_taps = config.dynamic_projection_kernel * config.dynamic_projection_kernel;
   const int64_t seen = stage.window_size + 2 * std::max<int64_t>(1, stage.window_size / 2);
@@ -39,17 +40,17 @@ std::vector<StageCost> WorkOf(const CvtConfig& config, int64_t height, int64_t w
     const CvtStage& stage = config.stages[index];
     rows = stage.EmbeddedLength(rows);
     columns = stage.EmbeddedLength(columns);
-    const int64_t tokens = rows * columns;
+    const auto embedded = static_cast<double>(rows * columns * stage.width), depth = static_cast<double>(stage.depth);
     const StageCost block = BlockCost(config, stage, rows, columns);
-    costs.push_back(
-        {.name = absl::StrFormat("stage %d", index + 1),
-         .multiply_adds = tokens * stage.width * channels * stage.embedding_kernel * stage.embedding_kernel +
-                          stage.depth * block.multiply_adds,
-         .normed_elements = tokens * stage.width + stage.depth * block.normed_elements});
+    costs.push_back({.name = absl::StrFormat("stage %d", index + 1),
+                     .multiply_adds = embedded * channels * stage.embedding_kernel * stage.embedding_kernel +
+                                      depth * block.multiply_adds,
+                     .normed_elements = embedded + depth * block.normed_elements});
     channels = stage.width;
   }
-  costs.push_back(
-      {.name = "head", .multiply_adds = channels * config.classes, .normed_elements = rows * columns * channels});
+  costs.push_back({.name = "head",
+                   .multiply_adds = static_cast<double>(channels * config.classes),
+                   .normed_elements = static_cast<double>(rows * columns * channels)});
   return costs;
 }
 
@@ -66,8 +67,8 @@ std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t
   return costs;
 }
 
-int64_t CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width) {
-  int64_t sum = 0;
+double CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width) {
+  double sum = 0;
   for (const StageCost& cost : WorkOf(config, height, width)) sum += cost.multiply_adds;
   return sum;
 }

@@ -15,6 +15,6 @@ namespace longshort {
 // norms count with the layer norms, as in training; a served model has folded them into its convolutions.
 std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t width);
 // The sum of their multiply-adds.
-int64_t CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width);
+double CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width);
 
 }  // namespace longshort

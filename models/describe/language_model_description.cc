@@ -67,7 +67,7 @@ ModelDescription Describe(const LanguageModelConfig& config) {
   }
   // The output embedding is the input embedding.
   description.stages.push_back(
-      {.cost = {.name = "output", .multiply_adds = config.vocabulary_size * config.model_width}});
+      {.cost = {.name = "output", .multiply_adds = static_cast<double>(config.vocabulary_size * config.model_width)}});
   CountParameters(config, description);
   return description;
 }

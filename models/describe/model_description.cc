@@ -72,9 +72,8 @@ int64_t ModelDescription::parameters() const {
 }
 
 double ModelDescription::work() const {
-  return std::accumulate(stages.begin(), stages.end(), 0.0, [](double sum, const StageDescription& stage) {
-    return sum + static_cast<double>(stage.work());
-  });
+  return std::accumulate(stages.begin(), stages.end(), 0.0,
+                         [](double sum, const StageDescription& stage) { return sum + stage.work(); });
 }
 
 absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std::string& name) {
@@ -88,7 +87,7 @@ std::string ToText(const ModelDescription& description) {
                                   Row("", "tokens", "width", "parameters", "multiply-adds"));
   for (const StageDescription& stage : description.stages) {
     absl::StrAppend(&text, Row(stage.cost.name, Size(stage.tokens), Size(stage.width), Grouped(stage.cost.parameters),
-                               Scaled(static_cast<double>(stage.work()))));
+                               Scaled(stage.work())));
   }
   absl::StrAppend(&text, Row("total", "", "", Grouped(description.parameters()), Scaled(description.work())));
   if (description.cached_numbers > 0) {

@@ -24,7 +24,7 @@ struct StageDescription {
   int64_t width = 0;
 
   // In multiply-adds, norms included.
-  int64_t work() const { return cost.multiply_adds + StageCost::kPerNormElement * cost.normed_elements; }
+  double work() const { return cost.multiply_adds + StageCost::kPerNormElement * cost.normed_elements; }
 };
 
 struct ModelDescription {
@@ -37,7 +37,7 @@ struct ModelDescription {
   int64_t open_chunk_bytes = 0;
 
   int64_t parameters() const;
-  double work() const;  // the stages' together may be more than an int64_t holds
+  double work() const;
 };
 
 // Reads config.json of any architecture. `name` stands for the file in errors.

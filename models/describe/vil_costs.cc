@@ -12,16 +12,18 @@ namespace {
 // Sparse attention of one block, without qkv and proj: landmarks, scores and weighted sums, then those of the global
 // token.
 void AddSparseAttention(const VilStage& stage, int64_t patches, StageCost& cost) {
-  const int64_t width = stage.width, rank = stage.projection_rank, globals = stage.global_tokens;
-  cost.multiply_adds += patches * width * stage.heads * rank;  // to_dynamic_projection
-  cost.multiply_adds += 2 * rank * patches * width;            // landmarks: keys and values
-  cost.multiply_adds += 2 * patches * (rank + stage.WindowPlaces() + globals) * width;
-  cost.multiply_adds += 2 * globals * (globals + patches) * width;
-  cost.normed_elements += 2 * (globals + patches + rank) * width;  // dual_ln_full and dual_ln_dp
+  const auto width = static_cast<double>(stage.width);
+  const int64_t rank = stage.projection_rank, globals = stage.global_tokens;
+  cost.multiply_adds += width * patches * stage.heads * rank;  // to_dynamic_projection
+  cost.multiply_adds += 2 * width * rank * patches;            // landmarks: keys and values
+  cost.multiply_adds += 2 * width * patches * (rank + stage.WindowPlaces() + globals);
+  cost.multiply_adds += 2 * width * globals * (globals + patches);
+  cost.normed_elements += 2 * width * (globals + patches + rank);  // dual_ln_full and dual_ln_dp
 }
 
 void AddBlocks(const VilStage& stage, int64_t patches, StageCost& cost) {
-  const int64_t width = stage.width, tokens = stage.global_tokens + patches;
+  const auto width = static_cast<double>(stage.width), tokens = static_cast<double>(stage.global_tokens + patches);
+  const auto pairs = static_cast<double>(stage.pairs);
   StageCost pair;
   pair.multiply_adds = tokens * width * (3 * width + width);  // qkv and proj
   pair.multiply_adds += 2 * tokens * width * 4 * width;       // fc1 and fc2
@@ -31,8 +33,8 @@ void AddBlocks(const VilStage& stage, int64_t patches, StageCost& cost) {
   } else {
     pair.multiply_adds += 2 * tokens * tokens * width;
   }
-  cost.multiply_adds += stage.pairs * pair.multiply_adds;
-  cost.normed_elements += stage.pairs * pair.normed_elements;
+  cost.multiply_adds += pairs * pair.multiply_adds;
+  cost.normed_elements += pairs * pair.normed_elements;
 }
 
 }  // namespace
@@ -44,15 +46,18 @@ std::vector<StageCost> VilCosts(const VilConfig& config) {
     const VilStage& stage = config.stages[index];
     const int64_t side = config.GridSide(index), patches = side * side;
     StageCost cost{.name = absl::StrFormat("stage %d", stage.number)};
-    cost.multiply_adds = patches * stage.width * channels * stage.patch_size * stage.patch_size;
-    if (config.embedding_norm) cost.normed_elements = patches * stage.width;
+    const auto embedded = static_cast<double>(patches * stage.width);
+    cost.multiply_adds = embedded * channels * stage.patch_size * stage.patch_size;
+    if (config.embedding_norm) cost.normed_elements = embedded;
     AddBlocks(stage, patches, cost);
     costs.push_back(cost);
     channels = stage.width;
   }
   const int64_t last_side = config.GridSide(config.stages.size() - 1);
   const int64_t pooled = config.PoolsAllTokens() ? config.stages.back().global_tokens + last_side * last_side : 1;
-  costs.push_back({.name = "head", .multiply_adds = channels * config.classes, .normed_elements = pooled * channels});
+  costs.push_back({.name = "head",
+                   .multiply_adds = static_cast<double>(channels * config.classes),
+                   .normed_elements = static_cast<double>(pooled * channels)});
 
   for (const TensorShape& tensor : VilTensors(config)) {
     size_t part = 0;

@@ -23,7 +23,9 @@ class ServedCvt final : public ImageNetwork {
     return CheckCvtImageSize(config_, height, width);
   }
   at::Tensor Logits(const at::Tensor& images) const override { return network_.Logits(images, nullptr); }
-  int64_t MultiplyAdds(int64_t height, int64_t width) const override { return CvtMultiplyAdds(config_, height, width); }
+  int64_t MultiplyAdds(int64_t height, int64_t width) const override {
+    return static_cast<int64_t>(CvtMultiplyAdds(config_, height, width));
+  }
 
  private:
   CvtConfig config_;

@@ -19,7 +19,7 @@ class ServedVil final : public ImageNetwork {
  public:
   ServedVil(const VilConfig& config, VilNetwork network)
       : image_size_(config.image_size), network_(std::move(network)) {
-    for (const StageCost& cost : VilCosts(config)) multiply_adds_ += cost.multiply_adds;
+    for (const StageCost& cost : VilCosts(config)) multiply_adds_ += static_cast<int64_t>(cost.multiply_adds);
   }
 
   absl::Status CheckSize(int64_t height, int64_t width) const override {

@@ -83,7 +83,8 @@ std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight) {
     return IsInRangeOfFloat16(weight) ? PackAs<Float16Matrix>(weight) : nullptr;
   }
   const bool is_same = at::equal(weight.to(at::kHalf).to(at::kFloat), weight);
-  return is_same ? PackAs<Float16Matrix>(weight) : nullptr;
+  // Infinities are the same, but the library would make finite numbers of them, in `weight` too.
+  return is_same && IsInRangeOfFloat16(weight) ? PackAs<Float16Matrix>(weight) : nullptr;
 }
 
 }  // namespace longshort

@@ -13,7 +13,7 @@ class PackedMatrix {
  public:
   virtual ~PackedMatrix() = default;
 
-  // rows [..., in] -> [..., out], both float32, summed in float32. Throws what LibTorch throws.
+  // rows [..., rows, in] -> [..., rows, out], both float32, summed in float32. Throws what LibTorch throws.
   virtual at::Tensor Multiply(const at::Tensor& rows) const = 0;
 };
 

@@ -15,14 +15,16 @@ namespace {
 constexpr double kMostTemperature = 100;
 constexpr double kMostPenalty = 100;
 
-// The shortest text that no other number has, lest 1.0000001 be told as 1.
-std::string TextOf(double value) {
+// The shortest text that no other number of its type has, lest 1.0000001 be told as 1.
+template <typename Number>
+std::string TextOf(Number value) {
   std::array<char, 32> text;
   return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
 }
 
 // Written so that NaN is refused.
-absl::Status CheckClosed(const char* field, double value, double low, double high) {
+template <typename Number>
+absl::Status CheckClosed(const char* field, Number value, double low, double high) {
   if (value >= low && value <= high) return absl::OkStatus();
   return FieldError(absl::StrCat("sampling.", field), TextOf(value), absl::StrCat("in [", low, ", ", high, "]"));
 }

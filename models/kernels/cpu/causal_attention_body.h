@@ -140,9 +140,9 @@ LS_INLINE void PrefetchChannels(const NextKeys<Element>& next, int64_t channel, 
   }
 }
 
-// Scores of the window's keys of kPages pages for kSome of the queries, `query` on, whose sums stay in registers: content
-// and distance. `table` is the head's; `columns[q]` is where query q's distances begin in its rows, `stride` elements
-// each.
+// Scores of the window's keys of kPages pages for kSome of the queries, `query` on, whose sums stay in registers:
+// content and distance. `table` is the head's; `columns[q]` is where query q's distances begin in its rows, `stride`
+// elements each.
 template <typename Element, int64_t kQueries, int64_t kSome, int64_t kPages>
 LS_ALONE void SomeWindowScores(const Tile& tile, int64_t head_width, int64_t query, const SomePages<Element>& pages,
                                const NextKeys<Element>& next, const Element* table, int64_t stride,

@@ -21,7 +21,7 @@ struct Left {
   int64_t column_stride = 1;
 };
 
-// kRows x kVectors * kLanes numbers of the result, held in registers.
+// kRows x kVectors * kLanes numbers of the result, held in registers where there are enough (not in the baseline's).
 template <int kRows, int kVectors, bool kAdd>
 LS_INLINE void MultiplyTile(int64_t inner, const Left& left, const float* right, int64_t right_stride, float* out,
                             int64_t out_stride) {

@@ -38,11 +38,11 @@ double Millions(const CvtConfig& config) { return static_cast<double>(CountParam
 
 // Multiply-adds and 5 for each normalised element, as the published figures were counted.
 double Billions(const CvtConfig& config, int64_t side) {
-  int64_t sum = 0;
+  double sum = 0;
   for (const StageCost& cost : CvtCosts(config, side, side)) {
     sum += cost.multiply_adds + StageCost::kPerNormElement * cost.normed_elements;
   }
-  return static_cast<double>(sum) / 1e9;
+  return sum / 1e9;
 }
 
 TEST(CvtCosts, ParametersOfThePublishedModels) {
@@ -105,6 +105,19 @@ TEST(CvtCosts, QueriesFillTheLastWindows) {
   const int64_t landmarks_and_window = 64 + 256, landmarks_and_nine = 64 + 9;
   EXPECT_EQ(attention(224), 2 * 64 * (56 * 56 * landmarks_and_window - 56 * 56 * landmarks_and_nine));
   EXPECT_EQ(attention(228), 2 * 64 * (64 * 56 * landmarks_and_window - 57 * 56 * landmarks_and_nine));
+}
+
+// 2 * 10^8 tokens * 1024 blocks * 2 * 64 * 16384^2 multiply-adds of the feed-forward alone.
+TEST(CvtCosts, WorkBeyond64BitsIsToldAsItIs) {
+  CvtConfig config = Cvt13();
+  config.stages.resize(1);
+  CvtStage& stage = config.stages[0];
+  stage.depth = 1024;
+  stage.width = 16384;
+  stage.embedding_kernel = stage.embedding_stride = 1;
+  stage.embedding_padding = 0;
+  config.feed_forward_ratio = 64;
+  EXPECT_GT(CvtCosts(config, 10'000, 10'000)[0].multiply_adds, 1e8 * 1024 * 2 * 64 * 16384 * 16384);
 }
 
 }  // namespace

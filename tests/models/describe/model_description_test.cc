@@ -129,7 +129,7 @@ TEST(TextClassifier, WorkBeyond64BitsIsToldAsItIs) {
   config.model_width = config.projection_rank = 16384;
   config.max_sequence_length = 1 << 22;
   const ModelDescription description = Describe(config);
-  const double layer = static_cast<double>(description.stages[1].work());
+  const double layer = description.stages[1].work();
   EXPECT_GT(1000 * layer, 0x1p63);
   EXPECT_NEAR(description.work(), 1000 * layer, 0.01 * 1000 * layer);
 }

@@ -88,6 +88,13 @@ TEST(SamplingReader, ZeroIsAValueWhereAFieldIsOptional) {
               testing::StartsWith("sampling.top_p is 1.0000001"));
 }
 
+TEST(SamplingReader, ABiasIsToldAsItWasGiven) {
+  v1::Sampling sampling;
+  (*sampling.mutable_logit_bias())[7] = 100.1F;
+  EXPECT_EQ(MessageOf(ReadSampling(sampling, 260, kLimits).status()),
+            "sampling.logit_bias[7] is 100.1; it must be in [-100, 100]");
+}
+
 TEST(SamplingReader, NotANumberIsOutsideEveryRange) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::function<void(v1::Sampling&)>> fields = {
