@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <type_traits>
 #include <utility>
@@ -114,8 +115,10 @@ absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> 
     const StepPlan plan = PlanStep(slices, info_);
     UseThreads(thread_choice_.Next(plan.rows));
     const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t processors_begin = std::clock();
     StepResult result = Run(slices, plan);
-    thread_choice_.Took(plan.rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    thread_choice_.Took(plan.rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+                        static_cast<double>(std::clock() - processors_begin) / CLOCKS_PER_SEC);
     return result;
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("in a step of ", slices.size(), " slices"), error);

@@ -11,6 +11,8 @@ constexpr double kLongestTrialSeconds = 10e-3;
 // A team must be so many times faster: it keeps all its CPUs from whatever else there is to do, such as to write to
 // clients what the last step gave.
 constexpr double kWorthATeam = 1.25;
+// A team that is given less of its processors' time, spinning included, waits for threads that do not run.
+constexpr double kLeastShare = 0.75;
 // The newest step's part of a mean.
 constexpr double kNewest = 0.25;
 // Steps between trials of what is slower, at first and at the most.
@@ -25,7 +27,8 @@ ThreadChoice::Size& ThreadChoice::SizeOf(int64_t work) {
 bool ThreadChoice::IsOneThreadWorthATrial(const Size& size, int64_t work) const {
   if (size.team == 0) return false;
   const double seconds = size.team * static_cast<double>(work);
-  return threads_ * seconds < kLongestTrialSeconds || size.team > threads_ * size.best_team;
+  return threads_ * seconds < kLongestTrialSeconds || size.team > threads_ * size.best_team ||
+         size.team_share < kLeastShare;
 }
 
 int ThreadChoice::Next(int64_t work) {
@@ -35,7 +38,7 @@ int ThreadChoice::Next(int64_t work) {
   return size.is_alone == size.tries_other ? threads_ : 1;
 }
 
-void ThreadChoice::Took(int64_t work, double seconds) {
+void ThreadChoice::Took(int64_t work, double seconds, double processor_seconds) {
   if (threads_ == 1) return;
   Size& size = SizeOf(work);
   const double newest = seconds / static_cast<double>(work);
@@ -43,7 +46,10 @@ void ThreadChoice::Took(int64_t work, double seconds) {
   double& mean = was_alone ? size.alone : size.team;
   // Of what is tried only now and then, the time before says nothing about now.
   mean = mean == 0 || size.tries_other ? newest : mean + kNewest * (newest - mean);
-  if (!was_alone) size.best_team = size.best_team == 0 ? newest : std::min(size.best_team, newest);
+  if (!was_alone) {
+    size.best_team = size.best_team == 0 ? newest : std::min(size.best_team, newest);
+    size.team_share += kNewest * (processor_seconds / (threads_ * seconds) - size.team_share);
+  }
 
   const bool is_alone_better = size.alone > 0 && size.alone < kWorthATeam * size.team;
   const bool has_changed = is_alone_better != size.is_alone;

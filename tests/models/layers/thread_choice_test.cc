@@ -7,12 +7,13 @@ namespace {
 
 constexpr int kTeam = 4;
 
-// How many of `steps` steps of `work` one thread ran, each taking `alone` or `team` seconds.
-int StepsAlone(ThreadChoice& choice, int steps, int64_t work, double team, double alone) {
+// How many of `steps` steps of `work` one thread ran, each taking `alone` or `team` seconds; of those of a team it was
+// given this share of its processors.
+int StepsAlone(ThreadChoice& choice, int steps, int64_t work, double team, double alone, double share = 1) {
   int count = 0;
   for (int i = 0; i < steps; ++i) {
     const bool is_alone = choice.Next(work) == 1;
-    choice.Took(work, is_alone ? alone : team);
+    choice.Took(work, is_alone ? alone : team, is_alone ? alone : share * kTeam * team);
     count += is_alone ? 1 : 0;
   }
   return count;
@@ -47,6 +48,12 @@ TEST(ThreadChoice, ATeamThatOthersKeepFromItsProcessorsIsLeftUntilItIsFasterAgai
   // The longest wait for a trial is 1,024 steps.
   StepsAlone(choice, 1100, 16, 5e-3, 15e-3);
   EXPECT_EQ(StepsAlone(choice, 1000, 16, 5e-3, 15e-3), 0);
+}
+
+TEST(ThreadChoice, ATeamThatNeverHadItsProcessorsIsLeftToo) {
+  ThreadChoice choice(kTeam);
+  EXPECT_GE(StepsAlone(choice, 1000, 16, 300e-3, 20e-3, 0.5), 980);
+  EXPECT_LE(StepsAlone(choice, 1000, 512, 300e-3, 600e-3, 0.5), 10) << "one thread was tried, and is slower";
 }
 
 TEST(ThreadChoice, OneSlowStepOfTheTeamCostsFewOthers) {
