@@ -12,7 +12,12 @@ constexpr int kPingTimeoutMilliseconds = 20 * 1000;
 
 absl::Status ToAbslStatus(const grpc::Status& status) {
   // Both follow the same canonical codes.
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  // gRPC's message where this program cancelled the call.
+  if (code == absl::StatusCode::kCancelled && status.error_message() == "CANCELLED") {
+    return absl::CancelledError("stopped before the server had answered");
+  }
+  return absl::Status(code, status.error_message());
 }
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& server) {

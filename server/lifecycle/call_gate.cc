@@ -13,9 +13,10 @@ bool CallGate::Enter() {
   return true;
 }
 
-void CallGate::Leave() {
+void CallGate::Leave(bool unavailable) {
   const std::lock_guard lock(mutex_);
   --inside_;
+  if (closed_ && unavailable) ++cut_off_;
   left_.notify_all();
 }
 
@@ -49,7 +50,7 @@ void CallGate::Forget(int64_t watch) {
 int64_t CallGate::WaitUntilEmpty(absl::Time deadline) {
   std::unique_lock lock(mutex_);
   left_.wait_for(lock, absl::ToChronoNanoseconds(deadline - MonotonicNow()), [this] { return inside_ == 0; });
-  return inside_;
+  return cut_off_ + inside_;
 }
 
 }  // namespace longshort

@@ -18,22 +18,24 @@ namespace longshort {
 
 class CallGate {
  public:
-  // False once closed. On true the caller owes one Leave().
+  // False once closed. On true the caller owes one Leave.
   bool Enter();
-  void Leave();
+  // `unavailable`: the client was told so. Once the gate is closed, such a call counts as cut off.
+  void Leave(bool unavailable = false);
 
   void Close();
   // Calls `on_close` once, when the gate closes, by the thread that closes it; at once if it is closed. For calls that
   // would not end by themselves. Returns a number for Forget, after which it may still be running.
   int64_t WhenClosed(std::function<void()> on_close);
   void Forget(int64_t watch);
-  // Waits until nobody is inside, or until `deadline`. Returns how many are left.
+  // Waits until nobody is inside, or until `deadline`. Returns how many were cut off: those that are left count too.
   int64_t WaitUntilEmpty(absl::Time deadline);
 
  private:
   std::mutex mutex_;
   std::condition_variable left_;
   int64_t inside_ = 0;
+  int64_t cut_off_ = 0;
   bool closed_ = false;
   std::map<int64_t, std::function<void()>> watches_;
   int64_t last_watch_ = 0;

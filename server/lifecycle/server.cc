@@ -90,8 +90,8 @@ void Server::Drain() {
   manager_->Stop();
   models_->Drain(deadline);
   manager_->Join();  // after that: what is being loaded may take longer than the calls have
-  const int64_t left = gate_.WaitUntilEmpty(std::max(deadline, MonotonicNow() + kLastMessages));
-  log_.Info("drained", {{"calls_cut_off", left}});
+  const int64_t cut_off = gate_.WaitUntilEmpty(std::max(deadline, MonotonicNow() + kLastMessages));
+  log_.Info("drained", {{"calls_cut_off", cut_off}});
 }
 
 }  // namespace longshort

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/metrics/engine_metrics.h"
+#include "server/metrics/process_metrics.h"
 
 namespace longshort {
 
@@ -23,6 +24,7 @@ ServerMetrics::RequestMetrics ServerMetrics::FindRequestMetrics(const std::strin
   const RequestMetrics metrics = {
       families_.requests.Add({{"rpc", rpc}, {"model", model}, {"code", CodeName(code)}}),
       families_.request_duration.Add({{"rpc", rpc}, {"model", model}}, families_.latency_buckets)};
+  families_.slow_readers.Add({{"rpc", rpc}});  // from 0 on, so that a rate sees the first one
   found_.emplace(std::move(key), metrics);
   return metrics;
 }
@@ -50,7 +52,9 @@ void ServerMetrics::ForgetModel(const std::string& model, int64_t version) {
 }
 
 std::string ServerMetrics::Serialize() const {
-  return prometheus::TextSerializer().Serialize(families_.registry.Collect());
+  std::vector<prometheus::MetricFamily> families = families_.registry.Collect();
+  for (prometheus::MetricFamily& family : ProcessMetrics().Collect()) families.push_back(std::move(family));
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace longshort

@@ -16,7 +16,7 @@ namespace {
 OptionTable::Reader AddressReader(ListenAddress* address) {
   return [address](const std::string& text) -> absl::Status {
     absl::StatusOr<ListenAddress> parsed = ParseListenAddress(text);
-    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat("is wrong: ", parsed.status().message()));
+    if (!parsed.ok()) return absl::InvalidArgumentError(parsed.status().message());
     *address = *std::move(parsed);
     return absl::OkStatus();
   };

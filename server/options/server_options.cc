@@ -86,14 +86,12 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
   const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (host.empty() || (!bracketed && host.find(':') != std::string::npos)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is not host:port (an IPv6 host stands in brackets: [::1]:8500)"));
+    return absl::InvalidArgumentError("must be host:port (an IPv6 host stands in brackets: [::1]:8500)");
   }
   const std::string port_text = text.substr(colon + 1);
   ListenAddress address{.host = std::move(host)};
   if (!absl::SimpleAtoi(port_text, &address.port) || address.port < 0 || address.port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' has the port '", port_text, "'; it must be in [0, 65535]"));
+    return absl::InvalidArgumentError(absl::StrCat("has the port '", port_text, "'; it must be in [0, 65535]"));
   }
   return address;
 }

@@ -35,7 +35,7 @@ CallRecord::CallRecord(const CallEnvironment& environment, const char* rpc, grpc
 }
 
 CallRecord::~CallRecord() {
-  if (inside_) environment_.gate.Leave();
+  if (inside_) environment_.gate.Leave(unavailable_);
 }
 
 absl::Status CallRecord::Admit() {
@@ -131,6 +131,7 @@ grpc::Status CallRecord::Finish(const absl::Status& work_status) {
   if (code == absl::StatusCode::kCancelled && !slow_reader_ && now >= engine_context_.deadline - kDeadlineSlack) {
     code = absl::StatusCode::kDeadlineExceeded;
   }
+  unavailable_ = code == absl::StatusCode::kUnavailable;
   environment_.metrics.CountRequest(rpc_, model_, code, now - arrived_);
 
   LogFields fields = {{"id", engine_context_.id}, {"rpc", std::string(rpc_)},

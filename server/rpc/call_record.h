@@ -73,6 +73,7 @@ class CallRecord {
   RequestContext engine_context_;
   absl::Status metadata_status_;
   bool inside_ = false;
+  bool unavailable_ = false;  // is what the client is told
   bool slow_reader_ = false;
   std::string model_;
   int64_t version_ = 0;

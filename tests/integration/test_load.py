@@ -56,6 +56,14 @@ def test_every_call_is_counted_once(server: Server, tmp_path: Path) -> None:
         wait_until(lambda: server.metric("longshort_requests_total", rpc=rpc) == before[rpc] + sent)  # noqa: B023
 
 
+def test_a_run_of_which_every_request_fails_says_why_and_is_an_error(server: Server) -> None:
+    command = [CLIENT, f"--server=127.0.0.1:{server.grpc_port}", "--workload=score,model=nowhere,requests=3"]
+    done = subprocess.run([*command, "--warm-up=0s"], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert "NOT_FOUND " in done.stdout and "the first that failed: there is no model nowhere" in done.stdout
+    assert "every request failed" in done.stderr
+
+
 def test_the_seed_decides_what_is_sent(server: Server, tmp_path: Path) -> None:
     def tokens_read(seed: int) -> float:
         before = server.metric("longshort_prompt_tokens_total")

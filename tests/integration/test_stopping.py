@@ -136,6 +136,7 @@ def test_what_runs_is_finished_and_new_work_refused(api: SimpleNamespace, reposi
         events = list(running)
         assert events[-1].summary.usage.generated_tokens == 4000
         assert server.wait() == 0
+        assert "drained calls_cut_off=0" in server.log(), "those that were refused are not cut off"
 
 
 def test_what_takes_too_long_is_cut_off(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
@@ -147,6 +148,7 @@ def test_what_takes_too_long_is_cut_off(api: SimpleNamespace, repository: Path, 
             list(running)
         assert server.wait() == 0
         assert time.monotonic() - start > 0.4
+        assert "drained calls_cut_off=1" in server.log()
 
 
 def test_a_reader_that_stopped_reading_does_not_hold_the_server(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -23,6 +24,7 @@ struct CallOutcome {
   absl::Duration ended;
   std::vector<TokenArrival> arrivals;  // of streams, rising
   grpc::StatusCode code = grpc::StatusCode::OK;
+  std::string error;  // the server's message; empty of answers
   // Still running when the run was over, and therefore cancelled by this program.
   bool cut_off = false;
 

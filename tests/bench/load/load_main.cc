@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -53,9 +54,13 @@ absl::Status Run(const std::vector<std::string>& arguments) {
     summaries.push_back(Summarise(outcomes, result.begin, result.end, options.objective));
   }
   const absl::Status printed = Print(ReportTable(options, summaries));
-  if (options.json_file.empty()) return printed;
-  LS_RETURN_IF_ERROR(WriteReport(options.json_file, ReportJson(options, arguments, summaries)));
-  return printed;
+  if (!options.json_file.empty()) {
+    LS_RETURN_IF_ERROR(WriteReport(options.json_file, ReportJson(options, arguments, summaries)));
+  }
+  LS_RETURN_IF_ERROR(printed);
+  const bool all_failed = std::all_of(summaries.begin(), summaries.end(),
+                                      [](const Summary& summary) { return summary.failed == summary.sent; });
+  return all_failed ? absl::UnavailableError("every request failed") : absl::OkStatus();
 }
 
 }  // namespace

@@ -69,9 +69,9 @@ std::string LoadHelp() {
   LoadOptions defaults;
   return absl::StrCat(R"(longshort-load: puts load on a Longshort server and tells how it bears it.
 
-  longshort-load --workload=generate,prompt=128,tokens=32,concurrency=16
+  longshort-load --workload=generate,model=enwiki,prompt=128,tokens=32,concurrency=16
       closed loop: 16 callers, each sends its next request when it has its answer. Finds what the server can do.
-  longshort-load --workload=generate,prompt=128,tokens=32,rate=20 --slo-first-token=200ms
+  longshort-load --workload=generate,model=enwiki,prompt=128,tokens=32,rate=20 --slo-first-token=200ms
       open loop: 20 requests a second, as a Poisson process, whatever the server does. Shows what users would see:
       latency counts from the planned arrival, so waiting cannot hide.
   longshort-load --workload=generate,name=short,prompt=64,rate=2 \

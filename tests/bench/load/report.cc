@@ -50,6 +50,7 @@ void AddWorkload(const Workload& workload, const Summary& summary, std::string& 
     AddRow(code == grpc::StatusCode::OK ? "end to end" : CodeName(code).c_str(), total, table);
   }
   AddRow("sent late", summary.send_delay, table);
+  if (!summary.first_failure.empty()) absl::StrAppend(&table, "  the first that failed: ", summary.first_failure, "\n");
 }
 
 Json ToJson(const Distribution& samples) {

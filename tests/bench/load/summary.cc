@@ -94,6 +94,7 @@ void Count(const CallOutcome& outcome, Summary& summary) {
   } else if (outcome.code == grpc::StatusCode::RESOURCE_EXHAUSTED) {
     ++summary.refused;
   } else {
+    if (summary.failed == 0) summary.first_failure = outcome.error;
     ++summary.failed;
   }
 }

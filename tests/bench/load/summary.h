@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -56,7 +57,8 @@ struct Summary {
 
   // From the planned arrival to the end, by code; cut-off calls are left out.
   std::map<grpc::StatusCode, Distribution> total;
-  Distribution first_token;  // from the planned arrival
+  std::string first_failure;  // what the server said of the first that failed; empty if none did
+  Distribution first_token;   // from the planned arrival
   // Between two messages that bring tokens, of whatever call: what a reader sees, stalls included.
   Distribution inter_token;
   // How late this program sent: a client without processor time measures itself.

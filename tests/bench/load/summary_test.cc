@@ -17,9 +17,10 @@ CallOutcome Answer(double planned, double ended) {
   return outcome;
 }
 
-CallOutcome WithCode(StatusCode code, double planned, double ended) {
+CallOutcome WithCode(StatusCode code, double planned, double ended, const std::string& error = "") {
   CallOutcome outcome = Answer(planned, ended);
   outcome.code = code;
+  outcome.error = error;
   return outcome;
 }
 
@@ -27,7 +28,7 @@ TEST(Summarise, EveryCallOfTheWindowIsCountedOnce) {
   std::vector<CallOutcome> outcomes = {Answer(0.5, 1.5),  // of the warm-up
                                        Answer(1, 2),
                                        WithCode(StatusCode::RESOURCE_EXHAUSTED, 2, 2.1),
-                                       WithCode(StatusCode::DEADLINE_EXCEEDED, 3, 4),
+                                       WithCode(StatusCode::DEADLINE_EXCEEDED, 3, 4, "too late"),
                                        WithCode(StatusCode::CANCELLED, 4, 20),
                                        WithCode(StatusCode::CANCELLED, 5, 6),
                                        Answer(10.9, 12)};  // planned in time, answered in the grace
@@ -37,6 +38,7 @@ TEST(Summarise, EveryCallOfTheWindowIsCountedOnce) {
   EXPECT_EQ(summary.answered, 2);
   EXPECT_EQ(summary.refused, 1);
   EXPECT_EQ(summary.failed, 2);
+  EXPECT_EQ(summary.first_failure, "too late");
   EXPECT_EQ(summary.cut_off, 1);
   EXPECT_EQ(summary.total.at(StatusCode::OK).Max(), At(12) - At(10.9));
   EXPECT_EQ(summary.total.at(StatusCode::CANCELLED).count(), 1);

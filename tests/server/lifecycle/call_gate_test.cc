@@ -35,6 +35,16 @@ TEST(CallGate, TellsHowManyAreLeftAtTheDeadline) {
   EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 1);
 }
 
+TEST(CallGate, WhoLeavesUnavailableOnceItIsClosedWasCutOff) {
+  CallGate gate;
+  for (int i = 0; i < 4; ++i) gate.Enter();
+  gate.Leave(/*unavailable=*/true);  // for some other reason
+  gate.Close();
+  gate.Leave(/*unavailable=*/true);
+  gate.Leave();
+  EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 2) << "one was told, one is left";
+}
+
 TEST(CallGate, TellsOnceWhoAskedWhenItCloses) {
   CallGate gate;
   int told = 0, forgotten = 0, late = 0;

@@ -235,7 +235,7 @@ TEST_F(ScoreTextsTest, AStoppingServerDoesNotWaitForWhatIsHeld) {
   absl::SleepFor(absl::Milliseconds(50));
   gate_.Close();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 1) << "cut off, and gone";
 }
 
 TEST_F(ScoreTextsTest, ARefusalThatWillNotPassIsTheDocumentsError) {
@@ -318,7 +318,7 @@ TEST_F(ScoreTextsTest, AStoppingServerAnswersWhatIsInWorkAndEndsAnIdleStream) {
   EXPECT_FALSE(stream->Read(&answer));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   items.clear();  // the listener holds the call
-  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 1) << "its client had not ended it";
 }
 
 TEST_F(ScoreTextsTest, AStoppingServerFinishesAStreamThatHasSentEverything) {

@@ -1,0 +1,88 @@
+#include "server/metrics/process_metrics.h"
+
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_type.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+
+namespace longshort {
+namespace {
+
+using Families = std::vector<prometheus::MetricFamily>;
+
+void Add(const char* name, const char* help, prometheus::MetricType type, double value, Families& families) {
+  prometheus::ClientMetric metric;
+  (type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  families.push_back({.name = name, .help = help, .type = type, .metric = {metric}});
+}
+
+void AddGauge(const char* name, const char* help, double value, Families& families) {
+  Add(name, help, prometheus::MetricType::Gauge, value, families);
+}
+
+void AddMemory(Families& families) {
+  std::ifstream pages("/proc/self/statm");
+  double all = 0, resident = 0;
+  if (!(pages >> all >> resident)) return;
+  const auto page_bytes = static_cast<double>(sysconf(_SC_PAGESIZE));
+  AddGauge("process_virtual_memory_bytes", "Address space", all * page_bytes, families);
+  AddGauge("process_resident_memory_bytes", "Memory in use", resident * page_bytes, families);
+}
+
+void AddDescriptors(Families& families) {
+  std::error_code error;
+  const std::filesystem::directory_iterator open("/proc/self/fd", error);
+  if (!error) {
+    const auto count = std::distance(begin(open), end(open)) - 1;  // but for the folder's own
+    AddGauge("process_open_fds", "Open descriptors", static_cast<double>(count), families);
+  }
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    AddGauge("process_max_fds", "Descriptors that may be open", static_cast<double>(limit.rlim_cur), families);
+  }
+}
+
+// Of a clock of the system, in seconds.
+double Now(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+void AddStart(Families& families) {
+  constexpr int kStartField = 22;  // of the process's line, counted from 1: ticks since the machine booted
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  if (!std::getline(file, line)) return;
+  int field = 2;  // the program's name, which may have spaces in it, ends with the last ")"
+  size_t place = line.rfind(')');
+  while (field < kStartField && place != std::string::npos) {
+    place = line.find(' ', place + 1);
+    ++field;
+  }
+  if (place == std::string::npos) return;
+  const double start = std::stod(line.substr(place + 1)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  AddGauge("process_start_time_seconds", "When the process began, in seconds since 1970",
+           Now(CLOCK_REALTIME) - Now(CLOCK_BOOTTIME) + start, families);
+}
+
+}  // namespace
+
+Families ProcessMetrics::Collect() const {
+  Families families;
+  Add("process_cpu_seconds_total", "Processors' time, of the program and of the system for it",
+      prometheus::MetricType::Counter, Now(CLOCK_PROCESS_CPUTIME_ID), families);
+  AddMemory(families);
+  AddDescriptors(families);
+  AddStart(families);
+  return families;
+}
+
+}  // namespace longshort
