@@ -1,9 +1,7 @@
 #include "models/language_model/transformer_ls.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <ctime>
 #include <exception>
 #include <type_traits>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/parallel_for.h"
+#include "models/layers/timed_step.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -113,13 +112,7 @@ absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> 
       {.window = window_pages_.pages(), .segment = segment_pages_.pages(), .open_chunk = open_chunks_.pages()}));
   try {
     const StepPlan plan = PlanStep(slices, info_);
-    UseThreads(thread_choice_.Next(plan.rows));
-    const auto begin = std::chrono::steady_clock::now();
-    const std::clock_t processors_begin = std::clock();
-    StepResult result = Run(slices, plan);
-    thread_choice_.Took(plan.rows, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
-                        static_cast<double>(std::clock() - processors_begin) / CLOCKS_PER_SEC);
-    return result;
+    return RunTimed(thread_choice_, plan.rows, [&] { return Run(slices, plan); });
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("in a step of ", slices.size(), " slices"), error);
   }

@@ -9,11 +9,15 @@
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
+#include "models/layers/timed_step.h"
 #include "models/status_macros.h"
 
 namespace longshort {
 ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads)
-    : network_(std::move(network)), info_(std::move(info)), threads_(threads) {}
+    : network_(std::move(network)),
+      info_(std::move(info)),
+      threads_(threads),
+      thread_choice_(threads == 0 ? OwnThreads() : threads) {}
 
 absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(int threads) const {
   return std::make_unique<ServedTextClassifier>(network_, info_, threads == 0 ? threads_ : threads);
@@ -22,15 +26,18 @@ absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(int 
 absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
   if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 item");
   std::vector<absl::Span<const int32_t>> documents;
+  int64_t tokens = 0;
   for (size_t index = 0; index < items.size(); ++index) {
     LS_RETURN_IF_ERROR(CheckItem(*items[index], index));
-    for (const auto& document : std::get<TokenItem>(*items[index]).documents) documents.emplace_back(document);
+    for (const auto& document : std::get<TokenItem>(*items[index]).documents) {
+      documents.emplace_back(document);
+      tokens += static_cast<int64_t>(document.size());
+    }
   }
   try {
     const c10::InferenceMode inference;
-    UseThreads(threads_);
     ClassifierResult result;
-    logits_ = network_.Logits(documents, result.counts.multiply_adds);
+    logits_ = RunTimed(thread_choice_, tokens, [&] { return network_.Logits(documents, result.counts.multiply_adds); });
     result.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())};
     return result;
   } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/classifier.h"
+#include "models/layers/thread_choice.h"
 #include "models/text_classifier/text_network.h"
 
 namespace longshort {
@@ -29,6 +30,7 @@ class ServedTextClassifier final : public Classifier {
   TextNetwork network_;
   ClassifierInfo info_;
   int threads_;
+  ThreadChoice thread_choice_;
   at::Tensor logits_;  // of the last batch
 };
 

@@ -86,8 +86,8 @@ void AddExecution(OptionTable& table, ServerOptions& options) {
             "memory and is faster, at about three digits.",
             &options.precision);
   table.Add("threads", "N",
-            "Threads of one model step at the most, so of each worker, 1 to 1024: a language model takes one where "
-            "that is about as fast, and while other programs want the same CPUs. 0 divides what the process may use "
+            "Threads of one model step at the most, so of each worker, 1 to 1024: one is taken where that is about as "
+            "fast, and while other programs want the same CPUs. 0 divides what the process may use "
             "(its CPU affinity and the cgroup's limit, not the machine's size) among a model's workers.",
             &options.threads);
 }
