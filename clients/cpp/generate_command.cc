@@ -44,6 +44,7 @@ Examples:
   longshort generate --prompt='The history of '
   longshort generate --prompt='The history of ' --max-tokens=500 --temperature=0.7 --top-p=0.9 --seed=1
   longshort generate --completions=3 --stop='.' --echo --prompt='It was '
+  longshort generate --session=talk --prompt='It was '; longshort generate --session=talk --session-must-exist --prompt=' But '
   longshort generate --temperature=0 --json chapter.txt | jq -j '.delta.text // empty'
 )";
   }
@@ -52,6 +53,9 @@ Examples:
     table.AddSwitch("ids", "The prompt lists token ids instead of text.", &ids_);
     table.Add("max-tokens", "N", "Tokens to generate at the most; 0 is the server's default, 256.", &max_tokens_);
     table.Add("completions", "N", "How many continuations, 1 to 16.", &completions_);
+    table.Add("session", "ID",
+              "Go on where the last call with this id (and --client-id) ended; the first one begins it.", &session_);
+    table.AddSwitch("session-must-exist", "Refuse to begin it.", &session_must_exist_);
     table.Add("stop", "TEXT", "Ends a continuation before this text; may be given up to 16 times.", &stop_);
     table.AddSwitch("echo", "Begin each continuation with the prompt.", &echo_);
     table.Add("temperature", "X", "0 takes the likeliest token every time; otherwise in (0, 100].", &temperature_);
@@ -77,6 +81,9 @@ Examples:
     if (prompt_.has_value() && !arguments.empty())
       return FailUsage(context.terminal, "give --prompt or a file, not both");
     if (arguments.size() > 1) return FailUsage(context.terminal, "generate takes one prompt");
+    if (session_must_exist_ && session_.empty()) {
+      return FailUsage(context.terminal, "--session-must-exist needs --session");
+    }
     std::string text;
     if (prompt_.has_value()) {
       text = *std::move(prompt_);
@@ -100,6 +107,10 @@ Examples:
     *request.mutable_prompt() = std::move(prompt);
     request.set_max_tokens(max_tokens_);
     request.set_completions(completions_);
+    if (!session_.empty()) {
+      request.mutable_session()->set_id(session_);
+      request.mutable_session()->set_must_exist(session_must_exist_);
+    }
     for (const std::string& stop : stop_) request.add_stop(stop);
     request.set_echo(echo_);
     request.set_token_log_probabilities(log_probabilities_);
@@ -154,6 +165,8 @@ Examples:
   bool ids_ = false;
   int64_t max_tokens_ = 0;
   int32_t completions_ = 1;
+  std::string session_;
+  bool session_must_exist_ = false;
   std::vector<std::string> stop_;
   bool echo_ = false;
   std::optional<double> temperature_;

@@ -52,6 +52,8 @@ TEST_F(GenerateTest, EveryOptionReachesItsField) {
                  "--prompt=Once",
                  "--max-tokens=7",
                  "--completions=2",
+                 "--session=talk:1",
+                 "--session-must-exist",
                  "--stop=.",
                  "--stop=!",
                  "--echo",
@@ -76,6 +78,8 @@ TEST_F(GenerateTest, EveryOptionReachesItsField) {
   EXPECT_EQ(request.prompt().raw(), "Once");
   EXPECT_EQ(request.max_tokens(), 7);
   EXPECT_EQ(request.completions(), 2);
+  EXPECT_EQ(request.session().id(), "talk:1");
+  EXPECT_TRUE(request.session().must_exist());
   EXPECT_THAT(request.stop(), ElementsAre(".", "!"));
   EXPECT_TRUE(request.echo());
   EXPECT_TRUE(request.token_log_probabilities());
