@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 // Where a model goes: links are followed, and no slash or ".." is left.
 fs::path PlaceOf(const std::string& directory) {
   std::error_code unknown;
-  const fs::path place = fs::weakly_canonical(fs::absolute(directory), unknown);
+  const fs::path place = fs::weakly_canonical(fs::absolute(directory, unknown), unknown);
   return place.has_filename() ? place : place.parent_path();
 }
 
