@@ -360,8 +360,11 @@ LS_INLINE void MixValues(const Tile& tile, int64_t padded_width, const SomePages
   float weights[kQueries][kPages * kPageRows];
   __builtin_memcpy(weights, probabilities, sizeof(weights));
   int64_t channel = 0;
-  for (; channel + 4 * kLanes <= padded_width; channel += 4 * kLanes) {
-    MixGroup<Element, kQueries, kPages, 4>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
+  // Better two queries to whatever is read than many channels at once.
+  if constexpr (kQueries == 1 || AtOnce(kQueries, 4) > 1) {
+    for (; channel + 4 * kLanes <= padded_width; channel += 4 * kLanes) {
+      MixGroup<Element, kQueries, kPages, 4>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
+    }
   }
   for (; channel + 2 * kLanes <= padded_width; channel += 2 * kLanes) {
     MixGroup<Element, kQueries, kPages, 2>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);
