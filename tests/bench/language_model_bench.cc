@@ -1,6 +1,8 @@
 // Time of one stream once its memory is full, for a token and for a piece of a prompt, and the bytes that it keeps:
 // longshort-language-model-bench MODEL_DIRECTORY... (Google Benchmark's own flags work too; --benchmark_format=json).
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "benchmark/benchmark.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
@@ -53,6 +56,10 @@ class Stream {
 // What the server reserves for a stream of any length.
 int64_t StreamBytes(const LanguageModel& model) { return Bytes(PagesForStreams(model.info(), 1), model.PageBytes()); }
 
+void ShowProgress(const std::string& text) {
+  if (isatty(STDERR_FILENO) == 1) std::fputs(text.c_str(), stderr);
+}
+
 // state.range(0) tokens a step.
 void Read(benchmark::State& state, const std::string& directory, const std::string& precision) {
   auto loaded = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
@@ -67,9 +74,9 @@ void Read(benchmark::State& state, const std::string& directory, const std::stri
   const int64_t full = info.memory_length + info.segment_length;
   while (stream.position() < full) {
     if (!stream.Read(kPieceTokens).ok()) return state.SkipWithError("a step failed");
-    std::fprintf(stderr, "\rreading %ld of %ld tokens ", static_cast<long>(stream.position()), static_cast<long>(full));
+    ShowProgress(absl::StrFormat("\rreading %d of %d tokens ", stream.position(), full));
   }
-  std::fprintf(stderr, "\r\033[K");
+  ShowProgress("\r\033[K");
   for (auto _ : state) {
     if (!stream.Read(state.range(0)).ok()) return state.SkipWithError("a step failed");
   }
