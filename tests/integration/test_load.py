@@ -64,6 +64,19 @@ def test_a_run_of_which_every_request_fails_says_why_and_is_an_error(server: Ser
     assert "every request failed" in done.stderr
 
 
+def test_a_stream_that_began_in_the_warm_up_is_no_failure(server: Server, tmp_path: Path) -> None:
+    (stream,) = run(
+        server,
+        tmp_path,
+        "--workload=generate,prompt=8,tokens=65000,concurrency=1",
+        "--warm-up=2s",
+        "--seconds=1s",
+        "--grace=0s",
+    )["workloads"]
+    assert stream["sent"] == stream["failed"] == 0
+    assert stream["tokens_per_second"] > 0
+
+
 def test_the_seed_decides_what_is_sent(server: Server, tmp_path: Path) -> None:
     def tokens_read(seed: int) -> float:
         before = server.metric("longshort_prompt_tokens_total")
