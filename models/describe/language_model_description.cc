@@ -18,9 +18,11 @@ StageCost LayerCost(const LanguageModelConfig& config) {
   cost.multiply_adds += 2 * width * config.feed_forward_width;         // fc1 and fc2
   cost.multiply_adds += width * config.heads * rank;                   // dconv_1
   cost.multiply_adds += 3 * (config.window_length + vectors) * width;  // scores by content and position, weighted sum
-  // A chunk is compressed once in each form: its keys and values mixed; its inputs mixed, then projected.
-  cost.multiply_adds += 3 * rank * width + 2 * rank * width * width / chunk;
-  cost.normed_elements = 2 * width + 2 * width + 4 * rank * width / chunk;  // norm1, norm2, dual_ln_win, dual_ln_dproj
+  // A chunk is compressed once in each form: its keys and values mixed; its inputs mixed, then projected. A token's
+  // share:
+  const int64_t projected = 2 * rank * width * width / chunk, normed = 4 * rank * width / chunk;
+  cost.multiply_adds += 3 * rank * width + projected;
+  cost.normed_elements = 2 * width + 2 * width + normed;  // norm1, norm2, dual_ln_win, dual_ln_dproj
   return cost;
 }
 
