@@ -15,7 +15,7 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
   const auto code = static_cast<absl::StatusCode>(status.error_code());
   // gRPC's message where this program cancelled the call.
   if (code == absl::StatusCode::kCancelled && status.error_message() == "CANCELLED") {
-    return absl::CancelledError("stopped before the server had answered");
+    return absl::CancelledError("the call was cancelled on this side");
   }
   return absl::Status(code, status.error_message());
 }

@@ -81,7 +81,8 @@ Examples:
     if (prompt_.has_value() && !arguments.empty())
       return FailUsage(context.terminal, "give --prompt or a file, not both");
     if (arguments.size() > 1) return FailUsage(context.terminal, "generate takes one prompt");
-    if (session_must_exist_ && session_.empty()) {
+    if (session_ == "") return FailUsage(context.terminal, "--session is empty; it must be the session's id");
+    if (session_must_exist_ && !session_.has_value()) {
       return FailUsage(context.terminal, "--session-must-exist needs --session");
     }
     std::string text;
@@ -107,8 +108,8 @@ Examples:
     *request.mutable_prompt() = std::move(prompt);
     request.set_max_tokens(max_tokens_);
     request.set_completions(completions_);
-    if (!session_.empty()) {
-      request.mutable_session()->set_id(session_);
+    if (session_.has_value()) {
+      request.mutable_session()->set_id(*session_);
       request.mutable_session()->set_must_exist(session_must_exist_);
     }
     for (const std::string& stop : stop_) request.add_stop(stop);
@@ -165,7 +166,7 @@ Examples:
   bool ids_ = false;
   int64_t max_tokens_ = 0;
   int32_t completions_ = 1;
-  std::string session_;
+  std::optional<std::string> session_;
   bool session_must_exist_ = false;
   std::vector<std::string> stop_;
   bool echo_ = false;

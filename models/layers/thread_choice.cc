@@ -11,8 +11,8 @@ constexpr double kLongestTrialSeconds = 10e-3;
 // A team must be so many times faster: it keeps all its CPUs from whatever else there is to do, such as to write to
 // clients what the last step gave.
 constexpr double kWorthATeam = 1.25;
-// A team that is given less of its processors' time, spinning included, waits for threads that do not run.
-constexpr double kLeastShare = 0.75;
+// A team that is given, spinning included, so few processors is at the most so many times as fast as one thread.
+constexpr double kFewProcessors = 1.5;
 // The newest step's part of a mean.
 constexpr double kNewest = 0.25;
 // Steps between trials of what is slower, at first and at the most.
@@ -28,7 +28,7 @@ bool ThreadChoice::IsOneThreadWorthATrial(const Size& size, int64_t work) const 
   if (size.team == 0) return false;
   const double seconds = size.team * static_cast<double>(work);
   return threads_ * seconds < kLongestTrialSeconds || size.team > threads_ * size.best_team ||
-         size.team_share < kLeastShare;
+         threads_ * size.team_share < kFewProcessors;
 }
 
 int ThreadChoice::Next(int64_t work) {

@@ -4,8 +4,8 @@
 // other programs want the same CPUs, each wait may last a time slice of the system's, so that a team of two takes 50
 // times as long as one thread would. Neither can be known beforehand, so it is learned, for each size of step, by
 // trying: one thread where that takes some milliseconds at the most, or where the team has become so slow that one
-// thread must be faster, or where it does not get its processors; then whatever was the worse again, more and more
-// rarely while it stays so.
+// thread must be faster, or where it is given hardly more than one processor; then whatever was the worse again, more
+// and more rarely while it stays so.
 #pragma once
 
 #include <array>

@@ -69,7 +69,7 @@ std::string WhyNotMake(const fs::path& place) {
     if (std::string why = WhyNotReplace(place); !why.empty()) return why;
   }
   fs::path there = place.parent_path();  // it is made beside
-  while (!fs::exists(there, unknown) && there.has_relative_path()) there = there.parent_path();
+  while (!fs::exists(fs::symlink_status(there, unknown)) && there.has_relative_path()) there = there.parent_path();
   if (!fs::is_directory(there, unknown)) return absl::StrCat(there.string(), " is not a folder");
   if (access(there.c_str(), W_OK | X_OK) != 0) return absl::StrCat(there.string(), ": ", std::strerror(errno));
   return "";
@@ -125,8 +125,10 @@ std::error_code Replace(const fs::path& directory, const fs::path& made) {
 absl::Status CheckModelDirectory(const std::string& directory, const std::string& checkpoint) {
   const fs::path place = PlaceOf(directory);
   std::string why = WhyNotMake(place);
-  if (why.empty() && !checkpoint.empty() && IsInside(PlaceOf(checkpoint), place)) {
-    why = absl::StrCat("--checkpoint=", checkpoint, " would be in it");
+  if (why.empty() && !checkpoint.empty()) {
+    const fs::path file = PlaceOf(checkpoint);
+    if (IsInside(file, place)) why = absl::StrCat("--checkpoint=", checkpoint, " would be in it");
+    if (IsInside(place, file)) why = absl::StrCat("--checkpoint=", checkpoint, " would be in its way");
   }
   if (why.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--out=", directory, " cannot be made: ", why));
@@ -135,8 +137,7 @@ absl::Status CheckModelDirectory(const std::string& directory, const std::string
 absl::Status WriteModelDirectory(const std::string& directory, const std::vector<NamedParameter>& parameters,
                                  absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files) {
   const fs::path place = PlaceOf(directory);
-  const fs::path made = place.parent_path() /
-                        absl::StrCat(".", place.filename().string(), ".partial.", absl::Hex(std::random_device{}()));
+  const fs::path made = place.parent_path() / absl::StrCat(".model.partial.", absl::Hex(std::random_device{}()));
   std::error_code error;
   fs::create_directories(place.parent_path(), error);
   if (!error) fs::create_directory(made, error);

@@ -56,21 +56,21 @@ double Now(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-void AddStart(Families& families) {
+// In seconds since 1970; 0 if the system does not tell.
+double StartTime() {
   constexpr int kStartField = 22;  // of the process's line, counted from 1: ticks since the machine booted
   std::ifstream file("/proc/self/stat");
   std::string line;
-  if (!std::getline(file, line)) return;
+  if (!std::getline(file, line)) return 0;
   int field = 2;  // the program's name, which may have spaces in it, ends with the last ")"
   size_t place = line.rfind(')');
   while (field < kStartField && place != std::string::npos) {
     place = line.find(' ', place + 1);
     ++field;
   }
-  if (place == std::string::npos) return;
+  if (place == std::string::npos) return 0;
   const double start = std::stod(line.substr(place + 1)) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  AddGauge("process_start_time_seconds", "When the process began, in seconds since 1970",
-           Now(CLOCK_REALTIME) - Now(CLOCK_BOOTTIME) + start, families);
+  return Now(CLOCK_REALTIME) - Now(CLOCK_BOOTTIME) + start;
 }
 
 }  // namespace
@@ -81,7 +81,8 @@ Families ProcessMetrics::Collect() const {
       prometheus::MetricType::Counter, Now(CLOCK_PROCESS_CPUTIME_ID), families);
   AddMemory(families);
   AddDescriptors(families);
-  AddStart(families);
+  static const double start = StartTime();  // once: it must not seem to change
+  if (start != 0) AddGauge("process_start_time_seconds", "When the process began, since 1970", start, families);
   return families;
 }
 

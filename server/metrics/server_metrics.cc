@@ -24,7 +24,7 @@ ServerMetrics::RequestMetrics ServerMetrics::FindRequestMetrics(const std::strin
   const RequestMetrics metrics = {
       families_.requests.Add({{"rpc", rpc}, {"model", model}, {"code", CodeName(code)}}),
       families_.request_duration.Add({{"rpc", rpc}, {"model", model}}, families_.latency_buckets)};
-  families_.slow_readers.Add({{"rpc", rpc}});  // from 0 on, so that a rate sees the first one
+  families_.slow_readers.Add({{"rpc", rpc}});  // is there, at 0, before there are any
   found_.emplace(std::move(key), metrics);
   return metrics;
 }

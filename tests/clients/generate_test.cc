@@ -101,6 +101,15 @@ TEST_F(GenerateTest, EveryOptionReachesItsField) {
   EXPECT_EQ(sampling.seed(), 18446744073709551615U);
 }
 
+TEST_F(GenerateTest, ASessionIsNamedOrNotThere) {
+  EXPECT_EQ(Run({"generate", "--prompt=x", "--session="}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("--session is empty"));
+  EXPECT_EQ(Run({"generate", "--prompt=x", "--session-must-exist"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("--session-must-exist needs --session"));
+  EXPECT_EQ(Run({"generate", "--prompt=x"}), ExitCode::kOk) << error_;
+  EXPECT_FALSE(server_.generate_request.has_session());
+}
+
 TEST_F(GenerateTest, UnsetFlagsLeaveTheServersDefaults) {
   ASSERT_EQ(Run({"generate"}, "from standard input\n"), ExitCode::kOk) << error_;
   const v1::GenerateRequest& request = server_.generate_request;

@@ -3,9 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -42,6 +40,21 @@ absl::Status Print(const std::string& text) {
   return absl::UnavailableError("standard output cannot be written");
 }
 
+// Errors: UNAVAILABLE if all failed, those of the warm-up too.
+absl::Status CheckSomeRequest(const RunResult& result) {
+  const CallOutcome* failed = nullptr;
+  for (const std::vector<CallOutcome>& outcomes : result.outcomes) {
+    for (const CallOutcome& outcome : outcomes) {
+      const bool is_answer =
+          outcome.code == grpc::StatusCode::OK || outcome.code == grpc::StatusCode::RESOURCE_EXHAUSTED;
+      if (is_answer || outcome.cut_off) return absl::OkStatus();
+      failed = &outcome;
+    }
+  }
+  if (failed == nullptr) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("every request failed: ", failed->error));
+}
+
 absl::Status Run(const std::vector<std::string>& arguments) {
   LS_ASSIGN_OR_RETURN(const LoadOptions options, ParseLoadOptions(arguments));
   if (options.help) {
@@ -59,13 +72,7 @@ absl::Status Run(const std::vector<std::string>& arguments) {
     LS_RETURN_IF_ERROR(WriteReport(options.json_file, ReportJson(options, arguments, summaries)));
   }
   LS_RETURN_IF_ERROR(printed);
-  const auto count = [&summaries](int64_t Summary::*calls) {
-    return std::accumulate(summaries.begin(), summaries.end(), int64_t{0},
-                           [=](int64_t sum, const Summary& summary) { return sum + summary.*calls; });
-  };
-  // Streams that began in the warm-up are none of those that were sent.
-  const bool all_failed = count(&Summary::failed) > 0 && count(&Summary::failed) == count(&Summary::sent);
-  return all_failed ? absl::UnavailableError("every request failed") : absl::OkStatus();
+  return CheckSomeRequest(result);
 }
 
 }  // namespace

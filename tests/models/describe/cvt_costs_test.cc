@@ -107,7 +107,7 @@ TEST(CvtCosts, QueriesFillTheLastWindows) {
   EXPECT_EQ(attention(228), 2 * 64 * (64 * 56 * landmarks_and_window - 57 * 56 * landmarks_and_nine));
 }
 
-// 2 * 10^8 tokens * 1024 blocks * 2 * 64 * 16384^2 multiply-adds of the feed-forward alone.
+// 10^8 tokens * 1024 blocks * 2 * 64 * 16384^2 multiply-adds of the feed-forward alone.
 TEST(CvtCosts, WorkBeyond64BitsIsToldAsItIs) {
   CvtConfig config = Cvt13();
   config.stages.resize(1);

@@ -52,8 +52,9 @@ TEST(ThreadChoice, ATeamThatOthersKeepFromItsProcessorsIsLeftUntilItIsFasterAgai
 
 TEST(ThreadChoice, ATeamThatNeverHadItsProcessorsIsLeftToo) {
   ThreadChoice choice(kTeam);
-  EXPECT_GE(StepsAlone(choice, 1000, 16, 300e-3, 20e-3, 0.5), 980);
-  EXPECT_LE(StepsAlone(choice, 1000, 512, 300e-3, 600e-3, 0.5), 10) << "one thread was tried, and is slower";
+  EXPECT_GE(StepsAlone(choice, 1000, 16, 300e-3, 20e-3, 0.3), 980);
+  EXPECT_LE(StepsAlone(choice, 1000, 512, 300e-3, 400e-3, 0.3), 10) << "one thread was tried, and is slower";
+  EXPECT_EQ(StepsAlone(choice, 1000, 4096, 1, 2, 0.5), 0) << "two processors: twice as long would be too long a trial";
 }
 
 TEST(ThreadChoice, OneSlowStepOfTheTeamCostsFewOthers) {

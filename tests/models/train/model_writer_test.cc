@@ -60,6 +60,12 @@ TEST_F(ModelWriter, MakesFoldersAndNothingBesideThem) {
   EXPECT_THAT(Names(Path("a/b")), UnorderedElementsAre("model.safetensors", "config.json"));
 }
 
+TEST_F(ModelWriter, ANameMayBeAsLongAsTheFileSystemLets) {
+  const std::string longest(255, 'm');
+  ASSERT_TRUE(Write(longest).ok());
+  EXPECT_THAT(Names(directory_), UnorderedElementsAre(longest));
+}
+
 TEST_F(ModelWriter, AModelIsReplacedAsAWhole) {
   fs::create_directories(Path("model"));
   WriteText(Path("model/labels.txt"), "of another model\n");
@@ -97,6 +103,7 @@ TEST_F(ModelWriter, LinksAreFollowed) {
   EXPECT_TRUE(fs::exists(Path("real/model.safetensors")));
   fs::create_symlink(Path("nothing"), Path("dangling"));
   ExpectRefused("dangling", "link to nothing");
+  ExpectRefused("dangling/model", "dangling is not a folder");
 }
 
 TEST_F(ModelWriter, PlacesThatCannotBeRenamedAreRefusedBeforehand) {
@@ -118,6 +125,8 @@ TEST_F(ModelWriter, TheCheckpointIsNotKeptInTheModel) {
   fs::create_directories(Path("model"));
   EXPECT_THAT(std::string(CheckModelDirectory(Path("model/"), Path("model/checkpoint")).message()),
               HasSubstr("--checkpoint=" + Path("model/checkpoint") + " would be in it"));
+  EXPECT_THAT(std::string(CheckModelDirectory(Path("checkpoint/model"), Path("checkpoint")).message()),
+              HasSubstr("--checkpoint=" + Path("checkpoint") + " would be in its way"));
   EXPECT_TRUE(CheckModelDirectory(Path("model"), Path("model.checkpoint")).ok());
 }
 
