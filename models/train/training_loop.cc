@@ -47,7 +47,7 @@ class TrainingLoop final {
       const bool stop = state_.steps_done == options_.stop_after_steps;
       const bool interrupted = signal_.received() && !last;
       if (last || stop || interrupted || state_.steps_done % options_.checkpoint_interval == 0) {
-        const absl::Status saved = Save();
+        absl::Status saved = Save();
         if (!saved.ok() && !last) return saved;
         if (!saved.ok()) absl::FPrintF(stderr, "%s; the model is finished all the same\n", saved.message());
       }
