@@ -12,7 +12,7 @@
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/stored_tensor.h"
-#include "models/layers/timed_step.h"
+#include "models/layers/timed_steps.h"
 #include "models/status_macros.h"
 #include "models/weights/labels.h"
 
@@ -47,10 +47,7 @@ absl::StatusOr<std::vector<const ImageItem*>> ImagesOf(absl::Span<const Classifi
 class ImageClassifier final : public Classifier {
  public:
   ImageClassifier(ClassifierInfo info, std::shared_ptr<const ImageNetwork> network, int threads)
-      : info_(std::move(info)),
-        network_(std::move(network)),
-        threads_(threads),
-        thread_choice_(threads == 0 ? OwnThreads() : threads) {}
+      : info_(std::move(info)), network_(std::move(network)), threads_(threads), steps_(threads) {}
 
   const ClassifierInfo& info() const override { return info_; }
 
@@ -80,7 +77,7 @@ class ImageClassifier final : public Classifier {
     const at::Tensor batch = at::empty({count, info_.channels, height, width}, at::kFloat);
     float* next = batch.mutable_data_ptr<float>();
     for (const ImageItem* const image : images) next = std::copy(image->values.begin(), image->values.end(), next);
-    logits_ = RunTimed(thread_choice_, multiply_adds, [&] { return network_->Logits(batch).contiguous(); });
+    logits_ = steps_.Run(multiply_adds, [&] { return network_->Logits(batch).contiguous(); });
     return {.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())},
             .counts = {.multiply_adds = multiply_adds}};
   }
@@ -88,7 +85,7 @@ class ImageClassifier final : public Classifier {
   ClassifierInfo info_;
   std::shared_ptr<const ImageNetwork> network_;
   int threads_;
-  ThreadChoice thread_choice_;
+  TimedSteps steps_;
   at::Tensor logits_;  // of the last batch
 };
 

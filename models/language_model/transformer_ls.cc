@@ -14,7 +14,6 @@
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/parallel_for.h"
-#include "models/layers/timed_step.h"
 #include "models/status_macros.h"
 
 namespace longshort {
@@ -41,7 +40,7 @@ TransformerLs<Element>::TransformerLs(Decoder decoder, LanguageModelInfo info, i
     : decoder_(std::move(decoder)),
       info_(std::move(info)),
       threads_(threads),
-      thread_choice_(threads == 0 ? OwnThreads() : threads),
+      steps_(threads),
       distances_(decoder_),
       layout_{.layers = info_.layers, .heads = info_.heads, .head_width = info_.model_width / info_.heads},
       window_pages_(layout_),
@@ -60,7 +59,7 @@ TransformerLs<Element>::TransformerLs(const TransformerLs& other, int threads)
     : decoder_(other.decoder_),
       info_(other.info_),
       threads_(threads),
-      thread_choice_(threads == 0 ? OwnThreads() : threads),
+      steps_(threads),
       distances_(other.distances_),
       layout_(other.layout_),
       window_pages_(layout_),
@@ -112,7 +111,7 @@ absl::StatusOr<StepResult> TransformerLs<Element>::Step(absl::Span<const Slice> 
       {.window = window_pages_.pages(), .segment = segment_pages_.pages(), .open_chunk = open_chunks_.pages()}));
   try {
     const StepPlan plan = PlanStep(slices, info_);
-    return RunTimed(thread_choice_, plan.rows, [&] { return Run(slices, plan); });
+    return steps_.Run(plan.rows, [&] { return Run(slices, plan); });
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("in a step of ", slices.size(), " slices"), error);
   }

@@ -16,7 +16,7 @@
 #include "models/language_model/decoder.h"
 #include "models/language_model/distance_tables.h"
 #include "models/language_model/step_plan.h"
-#include "models/layers/thread_choice.h"
+#include "models/layers/timed_steps.h"
 #include "models/model.h"
 
 namespace longshort {
@@ -82,7 +82,7 @@ class TransformerLs final : public LanguageModel {
   Decoder decoder_;
   LanguageModelInfo info_;
   int threads_;
-  ThreadChoice thread_choice_;
+  TimedSteps steps_;
   DistanceTables<Element> distances_;
   PageLayout layout_;
   PageStorage<Element> window_pages_, segment_pages_;

@@ -42,7 +42,6 @@ int OwnThreads() {
 void UseThreads(int threads) {
   OwnThreads();
   thread_local int used = 0;
-  if (threads == 0) return;
   if (threads > team_size && !CanMake(threads - team_size)) threads = team_size;
   if (threads > 1) team_size = threads;
   if (threads == used) return;

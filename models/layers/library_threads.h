@@ -9,7 +9,7 @@
 namespace longshort {
 
 // Has LibTorch use so many threads for what this thread asks of it from now on, or as many as it has where the system
-// has no more to give (the library would end the process); 0 leaves its own choice. Cheap when nothing changes: a model
+// has no more to give (the library would end the process). REQUIRES: threads >= 1. Cheap when nothing changes: a model
 // calls it before each step, because the thread that runs it may be a new one.
 void UseThreads(int threads);
 

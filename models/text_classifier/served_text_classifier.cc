@@ -9,15 +9,11 @@
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
-#include "models/layers/timed_step.h"
 #include "models/status_macros.h"
 
 namespace longshort {
 ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads)
-    : network_(std::move(network)),
-      info_(std::move(info)),
-      threads_(threads),
-      thread_choice_(threads == 0 ? OwnThreads() : threads) {}
+    : network_(std::move(network)), info_(std::move(info)), threads_(threads), steps_(threads) {}
 
 absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(int threads) const {
   return std::make_unique<ServedTextClassifier>(network_, info_, threads == 0 ? threads_ : threads);
@@ -37,7 +33,7 @@ absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const
   try {
     const c10::InferenceMode inference;
     ClassifierResult result;
-    logits_ = RunTimed(thread_choice_, tokens, [&] { return network_.Logits(documents, result.counts.multiply_adds); });
+    logits_ = steps_.Run(tokens, [&] { return network_.Logits(documents, result.counts.multiply_adds); });
     result.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())};
     return result;
   } catch (const std::exception& error) {

@@ -8,7 +8,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/classifier.h"
-#include "models/layers/thread_choice.h"
+#include "models/layers/timed_steps.h"
 #include "models/text_classifier/text_network.h"
 
 namespace longshort {
@@ -30,7 +30,7 @@ class ServedTextClassifier final : public Classifier {
   TextNetwork network_;
   ClassifierInfo info_;
   int threads_;
-  ThreadChoice thread_choice_;
+  TimedSteps steps_;
   at::Tensor logits_;  // of the last batch
 };
 

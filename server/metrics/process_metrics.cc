@@ -9,8 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <system_error>
+
+#include "absl/strings/numbers.h"
 
 namespace longshort {
 namespace {
@@ -58,24 +61,21 @@ double Now(clockid_t clock) {
 
 // In seconds since 1970; 0 if the system does not tell.
 double StartTime() {
-  constexpr int kStartField = 22;  // of the process's line, counted from 1: ticks since the machine booted
+  constexpr int kNameField = 2, kStartField = 22;  // of the process's line, counted from 1
   std::ifstream file("/proc/self/stat");
-  std::string line;
-  if (!std::getline(file, line)) return 0;
-  int field = 2;  // the program's name, which may have spaces in it, ends with the last ")"
-  size_t place = line.rfind(')');
-  while (field < kStartField && place != std::string::npos) {
-    place = line.find(' ', place + 1);
-    ++field;
-  }
-  if (place == std::string::npos) return 0;
-  const double start = std::stod(line.substr(place + 1)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  std::string line, field;
+  std::getline(file, line);
+  std::istringstream fields(line.substr(line.rfind(')') + 1));  // the name may have spaces in it
+  for (int i = kNameField; i < kStartField; ++i) fields >> field;
+  double ticks = 0;  // since the machine booted
+  if (!fields || !absl::SimpleAtod(field, &ticks)) return 0;
+  const double start = ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
   return Now(CLOCK_REALTIME) - Now(CLOCK_BOOTTIME) + start;
 }
 
 }  // namespace
 
-Families ProcessMetrics::Collect() const {
+Families CollectProcessMetrics() {
   Families families;
   Add("process_cpu_seconds_total", "Processors' time, of the program and of the system for it",
       prometheus::MetricType::Counter, Now(CLOCK_PROCESS_CPUTIME_ID), families);

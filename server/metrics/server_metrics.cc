@@ -53,7 +53,7 @@ void ServerMetrics::ForgetModel(const std::string& model, int64_t version) {
 
 std::string ServerMetrics::Serialize() const {
   std::vector<prometheus::MetricFamily> families = families_.registry.Collect();
-  for (prometheus::MetricFamily& family : ProcessMetrics().Collect()) families.push_back(std::move(family));
+  for (prometheus::MetricFamily& family : CollectProcessMetrics()) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }
 

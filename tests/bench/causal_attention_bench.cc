@@ -54,7 +54,7 @@ class Stream {
   }
 
   void Attend(InstructionSet set) const { cpu::Attend(run_, set); }
-  // Of content, distance and value, for each key that a query sees.
+  // Of content, distance and value, for each key that a query sees: as the formula has them, however few are done.
   int64_t MultiplyAdds() const {
     int64_t keys = 0;
     for (int64_t i = 0; i < run_.count; ++i) keys += kWindow + (run_.position + i) / kChunk;

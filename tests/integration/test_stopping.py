@@ -35,14 +35,18 @@ def open_stream(api: SimpleNamespace, server: Server, max_tokens: int) -> Any:
     raise AssertionError("the stream ended before its first text")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_an_idle_server_stops_at_once(repository: Path, tmp_path: Path, number: signal.Signals) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where nohup runs the tests
+def started_with(hang_up: signal.Handlers, repository: Path, folder: Path) -> Server:
+    """A server that has inherited this for SIGHUP."""
+    before = signal.signal(signal.SIGHUP, hang_up)
     try:
-        server = Server(repository, tmp_path, DRAIN_FOR_LONG)
+        return Server(repository, folder, DRAIN_FOR_LONG)
     finally:
         signal.signal(signal.SIGHUP, before)
-    with server:
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_an_idle_server_stops_at_once(repository: Path, tmp_path: Path, number: signal.Signals) -> None:
+    with started_with(signal.SIG_DFL, repository, tmp_path) as server:  # ignored where nohup runs the tests
         server.process.send_signal(number)
         assert server.wait() == 0
 
@@ -61,12 +65,7 @@ def test_a_signal_that_means_nothing_changes_nothing(repository: Path, tmp_path:
 
 
 def test_a_server_that_nohup_started_outlives_its_terminal(repository: Path, tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        server = Server(repository, tmp_path, DRAIN_FOR_LONG)
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    with server:
+    with started_with(signal.SIG_IGN, repository, tmp_path) as server:
         server.process.send_signal(signal.SIGHUP)
         assert server.http("/readyz")[0] == 200
         server.terminate()

@@ -17,7 +17,7 @@ using ::testing::Key;
 
 std::map<std::string, double> Values() {
   std::map<std::string, double> values;
-  for (const prometheus::MetricFamily& family : ProcessMetrics().Collect()) {
+  for (const prometheus::MetricFamily& family : CollectProcessMetrics()) {
     const prometheus::ClientMetric& metric = family.metric.at(0);
     values[family.name] = family.type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value;
   }
