@@ -24,8 +24,8 @@ struct BatchReport {
   absl::Duration run;
 };
 
-// Hears what the engine does, for metrics. Called by the workers' threads and those that prepare, several at once; must
-// not block.
+// Hears what the engine does, for metrics. Called by the workers' threads and those that prepare, several at once, but
+// for OnState; must not block.
 class ClassificationObserver {
  public:
   virtual ~ClassificationObserver() = default;
@@ -41,6 +41,8 @@ class ClassificationObserver {
   virtual void OnWorkerRebuilt(const absl::Status& status) = 0;
   // An item ended, with this status.
   virtual void OnEnded(const absl::Status& status) = 0;
+  // What waits changed. Called under the engine's lock, by any thread that submits, too: the last call tells what is.
+  virtual void OnState(const ClassificationEngineState& state) = 0;
 };
 
 // Thread-safe. A listener stays with the engine until its call. An engine is destroyed by a thread of its owner, never

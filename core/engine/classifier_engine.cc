@@ -23,6 +23,7 @@ class DeafObserver final : public ClassificationObserver {
   void OnFailure(const absl::Status&) override {}
   void OnWorkerRebuilt(const absl::Status&) override {}
   void OnEnded(const absl::Status&) override {}
+  void OnState(const ClassificationEngineState&) override {}
 };
 
 ItemQueue::Options ItemOptions(const ClassifierEngine::Options& options) {
@@ -86,6 +87,7 @@ absl::Status ClassifierEngine::Classify(ClassificationRequest request,
     std::lock_guard lock(mutex_);
     if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
     LS_RETURN_IF_ERROR(items_.Admit(std::move(job), now));
+    observer_->OnState(items_.state());
     SchedulePreparations();
   }
   changed_.notify_all();  // who wakes finds the mutex free
@@ -134,6 +136,7 @@ absl::Duration ClassifierEngine::PrepareNext() {
       items_.AddPrepared(std::move(job), preparation);
     } else {
       items_.DropUnprepared(*job, preparation);
+      observer_->OnState(items_.state());
       lock.unlock();
       FailItem(*job, status, *observer_);  // who hears it may send the next
       job.reset();
@@ -218,6 +221,7 @@ void ClassifierEngine::RunRound(Worker& worker, std::unique_lock<std::mutex>& lo
   ClassificationJobs ended = stopping ? items_.TakeAll() : items_.TakeAbandoned(now);
   BatchFormer::Batch batch;
   if (worker.runner != nullptr) batch = items_.TakeBatch(now, OnTrial(worker));
+  observer_->OnState(items_.state());
   worker.resting &= batch.jobs.empty();
   const bool runs = !batch.jobs.empty();
   running_ += runs ? 1 : 0;
@@ -276,6 +280,7 @@ void ClassifierEngine::Recover(ClassificationJobs batch, const absl::Status& fai
         items_.AddAgain(std::move(job));
       }
     }
+    observer_->OnState(items_.state());
     changed_.notify_all();
   }
   for (const auto& job : hopeless) FailItem(*job, failure, *observer_);

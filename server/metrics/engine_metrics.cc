@@ -203,7 +203,8 @@ class LanguageModelMetrics final : public EngineObserver {
   Portion ends_;
 };
 
-// One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that.
+// One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that, and OnState comes
+// one at a time.
 class ClassifierMetrics final : public ClassificationObserver {
  public:
   ClassifierMetrics(MetricFamilies& all, const std::string& model)
@@ -217,6 +218,7 @@ class ClassifierMetrics final : public ClassificationObserver {
         tokens_(all.prompt_tokens.Add({{"model", model}})),
         failures_(all.step_failures.Add({{"model", model}})),
         rebuilds_(all.worker_rebuilds.Add({{"model", model}})),
+        queued_(all.queued_items.Add({{"model", model}})),
         ok_items_(all.items.Add({{"model", model}, {"code", CodeName(absl::StatusCode::kOk)}})) {}
 
   void OnPrepared(absl::Duration preparation) override { preparation_.Observe(absl::ToDoubleSeconds(preparation)); }
@@ -235,6 +237,9 @@ class ClassifierMetrics final : public ClassificationObserver {
     if (status.ok()) return ok_items_.Increment();
     all_.items.Add({{"model", model_}, {"code", CodeName(status.code())}}).Increment();
   }
+  void OnState(const ClassificationEngineState& state) override {
+    queued_.Set(static_cast<double>(state.waiting_items));
+  }
 
  private:
   MetricFamilies& all_;
@@ -247,6 +252,7 @@ class ClassifierMetrics final : public ClassificationObserver {
   prometheus::Counter& tokens_;
   prometheus::Counter& failures_;
   prometheus::Counter& rebuilds_;
+  Portion queued_;
   prometheus::Counter& ok_items_;  // the usual end
 };
 

@@ -86,6 +86,10 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                           .Name("longshort_queued_requests")
                           .Help("Requests that wait for a worker, after the latest step")
                           .Register(registry)),
+      queued_items(BuildGauge()
+                       .Name("longshort_queued_items")
+                       .Help("Images and documents that wait for a batch, those in preparation included")
+                       .Register(registry)),
       streams_active(
           BuildGauge().Name("longshort_streams_active").Help("Sequences that hold cache now").Register(registry)),
       cache_bytes(BuildGauge().Name("longshort_cache_bytes").Help("Bytes of cache pages, by state").Register(registry)),

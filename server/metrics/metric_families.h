@@ -44,6 +44,7 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Counter>& reused_tokens;
   prometheus::Family<prometheus::Counter>& evictions;
   prometheus::Family<prometheus::Gauge>& queued_requests;
+  prometheus::Family<prometheus::Gauge>& queued_items;
   prometheus::Family<prometheus::Gauge>& streams_active;
   prometheus::Family<prometheus::Gauge>& cache_bytes;
   prometheus::Family<prometheus::Gauge>& cache_pages;

@@ -52,6 +52,7 @@ class ClassificationCounter final : public ClassificationObserver {
     ++(status.ok() ? happenings_.rebuilt_workers : happenings_.missing_replicas);
   }
   void OnEnded(const absl::Status&) override {}
+  void OnState(const ClassificationEngineState&) override {}
 
  private:
   Happenings& happenings_;

@@ -20,6 +20,7 @@ ACTS_OF_EACH = 15
 BUSY = [
     ("longshort_streams_active", {}),
     ("longshort_queued_requests", {}),
+    ("longshort_queued_items", {}),
     ("longshort_cache_bytes", {"state": "used"}),
 ]
 FAULTS = "throw=61,fail=37,stall=197,stall-ms=30,no-replica=9"

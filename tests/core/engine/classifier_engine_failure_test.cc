@@ -192,6 +192,15 @@ TEST_F(ClassifierEngineFailure, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineD
   on_replicate = [&replicas] { return ++replicas > 1 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
   const auto engine = MakeEngine();
   const auto item = Submit(*engine, Document(1));
+  const auto failures = [this] {
+    std::lock_guard lock(record_->mutex);
+    return record_->failures.size();
+  };
+  while (failures() == 0 || engine->state().waiting_items == 0) absl::SleepFor(absl::Milliseconds(1));
+  {
+    std::lock_guard lock(record_->mutex);
+    EXPECT_EQ(record_->state.waiting_items, 1) << "it waits for a model";
+  }
   engine->Drain(clock_.Now());
   EXPECT_EQ(CodeOf(*item), absl::StatusCode::kUnavailable);
 }

@@ -99,6 +99,11 @@ TEST_F(ClassifierEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
             "the items that wait hold 60 bytes and this one has 41; together they may hold 100");
   Submit(*engine, Document(3), {}, 40);
   EXPECT_EQ(engine->state().waiting_bytes, 100);
+  {
+    std::lock_guard lock(record_->mutex);
+    EXPECT_EQ(record_->state.waiting_bytes, 100);
+    EXPECT_EQ(record_->state.waiting_items, 2);
+  }
   gate.Open();
   engine->Drain(absl::InfiniteFuture());
 }

@@ -18,6 +18,12 @@ namespace longshort {
 
 class ClassifierEngineFixture : public testing::Test {
  protected:
+  // Whatever an engine went through: it has told its observer that nothing waits any more.
+  void TearDown() override {
+    EXPECT_EQ(record_->state.waiting_items, 0);
+    EXPECT_EQ(record_->state.waiting_bytes, 0);
+  }
+
   std::unique_ptr<ClassifierEngine> MakeEngine(const ClassifierEngine::Options& options = {},
                                                std::shared_ptr<PreparationPool> pool = *PreparationPool::Create(2)) {
     auto classifier = std::make_unique<FakeClassifier>();

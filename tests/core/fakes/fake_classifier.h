@@ -76,6 +76,7 @@ class RecordingClassificationObserver final : public ClassificationObserver {
     std::vector<absl::Status> failures;
     std::vector<absl::Status> rebuilt;
     std::vector<absl::StatusCode> ended;
+    ClassificationEngineState state;
   };
 
   // The record outlives the observer, which the engine owns.
@@ -87,6 +88,10 @@ class RecordingClassificationObserver final : public ClassificationObserver {
   void OnFailure(const absl::Status& failure) override { Add(record_->failures, failure); }
   void OnWorkerRebuilt(const absl::Status& status) override { Add(record_->rebuilt, status); }
   void OnEnded(const absl::Status& status) override { Add(record_->ended, status.code()); }
+  void OnState(const ClassificationEngineState& state) override {
+    std::lock_guard lock(record_->mutex);
+    record_->state = state;
+  }
 
  private:
   template <typename Value>

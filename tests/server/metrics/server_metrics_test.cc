@@ -94,6 +94,19 @@ TEST(ServerMetrics, EnginesOfAModelAddUpWhatTheirCachesCount) {
   }
 }
 
+TEST(ServerMetrics, ClassifiersOfAModelAddUpWhatWaits) {
+  ServerMetrics metrics({0.1, 1});
+  const auto first = metrics.ObserveClassifier("m");
+  auto second = metrics.ObserveClassifier("m");
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 0)"));
+  first->OnState({.waiting_items = 5});
+  second->OnState({.waiting_items = 7});
+  first->OnState({.waiting_items = 2});
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 9)"));
+  second.reset();
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 2)"));
+}
+
 TEST(ServerMetrics, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
   ServerMetrics metrics({0.1, 1});
   auto first = metrics.ObserveEngine("m");
