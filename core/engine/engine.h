@@ -31,7 +31,7 @@ struct EngineState {
 };
 
 // Hears what the engine does, for metrics. Called by the workers' threads, several at once but for OnState (and OnState
-// first by the one that makes the engine); must not block.
+// by the one that makes the engine, and those that submit); must not block.
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
@@ -48,7 +48,8 @@ class EngineObserver {
   virtual void OnFailure(const absl::Status& failure) = 0;
   // A worker whose model was given up has another one, or could not get one and will try again.
   virtual void OnWorkerRebuilt(const absl::Status& status) = 0;
-  // How things stand after a step, or when a worker's model has come or gone, of all workers together.
+  // How things stand, of all workers together: after a request has come, before and after a step that more run in, and
+  // when a worker's model has come or gone.
   virtual void OnState(const EngineState& state) = 0;
 };
 

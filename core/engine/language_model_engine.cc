@@ -132,7 +132,9 @@ absl::Status LanguageModelEngine::Submit(std::unique_ptr<Job> job) {
   if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kLeastTimeForPrompts);
   job->held_tokens = *std::move(tokens);
   job->times.submitted = clock_.Now();
-  return queue_.Push(std::move(job));
+  LS_RETURN_IF_ERROR(queue_.Push(std::move(job)));
+  states_.TellWhatWaits();
+  return absl::OkStatus();
 }
 
 EngineState LanguageModelEngine::state() const { return states_.Sum(); }

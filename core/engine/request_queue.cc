@@ -181,7 +181,7 @@ void RequestQueue::SetSteps(const StepCost& cost, int64_t max_streams) {
 
 int64_t RequestQueue::size() const {
   std::lock_guard lock(mutex_);
-  return line_.size();
+  return line_.size() + static_cast<int64_t>(returned_.size()) - WaitingForClients();
 }
 
 WorkOrder::Load RequestQueue::load() const {
@@ -232,9 +232,11 @@ void RequestQueue::Wake() {
   Changed();
 }
 
-int64_t RequestQueue::Running() const {
-  return line_.load().running - std::count_if(returned_.begin(), returned_.end(),
-                                              [](const std::unique_ptr<Job>& job) { return job->paused(); });
+int64_t RequestQueue::Running() const { return line_.load().running - WaitingForClients(); }
+
+int64_t RequestQueue::WaitingForClients() const {
+  return std::count_if(returned_.begin(), returned_.end(),
+                       [](const std::unique_ptr<Job>& job) { return job->paused(); });
 }
 
 absl::Duration RequestQueue::CostOf(const Job& job) const { return estimator_.Cost(TokensOf(job)) / options_.workers; }

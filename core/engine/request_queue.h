@@ -89,7 +89,7 @@ class RequestQueue {
   // How steps go now, and how many sequences share them at the most.
   void SetSteps(const StepCost& cost, int64_t max_streams);
 
-  // Jobs that wait, without those returned.
+  // Jobs that wait for a worker: returned ones too, unless they wait for their clients.
   int64_t size() const;
   // Of what waits, and of what was taken and not settled.
   WorkOrder::Load load() const;
@@ -120,6 +120,8 @@ class RequestQueue {
   // All with mutex_ held.
   // Jobs that were taken and not settled, but for those that wait for their clients.
   int64_t Running() const;
+  // Of those returned.
+  int64_t WaitingForClients() const;
   // What the job is predicted to take, of all workers' time.
   absl::Duration CostOf(const Job& job) const;
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.

@@ -57,7 +57,9 @@ StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock
 bool StepLoop::RunOnce() {
   EndAbandoned();
   SetAsidePaused();
+  const size_t before = running_.size();
   Admit();
+  if (running_.size() > before) observer_.OnState(state());  // the step may not come back
   if (!running_.empty()) Step();
   observer_.OnState(state());
   TellEnded();

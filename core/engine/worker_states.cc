@@ -44,6 +44,11 @@ void WorkerStates::Set(size_t worker, const EngineState& state) {
   observer_.OnState(SumOfAll());
 }
 
+void WorkerStates::TellWhatWaits() {
+  std::lock_guard lock(mutex_);
+  observer_.OnState(SumOfAll());
+}
+
 EngineState WorkerStates::Sum() const {
   std::lock_guard lock(mutex_);
   return SumOfAll();

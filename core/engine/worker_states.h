@@ -20,6 +20,8 @@ class WorkerStates final {
       : queue_(queue), observer_(observer), states_(workers) {}
 
   void Set(size_t worker, const EngineState& state);
+  // More waits, or less.
+  void TellWhatWaits();
   // With what waits now. What caches counted that are gone, because a worker has another model, stays counted.
   EngineState Sum() const;
 

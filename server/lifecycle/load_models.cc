@@ -135,7 +135,7 @@ class EngineMaker {
                                .max_items = MaxItems(serving)};
     LS_ASSIGN_OR_RETURN(served.engine,
                         LanguageModelEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
-                                                    metrics_.ObserveEngine(name), SystemClock(), engine));
+                                                    metrics_.ObserveEngine(name, log_), SystemClock(), engine));
     engine.session_store->SetTimeToLive(serving.session_time_to_live);  // it may have been another's
     return served;
   }
@@ -173,7 +173,7 @@ class EngineMaker {
                             .max_items = MaxItems(serving)};
     LS_ASSIGN_OR_RETURN(served.engine,
                         ClassifierEngine::Create(std::move(loaded.classifier), preparation_,
-                                                 metrics_.ObserveClassifier(name), SystemClock(), engine));
+                                                 metrics_.ObserveClassifier(name, log_), SystemClock(), engine));
     return served;
   }
 

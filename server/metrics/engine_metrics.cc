@@ -3,6 +3,8 @@
 #include <string>
 
 #include "core/cache/cache_pages.h"
+#include "core/engine/clock.h"
+#include "server/log/failure_log.h"
 #include "server/metrics/code_name.h"
 
 namespace longshort {
@@ -102,8 +104,9 @@ class Count {
 // One language model's numbers, kept up by its engine.
 class LanguageModelMetrics final : public EngineObserver {
  public:
-  LanguageModelMetrics(MetricFamilies& all, const std::string& model)
-      : queue_(all.queue_duration.Add({{"model", model}}, all.latency_buckets)),
+  LanguageModelMetrics(MetricFamilies& all, Logger& log, const std::string& model)
+      : failure_log_(log, model),
+        queue_(all.queue_duration.Add({{"model", model}}, all.latency_buckets)),
         prefill_(all.prefill_duration.Add({{"model", model}}, all.latency_buckets)),
         step_(all.step_duration.Add({{"model", model}}, all.latency_buckets)),
         first_token_(all.time_to_first_token.Add({{"model", model}}, all.latency_buckets)),
@@ -113,6 +116,7 @@ class LanguageModelMetrics final : public EngineObserver {
         generated_tokens_(all.generated_tokens.Add({{"model", model}})),
         failures_(all.step_failures.Add({{"model", model}})),
         rebuilds_(all.worker_rebuilds.Add({{"model", model}})),
+        failed_rebuilds_(all.failed_worker_rebuilds.Add({{"model", model}})),
         cache_hits_(all.cache_hits.Add({{"model", model}})),
         cache_misses_(all.cache_misses.Add({{"model", model}})),
         reused_tokens_(all.reused_tokens.Add({{"model", model}})),
@@ -148,9 +152,14 @@ class LanguageModelMetrics final : public EngineObserver {
     next_token_.Observe(absl::ToDoubleSeconds(since_previous));
     generated_tokens_.Increment();
   }
-  void OnFailure(const absl::Status&) override { failures_.Increment(); }
+  void OnFailure(const absl::Status& failure) override {
+    failures_.Increment();
+    failure_log_.StepFailed(failure, MonotonicNow());
+  }
   void OnWorkerRebuilt(const absl::Status& status) override {
-    if (status.ok()) rebuilds_.Increment();
+    if (status.ok()) return rebuilds_.Increment();
+    failed_rebuilds_.Increment();
+    failure_log_.WorkerNotRebuilt(status, MonotonicNow());
   }
   void OnState(const EngineState& state) override {
     const CacheCounters& cache = state.cache.counters;
@@ -174,6 +183,7 @@ class LanguageModelMetrics final : public EngineObserver {
   }
 
  private:
+  FailureLog failure_log_;
   prometheus::Histogram& queue_;
   prometheus::Histogram& prefill_;
   prometheus::Histogram& step_;
@@ -184,6 +194,7 @@ class LanguageModelMetrics final : public EngineObserver {
   prometheus::Counter& generated_tokens_;
   prometheus::Counter& failures_;
   prometheus::Counter& rebuilds_;
+  prometheus::Counter& failed_rebuilds_;
   Count cache_hits_;
   Count cache_misses_;
   Count reused_tokens_;
@@ -207,8 +218,9 @@ class LanguageModelMetrics final : public EngineObserver {
 // one at a time.
 class ClassifierMetrics final : public ClassificationObserver {
  public:
-  ClassifierMetrics(MetricFamilies& all, const std::string& model)
-      : all_(all),
+  ClassifierMetrics(MetricFamilies& all, Logger& log, const std::string& model)
+      : failure_log_(log, model),
+        all_(all),
         model_(model),
         preparation_(all.preparation_duration.Add({{"model", model}}, all.latency_buckets)),
         queue_(all.queue_duration.Add({{"model", model}}, all.latency_buckets)),
@@ -218,6 +230,7 @@ class ClassifierMetrics final : public ClassificationObserver {
         tokens_(all.prompt_tokens.Add({{"model", model}})),
         failures_(all.step_failures.Add({{"model", model}})),
         rebuilds_(all.worker_rebuilds.Add({{"model", model}})),
+        failed_rebuilds_(all.failed_worker_rebuilds.Add({{"model", model}})),
         queued_(all.queued_items.Add({{"model", model}})),
         ok_items_(all.items.Add({{"model", model}, {"code", CodeName(absl::StatusCode::kOk)}})) {}
 
@@ -229,9 +242,14 @@ class ClassifierMetrics final : public ClassificationObserver {
     multiply_adds_.Increment(static_cast<double>(batch.multiply_adds));
     tokens_.Increment(static_cast<double>(batch.tokens));
   }
-  void OnFailure(const absl::Status&) override { failures_.Increment(); }
+  void OnFailure(const absl::Status& failure) override {
+    failures_.Increment();
+    failure_log_.StepFailed(failure, MonotonicNow());
+  }
   void OnWorkerRebuilt(const absl::Status& status) override {
-    if (status.ok()) rebuilds_.Increment();
+    if (status.ok()) return rebuilds_.Increment();
+    failed_rebuilds_.Increment();
+    failure_log_.WorkerNotRebuilt(status, MonotonicNow());
   }
   void OnEnded(const absl::Status& status) override {
     if (status.ok()) return ok_items_.Increment();
@@ -242,6 +260,7 @@ class ClassifierMetrics final : public ClassificationObserver {
   }
 
  private:
+  FailureLog failure_log_;
   MetricFamilies& all_;
   const std::string model_;
   prometheus::Histogram& preparation_;
@@ -252,6 +271,7 @@ class ClassifierMetrics final : public ClassificationObserver {
   prometheus::Counter& tokens_;
   prometheus::Counter& failures_;
   prometheus::Counter& rebuilds_;
+  prometheus::Counter& failed_rebuilds_;
   Portion queued_;
   prometheus::Counter& ok_items_;  // the usual end
 };
@@ -274,12 +294,13 @@ class SessionMetrics final : public SessionObserver {
 
 }  // namespace
 
-std::unique_ptr<EngineObserver> ObserveEngine(MetricFamilies& families, const std::string& model) {
-  return std::make_unique<LanguageModelMetrics>(families, model);
+std::unique_ptr<EngineObserver> ObserveEngine(MetricFamilies& families, Logger& log, const std::string& model) {
+  return std::make_unique<LanguageModelMetrics>(families, log, model);
 }
 
-std::unique_ptr<ClassificationObserver> ObserveClassifier(MetricFamilies& families, const std::string& model) {
-  return std::make_unique<ClassifierMetrics>(families, model);
+std::unique_ptr<ClassificationObserver> ObserveClassifier(MetricFamilies& families, Logger& log,
+                                                          const std::string& model) {
+  return std::make_unique<ClassifierMetrics>(families, log, model);
 }
 
 std::unique_ptr<SessionObserver> ObserveSessions(MetricFamilies& families, const std::string& model) {

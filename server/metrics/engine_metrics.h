@@ -1,5 +1,6 @@
 // Listeners that turn what engines and stores of sessions tell into numbers, one for each, labelled with the model's
-// name. Those of one name add up, and one that ends takes back what it added to gauges.
+// name, and failures into lines of the log too. Those of one name add up, and one that ends takes back what it added to
+// gauges.
 #pragma once
 
 #include <memory>
@@ -8,13 +9,15 @@
 #include "core/engine/classification_engine.h"
 #include "core/engine/engine.h"
 #include "core/session/session_observer.h"
+#include "server/log/logger.h"
 #include "server/metrics/metric_families.h"
 
 namespace longshort {
 
-// `families` must outlive what is returned.
-std::unique_ptr<EngineObserver> ObserveEngine(MetricFamilies& families, const std::string& model);
-std::unique_ptr<ClassificationObserver> ObserveClassifier(MetricFamilies& families, const std::string& model);
+// `families` and `log` must outlive what is returned.
+std::unique_ptr<EngineObserver> ObserveEngine(MetricFamilies& families, Logger& log, const std::string& model);
+std::unique_ptr<ClassificationObserver> ObserveClassifier(MetricFamilies& families, Logger& log,
+                                                          const std::string& model);
 std::unique_ptr<SessionObserver> ObserveSessions(MetricFamilies& families, const std::string& model);
 
 }  // namespace longshort

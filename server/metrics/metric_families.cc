@@ -66,6 +66,10 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                           .Name("longshort_worker_rebuilds_total")
                           .Help("Workers that got a new replica because the model threw, or failed again and again")
                           .Register(registry)),
+      failed_worker_rebuilds(BuildCounter()
+                                 .Name("longshort_worker_rebuild_failures_total")
+                                 .Help("Times that a worker could get no new replica; it tries again each second")
+                                 .Register(registry)),
       cache_hits(BuildCounter()
                      .Name("longshort_cache_hits_total")
                      .Help("Sequences that began behind tokens read before")
@@ -82,10 +86,8 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                     .Name("longshort_evictions_total")
                     .Help("Parked sequences, ends of what was read before, and pages that made room in the cache")
                     .Register(registry)),
-      queued_requests(BuildGauge()
-                          .Name("longshort_queued_requests")
-                          .Help("Requests that wait for a worker, after the latest step")
-                          .Register(registry)),
+      queued_requests(
+          BuildGauge().Name("longshort_queued_requests").Help("Requests that wait for a worker").Register(registry)),
       queued_items(BuildGauge()
                        .Name("longshort_queued_items")
                        .Help("Images and documents that wait for a batch, those in preparation included")

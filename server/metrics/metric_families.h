@@ -39,6 +39,7 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Counter>& generated_tokens;
   prometheus::Family<prometheus::Counter>& step_failures;
   prometheus::Family<prometheus::Counter>& worker_rebuilds;
+  prometheus::Family<prometheus::Counter>& failed_worker_rebuilds;
   prometheus::Family<prometheus::Counter>& cache_hits;
   prometheus::Family<prometheus::Counter>& cache_misses;
   prometheus::Family<prometheus::Counter>& reused_tokens;

@@ -29,12 +29,12 @@ ServerMetrics::RequestMetrics ServerMetrics::FindRequestMetrics(const std::strin
   return metrics;
 }
 
-std::unique_ptr<EngineObserver> ServerMetrics::ObserveEngine(const std::string& model) {
-  return longshort::ObserveEngine(families_, model);
+std::unique_ptr<EngineObserver> ServerMetrics::ObserveEngine(const std::string& model, Logger& log) {
+  return longshort::ObserveEngine(families_, log, model);
 }
 
-std::unique_ptr<ClassificationObserver> ServerMetrics::ObserveClassifier(const std::string& model) {
-  return longshort::ObserveClassifier(families_, model);
+std::unique_ptr<ClassificationObserver> ServerMetrics::ObserveClassifier(const std::string& model, Logger& log) {
+  return longshort::ObserveClassifier(families_, log, model);
 }
 
 std::unique_ptr<SessionObserver> ServerMetrics::ObserveSessions(const std::string& model) {

@@ -21,6 +21,7 @@
 #include "core/engine/classification_engine.h"
 #include "core/engine/engine.h"
 #include "core/session/session_observer.h"
+#include "server/log/logger.h"
 #include "server/metrics/code_name.h"
 #include "server/metrics/metric_families.h"
 
@@ -44,12 +45,12 @@ class ServerMetrics {
   // A call was cancelled because its client took nothing.
   void CountSlowReader(const std::string& rpc) { families_.slow_readers.Add({{"rpc", rpc}}).Increment(); }
 
-  // Listens to one model's engine. Lives at least as long as the engine, at most as long as this. Engines of several
-  // versions of a model add up.
-  std::unique_ptr<EngineObserver> ObserveEngine(const std::string& model);
+  // Listens to one model's engine, and says in `log` why its steps fail. Lives at least as long as the engine, at most
+  // as long as this and `log`. Engines of several versions of a model add up.
+  std::unique_ptr<EngineObserver> ObserveEngine(const std::string& model, Logger& log);
 
   // The same of a classifier's engine.
-  std::unique_ptr<ClassificationObserver> ObserveClassifier(const std::string& model);
+  std::unique_ptr<ClassificationObserver> ObserveClassifier(const std::string& model, Logger& log);
 
   // The same of a store of a language model's sessions, which several engines may share.
   std::unique_ptr<SessionObserver> ObserveSessions(const std::string& model);

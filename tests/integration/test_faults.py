@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,6 +59,28 @@ def test_streams_go_on_through_failures(api: SimpleNamespace, server: Server, fa
     assert faulty.metric("longshort_step_failures_total") > 0
     assert faulty.metric("longshort_worker_rebuilds_total") > 0
     assert faulty.metric("longshort_streams_active") == 0
+    wait_until(lambda: "error step failed model=tiny" in faulty.log())
+
+
+def test_while_a_step_does_not_come_back_the_metrics_tell_what_waits(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    """What the alert LongshortStandsStill reads."""
+    models = tmp_path / "models"
+    shutil.copytree(repository, models)
+    classifier_directory.write_text(models, "texts", documents=1)
+    prompt = api.inference.GenerateRequest(model={"name": "tiny"}, prompt={"text": "x"})
+    document = api.inference.ScoreTextRequest(model={"name": "texts"}, inputs=[{"text": "x"}])
+    with start(models, tmp_path, f"stall=1,stall-ms={10**7}") as server:
+        running = [stub(api, server).Generate.future(prompt), stub(api, server).ScoreText.future(document)]
+        wait_until(lambda: server.metric("longshort_streams_active", model="tiny") == 1)
+        wait_until(lambda: server.metric("longshort_queue_duration_seconds_count", model="texts") == 1)
+        assert server.metric("longshort_queued_requests") == server.metric("longshort_queued_items") == 0
+        waiting = [stub(api, server).Generate.future(prompt) for _ in range(3)]
+        waiting += [stub(api, server).ScoreText.future(document) for _ in range(4)]
+        wait_until(lambda: server.metric("longshort_queued_requests", model="tiny") == 3)
+        wait_until(lambda: server.metric("longshort_queued_items", model="texts") == 4)
+        assert not any(call.done() for call in running + waiting)
 
 
 def test_sessions_survive_failures(api: SimpleNamespace, server: Server, faulty: Server) -> None:

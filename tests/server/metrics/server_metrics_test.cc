@@ -8,6 +8,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
+Logger& Log() {
+  static Logger log(LogFormat::kText, LogLevel::kError);
+  return log;
+}
+
 TEST(ServerMetrics, CountsCallsByFinalCode) {
   ServerMetrics metrics({0.1, 1});
   metrics.CountRequest("Generate", "m", absl::StatusCode::kOk, absl::Milliseconds(500));
@@ -22,7 +27,7 @@ TEST(ServerMetrics, CountsCallsByFinalCode) {
 
 TEST(ServerMetrics, AnEngineReportsThroughItsObserver) {
   ServerMetrics metrics({0.1, 1});
-  const auto observer = metrics.ObserveEngine("m");
+  const auto observer = metrics.ObserveEngine("m", Log());
   observer->OnQueued(absl::Milliseconds(1));
   observer->OnPrefilled(absl::Milliseconds(2), 7);
   observer->OnStep(absl::Milliseconds(3), 9);
@@ -64,8 +69,8 @@ TEST(ServerMetrics, StoresOfAModelAddUpTheirSessions) {
 
 TEST(ServerMetrics, EnginesOfAModelAddUpWhatTheirCachesCount) {
   ServerMetrics metrics({0.1, 1});
-  const auto first = metrics.ObserveEngine("m");
-  auto second = metrics.ObserveEngine("m");
+  const auto first = metrics.ObserveEngine("m", Log());
+  auto second = metrics.ObserveEngine("m", Log());
   EngineState state;
   state.queued_requests = 3;
   state.cache.counters = {.hits = 1,
@@ -96,8 +101,8 @@ TEST(ServerMetrics, EnginesOfAModelAddUpWhatTheirCachesCount) {
 
 TEST(ServerMetrics, ClassifiersOfAModelAddUpWhatWaits) {
   ServerMetrics metrics({0.1, 1});
-  const auto first = metrics.ObserveClassifier("m");
-  auto second = metrics.ObserveClassifier("m");
+  const auto first = metrics.ObserveClassifier("m", Log());
+  auto second = metrics.ObserveClassifier("m", Log());
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 0)"));
   first->OnState({.waiting_items = 5});
   second->OnState({.waiting_items = 7});
@@ -109,8 +114,8 @@ TEST(ServerMetrics, ClassifiersOfAModelAddUpWhatWaits) {
 
 TEST(ServerMetrics, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
   ServerMetrics metrics({0.1, 1});
-  auto first = metrics.ObserveEngine("m");
-  auto second = metrics.ObserveEngine("m");
+  auto first = metrics.ObserveEngine("m", Log());
+  auto second = metrics.ObserveEngine("m", Log());
   EngineState state;
   state.cache_bytes_free = 5000;
   state.cache_page_bytes = {.window = 1000, .segment = 2000, .open_chunk = 300};
