@@ -48,8 +48,8 @@ class EngineObserver {
   virtual void OnFailure(const absl::Status& failure) = 0;
   // A worker whose model was given up has another one, or could not get one and will try again.
   virtual void OnWorkerRebuilt(const absl::Status& status) = 0;
-  // How things stand, of all workers together: after a request has come, before and after a step that more run in, and
-  // when a worker's model has come or gone.
+  // How things stand, of all workers together: after a request has come, before a step that more run in, after each
+  // step, and when a worker's model has come or gone.
   virtual void OnState(const EngineState& state) = 0;
 };
 

@@ -20,7 +20,7 @@ class WorkerStates final {
       : queue_(queue), observer_(observer), states_(workers) {}
 
   void Set(size_t worker, const EngineState& state);
-  // More waits, or less.
+  // The queue has changed, no worker has: the observer hears the sum anew.
   void TellWhatWaits();
   // With what waits now. What caches counted that are gone, because a worker has another model, stays counted.
   EngineState Sum() const;

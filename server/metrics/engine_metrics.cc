@@ -25,6 +25,7 @@ class Portion {
   ~Portion() { Set(0); }
 
   void Set(double value) {
+    if (value == value_) return;  // as most are from step to step
     gauge_.Increment(value - value_);
     value_ = value;
   }
@@ -92,6 +93,7 @@ class Count {
   explicit Count(prometheus::Counter& counter) : counter_(counter) {}
 
   void Set(int64_t value) {
+    if (value == value_) return;
     counter_.Increment(static_cast<double>(value - value_));
     value_ = value;
   }
@@ -101,11 +103,37 @@ class Count {
   int64_t value_ = 0;
 };
 
+// What goes wrong with one model: counted, and said in the log. Thread-safe.
+class Failures {
+ public:
+  Failures(MetricFamilies& all, Logger& log, const std::string& model)
+      : log_(log, model),
+        steps_(all.step_failures.Add({{"model", model}})),
+        rebuilds_(all.worker_rebuilds.Add({{"model", model}})),
+        failed_rebuilds_(all.failed_worker_rebuilds.Add({{"model", model}})) {}
+
+  void CountStep(const absl::Status& failure) {
+    steps_.Increment();
+    log_.StepFailed(failure, MonotonicNow());
+  }
+  void CountRebuild(const absl::Status& status) {
+    if (status.ok()) return rebuilds_.Increment();
+    failed_rebuilds_.Increment();
+    log_.WorkerNotRebuilt(status, MonotonicNow());
+  }
+
+ private:
+  FailureLog log_;
+  prometheus::Counter& steps_;
+  prometheus::Counter& rebuilds_;
+  prometheus::Counter& failed_rebuilds_;
+};
+
 // One language model's numbers, kept up by its engine.
 class LanguageModelMetrics final : public EngineObserver {
  public:
   LanguageModelMetrics(MetricFamilies& all, Logger& log, const std::string& model)
-      : failure_log_(log, model),
+      : failures_(all, log, model),
         queue_(all.queue_duration.Add({{"model", model}}, all.latency_buckets)),
         prefill_(all.prefill_duration.Add({{"model", model}}, all.latency_buckets)),
         step_(all.step_duration.Add({{"model", model}}, all.latency_buckets)),
@@ -114,9 +142,6 @@ class LanguageModelMetrics final : public EngineObserver {
         rows_(all.batch_rows.Add({{"model", model}}, kRowBuckets)),
         prompt_tokens_(all.prompt_tokens.Add({{"model", model}})),
         generated_tokens_(all.generated_tokens.Add({{"model", model}})),
-        failures_(all.step_failures.Add({{"model", model}})),
-        rebuilds_(all.worker_rebuilds.Add({{"model", model}})),
-        failed_rebuilds_(all.failed_worker_rebuilds.Add({{"model", model}})),
         cache_hits_(all.cache_hits.Add({{"model", model}})),
         cache_misses_(all.cache_misses.Add({{"model", model}})),
         reused_tokens_(all.reused_tokens.Add({{"model", model}})),
@@ -152,15 +177,8 @@ class LanguageModelMetrics final : public EngineObserver {
     next_token_.Observe(absl::ToDoubleSeconds(since_previous));
     generated_tokens_.Increment();
   }
-  void OnFailure(const absl::Status& failure) override {
-    failures_.Increment();
-    failure_log_.StepFailed(failure, MonotonicNow());
-  }
-  void OnWorkerRebuilt(const absl::Status& status) override {
-    if (status.ok()) return rebuilds_.Increment();
-    failed_rebuilds_.Increment();
-    failure_log_.WorkerNotRebuilt(status, MonotonicNow());
-  }
+  void OnFailure(const absl::Status& failure) override { failures_.CountStep(failure); }
+  void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
   void OnState(const EngineState& state) override {
     const CacheCounters& cache = state.cache.counters;
     cache_hits_.Set(cache.hits);
@@ -183,7 +201,7 @@ class LanguageModelMetrics final : public EngineObserver {
   }
 
  private:
-  FailureLog failure_log_;
+  Failures failures_;
   prometheus::Histogram& queue_;
   prometheus::Histogram& prefill_;
   prometheus::Histogram& step_;
@@ -192,9 +210,6 @@ class LanguageModelMetrics final : public EngineObserver {
   prometheus::Histogram& rows_;
   prometheus::Counter& prompt_tokens_;
   prometheus::Counter& generated_tokens_;
-  prometheus::Counter& failures_;
-  prometheus::Counter& rebuilds_;
-  prometheus::Counter& failed_rebuilds_;
   Count cache_hits_;
   Count cache_misses_;
   Count reused_tokens_;
@@ -219,7 +234,7 @@ class LanguageModelMetrics final : public EngineObserver {
 class ClassifierMetrics final : public ClassificationObserver {
  public:
   ClassifierMetrics(MetricFamilies& all, Logger& log, const std::string& model)
-      : failure_log_(log, model),
+      : failures_(all, log, model),
         all_(all),
         model_(model),
         preparation_(all.preparation_duration.Add({{"model", model}}, all.latency_buckets)),
@@ -228,9 +243,6 @@ class ClassifierMetrics final : public ClassificationObserver {
         batch_items_(all.batch_items.Add({{"model", model}}, kItemBuckets)),
         multiply_adds_(all.multiply_adds.Add({{"model", model}})),
         tokens_(all.prompt_tokens.Add({{"model", model}})),
-        failures_(all.step_failures.Add({{"model", model}})),
-        rebuilds_(all.worker_rebuilds.Add({{"model", model}})),
-        failed_rebuilds_(all.failed_worker_rebuilds.Add({{"model", model}})),
         queued_(all.queued_items.Add({{"model", model}})),
         ok_items_(all.items.Add({{"model", model}, {"code", CodeName(absl::StatusCode::kOk)}})) {}
 
@@ -242,15 +254,8 @@ class ClassifierMetrics final : public ClassificationObserver {
     multiply_adds_.Increment(static_cast<double>(batch.multiply_adds));
     tokens_.Increment(static_cast<double>(batch.tokens));
   }
-  void OnFailure(const absl::Status& failure) override {
-    failures_.Increment();
-    failure_log_.StepFailed(failure, MonotonicNow());
-  }
-  void OnWorkerRebuilt(const absl::Status& status) override {
-    if (status.ok()) return rebuilds_.Increment();
-    failed_rebuilds_.Increment();
-    failure_log_.WorkerNotRebuilt(status, MonotonicNow());
-  }
+  void OnFailure(const absl::Status& failure) override { failures_.CountStep(failure); }
+  void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
   void OnEnded(const absl::Status& status) override {
     if (status.ok()) return ok_items_.Increment();
     all_.items.Add({{"model", model_}, {"code", CodeName(status.code())}}).Increment();
@@ -260,7 +265,7 @@ class ClassifierMetrics final : public ClassificationObserver {
   }
 
  private:
-  FailureLog failure_log_;
+  Failures failures_;
   MetricFamilies& all_;
   const std::string model_;
   prometheus::Histogram& preparation_;
@@ -269,9 +274,6 @@ class ClassifierMetrics final : public ClassificationObserver {
   prometheus::Histogram& batch_items_;
   prometheus::Counter& multiply_adds_;
   prometheus::Counter& tokens_;
-  prometheus::Counter& failures_;
-  prometheus::Counter& rebuilds_;
-  prometheus::Counter& failed_rebuilds_;
   Portion queued_;
   prometheus::Counter& ok_items_;  // the usual end
 };

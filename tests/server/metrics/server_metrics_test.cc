@@ -54,6 +54,30 @@ TEST(ServerMetrics, AnEngineReportsThroughItsObserver) {
   }
 }
 
+TEST(ServerMetrics, WhatGoesWrongIsCountedOfEveryKindOfEngine) {
+  ServerMetrics metrics({0.1, 1});
+  const auto engine = metrics.ObserveEngine("m", Log());
+  const auto classifier = metrics.ObserveClassifier("c", Log());
+  const absl::Status failure = absl::InternalError("as the test wants");
+  const auto fail = [&](auto& observer) {
+    for (int step = 0; step < 3; ++step) observer.OnFailure(failure);
+    for (const absl::Status& rebuilt : {failure, failure, absl::OkStatus()}) observer.OnWorkerRebuilt(rebuilt);
+  };
+  fail(*engine);
+  fail(*classifier);
+  const std::string text = metrics.Serialize();
+  for (const char* line : {
+           R"(longshort_step_failures_total{model="m"} 3)",
+           R"(longshort_step_failures_total{model="c"} 3)",
+           R"(longshort_worker_rebuild_failures_total{model="m"} 2)",
+           R"(longshort_worker_rebuild_failures_total{model="c"} 2)",
+           R"(longshort_worker_rebuilds_total{model="m"} 1)",
+           R"(longshort_worker_rebuilds_total{model="c"} 1)",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 TEST(ServerMetrics, StoresOfAModelAddUpTheirSessions) {
   ServerMetrics metrics({0.1, 1});
   const auto first = metrics.ObserveSessions("m");
