@@ -4,11 +4,11 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/options/memory_shares.h"
 
 namespace longshort {
 namespace {
@@ -22,7 +22,6 @@ constexpr int kLeastPingSeconds = 10;
 constexpr int kMostCallsPerConnection = 1024;
 // Threads for the services that gRPC runs synchronously (reflection); a bound, so that clients cannot make more.
 constexpr int kMostThreads = 64;
-constexpr int64_t kLeastBufferBytes = int64_t{64} << 20;
 // When the server has nothing to do any more, its clients have so long to leave before they are cut off: those that
 // only watch its health, say.
 constexpr std::chrono::milliseconds kGoodbye{200};
@@ -41,10 +40,6 @@ void SetChannelArguments(grpc::ServerBuilder& builder) {
 }
 
 }  // namespace
-
-int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine) {
-  return std::max({machine.memory_bytes / 8, 4 * options.max_message_bytes, kLeastBufferBytes});
-}
 
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
                                                                   const MachineLimits& machine,

@@ -10,16 +10,13 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "server/admission/call_environment.h"
 #include "server/lifecycle/connection_listener.h"
+#include "server/longshort_v1/services.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
-#include "server/rpc/call_environment.h"
-#include "server/rpc/services.h"
 
 namespace longshort {
-
-// Bytes that gRPC may hold of messages on their way: an eighth of the memory, at least a few of the largest messages.
-int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine);
 
 class GrpcEndpoint {
  public:

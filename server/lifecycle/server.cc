@@ -5,8 +5,9 @@
 
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "server/lifecycle/load_models.h"
+#include "server/assembly/load_models.h"
 #include "server/lifecycle/port_file.h"
+#include "server/options/memory_shares.h"
 #include "server/options/served_image_limits.h"
 #include "server/sessions/session_seal.h"
 #include "server/sessions/session_transfers.h"

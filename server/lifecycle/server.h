@@ -5,15 +5,16 @@
 
 #include "absl/status/statusor.h"
 #include "core/registry/model_registry.h"
+#include "server/admission/call_environment.h"
+#include "server/admission/call_gate.h"
 #include "server/http/http_endpoints.h"
-#include "server/lifecycle/call_gate.h"
 #include "server/lifecycle/grpc_endpoint.h"
 #include "server/log/logger.h"
 #include "server/metrics/server_metrics.h"
+#include "server/model_control/model_manager.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
-#include "server/rpc/call_environment.h"
-#include "server/rpc/delivery_threads.h"
+#include "server/streaming/delivery_threads.h"
 
 namespace longshort {
 

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "server/metrics/engine_metrics.h"
 #include "server/metrics/process_metrics.h"
 
 namespace longshort {
@@ -27,18 +26,6 @@ ServerMetrics::RequestMetrics ServerMetrics::FindRequestMetrics(const std::strin
   families_.slow_readers.Add({{"rpc", rpc}});  // is there, at 0, before there are any
   found_.emplace(std::move(key), metrics);
   return metrics;
-}
-
-std::unique_ptr<LanguageModelEngineObserver> ServerMetrics::ObserveEngine(const std::string& model, Logger& log) {
-  return longshort::ObserveEngine(families_, log, model);
-}
-
-std::unique_ptr<ClassifierEngineObserver> ServerMetrics::ObserveClassifier(const std::string& model, Logger& log) {
-  return longshort::ObserveClassifier(families_, log, model);
-}
-
-std::unique_ptr<SessionObserver> ServerMetrics::ObserveSessions(const std::string& model) {
-  return longshort::ObserveSessions(families_, model);
 }
 
 void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration) {

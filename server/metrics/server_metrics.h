@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -18,10 +17,6 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/requests/classifier_engine.h"
-#include "core/requests/language_model_engine.h"
-#include "core/session/session_observer.h"
-#include "server/log/logger.h"
 #include "server/metrics/code_name.h"
 #include "server/metrics/metric_families.h"
 
@@ -45,20 +40,13 @@ class ServerMetrics {
   // A call was cancelled because its client took nothing.
   void CountSlowReader(const std::string& rpc) { families_.slow_readers.Add({{"rpc", rpc}}).Increment(); }
 
-  // Listens to one model's engine, and says in `log` why its steps fail. Lives at least as long as the engine, at most
-  // as long as this and `log`. Engines of several versions of a model add up.
-  std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(const std::string& model, Logger& log);
-
-  // The same of a classifier's engine.
-  std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(const std::string& model, Logger& log);
-
-  // The same of a store of a language model's sessions, which several engines may share.
-  std::unique_ptr<SessionObserver> ObserveSessions(const std::string& model);
-
   void SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration);
   // The version serves no more.
   void ForgetModel(const std::string& model, int64_t version);
   void CountModelLoadFailure() { families_.load_failures.Increment(); }
+
+  // For who counts what engines do.
+  MetricFamilies& families() { return families_; }
 
   // Everything, in Prometheus' text form (version 0.0.4).
   std::string Serialize() const;

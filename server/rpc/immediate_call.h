@@ -13,13 +13,13 @@ template <typename Request, typename Answer>
 class ImmediateCall final : public UnaryCall {
  public:
   ImmediateCall(const CallEnvironment& environment, grpc::CallbackServerContext* context, grpc::ByteBuffer* response,
-                const char* rpc, Answer answer)
-      : UnaryCall(environment, rpc, context, response), answer_(std::move(answer)) {}
+                const CallNames& names, Answer answer)
+      : UnaryCall(environment, names, context, response), answer_(std::move(answer)) {}
 
   static grpc::ServerUnaryReactor* Answered(const CallEnvironment& environment, grpc::CallbackServerContext* context,
                                             const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-                                            const char* rpc, Answer answer) {
-    return Start<ImmediateCall>(environment, context, request, response, rpc, std::move(answer));
+                                            const CallNames& names, Answer answer) {
+    return Start<ImmediateCall>(environment, context, request, response, names, std::move(answer));
   }
 
  private:
@@ -34,10 +34,10 @@ class ImmediateCall final : public UnaryCall {
 };
 
 template <typename Request, typename Answer>
-grpc::ServerUnaryReactor* AnswerAtOnce(const CallEnvironment& environment, const char* rpc,
+grpc::ServerUnaryReactor* AnswerAtOnce(const CallEnvironment& environment, const CallNames& names,
                                        grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                                        grpc::ByteBuffer* response, Answer answer) {
-  return ImmediateCall<Request, Answer>::Answered(environment, context, request, response, rpc, std::move(answer));
+  return ImmediateCall<Request, Answer>::Answered(environment, context, request, response, names, std::move(answer));
 }
 
 }  // namespace longshort

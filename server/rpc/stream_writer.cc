@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "server/rpc/message_bytes.h"
 
 namespace longshort {
 namespace {
@@ -17,35 +16,37 @@ constexpr size_t kResumeBytes = 64 << 10;
 
 }  // namespace
 
-StreamWriter::StreamWriter(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext* context)
-    : record_(environment, rpc, *context),
+StreamWriter::StreamWriter(const CallEnvironment& environment, const CallNames& names,
+                           grpc::CallbackServerContext* context, SerializeEvent serialize)
+    : call_(environment, names, *context),
       delivery_(environment.deliveries.Next()),
       keepalive_interval_(environment.keepalive_interval),
+      serialize_(std::move(serialize)),
       watch_(environment.slow_reader_timeout) {}
 
-std::shared_ptr<StreamWriter> StreamWriter::Make(const CallEnvironment& environment, const char* rpc,
-                                                 grpc::CallbackServerContext* context) {
-  auto writer = std::shared_ptr<StreamWriter>(new StreamWriter(environment, rpc, context));
+std::shared_ptr<StreamWriter> StreamWriter::Make(const CallEnvironment& environment, const CallNames& names,
+                                                 grpc::CallbackServerContext* context, SerializeEvent serialize) {
+  auto writer = std::shared_ptr<StreamWriter>(new StreamWriter(environment, names, context, std::move(serialize)));
   writer->grpc_reference_ = writer;
   return writer;
 }
 
-void StreamWriter::Open(int32_t completions, v1::StreamStart start) {
+void StreamWriter::Open(int32_t completions, StreamStart start) {
   {
     const std::lock_guard lock(mutex_);
     events_.emplace(completions);
-    events_->PushStart(std::move(start));
+    events_->Push(std::move(start));
     last_write_ = MonotonicNow();
     SetTimer(last_write_);
   }
   Advance();
 }
 
-void StreamWriter::Push(const std::function<void(StreamEvents&)>& add) {
+void StreamWriter::Push(StreamEvent event) {
   {
     const std::lock_guard lock(mutex_);
     if (reader_gone_) return;
-    add(*events_);
+    events_->Push(std::move(event));
     if (watch_.writing()) return SetPause();
     if (events_->waiting_bytes() <= kPauseBytes) return ScheduleAdvance();
   }
@@ -69,7 +70,7 @@ void StreamWriter::OnWriteDone(bool ok) {
       events_.reset();
     }
   }
-  if (!ok) record_.Cancel();
+  if (!ok) record().Cancel();
   Advance();
 }
 
@@ -99,14 +100,14 @@ void StreamWriter::Advance() {
   alarm_.reset();
   const absl::Status status = *closed_;
   lock.unlock();
-  Finish(record_.Finish(status));
+  Finish(call_.Finish(status));
 }
 
 bool StreamWriter::TakeNext() {
   if (!events_.has_value()) return false;
-  const std::optional<v1::GenerateStreamResponse> event = events_->Pop();
+  std::optional<StreamEvent> event = events_->Pop();
   if (!event.has_value()) return false;
-  absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(*event);
+  absl::StatusOr<grpc::ByteBuffer> bytes = serialize_(*std::move(event));
   if (!bytes.ok()) {
     closed_ = bytes.status();
     return false;
@@ -121,9 +122,9 @@ void StreamWriter::SetPause() {
   // Only what waits behind a message on its way: the client's taking that will end the pause, or the timeout the call.
   const size_t waiting = watch_.writing() && events_.has_value() ? events_->waiting_bytes() : 0;
   if (waiting > kPauseBytes) {
-    record_.Pause(true);
+    record().Pause(true);
   } else if (waiting <= kResumeBytes) {
-    record_.Pause(false);
+    record().Pause(false);
   }
 }
 
@@ -146,12 +147,12 @@ void StreamWriter::OnTimer() {
   if (watch_.IsStuck(now)) {
     cancelling_ = true;
     lock.unlock();
-    record_.CancelSlowReader();
+    call_.CancelSlowReader();
     lock.lock();
     cancelling_ = false;
   } else {
     if (!watch_.writing() && now - last_write_ >= keepalive_interval_) {
-      events_->PushKeepAlive();
+      events_->Push(KeepAlive());
       last_write_ = now;
     }
     SetTimer(now);

@@ -23,40 +23,46 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/rpc/call_record.h"
-#include "server/rpc/delivery_threads.h"
-#include "server/rpc/stream_events.h"
-#include "server/rpc/write_watch.h"
+#include "server/rpc/rpc_call.h"
+#include "server/streaming/delivery_threads.h"
+#include "server/streaming/generation_sink.h"
+#include "server/streaming/stream_events.h"
+#include "server/streaming/write_watch.h"
 
 namespace longshort {
 
+// An event as the message of a front's contract. Called for one event of a stream at a time, in their order.
+using SerializeEvent = std::function<absl::StatusOr<grpc::ByteBuffer>(StreamEvent event)>;
+
 class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
+                           public GenerationSink,
                            public std::enable_shared_from_this<StreamWriter> {
  public:
   // gRPC holds a reference from now on, until OnDone.
-  static std::shared_ptr<StreamWriter> Make(const CallEnvironment& environment, const char* rpc,
-                                            grpc::CallbackServerContext* context);
+  static std::shared_ptr<StreamWriter> Make(const CallEnvironment& environment, const CallNames& names,
+                                            grpc::CallbackServerContext* context, SerializeEvent serialize);
 
-  // Has `add` put something into the events, which is written as soon as the one before is written. Begins the write
-  // itself only if the delivery thread is far behind.
-  void Push(const std::function<void(StreamEvents&)>& add);
+  // Keepalives run from now on.
+  void Open(int32_t completions, StreamStart start) override;
 
-  // Begins the stream: how many completions it has, and its first message. Keepalives run from now on. Before any Push.
-  void Open(int32_t completions, v1::StreamStart start);
+  // The event is written as soon as what is before it is written. Begins the write itself only if the delivery thread
+  // is far behind.
+  void Push(StreamEvent event) override;
 
-  // Nothing is pushed any more. What waits is written (unless the client is gone); then the call ends with `status`.
-  // Once, and always: a stream that is never closed never ends.
-  void Close(const absl::Status& status);
+  // What waits is written (unless the client is gone); then the call ends with `status`.
+  void Close(const absl::Status& status) override;
 
   // Add to the record before Close only.
-  CallRecord& record() { return record_; }
+  CallRecord& record() { return call_.record(); }
 
  private:
-  StreamWriter(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext* context);
+  StreamWriter(const CallEnvironment& environment, const CallNames& names, grpc::CallbackServerContext* context,
+               SerializeEvent serialize);
 
   void OnWriteDone(bool ok) override;
-  void OnCancel() override { record_.Cancel(); }
+  void OnCancel() override { record().Cancel(); }
   void OnDone() override { grpc_reference_.reset(); }
 
   // Has the delivery thread call Advance. With the mutex held.
@@ -72,12 +78,13 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void SetTimer(absl::Time now);
   void OnTimer();
 
-  CallRecord record_;
+  RpcCall call_;
   DeliveryThread& delivery_;
   const absl::Duration keepalive_interval_;
   std::shared_ptr<StreamWriter> grpc_reference_;
 
   std::mutex mutex_;  // guards what follows
+  SerializeEvent serialize_;
   std::optional<StreamEvents> events_;
   grpc::ByteBuffer on_its_way_;
   WriteWatch watch_;

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "server/rpc/call_record.h"
 #include "server/rpc/message_bytes.h"
+#include "server/rpc/rpc_call.h"
 
 namespace longshort {
 
@@ -28,16 +28,16 @@ class UnaryCall : public grpc::ServerUnaryReactor {
     auto call = std::make_shared<Call>(environment, context, response, std::forward<Arguments>(arguments)...);
     UnaryCall& base = *call;
     base.self_ = call;
-    absl::Status status = base.record_.Admit();
+    absl::Status status = base.record().Admit();
     if (status.ok()) status = base.Run(*request);
     if (!status.ok()) base.FinishWithError(status);
     return call.get();
   }
 
  protected:
-  UnaryCall(const CallEnvironment& environment, const char* rpc, grpc::CallbackServerContext* context,
+  UnaryCall(const CallEnvironment& environment, const CallNames& names, grpc::CallbackServerContext* context,
             grpc::ByteBuffer* response)
-      : record_(environment, rpc, *context), response_(response) {}
+      : call_(environment, names, *context), response_(response) {}
 
   // Begins the work. After OK the call ends by FinishWith... once, from here or later; an error ends it at once.
   virtual absl::Status Run(const grpc::ByteBuffer& request) = 0;
@@ -46,13 +46,13 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   void FinishWith(const Message& message) {
     absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(message);
     if (!bytes.ok()) return FinishWithError(bytes.status());
-    if (bytes->Length() > kUnwatchedBytes) watch_ = record_.WatchAnswer(self_);
+    if (bytes->Length() > kUnwatchedBytes) watch_ = call_.WatchAnswer(self_);
     *response_ = *std::move(bytes);
-    Finish(record_.Finish(absl::OkStatus()));
+    Finish(call_.Finish(absl::OkStatus()));
   }
-  void FinishWithError(const absl::Status& status) { Finish(record_.Finish(status)); }
+  void FinishWithError(const absl::Status& status) { Finish(call_.Finish(status)); }
 
-  CallRecord& record() { return record_; }
+  CallRecord& record() { return call_.record(); }
   // For the engine's listeners.
   std::shared_ptr<UnaryCall> self() const { return self_; }
 
@@ -61,13 +61,13 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   // them would cost more than short calls do, and what a client that gives no window can keep of them is little.
   static constexpr size_t kUnwatchedBytes = 65535 - 5;
 
-  void OnCancel() final { record_.Cancel(); }
+  void OnCancel() final { record().Cancel(); }
   void OnDone() final { self_.reset(); }
   // What the two above do is as little as what gRPC's own reactors do, for which this is meant: gRPC calls them where
   // it is, instead of waking another thread. gRPC promises nothing about it; without it calls only take longer.
   bool InternalInlineable() final { return true; }
 
-  CallRecord record_;
+  RpcCall call_;
   grpc::ByteBuffer* const response_;
   std::shared_ptr<UnaryCall> self_;
   std::shared_ptr<PauseWatch> watch_;  // of a long answer

@@ -1,0 +1,33 @@
+// What every call needs of the server, whatever protocol it came by. The references outlive all calls.
+#pragma once
+
+#include "absl/time/time.h"
+#include "core/registry/model_registry.h"
+#include "server/admission/call_gate.h"
+#include "server/calls/request_limits.h"
+#include "server/log/logger.h"
+#include "server/metrics/server_metrics.h"
+#include "server/model_control/model_manager.h"
+#include "server/sessions/session_transfers.h"
+#include "server/streaming/delivery_threads.h"
+
+namespace longshort {
+
+struct CallEnvironment {
+  const ModelRegistry& models;
+  ModelManager& manager;
+  ServerMetrics& metrics;
+  Logger& log;
+  CallGate& gate;
+  DeliveryThreads& deliveries;
+  RequestLimits limits;
+  // A stream that was silent for so long says that it is alive.
+  absl::Duration keepalive_interval;
+  // A client that takes nothing of a stream for so long, while something waits for it, is cancelled.
+  absl::Duration slow_reader_timeout;
+  // Whether clients may load and unload models.
+  bool model_control = false;
+  SessionTransfers session_transfers = {};
+};
+
+}  // namespace longshort

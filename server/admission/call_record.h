@@ -1,0 +1,92 @@
+// One call, from arrival to its end: its place in the gate, its model, its metrics and its line in the log. It knows no
+// protocol: a front reads who asks, and tells its client the status that Finish returns.
+//
+// Thread: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/requests/request_context.h"
+#include "core/requests/request_timings.h"
+#include "server/admission/call_environment.h"
+#include "server/calls/call_names.h"
+#include "server/calls/model_reference.h"
+#include "server/calls/score_call.h"
+
+namespace longshort {
+
+// Who asks, and for how long, as a front reads it from what came with the call.
+struct CallOrigin {
+  // Usable whatever `status` says.
+  RequestContext context;
+  // INVALID_ARGUMENT naming what is wrong with it, its value and what it may be.
+  absl::Status status;
+};
+
+class CallRecord {
+ public:
+  CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin);
+  // Leaves the gate: the call is over for its front too.
+  ~CallRecord();
+  CallRecord(const CallRecord&) = delete;
+  CallRecord& operator=(const CallRecord&) = delete;
+
+  // Errors: UNAVAILABLE if the server is stopping; the origin's status.
+  absl::Status Admit();
+  // The model that the call names; from now on it is the call's in metrics and log. Errors: as CheckModelReference and
+  // ModelRegistry::Find.
+  absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ModelReference& reference);
+  // The same for calls that need a kind of model. They keep the whole served model. Errors: also FAILED_PRECONDITION if
+  // the model is of the other kind.
+  absl::StatusOr<std::shared_ptr<const ServedLanguageModel>> FindLanguageModel(const ModelReference& reference);
+  absl::StatusOr<std::shared_ptr<const ServedClassifier>> FindClassifier(const ModelReference& reference);
+  // Name and version of the model that was found.
+  ModelReference answering_model() const { return {.name = model_, .version = version_}; }
+
+  const CallEnvironment& environment() const { return environment_; }
+  const CallNames& names() const { return names_; }
+  // For the engine: id, client, priority, deadline, and the flags that Cancel() and Pause() set.
+  const RequestContext& engine_context() const { return engine_context_; }
+  // Thread-safe, from any thread.
+  void Cancel() { engine_context_.cancelled->store(true); }
+  // Whether the client's reading holds up the work. Thread-safe, from any thread.
+  void Pause(bool paused) { engine_context_.paused->store(paused); }
+  // Cancels the work, because the client took nothing for --slow-reader-timeout. Finish, which must come later, tells
+  // that, whatever its status.
+  void CancelSlowReader();
+
+  // Adds to what the log line tells of one completion or document.
+  void AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings);
+  // The same of one item of a classifier; `tokens` is 0 for an image.
+  void AddWork(int64_t tokens, const ClassificationTimings& timings);
+  void AddWork(const ScoredText& text);
+
+  // Counts and logs the call. Returns what to tell the client, with the Refusal (core/schedule/refusal.h) that
+  // `work_status` carries. To be called once, right before the client is told.
+  absl::Status Finish(const absl::Status& work_status);
+
+ private:
+  const CallEnvironment& environment_;
+  const CallNames& names_;
+  const absl::Time arrived_;
+  RequestContext engine_context_;
+  absl::Status origin_status_;
+  bool inside_ = false;
+  bool unavailable_ = false;  // is what the client is told
+  bool slow_reader_ = false;
+  std::string model_;
+  int64_t version_ = 0;
+  int64_t prompt_tokens_ = 0;
+  int64_t generated_tokens_ = 0;
+  int64_t items_ = 0;  // of classifiers
+  // The longest of the call's completions, documents or items.
+  RequestTimings timings_;
+  ClassificationTimings item_timings_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,22 @@
+// Loads the repository and gives each model its engine, as the options and its serving.json say.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/registry/model_registry.h"
+#include "server/log/logger.h"
+#include "server/metrics/server_metrics.h"
+#include "server/options/machine_limits.h"
+#include "server/options/server_options.h"
+
+namespace longshort {
+
+// Logs a line for each model. `metrics` must outlive the registry.
+// Errors: as ModelRegistry::Load; INVALID_ARGUMENT for a serving.json that is wrong; and RESOURCE_EXHAUSTED if
+// --max-streams, or a classifier with what it decodes and what waits for it, does not fit in memory.
+absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
+                                                          const ModelRegistry::Loader& loader, ServerMetrics& metrics,
+                                                          Logger& log);
+
+}  // namespace longshort

@@ -1,0 +1,78 @@
+// How a front calls things: its RPC, and the fields that its clients know. Messages about a wrong call name both, and
+// what checks a call knows no front.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace longshort {
+
+// What a message about a call can be about.
+enum class CallField {
+  kModelName,
+  kModelVersion,
+  // Documents: all of them, and one. An index says which of several; without one it is the call's only one.
+  kTexts,
+  kText,
+  kSecondTexts,
+  kSecondText,
+  kPrompt,
+  kImages,
+  kImage,
+  // How texts are scored, and what an answer tells.
+  kOptions,
+  kTokenLogProbabilities,
+  kTopAlternatives,
+  kTruncate,
+  kTopK,
+  kAllLogits,
+  // How a text goes on.
+  kMaxTokens,
+  kCompletions,
+  kEcho,
+  kStop,
+  kTemperature,
+  kSamplingTopK,
+  kTopP,
+  kMinP,
+  kRepetitionPenalty,
+  kFrequencyPenalty,
+  kPresencePenalty,
+  kLogitBias,  // the index is the token
+  // The conversation that a call goes on with, closes or moves.
+  kSession,
+  kSessionId,
+  kExpectedTokens,
+  kSessionBytes,
+};
+
+// Of a text: all of it, or what it consists of.
+enum class TextPart { kWhole, kText, kBytes, kIds };
+
+struct FieldPath {
+  CallField field = CallField::kModelName;
+  std::optional<int64_t> index = std::nullopt;
+  TextPart part = TextPart::kWhole;
+  std::optional<int64_t> id_index = std::nullopt;  // with kIds: which id
+};
+
+// Immutable, and there until the process ends: calls refer to it from any thread.
+class CallNames {
+ public:
+  // Of the RPC, for messages, metrics and logs.
+  virtual const char* rpc() const = 0;
+  // Of the RPC that takes what is too long for one answer of this one.
+  virtual const char* streaming_rpc() const = 0;
+  virtual std::string Of(const FieldPath& path) const = 0;
+  // The kinds of value that a text or image may have: "it must have ..." is said of one that has none.
+  virtual std::string KindsOf(CallField field) const = 0;
+
+  std::string Of(CallField field) const { return Of(FieldPath{.field = field}); }
+  std::string Of(CallField field, int64_t index) const { return Of(FieldPath{.field = field, .index = index}); }
+
+ protected:
+  ~CallNames() = default;  // trivial, so that nothing ends before the last thread
+};
+
+}  // namespace longshort

@@ -1,0 +1,92 @@
+// How a text goes on: what is asked, and what is answered at once or bit by bit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/requests/generation_request.h"
+#include "core/requests/request_timings.h"
+#include "core/sampling/sampling_options.h"
+#include "core/sampling/token_log_probability.h"
+#include "core/session/session_reference.h"
+#include "models/tokenizer/tokenizer.h"
+#include "server/calls/model_reference.h"
+#include "server/calls/text_input.h"
+#include "server/calls/usage.h"
+
+namespace longshort {
+
+struct GenerateCall {
+  ModelReference model = {};
+  // May be missing behind a session.
+  std::optional<TextInput> prompt = std::nullopt;
+  int64_t max_tokens = 0;   // 0 takes the default
+  int64_t completions = 0;  // 0 means 1
+  // As the client says, unchecked; `seed` instead of sampling.seed.
+  SamplingOptions sampling = {};
+  std::optional<uint64_t> seed = std::nullopt;  // drawn if unset
+  std::vector<std::string> stop = {};
+  bool token_log_probabilities = false;
+  int64_t top_alternatives = 0;
+  bool echo = false;
+  bool return_raw = false;
+  std::optional<SessionReference> session = std::nullopt;
+};
+
+struct Completion {
+  std::string text;  // UTF-8
+  std::string raw;   // the bytes behind it, if asked for
+  std::vector<GeneratedToken> tokens;
+  FinishReason finish_reason = FinishReason::kMaxTokens;
+  std::string stop;  // the stop string that was met, if one was
+  RequestTimings timings;
+};
+
+struct GenerateResult {
+  std::vector<Completion> completions;  // by index
+  Usage usage;
+  uint64_t seed = 0;
+  std::optional<int64_t> session_tokens = std::nullopt;
+  ModelReference model = {};
+  // What the tokens stand for; null for a model without vocabulary.
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+// What a streamed generation says: the start, any mix of the others, an end for each completion, and the summary.
+struct StreamStart {
+  ModelReference model = {};
+  uint64_t seed = 0;
+  // As GenerateResult's.
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+struct CompletionDelta {
+  int32_t index = 0;
+  std::string text;  // UTF-8: bytes of a character that is not whole yet wait
+  std::string raw;
+  std::vector<GeneratedToken> tokens;
+  int64_t token_count = 0;  // generated tokens that it stands for
+};
+
+struct CompletionEnd {
+  int32_t index = 0;
+  FinishReason finish_reason = FinishReason::kMaxTokens;
+  std::string stop;
+  RequestTimings timings;
+};
+
+struct StreamSummary {
+  Usage usage;
+  std::optional<int64_t> session_tokens = std::nullopt;
+};
+
+// Said when nothing else was for a while.
+struct KeepAlive {};
+
+using StreamEvent = std::variant<StreamStart, CompletionDelta, CompletionEnd, StreamSummary, KeepAlive>;
+
+}  // namespace longshort

@@ -1,0 +1,68 @@
+#include "server/handlers/class_answer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "core/sampling/log_probabilities.h"
+#include "server/calls/field_error.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kDefaultTopK = 5;
+// On the wire, of one named class beside its label: index, probability, tags and lengths.
+constexpr int64_t kClassBytes = 24;
+// Of one classification beside its classes and logits: timings, document lengths, tags and lengths.
+constexpr int64_t kItemBytes = 96;
+
+}  // namespace
+
+absl::StatusOr<ClassAnswer> ReadClassAnswer(const ClassOptions& options, const ClassifierInfo& info,
+                                            const CallNames& names) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (options.top_k < 0 || options.top_k > kMost) {
+    return CheckFieldRange(names.Of(CallField::kTopK), options.top_k, 0, kMost);
+  }
+  const int64_t top_k = options.top_k == 0 ? kDefaultTopK : options.top_k;
+  return ClassAnswer{.top_k = std::min(top_k, info.classes), .all_logits = options.all_logits};
+}
+
+int64_t MostBytes(const ClassAnswer& answer, const ClassifierInfo& info) {
+  size_t longest_label = 0;
+  for (const std::string& label : info.labels) longest_label = std::max(longest_label, label.size());
+  const int64_t logits = answer.all_logits ? info.classes * static_cast<int64_t>(sizeof(float)) : 0;
+  return kItemBytes + logits + answer.top_k * (kClassBytes + static_cast<int64_t>(longest_label));
+}
+
+absl::Status CheckAnswerFits(const ClassAnswer& answer, const ClassifierInfo& info, int64_t items,
+                             const RequestLimits& limits, const CallNames& names) {
+  const int64_t bytes = items * MostBytes(answer, info);
+  if (bytes <= limits.class_bytes) return absl::OkStatus();
+  return CheckFieldRange(
+      absl::StrCat("number of bytes to return (", names.Of(CallField::kTopK), " classes with their labels, ",
+                   names.Of(CallField::kAllLogits), ", times items)"),
+      bytes, 0, limits.class_bytes);
+}
+
+Classification AnswerOf(ItemScores scores, const ClassAnswer& answer, const ClassifierInfo& info) {
+  Classification classification;
+  LogProbabilities probabilities;
+  if (probabilities.SetRow(scores.logits).ok()) {  // the engine gives finite logits only
+    for (const TokenLogProbability& likely : probabilities.Likeliest(answer.top_k)) {
+      ClassProbability& named = classification.classes.emplace_back();
+      named.index = likely.token;
+      if (!info.labels.empty()) named.label = info.labels[likely.token];
+      named.probability = std::exp(likely.log_probability);
+    }
+  }
+  if (answer.all_logits) classification.logits = std::move(scores.logits);
+  classification.timings = scores.timings;
+  return classification;
+}
+
+}  // namespace longshort

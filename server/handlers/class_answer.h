@@ -1,0 +1,36 @@
+// What an answer tells of a classifier's scores: the likeliest classes, or all logits too.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/requests/classification_request.h"
+#include "models/classifier.h"
+#include "server/calls/call_names.h"
+#include "server/calls/classify_call.h"
+#include "server/calls/request_limits.h"
+
+namespace longshort {
+
+struct ClassAnswer {
+  // 1 to the number of classes.
+  int64_t top_k = 0;
+  bool all_logits = false;
+};
+
+// More classes than there are means all.
+// Errors: INVALID_ARGUMENT naming the field, its value and the limit.
+absl::StatusOr<ClassAnswer> ReadClassAnswer(const ClassOptions& options, const ClassifierInfo& info,
+                                            const CallNames& names);
+
+// Bytes of one item's Classification on the wire, at the most: a bound that every front keeps.
+int64_t MostBytes(const ClassAnswer& answer, const ClassifierInfo& info);
+// Errors: INVALID_ARGUMENT if the classes and logits of `items` items are too large for one answer.
+absl::Status CheckAnswerFits(const ClassAnswer& answer, const ClassifierInfo& info, int64_t items,
+                             const RequestLimits& limits, const CallNames& names);
+
+// Shows the labels of `info`.
+Classification AnswerOf(ItemScores scores, const ClassAnswer& answer, const ClassifierInfo& info);
+
+}  // namespace longshort

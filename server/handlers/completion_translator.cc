@@ -1,0 +1,63 @@
+#include "server/handlers/completion_translator.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace longshort {
+namespace {
+
+constexpr size_t kEchoBytes = 32 << 10;
+constexpr size_t kEchoTokens = 512;
+
+}  // namespace
+
+CompletionTranslator::CompletionTranslator(int32_t index, const GenerationPlan& plan)
+    : index_(index), describe_tokens_(plan.describe_tokens), return_raw_(plan.return_raw) {}
+
+CompletionDelta CompletionTranslator::NewText(std::string bytes) {
+  CompletionDelta delta;
+  delta.index = index_;
+  delta.text = text_.Append(bytes);
+  if (return_raw_) delta.raw = std::move(bytes);
+  return delta;
+}
+
+std::vector<CompletionDelta> CompletionTranslator::Echo(const std::string& prompt) {
+  std::vector<CompletionDelta> pieces;
+  for (size_t at = 0; at < prompt.size(); at += kEchoBytes) pieces.push_back(NewText(prompt.substr(at, kEchoBytes)));
+  return pieces;
+}
+
+std::vector<CompletionDelta> CompletionTranslator::PromptTokens(std::vector<GeneratedToken> tokens) const {
+  std::vector<CompletionDelta> pieces;
+  for (size_t at = 0; at < tokens.size(); at += kEchoTokens) {
+    CompletionDelta& piece = pieces.emplace_back();
+    piece.index = index_;
+    const auto begin = std::make_move_iterator(tokens.begin() + static_cast<std::ptrdiff_t>(at));
+    piece.tokens.assign(begin, begin + static_cast<std::ptrdiff_t>(std::min(kEchoTokens, tokens.size() - at)));
+  }
+  return pieces;
+}
+
+CompletionDelta CompletionTranslator::Delta(GenerationDelta generated) {
+  CompletionDelta delta = NewText(std::move(generated.bytes));
+  delta.token_count = static_cast<int64_t>(generated.tokens.size());
+  if (describe_tokens_) delta.tokens = std::move(generated.tokens);
+  return delta;
+}
+
+CompletionDelta CompletionTranslator::Rest() {
+  CompletionDelta delta;
+  delta.index = index_;
+  delta.text = text_.Flush();
+  return delta;
+}
+
+CompletionEnd CompletionTranslator::End(const GenerationSummary& summary) const {
+  // A stop string comes from the call, so it is UTF-8.
+  return {
+      .index = index_, .finish_reason = summary.finish_reason, .stop = summary.stop_string, .timings = summary.timings};
+}
+
+}  // namespace longshort

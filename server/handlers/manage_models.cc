@@ -1,0 +1,42 @@
+#include "server/handlers/manage_models.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace longshort {
+namespace {
+
+absl::Status CheckMayManage(const CallRecord& record) {
+  if (record.environment().model_control) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      record.names().rpc(), " changes what everybody is served: the server must be started with --model-control"));
+}
+
+// Unlike other calls these name a model even where there is only one.
+absl::Status CheckNamedModel(const ModelReference& reference, const CallNames& names) {
+  if (reference.name.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(names.Of(CallField::kModelName), " is empty; it must name a model"));
+  }
+  return CheckModelReference(reference, names);
+}
+
+}  // namespace
+
+absl::Status LoadModel(CallRecord& record, const ModelReference& reference,
+                       std::function<void(absl::StatusOr<std::shared_ptr<ServedModel>>)> done) {
+  LS_RETURN_IF_ERROR(CheckMayManage(record));
+  LS_RETURN_IF_ERROR(CheckNamedModel(reference, record.names()));
+  record.environment().manager.LoadVersion(reference.name, reference.version, std::move(done));
+  return absl::OkStatus();
+}
+
+absl::Status UnloadModel(CallRecord& record, const ModelReference& reference, std::function<void(absl::Status)> done) {
+  LS_RETURN_IF_ERROR(CheckMayManage(record));
+  LS_RETURN_IF_ERROR(CheckNamedModel(reference, record.names()));
+  record.environment().manager.Unload(reference.name, reference.version, std::move(done));
+  return absl::OkStatus();
+}
+
+}  // namespace longshort

@@ -1,0 +1,107 @@
+#include "server/handlers/text_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/calls/field_error.h"
+
+namespace longshort {
+namespace {
+
+std::string NameOf(const NamedText& text, TextPart part, const CallNames& names) {
+  FieldPath path = text.path;
+  path.part = part;
+  return names.Of(path);
+}
+
+absl::StatusOr<DocumentBeginning> ReadIds(const NamedText& text, const CallNames& names, int64_t vocabulary_size,
+                                          int64_t most) {
+  const absl::Span<const int32_t> ids = text.input.ids;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < vocabulary_size) continue;  // there may be millions: only a wrong one is named
+    FieldPath path = text.path;
+    path.part = TextPart::kIds;
+    path.id_index = static_cast<int64_t>(i);
+    return CheckFieldRange(names.Of(path), ids[i], 0, vocabulary_size - 1);
+  }
+  const auto tokens = static_cast<int64_t>(ids.size());
+  return DocumentBeginning{.ids = {ids.begin(), ids.begin() + std::min(tokens, most)}, .tokens = tokens};
+}
+
+absl::StatusOr<DocumentBeginning> Encode(const NamedText& text, TextPart part, const CallNames& names,
+                                         const TextEncoder& encoder, int64_t most) {
+  if (encoder.encode == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(text, part, names), " is text; it must be ids, because the model has no vocabulary"));
+  }
+  absl::StatusOr<DocumentBeginning> beginning = encoder.encode(text.input.text, most);
+  if (beginning.ok()) return beginning;
+  return absl::Status(beginning.status().code(),
+                      absl::StrCat(NameOf(text, part, names), ": ", beginning.status().message()));
+}
+
+absl::StatusOr<DocumentBeginning> ReadKind(const NamedText& text, const CallNames& names, const TextEncoder& encoder,
+                                           int64_t most) {
+  switch (text.input.kind) {
+    case TextInput::Kind::kText:
+      return Encode(text, TextPart::kText, names, encoder, most);
+    case TextInput::Kind::kBytes:
+      return Encode(text, TextPart::kBytes, names, encoder, most);
+    case TextInput::Kind::kIds:
+      return ReadIds(text, names, encoder.vocabulary_size, most);
+    case TextInput::Kind::kUnset:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(names.Of(text.path), " is unset; it must have ", names.KindsOf(text.path.field)));
+}
+
+}  // namespace
+
+TextEncoder EncoderOf(const ServedLanguageModel& model) {
+  TextEncoder encoder{.vocabulary_size = model.info.vocabulary_size, .encode = nullptr};
+  if (model.tokenizer == nullptr) return encoder;
+  encoder.encode = [&tokenizer = *model.tokenizer](std::string_view text,
+                                                   int64_t most) -> absl::StatusOr<DocumentBeginning> {
+    LS_ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer.Encode(text));
+    const auto tokens = static_cast<int64_t>(ids.size());
+    if (tokens > most) ids.resize(most);
+    ids.shrink_to_fit();
+    return DocumentBeginning{.ids = std::move(ids), .tokens = tokens};
+  };
+  return encoder;
+}
+
+TextEncoder EncoderOf(const ServedClassifier& model) {
+  TextEncoder encoder{.vocabulary_size = model.info.vocabulary_size, .encode = nullptr};
+  if (model.tokenizer == nullptr) return encoder;
+  encoder.encode = [&tokenizer = *model.tokenizer](std::string_view text, int64_t most) {
+    return tokenizer.EncodeBeginning(text, most);
+  };
+  return encoder;
+}
+
+absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names, const TextEncoder& encoder,
+                                              int64_t most_tokens) {
+  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadBeginning(text, names, encoder, most_tokens));
+  if (beginning.tokens <= most_tokens) return std::move(beginning.ids);
+  return CheckFieldRange(absl::StrCat("number of tokens of ", names.Of(text.path)), beginning.tokens, 1, most_tokens);
+}
+
+absl::StatusOr<DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,
+                                                const TextEncoder& encoder, int64_t most_tokens) {
+  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadKind(text, names, encoder, most_tokens));
+  if (beginning.tokens > 0) return beginning;
+  return absl::InvalidArgumentError(absl::StrCat(names.Of(text.path), " is empty; it must have at least one token"));
+}
+
+std::string DecodeTokens(const std::vector<int32_t>& tokens, const ServedLanguageModel& model) {
+  std::string bytes;
+  if (model.tokenizer == nullptr) return bytes;
+  for (const int32_t token : tokens) bytes += model.tokenizer->Decode(token);
+  return bytes;
+}
+
+}  // namespace longshort

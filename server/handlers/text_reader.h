@@ -1,0 +1,48 @@
+// Texts, bytes or ids of a call as token ids of a model.
+//
+// Thread: free functions without state; they run on the front's threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/registry/served_model.h"
+#include "server/calls/call_names.h"
+#include "server/calls/text_input.h"
+
+namespace longshort {
+
+// How a model's ids come from text. Valid as long as the model.
+struct TextEncoder {
+  int64_t vocabulary_size = 0;
+  // As DocumentTokenizer::EncodeBeginning. Null for a model that takes ids only.
+  std::function<absl::StatusOr<DocumentBeginning>(std::string_view text, int64_t most)> encode;
+};
+
+TextEncoder EncoderOf(const ServedLanguageModel& model);
+TextEncoder EncoderOf(const ServedClassifier& model);
+
+// Which text of a call is read, for messages.
+struct NamedText {
+  TextInput input;
+  FieldPath path;
+};
+
+// The tokens of `text`, 1 to `most_tokens` of them, each in [0, V).
+// Errors: INVALID_ARGUMENT if it is empty, too long, has an id outside the vocabulary (with its index) or a byte or
+// character outside the vocabulary (with its offset), or is text for a model that takes ids only.
+absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names, const TextEncoder& encoder,
+                                              int64_t most_tokens);
+// The first `most_tokens` tokens of `text`, or all of them, and how many there are: at least one.
+// Errors: as ReadText, but for a text that is too long.
+absl::StatusOr<DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,
+                                                const TextEncoder& encoder, int64_t most_tokens);
+
+// The bytes that the tokens stand for; empty for a model that takes ids only.
+std::string DecodeTokens(const std::vector<int32_t>& tokens, const ServedLanguageModel& model);
+
+}  // namespace longshort

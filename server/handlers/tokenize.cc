@@ -1,0 +1,37 @@
+#include "server/handlers/tokenize.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/handlers/text_reader.h"
+
+namespace longshort {
+namespace {
+
+absl::StatusOr<TextEncoder> EncoderOf(const ServedModel& model, const CallNames& names) {
+  if (model.language_model() != nullptr) return EncoderOf(*model.language_model());
+  const ServedClassifier& classifier = *model.classifier();
+  if (classifier.info.input == ClassifierInput::kText) return EncoderOf(classifier);
+  return absl::FailedPreconditionError(
+      absl::StrCat(names.rpc(), " needs a model of texts; model ", model.name, " is a classifier of images"));
+}
+
+}  // namespace
+
+absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& call) {
+  const RequestLimits& limits = record.environment().limits;
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> model, record.FindModel(call.model));
+  LS_ASSIGN_OR_RETURN(const TextEncoder encoder, EncoderOf(*model, record.names()));
+  const NamedText text = {.input = call.text, .path = {.field = CallField::kText}};
+  TokenizeResult result;
+  LS_ASSIGN_OR_RETURN(result.ids,
+                      ReadText(text, record.names(), encoder, std::min(limits.prompt_tokens, limits.described_tokens)));
+  if (model->language_model() != nullptr) result.tokenizer = model->language_model()->tokenizer;
+  result.model = record.answering_model();
+  return result;
+}
+
+}  // namespace longshort

@@ -1,0 +1,14 @@
+// GenerateStream.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "server/admission/call_environment.h"
+
+namespace longshort {
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* GenerateStream(const CallEnvironment& environment,
+                                                           grpc::CallbackServerContext* context,
+                                                           const grpc::ByteBuffer* request);
+
+}  // namespace longshort

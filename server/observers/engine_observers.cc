@@ -1,0 +1,311 @@
+#include "server/observers/engine_observers.h"
+
+#include <string>
+
+#include "base/clock.h"
+#include "core/cache/cache_pages.h"
+#include "server/metrics/code_name.h"
+#include "server/observers/failure_log.h"
+
+namespace longshort {
+namespace {
+
+// Rows of a step: powers of two up to what a long prompt may bring.
+const prometheus::Histogram::BucketBoundaries kRowBuckets = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
+
+// Items of a classifier's batch.
+const prometheus::Histogram::BucketBoundaries kItemBuckets = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+
+// What one engine adds to a gauge that several share; takes it back when it ends.
+class Portion {
+ public:
+  explicit Portion(prometheus::Gauge& gauge) : gauge_(gauge) {}
+  Portion(const Portion&) = delete;
+  Portion& operator=(const Portion&) = delete;
+  ~Portion() { Set(0); }
+
+  void Set(double value) {
+    if (value == value_) return;  // as most are from step to step
+    gauge_.Increment(value - value_);
+    value_ = value;
+  }
+
+ private:
+  prometheus::Gauge& gauge_;
+  double value_ = 0;
+};
+
+// The same of a page of each kind.
+class PagePortions {
+ public:
+  PagePortions(prometheus::Family<prometheus::Gauge>& pages, const std::string& model, const std::string& state)
+      : window_(pages.Add({{"model", model}, {"kind", "window"}, {"state", state}})),
+        segment_(pages.Add({{"model", model}, {"kind", "segment"}, {"state", state}})),
+        open_chunk_(pages.Add({{"model", model}, {"kind", "open_chunk"}, {"state", state}})) {}
+
+  void Set(const CachePages& pages) {
+    window_.Set(static_cast<double>(pages.window));
+    segment_.Set(static_cast<double>(pages.segment));
+    open_chunk_.Set(static_cast<double>(pages.open_chunk));
+  }
+
+ private:
+  Portion window_;
+  Portion segment_;
+  Portion open_chunk_;
+};
+
+// Bytes of a page of each kind: the same of all engines of a model, but for versions of different sizes; then of the
+// one that ran last. Nothing once none of them has a page any more: so this is to be destroyed behind their Portions.
+class PageBytes {
+ public:
+  PageBytes(MetricFamilies& all, const std::string& model)
+      : used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
+        idle_(all.cache_bytes.Add({{"model", model}, {"state", "idle"}})),
+        free_(all.cache_bytes.Add({{"model", model}, {"state", "free"}})),
+        window_(all.cache_page_bytes.Add({{"model", model}, {"kind", "window"}})),
+        segment_(all.cache_page_bytes.Add({{"model", model}, {"kind", "segment"}})),
+        open_chunk_(all.cache_page_bytes.Add({{"model", model}, {"kind", "open_chunk"}})) {}
+  PageBytes(const PageBytes&) = delete;
+  PageBytes& operator=(const PageBytes&) = delete;
+  ~PageBytes() {
+    if (used_.Value() + idle_.Value() + free_.Value() == 0) Set({});
+  }
+
+  void Set(const CachePages& bytes) {
+    window_.Set(static_cast<double>(bytes.window));
+    segment_.Set(static_cast<double>(bytes.segment));
+    open_chunk_.Set(static_cast<double>(bytes.open_chunk));
+  }
+
+ private:
+  prometheus::Gauge& used_;
+  prometheus::Gauge& idle_;
+  prometheus::Gauge& free_;
+  prometheus::Gauge& window_;
+  prometheus::Gauge& segment_;
+  prometheus::Gauge& open_chunk_;
+};
+
+// What one engine has counted so far, added to a counter that several share.
+class Count {
+ public:
+  explicit Count(prometheus::Counter& counter) : counter_(counter) {}
+
+  void Set(int64_t value) {
+    if (value == value_) return;
+    counter_.Increment(static_cast<double>(value - value_));
+    value_ = value;
+  }
+
+ private:
+  prometheus::Counter& counter_;
+  int64_t value_ = 0;
+};
+
+// What goes wrong with one model: counted, and said in the log. Thread-safe.
+class Failures {
+ public:
+  Failures(MetricFamilies& all, Logger& log, const std::string& model)
+      : log_(log, model),
+        steps_(all.step_failures.Add({{"model", model}})),
+        rebuilds_(all.worker_rebuilds.Add({{"model", model}})),
+        failed_rebuilds_(all.failed_worker_rebuilds.Add({{"model", model}})) {}
+
+  void CountStep(const absl::Status& failure) {
+    steps_.Increment();
+    log_.StepFailed(failure, MonotonicNow());
+  }
+  void CountRebuild(const absl::Status& status) {
+    if (status.ok()) return rebuilds_.Increment();
+    failed_rebuilds_.Increment();
+    log_.WorkerNotRebuilt(status, MonotonicNow());
+  }
+
+ private:
+  FailureLog log_;
+  prometheus::Counter& steps_;
+  prometheus::Counter& rebuilds_;
+  prometheus::Counter& failed_rebuilds_;
+};
+
+// One language model's numbers, kept up by its engine.
+class LanguageModelMetrics final : public LanguageModelEngineObserver {
+ public:
+  LanguageModelMetrics(MetricFamilies& all, Logger& log, const std::string& model)
+      : failures_(all, log, model),
+        queue_(all.queue_duration.Add({{"model", model}}, all.latency_buckets)),
+        prefill_(all.prefill_duration.Add({{"model", model}}, all.latency_buckets)),
+        step_(all.step_duration.Add({{"model", model}}, all.latency_buckets)),
+        first_token_(all.time_to_first_token.Add({{"model", model}}, all.latency_buckets)),
+        next_token_(all.inter_token_duration.Add({{"model", model}}, all.latency_buckets)),
+        rows_(all.batch_rows.Add({{"model", model}}, kRowBuckets)),
+        prompt_tokens_(all.prompt_tokens.Add({{"model", model}})),
+        generated_tokens_(all.generated_tokens.Add({{"model", model}})),
+        cache_hits_(all.cache_hits.Add({{"model", model}})),
+        cache_misses_(all.cache_misses.Add({{"model", model}})),
+        reused_tokens_(all.reused_tokens.Add({{"model", model}})),
+        evicted_parked_(all.evictions.Add({{"model", model}, {"kind", "parked"}})),
+        evicted_ends_(all.evictions.Add({{"model", model}, {"kind", "end"}})),
+        evicted_pages_(all.evictions.Add({{"model", model}, {"kind", "page"}})),
+        page_bytes_(all, model),
+        queued_(all.queued_requests.Add({{"model", model}})),
+        streams_(all.streams_active.Add({{"model", model}})),
+        cache_used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
+        cache_idle_(all.cache_bytes.Add({{"model", model}, {"state", "idle"}})),
+        cache_free_(all.cache_bytes.Add({{"model", model}, {"state", "free"}})),
+        pages_used_(all.cache_pages, model, "used"),
+        pages_kept_(all.cache_pages, model, "kept"),
+        pages_spare_(all.cache_pages, model, "spare"),
+        pages_free_(all.cache_pages, model, "free"),
+        ends_(all.cache_ends.Add({{"model", model}})) {}
+
+  void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
+  void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) override {
+    prefill_.Observe(absl::ToDoubleSeconds(prefill));
+    prompt_tokens_.Increment(static_cast<double>(prompt_tokens));
+  }
+  void OnStep(absl::Duration step, int64_t rows) override {
+    step_.Observe(absl::ToDoubleSeconds(step));
+    rows_.Observe(static_cast<double>(rows));
+  }
+  void OnFirstToken(absl::Duration since_submission) override {
+    first_token_.Observe(absl::ToDoubleSeconds(since_submission));
+    generated_tokens_.Increment();
+  }
+  void OnNextToken(absl::Duration since_previous) override {
+    next_token_.Observe(absl::ToDoubleSeconds(since_previous));
+    generated_tokens_.Increment();
+  }
+  void OnFailure(const absl::Status& failure) override { failures_.CountStep(failure); }
+  void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
+  void OnState(const LanguageModelEngineState& state) override {
+    const CacheCounters& cache = state.cache.counters;
+    cache_hits_.Set(cache.hits);
+    cache_misses_.Set(cache.misses);
+    reused_tokens_.Set(cache.reused_tokens);
+    evicted_parked_.Set(cache.evicted_parked);
+    evicted_ends_.Set(cache.evicted_ends);
+    evicted_pages_.Set(cache.evicted_window + cache.evicted_segment);
+    queued_.Set(static_cast<double>(state.queued_requests));
+    streams_.Set(static_cast<double>(state.active_streams));
+    cache_used_.Set(static_cast<double>(state.cache_bytes_used));
+    cache_idle_.Set(static_cast<double>(state.cache_bytes_idle));
+    cache_free_.Set(static_cast<double>(state.cache_bytes_free));
+    pages_used_.Set(state.cache.in_use);
+    pages_kept_.Set(state.cache.idle - state.cache.spare);
+    pages_spare_.Set(state.cache.spare);
+    pages_free_.Set(state.cache.free);
+    page_bytes_.Set(state.cache_page_bytes);
+    ends_.Set(static_cast<double>(state.cache.ends));
+  }
+
+ private:
+  Failures failures_;
+  prometheus::Histogram& queue_;
+  prometheus::Histogram& prefill_;
+  prometheus::Histogram& step_;
+  prometheus::Histogram& first_token_;
+  prometheus::Histogram& next_token_;
+  prometheus::Histogram& rows_;
+  prometheus::Counter& prompt_tokens_;
+  prometheus::Counter& generated_tokens_;
+  Count cache_hits_;
+  Count cache_misses_;
+  Count reused_tokens_;
+  Count evicted_parked_;
+  Count evicted_ends_;
+  Count evicted_pages_;
+  PageBytes page_bytes_;
+  Portion queued_;
+  Portion streams_;
+  Portion cache_used_;
+  Portion cache_idle_;
+  Portion cache_free_;
+  PagePortions pages_used_;
+  PagePortions pages_kept_;
+  PagePortions pages_spare_;
+  PagePortions pages_free_;
+  Portion ends_;
+};
+
+// One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that, and OnState comes
+// one at a time.
+class ClassifierMetrics final : public ClassifierEngineObserver {
+ public:
+  ClassifierMetrics(MetricFamilies& all, Logger& log, const std::string& model)
+      : failures_(all, log, model),
+        all_(all),
+        model_(model),
+        preparation_(all.preparation_duration.Add({{"model", model}}, all.latency_buckets)),
+        queue_(all.queue_duration.Add({{"model", model}}, all.latency_buckets)),
+        batch_(all.batch_duration.Add({{"model", model}}, all.latency_buckets)),
+        batch_items_(all.batch_items.Add({{"model", model}}, kItemBuckets)),
+        multiply_adds_(all.multiply_adds.Add({{"model", model}})),
+        tokens_(all.prompt_tokens.Add({{"model", model}})),
+        queued_(all.queued_items.Add({{"model", model}})),
+        ok_items_(all.items.Add({{"model", model}, {"code", CodeName(absl::StatusCode::kOk)}})) {}
+
+  void OnPrepared(absl::Duration preparation) override { preparation_.Observe(absl::ToDoubleSeconds(preparation)); }
+  void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
+  void OnBatch(const BatchReport& batch) override {
+    batch_.Observe(absl::ToDoubleSeconds(batch.run));
+    batch_items_.Observe(static_cast<double>(batch.items));
+    multiply_adds_.Increment(static_cast<double>(batch.multiply_adds));
+    tokens_.Increment(static_cast<double>(batch.tokens));
+  }
+  void OnFailure(const absl::Status& failure) override { failures_.CountStep(failure); }
+  void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
+  void OnEnded(const absl::Status& status) override {
+    if (status.ok()) return ok_items_.Increment();
+    all_.items.Add({{"model", model_}, {"code", CodeName(status.code())}}).Increment();
+  }
+  void OnState(const ClassifierEngineState& state) override { queued_.Set(static_cast<double>(state.waiting_items)); }
+
+ private:
+  Failures failures_;
+  MetricFamilies& all_;
+  const std::string model_;
+  prometheus::Histogram& preparation_;
+  prometheus::Histogram& queue_;
+  prometheus::Histogram& batch_;
+  prometheus::Histogram& batch_items_;
+  prometheus::Counter& multiply_adds_;
+  prometheus::Counter& tokens_;
+  Portion queued_;
+  prometheus::Counter& ok_items_;  // the usual end
+};
+
+// One store's sessions.
+class SessionMetrics final : public SessionObserver {
+ public:
+  SessionMetrics(MetricFamilies& all, const std::string& model)
+      : sessions_(all.sessions.Add({{"model", model}})), tokens_(all.session_tokens.Add({{"model", model}})) {}
+
+  void OnSessions(int64_t sessions, int64_t tokens) override {
+    sessions_.Set(static_cast<double>(sessions));
+    tokens_.Set(static_cast<double>(tokens));
+  }
+
+ private:
+  Portion sessions_;
+  Portion tokens_;
+};
+
+}  // namespace
+
+std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
+                                                           const std::string& model) {
+  return std::make_unique<LanguageModelMetrics>(metrics.families(), log, model);
+}
+
+std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
+                                                            const std::string& model) {
+  return std::make_unique<ClassifierMetrics>(metrics.families(), log, model);
+}
+
+std::unique_ptr<SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model) {
+  return std::make_unique<SessionMetrics>(metrics.families(), model);
+}
+
+}  // namespace longshort

@@ -1,0 +1,52 @@
+#include "server/rpc/rpc_call.h"
+
+#include <grpc/grpc.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/schedule/refusal.h"
+#include "server/rpc/call_metadata.h"
+#include "server/rpc/refusal_details.h"
+
+namespace longshort {
+
+RpcCall::RpcCall(const CallEnvironment& environment, const CallNames& names, grpc::CallbackServerContext& context)
+    : context_(context), record_(environment, names, ReadCallMetadata(context)) {
+  context.AddInitialMetadata("x-request-id", record_.engine_context().id);
+}
+
+void RpcCall::CancelSlowReader() {
+  record_.CancelSlowReader();
+  context_.TryCancel();
+}
+
+std::shared_ptr<PauseWatch> RpcCall::WatchAnswer(std::weak_ptr<const void> owner) {
+  // Once the call is finished, gRPC may destroy its context at any time, but not the call while somebody holds it.
+  grpc_call_ref(context_.c_call());
+  const std::shared_ptr<grpc_call> call(context_.c_call(), grpc_call_unref);
+  const CallEnvironment& environment = record_.environment();
+  return PauseWatch::Start(environment.slow_reader_timeout, [this, call, &environment, owner = std::move(owner)] {
+    const std::shared_ptr<const void> keep = owner.lock();
+    if (keep == nullptr) return;
+    const char* rpc = record_.names().rpc();
+    environment.metrics.CountSlowReader(rpc);
+    environment.log.Info("cancelled: the client did not take its answer within --slow-reader-timeout",
+                         {{"id", record_.engine_context().id}, {"rpc", std::string(rpc)}});
+    grpc_call_cancel(call.get(), nullptr);
+  });
+}
+
+grpc::Status RpcCall::Finish(const absl::Status& work_status) {
+  const absl::Status status = record_.Finish(work_status);
+  if (status.ok()) return grpc::Status::OK;
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  const std::optional<Refusal> refusal = GetRefusal(status);
+  if (!refusal.has_value()) return grpc::Status(code, std::string(status.message()));
+  context_.AddTrailingMetadata("longshort-queue-depth", absl::StrCat(refusal->queue_depth));
+  return grpc::Status(code, std::string(status.message()), RefusalDetails(status, *refusal));
+}
+
+}  // namespace longshort

@@ -1,0 +1,46 @@
+#include "server/sessions/session_import.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/calls/field_error.h"
+
+namespace longshort {
+namespace {
+
+absl::Status CheckModel(const char* what, const std::string& of_session, const std::string& of_model) {
+  if (of_session == of_model) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the session belongs to a model of ", what, " ", Quoted(of_session),
+                                                    "; this one's is ", Quoted(of_model)));
+}
+
+}  // namespace
+
+absl::Status SessionImport::TakeHeader(const SessionHeader& header) {
+  LS_RETURN_IF_ERROR(CheckModel("fingerprint", header.fingerprint, model_->info.fingerprint));
+  const int64_t most = MostArchiveBytes(model_->engine->LargestSession());
+  LS_RETURN_IF_ERROR(CheckFieldRange(names_.Of(CallField::kSessionBytes), header.data_bytes, 1, most));
+  LS_ASSIGN_OR_RETURN(share_, TransferBudget::Take(transfers_.budget, header.data_bytes));
+  LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers_.key));
+  sealer_.emplace(std::move(sealer));
+  reader_.emplace(header.data_bytes);
+  return absl::OkStatus();
+}
+
+absl::Status SessionImport::TakeData(std::string_view data) {
+  LS_RETURN_IF_ERROR(reader_->Append(data));
+  return sealer_->Add(data);
+}
+
+absl::StatusOr<SessionArchive> SessionImport::TakeSeal(const Seal& seal) {
+  LS_ASSIGN_OR_RETURN(const Seal made, sealer_->Finish());
+  LS_RETURN_IF_ERROR(CheckSeal(made, seal));
+  LS_ASSIGN_OR_RETURN(ExportedSession session, reader_->Finish());
+  LS_RETURN_IF_ERROR(CheckModel("fingerprint", session.owner.fingerprint, model_->info.fingerprint));
+  LS_RETURN_IF_ERROR(CheckModel("precision", session.owner.precision, model_->info.precision));
+  if (session.owner.client != client_) return absl::PermissionDeniedError("the session belongs to another client");
+  return std::move(session.archive);
+}
+
+}  // namespace longshort

@@ -1,0 +1,56 @@
+// A session on its way in. What it will need is set aside before its data come, and nothing of the data is believed
+// before the seal has proved them.
+//
+// Thread: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/registry/served_model.h"
+#include "core/session/session_archive.h"
+#include "server/calls/call_names.h"
+#include "server/sessions/archive_format.h"
+#include "server/sessions/session_export.h"
+#include "server/sessions/session_seal.h"
+#include "server/sessions/session_transfers.h"
+
+namespace longshort {
+
+class SessionImport final {
+ public:
+  // For this model and client. The references must outlive this.
+  SessionImport(const SessionTransfers& transfers, const CallNames& names,
+                std::shared_ptr<const ServedLanguageModel> model, std::string client)
+      : transfers_(transfers), names_(names), model_(std::move(model)), client_(std::move(client)) {}
+
+  // Whether the header has come; data and the seal may come then.
+  bool begun() const { return reader_.has_value(); }
+  int64_t received_bytes() const { return reader_.has_value() ? reader_->received_bytes() : 0; }
+
+  // Errors: FAILED_PRECONDITION for a session of another model, INVALID_ARGUMENT for more bytes than a session has,
+  // RESOURCE_EXHAUSTED if too much is on its way.
+  absl::Status TakeHeader(const SessionHeader& header);
+  // Errors: DATA_LOSS for what cannot be a session's.
+  absl::Status TakeData(std::string_view data);
+  // The session, which is this client's and this model's. Once, last. Errors: DATA_LOSS if the data were changed or are
+  // cut short, PERMISSION_DENIED for another key or client, FAILED_PRECONDITION for another model.
+  absl::StatusOr<SessionArchive> TakeSeal(const Seal& seal);
+
+ private:
+  const SessionTransfers& transfers_;
+  const CallNames& names_;
+  const std::shared_ptr<const ServedLanguageModel> model_;
+  const std::string client_;
+  // From the header on.
+  TransferBudget::Share share_;
+  std::optional<SessionSealer> sealer_;
+  std::optional<ArchiveReader> reader_;
+};
+
+}  // namespace longshort

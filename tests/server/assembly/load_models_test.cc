@@ -1,0 +1,122 @@
+#include "server/assembly/load_models.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/core/fakes/fake_classifier.h"
+#include "tests/server/fakes/scripted_classifier.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kMebibyte = 1 << 20;
+
+// Loads one classifier with this serving.json, and returns the status of that.
+absl::Status LoadServedBy(const std::string& serving) {
+  const std::string repository = absl::StrCat(testing::TempDir(), "/serving-", getpid());
+  std::filesystem::remove_all(repository);
+  std::filesystem::create_directories(repository + "/m/1");
+  std::ofstream(repository + "/m/serving.json") << serving;
+  ServerOptions options;
+  options.model_repository = repository;
+  options.max_image_pixels = kMebibyte;
+  ServerMetrics metrics(options.latency_buckets);
+  Logger log(LogFormat::kText, LogLevel::kError);
+  const auto loader = [](const std::string&) -> absl::StatusOr<LoadedModel> {
+    return LoadedClassifier{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
+  };
+  const absl::Status status = LoadModels(options, {.cpus = 2, .memory_bytes = 0}, loader, metrics, log).status();
+  std::filesystem::remove_all(repository);
+  return status;
+}
+
+TEST(LoadModels, AServingFileThatIsWrongForItsModelIsNamed) {
+  EXPECT_TRUE(LoadServedBy(R"({"max_batch_size": 4, "max_queue_delay": "1ms"})").ok());
+  const absl::Status misplaced = LoadServedBy(R"({"max_streams": 4})");
+  EXPECT_EQ(misplaced.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(misplaced.message()), testing::AllOf(testing::HasSubstr("model m version 1: "),
+                                                               testing::HasSubstr("m/serving.json: max_streams")));
+  EXPECT_THAT(std::string(LoadServedBy("{").message()), testing::HasSubstr("m/serving.json: not valid JSON"));
+  EXPECT_EQ(LoadServedBy(R"({"version_policy": {"specific": [2]}})").code(), absl::StatusCode::kNotFound);
+}
+
+// A repository of classifiers; those that are named image... are of images.
+class ClassifierRepository {
+ public:
+  ClassifierRepository() {
+    options_.model_repository = absl::StrCat(testing::TempDir(), "/load-models-", getpid());
+    std::filesystem::remove_all(options_.model_repository);
+    options_.preparation_threads = 2;
+    options_.max_image_pixels = kMebibyte;
+    options_.max_message_bytes = 8 * kMebibyte;
+    options_.max_prompt_tokens = 8 * kMebibyte;
+  }
+  ~ClassifierRepository() { std::filesystem::remove_all(options_.model_repository); }
+
+  void Add(const std::string& name) {
+    std::filesystem::create_directories(absl::StrCat(options_.model_repository, "/", name, "/1"));
+  }
+
+  absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(int64_t memory_mebibytes) {
+    const auto loader = [](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+      LoadedClassifier loaded{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
+      if (absl::StrContains(directory, "/image")) loaded.preprocessor = ImageClassifier(nullptr).preprocessor;
+      return loaded;
+    };
+    const MachineLimits machine = {.cpus = 2, .memory_bytes = memory_mebibytes * kMebibyte};
+    return LoadModels(options_, machine, loader, metrics_, log_);
+  }
+
+ private:
+  ServerOptions options_;
+  ServerMetrics metrics_{options_.latency_buckets};
+  Logger log_{LogFormat::kText, LogLevel::kError};
+};
+
+// Loads `count` classifiers where there is so much memory, and returns the status of that.
+absl::Status LoadClassifiers(int count, int64_t memory_mebibytes, const std::string& name) {
+  ClassifierRepository repository;
+  for (int i = 1; i <= count; ++i) repository.Add(absl::StrCat(name, i));
+  return repository.Load(memory_mebibytes).status();
+}
+
+// 64 MiB of messages, 64 of prompts, and for each model 16 of items that wait.
+TEST(LoadModels, EveryClassifiersWaitingItemsAreCounted) {
+  EXPECT_TRUE(LoadClassifiers(4, 64 + 64 + 4 * 16, "text").ok());
+  const absl::Status refused = LoadClassifiers(5, 64 + 64 + 4 * 16, "text");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("model text5 does not fit"));
+}
+
+// And for all models of images two threads that decode: 16 bytes a pixel, and two copies of a file of 8 MiB.
+TEST(LoadModels, ModelsOfImagesShareTheMemoryForDecoding) {
+  constexpr int64_t kEnough = 64 + 64 + 2 * (16 + 2 * 8) + 3 * 16;
+  EXPECT_TRUE(LoadClassifiers(3, kEnough, "image").ok());
+  EXPECT_EQ(LoadClassifiers(4, kEnough, "image").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(LoadClassifiers(3, kEnough - 1, "image").code(), absl::StatusCode::kResourceExhausted);
+}
+
+// 64 MiB of messages, 64 of prompts, 64 of decoding, and for each model 16 of items that wait.
+TEST(LoadModels, WithoutAModelOfImagesTheMemoryForDecodingIsLeftForOthers) {
+  ClassifierRepository repository;
+  repository.Add("image1");
+  const auto registry = repository.Load(64 + 64 + 64 + 16);
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  for (const char* name : {"text1", "text2", "image2"}) repository.Add(name);
+  EXPECT_TRUE(absl::IsResourceExhausted((*registry)->LoadVersion("text1", 0).status()));
+
+  ASSERT_TRUE((*registry)->Unload("image1", 0).ok());
+  while (!(*registry)->LoadVersion("text1", 0).ok()) absl::SleepFor(absl::Milliseconds(1));  // until it is destroyed
+  EXPECT_TRUE(absl::IsResourceExhausted((*registry)->LoadVersion("image2", 0).status()));
+  EXPECT_TRUE((*registry)->LoadVersion("text2", 0).ok()) << "what was refused has left nothing";
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,53 @@
+#include "server/handlers/class_answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "tests/server/fakes/plain_names.h"
+
+namespace longshort {
+namespace {
+
+ClassifierInfo Info(int64_t classes, const std::string& label) {
+  ClassifierInfo info;
+  info.classes = classes;
+  if (!label.empty()) info.labels.assign(classes, label);
+  return info;
+}
+
+TEST(ClassAnswer, NamesTheLikeliestClassesWithTheirSoftmaxAndEqualOnesByIndex) {
+  ClassifierInfo info = Info(4, "");
+  info.labels = {"a", "b", "c", "d"};
+  const ItemScores scores{.logits = {0, std::log(3.0F), 0, std::log(5.0F)}, .timings = {}};
+  const auto answer = ReadClassAnswer({.top_k = 3}, info, kPlainNames);
+  const Classification classification = AnswerOf(scores, *answer, info);
+  ASSERT_EQ(classification.classes.size(), 3U);
+  EXPECT_EQ(classification.classes[0].label, "d");
+  EXPECT_NEAR(classification.classes[0].probability, 0.5, 1e-6);  // 5 of 1 + 3 + 1 + 5
+  EXPECT_NEAR(classification.classes[1].probability, 0.3, 1e-6);
+  EXPECT_EQ(classification.classes[2].index, 0);
+  EXPECT_TRUE(classification.logits.empty());
+}
+
+TEST(ClassAnswer, ZeroNamesFiveAndMoreThanThereAreNamesAll) {
+  EXPECT_EQ(ReadClassAnswer({}, Info(1000, ""), kPlainNames)->top_k, 5);
+  EXPECT_EQ(ReadClassAnswer({}, Info(2, ""), kPlainNames)->top_k, 2);
+  EXPECT_EQ(ReadClassAnswer({.top_k = 5000}, Info(1000, ""), kPlainNames)->top_k, 1000);
+  EXPECT_EQ(ReadClassAnswer({.top_k = -1}, Info(2, ""), kPlainNames).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// 64 images of 21,841 classes: all logits take 5.6 MB.
+TEST(ClassAnswer, TooMuchForOneMessageIsRefused) {
+  const ClassifierInfo info = Info(21841, "");
+  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = false}, info, 64, RequestLimits(), kPlainNames).ok());
+  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 32, RequestLimits(), kPlainNames).ok());
+  EXPECT_EQ(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 64, RequestLimits(), kPlainNames).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,119 @@
+// The whole table of wrong requests is in tests/integration; here is what is made of right ones, and what only the
+// inside can show.
+
+#include "server/handlers/generation_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/calls/model_description.h"
+#include "tests/server/fakes/plain_names.h"
+#include "tests/server/fakes/scripted_engine.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr RequestLimits kLimits = {.prompt_tokens = 1000, .generate_tokens = 500};
+
+std::string MessageOf(const absl::Status& status) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+// `text` must outlive the call.
+GenerateCall Prompted(std::string_view text) {
+  return {.prompt = TextInput{.kind = TextInput::Kind::kText, .text = text}};
+}
+
+absl::StatusOr<GenerationPlan> Plan(const GenerateCall& call) {
+  return PlanGeneration(call, *ByteModel(), kLimits, kPlainNames, RequestContext());
+}
+
+TEST(GenerationPlan, EachCompletionIsARequestThatDrawsItsOwnNumbers) {
+  GenerateCall call = Prompted("abc");
+  call.completions = 3;
+  call.seed = 42;
+  const auto plan = Plan(call);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->requests.size(), 3U);
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(plan->requests[i].sampling.completion, i);
+    EXPECT_EQ(plan->requests[i].sampling.seed, 42U);
+    EXPECT_EQ(plan->requests[i].prompt, plan->requests[0].prompt);
+    EXPECT_EQ(plan->requests[i].context.cancelled, plan->requests[0].context.cancelled);
+  }
+}
+
+TEST(GenerationPlan, ASeedIsDrawnAndMaxTokensDefaultsTo256) {
+  const auto one = Plan(Prompted("abc")), other = Plan(Prompted("abc"));
+  EXPECT_NE(one->seed, other->seed);
+  EXPECT_EQ(one->seed, one->requests[0].sampling.seed);
+  EXPECT_EQ(one->requests[0].max_tokens, 256);
+}
+
+TEST(GenerationPlan, EchoScoresThePromptOnlyIfLogProbabilitiesAreAskedFor) {
+  GenerateCall call = Prompted("abc");
+  call.echo = true;
+  EXPECT_EQ(Plan(call)->echo, "abc");
+  EXPECT_FALSE(Plan(call)->requests[0].prompt_log_probabilities);
+  call.token_log_probabilities = true;
+  EXPECT_TRUE(Plan(call)->requests[0].prompt_log_probabilities);
+}
+
+TEST(GenerationPlan, CompletionsShareTheLimitOfPromptTokens) {
+  const std::string prompt(501, 'x');
+  GenerateCall call = Prompted(prompt);
+  EXPECT_TRUE(Plan(call).ok());
+  call.completions = 2;
+  EXPECT_EQ(MessageOf(Plan(call).status()), "number of prompt tokens times variants is 1002; it must be in [0, 1000]");
+}
+
+// Where the queue never has room for as many, the limit is what it has room for: coming back later would not help.
+TEST(GenerationPlan, ThereAreNoMoreCompletionsThanTheModelsQueueTakes) {
+  ServedModel model{.name = "m", .version = 1, .kind = std::move(*ByteModel()), .load_duration = {}};
+  std::get<ServedLanguageModel>(model.kind).max_items = 4;
+  GenerateCall call = Prompted("abc");
+  call.completions = 5;
+  EXPECT_EQ(MessageOf(PlanGeneration(call, *model.language_model(), kLimits, kPlainNames, RequestContext()).status()),
+            "variants is 5; it must be in [1, 4]");
+  EXPECT_EQ(DescribeModel(model, kLimits).limits.completions, 4);
+}
+
+TEST(GenerationPlan, OneAnswerHoldsSoManyTokens) {
+  RequestLimits limits = kLimits;
+  limits.answer_tokens = 1000;
+  GenerateCall call = Prompted("abc");
+  call.max_tokens = 500;
+  call.completions = 2;
+  EXPECT_TRUE(CheckFitsOneAnswer(*Plan(call), limits, kPlainNames).ok());
+  call.completions = 3;
+  EXPECT_EQ(MessageOf(CheckFitsOneAnswer(*Plan(call), limits, kPlainNames)),
+            "length times variants (Tell takes more) is 1500; it must be in [1, 1000]");
+}
+
+TEST(GenerationPlan, AModelWithoutVocabularyTellsItsIds) {
+  const std::vector<int32_t> ids = {5};
+  GenerateCall call = {.prompt = TextInput{.kind = TextInput::Kind::kIds, .ids = ids}};
+  const auto plan = PlanGeneration(call, *IdModel(), kLimits, kPlainNames, RequestContext());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->describe_tokens);
+  call.stop = {"x"};
+  EXPECT_THAT(MessageOf(PlanGeneration(call, *IdModel(), kLimits, kPlainNames, RequestContext()).status()),
+              HasSubstr("end is set"));
+}
+
+TEST(GenerationPlan, APromptMayBeMissingBehindASessionOnly) {
+  GenerateCall call;
+  EXPECT_EQ(MessageOf(Plan(call).status()), "beginning is unset; it must have words or ids");
+  call.session = SessionReference{.id = "talk"};
+  EXPECT_TRUE(Plan(call).ok());
+}
+
+}  // namespace
+}  // namespace longshort

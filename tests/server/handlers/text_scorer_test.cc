@@ -1,0 +1,154 @@
+#include "server/handlers/text_scorer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/server/fakes/plain_names.h"
+#include "tests/server/fakes/scripted_classifier.h"
+#include "tests/server/fakes/scripted_engine.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr RequestLimits kLimits = {.prompt_tokens = 1000, .generate_tokens = 500};
+
+std::shared_ptr<const ServedModel> Served(ServedModel::Kind kind) {
+  auto model = std::make_shared<ServedModel>();
+  model->name = std::string("m");
+  model->kind = std::move(kind);
+  return model;
+}
+
+absl::StatusOr<std::unique_ptr<TextScorer>> Classifier(const ScoreOptions& options = {}, int64_t documents = 1) {
+  return TextScorer::Make(Served(TextClassifier(nullptr, documents)), options, kLimits, kPlainNames);
+}
+
+absl::StatusOr<std::unique_ptr<TextScorer>> Speaker(const ScoreOptions& options = {}) {
+  return TextScorer::Make(Served(std::move(*ByteModel())), options, kLimits, kPlainNames);
+}
+
+// `text` must outlive what is made.
+TextInput Text(std::string_view text) { return {.kind = TextInput::Kind::kText, .text = text}; }
+TextInput Ids(const std::vector<int32_t>& ids) { return {.kind = TextInput::Kind::kIds, .ids = ids}; }
+
+std::string MessageOf(const absl::Status& status) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+TEST(TextScorer, AClassifierReadsUpToItsLimitAndMoreOnlyIfItMayTruncate) {
+  ScoreOptions options;
+  const auto strict = Classifier(options);
+  EXPECT_EQ((*strict)->Read(Text("12345678"), std::nullopt, 0)->tokens(), 8);
+  EXPECT_THAT(MessageOf((*strict)->Read(Text("123456789"), std::nullopt, 0).status()),
+              HasSubstr("number of tokens of text#0 is 9; it must be in [1, 8]"));
+  options.truncate = true;
+  const auto text = (*Classifier(options))->Read(Text("ABCDEFGHIJ"), std::nullopt, 0);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(text->documents, ElementsAre(ElementsAre(66, 67, 68, 69, 70, 71, 72, 73)));
+  EXPECT_THAT(text->truncated, ElementsAre(true));
+}
+
+// What waits is counted by its tokens: no memory beyond them may wait with it.
+TEST(TextScorer, ATruncatedTextHoldsNoMoreThanWasRead) {
+  ScoreOptions options;
+  options.truncate = true;
+  const std::string bytes(1'000'000, 'x');
+  const std::vector<int32_t> ids(1'000'000, 7);
+  const TextInput raw = {.kind = TextInput::Kind::kBytes, .text = bytes};
+  for (const TextInput& input : {Text(bytes), raw, Ids(ids)}) {
+    auto text = (*Classifier(options))->Read(input, std::nullopt, std::nullopt);
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_EQ(text->documents[0].size(), 8u);
+    EXPECT_EQ(text->documents[0].capacity(), 8u);
+  }
+}
+
+TEST(TextScorer, IdsBehindTheCutAreCheckedToo) {
+  ScoreOptions options;
+  options.truncate = true;
+  const std::vector<int32_t> ids = {1, 1, 1, 1, 1, 1, 1, 1, 257};
+  EXPECT_EQ(MessageOf((*Classifier(options))->Read(Ids(ids), std::nullopt, std::nullopt).status()),
+            "text, id 8 is 257; it must be in [0, 256]");
+}
+
+// Their address stays the same on the way to the engine.
+TEST(TextScorer, IdsAreMovedToTheEngine) {
+  auto engine = std::make_unique<ScriptedClassifierEngine>();
+  ScriptedClassifierEngine& submitted = *engine;
+  const auto classifier = TextScorer::Make(Served(TextClassifier(std::move(engine))), {}, kLimits, kPlainNames);
+  auto text = (*classifier)->Read(Text("abc"), std::nullopt, std::nullopt);
+  const int32_t* ids = text->documents[0].data();
+  ASSERT_TRUE((*classifier)->Submit(*std::move(text), RequestContext(), [](absl::StatusOr<ScoredText>) {}).ok());
+  const auto items = submitted.TakeItems(1);
+  EXPECT_EQ(std::get<TokenItem>(std::get<ClassifierItem>(items[0].request.item)).documents[0].data(), ids);
+  EXPECT_EQ(items[0].request.bytes, 12);
+
+  ServedLanguageModel speaker = std::move(*ByteModel());
+  auto speaking = std::make_unique<ScriptedEngine>();
+  ScriptedEngine& scored = *speaking;
+  speaker.engine = std::move(speaking);
+  const auto scorer = TextScorer::Make(Served(std::move(speaker)), {}, kLimits, kPlainNames);
+  text = (*scorer)->Read(Text("abc"), std::nullopt, std::nullopt);
+  ids = text->documents[0].data();
+  ASSERT_TRUE((*scorer)->Submit(*std::move(text), RequestContext(), [](absl::StatusOr<ScoredText>) {}).ok());
+  EXPECT_EQ(scored.TakeScorings(1)[0].request.tokens.data(), ids);
+}
+
+TEST(TextScorer, PaddingAloneIsRefusedAndInsideATextIsNot) {
+  const auto scorer = Classifier();
+  std::vector<int32_t> ids = {0};
+  EXPECT_THAT(MessageOf((*scorer)->Read(Ids(ids), std::nullopt, std::nullopt).status()), HasSubstr("padding"));
+  ids.push_back(9);
+  EXPECT_TRUE((*scorer)->Read(Ids(ids), std::nullopt, std::nullopt).ok());
+  EXPECT_THAT(MessageOf((*scorer)->Read(Text(""), std::nullopt, std::nullopt).status()), HasSubstr("empty"));
+}
+
+TEST(TextScorer, AClassifierOfPairsTakesTwoDocumentsAndOthersOne) {
+  const TextInput second = Text("b");
+  const auto pair = (*Classifier({}, 2))->Read(Text("a"), second, std::nullopt);
+  ASSERT_TRUE(pair.ok()) << pair.status();
+  EXPECT_THAT(pair->documents, ElementsAre(ElementsAre(98), ElementsAre(99)));
+  EXPECT_EQ(MessageOf((*Classifier({}, 2))->Read(Text("a"), std::nullopt, std::nullopt).status()),
+            "other text is unset; it must be set, because the model takes two documents");
+  EXPECT_EQ(MessageOf((*Classifier())->Read(Text("a"), second, std::nullopt).status()),
+            "other text is set; it must be unset, because the model takes one document");
+  EXPECT_THAT(MessageOf((*Speaker())->Read(Text("a"), second, std::nullopt).status()), HasSubstr("language model"));
+}
+
+TEST(TextScorer, OptionsOfTheOtherKindOfModelAreRefusedByName) {
+  ScoreOptions options;
+  options.truncate = true;
+  EXPECT_EQ(MessageOf(Speaker(options).status()), "cut is 1; it must be unset: the model is a language model");
+  options = {};
+  options.classes.top_k = 1;
+  EXPECT_THAT(MessageOf(Speaker(options).status()), HasSubstr("classes is 1"));
+  options = {};
+  options.token_log_probabilities = true;
+  EXPECT_TRUE(Speaker(options).ok());
+  EXPECT_THAT(MessageOf(Classifier(options).status()), HasSubstr("details is 1"));
+}
+
+TEST(TextScorer, AlternativesNeedLogProbabilities) {
+  ScoreOptions options;
+  options.top_alternatives = 5;
+  EXPECT_TRUE((*Speaker(options))->CheckAnswerFits(1, 100000).ok());
+  options.token_log_probabilities = true;
+  EXPECT_FALSE((*Speaker(options))->CheckAnswerFits(1, 100000).ok());
+}
+
+TEST(TextScorer, AClassifierOfImagesScoresNoTexts) {
+  EXPECT_EQ(TextScorer::Make(Served(ImageClassifier(nullptr)), {}, kLimits, kPlainNames).status(),
+            absl::FailedPreconditionError("texts cannot be scored: model m is a classifier of images"));
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,332 @@
+// ExportSession and ImportSession over a real connection, with an engine that has what the test gives it.
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "longshort/v1/sessions.grpc.pb.h"
+#include "server/longshort_v1/services.h"
+#include "tests/server/fakes/scripted_engine.h"
+#include "tests/server/fakes/serving_fixture.h"
+
+namespace longshort {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+using Parts = std::vector<v1::SessionPart>;
+
+class SessionTransferTest : public ServingFixture {
+ protected:
+  SessionTransferTest() {
+    auto scripted = std::make_unique<ScriptedEngine>();
+    engine_ = scripted.get();
+    engine_->sessions["alice/talk"] = {
+        .tokens = {1, 2, 3},
+        .cache_layout = "fake",
+        .cached = ParkedPages{.begin = 0, .position = 2, .contents = std::string(5 * kMiB / 2, 'k')}};
+    Serve(RegistryOf(std::move(scripted)));
+    environment_->session_transfers = {.key = std::string(32, 'k'),
+                                       .budget = std::make_shared<TransferBudget>(8 * kMiB)};
+    sessions_ = v1::Sessions::NewStub(NewChannel());
+  }
+
+  std::shared_ptr<grpc::Channel> NewChannel() {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 10);
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // so that a client that reads nothing takes nothing
+    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials(),
+                                     arguments);
+  }
+
+  // What is exported, and how that ends.
+  std::pair<Parts, grpc::Status> Export(const std::string& client, const std::string& id) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-client-id", client);
+    v1::ExportSessionRequest request;
+    request.set_session_id(id);
+    const auto reader = sessions_->ExportSession(&context, request);
+    Parts parts;
+    v1::SessionPart part;
+    while (reader->Read(&part)) parts.push_back(part);
+    return {std::move(parts), reader->Finish()};
+  }
+
+  grpc::Status Import(const std::string& client, const std::string& id, const Parts& parts) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-client-id", client);
+    const auto writer = sessions_->ImportSession(&context, &imported_);
+    v1::ImportSessionRequest request;
+    request.mutable_beginning()->set_session_id(id);
+    bool open = writer->Write(request);
+    for (const v1::SessionPart& part : parts) {
+      *request.mutable_part() = part;
+      open = open && writer->Write(request);
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+
+  // How the import of these parts is refused; nothing may have been imported, and the budget must be free again.
+  grpc::StatusCode Refused(const Parts& parts) {
+    const grpc::Status status = Import("alice", "copy", parts);
+    EXPECT_FALSE(status.ok());
+    EXPECT_EQ(engine_->sessions.count("alice/copy"), 0U);
+    message_ = status.error_message();
+    return status.error_code();
+  }
+
+  ScriptedEngine* engine_;
+  std::unique_ptr<v1::Sessions::Stub> sessions_;
+  v1::ImportSessionResponse imported_;
+  std::string message_;
+};
+
+TEST_F(SessionTransferTest, ASessionComesInChunksAndGoesInAgain) {
+  const auto [parts, status] = Export("alice", "talk");
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(parts.size(), 5U);  // a header, 1 MiB, 1 MiB, half a MiB and the description, a seal
+  EXPECT_EQ(parts[0].header().fingerprint(), "f00d");
+  EXPECT_EQ(parts[0].header().session_tokens(), 3);
+  EXPECT_EQ(static_cast<int64_t>(parts[1].data().size()), kMiB);
+  EXPECT_EQ(static_cast<int64_t>(parts[2].data().size()), kMiB);
+  EXPECT_EQ(parts[0].header().data_bytes(), static_cast<int64_t>(2 * kMiB + parts[3].data().size()));
+  ASSERT_TRUE(Import("alice", "copy", parts).ok());
+  EXPECT_EQ(imported_.session_tokens(), 3);
+  const SessionArchive &here = engine_->sessions["alice/talk"], &there = engine_->sessions["alice/copy"];
+  EXPECT_EQ(there.tokens, here.tokens);
+  EXPECT_EQ(there.cache_layout, "fake");
+  EXPECT_EQ(there.cached->position, 2);
+  EXPECT_TRUE(there.cached->contents == here.cached->contents);
+  EXPECT_EQ(Import("alice", "copy", parts).error_code(), grpc::StatusCode::ALREADY_EXISTS);
+}
+
+TEST_F(SessionTransferTest, BelongsToItsClient) {
+  const auto [parts, status] = Export("alice", "talk");
+  EXPECT_EQ(Export("mallory", "talk").second.error_code(), grpc::StatusCode::NOT_FOUND);
+  const grpc::Status stolen = Import("mallory", "talk", parts);
+  EXPECT_EQ(stolen.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(stolen.error_message(), "the session belongs to another client");
+}
+
+TEST_F(SessionTransferTest, WithoutAKeyNothingMoves) {
+  const Parts parts = Export("alice", "talk").first;
+  environment_->session_transfers = {};
+  const grpc::Status status = Export("alice", "talk").second;
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("--session-key-file"));
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(SessionTransferTest, AnotherKeyProvesNothing) {
+  const Parts parts = Export("alice", "talk").first;
+  environment_->session_transfers.key = std::string(32, 'x');
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(SessionTransferTest, AnotherModelsSessionIsRefused) {
+  Parts parts = Export("alice", "talk").first;
+  parts[0].mutable_header()->set_fingerprint("beef");
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(message_, "the session belongs to a model of fingerprint \"beef\"; this one's is \"f00d\"");
+}
+
+TEST_F(SessionTransferTest, WhatIsCutOrChangedIsDataLoss) {
+  const Parts whole = Export("alice", "talk").first;
+  for (size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_EQ(Refused(Parts(whole.begin(), whole.begin() + length)), grpc::StatusCode::DATA_LOSS) << length;
+    EXPECT_THAT(message_, HasSubstr("cut short"));
+  }
+  Parts parts = whole;
+  (*parts[2].mutable_data())[1000] ^= 1;
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::DATA_LOSS);
+  parts = whole;
+  std::swap(parts[1], parts[2]);
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::DATA_LOSS);
+  parts = whole;
+  parts.erase(parts.begin() + 2);
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::DATA_LOSS);
+  parts = whole;
+  parts.insert(parts.begin() + 2, parts[2]);
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::DATA_LOSS);
+  parts = whole;
+  parts[4].mutable_seal()->mutable_checksum()->resize(5);
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::DATA_LOSS);
+}
+
+TEST_F(SessionTransferTest, MessagesOutOfOrderAreNamed) {
+  const Parts whole = Export("alice", "talk").first;
+  EXPECT_EQ(Refused(Parts(whole.begin() + 1, whole.end())), grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(message_, "the session's header is missing");
+  Parts parts = whole;
+  parts.insert(parts.begin() + 1, parts[0]);
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(Import("alice", "two words", whole).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+  grpc::ClientContext context;
+  const auto writer = sessions_->ImportSession(&context, &imported_);
+  v1::ImportSessionRequest request;
+  *request.mutable_part() = whole[0];
+  writer->Write(request);
+  const grpc::Status status = writer->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "kind is no beginning; it must be one in the first message");
+}
+
+TEST_F(SessionTransferTest, NothingIsTakenBeyondWhatAModelsSessionCanBe) {
+  Parts parts = Export("alice", "talk").first;
+  parts[0].mutable_header()->set_data_bytes(int64_t{1} << 40);
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(message_, HasSubstr("header.data_bytes is 1099511627776; it must be in [1, "));
+}
+
+TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudget) {
+  const Parts parts = Export("alice", "talk").first;
+  grpc::ClientContext context;
+  context.AddMetadata("x-client-id", "alice");
+  v1::ImportSessionResponse response;
+  const auto first = sessions_->ImportSession(&context, &response);
+  v1::ImportSessionRequest request;
+  request.mutable_beginning()->set_session_id("first");
+  ASSERT_TRUE(first->Write(request));
+  *request.mutable_part() = parts[0];
+  request.mutable_part()->mutable_header()->set_data_bytes(7 * kMiB);
+  ASSERT_TRUE(first->Write(request));
+  while (environment_->session_transfers.budget->held_bytes() == 0) std::this_thread::yield();
+  EXPECT_EQ(Refused(parts), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(message_, HasSubstr("sessions on their way have 7340032 bytes and this one"));
+  EXPECT_EQ(Export("alice", "talk").second.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  context.TryCancel();
+  first->Finish();
+  while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+  EXPECT_TRUE(Import("alice", "copy", parts).ok());
+}
+
+// Of the budget a session takes what it has, once that is known.
+TEST_F(SessionTransferTest, ASessionsTokensCountToo) {
+  engine_->largest_session.cache_bytes = kMiB;
+  engine_->sessions["alice/talk"] = {.tokens = std::vector<int32_t>(4 * kMiB, 1), .cache_layout = "fake", .cached = {}};
+  grpc::ClientContext context;
+  context.AddMetadata("x-client-id", "alice");
+  v1::ExportSessionRequest request;
+  request.set_session_id("talk");
+  const auto reader = sessions_->ExportSession(&context, request);
+  while (environment_->session_transfers.budget->held_bytes() <= kMiB) std::this_thread::yield();
+  EXPECT_GE(environment_->session_transfers.budget->held_bytes(), 4 * kMiB);
+  context.TryCancel();
+  reader->Finish();
+  while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+}
+
+TEST_F(SessionTransferTest, AClientThatStallsInTheMiddleLosesItsPlace) {
+  const Parts parts = Export("alice", "talk").first;
+  environment_->slow_reader_timeout = absl::Milliseconds(200);
+  {
+    grpc::ClientContext context;
+    const auto writer = sessions_->ImportSession(&context, &imported_);
+    v1::ImportSessionRequest request;
+    request.mutable_beginning()->set_session_id("copy");
+    writer->Write(request);
+    *request.mutable_part() = parts[0];
+    writer->Write(request);
+    const grpc::Status status = writer->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_EQ(status.error_message(), "the client sent less than 65536 bytes in 200ms (--slow-reader-timeout)");
+  }
+  {
+    grpc::ClientContext context;
+    context.AddMetadata("x-client-id", "alice");
+    v1::ExportSessionRequest request;
+    request.set_session_id("talk");
+    const auto reader = sessions_->ExportSession(&context, request);
+    // Nothing is read until the server has given up.
+    while (environment_->session_transfers.budget->held_bytes() == 0) std::this_thread::yield();
+    while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+    v1::SessionPart part;
+    while (reader->Read(&part)) continue;
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+}
+
+// Messages alone are no progress: a client that sends empty or tiny ones would have the budget for as long as it likes.
+TEST_F(SessionTransferTest, AClientThatTricklesLosesItsPlaceToo) {
+  const Parts parts = Export("alice", "talk").first;
+  environment_->slow_reader_timeout = absl::Milliseconds(200);
+  for (const size_t bytes : {0, 1}) {
+    grpc::ClientContext context;
+    const auto writer = sessions_->ImportSession(&context, &imported_);
+    v1::ImportSessionRequest request;
+    request.mutable_beginning()->set_session_id("copy");
+    writer->Write(request);
+    *request.mutable_part() = parts[0];
+    bool open = writer->Write(request);
+    for (int n = 0; n < 1000 && open; ++n) {
+      request.mutable_part()->set_data(parts[1].data().substr(n, bytes));
+      open = writer->Write(request);
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    EXPECT_FALSE(open) << "the server waits as long as messages come";
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+}
+
+// To check this seal takes milliseconds, in which the call may end; the engine must not answer it later (the address
+// sanitizer would see it).
+TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
+  environment_->session_transfers.budget = std::make_shared<TransferBudget>(64 * kMiB);
+  engine_->largest_session.tokens = 2 * kMiB;
+  engine_->sessions["alice/talk"] = {.tokens = std::vector<int32_t>(2 * kMiB, 1), .cache_layout = "fake", .cached = {}};
+  const Parts parts = Export("alice", "talk").first;
+  std::vector<std::thread> engine_threads;
+  engine_->tell_imported = [&](const std::function<void()>& tell) {
+    engine_threads.emplace_back([tell] {
+      absl::SleepFor(absl::Milliseconds(30));
+      tell();
+    });
+  };
+  for (int n = 0; n < 20; ++n) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-client-id", "alice");
+    const auto writer = sessions_->ImportSession(&context, &imported_);
+    v1::ImportSessionRequest request;
+    request.mutable_beginning()->set_session_id(absl::StrCat("copy", n));
+    writer->Write(request);
+    for (const v1::SessionPart& part : parts) {
+      *request.mutable_part() = part;
+      writer->Write(request);
+    }
+    absl::SleepFor(n * absl::Milliseconds(1));
+    context.TryCancel();
+    writer->Finish();
+    while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+  }
+  for (std::thread& thread : engine_threads) thread.join();
+}
+
+TEST_F(SessionTransferTest, AStoppingServerTakesNoMore) {
+  const Parts parts = Export("alice", "talk").first;
+  grpc::ClientContext context;
+  const auto writer = sessions_->ImportSession(&context, &imported_);
+  v1::ImportSessionRequest request;
+  request.mutable_beginning()->set_session_id("copy");
+  writer->Write(request);
+  *request.mutable_part() = parts[0];
+  writer->Write(request);
+  while (environment_->session_transfers.budget->held_bytes() == 0) std::this_thread::yield();
+  gate_.Close();
+  EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace longshort

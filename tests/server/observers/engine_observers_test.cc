@@ -1,0 +1,161 @@
+#include "server/observers/engine_observers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace longshort {
+namespace {
+
+using ::testing::HasSubstr;
+
+Logger& Log() {
+  static Logger log(LogFormat::kText, LogLevel::kError);
+  return log;
+}
+
+TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
+  ServerMetrics metrics({0.1, 1});
+  const auto observer = ObserveEngine(metrics, Log(), "m");
+  observer->OnQueued(absl::Milliseconds(1));
+  observer->OnPrefilled(absl::Milliseconds(2), 7);
+  observer->OnStep(absl::Milliseconds(3), 9);
+  observer->OnFirstToken(absl::Milliseconds(4));
+  observer->OnNextToken(absl::Milliseconds(5));
+  observer->OnNextToken(absl::Milliseconds(5));
+  observer->OnState({.active_streams = 2, .cache_bytes_used = 30, .cache_bytes_idle = 20, .cache_bytes_free = 50});
+  const std::string text = metrics.Serialize();
+  for (const char* line : {
+           R"(longshort_queue_duration_seconds_count{model="m"} 1)",
+           R"(longshort_prefill_duration_seconds_count{model="m"} 1)",
+           R"(longshort_step_duration_seconds_sum{model="m"} 0.003)",
+           R"(longshort_time_to_first_token_seconds_count{model="m"} 1)",
+           R"(longshort_inter_token_duration_seconds_count{model="m"} 2)",
+           R"(longshort_batch_rows_sum{model="m"} 9)",
+           R"(longshort_prompt_tokens_total{model="m"} 7)",
+           R"(longshort_generated_tokens_total{model="m"} 3)",
+           R"(longshort_streams_active{model="m"} 2)",
+           R"(longshort_cache_bytes{model="m",state="used"} 30)",
+           R"(longshort_cache_bytes{model="m",state="idle"} 20)",
+           R"(longshort_cache_bytes{model="m",state="free"} 50)",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
+TEST(EngineObservers, WhatGoesWrongIsCountedOfEveryKindOfEngine) {
+  ServerMetrics metrics({0.1, 1});
+  const auto engine = ObserveEngine(metrics, Log(), "m");
+  const auto classifier = ObserveClassifier(metrics, Log(), "c");
+  const absl::Status failure = absl::InternalError("as the test wants");
+  const auto fail = [&](auto& observer) {
+    for (int step = 0; step < 3; ++step) observer.OnFailure(failure);
+    for (const absl::Status& rebuilt : {failure, failure, absl::OkStatus()}) observer.OnWorkerRebuilt(rebuilt);
+  };
+  fail(*engine);
+  fail(*classifier);
+  const std::string text = metrics.Serialize();
+  for (const char* line : {
+           R"(longshort_step_failures_total{model="m"} 3)",
+           R"(longshort_step_failures_total{model="c"} 3)",
+           R"(longshort_worker_rebuild_failures_total{model="m"} 2)",
+           R"(longshort_worker_rebuild_failures_total{model="c"} 2)",
+           R"(longshort_worker_rebuilds_total{model="m"} 1)",
+           R"(longshort_worker_rebuilds_total{model="c"} 1)",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
+TEST(EngineObservers, StoresOfAModelAddUpTheirSessions) {
+  ServerMetrics metrics({0.1, 1});
+  const auto first = ObserveSessions(metrics, "m");
+  auto second = ObserveSessions(metrics, "m");
+  first->OnSessions(3, 300);
+  second->OnSessions(2, 50);
+  first->OnSessions(4, 310);
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_sessions{model="m"} 6)"));
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_session_tokens{model="m"} 360)"));
+  second.reset();  // its sessions have ended with it
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_sessions{model="m"} 4)"));
+}
+
+TEST(EngineObservers, EnginesOfAModelAddUpWhatTheirCachesCount) {
+  ServerMetrics metrics({0.1, 1});
+  const auto first = ObserveEngine(metrics, Log(), "m");
+  auto second = ObserveEngine(metrics, Log(), "m");
+  LanguageModelEngineState state;
+  state.queued_requests = 3;
+  state.cache.counters = {.hits = 1,
+                          .misses = 2,
+                          .reused_tokens = 64,
+                          .evicted_parked = 3,
+                          .evicted_ends = 4,
+                          .evicted_window = 5,
+                          .evicted_segment = 6};
+  first->OnState(state);
+  second->OnState(state);
+  state.cache.counters.hits = 10;
+  second->OnState(state);
+  second.reset();  // nothing waits for it any more; what it counted stays
+  const std::string text = metrics.Serialize();
+  for (const char* line : {
+           R"(longshort_queued_requests{model="m"} 3)",
+           R"(longshort_cache_hits_total{model="m"} 11)",
+           R"(longshort_cache_misses_total{model="m"} 4)",
+           R"(longshort_reused_tokens_total{model="m"} 128)",
+           R"(longshort_evictions_total{kind="parked",model="m"} 6)",
+           R"(longshort_evictions_total{kind="end",model="m"} 8)",
+           R"(longshort_evictions_total{kind="page",model="m"} 22)",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
+TEST(EngineObservers, ClassifiersOfAModelAddUpWhatWaits) {
+  ServerMetrics metrics({0.1, 1});
+  const auto first = ObserveClassifier(metrics, Log(), "m");
+  auto second = ObserveClassifier(metrics, Log(), "m");
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 0)"));
+  first->OnState({.waiting_items = 5});
+  second->OnState({.waiting_items = 7});
+  first->OnState({.waiting_items = 2});
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 9)"));
+  second.reset();
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 2)"));
+}
+
+TEST(EngineObservers, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
+  ServerMetrics metrics({0.1, 1});
+  auto first = ObserveEngine(metrics, Log(), "m");
+  auto second = ObserveEngine(metrics, Log(), "m");
+  LanguageModelEngineState state;
+  state.cache_bytes_free = 5000;
+  state.cache_page_bytes = {.window = 1000, .segment = 2000, .open_chunk = 300};
+  state.cache.in_use = {.window = 1, .segment = 2, .open_chunk = 3};
+  state.cache.idle = {.window = 10, .segment = 20, .open_chunk = 0};
+  state.cache.spare = {.window = 4, .segment = 5, .open_chunk = 0};
+  state.cache.free = {.window = 7, .segment = 8, .open_chunk = 9};
+  state.cache.ends = 6;
+  first->OnState(state);
+  second->OnState(state);
+  const std::string text = metrics.Serialize();
+  for (const char* line : {
+           R"(longshort_cache_pages{kind="window",model="m",state="used"} 2)",
+           R"(longshort_cache_pages{kind="segment",model="m",state="kept"} 30)",
+           R"(longshort_cache_pages{kind="window",model="m",state="spare"} 8)",
+           R"(longshort_cache_pages{kind="open_chunk",model="m",state="free"} 18)",
+           R"(longshort_cache_page_bytes{kind="window",model="m"} 1000)",
+           R"(longshort_cache_page_bytes{kind="segment",model="m"} 2000)",
+           R"(longshort_cache_page_bytes{kind="open_chunk",model="m"} 300)",
+           R"(longshort_cache_ends{model="m"} 12)",
+       }) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  second.reset();
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_cache_page_bytes{kind="window",model="m"} 1000)"));
+  first.reset();
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_cache_page_bytes{kind="window",model="m"} 0)"));
+}
+
+}  // namespace
+}  // namespace longshort
