@@ -15,27 +15,37 @@
 namespace longshort {
 namespace {
 
+// The status of a GET, or -1 if no answer came.
+int StatusOf(httplib::Client& client, const char* path) {
+  const httplib::Result result = client.Get(path);
+  return result ? result->status : -1;
+}
+
 const ListenAddress kAnyPort = {.host = "127.0.0.1", .port = 0};
 
 TEST(HttpEndpoints, ReadinessFollowsTheServer) {
   const auto endpoints = HttpEndpoints::Start(kAnyPort, [] { return "a_metric 1\n"; });
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   httplib::Client client("127.0.0.1", (*endpoints)->port());
-  EXPECT_EQ(client.Get("/readyz")->status, 503);
-  EXPECT_EQ(client.Get("/livez")->status, 200);
+  EXPECT_EQ(StatusOf(client, "/readyz"), 503);
+  EXPECT_EQ(StatusOf(client, "/livez"), 200);
   (*endpoints)->SetReady(true);
-  EXPECT_EQ(client.Get("/readyz")->status, 200);
+  EXPECT_EQ(StatusOf(client, "/readyz"), 200);
   (*endpoints)->SetReady(false);
-  EXPECT_EQ(client.Get("/readyz")->status, 503);
+  EXPECT_EQ(StatusOf(client, "/readyz"), 503);
 }
 
 TEST(HttpEndpoints, ServesMetricsAndNothingElse) {
   const auto endpoints = HttpEndpoints::Start(kAnyPort, [] { return "a_metric 1\n"; });
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   httplib::Client client("127.0.0.1", (*endpoints)->port());
-  EXPECT_EQ(client.Get("/metrics")->body, "a_metric 1\n");
-  EXPECT_EQ(client.Get("/")->status, 404);
-  EXPECT_EQ(client.Post("/metrics")->status, 404);
+  const httplib::Result metrics = client.Get("/metrics");
+  ASSERT_TRUE(metrics) << httplib::to_string(metrics.error());
+  EXPECT_EQ(metrics->body, "a_metric 1\n");
+  EXPECT_EQ(StatusOf(client, "/"), 404);
+  const httplib::Result posted = client.Post("/metrics");
+  ASSERT_TRUE(posted) << httplib::to_string(posted.error());
+  EXPECT_EQ(posted->status, 404);
 }
 
 TEST(HttpEndpoints, APortInUseIsNamed) {
