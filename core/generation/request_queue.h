@@ -17,15 +17,18 @@
 #include "core/schedule/stream_estimator.h"
 #include "core/schedule/waiting_limits.h"
 #include "core/schedule/waiting_line.h"
+#include "core/workers/failure_policy.h"
 
 namespace longshort {
 
 // Learns what requests take from those that ended, and refuses what cannot make its deadline: when it comes, and when
 // it is taken. Time is counted as if all workers shared each request: what waits will have been taken after so long.
 //
-// A request whose rows are parked with a worker is left to that one, unless it let others pass there, and any other to
-// those that run the fewest, as long as they have room; a worker takes what comes behind what it leaves. One whose next
-// failure would be its last is left to workers that are not on trial.
+// Which worker takes what:
+// - A request whose rows are parked with a worker is left to that one, unless it stood aside there.
+// - Any other request is left to the workers that run the fewest, as long as they have room.
+// - A worker takes what comes behind what it leaves.
+// - Who is on trial takes what core/workers/failure_policy.h says.
 //
 // Thread-safe: any thread pushes, workers take. Never calls a listener.
 class RequestQueue {
@@ -47,7 +50,8 @@ class RequestQueue {
     absl::Time now;
   };
 
-  explicit RequestQueue(const Options& options) : options_(options), line_(options.order), workers_(options.workers) {}
+  explicit RequestQueue(const Options& options)
+      : options_(options), line_(options.order), workers_(options.workers), trials_(options.workers) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
@@ -57,22 +61,23 @@ class RequestQueue {
   // deadline, unless a worker is idle, UNAVAILABLE once closed; then the job is dropped.
   absl::Status Push(std::unique_ptr<Job> job);
 
-  // The next for this worker, which is to be settled when it ends; null if none waits for it, if those that wait are of
-  // clients that have as much running as they may, or if the next does not `fit` there, or would not be read `soon`: it
-  // is not overtaken but by what comes before it in the order, unless it `lets_pass` what is behind it. Those that were
-  // returned come first, whatever there is to read.
+  // The next request for this worker; it is to be settled when it ends. Those that were returned come first, whatever
+  // there is to read. Null if
+  // - none waits for this worker, or only requests of clients that have as much running as they may;
+  // - the next does not `fit` there, or would not be read `soon`. Nothing behind it overtakes it, unless it
+  //   `stands_aside`.
   std::unique_ptr<Job> TakeFirst(
       const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
       absl::FunctionRef<bool(const Job&)> soon = [](const Job&) { return true; },
-      absl::FunctionRef<bool(const Job&)> lets_pass = [](const Job&) { return false; });
+      absl::FunctionRef<bool(const Job&)> stands_aside = [](const Job&) { return false; });
   // Whether there is one for this worker, were there room.
   bool HasJobFor(const Taker& taker);
   // The worker has no room for another: what is parked with it may go elsewhere, until it asks again.
-  void Pass(int worker);
-  // The worker's model was given up: until the next one passes a step the worker is on trial, unless so are all.
+  void OnWorkerFull(int worker);
+  // As WorkerTrials.
   void OnModelGivenUp(int worker);
-  // A step of the worker's model passed in which something was read for the first time.
-  void OnStepPassed(int worker);
+  // A step of the worker's model succeeded in which something was read for the first time.
+  void OnModelPassed(int worker);
   bool IsOnTrial(int worker) const;
   // Jobs that were taken, go on later, and are not settled yet. One that is paused waits until it is not.
   void Return(std::vector<std::unique_ptr<Job>> jobs);
@@ -114,7 +119,6 @@ class RequestQueue {
     absl::Time asked = absl::InfinitePast();
     bool has_room = true;
     bool has_enough_to_read = false;  // what it left would not have been read soon
-    bool reliable = true;             // its model, if the last was given up, has passed a step
   };
 
   // All with mutex_ held.
@@ -127,8 +131,7 @@ class RequestQueue {
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.
   absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const;
   void NoteAsking(const Taker& taker);
-  bool OnTrial(int worker) const;
-  bool MayTake(int worker, const Job& job) const { return !job.failures.on_last_try() || !OnTrial(worker); }
+  bool MayTake(int worker, const Job& job) const { return trials_.MayTake(worker, job.failures); }
   // Whether the worker has room and will come soon.
   bool IsOpen(const Worker& worker, absl::Time now) const;
   // Whether the job is not to be left to another worker.
@@ -136,9 +139,9 @@ class RequestQueue {
   std::vector<std::unique_ptr<Job>>::iterator FirstReturned(const Taker& taker);
   std::unique_ptr<Job> TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
                                         absl::FunctionRef<bool(const Job&)> soon,
-                                        absl::FunctionRef<bool(const Job&)> lets_pass);
+                                        absl::FunctionRef<bool(const Job&)> stands_aside);
   void SetHasRoom(int worker, bool has_room);
-  void SetLetPassAtHome(Job& job, bool let_pass);
+  void SetStoodAsideAtHome(Job& job, bool stood_aside);
   void Changed();
 
   const Options options_;
@@ -149,6 +152,7 @@ class RequestQueue {
   std::vector<std::unique_ptr<Job>> returned_;  // in the order of their numbers
   StreamEstimator estimator_;
   std::vector<Worker> workers_;
+  WorkerTrials trials_;
   int64_t taken_ = 0;
   int64_t changes_ = 0;
   bool closed_ = false;

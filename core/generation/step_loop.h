@@ -62,7 +62,7 @@ class StepLoop {
   // Returns whether there is more to do now. REQUIRES: not broken().
   bool RunOnce();
   // Whether the model is given up; nothing runs then.
-  bool broken() const { return broken_; }
+  bool broken() const { return health_.broken(); }
 
   // Ends all that runs or waits with `status`.
   void EndAll(const absl::Status& status);
@@ -106,7 +106,7 @@ class StepLoop {
   // Decides how many tokens each sequence reads in this step.
   void PlanPieces();
   void Step();
-  // Runs slices_. Errors: INTERNAL, whatever went wrong: the slices are right. Sets broken_ if the model threw.
+  // Runs slices_. Errors: INTERNAL, whatever went wrong: the slices are right. Tells health_ if the model threw.
   absl::StatusOr<StepResult> RunModel();
   // Says what the step took, to those who plan and predict, and to the jobs that were in it.
   void Account(absl::Duration step, bool failed);
@@ -141,8 +141,7 @@ class StepLoop {
   absl::Span<const int64_t> pieces_;                // [planned] tokens to read in this step; 0 sits it out
   std::vector<Slice> slices_;                       // of those that do not
   std::vector<EndedJob> ended_;                     // their listeners are told at the end of the step
-  int64_t failures_in_a_row_ = 0;
-  bool broken_ = false;
+  ModelHealth health_;
 };
 
 }  // namespace longshort

@@ -143,7 +143,7 @@ TEST_F(ClassifierEngineTest, DrainsUntilWhoSentWhatCannotBePreparedHasHeard) {
   const auto broken = std::make_shared<Listener>();
   std::atomic<bool> heard = false;
   broken->on_finished = [&] {
-    gate.Pass();
+    gate.OnWorkerFull();
     heard = true;
   };
   const ItemPreparation fails = []() -> absl::StatusOr<ClassifierItem> { return absl::InvalidArgumentError("no"); };
@@ -190,7 +190,7 @@ TEST_F(ClassifierEngineTest, ACallThatAsksForLittleIsPreparedBeforeTheRestOfOneT
   std::vector<int> order;  // by the only thread
   const auto prepare = [&](int name) {
     return [&, name]() -> absl::StatusOr<ClassifierItem> {
-      gate.Pass();
+      gate.OnWorkerFull();
       order.push_back(name);
       return Document(1);
     };
@@ -221,7 +221,7 @@ TEST_F(ClassifierEngineTest, ClientsShareTheTimeThatPreparingTakes) {
     return Submit(
         *engine,
         [&, client, takes]() -> absl::StatusOr<ClassifierItem> {
-          gate.Pass();
+          gate.OnWorkerFull();
           clock_.Advance(takes);
           order += client;
           return absl::InvalidArgumentError("broken");
@@ -245,7 +245,7 @@ TEST_F(ClassifierEngineTest, ModelsShareTheTimeOfTheThreadsThatPrepare) {
   std::string order;  // by the only thread
   const auto submit = [&](DynamicBatchingEngine& engine, char name, absl::Duration takes) {
     Submit(engine, [&, name, takes] {
-      gate.Pass();
+      gate.OnWorkerFull();
       clock_.Advance(takes);
       order += name;
       return Document(1);
@@ -296,7 +296,7 @@ TEST_F(ClassifierEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClientsMa
   Gate first, others;
   std::atomic<int> batches = 0;
   on_batch = [&](absl::Span<const ClassifierItem* const>) {
-    (++batches == 1 ? first : others).Pass();
+    (++batches == 1 ? first : others).OnWorkerFull();
     return absl::OkStatus();
   };
   DynamicBatchingEngine::Options options{.workers = 2};
@@ -326,7 +326,7 @@ TEST_F(ClassifierEngineTest, TellsWhereTheTimeWent) {
   std::atomic<int> batches = 0;
   on_batch = [&](absl::Span<const ClassifierItem* const>) {
     if (++batches == 1) {
-      first_batch.Pass();
+      first_batch.OnWorkerFull();
     } else {
       clock_.Advance(absl::Seconds(4));
     }
@@ -375,7 +375,7 @@ TEST_F(ClassifierEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
   const auto running = Submit(*engine, Document(1));
   batch.WaitForArrival();
   const auto prepare = [&preparation] {
-    preparation.Pass();
+    preparation.OnWorkerFull();
     return Document(2);
   };
   const auto ready = Submit(*engine, Document(2));

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/jobs/prompt_token_budget.h"
 #include "core/schedule/refusal.h"
 #include "core/workers/idle_time.h"
 #include "gmock/gmock.h"
@@ -113,7 +114,7 @@ TEST_F(LanguageModelEngineTest, SessionsEndWhileTheWorkerIsBusy) {
 TEST_F(LanguageModelEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNeverHear) {
   Gate gate;
   on_step = [&gate](absl::Span<const Slice>) {
-    gate.Pass();
+    gate.OnWorkerFull();
     return absl::OkStatus();
   };
   const auto engine =
@@ -137,10 +138,10 @@ TEST_F(LanguageModelEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNe
 TEST_F(LanguageModelEngineTest, RefusesMorePromptTokensThanItsBudgetUntilThoseThereHaveEnded) {
   Gate gate;
   on_step = [&gate](absl::Span<const Slice>) {
-    gate.Pass();
+    gate.OnWorkerFull();
     return absl::OkStatus();
   };
-  const auto budget = std::make_shared<TokenBudget>(100);
+  const auto budget = PromptTokenBudget(100);
   const auto engine = MakeEngine({.token_budget = budget, .step_loop = {}});
   const auto running = std::make_shared<RecordingScoringListener>();
   ASSERT_TRUE(engine->Score(SomeScoring(60), running).ok());
@@ -268,7 +269,7 @@ TEST_F(LanguageModelEngineTest, RefusesATokenizerOfAnotherModel) {
 TEST_F(LanguageModelEngineTest, WorkersRunSideBySide) {
   Gate gate;
   on_step = [&gate](absl::Span<const Slice>) {
-    gate.Pass();
+    gate.OnWorkerFull();
     return absl::OkStatus();
   };
   const auto engine = MakeEngine({.step_loop = {.max_streams = 2}, .workers = 2});
@@ -383,7 +384,7 @@ TEST_F(LanguageModelEngineTest, WhileDrainingAnotherWorkerTakesOverWhatOneCannot
   std::atomic<int> steps = 0, replicas = 0;
   on_step = [&](absl::Span<const Slice>) -> absl::Status {
     if (++steps > 1) return absl::OkStatus();
-    gate.Pass();
+    gate.OnWorkerFull();
     throw std::runtime_error("device lost");
   };
   on_replicate = [&replicas] { return ++replicas > 2 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
