@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/status_macros.h"
 #include "core/cache/cached_sequence.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

@@ -31,8 +31,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "core/cache/parked_place.h"
-#include "core/engine/clock.h"
 #include "core/session/session_observer.h"
 #include "core/session/session_pages.h"
 

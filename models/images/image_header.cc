@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "models/images/bmp.h"
 #include "models/images/jpeg.h"
 #include "models/images/png.h"
 #include "models/images/tiff.h"
 #include "models/images/webp.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/images/byte_reader.h"
+#include "base/byte_order.h"
 
 namespace longshort {
 

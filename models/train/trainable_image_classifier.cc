@@ -7,17 +7,17 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
 #include "models/image_classifier/cvt_network.h"
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
-#include "models/status_macros.h"
 #include "models/train/class_labels.h"
 #include "models/train/image_folder.h"
 #include "models/train/initial_values.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
-#include "models/weights/sha256.h"
-#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 namespace {

@@ -6,7 +6,9 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
-#include "models/status_macros.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
 #include "models/text_classifier/text_network.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"
 #include "models/tokenizer/listops_tokenizer.h"
@@ -14,8 +16,6 @@
 #include "models/train/initial_values.h"
 #include "models/train/random_draws.h"
 #include "models/train/tokenised_texts.h"
-#include "models/weights/sha256.h"
-#include "models/weights/stored_bytes.h"
 #include "models/weights/text_classifier_tensors.h"
 
 namespace longshort {

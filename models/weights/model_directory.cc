@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <utility>
 
-#include "models/status_macros.h"
-#include "models/weights/sha256.h"
-#include "models/weights/stored_bytes.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
 
 namespace longshort {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "models/weights/stored_bytes.h"
+#include "base/stored_bytes.h"
 
 namespace longshort {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "absl/strings/str_format.h"
-#include "models/weights/atomic_file.h"
-#include "models/weights/strict_json.h"
+#include "base/atomic_file.h"
+#include "base/strict_json.h"
 
 namespace longshort {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/engine/clock.h"
-#include "models/status_macros.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
 #include "server/lifecycle/load_models.h"
 #include "server/lifecycle/port_file.h"
 #include "server/options/served_image_limits.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "longshort/v1/sessions.pb.h"
-#include "models/status_macros.h"
 #include "server/requests/session_reader.h"
 #include "server/rpc/call_ending.h"
 #include "server/rpc/call_record.h"

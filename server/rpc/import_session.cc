@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "longshort/v1/sessions.pb.h"
-#include "models/status_macros.h"
 #include "server/requests/field_error.h"
 #include "server/requests/session_reader.h"
 #include "server/rpc/call_ending.h"

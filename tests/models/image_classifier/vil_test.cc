@@ -8,11 +8,11 @@
 #include "ATen/core/Tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/describe/vil_costs.h"
+#include "models/costs/vil_costs.h"
 #include "models/weights/safetensors_writer.h"
+#include "tests/base/status_matchers.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/models/image_classifier/random_vil.h"
-#include "tests/models/weights/status_matchers.h"
-#include "tests/models/weights/temporary_directory.h"
 
 namespace longshort {
 namespace {
