@@ -17,8 +17,6 @@ class Utf8Decoder final {
   };
 
   Result Take(uint8_t byte);
-  // Whether a character is begun and not complete.
-  bool begun() const { return missing_ > 0; }
   // Of the character that is complete.
   char32_t code_point() const { return code_point_; }
   // Forgets the character that is begun.
