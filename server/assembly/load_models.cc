@@ -14,6 +14,7 @@
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/classification/preparation_pool.h"
 #include "core/generation/continuous_batching_engine.h"
+#include "core/jobs/prompt_token_budget.h"
 #include "server/assembly/cache_budget.h"
 #include "server/assembly/session_stores.h"
 #include "server/observers/engine_observers.h"
@@ -57,7 +58,7 @@ class EngineMaker {
         preparation_(std::move(preparation)),
         metrics_(metrics),
         log_(log),
-        prompts_(std::make_shared<TokenBudget>(PromptTokens(options, machine))),
+        prompts_(PromptTokenBudget(PromptTokens(options, machine))),
         budget_(std::make_shared<CacheBudget>(machine.memory_bytes)) {
     budget_->SetAside(MessageBufferBytes(options, machine));
     budget_->SetAside(PromptTokens(options, machine) * kTokenBytes);
@@ -194,7 +195,7 @@ class EngineMaker {
   const std::shared_ptr<PreparationPool> preparation_;
   ServerMetrics& metrics_;
   Logger& log_;
-  const std::shared_ptr<TokenBudget> prompts_;
+  const std::shared_ptr<Budget> prompts_;
   const std::shared_ptr<CacheBudget> budget_;
   SessionStores sessions_;
   std::weak_ptr<BudgetShare> decoding_;

@@ -14,8 +14,8 @@ constexpr size_t kChunkBytes = size_t{1} << 20;
 
 absl::StatusOr<SessionExport> SessionExport::Create(const SessionTransfers& transfers,
                                                     std::shared_ptr<const ServedLanguageModel> model) {
-  LS_ASSIGN_OR_RETURN(TransferBudget::Share share,
-                      TransferBudget::Take(transfers.budget, model->engine->LargestSession().cache_bytes));
+  LS_ASSIGN_OR_RETURN(Budget::Share share,
+                      TakeForTransfer(transfers.budget, model->engine->LargestSession().cache_bytes));
   LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers.key));
   return SessionExport(std::move(model), std::move(share), std::move(sealer));
 }
@@ -26,7 +26,7 @@ void SessionExport::Begin(const std::string& client, SessionArchive archive) {
   writer_.emplace(
       ExportedSession{.owner = {.client = client, .fingerprint = info.fingerprint, .precision = info.precision},
                       .archive = std::move(archive)});
-  share_.SetBytes(writer_->bytes());
+  share_.SetAmount(writer_->bytes());
 }
 
 absl::StatusOr<std::optional<SessionPart>> SessionExport::Next() {

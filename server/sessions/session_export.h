@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "absl/status/statusor.h"
+#include "base/budget.h"
 #include "core/registry/served_model.h"
 #include "core/session/session_archive.h"
 #include "server/sessions/archive_format.h"
@@ -40,11 +41,11 @@ class SessionExport final {
   absl::StatusOr<std::optional<SessionPart>> Next();
 
  private:
-  SessionExport(std::shared_ptr<const ServedLanguageModel> model, TransferBudget::Share share, SessionSealer sealer)
+  SessionExport(std::shared_ptr<const ServedLanguageModel> model, Budget::Share share, SessionSealer sealer)
       : model_(std::move(model)), share_(std::move(share)), sealer_(std::move(sealer)) {}
 
   std::shared_ptr<const ServedLanguageModel> model_;
-  TransferBudget::Share share_;
+  Budget::Share share_;
   SessionSealer sealer_;
   std::optional<ArchiveWriter> writer_;
   int64_t session_tokens_ = 0;

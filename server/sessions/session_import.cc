@@ -21,7 +21,7 @@ absl::Status SessionImport::TakeHeader(const SessionHeader& header) {
   LS_RETURN_IF_ERROR(CheckModel("fingerprint", header.fingerprint, model_->info.fingerprint));
   const int64_t most = MostArchiveBytes(model_->engine->LargestSession());
   LS_RETURN_IF_ERROR(CheckFieldRange(names_.Of(CallField::kSessionBytes), header.data_bytes, 1, most));
-  LS_ASSIGN_OR_RETURN(share_, TransferBudget::Take(transfers_.budget, header.data_bytes));
+  LS_ASSIGN_OR_RETURN(share_, TakeForTransfer(transfers_.budget, header.data_bytes));
   LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers_.key));
   sealer_.emplace(std::move(sealer));
   reader_.emplace(header.data_bytes);

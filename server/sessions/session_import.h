@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/budget.h"
 #include "core/registry/served_model.h"
 #include "core/session/session_archive.h"
 #include "server/calls/call_names.h"
@@ -48,7 +49,7 @@ class SessionImport final {
   const std::shared_ptr<const ServedLanguageModel> model_;
   const std::string client_;
   // From the header on.
-  TransferBudget::Share share_;
+  Budget::Share share_;
   std::optional<SessionSealer> sealer_;
   std::optional<ArchiveReader> reader_;
 };

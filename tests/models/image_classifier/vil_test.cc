@@ -58,7 +58,8 @@ TEST_F(VilTest, RefusesWeightsThatAreCutWhileTheyAreRead) {
   ASSERT_THAT(Load(), IsOk());
   const auto opened = OpenModelDirectory(directory_.path());
   ASSERT_THAT(opened, IsOk());
-  std::filesystem::resize_file(opened->weights_path(), std::filesystem::file_size(opened->weights_path()) - 4);
+  std::filesystem::resize_file(opened->path + "/model.safetensors",
+                               std::filesystem::file_size(opened->path + "/model.safetensors") - 4);
   EXPECT_EQ(LoadVil(*opened, {.threads = 1}).status().code(), absl::StatusCode::kUnavailable);
 }
 

@@ -216,7 +216,8 @@ class LoadTextClassifierTest : public ::testing::Test {
 
 TEST_F(LoadTextClassifierTest, RefusesWeightsThatAreCutWhileTheyAreRead) {
   const ModelDirectory opened = Open();
-  std::filesystem::resize_file(opened.weights_path(), std::filesystem::file_size(opened.weights_path()) - 4);
+  std::filesystem::resize_file(opened.path + "/model.safetensors",
+                               std::filesystem::file_size(opened.path + "/model.safetensors") - 4);
   EXPECT_EQ(LoadTextClassifier(opened, {}).status().code(), absl::StatusCode::kUnavailable);
 }
 
