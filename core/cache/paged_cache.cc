@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 

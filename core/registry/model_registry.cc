@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/engine/clock.h"
-#include "models/status_macros.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {

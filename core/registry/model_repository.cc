@@ -9,8 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "core/text/utf8_stream.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "absl/time/time.h"
-#include "core/engine/classification_engine.h"
-#include "core/engine/engine.h"
+#include "core/requests/classifier_engine.h"
+#include "core/requests/language_model_engine.h"
 #include "models/classifier.h"
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
@@ -20,7 +20,7 @@ struct ServedLanguageModel {
   std::shared_ptr<const void> memory = nullptr;  // what was set aside for it, given back behind all else
   LanguageModelInfo info;
   std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that takes ids only
-  std::unique_ptr<Engine> engine;
+  std::unique_ptr<LanguageModelEngine> engine;
   int64_t max_items = std::numeric_limits<int64_t>::max();  // of one call: its queue never has room for more
 };
 
@@ -29,7 +29,7 @@ struct ServedClassifier {
   ClassifierInfo info;
   std::shared_ptr<const DocumentTokenizer> tokenizer;     // null for one of images, or that takes ids only
   std::shared_ptr<const ImagePreprocessor> preprocessor;  // null for one of texts
-  std::unique_ptr<ClassificationEngine> engine;
+  std::unique_ptr<ClassifierEngine> engine;
   int64_t max_items = std::numeric_limits<int64_t>::max();  // as above
 };
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "core/engine/request.h"
+#include "core/sampling/token_log_probability.h"
 
 namespace longshort {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "core/sampling/log_probabilities.h"
 #include "core/sampling/philox.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 

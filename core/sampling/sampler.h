@@ -1,4 +1,4 @@
-// Chooses the next token of one generation from a row of logits (SamplingOptions in core/engine/request.h).
+// Chooses the next token of one generation from a row of logits (SamplingOptions in core/requests/request.h).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "core/engine/request.h"
+#include "core/sampling/sampling_options.h"
 
 namespace longshort {
 

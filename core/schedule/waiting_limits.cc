@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "core/schedule/refusal.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

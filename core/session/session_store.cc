@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "core/schedule/refusal.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "models/attention/window_segment.h"
+#include "models/kernels/window_segment.h"
 
 namespace longshort {
 

@@ -1,7 +1,7 @@
 #include "models/describe/cvt_description.h"
 
 #include "absl/strings/str_format.h"
-#include "models/describe/cvt_costs.h"
+#include "models/costs/cvt_costs.h"
 
 namespace longshort {
 

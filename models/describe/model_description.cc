@@ -4,12 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json_fields.h"
+#include "base/status_macros.h"
 #include "models/describe/cvt_description.h"
 #include "models/describe/language_model_description.h"
 #include "models/describe/text_classifier_description.h"
 #include "models/describe/vil_description.h"
-#include "models/status_macros.h"
-#include "models/weights/config_fields.h"
 
 namespace longshort {
 namespace {
@@ -77,7 +77,7 @@ double ModelDescription::work() const {
 }
 
 absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", kArchitectures));
   return kDescribers[architecture](text, name);
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/describe/stage_cost.h"
+#include "models/costs/stage_cost.h"
 
 namespace longshort {
 

@@ -1,7 +1,7 @@
 #include "models/describe/vil_description.h"
 
 #include "absl/strings/str_format.h"
-#include "models/describe/vil_costs.h"
+#include "models/costs/vil_costs.h"
 
 namespace longshort {
 

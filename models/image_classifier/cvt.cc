@@ -3,10 +3,10 @@
 #include <string>
 #include <utility>
 
-#include "models/describe/cvt_costs.h"
+#include "base/status_macros.h"
+#include "models/costs/cvt_costs.h"
 #include "models/image_classifier/cvt_network.h"
 #include "models/image_classifier/image_classifier.h"
-#include "models/status_macros.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
 

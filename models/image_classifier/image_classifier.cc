@@ -8,13 +8,13 @@
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/layers/kept_memory.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/micro_batches.h"
 #include "models/layers/stored_tensor.h"
-#include "models/status_macros.h"
 #include "models/weights/labels.h"
 
 namespace longshort {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "models/describe/vil_costs.h"
+#include "base/status_macros.h"
+#include "models/costs/vil_costs.h"
 #include "models/image_classifier/image_classifier.h"
 #include "models/image_classifier/vil_network.h"
-#include "models/status_macros.h"
 #include "models/weights/vil_config.h"
 #include "models/weights/vil_tensors.h"
 

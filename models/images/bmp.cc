@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "models/images/byte_reader.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

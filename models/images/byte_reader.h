@@ -1,14 +1,13 @@
-// Numbers in a file that nobody has checked.
+// Numbers in an image's file that nobody has checked.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "base/byte_order.h"
 
 namespace longshort {
-
-enum class ByteOrder { kBigEndian, kLittleEndian };
 
 // Reads unsigned numbers anywhere in `bytes`, which must outlive it.
 class ByteReader final {
@@ -28,8 +27,5 @@ class ByteReader final {
   std::string_view bytes_;
   ByteOrder order_;
 };
-
-// Writes `value` at `bytes`, `length` bytes (1 to 8) long.
-void WriteNumber(uint64_t value, ByteOrder order, int length, char* bytes);
 
 }  // namespace longshort

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "models/images/bmp.h"
 #include "models/images/image_header.h"
 #include "models/images/jpeg.h"
@@ -13,7 +14,6 @@
 #include "models/images/png.h"
 #include "models/images/tiff.h"
 #include "models/images/webp.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

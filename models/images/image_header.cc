@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "models/images/bmp.h"
 #include "models/images/jpeg.h"
 #include "models/images/png.h"
 #include "models/images/tiff.h"
 #include "models/images/webp.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -64,11 +64,6 @@ absl::StatusOr<ImageSize> SizeOf(ImageFormat format, std::string_view bytes) {
 }
 
 }  // namespace
-
-std::string_view ImageFormatName(ImageFormat format) {
-  constexpr std::array<std::string_view, 5> kNames = {"JPEG", "PNG", "WebP", "BMP", "TIFF"};
-  return kNames[static_cast<size_t>(format)];
-}
 
 absl::StatusOr<ImageHeader> ReadImageHeader(std::string_view bytes) {
   if (bytes.empty()) return absl::InvalidArgumentError("the image has no bytes");

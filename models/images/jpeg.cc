@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "models/images/byte_reader.h"
 #include "models/images/exif.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

@@ -5,12 +5,12 @@
 #include <utility>
 #include <variant>
 
+#include "base/status_macros.h"
 #include "models/classifier.h"
 #include "models/images/decode_image.h"
 #include "models/images/image_header.h"
 #include "models/images/image_limits.h"
 #include "models/images/raw_image.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 

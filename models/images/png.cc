@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdint>
 
+#include "base/status_macros.h"
 #include "models/images/byte_reader.h"
 #include "models/images/exif.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

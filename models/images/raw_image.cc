@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "models/images/image_header.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

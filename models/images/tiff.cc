@@ -4,8 +4,8 @@
 #include <array>
 
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "models/images/tiff_directory.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

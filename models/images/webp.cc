@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "models/images/byte_reader.h"
 #include "models/images/exif.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/language_model/transformer_ls.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/stored_tensor.h"
-#include "models/status_macros.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/weights/language_model_config.h"
 #include "models/weights/language_model_tensors.h"

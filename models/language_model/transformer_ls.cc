@@ -9,12 +9,12 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/kernels/cpu/chunk_mixing.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/parallel_for.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

@@ -4,13 +4,13 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json_fields.h"
+#include "base/status_macros.h"
 #include "models/image_classifier/cvt.h"
 #include "models/image_classifier/vil.h"
 #include "models/images/image_preprocessor.h"
 #include "models/language_model/language_model.h"
-#include "models/status_macros.h"
 #include "models/text_classifier/text_classifier.h"
-#include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/model_directory.h"
 #include "models/weights/text_classifier_config.h"
@@ -45,7 +45,7 @@ template <ImageLoader load>
 absl::StatusOr<LoadedModel> LoadImages(const ModelDirectory& directory, const LoadOptions& options) {
   LoadedClassifier loaded;
   LS_ASSIGN_OR_RETURN(loaded.classifier, load(directory, {.threads = options.threads}));
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(directory.config_text, directory.config_path()));
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(directory.config_text, directory.config_path()));
   LS_ASSIGN_OR_RETURN(const ImagePreprocessingConfig preprocessing, ReadImagePreprocessing(fields));
   loaded.preprocessor = MakeImagePreprocessor(preprocessing, options.image_limits);
   return loaded;
@@ -61,7 +61,7 @@ constexpr Loader kLoaders[] = {LoadLanguage, LoadText, LoadImages<LoadVil>, Load
 
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory));
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(opened.config_text, opened.config_path()));
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(opened.config_text, opened.config_path()));
   LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", kArchitectures));
   return kLoaders[architecture](opened, options);
 }

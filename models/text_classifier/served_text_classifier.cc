@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {

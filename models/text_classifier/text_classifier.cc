@@ -6,11 +6,11 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/stored_tensor.h"
-#include "models/status_macros.h"
 #include "models/text_classifier/served_text_classifier.h"
 #include "models/text_classifier/text_network.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"

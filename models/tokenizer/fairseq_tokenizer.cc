@@ -9,8 +9,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
-#include "models/tokenizer/utf8.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
 #include "models/tokenizer/vocabulary.h"
 
 namespace longshort {

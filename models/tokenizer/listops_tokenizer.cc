@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "models/tokenizer/vocabulary.h"
 
 namespace longshort {

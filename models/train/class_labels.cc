@@ -4,9 +4,9 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "models/weights/labels.h"
-#include "models/weights/strict_json.h"
 
 namespace longshort {
 

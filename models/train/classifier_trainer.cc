@@ -8,9 +8,9 @@
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "c10/core/GradMode.h"
 #include "models/layers/library_error.h"
-#include "models/status_macros.h"
 #include "models/train/bfloat16_products.h"
 #include "models/train/parameter_shards.h"
 

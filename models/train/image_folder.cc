@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
 #include "models/train/class_labels.h"
-#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 namespace {

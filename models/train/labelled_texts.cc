@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/status_macros.h"
-#include "models/weights/config_fields.h"
+#include "base/json_fields.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {
 
 absl::StatusOr<LabelledText> ParseLine(std::string_view line, int64_t documents, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(line, name));
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(line, name));
   constexpr std::string_view kFields[] = {"label", "text", "second_text"};
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(absl::MakeConstSpan(kFields).first(documents + 1)));
   LabelledText text;

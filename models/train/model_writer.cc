@@ -18,8 +18,8 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
-#include "models/status_macros.h"
-#include "models/weights/atomic_file.h"
+#include "base/atomic_file.h"
+#include "base/status_macros.h"
 #include "models/weights/safetensors_writer.h"
 
 namespace longshort {

@@ -7,17 +7,17 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
+#include "base/fingerprint.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
 #include "models/image_classifier/cvt_network.h"
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
-#include "models/status_macros.h"
 #include "models/train/class_labels.h"
 #include "models/train/image_folder.h"
 #include "models/train/initial_values.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
-#include "models/weights/sha256.h"
-#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 namespace {
@@ -160,7 +160,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
   LS_ASSIGN_OR_RETURN(const std::vector<ImageFile> held_out, ReadImageFolder(files.held_out, labels));
   data.files = {{"config.json", config}, {"labels.txt", LabelsText(labels)}};
 
-  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_ASSIGN_OR_RETURN(Fingerprint hash, Fingerprint::Create());
   for (const ImageFile& file : train) {
     LS_ASSIGN_OR_RETURN(data.train.emplace_back(), DecodePixels(file));
     data.train_targets.push_back(file.target);

@@ -6,7 +6,9 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
-#include "models/status_macros.h"
+#include "base/fingerprint.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
 #include "models/text_classifier/text_network.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"
 #include "models/tokenizer/listops_tokenizer.h"
@@ -14,8 +16,6 @@
 #include "models/train/initial_values.h"
 #include "models/train/random_draws.h"
 #include "models/train/tokenised_texts.h"
-#include "models/weights/sha256.h"
-#include "models/weights/stored_bytes.h"
 #include "models/weights/text_classifier_tensors.h"
 
 namespace longshort {
@@ -169,7 +169,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, files.held_out, data.config, *tokenizer, data.labels));
   data.files.push_back({"labels.txt", LabelsText(data.labels)});
 
-  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_ASSIGN_OR_RETURN(Fingerprint hash, Fingerprint::Create());
   LS_RETURN_IF_ERROR(hash.Add("vocabulary", vocabulary));
   LS_RETURN_IF_ERROR(hash.Add("train", train));
   LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "models/train/checkpoint.h"
 #include "models/train/stop_signal.h"
 

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
-#include "models/weights/config_fields.h"
+#include "base/json_fields.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -129,7 +129,7 @@ absl::Status CheckScores(const CvtConfig& config, std::string_view name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CvtStage>> ReadStages(const ConfigFields& fields, const std::string& name) {
+absl::StatusOr<std::vector<CvtStage>> ReadStages(const JsonFields& fields, const std::string& name) {
   std::vector<CvtStage> stages;
   for (const StageField& field : kStageFields) {
     LS_ASSIGN_OR_RETURN(const std::vector<int64_t> values, fields.Integers(field.name));
@@ -187,7 +187,7 @@ absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
 }
 
 absl::StatusOr<CvtConfig> ParseCvtConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllFields()));
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -15,13 +15,13 @@ namespace {
 constexpr std::string_view kField = "preprocessing";
 constexpr int64_t kMostPixels = 16384;  // of a side
 
-absl::StatusOr<int64_t> ReadSide(const ConfigFields& fields, std::string_view field) {
+absl::StatusOr<int64_t> ReadSide(const JsonFields& fields, std::string_view field) {
   LS_ASSIGN_OR_RETURN(const int64_t pixels, fields.Integer(field));
   if (pixels < 1 || pixels > kMostPixels) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", kMostPixels));
   return pixels;
 }
 
-absl::StatusOr<std::array<double, 3>> ReadChannels(const ConfigFields& fields, std::string_view field) {
+absl::StatusOr<std::array<double, 3>> ReadChannels(const JsonFields& fields, std::string_view field) {
   LS_ASSIGN_OR_RETURN(const std::vector<double> values, fields.Numbers(field));
   if (values.size() != 3) return fields.OutOfRange(field, "three numbers: red, green, blue");
   return std::array<double, 3>{values[0], values[1], values[2]};
@@ -29,8 +29,8 @@ absl::StatusOr<std::array<double, 3>> ReadChannels(const ConfigFields& fields, s
 
 }  // namespace
 
-absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const ConfigFields& config) {
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, config.Object(kField));
+absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields& config) {
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, config.Object(kField));
   LS_RETURN_IF_ERROR(
       fields.RefuseUnknown({"resize_shorter_side", "crop_height", "crop_width", "mean", "standard_deviation"}));
   ImagePreprocessingConfig result;
@@ -48,8 +48,8 @@ absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const ConfigFiel
   return result;
 }
 
-absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const ConfigFields& config) {
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, config.Object(kField));
+absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config) {
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, config.Object(kField));
   LS_RETURN_IF_ERROR(fields.RefuseUnknown({"height", "width"}));
   PixelSequenceConfig result;
   LS_ASSIGN_OR_RETURN(result.height, ReadSide(fields, "height"));

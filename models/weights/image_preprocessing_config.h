@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "models/weights/config_fields.h"
+#include "base/json_fields.h"
 
 namespace longshort {
 
@@ -32,8 +32,8 @@ struct PixelSequenceConfig {
 
 // Both read the field "preprocessing" of a config.json strictly: every field is required, under the name that it has
 // above. Sides are 1 to 16384 pixels. Errors: INVALID_ARGUMENT naming the file, the field, its value and the limit.
-absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const ConfigFields& config);
-absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const ConfigFields& config);
+absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields& config);
+absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config);
 
 // The value of "preprocessing".
 nlohmann::ordered_json ToJson(const ImagePreprocessingConfig& config);

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
-#include "models/tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace longshort {
 absl::StatusOr<std::vector<std::string>> ParseLabels(std::string_view text, int64_t classes, const std::string& name) {

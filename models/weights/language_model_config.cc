@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
-#include "models/weights/config_fields.h"
-#include "models/weights/strict_json.h"
+#include "base/json_fields.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
 
 namespace longshort {
 namespace {
@@ -102,7 +102,7 @@ absl::Status CheckLanguageModelConfig(const LanguageModelConfig& config, std::st
 }
 
 absl::StatusOr<LanguageModelConfig> ParseLanguageModelConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllFields()));
 

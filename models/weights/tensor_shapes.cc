@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "models/weights/strict_json.h"
+#include "base/strict_json.h"
 #include "models/weights/tensor_values.h"
 
 namespace longshort {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
-#include "models/weights/config_fields.h"
+#include "base/json_fields.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -105,7 +105,7 @@ absl::Status CheckLengths(const TextClassifierConfig& config, std::string_view n
 }
 
 // Reads a length that need not be there; it stays 0 then.
-absl::Status ReadLength(const ConfigFields& fields, std::string_view field, int64_t most, int64_t& length) {
+absl::Status ReadLength(const JsonFields& fields, std::string_view field, int64_t most, int64_t& length) {
   if (!fields.Has(field)) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(length, fields.Integer(field));
   if (length < 1 || length > most) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", most));
@@ -139,7 +139,7 @@ absl::Status CheckTextClassifierConfig(const TextClassifierConfig& config, std::
 }
 
 absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
   TextClassifierConfig config;
   LS_ASSIGN_OR_RETURN(const size_t tokenizer, fields.Choice("tokenizer", kTokenizers));

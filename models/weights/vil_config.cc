@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
-#include "models/weights/config_fields.h"
+#include "base/json_fields.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -82,7 +82,7 @@ absl::Status CheckVilConfig(const VilConfig& config, std::string_view name) {
 }
 
 absl::StatusOr<VilConfig> ParseVilConfig(std::string_view text, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(kFields));
 

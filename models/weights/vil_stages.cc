@@ -10,8 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "models/status_macros.h"
-#include "models/weights/strict_json.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
 
 namespace longshort {
 namespace {

@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
 #include "command_line/option_table.h"
 #include "models/describe/model_description.h"
 #include "models/describe/presets.h"
-#include "models/status_macros.h"
-#include "models/weights/stored_bytes.h"
 
 namespace longshort {
 namespace {

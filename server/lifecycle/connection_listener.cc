@@ -19,8 +19,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "core/engine/clock.h"
-#include "models/status_macros.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {

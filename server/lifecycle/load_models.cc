@@ -7,13 +7,14 @@
 #include <variant>
 
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
-#include "core/engine/classifier_engine.h"
-#include "core/engine/clock.h"
-#include "core/engine/language_model_engine.h"
-#include "core/engine/preparation_pool.h"
-#include "models/status_macros.h"
+#include "core/classification/dynamic_batching_engine.h"
+#include "core/classification/preparation_pool.h"
+#include "core/generation/continuous_batching_engine.h"
+#include "core/jobs/prompt_token_budget.h"
 #include "server/lifecycle/cache_budget.h"
 #include "server/lifecycle/grpc_endpoint.h"
 #include "server/lifecycle/session_stores.h"
@@ -82,7 +83,7 @@ class EngineMaker {
         preparation_(std::move(preparation)),
         metrics_(metrics),
         log_(log),
-        prompts_(std::make_shared<TokenBudget>(PromptTokens(options, machine))),
+        prompts_(PromptTokenBudget(PromptTokens(options, machine))),
         budget_(std::make_shared<CacheBudget>(machine.memory_bytes)) {
     budget_->SetAside(MessageBufferBytes(options, machine));
     budget_->SetAside(PromptTokens(options, machine) * kTokenBytes);
@@ -99,7 +100,7 @@ class EngineMaker {
     const LanguageModelInfo info = loaded.model->info();
     auto share = std::make_shared<BudgetShare>(budget_);
     share->SetAside(WeightBytes(info.parameters, info.precision));
-    LanguageModelEngine::Options engine;
+    ContinuousBatchingEngine::Options engine;
     engine.queue.limits = serving.limits;
     engine.queue.order = serving.order;
     engine.token_budget = prompts_;
@@ -134,8 +135,8 @@ class EngineMaker {
                                .engine = nullptr,
                                .max_items = MaxItems(serving)};
     LS_ASSIGN_OR_RETURN(served.engine,
-                        LanguageModelEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
-                                                    metrics_.ObserveEngine(name, log_), SystemClock(), engine));
+                        ContinuousBatchingEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
+                                                         metrics_.ObserveEngine(name, log_), SystemClock(), engine));
     engine.session_store->SetTimeToLive(serving.session_time_to_live);  // it may have been another's
     return served;
   }
@@ -148,7 +149,7 @@ class EngineMaker {
     share->SetAside(WaitingBytes(options_, machine_));
     if (loaded.preprocessor != nullptr) share->Keep(DecodingShare());
     LS_RETURN_IF_ERROR(budget_->Check(name));
-    ClassifierEngine::Options engine;
+    DynamicBatchingEngine::Options engine;
     LS_RETURN_IF_ERROR(SetWorkers(serving, engine));
     engine.items.limits = serving.limits;
     engine.items.max_waiting_bytes = WaitingBytes(options_, machine_);
@@ -172,8 +173,8 @@ class EngineMaker {
                             .engine = nullptr,
                             .max_items = MaxItems(serving)};
     LS_ASSIGN_OR_RETURN(served.engine,
-                        ClassifierEngine::Create(std::move(loaded.classifier), preparation_,
-                                                 metrics_.ObserveClassifier(name, log_), SystemClock(), engine));
+                        DynamicBatchingEngine::Create(std::move(loaded.classifier), preparation_,
+                                                      metrics_.ObserveClassifier(name, log_), SystemClock(), engine));
     return served;
   }
 
@@ -219,7 +220,7 @@ class EngineMaker {
   const std::shared_ptr<PreparationPool> preparation_;
   ServerMetrics& metrics_;
   Logger& log_;
-  const std::shared_ptr<TokenBudget> prompts_;
+  const std::shared_ptr<Budget> prompts_;
   const std::shared_ptr<CacheBudget> budget_;
   SessionStores sessions_;
   std::weak_ptr<BudgetShare> decoding_;

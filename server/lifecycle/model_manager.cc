@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/engine/clock.h"
+#include "base/clock.h"
 
 namespace longshort {
 namespace {

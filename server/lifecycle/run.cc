@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
 #include "longshort_version.h"
-#include "models/status_macros.h"
 #include "server/lifecycle/connection_listener.h"
 #include "server/lifecycle/load_models.h"
 #include "server/lifecycle/port_file.h"

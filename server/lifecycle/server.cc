@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/engine/clock.h"
-#include "models/status_macros.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
 #include "server/lifecycle/load_models.h"
 #include "server/lifecycle/port_file.h"
 #include "server/options/served_image_limits.h"
@@ -32,7 +32,7 @@ absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const
   SessionTransfers transfers;
   if (options.session_key_file.empty()) return transfers;
   LS_ASSIGN_OR_RETURN(transfers.key, ReadSessionKey(options.session_key_file));
-  transfers.budget = std::make_shared<TransferBudget>(SessionTransferBytes(options, machine));
+  transfers.budget = TransferBudget(SessionTransferBytes(options, machine));
   return transfers;
 }
 

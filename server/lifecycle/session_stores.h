@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "core/engine/clock.h"
+#include "base/clock.h"
 #include "core/session/session_store.h"
 
 namespace longshort {

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "core/cache/cache_pages.h"
-#include "core/engine/clock.h"
 #include "server/log/failure_log.h"
 #include "server/metrics/code_name.h"
 
@@ -130,7 +130,7 @@ class Failures {
 };
 
 // One language model's numbers, kept up by its engine.
-class LanguageModelMetrics final : public EngineObserver {
+class LanguageModelMetrics final : public LanguageModelEngineObserver {
  public:
   LanguageModelMetrics(MetricFamilies& all, Logger& log, const std::string& model)
       : failures_(all, log, model),
@@ -179,7 +179,7 @@ class LanguageModelMetrics final : public EngineObserver {
   }
   void OnFailure(const absl::Status& failure) override { failures_.CountStep(failure); }
   void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
-  void OnState(const EngineState& state) override {
+  void OnState(const LanguageModelEngineState& state) override {
     const CacheCounters& cache = state.cache.counters;
     cache_hits_.Set(cache.hits);
     cache_misses_.Set(cache.misses);
@@ -231,7 +231,7 @@ class LanguageModelMetrics final : public EngineObserver {
 
 // One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that, and OnState comes
 // one at a time.
-class ClassifierMetrics final : public ClassificationObserver {
+class ClassifierMetrics final : public ClassifierEngineObserver {
  public:
   ClassifierMetrics(MetricFamilies& all, Logger& log, const std::string& model)
       : failures_(all, log, model),
@@ -260,9 +260,7 @@ class ClassifierMetrics final : public ClassificationObserver {
     if (status.ok()) return ok_items_.Increment();
     all_.items.Add({{"model", model_}, {"code", CodeName(status.code())}}).Increment();
   }
-  void OnState(const ClassificationEngineState& state) override {
-    queued_.Set(static_cast<double>(state.waiting_items));
-  }
+  void OnState(const ClassifierEngineState& state) override { queued_.Set(static_cast<double>(state.waiting_items)); }
 
  private:
   Failures failures_;
@@ -296,12 +294,13 @@ class SessionMetrics final : public SessionObserver {
 
 }  // namespace
 
-std::unique_ptr<EngineObserver> ObserveEngine(MetricFamilies& families, Logger& log, const std::string& model) {
+std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(MetricFamilies& families, Logger& log,
+                                                           const std::string& model) {
   return std::make_unique<LanguageModelMetrics>(families, log, model);
 }
 
-std::unique_ptr<ClassificationObserver> ObserveClassifier(MetricFamilies& families, Logger& log,
-                                                          const std::string& model) {
+std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(MetricFamilies& families, Logger& log,
+                                                            const std::string& model) {
   return std::make_unique<ClassifierMetrics>(families, log, model);
 }
 

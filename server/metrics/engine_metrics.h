@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "core/engine/classification_engine.h"
-#include "core/engine/engine.h"
+#include "core/requests/classifier_engine.h"
+#include "core/requests/language_model_engine.h"
 #include "core/session/session_observer.h"
 #include "server/log/logger.h"
 #include "server/metrics/metric_families.h"
@@ -15,9 +15,10 @@
 namespace longshort {
 
 // `families` and `log` must outlive what is returned.
-std::unique_ptr<EngineObserver> ObserveEngine(MetricFamilies& families, Logger& log, const std::string& model);
-std::unique_ptr<ClassificationObserver> ObserveClassifier(MetricFamilies& families, Logger& log,
-                                                          const std::string& model);
+std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(MetricFamilies& families, Logger& log,
+                                                           const std::string& model);
+std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(MetricFamilies& families, Logger& log,
+                                                            const std::string& model);
 std::unique_ptr<SessionObserver> ObserveSessions(MetricFamilies& families, const std::string& model);
 
 }  // namespace longshort

@@ -29,11 +29,11 @@ ServerMetrics::RequestMetrics ServerMetrics::FindRequestMetrics(const std::strin
   return metrics;
 }
 
-std::unique_ptr<EngineObserver> ServerMetrics::ObserveEngine(const std::string& model, Logger& log) {
+std::unique_ptr<LanguageModelEngineObserver> ServerMetrics::ObserveEngine(const std::string& model, Logger& log) {
   return longshort::ObserveEngine(families_, log, model);
 }
 
-std::unique_ptr<ClassificationObserver> ServerMetrics::ObserveClassifier(const std::string& model, Logger& log) {
+std::unique_ptr<ClassifierEngineObserver> ServerMetrics::ObserveClassifier(const std::string& model, Logger& log) {
   return longshort::ObserveClassifier(families_, log, model);
 }
 

@@ -18,8 +18,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/engine/classification_engine.h"
-#include "core/engine/engine.h"
+#include "core/requests/classifier_engine.h"
+#include "core/requests/language_model_engine.h"
 #include "core/session/session_observer.h"
 #include "server/log/logger.h"
 #include "server/metrics/code_name.h"
@@ -47,10 +47,10 @@ class ServerMetrics {
 
   // Listens to one model's engine, and says in `log` why its steps fail. Lives at least as long as the engine, at most
   // as long as this and `log`. Engines of several versions of a model add up.
-  std::unique_ptr<EngineObserver> ObserveEngine(const std::string& model, Logger& log);
+  std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(const std::string& model, Logger& log);
 
   // The same of a classifier's engine.
-  std::unique_ptr<ClassificationObserver> ObserveClassifier(const std::string& model, Logger& log);
+  std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(const std::string& model, Logger& log);
 
   // The same of a store of a language model's sessions, which several engines may share.
   std::unique_ptr<SessionObserver> ObserveSessions(const std::string& model);

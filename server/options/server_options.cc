@@ -8,8 +8,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "models/images/image_limits.h"
-#include "models/status_macros.h"
 #include "server/options/devices.h"
 #include "server/options/option_ranges.h"
 #include "server/sessions/session_seal.h"

@@ -9,12 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "base/json_fields.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
+#include "base/strict_json.h"
 #include "command_line/option_values.h"
-#include "core/engine/batch_former.h"
-#include "models/status_macros.h"
-#include "models/weights/config_fields.h"
-#include "models/weights/stored_bytes.h"
-#include "models/weights/strict_json.h"
+#include "core/classification/batch_former.h"
 #include "server/options/devices.h"
 #include "server/options/option_ranges.h"
 
@@ -48,7 +48,7 @@ absl::Duration OrNone(absl::Duration limit) { return limit == absl::ZeroDuration
 // Reads the fields that are there, and leaves the others' variables as they are.
 class FieldReader {
  public:
-  FieldReader(const ConfigFields& fields, std::map<std::string, std::string>& given) : fields_(fields), given_(given) {}
+  FieldReader(const JsonFields& fields, std::map<std::string, std::string>& given) : fields_(fields), given_(given) {}
 
   absl::Status Read(std::string_view field, const IntegerRange& range, int64_t& value) {
     if (!fields_.Has(field)) return absl::OkStatus();
@@ -92,7 +92,7 @@ class FieldReader {
 
   absl::Status ReadWeights(std::array<int64_t, kPriorities>& weights) {
     if (!fields_.Has("priority_weights")) return absl::OkStatus();
-    LS_ASSIGN_OR_RETURN(const ConfigFields of_priorities, fields_.Object("priority_weights"));
+    LS_ASSIGN_OR_RETURN(const JsonFields of_priorities, fields_.Object("priority_weights"));
     LS_RETURN_IF_ERROR(of_priorities.RefuseUnknown({"high", "normal", "low"}));
     std::map<std::string, std::string> texts;
     FieldReader reader(of_priorities, texts);
@@ -131,7 +131,7 @@ class FieldReader {
     return fields_.OutOfRange("version_policy", "{\"latest\": n}, {\"specific\": [n, ...]} or \"all\"");
   }
 
-  absl::Status ReadSpecific(const ConfigFields& object, VersionPolicy& policy) {
+  absl::Status ReadSpecific(const JsonFields& object, VersionPolicy& policy) {
     LS_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, object.Integers("specific"));
     policy.kind = VersionPolicy::Kind::kSpecific;
     policy.specific = {versions.begin(), versions.end()};
@@ -144,7 +144,7 @@ class FieldReader {
     return absl::OkStatus();
   }
 
-  const ConfigFields& fields_;
+  const JsonFields& fields_;
   std::map<std::string, std::string>& given_;
 };
 
@@ -170,7 +170,7 @@ ServingOptions DefaultServingOptions(const ServerOptions& options) {
 
 absl::StatusOr<ServingOptions> ParseServingOptions(std::string_view text, const std::string& name,
                                                    const ServingOptions& defaults) {
-  LS_ASSIGN_OR_RETURN(const ConfigFields fields, ConfigFields::Parse(text, name));
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.RefuseUnknown(kFields));
   ServingOptions options = defaults;
   FieldReader reader(fields, options.given);

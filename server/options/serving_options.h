@@ -45,7 +45,7 @@ struct ServingOptions {
   WaitingLimits limits = {};
   WorkOrder::Options order = {};
 
-  // Of classifiers; core/engine/batch_former.h says what they do.
+  // Of classifiers; core/classification/batch_former.h says what they do.
   int64_t max_batch_size = 0;
   int64_t max_batch_tokens = 0;
   absl::Duration max_queue_delay;

@@ -1,8 +1,11 @@
 // The engine's results as messages of the contract.
 #pragma once
 
-#include "core/engine/request.h"
 #include "core/registry/model_registry.h"
+#include "core/requests/generation_request.h"
+#include "core/requests/request_timings.h"
+#include "core/requests/scoring_request.h"
+#include "core/sampling/token_log_probability.h"
 #include "longshort/v1/inference.pb.h"
 #include "longshort/v1/models.pb.h"
 #include "server/requests/request_limits.h"

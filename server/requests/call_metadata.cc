@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/engine/clock.h"
+#include "base/clock.h"
 #include "server/requests/field_error.h"
 #include "server/requests/names.h"
 #include "server/requests/random_number.h"

@@ -4,7 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "absl/status/statusor.h"
-#include "core/engine/request.h"
+#include "core/requests/request_context.h"
 
 namespace longshort {
 

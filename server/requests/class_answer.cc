@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "base/status_macros.h"
 #include "core/sampling/log_probabilities.h"
-#include "models/status_macros.h"
 #include "server/requests/field_error.h"
 
 namespace longshort {

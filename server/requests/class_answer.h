@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/engine/classification_request.h"
+#include "core/requests/classification_request.h"
 #include "longshort/v1/inference.pb.h"
 #include "models/classifier.h"
 #include "server/requests/request_limits.h"

@@ -7,8 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/engine/request.h"
 #include "core/registry/model_registry.h"
+#include "core/requests/generation_request.h"
+#include "core/requests/request_context.h"
 #include "longshort/v1/inference.pb.h"
 #include "server/requests/request_limits.h"
 

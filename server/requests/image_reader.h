@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "core/engine/classification_request.h"
+#include "core/requests/classification_request.h"
 #include "longshort/v1/inference.pb.h"
 #include "models/classifier.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "core/engine/request.h"
+#include "core/sampling/sampling_options.h"
 #include "longshort/v1/inference.pb.h"
 #include "server/requests/request_limits.h"
 

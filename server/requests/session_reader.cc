@@ -1,6 +1,6 @@
 #include "server/requests/session_reader.h"
 
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "server/requests/field_error.h"
 #include "server/requests/names.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "core/engine/request.h"
+#include "core/session/session_reference.h"
 #include "longshort/v1/types.pb.h"
 
 namespace longshort {

@@ -9,9 +9,9 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "core/engine/clock.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
 #include "core/schedule/refusal.h"
-#include "models/status_macros.h"
 #include "server/metrics/code_name.h"
 #include "server/requests/call_metadata.h"
 #include "server/requests/model_selector.h"

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "server/requests/session_reader.h"
 
 namespace longshort {

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/request.h"
 #include "core/registry/model_registry.h"
+#include "core/requests/generation_request.h"
+#include "core/sampling/token_log_probability.h"
 #include "core/text/utf8_stream.h"
 #include "longshort/v1/inference.pb.h"
 #include "server/requests/generate_request.h"

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "absl/status/status.h"
-#include "core/engine/request.h"
+#include "core/requests/request_context.h"
 
 namespace longshort {
 

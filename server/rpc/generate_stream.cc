@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "longshort/v1/inference.pb.h"
-#include "models/status_macros.h"
 #include "server/requests/answers.h"
 #include "server/requests/generate_request.h"
 #include "server/rpc/completion_translator.h"

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "server/rpc/unary_call.h"
 
 namespace longshort {

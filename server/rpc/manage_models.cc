@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "longshort/v1/models.pb.h"
-#include "models/status_macros.h"
 #include "server/lifecycle/model_manager.h"
 #include "server/requests/answers.h"
 #include "server/requests/model_selector.h"

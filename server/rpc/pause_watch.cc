@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/engine/clock.h"
+#include "base/clock.h"
 
 namespace longshort {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "longshort/v1/inference.pb.h"
-#include "models/status_macros.h"
 #include "server/requests/field_error.h"
 #include "server/requests/session_reader.h"
 #include "server/rpc/fan_out.h"

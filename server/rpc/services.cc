@@ -11,7 +11,7 @@
 #include "server/rpc/import_session.h"
 #include "server/rpc/manage_models.h"
 #include "server/rpc/score_text.h"
-#include "server/rpc/text_stream.h"
+#include "server/rpc/score_texts.h"
 #include "server/rpc/tokenize.h"
 
 namespace longshort {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/engine/clock.h"
+#include "base/clock.h"
 #include "server/rpc/message_bytes.h"
 
 namespace longshort {

@@ -11,9 +11,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/engine/classification_request.h"
-#include "core/engine/request.h"
 #include "core/registry/served_model.h"
+#include "core/requests/classification_request.h"
+#include "core/requests/request_context.h"
+#include "core/requests/request_timings.h"
+#include "core/session/session_reference.h"
 #include "longshort/v1/inference.pb.h"
 #include "server/requests/request_limits.h"
 

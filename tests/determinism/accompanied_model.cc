@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "tests/determinism/library_bits.h"
 #include "tests/rings/ring_pages.h"
 

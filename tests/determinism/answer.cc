@@ -8,15 +8,15 @@
 #include <memory>
 #include <utility>
 
-#include "core/engine/clock.h"
-#include "core/engine/language_model_engine.h"
+#include "base/clock.h"
+#include "core/generation/continuous_batching_engine.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/recording_listeners.h"
 
 namespace longshort {
 namespace {
 
-Answer AskToGenerate(Engine& engine, GenerationRequest request, std::function<void()> on_delta) {
+Answer AskToGenerate(LanguageModelEngine& engine, GenerationRequest request, std::function<void()> on_delta) {
   const auto listener = std::make_shared<RecordingGenerationListener>();
   listener->on_delta = std::move(on_delta);
   Answer answer{.status = engine.Generate(std::move(request), listener),
@@ -31,7 +31,7 @@ Answer AskToGenerate(Engine& engine, GenerationRequest request, std::function<vo
   return answer;
 }
 
-Answer AskToScore(Engine& engine, ScoringRequest request) {
+Answer AskToScore(LanguageModelEngine& engine, ScoringRequest request) {
   const auto listener = std::make_shared<RecordingScoringListener>();
   Answer answer{.status = engine.Score(std::move(request), listener),
                 .given = {},
@@ -71,8 +71,8 @@ void CompareToken(const GeneratedToken& alone, const GeneratedToken& mixed, Diff
 
 }  // namespace
 
-Answer Ask(Engine& engine, Call call, const RequestContext& context, const std::optional<SessionReference>& session,
-           std::function<void()> on_delta) {
+Answer Ask(LanguageModelEngine& engine, Call call, const RequestContext& context,
+           const std::optional<SessionReference>& session, std::function<void()> on_delta) {
   if (auto* scoring = std::get_if<ScoringRequest>(&call)) {
     scoring->context = context;
     scoring->session = session;
@@ -86,8 +86,8 @@ Answer Ask(Engine& engine, Call call, const RequestContext& context, const std::
 
 Answer AskAlone(const LanguageModel& model, Call call, const std::vector<int32_t>& history) {
   const RealClock clock;
-  const auto engine = LanguageModelEngine::Create(model.Replicate(1).value(), nullptr, nullptr, clock,
-                                                  {.step_loop = {.max_streams = 1}})
+  const auto engine = ContinuousBatchingEngine::Create(model.Replicate(1).value(), nullptr, nullptr, clock,
+                                                       {.step_loop = {.max_streams = 1}})
                           .value();
   const size_t scored = GivenTokens(call).size() - (history.empty() ? 1 : 0);
   std::visit(

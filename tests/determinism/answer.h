@@ -9,8 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "core/engine/engine.h"
-#include "core/engine/request.h"
+#include "core/requests/language_model_engine.h"
+#include "core/requests/request_context.h"
+#include "core/sampling/token_log_probability.h"
+#include "core/session/session_reference.h"
 #include "tests/determinism/conversation.h"
 
 namespace longshort {
@@ -23,7 +25,7 @@ struct Answer {
 };
 
 // Asks, and waits for the answer. `on_delta` is called by the engine's thread.
-Answer Ask(Engine& engine, Call call, const RequestContext& context,
+Answer Ask(LanguageModelEngine& engine, Call call, const RequestContext& context,
            const std::optional<SessionReference>& session = std::nullopt, std::function<void()> on_delta = {});
 
 // A call on its own, in an engine that does nothing else, behind `history`, which it gives the model to read anew.

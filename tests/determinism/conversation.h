@@ -6,7 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/engine/request.h"
+#include "core/requests/generation_request.h"
+#include "core/requests/scoring_request.h"
 #include "models/model.h"
 
 namespace longshort {

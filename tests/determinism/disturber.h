@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/engine/request.h"
+#include "core/requests/request_context.h"
 #include "tests/determinism/happenings.h"
 #include "tests/determinism/random_choice.h"
 #include "tests/determinism/swapped_models.h"

@@ -9,7 +9,7 @@ int64_t Evictions(const CacheCounters& counters) {
   return counters.evicted_parked + counters.evicted_ends + counters.evicted_window + counters.evicted_segment;
 }
 
-class EngineCounter final : public EngineObserver {
+class EngineCounter final : public LanguageModelEngineObserver {
  public:
   explicit EngineCounter(Happenings& happenings) : happenings_(happenings) {}
 
@@ -23,7 +23,7 @@ class EngineCounter final : public EngineObserver {
     ++(status.ok() ? happenings_.rebuilt_workers : happenings_.missing_replicas);
   }
   // A worker that is rebuilt counts from 0 again: only what was added counts.
-  void OnState(const EngineState& state) override {
+  void OnState(const LanguageModelEngineState& state) override {
     const CacheCounters now = state.cache.counters;
     const auto add = [](Happenings::Count& count, int64_t before, int64_t after) {
       count += std::max<int64_t>(0, after - before);
@@ -40,7 +40,7 @@ class EngineCounter final : public EngineObserver {
   CacheCounters before_;
 };
 
-class ClassificationCounter final : public ClassificationObserver {
+class ClassificationCounter final : public ClassifierEngineObserver {
  public:
   explicit ClassificationCounter(Happenings& happenings) : happenings_(happenings) {}
 
@@ -52,7 +52,7 @@ class ClassificationCounter final : public ClassificationObserver {
     ++(status.ok() ? happenings_.rebuilt_workers : happenings_.missing_replicas);
   }
   void OnEnded(const absl::Status&) override {}
-  void OnState(const ClassificationEngineState&) override {}
+  void OnState(const ClassifierEngineState&) override {}
 
  private:
   Happenings& happenings_;
@@ -77,11 +77,11 @@ std::vector<std::pair<std::string, int64_t>> Happenings::List() const {
           {kSharedBatches, shared_batches}};
 }
 
-std::unique_ptr<EngineObserver> CountingObserver(Happenings& happenings) {
+std::unique_ptr<LanguageModelEngineObserver> CountingObserver(Happenings& happenings) {
   return std::make_unique<EngineCounter>(happenings);
 }
 
-std::unique_ptr<ClassificationObserver> CountingClassificationObserver(Happenings& happenings) {
+std::unique_ptr<ClassifierEngineObserver> CountingClassificationObserver(Happenings& happenings) {
   return std::make_unique<ClassificationCounter>(happenings);
 }
 

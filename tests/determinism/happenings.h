@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/classification_engine.h"
-#include "core/engine/engine.h"
+#include "core/requests/classifier_engine.h"
+#include "core/requests/language_model_engine.h"
 
 namespace longshort {
 
@@ -40,7 +40,7 @@ struct Happenings {
 };
 
 // Each counts for one engine. `happenings` must outlive it.
-std::unique_ptr<EngineObserver> CountingObserver(Happenings& happenings);
-std::unique_ptr<ClassificationObserver> CountingClassificationObserver(Happenings& happenings);
+std::unique_ptr<LanguageModelEngineObserver> CountingObserver(Happenings& happenings);
+std::unique_ptr<ClassifierEngineObserver> CountingClassificationObserver(Happenings& happenings);
 
 }  // namespace longshort

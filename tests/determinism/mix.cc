@@ -70,7 +70,7 @@ void Mix::RunConversation(const ExpectedConversation& expected, const std::strin
   }
 }
 
-void Mix::MoveSession(Engine& from, Engine& to, const std::string& session) {
+void Mix::MoveSession(LanguageModelEngine& from, LanguageModelEngine& to, const std::string& session) {
   const SessionKey key{.client = "", .id = session};
   absl::StatusOr<SessionArchive> archive;
   EndSignal exported, imported;
@@ -89,8 +89,8 @@ void Mix::MoveSession(Engine& from, Engine& to, const std::string& session) {
   ++happenings_.moved_sessions;
 }
 
-bool Mix::RunCall(Engine& engine, const ExpectedConversation& expected, size_t call, const std::string& session,
-                  Random& random) {
+bool Mix::RunCall(LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
+                  const std::string& session, Random& random) {
   int64_t cancel_after = Chance(random, kCancelled) ? Below(random, 20) : kNever;
   for (int tries = 0; tries < kMostTries; ++tries) {
     bool same_tokens = false;
@@ -101,8 +101,8 @@ bool Mix::RunCall(Engine& engine, const ExpectedConversation& expected, size_t c
   return false;
 }
 
-bool Mix::TryCall(Engine& engine, const ExpectedConversation& expected, size_t call, const std::string& session,
-                  int64_t cancel_after, bool& same_tokens) {
+bool Mix::TryCall(LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
+                  const std::string& session, int64_t cancel_after, bool& same_tokens) {
   const Call& asked = expected.conversation.calls[call];
   RequestContext context;
   context.id = session;
@@ -134,7 +134,7 @@ bool Mix::TryCall(Engine& engine, const ExpectedConversation& expected, size_t c
 
 void Mix::RunClassification(const ExpectedClassification& expected, Random& random) {
   const std::shared_ptr<ServedModel> served = models_.Find(expected.model);
-  ClassificationEngine& engine = *served->classifier()->engine;
+  ClassifierEngine& engine = *served->classifier()->engine;
   std::vector<size_t> waiting;
   for (size_t item = 0; item < expected.items.size(); ++item) waiting.push_back(item);
   bool cancel = Chance(random, kCancelled);

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "core/engine/request.h"
+#include "core/sampling/sampling_options.h"
 
 namespace longshort {
 

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
-#include "core/engine/classifier_engine.h"
-#include "core/engine/language_model_engine.h"
+#include "core/classification/dynamic_batching_engine.h"
+#include "core/generation/continuous_batching_engine.h"
 #include "gtest/gtest.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -81,25 +81,26 @@ absl::StatusOr<ServedModel::Kind> SwappedModels::Serve(const std::string&, Loade
   if (auto* language_model = std::get_if<LoadedLanguageModel>(&loaded)) {
     LanguageModel& model = *language_model->model;
     const CachePages of_worker = PagesForStreams(model.info(), kWholeSequencesOfWorker);
-    LanguageModelEngine::Options options{
+    ContinuousBatchingEngine::Options options{
         .queue = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
         .step_loop = {.max_streams = kStreamsOfWorker * kLanguageModelWorkers,
                       .cache_bytes = Bytes(of_worker, model.PageBytes()) * kLanguageModelWorkers},
         .workers = kLanguageModelWorkers,
         .threads_per_worker = threads_};
     ServedLanguageModel served{.info = model.info(), .tokenizer = nullptr, .engine = nullptr};
-    LS_ASSIGN_OR_RETURN(served.engine, LanguageModelEngine::Create(std::move(language_model->model), nullptr,
-                                                                   CountingObserver(happenings_), clock_, options));
+    LS_ASSIGN_OR_RETURN(served.engine,
+                        ContinuousBatchingEngine::Create(std::move(language_model->model), nullptr,
+                                                         CountingObserver(happenings_), clock_, options));
     return served;
   }
   auto& classifier = std::get<LoadedClassifier>(loaded).classifier;
-  const ClassifierEngine::Options options{.items = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
-                                          .workers = kClassifierWorkers,
-                                          .threads_per_worker = threads_};
+  const DynamicBatchingEngine::Options options{.items = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
+                                               .workers = kClassifierWorkers,
+                                               .threads_per_worker = threads_};
   ServedClassifier served{.info = classifier->info(), .tokenizer = nullptr, .preprocessor = nullptr, .engine = nullptr};
-  LS_ASSIGN_OR_RETURN(
-      served.engine, ClassifierEngine::Create(std::move(classifier), pool_, CountingClassificationObserver(happenings_),
-                                              clock_, options));
+  LS_ASSIGN_OR_RETURN(served.engine,
+                      DynamicBatchingEngine::Create(std::move(classifier), pool_,
+                                                    CountingClassificationObserver(happenings_), clock_, options));
   return served;
 }
 

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/clock.h"
-#include "core/engine/preparation_pool.h"
+#include "base/clock.h"
+#include "core/classification/preparation_pool.h"
 #include "core/registry/model_registry.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/determinism/happenings.h"
 #include "tests/determinism/tested_models.h"
 #include "tests/faults/faulty_models.h"
-#include "tests/models/weights/temporary_directory.h"
 
 namespace longshort {
 

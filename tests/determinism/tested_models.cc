@@ -11,11 +11,11 @@
 #include "models/text_classifier/text_classifier.h"
 #include "models/weights/model_directory.h"
 #include "models/weights/safetensors_writer.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/models/image_classifier/random_cvt.h"
 #include "tests/models/image_classifier/random_vil.h"
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/text_classifier/random_text_model.h"
-#include "tests/models/weights/temporary_directory.h"
 
 namespace longshort {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/engine/item_queue.h"
-#include "core/engine/request_queue.h"
+#include "core/classification/item_queue.h"
+#include "core/generation/request_queue.h"
 #include "core/schedule/step_planner.h"
 #include "server/options/devices.h"
 #include "server/options/serving_options.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/describe/vil_costs.h"
+#include "models/costs/vil_costs.h"
 #include "models/weights/vil_config.h"
 #include "models/weights/vil_tensors.h"
 #include "tests/fuzz/require.h"

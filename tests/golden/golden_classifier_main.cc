@@ -18,8 +18,8 @@
 #include "absl/flags/usage.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "models/loading/load_model.h"
-#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_items.h"
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "models/weights/safetensors.h"
 #include "tests/golden/golden_tensors.h"
 

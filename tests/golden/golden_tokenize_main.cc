@@ -12,11 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
 #include "models/classifier.h"
-#include "models/status_macros.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"
 #include "models/tokenizer/listops_tokenizer.h"
-#include "models/weights/stored_bytes.h"
 #include "nlohmann/json.hpp"
 
 ABSL_FLAG(std::string, tokenizer, "", "bytes_plus_one, listops_2020 or listops_2021");

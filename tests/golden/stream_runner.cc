@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "tests/rings/ring_pages.h"
 
 namespace longshort {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {

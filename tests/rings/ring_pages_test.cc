@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <random>
 
+#include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/status_macros.h"
 #include "tests/core/fakes/fake_language_model.h"
 
 namespace longshort {

@@ -1,7 +1,7 @@
 #include "tests/rings/ring_pools.h"
 
 #include "absl/strings/str_cat.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 

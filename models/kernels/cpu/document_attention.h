@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "models/attention/window_segment.h"
 #include "models/kernels/cpu/instruction_set.h"
+#include "models/kernels/window_segment.h"
 
 namespace longshort::cpu {
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "tests/bench/load/load_options.h"
 #include "tests/bench/load/load_run.h"
 #include "tests/bench/load/report.h"

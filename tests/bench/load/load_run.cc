@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "models/status_macros.h"
+#include "base/status_macros.h"
 #include "tests/bench/load/call.h"
 #include "tests/bench/load/poisson_arrivals.h"
 #include "tests/bench/load/request_source.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/engine/classification_engine.h"
+#include "core/requests/classifier_engine.h"
 #include "gtest/gtest.h"
 #include "models/classifier.h"
 #include "tests/core/fakes/end_signal.h"
@@ -66,7 +66,7 @@ class RecordingClassificationListener final : public ClassificationListener {
 };
 
 // Thread-safe while it hears; read it when the engine is drained.
-class RecordingClassificationObserver final : public ClassificationObserver {
+class RecordingClassificationObserver final : public ClassifierEngineObserver {
  public:
   struct Record {
     std::mutex mutex;
@@ -76,7 +76,7 @@ class RecordingClassificationObserver final : public ClassificationObserver {
     std::vector<absl::Status> failures;
     std::vector<absl::Status> rebuilt;
     std::vector<absl::StatusCode> ended;
-    ClassificationEngineState state;
+    ClassifierEngineState state;
   };
 
   // The record outlives the observer, which the engine owns.
@@ -88,7 +88,7 @@ class RecordingClassificationObserver final : public ClassificationObserver {
   void OnFailure(const absl::Status& failure) override { Add(record_->failures, failure); }
   void OnWorkerRebuilt(const absl::Status& status) override { Add(record_->rebuilt, status); }
   void OnEnded(const absl::Status& status) override { Add(record_->ended, status.code()); }
-  void OnState(const ClassificationEngineState& state) override {
+  void OnState(const ClassifierEngineState& state) override {
     std::lock_guard lock(record_->mutex);
     record_->state = state;
   }

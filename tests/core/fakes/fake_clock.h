@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "core/engine/clock.h"
+#include "base/clock.h"
 
 namespace longshort {
 

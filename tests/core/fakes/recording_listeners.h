@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/engine.h"
-#include "core/engine/request.h"
+#include "core/requests/generation_request.h"
+#include "core/requests/language_model_engine.h"
+#include "core/requests/scoring_request.h"
+#include "core/sampling/token_log_probability.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/end_signal.h"
 
@@ -64,7 +66,7 @@ class RecordingScoringListener final : public ScoringListener {
   EndSignal end;
 };
 
-class RecordingObserver final : public EngineObserver {
+class RecordingObserver final : public LanguageModelEngineObserver {
  public:
   void OnQueued(absl::Duration waited) override { queued.push_back(waited); }
   void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) override {
@@ -75,7 +77,7 @@ class RecordingObserver final : public EngineObserver {
   void OnNextToken(absl::Duration since_previous) override { next_tokens.push_back(since_previous); }
   void OnFailure(const absl::Status& failure) override { failures.push_back(failure); }
   void OnWorkerRebuilt(const absl::Status& status) override { rebuilt.push_back(status); }
-  void OnState(const EngineState& now) override { state = now; }
+  void OnState(const LanguageModelEngineState& now) override { state = now; }
 
   std::vector<absl::Duration> queued;
   std::vector<std::pair<absl::Duration, int64_t>> prefilled;
@@ -84,7 +86,7 @@ class RecordingObserver final : public EngineObserver {
   std::vector<absl::Duration> next_tokens;
   std::vector<absl::Status> failures;
   std::vector<absl::Status> rebuilt;
-  EngineState state;
+  LanguageModelEngineState state;
 };
 
 }  // namespace longshort

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/engine/vocabulary.h"
+#include "core/jobs/vocabulary.h"
 #include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampler.h"
 #include "gtest/gtest.h"

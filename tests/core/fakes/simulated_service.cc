@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
-#include "core/engine/make_job.h"
-#include "core/engine/worker_states.h"
+#include "core/generation/worker_states.h"
+#include "core/jobs/make_job.h"
+#include "core/jobs/prompt_token_budget.h"
 #include "core/session/session_pages.h"
 #include "gtest/gtest.h"
-#include "models/status_macros.h"
 
 namespace longshort {
 
-class SimulatedService::Observer final : public EngineObserver {
+class SimulatedService::Observer final : public LanguageModelEngineObserver {
  public:
   explicit Observer(Counts& counts) : counts_(counts) {}
 
@@ -26,7 +27,7 @@ class SimulatedService::Observer final : public EngineObserver {
   void OnNextToken(absl::Duration since_previous) override { EXPECT_GE(since_previous, absl::ZeroDuration()); }
   void OnFailure(const absl::Status&) override { ++counts_.failed_steps; }
   void OnWorkerRebuilt(const absl::Status& status) override { counts_.rebuilt += status.ok() ? 1 : 0; }
-  void OnState(const EngineState&) override {}
+  void OnState(const LanguageModelEngineState&) override {}
 
  private:
   Counts& counts_;
@@ -48,7 +49,8 @@ struct SimulatedService::SimulatedEngine {
     SimulatedEngine* engine_;
   };
 
-  SimulatedEngine(const FakeLanguageModel& model, const Clock& clock, EngineObserver& observer, const Options& options)
+  SimulatedEngine(const FakeLanguageModel& model, const Clock& clock, LanguageModelEngineObserver& observer,
+                  const Options& options)
       : queue(options.queue), states(options.queue.workers, queue, observer) {
     StepLoop::Options step_loop = options.step_loop;
     for (step_loop.worker = 0; step_loop.worker < options.queue.workers; ++step_loop.worker) {
@@ -94,7 +96,7 @@ SimulatedService::SimulatedService(FakeLanguageModel& model, const Vocabulary& v
       clock_(clock),
       options_(options),
       observer_(std::make_unique<Observer>(counts_)),
-      token_budget_(std::make_shared<TokenBudget>(options.most_prompt_tokens)),
+      token_budget_(PromptTokenBudget(options.most_prompt_tokens)),
       sessions_(clock, options.sessions) {
   StayOnOneProcessor();
   Reload(absl::InfiniteFuture());
@@ -122,7 +124,7 @@ absl::Status SimulatedService::Score(ScoringRequest request, std::shared_ptr<Sco
 
 absl::Status SimulatedService::Submit(absl::StatusOr<std::unique_ptr<Job>> job) {
   LS_RETURN_IF_ERROR(job.status());
-  LS_ASSIGN_OR_RETURN((*job)->held_tokens, TokenBudget::Take(token_budget_, (*job)->stream().end()));
+  LS_ASSIGN_OR_RETURN((*job)->held_tokens, Budget::Take(token_budget_, (*job)->stream().end()));
   (*job)->times.submitted = clock_.Now();
   return engines_.back().queue.Push(*std::move(job));
 }

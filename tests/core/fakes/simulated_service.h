@@ -9,19 +9,19 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/engine/clock.h"
-#include "core/engine/engine.h"
-#include "core/engine/request_queue.h"
-#include "core/engine/step_loop.h"
-#include "core/engine/token_budget.h"
-#include "core/engine/vocabulary.h"
+#include "base/budget.h"
+#include "base/clock.h"
+#include "core/generation/request_queue.h"
+#include "core/generation/step_loop.h"
+#include "core/jobs/vocabulary.h"
+#include "core/requests/language_model_engine.h"
 #include "core/session/session_store.h"
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/simulated_worker.h"
 
 namespace longshort {
 
-// Does what LanguageModelEngine does with the real queue, store of sessions and all that workers drive.
+// Does what ContinuousBatchingEngine does with the real queue, store of sessions and all that workers drive.
 class SimulatedService final {
  public:
   struct Options {
@@ -92,7 +92,7 @@ class SimulatedService final {
   const Options options_;
   Counts counts_;  // with the caches of the engines that are gone
   const std::unique_ptr<Observer> observer_;
-  const std::shared_ptr<TokenBudget> token_budget_;
+  const std::shared_ptr<Budget> token_budget_;
   SessionStore sessions_;
   std::list<SimulatedEngine> engines_;  // the last one takes requests
   SimulatedWorker* running_ = nullptr;

@@ -14,7 +14,7 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
 }  // namespace
 
 SimulatedWorker::SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, const Clock& clock,
-                                 EngineObserver& observer, const StepLoop::Options& options)
+                                 LanguageModelEngineObserver& observer, const StepLoop::Options& options)
     : queue_(queue),
       clock_(clock),
       number_(options.worker),

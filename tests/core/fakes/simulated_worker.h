@@ -6,11 +6,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "core/cache/paged_cache.h"
-#include "core/engine/clock.h"
-#include "core/engine/engine.h"
-#include "core/engine/request_queue.h"
-#include "core/engine/worker_replica.h"
+#include "core/generation/language_model_replica.h"
+#include "core/generation/request_queue.h"
+#include "core/requests/language_model_engine.h"
 #include "models/model.h"
 #include "tests/core/fakes/coroutine.h"
 
@@ -20,8 +20,8 @@ namespace longshort {
 class SimulatedWorker final {
  public:
   // The arguments must outlive the worker. Its model's steps must call StayInStep.
-  SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, const Clock& clock, EngineObserver& observer,
-                  const StepLoop::Options& options);
+  SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, const Clock& clock,
+                  LanguageModelEngineObserver& observer, const StepLoop::Options& options);
   // When it goes on at the latest, if nothing changes: its step ends, or it looks again.
   absl::Time next() const { return next_; }
   // Whether it has something to do by now.
@@ -55,7 +55,7 @@ class SimulatedWorker final {
   RequestQueue& queue_;
   const Clock& clock_;
   const int number_;
-  WorkerReplica replica_;
+  LanguageModelReplica replica_;
   std::vector<ParkedId> to_drop_;
   bool end_now_ = false;
   bool in_step_ = false;

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/make_job.h"
-#include "core/engine/step_loop.h"
-#include "core/engine/vocabulary.h"
+#include "core/generation/step_loop.h"
+#include "core/jobs/make_job.h"
+#include "core/jobs/vocabulary.h"
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/fake_tokenizer.h"

@@ -165,7 +165,7 @@ TEST_F(ModelRegistryTest, TheLastRequestMayBeTheLastToHaveTheModel) {
   const auto registry = Load();
   ASSERT_TRUE(registry.ok());
   std::shared_ptr<ServedModel> in_use = *(*registry)->Find("bytes", 0);
-  const Engine& engine = *in_use->language_model()->engine;
+  const LanguageModelEngine& engine = *in_use->language_model()->engine;
   EndSignal ended;
   auto listener = std::make_shared<SignallingListener>(ended);
   listener->keep = in_use;

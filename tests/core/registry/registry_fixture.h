@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/engine/language_model_engine.h"
+#include "base/status_macros.h"
+#include "core/generation/continuous_batching_engine.h"
 #include "core/registry/model_registry.h"
 #include "gtest/gtest.h"
-#include "models/status_macros.h"
 #include "tests/core/fakes/fake_language_model.h"
 
 namespace longshort {
@@ -42,8 +42,8 @@ class ModelRegistryTest : public testing::Test {
     const auto factory = [this](const std::string&, int64_t, LoadedModel loaded) -> absl::StatusOr<ServedModel::Kind> {
       auto& language_model = std::get<LoadedLanguageModel>(loaded);
       ServedLanguageModel served{.info = language_model.model->info(), .tokenizer = nullptr, .engine = nullptr};
-      LS_ASSIGN_OR_RETURN(served.engine,
-                          LanguageModelEngine::Create(std::move(language_model.model), nullptr, nullptr, clock_, {}));
+      LS_ASSIGN_OR_RETURN(served.engine, ContinuousBatchingEngine::Create(std::move(language_model.model), nullptr,
+                                                                          nullptr, clock_, {}));
       return served;
     };
     const auto policies = [this](const std::string& name) { return PolicyOf(name); };

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "ATen/Functions.h"
+#include "base/status_macros.h"
 #include "gtest/gtest.h"
-#include "models/describe/cvt_costs.h"
-#include "models/status_macros.h"
+#include "models/costs/cvt_costs.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
 #include "models/weights/safetensors_writer.h"
+#include "tests/base/status_matchers.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/models/image_classifier/random_cvt.h"
-#include "tests/models/weights/status_matchers.h"
-#include "tests/models/weights/temporary_directory.h"
 
 namespace longshort {
 namespace {

@@ -8,11 +8,11 @@
 #include "ATen/core/Tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/describe/vil_costs.h"
+#include "models/costs/vil_costs.h"
 #include "models/weights/safetensors_writer.h"
+#include "tests/base/status_matchers.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/models/image_classifier/random_vil.h"
-#include "tests/models/weights/status_matchers.h"
-#include "tests/models/weights/temporary_directory.h"
 
 namespace longshort {
 namespace {
@@ -58,7 +58,8 @@ TEST_F(VilTest, RefusesWeightsThatAreCutWhileTheyAreRead) {
   ASSERT_THAT(Load(), IsOk());
   const auto opened = OpenModelDirectory(directory_.path());
   ASSERT_THAT(opened, IsOk());
-  std::filesystem::resize_file(opened->weights_path(), std::filesystem::file_size(opened->weights_path()) - 4);
+  std::filesystem::resize_file(opened->path + "/model.safetensors",
+                               std::filesystem::file_size(opened->path + "/model.safetensors") - 4);
   EXPECT_EQ(LoadVil(*opened, {.threads = 1}).status().code(), absl::StatusCode::kUnavailable);
 }
 

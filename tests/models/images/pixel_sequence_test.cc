@@ -6,8 +6,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/images/image_preprocessor.h"
+#include "tests/base/status_matchers.h"
 #include "tests/models/images/image_files.h"
-#include "tests/models/weights/status_matchers.h"
 
 namespace longshort {
 namespace {

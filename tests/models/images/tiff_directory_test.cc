@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "models/images/exif.h"
 #include "models/images/tiff.h"
-#include "tests/models/weights/status_matchers.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort {
 namespace {

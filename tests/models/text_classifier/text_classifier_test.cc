@@ -10,9 +10,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/base/status_matchers.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/models/text_classifier/random_text_model.h"
-#include "tests/models/weights/status_matchers.h"
-#include "tests/models/weights/temporary_directory.h"
 
 namespace longshort {
 namespace {
@@ -240,7 +240,8 @@ class LoadTextClassifierTest : public ::testing::Test {
 
 TEST_F(LoadTextClassifierTest, RefusesWeightsThatAreCutWhileTheyAreRead) {
   const ModelDirectory opened = Open();
-  std::filesystem::resize_file(opened.weights_path(), std::filesystem::file_size(opened.weights_path()) - 4);
+  std::filesystem::resize_file(opened.path + "/model.safetensors",
+                               std::filesystem::file_size(opened.path + "/model.safetensors") - 4);
   EXPECT_EQ(LoadTextClassifier(opened, {}).status().code(), absl::StatusCode::kUnavailable);
 }
 

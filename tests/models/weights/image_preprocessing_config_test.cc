@@ -6,20 +6,20 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/models/weights/status_matchers.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort {
 namespace {
 
 using Words = std::vector<std::string>;
 
-ConfigFields Config(nlohmann::ordered_json preprocessing) {
+JsonFields Config(nlohmann::ordered_json preprocessing) {
   const nlohmann::ordered_json document = {{"preprocessing", std::move(preprocessing)}};
-  return *ConfigFields::Parse(document.dump(), "config.json");
+  return *JsonFields::Parse(document.dump(), "config.json");
 }
 
 // The preprocessing of the models at 224, with one field changed.
-ConfigFields With(const std::string& field, const nlohmann::ordered_json& value) {
+JsonFields With(const std::string& field, const nlohmann::ordered_json& value) {
   nlohmann::ordered_json preprocessing = ToJson(ImagePreprocessingConfig());
   preprocessing[field] = value;
   return Config(std::move(preprocessing));

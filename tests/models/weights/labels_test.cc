@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/models/weights/status_matchers.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/models/weights/status_matchers.h"
-#include "tests/models/weights/temporary_directory.h"
+#include "tests/base/status_matchers.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/models/weights/tensor_bytes.h"
 
 namespace longshort {

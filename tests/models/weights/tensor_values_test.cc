@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/models/weights/status_matchers.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort {
 namespace {

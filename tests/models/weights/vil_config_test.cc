@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/models/weights/status_matchers.h"
+#include "tests/base/status_matchers.h"
 
 namespace longshort {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/describe/presets.h"
-#include "tests/models/weights/temporary_directory.h"
+#include "tests/base/temporary_directory.h"
 
 namespace longshort {
 namespace {

@@ -65,7 +65,7 @@ size_t ScriptedClassifierEngine::size() {
   return items_.size();
 }
 
-ServedClassifier TextClassifier(std::unique_ptr<ClassificationEngine> engine, int64_t documents) {
+ServedClassifier TextClassifier(std::unique_ptr<ClassifierEngine> engine, int64_t documents) {
   ServedClassifier served{.info = Info(),
                           .tokenizer = std::make_shared<BytesPlusOne>(),
                           .preprocessor = nullptr,
@@ -78,7 +78,7 @@ ServedClassifier TextClassifier(std::unique_ptr<ClassificationEngine> engine, in
   return served;
 }
 
-ServedClassifier ImageClassifier(std::unique_ptr<ClassificationEngine> engine) {
+ServedClassifier ImageClassifier(std::unique_ptr<ClassifierEngine> engine) {
   ServedClassifier served{.info = Info(),
                           .tokenizer = nullptr,
                           .preprocessor = std::make_shared<CountingPreprocessor>(),

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/classification_engine.h"
 #include "core/registry/served_model.h"
+#include "core/requests/classifier_engine.h"
 
 namespace longshort {
 
 // Keeps what is submitted until the test asks for it. Thread-safe.
-class ScriptedClassifierEngine final : public ClassificationEngine {
+class ScriptedClassifierEngine final : public ClassifierEngine {
  public:
   struct Item {
     ClassificationRequest request;
@@ -25,7 +25,7 @@ class ScriptedClassifierEngine final : public ClassificationEngine {
   std::function<absl::Status(int)> on_submit = [](int) { return absl::OkStatus(); };
 
   absl::Status Classify(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener) override;
-  ClassificationEngineState state() const override { return {}; }
+  ClassifierEngineState state() const override { return {}; }
   void Drain(absl::Time) override {}
 
   // Waits until `count` are there, and hands over all that are.
@@ -41,10 +41,10 @@ class ScriptedClassifierEngine final : public ClassificationEngine {
 };
 
 // Classes "cat", "dog" and "owl"; documents of up to 8 tokens, a token being a byte + 1.
-ServedClassifier TextClassifier(std::unique_ptr<ClassificationEngine> engine, int64_t documents = 1);
+ServedClassifier TextClassifier(std::unique_ptr<ClassifierEngine> engine, int64_t documents = 1);
 // The same classes. A byte of an image is a million pixels. Decode makes an image whose only value is the number of
 // bytes; INVALID_ARGUMENT for "broken".
-ServedClassifier ImageClassifier(std::unique_ptr<ClassificationEngine> engine);
+ServedClassifier ImageClassifier(std::unique_ptr<ClassifierEngine> engine);
 
 // Scores whose likeliest class is `likeliest`, by far.
 ItemScores ScoresFor(int likeliest);

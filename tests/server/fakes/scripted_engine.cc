@@ -106,7 +106,7 @@ std::unique_ptr<ModelRegistry> RegistryOf(std::map<std::string, ServedModel::Kin
   return registry;
 }
 
-std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<Engine> engine) {
+std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<LanguageModelEngine> engine) {
   std::map<std::string, ServedModel::Kind> models;
   models["m"] = ServedLanguageModel{.info = Info(), .tokenizer = ByteTokenizer(), .engine = std::move(engine)};
   return RegistryOf(std::move(models));

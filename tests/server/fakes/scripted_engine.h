@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/engine.h"
 #include "core/registry/model_registry.h"
+#include "core/requests/language_model_engine.h"
 
 namespace longshort {
 
 // Keeps what is submitted until the test asks for it. Thread-safe.
-class ScriptedEngine final : public Engine {
+class ScriptedEngine final : public LanguageModelEngine {
  public:
   struct Generation {
     GenerationRequest request;
@@ -42,7 +42,7 @@ class ScriptedEngine final : public Engine {
   void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) override;
   void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) override;
   SessionSize LargestSession() const override { return largest_session; }
-  EngineState state() const override { return {}; }
+  LanguageModelEngineState state() const override { return {}; }
   void Drain(absl::Time) override {}
 
   // Waits until `count` have been accepted, and hands them over.
@@ -65,6 +65,6 @@ std::shared_ptr<ServedLanguageModel> IdModel();
 // A registry of these models, each version 1.
 std::unique_ptr<ModelRegistry> RegistryOf(std::map<std::string, ServedModel::Kind> models);
 // A registry whose only model, "m" version 1, is a ByteModel run by `engine`.
-std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<Engine> engine);
+std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<LanguageModelEngine> engine);
 
 }  // namespace longshort

@@ -95,7 +95,7 @@ TEST(ServerMetrics, EnginesOfAModelAddUpWhatTheirCachesCount) {
   ServerMetrics metrics({0.1, 1});
   const auto first = metrics.ObserveEngine("m", Log());
   auto second = metrics.ObserveEngine("m", Log());
-  EngineState state;
+  LanguageModelEngineState state;
   state.queued_requests = 3;
   state.cache.counters = {.hits = 1,
                           .misses = 2,
@@ -140,7 +140,7 @@ TEST(ServerMetrics, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
   ServerMetrics metrics({0.1, 1});
   auto first = metrics.ObserveEngine("m", Log());
   auto second = metrics.ObserveEngine("m", Log());
-  EngineState state;
+  LanguageModelEngineState state;
   state.cache_bytes_free = 5000;
   state.cache_page_bytes = {.window = 1000, .segment = 2000, .open_chunk = 300};
   state.cache.in_use = {.window = 1, .segment = 2, .open_chunk = 3};

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <limits>
 
-#include "core/engine/batch_former.h"
+#include "core/classification/batch_former.h"
 
 namespace longshort {
 namespace {

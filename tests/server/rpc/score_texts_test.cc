@@ -1,5 +1,7 @@
 // ScoreText on classifiers and ScoreTexts over a real connection, with an engine that does what the test says.
 
+#include "server/rpc/score_texts.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 
 #include "absl/time/clock.h"
 #include "core/schedule/refusal.h"
-#include "server/rpc/text_stream.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"

@@ -36,8 +36,7 @@ class SessionTransferTest : public ServingFixture {
         .cache_layout = "fake",
         .cached = ParkedPages{.begin = 0, .position = 2, .contents = std::string(5 * kMiB / 2, 'k')}};
     Serve(RegistryOf(std::move(scripted)));
-    environment_->session_transfers = {.key = std::string(32, 'k'),
-                                       .budget = std::make_shared<TransferBudget>(8 * kMiB)};
+    environment_->session_transfers = {.key = std::string(32, 'k'), .budget = TransferBudget(8 * kMiB)};
     sessions_ = v1::Sessions::NewStub(NewChannel());
   }
 
@@ -284,7 +283,7 @@ TEST_F(SessionTransferTest, AClientThatTricklesLosesItsPlaceToo) {
 // To check this seal takes milliseconds, in which the call may end; the engine must not answer it later (the address
 // sanitizer would see it).
 TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
-  environment_->session_transfers.budget = std::make_shared<TransferBudget>(64 * kMiB);
+  environment_->session_transfers.budget = TransferBudget(64 * kMiB);
   engine_->largest_session.tokens = 2 * kMiB;
   engine_->sessions["alice/talk"] = {.tokens = std::vector<int32_t>(2 * kMiB, 1), .cache_layout = "fake", .cached = {}};
   const Parts parts = Export("alice", "talk").first;

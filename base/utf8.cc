@@ -1,0 +1,69 @@
+#include "base/utf8.h"
+
+namespace longshort {
+
+Utf8Decoder::Result Utf8Decoder::Take(uint8_t byte) {
+  if (missing_ == 0) return Begin(byte);
+  if (byte < lowest_ || byte > highest_) {
+    missing_ = 0;
+    return Result::kRejected;
+  }
+  lowest_ = 0x80;
+  highest_ = 0xBF;
+  code_point_ = code_point_ << 6 | (byte & 0b0011'1111);
+  return --missing_ == 0 ? Result::kWhole : Result::kMore;
+}
+
+Utf8Decoder::Result Utf8Decoder::Begin(uint8_t byte) {
+  lowest_ = 0x80;
+  highest_ = 0xBF;
+  if (byte < 0x80) {
+    code_point_ = byte;
+    return Result::kWhole;
+  }
+  if (byte >= 0xC2 && byte <= 0xDF) {
+    missing_ = 1;
+    code_point_ = byte & 0b0001'1111;
+  } else if (byte >= 0xE0 && byte <= 0xEF) {
+    missing_ = 2;
+    code_point_ = byte & 0b0000'1111;
+    if (byte == 0xE0) lowest_ = 0xA0;   // below: overlong
+    if (byte == 0xED) highest_ = 0x9F;  // above: surrogates
+  } else if (byte >= 0xF0 && byte <= 0xF4) {
+    missing_ = 3;
+    code_point_ = byte & 0b0000'0111;
+    if (byte == 0xF0) lowest_ = 0x90;   // below: overlong
+    if (byte == 0xF4) highest_ = 0x8F;  // above: beyond U+10FFFF
+  } else {
+    return Result::kRejected;
+  }
+  return Result::kMore;
+}
+
+std::optional<Utf8Character> FirstUtf8Character(std::string_view text) {
+  Utf8Decoder decoder;
+  int64_t bytes = 0;
+  for (const char byte : text) {
+    ++bytes;
+    switch (decoder.Take(static_cast<uint8_t>(byte))) {
+      case Utf8Decoder::Result::kMore:
+        break;
+      case Utf8Decoder::Result::kWhole:
+        return Utf8Character{decoder.code_point(), bytes};
+      case Utf8Decoder::Result::kRejected:
+        return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::optional<Utf8Character> character = FirstUtf8Character(text);
+    if (!character) return false;
+    text.remove_prefix(static_cast<size_t>(character->bytes));
+  }
+  return true;
+}
+
+}  // namespace longshort

@@ -1,0 +1,203 @@
+#include "core/classification/batch_former.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "core/schedule/deadline_check.h"
+
+namespace longshort {
+namespace {
+
+// Of an item: images are told apart by their size, and counted; token sequences are all alike, and measured in tokens.
+RunShape ShapeOf(const ClassifierItem& item) {
+  if (const auto* image = std::get_if<ImageItem>(&item); image != nullptr) {
+    return {.kind = (image->height << 32) + image->width, .units = 1};
+  }
+  return {.kind = 0, .units = std::max<int64_t>(1, TokensOf(item))};
+}
+
+// Twice what a full line of the usual length takes when every batch is full: where clients send many kinds, hardly an
+// item is left behind so often.
+constexpr int64_t kMostLeftBehind = 64;
+
+// A batch in the making: whether one more can join, and where to stop.
+class Growth {
+ public:
+  // `number`: of the batch, from 1.
+  Growth(const BatchFormer::Options& options, const RunTimeEstimator& estimator, const ClassificationJob& leader,
+         int64_t number, absl::Time now)
+      : options_(options),
+        estimator_(estimator),
+        number_(number),
+        now_(now),
+        shape_(ShapeOf(leader.item())),
+        deadline_(leader.context().deadline),
+        ended_(leader.failures.any()) {}
+
+  // Items of another kind are passed over, but not for ever. The first of this kind that does not fit any more ends the
+  // batch.
+  bool Admits(ClassificationJob& job) {
+    const RunShape more = ShapeOf(job.item());
+    const bool is_of_another = more.kind != shape_.kind;
+    if (is_of_another && job.left_behind_by == 0) job.left_behind_by = number_;
+    ended_ = job.failures.any() || (is_of_another && number_ - job.left_behind_by >= kMostLeftBehind);
+    if (is_of_another || ended_) return false;
+    const RunShape grown = {.kind = shape_.kind, .units = shape_.units + more.units};
+    const absl::Time deadline = std::min(deadline_, job.context().deadline);
+    ended_ = size_ == options_.max_batch_size ||
+             (TokensOf(job.item()) > 0 && grown.units > options_.max_batch_tokens) ||
+             (MakesIt(shape_, deadline) && !MakesIt(grown, deadline));
+    return !ended_;
+  }
+  bool ended() const { return ended_; }
+  void Add(const ClassificationJob& job) {
+    shape_.units += ShapeOf(job.item()).units;
+    deadline_ = std::min(deadline_, job.context().deadline);
+    ++size_;
+  }
+
+ private:
+  bool MakesIt(const RunShape& shape, absl::Time deadline) const {
+    if (deadline == absl::InfiniteFuture()) return true;
+    const auto run = estimator_.Of(shape, now_);
+    return !run.has_value() || now_ + run->typical <= deadline;
+  }
+
+  const BatchFormer::Options& options_;
+  const RunTimeEstimator& estimator_;
+  const int64_t number_;
+  const absl::Time now_;
+  RunShape shape_;
+  absl::Time deadline_;  // of the most urgent item
+  int64_t size_ = 1;
+  bool ended_;
+};
+
+auto LeaderFor(bool on_trial) {
+  return
+      [on_trial](const std::unique_ptr<ClassificationJob>& job) { return !on_trial || !job->failures.on_last_try(); };
+}
+
+absl::Status CheckAtLeastOne(const char* name, int64_t value) {
+  if (value >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, ", must be at least 1"));
+}
+
+}  // namespace
+
+int64_t TokensOf(const ClassifierItem& item) {
+  const auto* documents = std::get_if<TokenItem>(&item);
+  if (documents == nullptr) return 0;
+  int64_t tokens = 0;
+  for (const std::vector<int32_t>& document : documents->documents) tokens += static_cast<int64_t>(document.size());
+  return tokens;
+}
+
+absl::Status BatchFormer::Check(const Options& options) {
+  LS_RETURN_IF_ERROR(CheckAtLeastOne("max_batch_size", options.max_batch_size));
+  LS_RETURN_IF_ERROR(CheckAtLeastOne("max_batch_tokens", options.max_batch_tokens));
+  if (options.max_queue_delay < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("max_queue_delay must not be negative");
+  }
+  return WorkOrder::Check(options.order);
+}
+
+void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
+  job->ticket.cost = CostOf(job->item());
+  Ticket ticket = job->ticket;
+  line_.Add(std::move(ticket), std::move(job));
+}
+
+absl::Time BatchFormer::DueAt(bool on_trial) {
+  const auto may_lead = LeaderFor(on_trial);
+  if (line_.First(may_lead) == nullptr) return absl::InfiniteFuture();
+  if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
+  absl::Time due = absl::InfiniteFuture();
+  int64_t items = 0, tokens = 0;
+  line_.ForEachThatMayRun([&](const std::unique_ptr<ClassificationJob>& job) {
+    if (!may_lead(job)) return;
+    // Half of the time that it has is for running, if it has a deadline: what is predicted may take longer.
+    const absl::Duration spare = job->context().deadline - line_.load().waiting_cost - job->prepared_at();
+    due = std::min(due, job->prepared_at() + std::min(options_.max_queue_delay, spare / 2));
+    ++items;
+    tokens += TokensOf(job->item());
+  });
+  const bool full = items >= options_.max_batch_size || tokens >= options_.max_batch_tokens;
+  return full ? absl::InfinitePast() : due;
+}
+
+BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, bool on_trial) {
+  Batch batch;
+  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, on_trial, batch.hopeless);
+  if (leader == nullptr) return batch;
+  Growth growth(options_, estimator_, *leader, ++batches_, now);
+  batch.jobs.push_back(std::move(leader));
+  while (auto taken = line_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
+    return !on_trial && !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
+  })) {
+    growth.Add(*taken->thing);
+    taken->thing->ticket = std::move(taken->ticket);
+    batch.jobs.push_back(std::move(taken->thing));
+  }
+  ++running_;
+  return batch;
+}
+
+std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool on_trial,
+                                                           std::vector<Hopeless>& hopeless) {
+  while (std::unique_ptr<ClassificationJob> job = TakeFirst(on_trial)) {
+    absl::Status why = WhyHopeless(*job, now);
+    if (why.ok()) return job;
+    // At once: its client may have no more running than it has.
+    line_.Settle(job->ticket, absl::ZeroDuration());
+    hopeless.push_back({std::move(job), std::move(why)});
+  }
+  if (hopeless.empty()) return nullptr;
+  Add(std::move(hopeless.front().job));
+  hopeless.erase(hopeless.begin());
+  return TakeFirst(on_trial);
+}
+
+std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_trial) {
+  auto taken = line_.TakeFirst(LeaderFor(on_trial));
+  if (!taken.has_value()) return nullptr;
+  taken->thing->ticket = std::move(taken->ticket);
+  return std::move(taken->thing);
+}
+
+void BatchFormer::Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now) {
+  RunShape shape = {.kind = ShapeOf(batch.front()->item()).kind, .units = 0};
+  for (const auto& job : batch) shape.units += ShapeOf(job->item()).units;
+  if (!failed) Learn(shape, run, now);
+  const absl::Duration per_unit = run / shape.units / options_.workers;
+  for (const auto& job : batch) line_.Settle(job->ticket, per_unit * ShapeOf(job->item()).units);
+  --running_;
+}
+
+void BatchFormer::Learn(const RunShape& shape, absl::Duration run, absl::Time now) {
+  const bool is_new = estimator_.PartOfRun(shape) == absl::ZeroDuration();
+  estimator_.Learn(shape, run, now);
+  if (!is_new) return;
+  // Those that came before counted as nothing; else all of them would wait beside what may.
+  line_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) { return CostOf(job->item()); });
+}
+
+absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time now) const {
+  if (job.context().deadline == absl::InfiniteFuture()) return absl::OkStatus();
+  const auto alone = estimator_.Of(ShapeOf(job.item()), now);
+  if (!alone.has_value()) return absl::OkStatus();
+  return CheckDeadline(alone->fast, job.context().deadline, now);
+}
+
+absl::Duration BatchFormer::CostOf(const ClassifierItem& item) const {
+  return estimator_.PartOfRun(ShapeOf(item)) / options_.workers;
+}
+
+ClassificationJobs BatchFormer::TakeAbandoned(absl::Time now) {
+  return line_.RemoveIf([now](const std::unique_ptr<ClassificationJob>& job) { return !job->WhyAbandoned(now).ok(); });
+}
+
+}  // namespace longshort

@@ -1,0 +1,44 @@
+#include "core/classification/classification_job.h"
+
+#include <utility>
+#include <variant>
+
+#include "base/status_macros.h"
+#include "core/requests/request_context.h"
+
+namespace longshort {
+
+ClassificationJob::ClassificationJob(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener,
+                                     absl::Time submitted)
+    : context_(std::move(request.context)),
+      bytes_(request.bytes),
+      work_until_prepared_(request.work_until_prepared),
+      submitted_(submitted),
+      listener_(std::move(listener)) {
+  if (auto* item = std::get_if<ClassifierItem>(&request.item); item != nullptr) {
+    item_ = std::move(*item);
+    prepared_at_ = submitted;
+  } else {
+    preparation_ = std::get<ItemPreparation>(std::move(request.item));
+  }
+}
+
+absl::Status ClassificationJob::Prepare() {
+  const ItemPreparation preparation = std::exchange(preparation_, nullptr);  // what it keeps alive goes at the end
+  LS_ASSIGN_OR_RETURN(item_, PrepareItem(preparation));
+  return absl::OkStatus();
+}
+
+absl::Status ClassificationJob::WhyAbandoned(absl::Time now) const {
+  return longshort::WhyAbandoned(context_, now, /*started=*/false);
+}
+
+void ClassificationJob::Fail(const absl::Status& status) { listener_->OnFinished(status); }
+
+void ClassificationJob::Finish(std::vector<float> logits, absl::Time begin, absl::Time end) {
+  listener_->OnFinished(ItemScores{
+      .logits = std::move(logits),
+      .timings = {.preparation = prepared_at_ - submitted_, .queue = begin - prepared_at_, .run = end - begin}});
+}
+
+}  // namespace longshort

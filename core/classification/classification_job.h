@@ -1,0 +1,71 @@
+// An item on its way through the engine of a classifier: submitted, prepared, run, told.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/requests/classification_request.h"
+#include "core/schedule/ticket.h"
+#include "core/workers/failure_policy.h"
+#include "models/classifier.h"
+
+namespace longshort {
+
+// One thread at a time has it: the caller's, then one that prepares, then the engine's.
+class ClassificationJob {
+ public:
+  ClassificationJob(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener,
+                    absl::Time submitted);
+
+  const RequestContext& context() const { return context_; }
+  absl::Time submitted() const { return submitted_; }
+  // What it holds while it waits, as ClassificationRequest::bytes said.
+  int64_t bytes() const { return bytes_; }
+  // As ClassificationRequest says.
+  absl::Duration work_until_prepared() const { return work_until_prepared_; }
+
+  // Whether there is an item to run.
+  bool prepared() const { return prepared_at_ != absl::InfiniteFuture(); }
+  // Makes the item. REQUIRES: not prepared; called once. Errors: PrepareItem's.
+  absl::Status Prepare();
+  // The item was made.
+  void SetPrepared(absl::Time now) { prepared_at_ = now; }
+
+  // REQUIRES: prepared().
+  const ClassifierItem& item() const { return item_; }
+  absl::Time prepared_at() const { return prepared_at_; }
+  absl::Duration WaitedAsItem(absl::Time now) const { return now - prepared_at_; }
+
+  // OK while somebody waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED.
+  absl::Status WhyAbandoned(absl::Time now) const;
+
+  // Tells the listener. REQUIRES: one of the two is called, once, last.
+  void Fail(const absl::Status& status);
+  // The batch ran from `begin` to `end` and gave the item these logits.
+  void Finish(std::vector<float> logits, absl::Time begin, absl::Time end);
+
+  // Its place in the order of work.
+  Ticket ticket;
+  // Batches of the model that failed with it. Once one has, it runs alone.
+  WorkFailures failures{WorkFailures::kOfItem};
+  // The first batch that was of another kind and left it behind; 0 if none did.
+  int64_t left_behind_by = 0;
+
+ private:
+  const RequestContext context_;
+  const int64_t bytes_;
+  const absl::Duration work_until_prepared_;
+  const absl::Time submitted_;
+  std::shared_ptr<ClassificationListener> listener_;
+  ItemPreparation preparation_;  // null once called, and for what was an item from the start
+  ClassifierItem item_;
+  absl::Time prepared_at_ = absl::InfiniteFuture();
+};
+
+using ClassificationJobs = std::vector<std::unique_ptr<ClassificationJob>>;
+
+}  // namespace longshort

@@ -1,0 +1,57 @@
+#include "core/classification/preparation_pool.h"
+
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+
+absl::StatusOr<std::shared_ptr<PreparationPool>> PreparationPool::Create(int64_t threads) {
+  std::shared_ptr<PreparationPool> pool(new PreparationPool());
+  try {
+    for (int64_t i = 0; i < threads; ++i) pool->threads_.emplace_back(&PreparationPool::Work, pool.get());
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start ", threads, " threads that prepare: ", error.what()));
+  }
+  return pool;
+}
+
+PreparationPool::~PreparationPool() {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+PreparationPool::Owner PreparationPool::NewOwner() {
+  std::lock_guard lock(mutex_);
+  return absl::StrCat(++owners_);
+}
+
+void PreparationPool::Submit(const Owner& owner, Task task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.Add({.client = owner}, std::move(task));
+  }
+  changed_.notify_one();
+}
+
+void PreparationPool::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return closed_ || !tasks_.empty(); });
+    auto next = tasks_.TakeFirst();
+    if (!next.has_value()) return;
+    lock.unlock();
+    const absl::Duration took = next->thing();
+    next->thing = nullptr;  // what it keeps alive goes before the lock comes
+    lock.lock();
+    tasks_.Settle(next->ticket, took);
+  }
+}
+
+}  // namespace longshort

@@ -1,0 +1,154 @@
+#include "core/generation/continuous_batching_engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
+#include "core/jobs/make_job.h"
+
+namespace longshort {
+namespace {
+
+// Prompts that fill the budget take seconds to be read, and their tokens are held until their requests end.
+constexpr absl::Duration kLeastTimeForPrompts = absl::Seconds(1);
+
+class DeafObserver final : public LanguageModelEngineObserver {
+ public:
+  void OnQueued(absl::Duration) override {}
+  void OnPrefilled(absl::Duration, int64_t) override {}
+  void OnStep(absl::Duration, int64_t) override {}
+  void OnFirstToken(absl::Duration) override {}
+  void OnNextToken(absl::Duration) override {}
+  void OnFailure(const absl::Status&) override {}
+  void OnWorkerRebuilt(const absl::Status&) override {}
+  void OnState(const LanguageModelEngineState&) override {}
+};
+
+LanguageModelWorker::Options WorkerOptions(const ContinuousBatchingEngine::Options& options) {
+  LanguageModelWorker::Options worker{.threads = options.threads_per_worker, .step_loop = options.step_loop};
+  worker.step_loop.worker = 0;
+  worker.step_loop.max_streams = (options.step_loop.max_streams + options.workers - 1) / options.workers;
+  if (options.step_loop.cache_bytes > 0) {  // 0 would be a cache of any size
+    worker.step_loop.cache_bytes = std::max<int64_t>(1, options.step_loop.cache_bytes / options.workers);
+  }
+  return worker;
+}
+
+RequestQueue::Options QueueOptions(const ContinuousBatchingEngine::Options& options) {
+  RequestQueue::Options queue = options.queue;
+  queue.workers = options.workers;
+  return queue;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngine::Create(
+    std::unique_ptr<LanguageModel> model, std::shared_ptr<const Tokenizer> tokenizer,
+    std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock, const Options& options) {
+  if (options.workers < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("workers is ", options.workers, ", must be at least 1"));
+  }
+  LS_RETURN_IF_ERROR(RequestQueue::Check(options.queue));
+  LS_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Make(model->info().vocabulary_size, std::move(tokenizer)));
+  LanguageModelWorker::Options worker = WorkerOptions(options);
+  LS_ASSIGN_OR_RETURN(const CachePages cache, StepLoop::CacheFor(*model, worker.step_loop));
+  if (observer == nullptr) observer = std::make_unique<DeafObserver>();
+  std::unique_ptr<ContinuousBatchingEngine> engine(new ContinuousBatchingEngine(
+      std::move(model), cache, std::move(vocabulary), std::move(observer), clock, options));
+  for (; worker.step_loop.worker < options.workers; ++worker.step_loop.worker) {
+    engine->worker_observers_.push_back(
+        std::make_unique<WorkerObserver>(worker.step_loop.worker, engine->states_, *engine->observer_));
+    LS_ASSIGN_OR_RETURN(auto started,
+                        LanguageModelWorker::Start(*engine->model_, engine->queue_, *engine->sessions_, clock,
+                                                   *engine->worker_observers_.back(), engine->end_now_, worker));
+    engine->workers_.push_back(std::move(started));
+  }
+  return engine;
+}
+
+ContinuousBatchingEngine::ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model,
+                                                   const CachePages& cache_of_worker, Vocabulary vocabulary,
+                                                   std::unique_ptr<LanguageModelEngineObserver> observer,
+                                                   const Clock& clock, const Options& options)
+    : model_(std::move(model)),
+      cache_of_worker_(cache_of_worker),
+      vocabulary_(std::move(vocabulary)),
+      observer_(std::move(observer)),
+      clock_(clock),
+      token_budget_(options.token_budget),
+      sessions_(options.session_store != nullptr ? options.session_store
+                                                 : std::make_shared<SessionStore>(clock, options.sessions)),
+      queue_(QueueOptions(options)),
+      states_(options.workers, queue_, *observer_),
+      pages_(std::make_shared<WorkerPages>(workers_)),
+      session_mover_(*model_, *sessions_, pages_, workers_) {}
+
+ContinuousBatchingEngine::~ContinuousBatchingEngine() {
+  Drain(absl::InfinitePast());
+  pages_->End();
+}
+
+absl::Status ContinuousBatchingEngine::Generate(GenerationRequest request,
+                                                std::shared_ptr<GenerationListener> listener) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<Job> job,
+                      MakeJob(std::move(request), std::move(listener), vocabulary_, *observer_, *sessions_, pages_));
+  return Submit(std::move(job));
+}
+
+absl::Status ContinuousBatchingEngine::Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<Job> job,
+                      MakeJob(std::move(request), std::move(listener), vocabulary_, *observer_, *sessions_, pages_));
+  return Submit(std::move(job));
+}
+
+absl::Status ContinuousBatchingEngine::CloseSession(const SessionKey& key) { return sessions_->Close(key); }
+
+void ContinuousBatchingEngine::ExportSession(const SessionKey& key,
+                                             std::function<void(absl::StatusOr<SessionArchive>)> done) {
+  session_mover_.Export(key, std::move(done));
+}
+
+void ContinuousBatchingEngine::ImportSession(const SessionKey& key, SessionArchive archive,
+                                             std::function<void(absl::Status)> done) {
+  if (queue_.closed()) return done(absl::UnavailableError("the server is stopping"));
+  session_mover_.Import(key, std::move(archive), std::move(done));
+}
+
+SessionSize ContinuousBatchingEngine::LargestSession() const {
+  return {.tokens = sessions_->max_tokens(),
+          .cache_bytes = Bytes(PagesForStreams(model_->info(), 1), model_->PageBytes())};
+}
+
+absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
+  if (!job->complete()) {
+    LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), model_->info(), cache_of_worker_, model_->PageBytes()));
+  }
+  const int64_t own = job->stream().end();
+  const CallPart& part = job->context().part;
+  const int64_t rest_of_call = part.index > 0 ? 0 : std::llround(static_cast<double>(own) / part.share) - own;
+  absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budget_, own, rest_of_call);
+  if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kLeastTimeForPrompts);
+  job->held_tokens = *std::move(tokens);
+  job->times.submitted = clock_.Now();
+  LS_RETURN_IF_ERROR(queue_.Push(std::move(job)));
+  states_.TellWhatWaits();
+  return absl::OkStatus();
+}
+
+LanguageModelEngineState ContinuousBatchingEngine::state() const { return states_.Sum(); }
+
+void ContinuousBatchingEngine::Drain(absl::Time deadline) {
+  queue_.Close();
+  for (const auto& worker : workers_) {
+    if (worker->WaitUntilEnded(deadline)) continue;
+    end_now_ = true;
+    queue_.Wake();
+    worker->WaitUntilEnded(absl::InfiniteFuture());
+  }
+}
+
+}  // namespace longshort

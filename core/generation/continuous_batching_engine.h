@@ -1,0 +1,89 @@
+// The engine of a language model: a queue, and workers that take from it.
+//
+//   Generate, Score -> RequestQueue -> LanguageModelWorker (each a thread, a replica, a cache)
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "core/generation/language_model_worker.h"
+#include "core/generation/request_queue.h"
+#include "core/generation/session_mover.h"
+#include "core/generation/step_loop.h"
+#include "core/generation/worker_pages.h"
+#include "core/generation/worker_states.h"
+#include "core/jobs/prompt_token_budget.h"
+#include "core/jobs/vocabulary.h"
+#include "core/requests/language_model_engine.h"
+#include "models/model.h"
+#include "models/tokenizer/tokenizer.h"
+
+namespace longshort {
+
+// A session's next request goes to the worker that has its rows, unless that one is full. The destructor ends what is
+// left with UNAVAILABLE, within one step.
+class ContinuousBatchingEngine final : public LanguageModelEngine {
+ public:
+  struct Options {
+    // How requests wait for a stream, and how many may.
+    RequestQueue::Options queue = {};
+    // Prompt tokens that all requests may hold, waiting and running; more are refused. 2^26 take 256 MiB. Engines may
+    // share one budget.
+    std::shared_ptr<Budget> token_budget = PromptTokenBudget(int64_t{1} << 26);
+    // Of all workers together: each gets its part of max_streams and cache_bytes.
+    StepLoop::Options step_loop = {};
+    // At least 1, and threads that each step takes; 0 takes what the model was loaded for.
+    int workers = 1;
+    int threads_per_worker = 0;
+    // Where sessions are kept: a store that other engines of the same weights share, or null for one of its own, which
+    // is as `sessions` say.
+    std::shared_ptr<SessionStore> session_store = {};
+    SessionStore::Options sessions = {};
+  };
+
+  // `tokenizer` may be null (Vocabulary::Make), and so may `observer`. `clock` must outlive the engine.
+  // Errors: INVALID_ARGUMENT for options out of range or a tokenizer that is not the model's, RESOURCE_EXHAUSTED if
+  // there is no memory for the cache or no thread to be had, and as StepLoop::Create.
+  static absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> Create(
+      std::unique_ptr<LanguageModel> model, std::shared_ptr<const Tokenizer> tokenizer,
+      std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock, const Options& options);
+  ~ContinuousBatchingEngine() override;
+
+  absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
+  absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
+  absl::Status CloseSession(const SessionKey& key) override;
+  void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) override;
+  void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) override;
+  SessionSize LargestSession() const override;
+  LanguageModelEngineState state() const override;
+  void Drain(absl::Time deadline) override;
+
+ private:
+  ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model, const CachePages& cache_of_worker,
+                           Vocabulary vocabulary, std::unique_ptr<LanguageModelEngineObserver> observer,
+                           const Clock& clock, const Options& options);
+
+  absl::Status Submit(std::unique_ptr<Job> job);
+
+  const std::unique_ptr<LanguageModel> model_;  // whose replicas the workers have; never runs
+  const CachePages cache_of_worker_;
+  const Vocabulary vocabulary_;
+  const std::unique_ptr<LanguageModelEngineObserver> observer_;
+  const Clock& clock_;
+  const std::shared_ptr<Budget> token_budget_;
+  const std::shared_ptr<SessionStore> sessions_;  // before all that may hold jobs
+  RequestQueue queue_;
+  WorkerStates states_;
+  std::vector<std::unique_ptr<WorkerObserver>> worker_observers_;
+  std::atomic<bool> end_now_ = false;  // no more steps: end what is left
+  std::vector<std::unique_ptr<LanguageModelWorker>> workers_;
+  const std::shared_ptr<WorkerPages> pages_;
+  SessionMover session_mover_;
+};
+
+}  // namespace longshort

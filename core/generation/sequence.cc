@@ -1,0 +1,51 @@
+#include "core/generation/sequence.h"
+
+#include "base/status_macros.h"
+
+namespace longshort {
+
+Sequence::Sequence(std::unique_ptr<Job> job, std::unique_ptr<CachedSequence> cached)
+    : job_(std::move(job)), cached_(std::move(cached)) {
+  job_->OnBegun(cached_->position(), cached_->reused_tokens());
+  unread_when_begun_ = static_cast<int64_t>(Unread().size());
+}
+
+absl::Span<const int32_t> Sequence::Unread() const {
+  if (!catching_up()) return job_->Unread();
+  const TokenStream& stream = job_->stream();
+  return absl::MakeConstSpan(stream.all()).subspan(position(), stream.read() - position());
+}
+
+absl::Status Sequence::SkipRead(PagedCache& cache) {
+  if (decoding()) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const int64_t skipped, cache.SkipRead(*cached_, job_->stream().all(), job_->MostReused()));
+  if (skipped > 0) job_->OnSkipped(position());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Slice> Sequence::NextSlice(int64_t count) {
+  Slice slice;
+  slice.tokens = Unread().first(count);
+  slice.logit_rows = catching_up() ? 0 : job_->LogitRows(count);
+  LS_RETURN_IF_ERROR(cached_->FillIn(slice));
+  return slice;
+}
+
+absl::Status Sequence::OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) {
+  const bool for_rows_only = catching_up();
+  cached_->OnRead(Unread().first(count));
+  if (for_rows_only) return absl::OkStatus();
+  absl::Status status = job_->OnRead(count, logits, now);
+  if (!status.ok()) cached_->Withdraw();  // what gave such logits is not for others
+  return status;
+}
+
+bool Sequence::StandAtSessionEnd() {
+  // The last token is read with the next call's: what follows it was not asked for.
+  const int64_t end = job_->SessionTokens() - 1;
+  if (position() < end) return false;
+  const absl::StatusOr<int64_t> stands = cached_->RollBack(end);
+  return stands.ok();
+}
+
+}  // namespace longshort

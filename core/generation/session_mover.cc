@@ -1,0 +1,72 @@
+#include "core/generation/session_mover.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace longshort {
+
+void SessionMover::Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) {
+  absl::StatusOr<SessionStore::Lease> opened = sessions_.OpenToRead(key, pages_);
+  if (!opened.ok()) return done(opened.status());
+  SessionArchive archive{.tokens = opened->tokens(), .cache_layout = model_.CacheLayout(), .cached = {}};
+  const std::optional<ParkedPlace> parked = opened->parked();
+  if (!parked.has_value()) {
+    // The session is to be free when `done` hears of it.
+    { const SessionStore::Lease given_back = *std::move(opened); }
+    return done(std::move(archive));
+  }
+  // Tasks can be copied, leases cannot. Nobody else has the session while its pages are read.
+  auto lease = std::make_shared<SessionStore::Lease>(*std::move(opened));
+  workers_[parked->worker]->Post([id = parked->id, lease = std::move(lease), archive = std::move(archive),
+                                  done = std::move(done)](PagedCache* cache) mutable {
+    absl::StatusOr<ParkedPages> pages = absl::NotFoundError("the worker has no cache");
+    if (cache != nullptr) pages = cache->Export(id);
+    lease.reset();
+    if (!pages.ok() && !absl::IsNotFound(pages.status())) return done(pages.status());
+    if (pages.ok()) archive.cached = *std::move(pages);
+    done(std::move(archive));
+  });
+}
+
+void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) {
+  if (archive.cache_layout != model_.CacheLayout()) archive.cached.reset();
+  if (absl::Status status = Check(archive); !status.ok()) return done(std::move(status));
+  if (!archive.cached.has_value()) {
+    return done(sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = std::nullopt}));
+  }
+  const auto worker = static_cast<int>(imports_++ % workers_.size());
+  workers_[worker]->Post(
+      [this, key, worker, archive = std::move(archive), done = std::move(done)](PagedCache* cache) mutable {
+        // First: the cache may give up others' pages for those that come.
+        absl::Status status = sessions_.CheckImport(key, static_cast<int64_t>(archive.tokens.size()));
+        if (!status.ok()) return done(std::move(status));
+        std::optional<ParkedPlace> parked;
+        if (cache != nullptr) {
+          const absl::StatusOr<ParkedId> id = cache->Import(*archive.cached, archive.tokens);
+          if (!id.ok() && !absl::IsUnavailable(id.status())) return done(id.status());
+          if (id.ok()) parked = ParkedPlace{.worker = worker, .id = *id};
+        }
+        status = sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = parked}, pages_);
+        if (!status.ok() && parked.has_value()) cache->Drop(parked->id);
+        done(std::move(status));
+      });
+}
+
+absl::Status SessionMover::Check(const SessionArchive& archive) const {
+  if (archive.tokens.empty()) return absl::DataLossError("the session has no tokens");
+  const int64_t vocabulary = model_.info().vocabulary_size;
+  const auto wrong = std::find_if(archive.tokens.begin(), archive.tokens.end(),
+                                  [vocabulary](int32_t token) { return token < 0 || token >= vocabulary; });
+  if (wrong != archive.tokens.end()) {
+    return absl::DataLossError(absl::StrCat("token ", wrong - archive.tokens.begin(), " of the session is ", *wrong,
+                                            "; the model has ", vocabulary, " tokens"));
+  }
+  if (!archive.cached.has_value()) return absl::OkStatus();
+  return CheckParkedPages(grid_, model_.PageBytes(), *archive.cached, static_cast<int64_t>(archive.tokens.size()));
+}
+
+}  // namespace longshort

@@ -1,0 +1,50 @@
+// Takes sessions out of an engine, and into it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/cache/cache_grid.h"
+#include "core/generation/language_model_worker.h"
+#include "core/session/session_archive.h"
+#include "core/session/session_store.h"
+#include "models/model.h"
+
+namespace longshort {
+
+// Tokens are the store's, which any thread may ask; pages are in the cache of one worker, who reads or writes them
+// between two of its steps.
+//
+// Thread-safe.
+class SessionMover final {
+ public:
+  // The arguments must outlive this, and all workers have ended before one of them goes.
+  SessionMover(const LanguageModel& model, SessionStore& sessions, std::shared_ptr<SessionPages> pages,
+               const std::vector<std::unique_ptr<LanguageModelWorker>>& workers)
+      : model_(model), grid_(model.info()), sessions_(sessions), pages_(std::move(pages)), workers_(workers) {}
+
+  // As LanguageModelEngine's.
+  void Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done);
+  // As LanguageModelEngine's. Pages for which no worker has room, or has no cache at the time, are left out: the
+  // session's tokens are then read again when it goes on.
+  void Import(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done);
+
+ private:
+  // Errors: DATA_LOSS.
+  absl::Status Check(const SessionArchive& archive) const;
+
+  const LanguageModel& model_;  // its description only
+  const CacheGrid grid_;
+  SessionStore& sessions_;
+  const std::shared_ptr<SessionPages> pages_;  // of the workers
+  const std::vector<std::unique_ptr<LanguageModelWorker>>& workers_;
+  std::atomic<uint64_t> imports_ = 0;
+};
+
+}  // namespace longshort

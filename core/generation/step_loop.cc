@@ -1,0 +1,357 @@
+#include "core/generation/step_loop.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
+#include "core/generation/cache_entry.h"
+
+namespace longshort {
+namespace {
+
+absl::Status CheckOptions(const StepLoop::Options& options) {
+  if (options.max_streams < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("max_streams is ", options.max_streams, ", must be at least 1"));
+  }
+  return StepPlanner::Check(options.steps);
+}
+
+}  // namespace
+
+absl::StatusOr<CachePages> StepLoop::CacheFor(const LanguageModel& model, const Options& options) {
+  if (options.cache_bytes == 0) return PagesForStreams(model.info(), options.max_streams);
+  return PagesForBytes(model.info(), model.PageBytes(), options.cache_bytes, options.max_streams);
+}
+
+absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(LanguageModel& model, RequestQueue& queue,
+                                                           const Clock& clock, LanguageModelEngineObserver& observer,
+                                                           const Options& options) {
+  LS_RETURN_IF_ERROR(CheckOptions(options));
+  LS_ASSIGN_OR_RETURN(const CachePages capacity, CacheFor(model, options));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<PagedCache> cache, PagedCache::Create(model, capacity));
+  return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, observer, options, capacity, std::move(cache)));
+}
+
+StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, LanguageModelEngineObserver& observer,
+                   const Options& options, const CachePages& capacity, std::unique_ptr<PagedCache> cache)
+    : model_(model),
+      queue_(queue),
+      clock_(clock),
+      observer_(observer),
+      options_(options),
+      most_long_prompts_(PromptsAhead::MostLong(std::min(options.max_streams, StreamsThatFit(model.info(), capacity)))),
+      cache_(std::move(cache)),
+      planner_(options.steps, model.info().chunk_size) {
+  running_.reserve(options.max_streams);
+  observer_.OnState(state());
+}
+
+bool StepLoop::RunOnce() {
+  EndAbandoned();
+  SetAsidePaused();
+  const size_t before = running_.size();
+  Admit();
+  if (running_.size() > before) observer_.OnState(state());  // the step may not come back
+  if (!running_.empty()) Step();
+  observer_.OnState(state());
+  TellEnded();
+  return !broken() && (!running_.empty() || queue_.HasJobFor(Taker()));
+}
+
+void StepLoop::EndAll(const absl::Status& status) {
+  EndRunning(status);
+  for (std::unique_ptr<Job>& job : queue_.TakeAll()) ended_.push_back({std::move(job), status});
+  observer_.OnState(state());
+  TellEnded();
+}
+
+LanguageModelEngineState StepLoop::state() const {
+  const CachePages page_bytes = model_.PageBytes();
+  const CacheState cache = cache_->state();
+  return {.active_streams = static_cast<int64_t>(running_.size()),
+          .cache_bytes_used = Bytes(cache.in_use, page_bytes),
+          .cache_bytes_idle = Bytes(cache.idle, page_bytes),
+          .cache_bytes_free = Bytes(cache.free, page_bytes),
+          .cache_page_bytes = page_bytes,
+          .cache = cache};
+}
+
+void StepLoop::EndAbandoned() {
+  const absl::Time now = clock_.Now();
+  for (std::unique_ptr<Job>& job : queue_.TakeAbandoned(now)) {
+    absl::Status why = job->WhyAbandoned(now);
+    ended_.push_back({std::move(job), std::move(why)});
+  }
+  for (std::unique_ptr<Sequence>& sequence : running_) {
+    absl::Status why = sequence->job().WhyAbandoned(now);
+    if (!why.ok()) End(std::move(sequence), std::move(why));
+  }
+  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+}
+
+void StepLoop::SetAsidePaused() {
+  std::vector<std::unique_ptr<Job>> paused;
+  for (std::unique_ptr<Sequence>& sequence : running_) {
+    if (!sequence->job().paused()) continue;
+    sequence->job().parked = {.worker = options_.worker, .id = cache_->Park(sequence->TakeCached())};
+    sequence->job().parked_itself = true;
+    paused.push_back(sequence->TakeJob());
+    sequence = nullptr;
+  }
+  if (paused.empty()) return;
+  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  queue_.Return(std::move(paused));
+}
+
+void StepLoop::Admit() {
+  const int64_t most_streams = queue_.IsOnTrial(options_.worker) ? 1 : options_.max_streams;
+  while (static_cast<int64_t>(running_.size()) < most_streams) {
+    const PromptsAhead prompts = PromptsBeingRead();
+    std::unique_ptr<Job> job = queue_.TakeFirst(
+        Taker(), [&](const Job& next) { return FitsNow(*cache_, next); },
+        [&](const Job& next) { return next.complete() || prompts.LeaveRoomFor(TokensToRead(*cache_, next)); },
+        [&](const Job& next) {
+          return prompts.LongPrompts(next.context().priority) >= most_long_prompts_ &&
+                 prompts.IsLong(TokensToRead(*cache_, next));
+        });
+    if (job == nullptr) return;
+    if (absl::Status why = WhyNotStarted(*job); !why.ok()) {
+      ended_.push_back({std::move(job), std::move(why)});
+    } else if (job->complete()) {
+      EndComplete(std::move(job));
+    } else {
+      Start(std::move(job));
+    }
+  }
+  queue_.OnWorkerFull(options_.worker);
+}
+
+RequestQueue::Taker StepLoop::Taker() const {
+  return {.worker = options_.worker, .running = static_cast<int64_t>(running_.size()), .now = clock_.Now()};
+}
+
+PromptsAhead StepLoop::PromptsBeingRead() const {
+  std::vector<PromptsAhead::Prompt> prompts;
+  for (const std::unique_ptr<Sequence>& sequence : running_) {
+    if (sequence->decoding()) continue;
+    prompts.push_back({.all = sequence->unread_when_begun(),
+                       .rest = static_cast<int64_t>(sequence->Unread().size()),
+                       .priority = sequence->job().context().priority});
+  }
+  const auto decoding = static_cast<int64_t>(running_.size() - prompts.size());
+  return {std::move(prompts), planner_.PromptRowsBeside(decoding)};
+}
+
+absl::Status StepLoop::WhyNotStarted(const Job& job) const {
+  const absl::Time now = clock_.Now();
+  LS_RETURN_IF_ERROR(job.WhyAbandoned(now));  // it may have come just now, too late
+  if (job.complete() || job.times.started != absl::InfiniteFuture()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(cache_->CheckFits(job.MostTokens()));
+  return queue_.WhyHopeless(job, TokensToRead(*cache_, job), now);
+}
+
+void StepLoop::Start(std::unique_ptr<Job> job) {
+  if (job->times.started == absl::InfiniteFuture()) {
+    job->times.started = clock_.Now();
+    observer_.OnQueued(job->times.started - job->times.submitted);
+  }
+  Enter(std::move(job));
+}
+
+void StepLoop::EndComplete(std::unique_ptr<Job> job) {
+  job->times.started = clock_.Now();
+  observer_.OnQueued(job->times.started - job->times.submitted);
+  observer_.OnPrefilled(absl::ZeroDuration(), job->prompt_tokens());
+  if (job->session.has_value()) job->session->Commit({.tokens = job->stream().all(), .parked = {}});
+  ended_.push_back({std::move(job), absl::OkStatus()});
+}
+
+void StepLoop::Enter(std::unique_ptr<Job> job) {
+  absl::StatusOr<std::unique_ptr<CachedSequence>> cached = EnterCache(*cache_, *job);
+  if (!cached.ok()) {
+    ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
+    return;
+  }
+  ForgetParkedHere(*job);
+  job->GiveUpParked();
+  const auto behind = std::find_if(running_.begin(), running_.end(),
+                                   [&](const auto& other) { return other->job().number > job->number; });
+  running_.insert(behind, std::make_unique<Sequence>(std::move(job), *std::move(cached)));
+}
+
+void StepLoop::KeepSession(Sequence& sequence) {
+  const Job& job = sequence.job();
+  if (!job.session.has_value()) return;
+  const std::vector<int32_t>& stream = job.stream().all();
+  SessionState state{.tokens = {stream.begin(), stream.begin() + job.SessionTokens()}, .parked = std::nullopt};
+  if (sequence.StandAtSessionEnd()) {
+    state.parked = {.worker = options_.worker, .id = cache_->Park(sequence.TakeCached())};
+  }
+  sequence.job().session->Commit(std::move(state));
+}
+
+void StepLoop::PlanPieces() {
+  planned_.clear();
+  for (size_t i = 0; i < running_.size(); ++i) planned_.push_back(i);
+  const auto suspect = std::find_if(running_.begin(), running_.end(), [](const auto& sequence) {
+    return sequence->job().failures.suspect() && !sequence->catching_up();
+  });
+  if (suspect != running_.end()) planned_ = {static_cast<size_t>(suspect - running_.begin())};
+
+  candidates_.clear();
+  for (const size_t i : planned_) {
+    Sequence& sequence = *running_[i];
+    const auto unread = static_cast<int64_t>(sequence.Unread().size());
+    candidates_.push_back({.id = sequence.job().number,
+                           .ticket = &*sequence.job().charge,
+                           .decoding = sequence.decoding(),
+                           .position = sequence.position(),
+                           .unread = unread,
+                           .most = sequence.MostTokens(unread)});
+  }
+  pieces_ = planner_.Plan(candidates_);
+}
+
+void StepLoop::Step() {
+  for (std::unique_ptr<Sequence>& sequence : running_) {
+    if (absl::Status skipped = sequence->SkipRead(*cache_); !skipped.ok()) End(std::move(sequence), std::move(skipped));
+  }
+  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  if (running_.empty()) return;
+  PlanPieces();
+  slices_.clear();
+  int64_t rows = 0;
+  for (size_t k = 0; k < planned_.size(); ++k) {
+    if (pieces_[k] == 0) continue;
+    Sequence& sequence = *running_[planned_[k]];
+    // Those before it may have taken the room that it could have had when the step was planned.
+    planner_.Shorten(k, sequence.MostTokens(pieces_[k]));
+    absl::StatusOr<Slice> slice = sequence.NextSlice(pieces_[k]);
+    if (!slice.ok()) return EndRunning(slice.status());
+    slices_.push_back(*slice);
+    rows += pieces_[k];
+  }
+  const absl::Time begin = clock_.Now();
+  const absl::StatusOr<StepResult> result = RunModel();
+  const absl::Duration step = clock_.Now() - begin;
+  observer_.OnStep(step, rows);
+  Account(step, !result.ok());
+  if (!result.ok()) return Recover(result.status());
+  Deliver(result->logits);
+}
+
+absl::StatusOr<StepResult> StepLoop::RunModel() {
+  int64_t logit_rows = 0;
+  for (const Slice& slice : slices_) logit_rows += slice.logit_rows;
+  try {
+    absl::StatusOr<StepResult> result = model_.Step(slices_);
+    if (!result.ok()) {
+      return absl::InternalError(absl::StrCat("the model's step failed: ", result.status().message()));
+    }
+    if (static_cast<int64_t>(result->logits.size()) == logit_rows * model_.info().vocabulary_size) return result;
+    return absl::InternalError("the model's step returned logits of another size than was asked for");
+  } catch (const std::exception& error) {
+    health_.OnThrow();
+    return absl::InternalError(absl::StrCat("the model's step failed: ", error.what()));
+  }
+}
+
+void StepLoop::Account(absl::Duration step, bool failed) {
+  planner_.OnStep(step, failed);
+  queue_.SetSteps(planner_.cost(), options_.max_streams);
+  for (size_t k = 0; k < planned_.size(); ++k) {
+    Sequence& sequence = *running_[planned_[k]];
+    Job& job = sequence.job();
+    const absl::Duration share = planner_.ShareOf(k);
+    if (failed || sequence.catching_up()) {
+      job.overhead += share;
+    } else {
+      job.worker_time.all += share;
+      if (!sequence.decoding()) job.worker_time.prefill += share;
+    }
+  }
+}
+
+void StepLoop::Recover(const absl::Status& failure) {
+  observer_.OnFailure(failure);
+  health_.OnFailure(queue_.IsOnTrial(options_.worker));
+  const bool alone = slices_.size() == 1;
+  std::vector<std::unique_ptr<Job>> again;
+  for (size_t k = 0; k < planned_.size(); ++k) {
+    if (pieces_[k] == 0) continue;
+    std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
+    sequence->job().failures.OnFailure(alone);
+    if (sequence->job().failures.hopeless()) {
+      End(std::move(sequence), failure);
+    } else if (!broken()) {
+      again.push_back(sequence->TakeJob());
+      sequence = nullptr;  // what it read in this step is undefined; what it had read before can be found
+    }
+  }
+  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  for (std::unique_ptr<Job>& job : again) Enter(std::move(job));
+  if (broken()) ReturnRunning();
+}
+
+void StepLoop::ReturnRunning() {
+  std::vector<std::unique_ptr<Job>> jobs;
+  jobs.reserve(running_.size());
+  for (std::unique_ptr<Sequence>& sequence : running_) jobs.push_back(sequence->TakeJob());
+  running_.clear();
+  queue_.Return(std::move(jobs));
+}
+
+void StepLoop::Deliver(absl::Span<const float> logits) {
+  const absl::Time now = clock_.Now();
+  // What passed once, and is read again, says nothing about those who failed.
+  bool read_something_new = false;
+  auto slice = slices_.begin();
+  for (size_t k = 0; k < planned_.size(); ++k) {
+    if (pieces_[k] == 0) continue;
+    std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
+    const int64_t count = (slice++)->logit_rows * model_.info().vocabulary_size;
+    if (!sequence->catching_up()) {
+      sequence->job().failures.OnSuccess(/*alone=*/slices_.size() == 1);
+      read_something_new = true;
+    }
+    absl::Status status = sequence->OnRead(pieces_[k], logits.first(count), now);
+    logits.remove_prefix(count);
+    if (status.ok() && sequence->job().complete()) KeepSession(*sequence);
+    if (!status.ok() || sequence->job().complete()) End(std::move(sequence), std::move(status));
+  }
+  running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
+  if (!read_something_new) return;
+  health_.OnSuccess();
+  queue_.OnModelPassed(options_.worker);
+}
+
+void StepLoop::End(std::unique_ptr<Sequence> sequence, absl::Status status) {
+  ended_.push_back({sequence->TakeJob(), std::move(status)});
+}
+
+void StepLoop::EndRunning(const absl::Status& status) {
+  for (std::unique_ptr<Sequence>& sequence : running_) End(std::move(sequence), status);
+  running_.clear();
+}
+
+void StepLoop::ForgetParkedHere(Job& job) {
+  if (!job.parked_itself || !job.parked.has_value() || job.parked->worker != options_.worker) return;
+  cache_->Drop(job.parked->id);
+  job.parked.reset();
+}
+
+void StepLoop::TellEnded() {
+  for (EndedJob& ended : ended_) {
+    ForgetParkedHere(*ended.job);
+    queue_.Settle(*ended.job, clock_.Now());
+    ended.job->GiveBack();
+    ended.job->Finish(ended.status, clock_.Now());
+  }
+  ended_.clear();
+}
+
+}  // namespace longshort

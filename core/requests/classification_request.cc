@@ -1,0 +1,20 @@
+#include "core/requests/classification_request.h"
+
+#include <exception>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+
+absl::StatusOr<ClassifierItem> PrepareItem(const ItemPreparation& preparation) {
+  try {
+    return preparation();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("there is no memory to prepare the item");
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the item cannot be prepared: ", error.what()));
+  }
+}
+
+}  // namespace longshort

@@ -1,0 +1,65 @@
+#include "base/strict_json.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/base/status_matchers.h"
+
+namespace longshort {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(StrictJson, ReadsAnObject) {
+  const auto document = ParseJsonObject(R"({"a": [1, {"b": "c"}]})", "file");
+  ASSERT_THAT(document, IsOk());
+  EXPECT_EQ((*document)["a"][1]["b"], "c");
+}
+
+TEST(StrictJson, RefusesWhatIsNoObject) {
+  EXPECT_THAT(ParseJsonObject("[1]", "some.json"), Refuses(Words{"some.json", "array"}));
+  EXPECT_THAT(ParseJsonObject("", "some.json"), Refuses(Words{"some.json", "not valid JSON"}));
+  EXPECT_THAT(ParseJsonObject("{\"a\":}", "some.json"), Refuses(Words{"some.json", "byte 6"}));
+}
+
+TEST(StrictJson, RefusesBytesAfterTheObject) {
+  EXPECT_THAT(ParseJsonObject("{} {}", "f"), Refuses(Words{"not valid JSON"}));
+  EXPECT_THAT(ParseJsonObject(std::string_view("{}\0garbage", 10), "f"), Refuses(Words{"NUL at byte 2"}));
+}
+
+TEST(StrictJson, RefusesAKeyThatStandsTwiceInOneObjectOnly) {
+  EXPECT_THAT(ParseJsonObject(R"({"a": {"x": 1}, "b": {"x": 2}})", "f"), IsOk());
+  EXPECT_THAT(ParseJsonObject(R"({"a": {"x": 1, "x": 2}})", "f"), Refuses(Words{"duplicate key 'x'"}));
+  // The same key, written in two ways.
+  EXPECT_THAT(ParseJsonObject(R"({"a": 1, "\u0061": 2})", "f"), Refuses(Words{"duplicate key 'a'"}));
+}
+
+TEST(StrictJson, RefusesInvalidUtf8) { EXPECT_THAT(ParseJsonObject("{\"\xFF\": 1}", "f"), Refuses(Words{"JSON"})); }
+
+TEST(StrictJson, RefusesDeepNestingWithoutBuildingIt) {
+  const std::string bomb = "{\"a\":" + std::string(10'000'000, '[');
+  EXPECT_THAT(ParseJsonObject(bomb, "f"), Refuses(Words{"nested deeper than 16"}));
+  const std::string objects = [] {
+    std::string text;
+    for (int i = 0; i < 100'000; ++i) text += "{\"a\":";
+    return text;
+  }();
+  EXPECT_THAT(ParseJsonObject(objects, "f"), Refuses(Words{"nested deeper than 16"}));
+}
+
+TEST(StrictJson, RefusesMoreElementsThanTheLimit) {
+  JsonLimits limits;
+  limits.elements = 10;
+  EXPECT_THAT(ParseJsonObject("{\"a\":[1,2,3]}", "f", limits), IsOk());
+  EXPECT_THAT(ParseJsonObject("{\"a\":[1,2,3,4,5,6,7,8,9,10]}", "f", limits), Refuses(Words{"more than 10 elements"}));
+}
+
+TEST(StrictJson, QuotesShortAndSafe) {
+  EXPECT_EQ(QuoteForMessage("a\n\xFF"), "'a\\n\\xff'");
+  EXPECT_EQ(QuoteForMessage(std::string(1000, 'x')), "'" + std::string(100, 'x') + "' (cut, 1000 bytes)");
+}
+
+}  // namespace
+}  // namespace longshort

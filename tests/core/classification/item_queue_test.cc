@@ -1,0 +1,176 @@
+#include "core/classification/item_queue.h"
+
+#include <string>
+#include <utility>
+
+#include "core/schedule/refusal.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/fakes/fake_classifier.h"
+#include "tests/core/fakes/fake_clock.h"
+
+namespace longshort {
+namespace {
+
+class ItemQueueTest : public testing::Test {
+ protected:
+  absl::Status Admit(ItemQueue& items, std::variant<ClassifierItem, ItemPreparation> item,
+                     RequestContext context = {}) {
+    ClassificationRequest request{.context = std::move(context), .item = std::move(item), .bytes = 10};
+    return items.Admit(std::make_unique<ClassificationJob>(std::move(request), nullptr, clock_.Now()), clock_.Now());
+  }
+
+  // Teaches it that a document takes a worker 1 ms a token.
+  void Teach(ItemQueue& items) {
+    ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+    const BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
+    items.Settle(batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  }
+
+  FakeClock clock_;
+  const ItemPreparation preparation_ = [] { return Document(1); };
+};
+
+TEST_F(ItemQueueTest, WhatIsUrgentIsPreparedFirst) {
+  ItemQueue items({});
+  for (const char* id : {"a", "b", "c"}) {
+    RequestContext context;
+    context.id = id;
+    if (context.id == "b") context.priority = Priority::kHigh;
+    if (context.id == "c") context.deadline = clock_.Now() + absl::Seconds(1);
+    ASSERT_TRUE(Admit(items, preparation_, context).ok());
+  }
+  std::string order;
+  while (const auto job = items.TakeUnprepared()) order += job->context().id;
+  EXPECT_EQ(order, "bca");
+}
+
+TEST_F(ItemQueueTest, CountsAnItemUntilItIsInABatchOrHasEnded) {
+  ItemQueue items({});
+  ASSERT_TRUE(Admit(items, preparation_).ok());
+  ASSERT_TRUE(Admit(items, preparation_).ok());
+  auto first = items.TakeUnprepared();
+  const auto second = items.TakeUnprepared();
+  EXPECT_EQ(items.preparing(), 2);
+  EXPECT_EQ(items.state().waiting_items, 2);
+  EXPECT_EQ(first->Prepare(), absl::OkStatus());
+  first->SetPrepared(clock_.Now());
+  items.AddPrepared(std::move(first), absl::Seconds(1));
+  items.DropUnprepared(*second, absl::Seconds(1));
+  EXPECT_EQ(items.preparing(), 0);
+  EXPECT_EQ(items.prepared(), 1);
+  EXPECT_EQ(items.state().waiting_items, 1);
+  EXPECT_EQ(items.state().waiting_bytes, 10);
+  EXPECT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 1u);
+  EXPECT_EQ(items.state().waiting_items, 0);
+}
+
+TEST_F(ItemQueueTest, RefusesWhatCannotMakeItsDeadlineUnlessTheWorkerIsIdle) {
+  ItemQueue items({});
+  Teach(items);
+  RequestContext soon;
+  soon.deadline = clock_.Now() + absl::Milliseconds(50);
+  ASSERT_TRUE(Admit(items, Document(1, 100), soon).ok());
+  EXPECT_EQ(Admit(items, Document(1, 100), soon),
+            absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain until its deadline"));
+  EXPECT_TRUE(Admit(items, Document(1, 1), soon).ok()) << "nothing is known of documents as short as this";
+}
+
+TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsPreparedOrNot) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
+  Teach(items);
+  ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  ASSERT_TRUE(Admit(items, preparation_).ok());  // taken to be like the others
+  const absl::Status full = Admit(items, Document(1, 100));
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(200));
+  EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
+}
+
+TEST_F(ItemQueueTest, ACallThatComesWhileNothingWaitsIsTakenWhateverItTakes) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
+  Teach(items);
+  RequestContext context;
+  for (int64_t i = 0; i < 20; ++i) {
+    context.part = {.index = i, .count = 20};
+    EXPECT_TRUE(Admit(items, Document(1, 100), context).ok()) << i;
+  }
+  context.part = {};
+  EXPECT_FALSE(Admit(items, Document(1, 100), context).ok());
+}
+
+// Nobody is refused for what it takes before one like it has run; from then on what came before counts as what comes.
+TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsOnceItIsKnownWheneverItCame) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}, .batches = {.max_batch_size = 1}});
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
+  items.Settle(batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  const absl::Status full = Admit(items, Document(1, 100));
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(500));
+  // They are charged with what they take, and no more.
+  while (!(batch = items.TakeBatch(clock_.Now())).jobs.empty()) {
+    items.Settle(batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Admit(items, Document(1, 100)).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
+}
+
+// The same for what is not prepared yet: it counts as what ran did.
+TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsToBePreparedOnceItIsKnown) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(Admit(items, preparation_).ok());
+  const auto prepare_next = [&] {
+    auto job = items.TakeUnprepared();
+    ASSERT_EQ(job->Prepare(), absl::OkStatus());
+    job->SetPrepared(clock_.Now());
+    items.AddPrepared(std::move(job), absl::Milliseconds(1));
+  };
+  prepare_next();
+  items.Settle(items.TakeBatch(clock_.Now()).jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  prepare_next();
+  const absl::Status full = Admit(items, preparation_);
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(500));
+  EXPECT_EQ(GetRefusal(full)->queue_depth, 5);
+  for (int i = 0; i < 4; ++i) prepare_next();
+  EXPECT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 5u);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Admit(items, preparation_).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, preparation_)));
+}
+
+// What one worker would need 400 ms for is taken after 200 ms by two.
+TEST_F(ItemQueueTest, SeveralWorkersShareTheTimeThatWaits) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(200)}, .batches = {.workers = 2}});
+  Teach(items);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  ASSERT_TRUE(Admit(items, preparation_).ok());
+  const absl::Status full = Admit(items, Document(1, 100));
+  ASSERT_TRUE(GetRefusal(full).has_value()) << full;
+  EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(200));
+}
+
+// One batch of two runs, and the other worker sleeps.
+TEST_F(ItemQueueTest, AWorkerThatIsIdleTakesWhatCannotMakeItsDeadlineWhileOthersRun) {
+  ItemQueue items({.batches = {.workers = 2}});
+  Teach(items);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  ASSERT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 2u);
+  RequestContext soon;
+  soon.deadline = clock_.Now() + absl::Milliseconds(50);
+  ASSERT_TRUE(Admit(items, Document(1, 100), soon).ok());
+  ASSERT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 1u);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Admit(items, Document(1, 100), soon))) << "no worker is idle";
+}
+
+TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsHoweverLongAgoItLearned) {
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
+  Teach(items);
+  clock_.Advance(absl::Hours(8));
+  ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
+  ASSERT_TRUE(Admit(items, preparation_).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
+}
+
+}  // namespace
+}  // namespace longshort

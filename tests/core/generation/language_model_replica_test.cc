@@ -1,0 +1,111 @@
+// A worker's models that come and go: when, and who does its work meanwhile.
+
+#include "core/generation/language_model_replica.h"
+
+#include "gtest/gtest.h"
+#include "tests/core/fakes/step_loop_harness.h"
+
+namespace longshort {
+namespace {
+
+constexpr int kReplica = 0;
+constexpr int kOther = 1;
+
+// Worker 0 of two; the other one is the harness' loop.
+class WorkerReplicaTest : public testing::Test {
+ protected:
+  WorkerReplicaTest() {
+    harness_.model.on_step = [this](absl::Span<const Slice>) {
+      return fails_ ? absl::InternalError("device lost") : absl::OkStatus();
+    };
+    harness_.model.on_replicate = [this] {
+      return has_replicas_ ? absl::OkStatus() : absl::ResourceExhaustedError("no memory");
+    };
+    EXPECT_TRUE(replica_.Build().ok());
+  }
+
+  bool RunFailingRound() {
+    fails_ = true;
+    const bool more = replica_.RunRound(/*end_now=*/false);
+    fails_ = false;
+    return more;
+  }
+  // With two requests, of which neither has failed twice alone: the first model is given up after two failures, the
+  // next one, on trial, after one.
+  void GiveUpTwice() {
+    RunFailingRound();
+    EXPECT_TRUE(replica_.has_model());
+    EXPECT_TRUE(RunFailingRound()) << "there is another model to be had at once";
+    EXPECT_FALSE(replica_.has_model());
+    RunFailingRound();
+    EXPECT_EQ(harness_.observer.rebuilt.size(), 1u);
+    EXPECT_FALSE(replica_.has_model());
+  }
+
+  StepLoopHarness harness_{{.worker = kOther}, {.workers = 2}};
+  bool fails_ = false;
+  bool has_replicas_ = true;
+  LanguageModelReplica replica_{
+      harness_.model, harness_.queue, harness_.clock, harness_.observer, {.step_loop = {.worker = kReplica}}};
+};
+
+TEST_F(WorkerReplicaTest, AModelThatIsGivenUpHasASuccessorAtOnceAndThatOneASecondLater) {
+  const GenerationRequest request = SomeGeneration(5, 20), other_request = SomeGeneration(7, 20, 1);
+  const auto listener = harness_.Generate(request), other = harness_.Generate(other_request);
+  GiveUpTwice();
+  harness_.clock.Advance(absl::Milliseconds(999));
+  EXPECT_FALSE(replica_.RunRound(false));
+  EXPECT_FALSE(replica_.has_model());
+  harness_.clock.Advance(absl::Milliseconds(1));
+  while (replica_.RunRound(false)) continue;
+  EXPECT_EQ(harness_.observer.rebuilt.size(), 2u);
+  EXPECT_EQ(listener->tokens, harness_.TokensAlone(request));
+  EXPECT_EQ(other->tokens, harness_.TokensAlone(other_request));
+}
+
+TEST_F(WorkerReplicaTest, WhatComesWhileThereIsNoModelIsTheOthersAtOnce) {
+  harness_.Generate(SomeGeneration(5, 20));
+  has_replicas_ = false;
+  for (int round = 0; round < 3; ++round) RunFailingRound();
+  ASSERT_FALSE(replica_.has_model());
+  // A worker that runs fewer would have the later ones, if it had a model.
+  for (int64_t streams = 1; streams <= 4; ++streams) {
+    harness_.RunOnce();
+    ASSERT_EQ(harness_.loop->state().active_streams, streams);
+    harness_.Generate(SomeGeneration(7, 20, static_cast<uint32_t>(streams)));
+  }
+}
+
+TEST_F(WorkerReplicaTest, TriesAgainEverySecondWhileNoModelIsToBeHad) {
+  harness_.Generate(SomeGeneration(5, 20));
+  has_replicas_ = false;
+  RunFailingRound();
+  RunFailingRound();
+  for (int second = 0; second < 3; ++second) {
+    EXPECT_FALSE(replica_.RunRound(false));
+    EXPECT_FALSE(replica_.RunRound(false)) << "not twice at once";
+    harness_.clock.Advance(absl::Seconds(1));
+  }
+  EXPECT_EQ(harness_.observer.rebuilt.size(), 3u);
+  EXPECT_EQ(harness_.observer.rebuilt.back(), absl::ResourceExhaustedError("no memory"));
+  has_replicas_ = true;
+  replica_.RunRound(false);
+  EXPECT_TRUE(replica_.has_model());
+}
+
+TEST_F(WorkerReplicaTest, EndsWhatNobodyWaitsForWithoutAModelToo) {
+  GenerationRequest request = SomeGeneration(5, 20);
+  const auto cancelled = request.context.cancelled;
+  const auto listener = harness_.Generate(std::move(request));
+  const auto other = harness_.Generate(SomeGeneration(5, 20));
+  GiveUpTwice();
+  *cancelled = true;
+  EXPECT_FALSE(replica_.RunRound(false));
+  EXPECT_EQ(listener->status.code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(other->end.ended());
+  EXPECT_FALSE(replica_.RunRound(/*end_now=*/true));
+  EXPECT_EQ(other->status.code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace longshort
