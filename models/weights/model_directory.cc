@@ -26,7 +26,7 @@ absl::Status AddBytes(const std::string& name, const StoredBytes& bytes, Fingerp
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Fingerprint(const ModelDirectory& directory) {
+absl::StatusOr<std::string> FingerprintOf(const ModelDirectory& directory) {
   LS_ASSIGN_OR_RETURN(Fingerprint hash, Fingerprint::Create());
   LS_RETURN_IF_ERROR(hash.Add("config.json", directory.config_text));
   if (directory.vocabulary_text) LS_RETURN_IF_ERROR(hash.Add("vocabulary.txt", *directory.vocabulary_text));
@@ -44,7 +44,7 @@ absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path) {
   LS_ASSIGN_OR_RETURN(std::optional<std::string> labels, ReadOptionalTextFile(path + "/labels.txt", kListLimitBytes));
   LS_ASSIGN_OR_RETURN(SafetensorsFile weights, SafetensorsFile::Open(path + "/model.safetensors"));
   ModelDirectory directory{path, std::move(config), std::move(vocabulary), std::move(labels), std::move(weights), ""};
-  LS_ASSIGN_OR_RETURN(directory.fingerprint, Fingerprint(directory));
+  LS_ASSIGN_OR_RETURN(directory.fingerprint, FingerprintOf(directory));
   return directory;
 }
 
