@@ -14,18 +14,20 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/jobs/job.h"
-#include "core/schedule/stream_estimator.h"
+#include "core/schedule/stream_estimates.h"
 #include "core/schedule/waiting_limits.h"
 #include "core/schedule/waiting_line.h"
+#include "models/worker_device.h"
 
 namespace longshort {
 
 // Learns what requests take from those that ended, and refuses what cannot make its deadline: when it comes, and when
-// it is taken. Time is counted as if all workers shared each request: what waits will have been taken after so long.
+// it is taken, of workers of one device together. Time is counted as if all workers shared each request
+// (WorkerGroups): what waits will have been taken after so long.
 //
 // A request whose rows are parked with a worker is left to that one, unless it let others pass there, and any other to
-// those that run the fewest, as long as they have room; a worker takes what comes behind what it leaves. One whose next
-// failure would be its last is left to workers that are not on trial.
+// those that have the least to do (StreamEstimates::Load), as long as they have room; a worker takes what comes behind
+// what it leaves. One whose next failure would be its last is left to workers that are not on trial.
 //
 // Thread-safe: any thread pushes, workers take. Never calls a listener.
 class RequestQueue {
@@ -36,8 +38,6 @@ class RequestQueue {
     // one.
     absl::Duration patience = absl::Minutes(1);
     WorkOrder::Options order = {};
-    // Workers that take from it, numbered from 0.
-    int workers = 1;
   };
 
   // A worker that asks for a job.
@@ -47,7 +47,9 @@ class RequestQueue {
     absl::Time now;
   };
 
-  explicit RequestQueue(const Options& options) : options_(options), line_(options.order), workers_(options.workers) {}
+  // `workers`: those that take from it, numbered from 0; at least one.
+  explicit RequestQueue(const Options& options, const std::vector<WorkerDevice>& workers = CpuWorkers(1))
+      : options_(options), line_(options.order), estimates_(workers), workers_(workers.size()) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
@@ -86,8 +88,8 @@ class RequestQueue {
   std::vector<std::unique_ptr<Job>> TakeAbandoned(absl::Time now);
   std::vector<std::unique_ptr<Job>> TakeAll();
 
-  // How steps go now, and how many sequences share them at the most.
-  void SetSteps(const StepCost& cost, int64_t max_streams);
+  // How the worker's steps go now, and how many sequences share them at the most.
+  void SetSteps(int worker, const StepCost& cost, int64_t max_streams);
 
   // Jobs that wait for a worker: returned ones too, unless they wait for their clients.
   int64_t size() const;
@@ -117,6 +119,8 @@ class RequestQueue {
     bool reliable = true;             // its model, if the last was given up, has passed a step
   };
 
+  int64_t WorkerCount() const { return static_cast<int64_t>(workers_.size()); }
+
   // All with mutex_ held.
   // Jobs that were taken and not settled, but for those that wait for their clients.
   int64_t Running() const;
@@ -124,6 +128,8 @@ class RequestQueue {
   int64_t WaitingForClients() const;
   // What the job is predicted to take, of all workers' time.
   absl::Duration CostOf(const Job& job) const;
+  // Whether a worker that asks has more to do than another one.
+  bool HasMoreToDo(const Taker& taker, int other) const;
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.
   absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const;
   void NoteAsking(const Taker& taker);
@@ -147,7 +153,7 @@ class RequestQueue {
   // Guarded by mutex_:
   WaitingLine<std::unique_ptr<Job>> line_;
   std::vector<std::unique_ptr<Job>> returned_;  // in the order of their numbers
-  StreamEstimator estimator_;
+  StreamEstimates estimates_;
   std::vector<Worker> workers_;
   int64_t taken_ = 0;
   int64_t changes_ = 0;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/cpu_threads.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 
@@ -15,8 +16,9 @@ namespace longshort {
 ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads)
     : network_(std::move(network)), info_(std::move(info)), threads_(threads), steps_(threads) {}
 
-absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(int threads) const {
-  return std::make_unique<ServedTextClassifier>(network_, info_, threads == 0 ? threads_ : threads);
+absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(const WorkerDevice& device) const {
+  LS_ASSIGN_OR_RETURN(const int threads, CpuThreads(device, threads_));
+  return std::make_unique<ServedTextClassifier>(network_, info_, threads);
 }
 
 absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
