@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/cpu_threads.h"
 #include "models/layers/kept_memory.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
@@ -56,8 +57,9 @@ class ImageClassifier final : public Classifier {
 
   const ClassifierInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override {
-    return std::make_unique<ImageClassifier>(info_, network_, threads == 0 ? threads_ : threads);
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override {
+    LS_ASSIGN_OR_RETURN(const int threads, CpuThreads(device, threads_));
+    return std::make_unique<ImageClassifier>(info_, network_, threads);
   }
 
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {

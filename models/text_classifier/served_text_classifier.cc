@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/cpu_threads.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 
@@ -34,8 +35,9 @@ ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo i
       micro_batch_work_(TokensOfMicroBatch(network_.config)),
       runner_(threads) {}
 
-absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(int threads) const {
-  return std::make_unique<ServedTextClassifier>(network_, info_, threads == 0 ? threads_ : threads);
+absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(const WorkerDevice& device) const {
+  LS_ASSIGN_OR_RETURN(const int threads, CpuThreads(device, threads_));
+  return std::make_unique<ServedTextClassifier>(network_, info_, threads);
 }
 
 absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {

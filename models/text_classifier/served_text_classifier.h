@@ -18,7 +18,7 @@ class ServedTextClassifier final : public Classifier {
   ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads);
 
   const ClassifierInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override;
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override;
   // Ids after a document's last that is not 0 make no difference and no work.
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
   void Rest() override;
