@@ -60,7 +60,6 @@ class DynamicBatchingEngine final : public ClassifierEngine {
     // Null while there is no replica to be had.
     std::unique_ptr<Classifier> classifier;
     std::unique_ptr<BatchRunner> runner;
-    int number = 0;
     ModelReplacement replacement;
     bool resting = false;
     std::thread thread;
