@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/weights/safetensors_writer.h"
-#include "tests/models/weights/status_matchers.h"
-#include "tests/models/weights/temporary_directory.h"
+#include "tests/base/status_matchers.h"
+#include "tests/base/temporary_directory.h"
 
 namespace longshort {
 namespace {
