@@ -12,7 +12,7 @@ namespace longshort {
 std::string ValidUtf8(absl::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
-    const std::optional<Utf8Character> character = FirstUtf8Character(bytes);
+    const std::optional<Utf8Character> character = FirstUtf8Character({bytes.data(), bytes.size()});
     const size_t length = character.has_value() ? static_cast<size_t>(character->bytes) : 1;
     absl::StrAppend(&text, character.has_value() ? bytes.substr(0, length) : absl::string_view("\uFFFD"));
     bytes.remove_prefix(length);

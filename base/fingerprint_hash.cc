@@ -1,4 +1,4 @@
-#include "base/fingerprint.h"
+#include "base/fingerprint_hash.h"
 
 #include <array>
 
@@ -8,29 +8,29 @@
 
 namespace longshort {
 
-absl::StatusOr<Fingerprint> Fingerprint::Create() {
+absl::StatusOr<FingerprintHash> FingerprintHash::Create() {
   LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
-  return Fingerprint(std::move(hash));
+  return FingerprintHash(std::move(hash));
 }
 
-absl::Status Fingerprint::AddLength(uint64_t bytes) {
+absl::Status FingerprintHash::AddLength(uint64_t bytes) {
   std::array<char, 8> length;
   WriteNumber(bytes, ByteOrder::kLittleEndian, length.size(), length.data());
   return hash_.Update({length.data(), length.size()});
 }
 
-absl::Status Fingerprint::Add(std::string_view name, std::string_view content) {
+absl::Status FingerprintHash::Add(std::string_view name, std::string_view content) {
   LS_RETURN_IF_ERROR(Begin(name, content.size()));
   return Continue(content);
 }
 
-absl::Status Fingerprint::Begin(std::string_view name, uint64_t bytes) {
+absl::Status FingerprintHash::Begin(std::string_view name, uint64_t bytes) {
   LS_RETURN_IF_ERROR(AddLength(name.size()));
   LS_RETURN_IF_ERROR(hash_.Update(name));
   return AddLength(bytes);
 }
 
-absl::StatusOr<std::string> Fingerprint::Finish() {
+absl::StatusOr<std::string> FingerprintHash::Finish() {
   LS_ASSIGN_OR_RETURN(const std::string digest, hash_.Finish());
   return absl::BytesToHexString(digest);
 }

@@ -12,10 +12,10 @@
 
 namespace longshort {
 
-class Fingerprint final {
+class FingerprintHash final {
  public:
   // Errors: INTERNAL if the crypto library refuses (the same for the other calls).
-  static absl::StatusOr<Fingerprint> Create();
+  static absl::StatusOr<FingerprintHash> Create();
 
   // Adds `name` and `content`, each preceded by its length as 8 bytes, little-endian.
   absl::Status Add(std::string_view name, std::string_view content);
@@ -26,7 +26,7 @@ class Fingerprint final {
   absl::StatusOr<std::string> Finish();
 
  private:
-  explicit Fingerprint(Sha256 hash) : hash_(std::move(hash)) {}
+  explicit FingerprintHash(Sha256 hash) : hash_(std::move(hash)) {}
 
   absl::Status AddLength(uint64_t bytes);
 
