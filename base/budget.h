@@ -1,53 +1,67 @@
-// How many prompt tokens all requests may hold together, from their submission to their end: a bound on memory that a
-// bound on the number of requests is not, because one of them may have millions of tokens.
-//
-// Thread-safe; engines may share one.
+// A bound on what all that is in flight may hold together: tokens, bytes. A bound on the number of holders is no bound
+// on memory, because one of them may hold millions.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 
 namespace longshort {
 
-class TokenBudget final {
+// Thread-safe; several owners may share one.
+class Budget final {
  public:
-  // Some tokens of a budget, given back when it is destroyed. Empty when default-made or moved from.
+  // For messages: who holds, and what: "the requests in flight", "prompt tokens".
+  struct Names {
+    std::string holders;
+    std::string unit;
+  };
+
+  // A part of a budget, given back when it is destroyed. Empty when default-made or moved from.
   class Share final {
    public:
     Share() = default;
-    Share(Share&& other) noexcept : budget_(std::move(other.budget_)), tokens_(other.tokens_) {}
+    Share(Share&& other) noexcept : budget_(std::move(other.budget_)), amount_(other.amount_) {}
     Share& operator=(Share&& other) noexcept {
       std::swap(budget_, other.budget_);
-      std::swap(tokens_, other.tokens_);
+      std::swap(amount_, other.amount_);
       return *this;
     }
     ~Share() {
-      if (budget_ != nullptr) budget_->held_ -= tokens_;
+      if (budget_ != nullptr) budget_->held_ -= amount_;
+    }
+
+    // What is really held: gives back the rest, or holds more, even if that exceeds the budget.
+    void SetAmount(int64_t amount) {
+      if (budget_ == nullptr) return;
+      budget_->held_ += amount - amount_;
+      amount_ = amount;
     }
 
    private:
-    friend class TokenBudget;
-    Share(std::shared_ptr<TokenBudget> budget, int64_t tokens) : budget_(std::move(budget)), tokens_(tokens) {}
+    friend class Budget;
+    Share(std::shared_ptr<Budget> budget, int64_t amount) : budget_(std::move(budget)), amount_(amount) {}
 
-    std::shared_ptr<TokenBudget> budget_;
-    int64_t tokens_ = 0;
+    std::shared_ptr<Budget> budget_;
+    int64_t amount_ = 0;
   };
 
-  explicit TokenBudget(int64_t capacity) : capacity_(capacity) {}
+  Budget(int64_t capacity, Names names) : capacity_(capacity), names_(std::move(names)) {}
 
-  // Takes `tokens` of the budget, if there is room for `more` that will follow too. What comes while nothing is held is
-  // always taken, however long.
-  // Errors: RESOURCE_EXHAUSTED saying how many are held; without a Refusal, because who takes knows what waits.
-  static absl::StatusOr<Share> Take(const std::shared_ptr<TokenBudget>& budget, int64_t tokens, int64_t more = 0);
+  // Takes `amount` of the budget, if there is room for `more` that will follow too. What comes while nothing is held is
+  // always taken, however much. What is refused holds nothing.
+  // Errors: RESOURCE_EXHAUSTED saying how much is held; without a Refusal, because who takes knows what waits.
+  static absl::StatusOr<Share> Take(const std::shared_ptr<Budget>& budget, int64_t amount, int64_t more = 0);
 
   int64_t held() const { return held_; }
 
  private:
   const int64_t capacity_;
+  const Names names_;
   std::atomic<int64_t> held_ = 0;
 };
 

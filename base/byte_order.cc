@@ -1,7 +1,5 @@
 #include "base/byte_order.h"
 
-#include "absl/strings/str_format.h"
-
 namespace longshort {
 namespace {
 
@@ -12,23 +10,13 @@ int Shift(ByteOrder order, int length, int index) {
 
 }  // namespace
 
-absl::StatusOr<uint64_t> ByteReader::Number(uint64_t offset, int length) const {
-  const auto slice = Slice(offset, static_cast<uint64_t>(length));
-  if (!slice.ok()) return slice.status();
+uint64_t ReadNumber(std::string_view bytes, ByteOrder order) {
+  const int length = static_cast<int>(bytes.size());
   uint64_t value = 0;
   for (int i = 0; i < length; ++i) {
-    value |= static_cast<uint64_t>(static_cast<uint8_t>((*slice)[i])) << Shift(order_, length, i);
+    value |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[i])) << Shift(order, length, i);
   }
   return value;
-}
-
-absl::StatusOr<std::string_view> ByteReader::Slice(uint64_t offset, uint64_t length) const {
-  if (offset > bytes_.size() || length > bytes_.size() - offset) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("the image is truncated: it has %d bytes, and %d more are said to follow byte %d",
-                        bytes_.size(), length, offset));
-  }
-  return bytes_.substr(offset, length);
 }
 
 void WriteNumber(uint64_t value, ByteOrder order, int length, char* bytes) {

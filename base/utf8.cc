@@ -1,48 +1,58 @@
 #include "base/utf8.h"
 
-#include <array>
-
 namespace longshort {
-namespace {
 
-// What a first byte says: which of its bits belong to the code point, and the least code point that needs this many
-// bytes.
-struct LeadForm {
-  uint8_t mask;   // bits that mark the form
-  uint8_t value;  // what they are
-  int64_t bytes;
-  char32_t least;
-};
-
-constexpr std::array<LeadForm, 4> kLeadForms = {{
-    {0b1000'0000, 0b0000'0000, 1, 0},
-    {0b1110'0000, 0b1100'0000, 2, 0x80},
-    {0b1111'0000, 0b1110'0000, 3, 0x800},
-    {0b1111'1000, 0b1111'0000, 4, 0x10000},
-}};
-
-constexpr char32_t kLargest = 0x10FFFF;
-
-bool IsSurrogate(char32_t code_point) { return code_point >= 0xD800 && code_point <= 0xDFFF; }
-
-std::optional<Utf8Character> Read(std::string_view text, const LeadForm& form) {
-  if (static_cast<int64_t>(text.size()) < form.bytes) return std::nullopt;
-  char32_t code_point = static_cast<uint8_t>(text[0]) & static_cast<uint8_t>(~form.mask);
-  for (int64_t i = 1; i < form.bytes; ++i) {
-    const auto byte = static_cast<uint8_t>(text[i]);
-    if ((byte & 0b1100'0000) != 0b1000'0000) return std::nullopt;
-    code_point = code_point << 6 | (byte & 0b0011'1111);
+Utf8Decoder::Result Utf8Decoder::Take(uint8_t byte) {
+  if (missing_ == 0) return Begin(byte);
+  if (byte < lowest_ || byte > highest_) {
+    missing_ = 0;
+    return Result::kRejected;
   }
-  if (code_point < form.least || code_point > kLargest || IsSurrogate(code_point)) return std::nullopt;
-  return Utf8Character{code_point, form.bytes};
+  lowest_ = 0x80;
+  highest_ = 0xBF;
+  code_point_ = code_point_ << 6 | (byte & 0b0011'1111);
+  return --missing_ == 0 ? Result::kWhole : Result::kMore;
 }
 
-}  // namespace
+Utf8Decoder::Result Utf8Decoder::Begin(uint8_t byte) {
+  lowest_ = 0x80;
+  highest_ = 0xBF;
+  if (byte < 0x80) {
+    code_point_ = byte;
+    return Result::kWhole;
+  }
+  if (byte >= 0xC2 && byte <= 0xDF) {
+    missing_ = 1;
+    code_point_ = byte & 0b0001'1111;
+  } else if (byte >= 0xE0 && byte <= 0xEF) {
+    missing_ = 2;
+    code_point_ = byte & 0b0000'1111;
+    if (byte == 0xE0) lowest_ = 0xA0;   // below: overlong
+    if (byte == 0xED) highest_ = 0x9F;  // above: surrogates
+  } else if (byte >= 0xF0 && byte <= 0xF4) {
+    missing_ = 3;
+    code_point_ = byte & 0b0000'0111;
+    if (byte == 0xF0) lowest_ = 0x90;   // below: overlong
+    if (byte == 0xF4) highest_ = 0x8F;  // above: beyond U+10FFFF
+  } else {
+    return Result::kRejected;
+  }
+  return Result::kMore;
+}
 
 std::optional<Utf8Character> FirstUtf8Character(std::string_view text) {
-  if (text.empty()) return std::nullopt;
-  for (const LeadForm& form : kLeadForms) {
-    if ((static_cast<uint8_t>(text[0]) & form.mask) == form.value) return Read(text, form);
+  Utf8Decoder decoder;
+  int64_t bytes = 0;
+  for (const char byte : text) {
+    ++bytes;
+    switch (decoder.Take(static_cast<uint8_t>(byte))) {
+      case Utf8Decoder::Result::kMore:
+        break;
+      case Utf8Decoder::Result::kWhole:
+        return Utf8Character{decoder.code_point(), bytes};
+      case Utf8Decoder::Result::kRejected:
+        return std::nullopt;
+    }
   }
   return std::nullopt;
 }

@@ -11,13 +11,13 @@ set(_common_headers
 set(_common_libraries absl::statusor absl::strings absl::str_format absl::time absl::span)
 
 # A library of nothing but the headers that everything uses and the given ones, compiled once.
-# _longshort_precompiled(name HEADERS header ... DEPENDS library ...)
+# _longshort_precompiled(name HEADERS header ... DEPENDS library ... OPTIONS compiler_option ...)
 function(_longshort_precompiled name)
-  cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS;OPTIONS" ${ARGN})
   set(_source ${PROJECT_BINARY_DIR}/precompiled/${name}.cc)
   file(CONFIGURE OUTPUT ${_source} CONTENT "")
   add_library(${name} OBJECT ${_source})
-  target_compile_options(${name} PRIVATE ${LONGSHORT_WARNINGS})
+  target_compile_options(${name} PRIVATE ${LONGSHORT_WARNINGS} ${ARG_OPTIONS})
   target_link_libraries(${name} PRIVATE ${_common_libraries} ${ARG_DEPENDS})
   target_precompile_headers(${name} PRIVATE ${_common_headers} ${ARG_HEADERS})
 endfunction()
@@ -26,16 +26,18 @@ set(_torch_headers <ATen/Functions.h> <ATen/TensorOperators.h>)
 set(_grpc_headers <grpcpp/grpcpp.h> <google/protobuf/map.h> <google/protobuf/generated_message_reflection.h>)
 set(_test_headers <gmock/gmock.h> <gtest/gtest.h>)
 _longshort_precompiled(longshort_headers)
-_longshort_precompiled(longshort_test_headers HEADERS ${_test_headers} DEPENDS GTest::gmock)
+_longshort_precompiled(longshort_test_headers HEADERS ${_test_headers} DEPENDS GTest::gmock OPTIONS ${LONGSHORT_TEST_OPTIONS})
 if(LONGSHORT_TORCH)
   _longshort_precompiled(longshort_torch_headers HEADERS ${_torch_headers} DEPENDS longshort::torch)
   _longshort_precompiled(longshort_torch_test_headers
     HEADERS ${_torch_headers} ${_test_headers}
-    DEPENDS longshort::torch GTest::gmock)
+    DEPENDS longshort::torch GTest::gmock
+    OPTIONS ${LONGSHORT_TEST_OPTIONS})
   _longshort_precompiled(longshort_grpc_headers HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++)
   _longshort_precompiled(longshort_grpc_test_headers
     HEADERS ${_grpc_headers} ${_test_headers}
-    DEPENDS gRPC::grpc++ GTest::gmock)
+    DEPENDS gRPC::grpc++ GTest::gmock
+    OPTIONS ${LONGSHORT_TEST_OPTIONS})
 endif()
 
 # longshort_use_precompiled(name library ...): the set of headers that suits a target of these libraries.

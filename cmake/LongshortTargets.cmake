@@ -1,5 +1,7 @@
 # One function for each kind of target, so that a folder's CMakeLists.txt only lists what is in the room.
 
+# Tests are compiled for less than they run: -O1 takes two thirds of the time of -O3. What they test is what is served.
+set(LONGSHORT_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
 set(LONGSHORT_WARNINGS -Wall -Wextra -Werror)
 # Of what it inlines from a precompiled header GCC 12 no longer knows that it is the standard library's, and warns of moved
 # and joined strings. The sanitizers find what there is to find.
@@ -33,36 +35,69 @@ function(longshort_program name)
   endif()
 endfunction()
 
-# longshort_test(name SOURCES a_test.cc ... DEPENDS library ...): a GoogleTest program, run by ctest as one test.
+# longshort_test(name SOURCES a_test.cc ... DEPENDS library ... [ENVIRONMENT variable=value ...] [COST number]): a GoogleTest
+# program, one for each room of tests/. ctest runs it once for each of its files that has tests, under the file's name, as
+# core/cache/page_pool_test: so files run side by side, and one that crashes hides no other's tests. The program is asked for
+# its tests when it has been built, and none can be left out. COST: ctest begins those with the highest first.
 function(longshort_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "COST" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS} GTest::gmock)
+  target_compile_options(${name} PRIVATE ${LONGSHORT_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
-  add_test(NAME ${name} COMMAND ${name})
+  set(_list ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/ListTests.cmake)
+  add_custom_command(TARGET ${name} POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${name}> -DBUILD=${PROJECT_BINARY_DIR} -DROOT=${PROJECT_SOURCE_DIR}/tests
+      -DOUTPUT=${_list}.cmake "-DENVIRONMENT=${ARG_ENVIRONMENT}" "-DCOST=${ARG_COST}" -P ${PROJECT_SOURCE_DIR}/cmake/ListTests.cmake
+    BYPRODUCTS ${_list}.cmake
+    VERBATIM)
+  file(WRITE ${_list}_include.cmake "\
+if(EXISTS \"${_list}.cmake\")
+  include(\"${_list}.cmake\")
+else()
+  add_test(\"${name} is not built\" ${name}_is_not_built)
+endif()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${_list}_include.cmake)
 endfunction()
 
-# longshort_benchmark(name SOURCES a_bench.cc ... DEPENDS library ...): a Google Benchmark program; ctest never runs it.
+# longshort_benchmark(name SOURCES a_bench.cc ... DEPENDS library ...): a Google Benchmark program; ctest never runs it, and with
+# a sanitizer it is built only by its name.
 function(longshort_benchmark name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} benchmark::benchmark)
+  if(LONGSHORT_SANITIZER)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
 endfunction()
 
 # longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ... CORPUS folder): a libFuzzer program (preset `fuzz`). Every
-# preset has it as a test that runs the inputs of the corpus once; without libFuzzer, replay_main.cc does.
+# preset has it as a test that runs the inputs of the corpus once; without libFuzzer, replay_main.cc does. Preset `fuzz` has
+# another, name_new_inputs, that looks for new inputs for 20 seconds. What it finds goes to build/fuzz/found.
 function(longshort_fuzzer name)
   cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
   set(_corpus ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS})
-  if(LONGSHORT_FUZZ)
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    add_test(NAME ${name} COMMAND ${name} -runs=0 ${_corpus})
-  else()
+  if(NOT LONGSHORT_FUZZ)
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc)
     add_test(NAME ${name} COMMAND ${name} ${_corpus})
+    return()
   endif()
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_test(NAME ${name} COMMAND ${name} -runs=0 ${_corpus})
+  string(REGEX REPLACE "_fuzz$" "" _short ${name})
+  # New inputs go to the first folder, and a crashing input below the prefix.
+  set(_found ${PROJECT_BINARY_DIR}/found/${_short})
+  file(MAKE_DIRECTORY ${_found})
+  set(_arguments -max_total_time=20 -print_final_stats=1 -artifact_prefix=${_found}- ${_found} ${_corpus})
+  set(_dictionary ${CMAKE_CURRENT_SOURCE_DIR}/${_short}.dict)
+  if(EXISTS ${_dictionary})
+    list(PREPEND _arguments -dict=${_dictionary})
+  endif()
+  add_test(NAME ${name}_new_inputs COMMAND ${name} ${_arguments})
 endfunction()

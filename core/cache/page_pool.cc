@@ -38,7 +38,7 @@ void PagePool::Apply(PageId id, Change change) {
 std::optional<PageId> PagePool::Take() {
   if (free_.empty() && !spare_.empty()) {
     ++evicted_;
-    EndLeases(spare_.begin()->second);
+    StartNewVersion(spare_.begin()->second);
   }
   if (free_.empty()) return std::nullopt;
   const PageId id = free_.back();
@@ -77,20 +77,20 @@ void PagePool::NoLongerNeed(PageId page) {
   Apply(page, [](Page& page) { --page.held.needed; });
 }
 
-bool PagePool::IsCurrent(const PageLease& lease) const {
-  return lease.page != kZeroPage && pages_[lease.page].lease == lease.lease;
+bool PagePool::IsCurrent(const PageVersion& version) const {
+  return version.page != kZeroPage && pages_[version.page].version == version.version;
 }
 
-void PagePool::EndLeases(PageId page) {
+void PagePool::StartNewVersion(PageId page) {
   assert(pages_[page].held.needed == 0);
   Apply(page, [](Page& page) {
     page.held.index = 0;
-    ++page.lease;
+    ++page.version;
   });
 }
 
 void PagePool::Withdraw(PageId page) {
-  if (page != kZeroPage && pages_[page].held.needed == 0) EndLeases(page);
+  if (page != kZeroPage && pages_[page].held.needed == 0) StartNewVersion(page);
 }
 
 bool PagePool::IsExclusive(PageId page) const { return pages_[page].held == PageHolders{.running = 1}; }

@@ -27,10 +27,10 @@ namespace longshort {
 
 enum class Holder { kRunning, kParked, kIndex };
 
-// A page as it was when the index wrote this down: its lease has another number once it was taken from the index.
-struct PageLease {
+// A page as it was when the index wrote this down: its version has another number once it was taken from the index.
+struct PageVersion {
   PageId page = kZeroPage;
-  uint64_t lease = 0;
+  uint64_t version = 0;
 };
 
 // Counts uses; every use is later than the ones before.
@@ -72,10 +72,10 @@ class PagePool final {
   void NoLongerNeed(PageId page);
 
   // The page as it is now, for the index, which must ask IsCurrent before each use: spare pages go without a word.
-  PageLease LeaseOf(PageId page) const { return {.page = page, .lease = pages_[page].lease}; }
-  bool IsCurrent(const PageLease& lease) const;
-  // Takes a page out of the index altogether: its leases end. REQUIRES: no chain's end needs it.
-  void EndLeases(PageId page);
+  PageVersion VersionOf(PageId page) const { return {.page = page, .version = pages_[page].version}; }
+  bool IsCurrent(const PageVersion& version) const;
+  // Takes a page out of the index altogether: its version ends. REQUIRES: no chain's end needs it.
+  void StartNewVersion(PageId page);
   // The same, unless a chain's end needs it.
   void Withdraw(PageId page);
 
@@ -99,7 +99,7 @@ class PagePool final {
   enum class State { kFree, kSpare, kKept, kInUse };
   struct Page {
     PageHolders held;
-    uint64_t lease = 0;
+    uint64_t version = 0;
     uint64_t used = 0;  // when the last running sequence let go of it
   };
 

@@ -11,13 +11,13 @@ namespace {
 
 constexpr int64_t kLeastIndexBytes = int64_t{16} << 20;
 
-// About what a block of the prefix index takes, with its place there, its tokens and its leases.
+// About what a block of the prefix index takes, with its place there, its tokens and its pages.
 int64_t BlockBytes(const CacheGrid& grid) {
-  constexpr int64_t kBesideTokensAndLeases = 400;
+  constexpr int64_t kBesideTokensAndPages = 400;
   int64_t pages = 0;
   for (const Strip strip : kStrips) pages += grid.Pages(strip, 0, grid.block_tokens()).end;
-  return kBesideTokensAndLeases + grid.block_tokens() * static_cast<int64_t>(sizeof(int32_t)) +
-         pages * static_cast<int64_t>(sizeof(PageLease));
+  return kBesideTokensAndPages + grid.block_tokens() * static_cast<int64_t>(sizeof(int32_t)) +
+         pages * static_cast<int64_t>(sizeof(PageVersion));
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ absl::StatusOr<PageId> PageStore::MakeOwn(PageKind kind, PageId page) {
   if (pool.IsExclusive(page)) return page;
   const std::optional<PageId> copy = Take(pool);
   if (!copy.has_value()) {  // all the others who run have what they reserved, so only the index can hold it too
-    pool.EndLeases(page);
+    pool.StartNewVersion(page);
     if (!pool.IsExclusive(page)) return absl::InternalError("more pages are in use than were reserved");
     return page;
   }

@@ -65,9 +65,9 @@ std::optional<PageTables> PrefixIndex::PagesAt(const PrefixBlock& end) const {
       const int64_t first = grid_.Pages(strip, block->end - grid_.block_tokens(), block->end).first;
       int64_t& missing = missing_end[strip];
       for (; missing > std::max(first, first_wanted); --missing) {
-        const PageLease& lease = block->pages[strip][missing - 1 - first];
-        if (!pools_.Of(strip).IsCurrent(lease)) return std::nullopt;
-        table.ids[missing - 1 - table.first] = lease.page;
+        const PageVersion& version = block->pages[strip][missing - 1 - first];
+        if (!pools_.Of(strip).IsCurrent(version)) return std::nullopt;
+        table.ids[missing - 1 - table.first] = version.page;
       }
       complete = complete && missing <= first_wanted;
     }
@@ -117,10 +117,10 @@ void PrefixIndex::FillIn(PrefixBlock& block, const PageTables& tables) {
   for (const Strip strip : kStrips) {
     PagePool& pool = pools_.Of(strip);
     int64_t page = grid_.Pages(strip, block.end - grid_.block_tokens(), block.end).first;
-    for (PageLease& lease : block.pages[strip]) {
-      if (!pool.IsCurrent(lease) && page >= tables[strip].first) {
-        lease = pool.LeaseOf(tables[strip].At(page));
-        pool.Hold(lease.page, Holder::kIndex);
+    for (PageVersion& version : block.pages[strip]) {
+      if (!pool.IsCurrent(version) && page >= tables[strip].first) {
+        version = pool.VersionOf(tables[strip].At(page));
+        pool.Hold(version.page, Holder::kIndex);
         filled = true;
       }
       ++page;
@@ -177,8 +177,8 @@ void PrefixIndex::ForgetEnd(PrefixBlock& block) {
 PrefixBlock* PrefixIndex::Remove(PrefixBlock* leaf) {
   for (const Strip strip : kStrips) {
     PagePool& pool = pools_.Of(strip);
-    for (const PageLease& lease : leaf->pages[strip]) {
-      if (pool.IsCurrent(lease)) pool.Release(lease.page, Holder::kIndex);
+    for (const PageVersion& version : leaf->pages[strip]) {
+      if (pool.IsCurrent(version)) pool.Release(version.page, Holder::kIndex);
     }
   }
   PrefixBlock* const parent = leaf->parent;
@@ -208,8 +208,8 @@ absl::Status PrefixIndex::Audit(const Pins& pins, std::vector<PageHolders>& wind
     ++children[block->parent];
     for (const Strip strip : kStrips) {
       std::vector<PageHolders>& holders = strip == kWindowStrip ? window : segment;
-      for (const PageLease& lease : block->pages[strip]) {
-        if (pools_.Of(strip).IsCurrent(lease)) ++holders[lease.page].index;
+      for (const PageVersion& version : block->pages[strip]) {
+        if (pools_.Of(strip).IsCurrent(version)) ++holders[version.page].index;
       }
       for (const PageId page : block->needed[strip]) {
         if (page != kZeroPage) ++holders[page].needed;

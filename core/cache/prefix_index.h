@@ -47,7 +47,7 @@ struct PrefixBlock {
   uint64_t hash = 0;
   std::vector<int32_t> tokens;  // [block_tokens]
   // For each strip the pages from CacheGrid::Pages(strip, end - block_tokens, end).first on.
-  std::array<std::vector<PageLease>, kStrips.size()> pages;
+  std::array<std::vector<PageVersion>, kStrips.size()> pages;
   int64_t children = 0;
   int64_t pins = 0;
   uint64_t used = 0;  // when a sequence last ran from here; no other block's number

@@ -35,7 +35,7 @@ class Growth {
         now_(now),
         shape_(ShapeOf(leader.item())),
         deadline_(leader.context().deadline),
-        ended_(leader.failures > 0) {}
+        ended_(leader.failures.any()) {}
 
   // Items of another kind are passed over, but not for ever. The first of this kind that does not fit any more ends the
   // batch.
@@ -43,7 +43,7 @@ class Growth {
     const RunShape more = ShapeOf(job.item());
     const bool is_of_another = more.kind != shape_.kind;
     if (is_of_another && job.left_behind_by == 0) job.left_behind_by = number_;
-    ended_ = job.failures > 0 || (is_of_another && number_ - job.left_behind_by >= kMostLeftBehind);
+    ended_ = job.failures.any() || (is_of_another && number_ - job.left_behind_by >= kMostLeftBehind);
     if (is_of_another || ended_) return false;
     const RunShape grown = {.kind = shape_.kind, .units = shape_.units + more.units};
     const absl::Time deadline = std::min(deadline_, job.context().deadline);
@@ -77,7 +77,8 @@ class Growth {
 };
 
 auto LeaderFor(bool on_trial) {
-  return [on_trial](const std::unique_ptr<ClassificationJob>& job) { return !on_trial || !job->on_last_try(); };
+  return
+      [on_trial](const std::unique_ptr<ClassificationJob>& job) { return !on_trial || !job->failures.on_last_try(); };
 }
 
 absl::Status CheckAtLeastOne(const char* name, int64_t value) {

@@ -9,13 +9,6 @@
 #include "core/classification/batch_former.h"
 
 namespace longshort {
-namespace {
-
-// Batches that may fail one after the other before the model is given up: fewer than an item's tries, so that the last
-// of them is on another replica.
-constexpr int64_t kMostFailuresInARow = 2;
-
-}  // namespace
 
 absl::Status BatchRunner::Run(const ClassificationJobs& batch) {
   const absl::Time begin = clock_.Now();
@@ -30,11 +23,7 @@ absl::Status BatchRunner::Run(const ClassificationJobs& batch) {
   last_run_ = report.run = end - begin;
   if (result.ok()) report.multiply_adds = result->counts.multiply_adds;
   observer_.OnBatch(report);
-  if (!result.ok()) {
-    broken_ |= ++failures_in_a_row_ == kMostFailuresInARow;
-    return result.status();
-  }
-  failures_in_a_row_ = 0;
+  if (!result.ok()) return result.status();
   const auto classes = static_cast<size_t>(classifier_.info().classes);
   for (size_t i = 0; i < batch.size(); ++i) {
     Finish(*batch[i], result->logits.subspan(i * classes, classes), begin, end);
@@ -55,7 +44,7 @@ absl::StatusOr<ClassifierResult> BatchRunner::Classify(const ClassificationJobs&
     }
     return absl::InternalError("the model's batch returned logits of another size than was asked for");
   } catch (const std::exception& error) {
-    broken_ = true;
+    health_.OnThrow();
     return absl::InternalError(absl::StrCat("the model's batch failed: ", error.what()));
   }
 }

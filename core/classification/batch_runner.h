@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "core/classification/classification_job.h"
 #include "core/requests/classifier_engine.h"
+#include "core/workers/failure_policy.h"
 #include "models/classifier.h"
 
 namespace longshort {
@@ -24,8 +25,8 @@ class BatchRunner final {
   // How long the model took at the last one, if it failed, too.
   absl::Duration last_run() const { return last_run_; }
 
-  // Whether the model threw, or failed twice in a row, and is not to be used again.
-  bool broken() const { return broken_; }
+  // Of the model; who runs batches tells it how they ended, but for those in which the model threw.
+  ModelHealth& health() { return health_; }
 
  private:
   absl::StatusOr<ClassifierResult> Classify(const ClassificationJobs& batch);
@@ -35,8 +36,7 @@ class BatchRunner final {
   ClassifierEngineObserver& observer_;
   const Clock& clock_;
   absl::Duration last_run_;
-  int64_t failures_in_a_row_ = 0;
-  bool broken_ = false;
+  ModelHealth health_;
 };
 
 // Ends an item with an error. Thread-safe.

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "core/requests/classification_request.h"
 #include "core/schedule/ticket.h"
+#include "core/workers/failure_policy.h"
 #include "models/classifier.h"
 
 namespace longshort {
@@ -47,21 +48,14 @@ class ClassificationJob {
   // The batch ran from `begin` to `end` and gave the item these logits.
   void Finish(std::vector<float> logits, absl::Time begin, absl::Time end);
 
-  // Whether it is to be ended with the next failure, and whether with the last.
-  bool on_last_try() const { return failures == kMostRetries; }
-  bool hopeless() const { return failures > kMostRetries; }
-
   // Its place in the order of work.
   Ticket ticket;
   // Batches of the model that failed with it. Once one has, it runs alone.
-  int64_t failures = 0;
+  WorkFailures failures{WorkFailures::kOfItem};
   // The first batch that was of another kind and left it behind; 0 if none did.
   int64_t left_behind_by = 0;
 
  private:
-  // An item's batch is tried three times: a failure may be the machine's, or a neighbour's.
-  static constexpr int64_t kMostRetries = 2;
-
   const RequestContext context_;
   const int64_t bytes_;
   const absl::Duration work_until_prepared_;

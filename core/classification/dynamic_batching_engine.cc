@@ -13,8 +13,6 @@
 namespace longshort {
 namespace {
 
-constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
-
 class DeafObserver final : public ClassifierEngineObserver {
  public:
   void OnPrepared(absl::Duration) override {}
@@ -62,6 +60,7 @@ DynamicBatchingEngine::DynamicBatchingEngine(std::unique_ptr<Classifier> classif
       most_prepared_ahead_(2 * static_cast<int64_t>(options.workers.size()) * options.items.batches.max_batch_size),
       owner_(pool_->NewOwner()),
       items_(options.items, options.workers),
+      trials_(static_cast<int>(options.workers.size())),
       workers_(options.workers.size()) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].number = static_cast<int>(i);
@@ -168,11 +167,6 @@ void DynamicBatchingEngine::Work(Worker& worker) {
   changed_.notify_all();
 }
 
-bool DynamicBatchingEngine::OnTrial(const Worker& worker) const {
-  return !worker.reliable &&
-         std::any_of(workers_.begin(), workers_.end(), [](const Worker& other) { return other.reliable; });
-}
-
 absl::Status DynamicBatchingEngine::Build(Worker& worker) {
   LS_ASSIGN_OR_RETURN(worker.classifier, classifier_->Replicate(worker.device));
   worker.runner = std::make_unique<BatchRunner>(*worker.classifier, *observer_, clock_);
@@ -181,16 +175,17 @@ absl::Status DynamicBatchingEngine::Build(Worker& worker) {
 
 void DynamicBatchingEngine::Rebuild(Worker& worker) {
   const absl::Time now = clock_.Now();
-  if (now < worker.next_try) return;
+  if (now < worker.replacement.next_try()) return;
   const absl::Status built = Build(worker);
   observer_->OnWorkerRebuilt(built);
-  if (!built.ok()) worker.next_try = now + kTryAgainAfter;
+  if (!built.ok()) worker.replacement.OnNoneToBeHad(now);
 }
 
 void DynamicBatchingEngine::WaitForRound(Worker& worker, std::unique_lock<std::mutex>& lock) {
   while (true) {
     const bool can_run = worker.runner != nullptr;
-    const absl::Time due = can_run ? items_.BatchDueAt(OnTrial(worker)) : worker.next_try;
+    const absl::Time due =
+        can_run ? items_.BatchDueAt(trials_.IsOnTrial(worker.number)) : worker.replacement.next_try();
     if (closed_ && (NothingLeft() || (can_run && due < absl::InfiniteFuture()))) return;
     if (end_now_ && items_.unprepared() + items_.prepared() > 0) return;
     const absl::Time now = clock_.Now();
@@ -205,7 +200,7 @@ void DynamicBatchingEngine::WaitForRound(Worker& worker, std::unique_lock<std::m
 
 void DynamicBatchingEngine::WaitForWork(Worker& worker, std::unique_lock<std::mutex>& lock) {
   if (worker.resting) return changed_.wait(lock);
-  if (changed_.wait_for(lock, absl::ToChronoNanoseconds(kRestAfter)) == std::cv_status::no_timeout) return;
+  if (changed_.wait_for(lock, absl::ToChronoNanoseconds(kIdleTimeBeforeRest)) == std::cv_status::no_timeout) return;
   worker.resting = true;
   lock.unlock();
   worker.classifier->Rest();
@@ -217,7 +212,9 @@ void DynamicBatchingEngine::RunRound(Worker& worker, std::unique_lock<std::mutex
   const bool stopping = end_now_;
   ClassificationJobs ended = stopping ? items_.TakeAll() : items_.TakeAbandoned(now);
   BatchFormer::Batch batch;
-  if (worker.runner != nullptr) batch = items_.TakeBatch(now, {.worker = worker.number, .on_trial = OnTrial(worker)});
+  if (worker.runner != nullptr) {
+    batch = items_.TakeBatch(now, {.worker = worker.number, .on_trial = trials_.IsOnTrial(worker.number)});
+  }
   observer_->OnState(items_.state());
   worker.resting &= batch.jobs.empty();
   const bool runs = !batch.jobs.empty();
@@ -254,14 +251,17 @@ void DynamicBatchingEngine::RunBatch(Worker& worker, ClassificationJobs batch) {
 }
 
 bool DynamicBatchingEngine::Judge(Worker& worker, const absl::Status& run) {
+  ModelHealth& health = worker.runner->health();
   if (run.ok()) {
-    worker.reliable = true;
+    health.OnSuccess();
+    trials_.OnModelPassed(worker.number);
     return false;
   }
-  const bool no_better = OnTrial(worker);
-  if (!worker.runner->broken() && !no_better) return false;
-  worker.reliable = false;
-  worker.next_try = no_better ? clock_.Now() + kTryAgainAfter : absl::InfinitePast();
+  const bool on_trial = trials_.IsOnTrial(worker.number);
+  health.OnFailure(on_trial);
+  if (!health.broken()) return false;
+  worker.replacement.OnModelGivenUp(on_trial, clock_.Now());
+  trials_.OnModelGivenUp(worker.number);
   return true;
 }
 
@@ -270,8 +270,8 @@ void DynamicBatchingEngine::Recover(ClassificationJobs batch, const absl::Status
   {
     std::lock_guard lock(mutex_);
     for (std::unique_ptr<ClassificationJob>& job : batch) {
-      ++job->failures;
-      if (job->hopeless()) {
+      job->failures.OnFailure(/*alone=*/batch.size() == 1);
+      if (job->failures.hopeless()) {
         hopeless.push_back(std::move(job));
       } else {
         items_.AddAgain(std::move(job));

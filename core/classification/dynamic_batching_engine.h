@@ -19,6 +19,7 @@
 #include "core/classification/item_queue.h"
 #include "core/classification/preparation_pool.h"
 #include "core/requests/classifier_engine.h"
+#include "core/workers/failure_policy.h"
 #include "models/classifier.h"
 
 namespace longshort {
@@ -28,11 +29,8 @@ namespace longshort {
 // batches ahead for each: prepared images take far more memory than encoded ones. What nobody waits for any more, and
 // what cannot be done in time, is ended before each batch; the former before each preparation, too.
 //
-// The items of a batch that fails are tried again, each alone, by whichever worker is free; one that fails three times
-// is ended with INTERNAL. A worker whose model throws or fails twice in a row gets a new replica first; as long as
-// there is none to be had, it tries again every second, and takes no work. It is then on trial until the replica has
-// run a batch, unless so are all workers: it takes one item at a time, and none on its last try; and if the replica
-// fails, it gets the next one a second later.
+// When a batch fails, its items are tried again, each alone, by whichever worker is free; one that fails three times is
+// ended with INTERNAL (core/workers/failure_policy.h).
 //
 // The destructor ends what is left with UNAVAILABLE, within one batch and one preparation.
 class DynamicBatchingEngine final : public ClassifierEngine {
@@ -62,9 +60,7 @@ class DynamicBatchingEngine final : public ClassifierEngine {
     // Null while there is no replica to be had.
     std::unique_ptr<Classifier> classifier;
     std::unique_ptr<BatchRunner> runner;
-    absl::Time next_try = absl::InfinitePast();
-    // Its model, if the last was given up, has run a batch. Guarded by mutex_.
-    bool reliable = true;
+    ModelReplacement replacement;
     bool resting = false;
     std::thread thread;
   };
@@ -75,7 +71,6 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   // With the mutex held: has the pool prepare as many items as may be prepared ahead.
   void SchedulePreparations();
   // With the mutex held:
-  bool OnTrial(const Worker& worker) const;
   bool NothingLeft() const { return items_.state().waiting_items == 0 && tasks_ == 0 && running_ == 0; }
 
   // A task of the pool: prepares the next item, if there is one. Returns how long that took.
@@ -114,6 +109,7 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   std::condition_variable changed_;
   // Guarded by mutex_:
   ItemQueue items_;
+  WorkerTrials trials_;
   int64_t tasks_ = 0;          // the pool's, that have not ended
   int64_t tasks_waiting_ = 0;  // those of them that have not begun
   bool closed_ = false;        // takes no more items

@@ -165,7 +165,7 @@ absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
   const int64_t own = job->stream().end();
   const CallPart& part = job->context().part;
   const int64_t rest_of_call = part.index > 0 ? 0 : std::llround(static_cast<double>(own) / part.share) - own;
-  absl::StatusOr<TokenBudget::Share> tokens = TokenBudget::Take(token_budget_, own, rest_of_call);
+  absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budget_, own, rest_of_call);
   if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kLeastTimeForPrompts);
   job->held_tokens = *std::move(tokens);
   job->times.submitted = clock_.Now();

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/budget.h"
 #include "base/clock.h"
 #include "core/generation/language_model_worker.h"
 #include "core/generation/request_queue.h"
@@ -18,6 +17,7 @@
 #include "core/generation/step_loop.h"
 #include "core/generation/worker_pages.h"
 #include "core/generation/worker_states.h"
+#include "core/jobs/prompt_token_budget.h"
 #include "core/jobs/vocabulary.h"
 #include "core/requests/language_model_engine.h"
 #include "models/model.h"
@@ -35,7 +35,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
     RequestQueue::Options queue = {};
     // Prompt tokens that all requests may hold, waiting and running; more are refused. 2^26 take 256 MiB. Engines may
     // share one budget.
-    std::shared_ptr<TokenBudget> token_budget = std::make_shared<TokenBudget>(int64_t{1} << 26);
+    std::shared_ptr<Budget> token_budget = PromptTokenBudget(int64_t{1} << 26);
     // Of all workers together. Each gets its part of max_streams and cache_bytes: an equal one, or, where the workers'
     // devices say their memory_bytes, these for its cache and as large a part of the streams.
     StepLoop::Options step_loop = {};
@@ -76,7 +76,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   const Vocabulary vocabulary_;
   const std::unique_ptr<LanguageModelEngineObserver> observer_;
   const Clock& clock_;
-  const std::shared_ptr<TokenBudget> token_budget_;
+  const std::shared_ptr<Budget> token_budget_;
   const std::shared_ptr<SessionStore> sessions_;  // before all that may hold jobs
   RequestQueue queue_;
   WorkerStates states_;

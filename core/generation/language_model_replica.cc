@@ -8,8 +8,6 @@
 namespace longshort {
 namespace {
 
-constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
-
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
@@ -31,28 +29,28 @@ bool LanguageModelReplica::RunRound(bool end_now) {
 
 void LanguageModelReplica::GiveUp() {
   const int worker = options_.step_loop.worker;
-  const bool no_better = queue_.IsOnTrial(worker);
+  const bool on_trial = queue_.IsOnTrial(worker);
   loop_.reset();
   model_.reset();
-  next_try_ = clock_.Now();
+  replacement_.OnModelGivenUp(on_trial, clock_.Now());
   queue_.OnModelGivenUp(worker);
-  if (no_better) GoWithoutModel();
+  if (on_trial) TellThatThereIsNone();
 }
 
-void LanguageModelReplica::GoWithoutModel() {
+void LanguageModelReplica::TellThatThereIsNone() {
   observer_.OnState({});
-  queue_.Pass(options_.step_loop.worker);
-  next_try_ = clock_.Now() + kTryAgainAfter;
+  queue_.OnWorkerFull(options_.step_loop.worker);
 }
 
 bool LanguageModelReplica::Rebuild(bool end_now) {
   const absl::Time now = clock_.Now();
-  if (now >= next_try_) {
+  if (now >= replacement_.next_try()) {
     const absl::Status built = Build();
     observer_.OnWorkerRebuilt(built);
     if (built.ok()) return true;
     model_.reset();
-    GoWithoutModel();
+    replacement_.OnNoneToBeHad(now);
+    TellThatThereIsNone();
   }
   std::vector<std::unique_ptr<Job>> ended = end_now ? queue_.TakeAll() : queue_.TakeAbandoned(now);
   for (const std::unique_ptr<Job>& job : ended) {

@@ -10,14 +10,14 @@
 #include "core/generation/request_queue.h"
 #include "core/generation/step_loop.h"
 #include "core/requests/language_model_engine.h"
+#include "core/workers/failure_policy.h"
 #include "models/model.h"
 #include "models/worker_device.h"
 
 namespace longshort {
 
 // When the model is given up (StepLoop::broken), what ran goes back to the queue, for this worker or another, and the
-// worker gets a new replica with an empty cache; a second later, if the one that is given up was on trial
-// (RequestQueue), and again every second as long as there is none to be had. Meanwhile it takes no work.
+// worker gets a new replica with an empty cache, when core/workers/failure_policy.h says.
 //
 // Thread: one worker's thread, once it is built.
 class LanguageModelReplica final {
@@ -52,7 +52,7 @@ class LanguageModelReplica final {
   // Its model is given up.
   void GiveUp();
   // There will be no model for a while.
-  void GoWithoutModel();
+  void TellThatThereIsNone();
   // Has lost its model: tries to build another one, and ends what nobody waits for. Returns whether it has one.
   bool Rebuild(bool end_now);
 
@@ -64,7 +64,7 @@ class LanguageModelReplica final {
 
   std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<StepLoop> loop_;  // null while there is no model to be had
-  absl::Time next_try_ = absl::InfinitePast();
+  ModelReplacement replacement_;
 };
 
 }  // namespace longshort

@@ -86,12 +86,14 @@ void LanguageModelWorker::Sleep(int64_t changes_seen) {
   const absl::Time next_session_ends = EndExpiredSessions();
   const absl::Time now = clock_.Now();
   idle_since_ = std::min(idle_since_, now);
-  const absl::Duration longest = !replica_.has_model() ? kLookForModel : resting_ ? kLookForEndedSessions : kRestAfter;
+  const absl::Duration longest = !replica_.has_model() ? kLookForModel
+                                 : resting_            ? kLookForEndedSessions
+                                                       : kIdleTimeBeforeRest;
   queue_.WaitForChange(changes_seen, std::clamp(next_session_ends - now, absl::ZeroDuration(), longest));
   if (queue_.changes() != changes_seen) {
     idle_since_ = absl::InfiniteFuture();
     resting_ = false;
-  } else if (!resting_ && replica_.has_model() && clock_.Now() - idle_since_ >= kRestAfter) {
+  } else if (!resting_ && replica_.has_model() && clock_.Now() - idle_since_ >= kIdleTimeBeforeRest) {
     resting_ = true;
     replica_.Rest();
   }

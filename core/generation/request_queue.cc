@@ -57,14 +57,14 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
 
 std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
                                              absl::FunctionRef<bool(const Job&)> soon,
-                                             absl::FunctionRef<bool(const Job&)> lets_pass) {
+                                             absl::FunctionRef<bool(const Job&)> stands_aside) {
   std::lock_guard lock(mutex_);
   NoteAsking(taker);
   bool has_room = true;
   const auto fits_now = [&](const Job& job) { return has_room = fits(job); };
   std::unique_ptr<Job> first;
   if (const auto returned = FirstReturned(taker); returned == returned_.end()) {
-    first = TakeFirstWaiting(taker, fits_now, soon, lets_pass);
+    first = TakeFirstWaiting(taker, fits_now, soon, stands_aside);
   } else if (fits_now(**returned)) {
     first = std::move(*returned);
     returned_.erase(returned);
@@ -79,22 +79,22 @@ std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionR
 
 std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
                                                     absl::FunctionRef<bool(const Job&)> soon,
-                                                    absl::FunctionRef<bool(const Job&)> lets_pass) {
-  bool passed = false;
+                                                    absl::FunctionRef<bool(const Job&)> stands_aside) {
+  bool any_stood_aside = false;
   const auto is_next = [&](const std::unique_ptr<Job>& job) {
     if (!IsFor(taker, *job)) return false;
-    const bool passes = lets_pass(*job);
-    passed |= passes;
-    if (job->parked.has_value() && job->parked->worker == taker.worker) SetLetPassAtHome(*job, passes);
-    return !passes;
+    const bool aside = stands_aside(*job);
+    any_stood_aside |= aside;
+    if (job->parked.has_value() && job->parked->worker == taker.worker) SetStoodAsideAtHome(*job, aside);
+    return !aside;
   };
   const std::unique_ptr<Job>* const first = line_.First(is_next);
   Worker& worker = workers_[taker.worker];
-  worker.has_enough_to_read = first == nullptr ? passed : !soon(**first);
+  worker.has_enough_to_read = first == nullptr ? any_stood_aside : !soon(**first);
   if (first == nullptr || worker.has_enough_to_read || !fits(**first)) return nullptr;
   auto taken = line_.TakeFirst(is_next);
   taken->thing->number = taken_++;
-  taken->thing->let_pass_at_home = false;
+  taken->thing->stood_aside_at_home = false;
   taken->thing->charge = std::move(taken->ticket);
   return std::move(taken->thing);
 }
@@ -107,26 +107,26 @@ bool RequestQueue::HasJobFor(const Taker& taker) {
          line_.First([&](const std::unique_ptr<Job>& job) { return IsFor(taker, *job); }) != nullptr;
 }
 
-void RequestQueue::Pass(int worker) {
+void RequestQueue::OnWorkerFull(int worker) {
   std::lock_guard lock(mutex_);
   SetHasRoom(worker, false);
 }
 
 void RequestQueue::OnModelGivenUp(int worker) {
   std::lock_guard lock(mutex_);
-  workers_[worker].reliable = false;
+  trials_.OnModelGivenUp(worker);
   Changed();  // what was left to it may be another's
 }
 
-void RequestQueue::OnStepPassed(int worker) {
+void RequestQueue::OnModelPassed(int worker) {
   std::lock_guard lock(mutex_);
-  workers_[worker].reliable = true;
+  trials_.OnModelPassed(worker);
 }
 
 bool RequestQueue::IsOnTrial(int worker) const {
   if (WorkerCount() == 1) return false;
   std::lock_guard lock(mutex_);
-  return OnTrial(worker);
+  return trials_.IsOnTrial(worker);
 }
 
 void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
@@ -256,11 +256,6 @@ void RequestQueue::NoteAsking(const Taker& taker) {
   worker.asked = taker.now;
 }
 
-bool RequestQueue::OnTrial(int worker) const {
-  return !workers_[worker].reliable &&
-         std::any_of(workers_.begin(), workers_.end(), [](const Worker& other) { return other.reliable; });
-}
-
 bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {
   const bool sleeps = worker.running == 0;  // or will do so as soon as it has nothing to do
   return worker.has_room && (sleeps || worker.asked > now - kLongestStep);
@@ -269,7 +264,7 @@ bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {
 bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
   if (!MayTake(taker.worker, job)) return false;
   const auto could_take = [&](int worker) { return IsOpen(workers_[worker], taker.now) && MayTake(worker, job); };
-  if (job.parked.has_value() && !job.let_pass_at_home && could_take(job.parked->worker)) {
+  if (job.parked.has_value() && !job.stood_aside_at_home && could_take(job.parked->worker)) {
     return job.parked->worker == taker.worker;
   }
   for (int other = 0; other < WorkerCount(); ++other) {
@@ -292,9 +287,9 @@ void RequestQueue::SetHasRoom(int worker, bool has_room) {
   if (had_room && !has_room && WorkerCount() > 1) Changed();
 }
 
-void RequestQueue::SetLetPassAtHome(Job& job, bool let_pass) {
-  const bool had_let_pass = std::exchange(job.let_pass_at_home, let_pass);
-  if (!had_let_pass && let_pass) Changed();  // another may take it
+void RequestQueue::SetStoodAsideAtHome(Job& job, bool stood_aside) {
+  const bool had_stood_aside = std::exchange(job.stood_aside_at_home, stood_aside);
+  if (!had_stood_aside && stood_aside) Changed();  // another may take it
 }
 
 void RequestQueue::Changed() {

@@ -1,4 +1,4 @@
-// Where requests wait for a worker, in the order of all work (core/schedule/work_order.h), and only so much.
+// Where the requests of one language model wait for a worker.
 //
 //   Push -> waits -> TakeFirst -> runs -> Settle
 //                        ^_______________/ Return: its client takes nothing, or its worker failed
@@ -17,25 +17,33 @@
 #include "core/schedule/stream_estimates.h"
 #include "core/schedule/waiting_limits.h"
 #include "core/schedule/waiting_line.h"
+#include "core/workers/failure_policy.h"
 #include "models/worker_device.h"
 
 namespace longshort {
 
-// Learns what requests take from those that ended, and refuses what cannot make its deadline: when it comes, and when
-// it is taken, of workers of one device together. Time is counted as if all workers shared each request
-// (WorkerGroups): what waits will have been taken after so long.
+// The queue
+// - keeps requests in the order of all work (core/schedule/work_order.h), and only as many as its limits allow;
+// - learns from requests that ended how long requests take, of workers of one device together;
+// - refuses a request that cannot make its deadline: when it comes, and when it is taken.
+// Time is counted as if all workers shared each request (WorkerGroups): what waits will have been taken after so long.
 //
-// A request whose rows are parked with a worker is left to that one, unless it let others pass there, and any other to
-// those that have the least to do (StreamEstimates::Load), as long as they have room; a worker takes what comes behind
-// what it leaves. One whose next failure would be its last is left to workers that are not on trial.
+// Which worker takes a request:
+// - A request whose rows are parked with a worker is left to that worker, unless it stood aside there.
+// - Any other request is left to the workers that have the least to do (StreamEstimates::Load).
+// - A request whose next failure would be its last is left to workers that are not on trial.
+// - Nothing is left to a worker that has no room, or that is busy and has not asked for long.
+// - A worker takes the first request that it need not leave.
+//
+// Who is on trial: core/workers/failure_policy.h.
 //
 // Thread-safe: any thread pushes, workers take. Never calls a listener.
 class RequestQueue {
  public:
   struct Options {
     WaitingLimits limits = {};
-    // A request without a deadline is due so long after it came: among one client's, it goes before those with a later
-    // one.
+    // A request is due so long after it came, or at its deadline if that is earlier. Among one client's requests, the
+    // one that is due first goes first.
     absl::Duration patience = absl::Minutes(1);
     WorkOrder::Options order = {};
   };
@@ -49,7 +57,11 @@ class RequestQueue {
 
   // `workers`: those that take from it, numbered from 0; at least one.
   explicit RequestQueue(const Options& options, const std::vector<WorkerDevice>& workers = CpuWorkers(1))
-      : options_(options), line_(options.order), estimates_(workers), workers_(workers.size()) {}
+      : options_(options),
+        line_(options.order),
+        estimates_(workers),
+        workers_(workers.size()),
+        trials_(static_cast<int>(workers.size())) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
@@ -59,39 +71,41 @@ class RequestQueue {
   // deadline, unless a worker is idle, UNAVAILABLE once closed; then the job is dropped.
   absl::Status Push(std::unique_ptr<Job> job);
 
-  // The next for this worker, which is to be settled when it ends; null if none waits for it, if those that wait are of
-  // clients that have as much running as they may, or if the next does not `fit` there, or would not be read `soon`: it
-  // is not overtaken but by what comes before it in the order, unless it `lets_pass` what is behind it. Those that were
-  // returned come first, whatever there is to read.
+  // The next request for this worker, which is to be settled when it ends. Null
+  // - if none waits for this worker;
+  // - if those that wait are of clients that have as much running as they may;
+  // - if the next one does not fit there (`fits`), or would not be read `soon`: what is behind it waits, too.
+  // A request that `stands_aside` is not the next one: those behind it are looked at.
+  // Requests that were returned come first, whatever there is to read. They must only fit.
   std::unique_ptr<Job> TakeFirst(
       const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
       absl::FunctionRef<bool(const Job&)> soon = [](const Job&) { return true; },
-      absl::FunctionRef<bool(const Job&)> lets_pass = [](const Job&) { return false; });
+      absl::FunctionRef<bool(const Job&)> stands_aside = [](const Job&) { return false; });
   // Whether there is one for this worker, were there room.
   bool HasJobFor(const Taker& taker);
-  // The worker has no room for another: what is parked with it may go elsewhere, until it asks again.
-  void Pass(int worker);
-  // The worker's model was given up: until the next one passes a step the worker is on trial, unless so are all.
+  // The worker has no room for another request. Until it asks again, what is parked with it may go elsewhere.
+  void OnWorkerFull(int worker);
+  // As WorkerTrials.
   void OnModelGivenUp(int worker);
-  // A step of the worker's model passed in which something was read for the first time.
-  void OnStepPassed(int worker);
+  // A step of the worker's model succeeded in which something was read for the first time.
+  void OnModelPassed(int worker);
   bool IsOnTrial(int worker) const;
-  // Jobs that were taken, go on later, and are not settled yet. One that is paused waits until it is not.
+  // Takes back jobs that were taken and not settled, to go on later. A job that is paused waits until it is not.
   void Return(std::vector<std::unique_ptr<Job>> jobs);
-  // Why a job that was taken is not worth starting: it cannot make its deadline with so many tokens to read. OK if a
-  // worker would be idle without it.
+  // Whether a job that was taken is worth starting. Errors: DEADLINE_EXCEEDED if it cannot make its deadline with so
+  // many tokens to read, unless a worker would be idle without it.
   absl::Status WhyHopeless(const Job& job, int64_t tokens_to_read, absl::Time now) const;
-  // A job that was taken has ended; what was never taken need not be settled.
+  // A job has ended. One that was never taken need not be settled.
   void Settle(Job& job, absl::Time now);
 
-  // Those that nobody waits for any more, returned ones too: cancelled, or past their deadline at `now`.
+  // The jobs that nobody waits for any more: cancelled, or past their deadline at `now`. Returned ones, too.
   std::vector<std::unique_ptr<Job>> TakeAbandoned(absl::Time now);
   std::vector<std::unique_ptr<Job>> TakeAll();
 
   // How the worker's steps go now, and how many sequences share them at the most.
   void SetSteps(int worker, const StepCost& cost, int64_t max_streams);
 
-  // Jobs that wait for a worker: returned ones too, unless they wait for their clients.
+  // How many jobs wait for a worker. Returned ones count, unless they wait for their clients.
   int64_t size() const;
   // Of what waits, and of what was taken and not settled.
   WorkOrder::Load load() const;
@@ -103,9 +117,10 @@ class RequestQueue {
   bool closed() const;
   // Whether it is closed, nothing waits, and nothing that was taken may come back.
   bool over() const;
-  // For whoever finds nothing to do: rises whenever something comes, goes, or may be taken by another.
+  // Rises whenever something comes, goes, or may be taken by another worker: for whoever finds nothing to do.
   int64_t changes() const;
-  // Waits until changes() is not `seen`, or what is there should be looked at again, at most so long.
+  // Waits until changes() is not `seen`, but no longer than `most`, and no longer than until what is there should be
+  // looked at again.
   void WaitForChange(int64_t seen, absl::Duration most);
   // Counts as a change.
   void Wake();
@@ -116,7 +131,6 @@ class RequestQueue {
     absl::Time asked = absl::InfinitePast();
     bool has_room = true;
     bool has_enough_to_read = false;  // what it left would not have been read soon
-    bool reliable = true;             // its model, if the last was given up, has passed a step
   };
 
   int64_t WorkerCount() const { return static_cast<int64_t>(workers_.size()); }
@@ -133,8 +147,7 @@ class RequestQueue {
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.
   absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const;
   void NoteAsking(const Taker& taker);
-  bool OnTrial(int worker) const;
-  bool MayTake(int worker, const Job& job) const { return !job.failures.on_last_try() || !OnTrial(worker); }
+  bool MayTake(int worker, const Job& job) const { return trials_.MayTake(worker, job.failures); }
   // Whether the worker has room and will come soon.
   bool IsOpen(const Worker& worker, absl::Time now) const;
   // Whether the job is not to be left to another worker.
@@ -142,9 +155,9 @@ class RequestQueue {
   std::vector<std::unique_ptr<Job>>::iterator FirstReturned(const Taker& taker);
   std::unique_ptr<Job> TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
                                         absl::FunctionRef<bool(const Job&)> soon,
-                                        absl::FunctionRef<bool(const Job&)> lets_pass);
+                                        absl::FunctionRef<bool(const Job&)> stands_aside);
   void SetHasRoom(int worker, bool has_room);
-  void SetLetPassAtHome(Job& job, bool let_pass);
+  void SetStoodAsideAtHome(Job& job, bool stood_aside);
   void Changed();
 
   const Options options_;
@@ -155,6 +168,7 @@ class RequestQueue {
   std::vector<std::unique_ptr<Job>> returned_;  // in the order of their numbers
   StreamEstimates estimates_;
   std::vector<Worker> workers_;
+  WorkerTrials trials_;
   int64_t taken_ = 0;
   int64_t changes_ = 0;
   bool closed_ = false;

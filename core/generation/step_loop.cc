@@ -13,10 +13,6 @@
 namespace longshort {
 namespace {
 
-// Steps that may fail one after the other before the model is given up: fewer than a request's tries (WorkFailures),
-// so that the last of them is on another replica, even where one stream runs alone.
-constexpr int64_t kMostFailuresInARow = 2;
-
 absl::Status CheckOptions(const StepLoop::Options& options) {
   if (options.max_streams < 1) {
     return absl::InvalidArgumentError(absl::StrCat("max_streams is ", options.max_streams, ", must be at least 1"));
@@ -63,7 +59,7 @@ bool StepLoop::RunOnce() {
   if (!running_.empty()) Step();
   observer_.OnState(state());
   TellEnded();
-  return !broken_ && (!running_.empty() || queue_.HasJobFor(Taker()));
+  return !broken() && (!running_.empty() || queue_.HasJobFor(Taker()));
 }
 
 void StepLoop::EndAll(const absl::Status& status) {
@@ -131,7 +127,7 @@ void StepLoop::Admit() {
       Start(std::move(job));
     }
   }
-  queue_.Pass(options_.worker);
+  queue_.OnWorkerFull(options_.worker);
 }
 
 RequestQueue::Taker StepLoop::Taker() const {
@@ -259,7 +255,7 @@ absl::StatusOr<StepResult> StepLoop::RunModel() {
     if (static_cast<int64_t>(result->logits.size()) == logit_rows * model_.info().vocabulary_size) return result;
     return absl::InternalError("the model's step returned logits of another size than was asked for");
   } catch (const std::exception& error) {
-    broken_ = true;
+    health_.OnThrow();
     return absl::InternalError(absl::StrCat("the model's step failed: ", error.what()));
   }
 }
@@ -282,7 +278,7 @@ void StepLoop::Account(absl::Duration step, bool failed) {
 
 void StepLoop::Recover(const absl::Status& failure) {
   observer_.OnFailure(failure);
-  broken_ |= ++failures_in_a_row_ == kMostFailuresInARow || queue_.IsOnTrial(options_.worker);
+  health_.OnFailure(queue_.IsOnTrial(options_.worker));
   const bool alone = slices_.size() == 1;
   std::vector<std::unique_ptr<Job>> again;
   for (size_t k = 0; k < planned_.size(); ++k) {
@@ -291,14 +287,14 @@ void StepLoop::Recover(const absl::Status& failure) {
     sequence->job().failures.OnFailure(alone);
     if (sequence->job().failures.hopeless()) {
       End(std::move(sequence), failure);
-    } else if (!broken_) {
+    } else if (!broken()) {
       again.push_back(sequence->TakeJob());
       sequence = nullptr;  // what it read in this step is undefined; what it had read before can be found
     }
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
   for (std::unique_ptr<Job>& job : again) Enter(std::move(job));
-  if (broken_) ReturnRunning();
+  if (broken()) ReturnRunning();
 }
 
 void StepLoop::ReturnRunning() {
@@ -329,8 +325,8 @@ void StepLoop::Deliver(absl::Span<const float> logits) {
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
   if (!read_something_new) return;
-  failures_in_a_row_ = 0;
-  queue_.OnStepPassed(options_.worker);
+  health_.OnSuccess();
+  queue_.OnModelPassed(options_.worker);
 }
 
 void StepLoop::End(std::unique_ptr<Sequence> sequence, absl::Status status) {

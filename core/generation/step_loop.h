@@ -18,21 +18,31 @@
 
 namespace longshort {
 
-// Requests are admitted in the order of the queue while there is a stream free and the cache has room for all that the
-// first can ever need (PagedCache), and would be read soon (core/schedule/prompts_ahead.h): a stream that only waits to
-// be read is of use to nobody. One that must wait is overtaken only by what comes before it in that order, but for long
-// prompts, of which only so many of their priority or a higher one are read at once: the others let pass what is behind
-// them. A request whose prompt begins with tokens that were read before begins behind them. Every step serves what runs
-// as core/schedule/step_planner.h says: those that decode, and pieces of the prompts of the others; so they join and
-// leave at every step. One whose client takes nothing leaves too: its pages are parked, and it goes back to the queue
-// until the client takes something again.
+// A round (RunOnce):
 //
-// A step of the model that fails ends nobody: its requests go on from their tokens, as far as the cache does not have
-// their rows, and, once they come to something new, alone while they are suspect; who is hopeless
-// (core/workers/work_failures.h) is ended with INTERNAL.
-// A model that throws, or fails again and again, is given up: then all that ran goes back to the queue, and the loop is
-// to be made anew with another model. While the worker is on trial (RequestQueue), it runs one request at a time, and
-// its model is given up at the first failure.
+//   end what nobody waits for -> park what is paused -> admit -> step -> tell those that ended
+//
+// Admission. Requests enter in the order of the queue. The first one enters if
+// - a stream is free;
+// - the cache has room for all that it can ever need (PagedCache);
+// - it would be read soon (core/schedule/prompts_ahead.h): a stream that only waits to be read is of use to nobody.
+// While it must wait, only what comes before it in the order overtakes it. Long prompts are the exception: only so many
+// of their priority or a higher one are read at once, and one more lets pass what is behind it.
+// A request whose prompt begins with tokens that were read before begins behind them.
+//
+// Steps. Each step serves the requests that decode, and pieces of the prompts of the others
+// (core/schedule/step_planner.h). So requests join and leave at every step.
+// A request whose client takes nothing leaves. Its pages are parked, and it waits in the queue until the client takes
+// something again.
+//
+// Failures (core/workers/failure_policy.h):
+// - Of the requests in a step that fails, those that are hopeless are ended with INTERNAL. Each other one enters the
+//   cache again, reads what the cache does not have, and goes on.
+// - While a request is suspect, it runs alone once it comes to something new.
+// - A model that throws, or fails twice in a row, is given up: broken(). All that ran goes back to the queue, and the
+//   loop is to be made anew with another model.
+// - While the worker is on trial (RequestQueue), it runs one request at a time, and its model is given up at the first
+//   failure.
 //
 // Thread: one worker's thread. No lock is held while a listener or the observer is called.
 class StepLoop {
@@ -62,7 +72,7 @@ class StepLoop {
   // Returns whether there is more to do now. REQUIRES: not broken().
   bool RunOnce();
   // Whether the model is given up; nothing runs then.
-  bool broken() const { return broken_; }
+  bool broken() const { return health_.broken(); }
 
   // Ends all that runs or waits with `status`.
   void EndAll(const absl::Status& status);
@@ -106,7 +116,7 @@ class StepLoop {
   // Decides how many tokens each sequence reads in this step.
   void PlanPieces();
   void Step();
-  // Runs slices_. Errors: INTERNAL, whatever went wrong: the slices are right. Sets broken_ if the model threw.
+  // Runs slices_. Errors: INTERNAL, whatever went wrong: the slices are right. Tells health_ if the model threw.
   absl::StatusOr<StepResult> RunModel();
   // Says what the step took, to those who plan and predict, and to the jobs that were in it.
   void Account(absl::Duration step, bool failed);
@@ -141,8 +151,7 @@ class StepLoop {
   absl::Span<const int64_t> pieces_;                // [planned] tokens to read in this step; 0 sits it out
   std::vector<Slice> slices_;                       // of those that do not
   std::vector<EndedJob> ended_;                     // their listeners are told at the end of the step
-  int64_t failures_in_a_row_ = 0;
-  bool broken_ = false;
+  ModelHealth health_;
 };
 
 }  // namespace longshort

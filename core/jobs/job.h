@@ -21,14 +21,17 @@
 #include "core/schedule/ticket.h"
 #include "core/session/session_pages.h"
 #include "core/session/session_store.h"
-#include "core/workers/work_failures.h"
+#include "core/workers/failure_policy.h"
 
 namespace longshort {
 
 class PagedCache;
 
-// Made by the caller's thread, then used by one engine's thread at a time. Knows nothing of pages, queues and other
-// requests. It keeps all tokens of its stream, so that it can go on anywhere.
+// A job keeps all tokens of its stream, so that it can go on with any worker. What it reads and does with the logits is
+// the subclasses'. The fields are notes of those who have the job, the queue and the step loop: a job does not act on
+// them, but for GiveBack and GiveUpParked.
+//
+// Thread: the caller's makes it, then one engine's thread at a time has it.
 //
 //   while (!complete()) { read the first n of Unread(); OnRead(n, logits of the last LogitRows(n)); }
 //   Finish(...)
@@ -82,7 +85,7 @@ class Job {
   absl::Status WhyAbandoned(absl::Time now) const;
 
   RequestTimes times;
-  TokenBudget::Share held_tokens;
+  Budget::Share held_tokens;
   // Set when it is taken from the queue: which one it was, and its place in the order of work until it is settled.
   int64_t number = 0;
   std::optional<Ticket> charge;
@@ -94,8 +97,8 @@ class Job {
   absl::Duration overhead;
   // Where rows of the stream's tokens may be found: its session's, or its own since it was paused.
   std::optional<ParkedPlace> parked;
-  // Whether it let those behind it pass the last time that the worker which has those could have taken it.
-  bool let_pass_at_home = false;
+  // Whether it stood aside for those behind it, the last time that the worker which has those rows could have taken it.
+  bool stood_aside_at_home = false;
   // Whether those are its own: nobody else wants them when it has ended.
   bool parked_itself = false;
   // The caches that such a place may be in; null if nobody needs to hear of it.
@@ -105,7 +108,7 @@ class Job {
   // The session that it goes on with, if it does.
   std::optional<SessionStore::Lease> session;
   // Steps of the model that failed with it.
-  WorkFailures failures;
+  WorkFailures failures{WorkFailures::kOfSequence};
 
  protected:
   explicit Job(TokenStream stream) : stream_(std::move(stream)) {}

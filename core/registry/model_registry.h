@@ -26,7 +26,7 @@
 #include "core/registry/retired_models.h"
 #include "core/registry/served_model.h"
 #include "core/registry/version_policy.h"
-#include "models/loaded_model.h"
+#include "models/loading/loaded_model.h"
 
 namespace longshort {
 

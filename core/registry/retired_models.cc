@@ -13,7 +13,7 @@
 namespace longshort {
 
 // Shared with every model, so that one that outlives its RetiredModels finds it.
-class RetiredModels::Undertaker {
+class RetiredModels::Reaper {
  public:
   void Start() {
     thread_ = std::thread([this] { Work(); });
@@ -60,22 +60,21 @@ class RetiredModels::Undertaker {
 };
 
 absl::StatusOr<std::unique_ptr<RetiredModels>> RetiredModels::Create() {
-  auto undertaker = std::make_shared<Undertaker>();
+  auto reaper = std::make_shared<Reaper>();
   try {
-    undertaker->Start();
+    reaper->Start();
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(absl::StrCat("cannot start the registry's thread: ", error.what()));
   }
-  return std::unique_ptr<RetiredModels>(new RetiredModels(std::move(undertaker)));
+  return std::unique_ptr<RetiredModels>(new RetiredModels(std::move(reaper)));
 }
 
-RetiredModels::RetiredModels(std::shared_ptr<Undertaker> undertaker) : undertaker_(std::move(undertaker)) {}
+RetiredModels::RetiredModels(std::shared_ptr<Reaper> reaper) : reaper_(std::move(reaper)) {}
 
-RetiredModels::~RetiredModels() { undertaker_->Close(); }
+RetiredModels::~RetiredModels() { reaper_->Close(); }
 
 std::shared_ptr<ServedModel> RetiredModels::Share(std::unique_ptr<ServedModel> model) {
-  return {model.release(),
-          [undertaker = undertaker_](ServedModel* last) { undertaker->Take(std::unique_ptr<ServedModel>(last)); }};
+  return {model.release(), [reaper = reaper_](ServedModel* last) { reaper->Take(std::unique_ptr<ServedModel>(last)); }};
 }
 
 }  // namespace longshort

@@ -20,11 +20,11 @@ class RetiredModels final {
   std::shared_ptr<ServedModel> Share(std::unique_ptr<ServedModel> model);
 
  private:
-  class Undertaker;
+  class Reaper;
 
-  explicit RetiredModels(std::shared_ptr<Undertaker> undertaker);
+  explicit RetiredModels(std::shared_ptr<Reaper> reaper);
 
-  const std::shared_ptr<Undertaker> undertaker_;
+  const std::shared_ptr<Reaper> reaper_;
 };
 
 }  // namespace longshort

@@ -1,20 +1,23 @@
-// Conversations that the engine of one language model remembers between calls; or several engines of the same weights,
-// one of which takes the place of another.
+// Conversations that are remembered between calls. A store belongs to the engine of one language model, or to several
+// engines of the same weights, one of which takes the place of another.
 //
-// A session is the tokens of its conversation; where their cache pages are parked is a hint that may turn out void
-// (then the tokens are read again), and void it is for every engine but the one whose pages they are. That engine is
-// told when they are not wanted any more. Sessions belong to a client: another client's session of the same id is
-// another session.
+// A session is the tokens of its conversation, and a hint where their cache pages are parked.
+// - The hint may turn out void. Then the tokens are read again.
+// - It is void for every engine but the one whose pages they are.
+// - That engine is told when the pages are not wanted any more (SessionPages).
+// A session belongs to a client: another client's session of the same id is another session.
 //
 //   Open -> Lease -> Commit   the call ended well: the session goes on from its end
 //               \--> (drop)   the call failed: the session is as it was before, a new one never was
 //
-// A session ends when it is closed, or was not used (by a call that failed either) for its time to live: from then on
-// no call finds it, and what it has is given back by whatever call comes next, EndExpired if no other. Ids of the
-// sessions that ended last are remembered, so that a client which comes too late is told so rather than begun anew.
+// A session ends when it is closed, or when it was not used for its time to live. A call that failed is a use, too.
+// - Once its time is over no call finds it. What it has is given back by whatever call comes next, or by EndExpired.
+// - The ids of the sessions that ended so last are remembered. So a client that comes too late is told, and does not
+//   begin anew unawares.
+// - The id of a session that was closed may be used again at once.
 //
-// Limits per client do not hold for anonymous clients: they are one client here only because nothing tells them apart,
-// and where nobody says who asks, a part of the room is room given away.
+// Anonymous clients are one client here, because nothing tells them apart. The limits per client do not hold for them:
+// where nobody says who asks, such a limit would only give room away.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +52,7 @@ struct SessionKey {
 
 // What a call makes of a session.
 struct SessionState {
-  // All that was said so far. What follows the last one has not been asked for.
+  // All that was said so far. What follows the last token has not been asked for.
   std::vector<int32_t> tokens;
   // The parked sequence that has the rows of all but the last one, until its pages are wanted for another.
   std::optional<ParkedPlace> parked;
@@ -63,11 +66,11 @@ class SessionStore final {
  public:
   struct Options {
     absl::Duration time_to_live = absl::Minutes(30);
-    // Sessions that may live at once, of all clients and of one; a new one beyond is refused.
+    // Sessions that may live at once, of all clients and of one. Beyond, a new one is refused.
     int64_t max_sessions = 65536;
     int64_t max_sessions_per_client = 16384;
-    // Tokens that all may hold, and those of one client; once they do, none of them is opened, so that none grows. 2^26
-    // take 256 MiB.
+    // Tokens that the sessions of all clients may hold, and those of one. Once they hold as many, none of them is
+    // opened, so that none grows. 2^26 tokens take 256 MiB.
     int64_t max_tokens = int64_t{1} << 26;
     int64_t max_tokens_per_client = int64_t{1} << 24;
     // Ended sessions that are remembered.
@@ -91,8 +94,8 @@ class SessionStore final {
     const std::vector<int32_t>& tokens() const { return *tokens_; }
     // Where that call parked them; nothing if that is in another engine.
     const std::optional<ParkedPlace>& parked() const { return parked_; }
-    // The session goes on from `state`, parked in the engine that opened it. The place that it had before is given up,
-    // wherever it is: if it went on from there, nothing is there any more. Ends the lease.
+    // The session goes on from `state`, which is parked in the engine that opened it. Ends the lease.
+    // The place that it had before is given up, wherever that is: if it went on from there, nothing is left there.
     void Commit(SessionState state);
 
    private:
@@ -117,14 +120,16 @@ class SessionStore final {
 
   // In what follows, `pages` are those of the engine that asks; null if it need not hear what is given up.
 
-  // The session, or a new one under this key unless it `must_exist`.
-  // Errors: ABORTED while another call has it; NOT_FOUND if it has ended, or must exist and does not;
-  // RESOURCE_EXHAUSTED if there are too many, or they hold too many tokens, with a Refusal to come back when the one
-  // that was used longest ago will end, or in a minute, because another may be closed before; no work waits for that.
+  // The session, or a new one under this key unless it `must_exist`. Errors:
+  // - ABORTED while another call has it;
+  // - NOT_FOUND if it has ended, or must exist and does not;
+  // - RESOURCE_EXHAUSTED if there are too many sessions, or they hold too many tokens. The Refusal says to come back
+  //   when the one that was used longest ago will end, or in a minute, because another may be closed before. No work
+  //   waits for that.
   absl::StatusOr<Lease> Open(const SessionKey& key, bool must_exist,
                              const std::shared_ptr<SessionPages>& pages = nullptr);
 
-  // A session that is there, for a call that leaves it as it is: however full the store is.
+  // A session that is there, for a call that leaves it as it is. It does not matter how full the store is.
   // Errors: NOT_FOUND, ABORTED as Open.
   absl::StatusOr<Lease> OpenToRead(const SessionKey& key, const std::shared_ptr<SessionPages>& pages = nullptr);
 
@@ -140,7 +145,7 @@ class SessionStore final {
   // Ends a session; its id may be used anew at once. Errors: NOT_FOUND, ABORTED.
   absl::Status Close(const SessionKey& key);
 
-  // Gives back what sessions have whose time is over, of a bounded number of them. Returns when to call it again,
+  // Gives back what sessions have whose time is over, of a bounded number of sessions. Returns when to call it again,
   // unless something comes before: at once if there are more, in the infinite future if no session is idle.
   absl::Time EndExpired();
 
@@ -148,7 +153,7 @@ class SessionStore final {
     int64_t sessions = 0;
     int64_t tokens = 0;
   };
-  // Of the sessions that live now, and of so many that ended in one moment that not all were given back yet.
+  // Of the sessions that live now, and of those that have ended and were not given back yet.
   Counts counts();
 
  private:

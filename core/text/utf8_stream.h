@@ -1,10 +1,10 @@
 // Turns bytes that come piece by piece into text that is valid UTF-8 in every piece.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "base/utf8.h"
 
 namespace longshort {
 
@@ -20,13 +20,9 @@ class Utf8Stream {
 
  private:
   void AppendByte(char byte, std::string& text);
-  // Begins a character. False if no character begins with this byte.
-  bool Begin(uint8_t byte);
 
-  std::string held_;       // the beginning of a character
-  size_t length_ = 0;      // of the whole character, in bytes
-  uint8_t lowest_ = 0x80;  // range of the next byte
-  uint8_t highest_ = 0xBF;
+  Utf8Decoder decoder_;
+  std::string held_;  // the beginning of a character
 };
 
 }  // namespace longshort

@@ -17,13 +17,14 @@ struct RelativePositions {
 };
 
 // Attends from n queries of one segment, n a multiple of `chunk_size`, the first at the start of a chunk.
-//   queries                     [batch, n, heads, head_dim], scaled by 1/sqrt(head_dim)
-//   window_keys, window_values  [batch, W-1+n, heads, head_dim]: rows of positions p-W+1 .. p+n-1 for a first query at
-//   p chunk_keys, chunk_values    [batch, m, heads, head_dim]: vectors on the grid, oldest first; the queries of the
-//   first chunk
-//                               see the first `visible`, each later chunk `rank` more; m = visible + (n / chunk_size -
-//                               1) * rank
-//   returns                     [batch, n, heads * head_dim]
+//
+//   queries       [batch, n, heads, head_dim], scaled by 1/sqrt(head_dim)
+//   window_*      [batch, W-1+n, heads, head_dim]
+//   chunk_*       [batch, m, heads, head_dim], m = visible + (n / chunk_size - 1) * rank
+//   returns       [batch, n, heads * head_dim]
+//
+// The window's rows are those of positions p-W+1 .. p+n-1, for a first query at p. The chunks' vectors are those on the
+// grid, oldest first: the queries of the first chunk see the first `visible`, each later chunk `rank` more.
 at::Tensor CausalAttention(const at::Tensor& queries, const at::Tensor& window_keys, const at::Tensor& window_values,
                            const at::Tensor& chunk_keys, const at::Tensor& chunk_values, int64_t visible,
                            int64_t chunk_size, int64_t rank, const RelativePositions& positions);

@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "absl/strings/str_format.h"
-#include "base/byte_order.h"
 #include "base/status_macros.h"
+#include "models/images/byte_reader.h"
 
 namespace longshort {
 namespace {

@@ -65,11 +65,6 @@ absl::StatusOr<ImageSize> SizeOf(ImageFormat format, std::string_view bytes) {
 
 }  // namespace
 
-std::string_view ImageFormatName(ImageFormat format) {
-  constexpr std::array<std::string_view, 5> kNames = {"JPEG", "PNG", "WebP", "BMP", "TIFF"};
-  return kNames[static_cast<size_t>(format)];
-}
-
 absl::StatusOr<ImageHeader> ReadImageHeader(std::string_view bytes) {
   if (bytes.empty()) return absl::InvalidArgumentError("the image has no bytes");
   const std::optional<ImageFormat> format = FormatOf(bytes);

@@ -12,9 +12,6 @@ namespace longshort {
 
 enum class ImageFormat { kJpeg, kPng, kWebp, kBmp, kTiff };
 
-// "JPEG".
-std::string_view ImageFormatName(ImageFormat format);
-
 // Pixels as they are stored, before any orientation.
 struct ImageSize {
   int64_t height = 0;

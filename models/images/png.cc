@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "base/byte_order.h"
 #include "base/status_macros.h"
+#include "models/images/byte_reader.h"
 #include "models/images/exif.h"
 
 namespace longshort {

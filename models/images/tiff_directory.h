@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/byte_order.h"
+#include "models/images/byte_reader.h"
 
 namespace longshort {
 

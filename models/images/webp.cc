@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/byte_order.h"
 #include "base/status_macros.h"
+#include "models/images/byte_reader.h"
 #include "models/images/exif.h"
 
 namespace longshort {

@@ -10,7 +10,7 @@
 #include "models/image_classifier/cvt.h"
 #include "models/image_classifier/vil.h"
 #include "models/images/image_preprocessor.h"
-#include "models/language_model/language_model.h"
+#include "models/language_model/loading/language_model.h"
 #include "models/text_classifier/text_classifier.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/model_directory.h"

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/images/image_limits.h"
-#include "models/loaded_model.h"
+#include "models/loading/loaded_model.h"
 
 namespace longshort {
 

@@ -10,7 +10,7 @@
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/sha256.h"
+#include "base/fingerprint_hash.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
 #include "models/language_model/segment_forward.h"
@@ -180,7 +180,7 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
   LS_ASSIGN_OR_RETURN(std::vector<int32_t> held_out_ids, tokenizer->Encode(held_out_text));
   LS_RETURN_IF_ERROR(
       CheckOptions(options, static_cast<int64_t>(train_ids.size()), static_cast<int64_t>(held_out_ids.size())));
-  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   LS_RETURN_IF_ERROR(hash.Add("text", text));
   LS_ASSIGN_OR_RETURN(const std::string text_hash, hash.Finish());
   try {

@@ -7,7 +7,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
-#include "base/sha256.h"
+#include "base/fingerprint_hash.h"
 #include "base/status_macros.h"
 #include "base/stored_bytes.h"
 #include "models/image_classifier/cvt_network.h"
@@ -160,7 +160,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
   LS_ASSIGN_OR_RETURN(const std::vector<ImageFile> held_out, ReadImageFolder(files.held_out, labels));
   data.files = {{"config.json", config}, {"labels.txt", LabelsText(labels)}};
 
-  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   for (const ImageFile& file : train) {
     LS_ASSIGN_OR_RETURN(data.train.emplace_back(), DecodePixels(file));
     data.train_targets.push_back(file.target);

@@ -6,7 +6,7 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
-#include "base/sha256.h"
+#include "base/fingerprint_hash.h"
 #include "base/status_macros.h"
 #include "base/stored_bytes.h"
 #include "models/text_classifier/text_network.h"
@@ -169,7 +169,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, files.held_out, data.config, *tokenizer, data.labels));
   data.files.push_back({"labels.txt", LabelsText(data.labels)});
 
-  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   LS_RETURN_IF_ERROR(hash.Add("vocabulary", vocabulary));
   LS_RETURN_IF_ERROR(hash.Add("train", train));
   LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());

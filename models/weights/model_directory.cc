@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "base/sha256.h"
+#include "base/fingerprint_hash.h"
 #include "base/status_macros.h"
 #include "base/stored_bytes.h"
 
@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kConfigLimitBytes = size_t{1} << 20;
 constexpr size_t kListLimitBytes = size_t{64} << 20;
 
-absl::Status AddBytes(const std::string& name, const StoredBytes& bytes, Sha256& hash) {
+absl::Status AddBytes(const std::string& name, const StoredBytes& bytes, FingerprintHash& hash) {
   constexpr int64_t kPiece = int64_t{1} << 20;
   std::string piece(std::min(kPiece, bytes.size()), '\0');
   LS_RETURN_IF_ERROR(hash.Begin(name, bytes.size()));
@@ -27,7 +27,7 @@ absl::Status AddBytes(const std::string& name, const StoredBytes& bytes, Sha256&
 }
 
 absl::StatusOr<std::string> Fingerprint(const ModelDirectory& directory) {
-  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   LS_RETURN_IF_ERROR(hash.Add("config.json", directory.config_text));
   if (directory.vocabulary_text) LS_RETURN_IF_ERROR(hash.Add("vocabulary.txt", *directory.vocabulary_text));
   if (directory.labels_text) LS_RETURN_IF_ERROR(hash.Add("labels.txt", *directory.labels_text));

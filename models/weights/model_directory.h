@@ -24,7 +24,6 @@ struct ModelDirectory {
   std::string config_path() const { return path + "/config.json"; }
   std::string vocabulary_path() const { return path + "/vocabulary.txt"; }
   std::string labels_path() const { return path + "/labels.txt"; }
-  std::string weights_path() const { return path + "/model.safetensors"; }
 };
 
 // Opens the directory and reads all of it once, for the fingerprint.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/byte_order.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 
@@ -174,10 +175,10 @@ absl::StatusOr<std::string> ReadHeaderText(const StoredBytes& bytes) {
   if (size < kLengthBytes) {
     return absl::InvalidArgumentError(absl::StrFormat("only %d bytes, too short for a header length", size));
   }
-  std::array<std::byte, kLengthBytes> length_bytes;
-  LS_RETURN_IF_ERROR(bytes.Read(0, absl::MakeSpan(length_bytes)));
-  uint64_t length = 0;
-  for (size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<uint64_t>(length_bytes[i]) << (8 * i);
+  std::string length_bytes(kLengthBytes, '\0');
+  LS_RETURN_IF_ERROR(
+      bytes.Read(0, absl::MakeSpan(reinterpret_cast<std::byte*>(length_bytes.data()), length_bytes.size())));
+  const uint64_t length = ReadNumber(length_bytes, ByteOrder::kLittleEndian);
   if (length > SafetensorsFile::kHeaderLimitBytes) {
     return absl::InvalidArgumentError(
         absl::StrFormat("header length %d is over the limit of %d", length, SafetensorsFile::kHeaderLimitBytes));

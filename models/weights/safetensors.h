@@ -1,8 +1,10 @@
 // Reading the safetensors format: named tensors in one file, described by a JSON header.
 //
 //   8 bytes     header length n, little-endian
-//   n bytes     JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ..., "__metadata__":
-//   {...}} the rest    the tensors' bytes, row-major, little-endian; offsets count from here
+//   n bytes     JSON, as below
+//   the rest    the tensors' bytes, row-major, little-endian; offsets count from here
+//
+//   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ..., "__metadata__": {...}}
 //
 // The reader takes nothing on trust: every byte of the data belongs to exactly one tensor, and every tensor is as long
 // as its shape and type say. The header is read when the file is opened; a tensor's values when they are asked for.

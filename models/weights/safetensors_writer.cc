@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/atomic_file.h"
+#include "base/byte_order.h"
 #include "base/strict_json.h"
 
 namespace longshort {
@@ -29,7 +30,7 @@ std::string_view AsText(absl::Span<const std::byte> bytes) {
 
 std::string LittleEndian(uint64_t value) {
   std::string bytes(8, '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(value >> (8 * i));
+  WriteNumber(value, ByteOrder::kLittleEndian, 8, bytes.data());
   return bytes;
 }
 

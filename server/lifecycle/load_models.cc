@@ -14,6 +14,7 @@
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/classification/preparation_pool.h"
 #include "core/generation/continuous_batching_engine.h"
+#include "core/jobs/prompt_token_budget.h"
 #include "server/lifecycle/cache_budget.h"
 #include "server/lifecycle/grpc_endpoint.h"
 #include "server/lifecycle/session_stores.h"
@@ -82,7 +83,7 @@ class EngineMaker {
         preparation_(std::move(preparation)),
         metrics_(metrics),
         log_(log),
-        prompts_(std::make_shared<TokenBudget>(PromptTokens(options, machine))),
+        prompts_(PromptTokenBudget(PromptTokens(options, machine))),
         budget_(std::make_shared<CacheBudget>(machine.memory_bytes)) {
     budget_->SetAside(MessageBufferBytes(options, machine));
     budget_->SetAside(PromptTokens(options, machine) * kTokenBytes);
@@ -223,7 +224,7 @@ class EngineMaker {
   const std::shared_ptr<PreparationPool> preparation_;
   ServerMetrics& metrics_;
   Logger& log_;
-  const std::shared_ptr<TokenBudget> prompts_;
+  const std::shared_ptr<Budget> prompts_;
   const std::shared_ptr<CacheBudget> budget_;
   SessionStores sessions_;
   std::weak_ptr<BudgetShare> decoding_;

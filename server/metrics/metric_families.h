@@ -1,5 +1,5 @@
 // All numbers that the server tells Prometheus: their names, which are a contract with dashboards, and what they mean.
-// docs/operations.md lists them with their labels.
+// docs/operations/metrics.md lists them with their labels.
 #pragma once
 
 #include <prometheus/counter.h>

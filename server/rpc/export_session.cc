@@ -53,7 +53,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     LS_RETURN_IF_ERROR(CheckSessionId("session_id", request.session_id()));
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers_));
     LS_ASSIGN_OR_RETURN(model_, record_.FindLanguageModel(request.model()));
-    LS_ASSIGN_OR_RETURN(share_, TransferBudget::Take(transfers_.budget, model_->engine->LargestSession().cache_bytes));
+    LS_ASSIGN_OR_RETURN(share_, TakeForTransfer(transfers_.budget, model_->engine->LargestSession().cache_bytes));
     LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers_.key));
     sealer_.emplace(std::move(sealer));
     const std::string& client = record_.engine_context().client;
@@ -81,7 +81,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                                               .fingerprint = info.fingerprint,
                                               .precision = info.precision},
                                     .archive = std::move(archive_)});
-    share_.SetBytes(writer_->bytes());
+    share_.SetAmount(writer_->bytes());
     WriteNext();
   }
 
@@ -157,7 +157,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   CallEnding ending_;
   std::shared_ptr<PauseWatch> watch_;
   std::shared_ptr<const ServedLanguageModel> model_;
-  TransferBudget::Share share_;
+  Budget::Share share_;
   // By one thread at a time: Begin's, the engine's, then those of gRPC, one after the other.
   SessionArchive archive_;
   int64_t session_tokens_ = 0;

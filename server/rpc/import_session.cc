@@ -117,7 +117,7 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     LS_RETURN_IF_ERROR(CheckModel("fingerprint", header.fingerprint(), model_->info.fingerprint));
     const int64_t most = MostArchiveBytes(model_->engine->LargestSession());
     LS_RETURN_IF_ERROR(CheckFieldRange("header.data_bytes", header.data_bytes(), 1, most));
-    LS_ASSIGN_OR_RETURN(share_, TransferBudget::Take(transfers_.budget, header.data_bytes()));
+    LS_ASSIGN_OR_RETURN(share_, TakeForTransfer(transfers_.budget, header.data_bytes()));
     LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers_.key));
     sealer_.emplace(std::move(sealer));
     reader_.emplace(header.data_bytes());
@@ -204,7 +204,7 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   grpc::ByteBuffer incoming_;
   std::string session_id_;
   std::shared_ptr<const ServedLanguageModel> model_;  // from the first message on
-  TransferBudget::Share share_;                       // from the second on, as the next two
+  Budget::Share share_;                               // from the second on, as the next two
   std::optional<SessionSealer> sealer_;
   std::optional<ArchiveReader> reader_;
   int64_t go_on_bytes_ = 0;  // had come when the client went on last

@@ -16,11 +16,10 @@
 namespace longshort {
 namespace {
 
-constexpr size_t kHashBytes = 32;
 // No key is so long: somebody named another file.
 constexpr uintmax_t kMostKeyBytes = 4096;
 
-absl::Status Failed() { return absl::InternalError("SHA-256 failed in the crypto library"); }
+absl::Status Failed() { return absl::InternalError("HMAC-SHA-256 failed in the crypto library"); }
 
 bool IsSame(const std::string& a, const std::string& b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
@@ -51,15 +50,11 @@ absl::StatusOr<std::string> ReadSessionKey(const std::string& path) {
   return key;
 }
 
-void SessionSealer::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
 void SessionSealer::Free::operator()(evp_mac_ctx_st* context) const { EVP_MAC_CTX_free(context); }
 
 absl::StatusOr<SessionSealer> SessionSealer::Create(std::string_view key) {
-  SessionSealer sealer;
-  sealer.checksum_.reset(EVP_MD_CTX_new());
-  if (sealer.checksum_ == nullptr || EVP_DigestInit_ex(sealer.checksum_.get(), EVP_sha256(), nullptr) != 1) {
-    return Failed();
-  }
+  LS_ASSIGN_OR_RETURN(Sha256 checksum, Sha256::Create());
+  SessionSealer sealer(std::move(checksum));
   EVP_MAC* const hmac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
   sealer.authentication_code_.reset(hmac == nullptr ? nullptr : EVP_MAC_CTX_new(hmac));
   EVP_MAC_free(hmac);  // the context holds it
@@ -75,18 +70,18 @@ absl::StatusOr<SessionSealer> SessionSealer::Create(std::string_view key) {
 }
 
 absl::Status SessionSealer::Add(std::string_view data) {
+  LS_RETURN_IF_ERROR(checksum_.Update(data));
   const auto* const bytes = reinterpret_cast<const unsigned char*>(data.data());
-  if (EVP_DigestUpdate(checksum_.get(), bytes, data.size()) != 1) return Failed();
   return EVP_MAC_update(authentication_code_.get(), bytes, data.size()) == 1 ? absl::OkStatus() : Failed();
 }
 
 absl::StatusOr<Seal> SessionSealer::Finish() {
-  Seal seal{.checksum = std::string(kHashBytes, '\0'), .authentication_code = std::string(kHashBytes, '\0')};
-  const auto bytes_of = [](std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); };
+  Seal seal{.checksum = {}, .authentication_code = std::string(Sha256::kDigestBytes, '\0')};
+  LS_ASSIGN_OR_RETURN(seal.checksum, checksum_.Finish());
+  auto* const code = reinterpret_cast<unsigned char*>(seal.authentication_code.data());
   size_t written = 0;
-  if (EVP_DigestFinal_ex(checksum_.get(), bytes_of(seal.checksum), nullptr) != 1 ||
-      EVP_MAC_final(authentication_code_.get(), bytes_of(seal.authentication_code), &written, kHashBytes) != 1 ||
-      written != kHashBytes) {
+  if (EVP_MAC_final(authentication_code_.get(), code, &written, Sha256::kDigestBytes) != 1 ||
+      written != Sha256::kDigestBytes) {
     return Failed();
   }
   return seal;

@@ -4,12 +4,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/sha256.h"
 
-struct evp_md_ctx_st;   // OpenSSL's EVP_MD_CTX
-struct evp_mac_ctx_st;  // and EVP_MAC_CTX
+struct evp_mac_ctx_st;  // OpenSSL's EVP_MAC_CTX
 
 namespace longshort {
 
@@ -38,12 +39,11 @@ class SessionSealer final {
 
  private:
   struct Free {
-    void operator()(evp_md_ctx_st* context) const;
     void operator()(evp_mac_ctx_st* context) const;
   };
-  SessionSealer() = default;
+  explicit SessionSealer(Sha256 checksum) : checksum_(std::move(checksum)) {}
 
-  std::unique_ptr<evp_md_ctx_st, Free> checksum_;
+  Sha256 checksum_;
   std::unique_ptr<evp_mac_ctx_st, Free> authentication_code_;
 };
 

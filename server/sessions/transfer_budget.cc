@@ -1,6 +1,5 @@
 #include "server/sessions/transfer_budget.h"
 
-#include "absl/strings/str_cat.h"
 #include "core/schedule/refusal.h"
 
 namespace longshort {
@@ -11,14 +10,14 @@ constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 }  // namespace
 
-absl::StatusOr<TransferBudget::Share> TransferBudget::Take(const std::shared_ptr<TransferBudget>& budget,
-                                                           int64_t bytes) {
-  const int64_t before = budget->held_.fetch_add(bytes);
-  Share share(budget, bytes);
-  if (before == 0 || before + bytes <= budget->capacity_bytes_) return share;
-  absl::Status status =
-      absl::ResourceExhaustedError(absl::StrCat("sessions on their way have ", before, " bytes and this one ", bytes,
-                                                "; together they may have ", budget->capacity_bytes_));
+std::shared_ptr<Budget> TransferBudget(int64_t bytes) {
+  return std::make_shared<Budget>(bytes, Budget::Names{.holders = "sessions on their way", .unit = "bytes"});
+}
+
+absl::StatusOr<Budget::Share> TakeForTransfer(const std::shared_ptr<Budget>& budget, int64_t bytes) {
+  absl::StatusOr<Budget::Share> share = Budget::Take(budget, bytes);
+  if (share.ok()) return share;
+  absl::Status status = share.status();
   SetRefusal(status, {.retry_after = kRetryAfter, .queue_depth = 0});
   return status;
 }

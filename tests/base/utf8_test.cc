@@ -60,5 +60,21 @@ TEST(Utf8, AWholeTextIsWellFormedIfEveryCharacterIs) {
   EXPECT_FALSE(IsUtf8(Encode(U'€').substr(0, 2)));
 }
 
+TEST(Utf8Decoder, AfterARejectedByteTheNextBeginsACharacter) {
+  Utf8Decoder decoder;
+  EXPECT_EQ(decoder.Take(0xE2), Utf8Decoder::Result::kMore);
+  EXPECT_EQ(decoder.Take('a'), Utf8Decoder::Result::kRejected);
+  EXPECT_EQ(decoder.Take('a'), Utf8Decoder::Result::kWhole);
+  EXPECT_EQ(decoder.code_point(), U'a');
+  EXPECT_EQ(decoder.Take(0x80), Utf8Decoder::Result::kRejected);
+}
+
+TEST(Utf8Decoder, ForgetsWhatIsBegun) {
+  Utf8Decoder decoder;
+  EXPECT_EQ(decoder.Take(0xC3), Utf8Decoder::Result::kMore);
+  decoder.Reset();
+  EXPECT_EQ(decoder.Take('a'), Utf8Decoder::Result::kWhole);
+}
+
 }  // namespace
 }  // namespace longshort

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,21 @@ def main() -> int:
         print(f"golden: no config.json below {arguments.directory}", file=sys.stderr)
         return 1
 
-    held = 0
-    for path in configs:
-        name = path.parent.relative_to(arguments.directory.parent)
+    def outcome_of(path: Path) -> Outcome | CaseError:
         try:
-            outcome = judge(path, arguments.build)
+            return judge(path, arguments.build)
         except CaseError as error:
-            print(f"FAIL {name}: {error}", flush=True)
-            continue
-        held += outcome.holds
-        print(f"{'ok  ' if outcome.holds else 'FAIL'} {name}: {describe(outcome)}", flush=True)
+            return error
+
+    held = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, outcome in zip(configs, pool.map(outcome_of, configs), strict=True):
+            name = path.parent.relative_to(arguments.directory.parent)
+            if isinstance(outcome, CaseError):
+                print(f"FAIL {name}: {outcome}", flush=True)
+                continue
+            held += outcome.holds
+            print(f"{'ok  ' if outcome.holds else 'FAIL'} {name}: {describe(outcome)}", flush=True)
     print(f"golden: {held} of {len(configs)} cases hold")
     return 0 if held == len(configs) else 1
 

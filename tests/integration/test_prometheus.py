@@ -104,7 +104,7 @@ def test_prometheus_reads_what_the_alerts_and_the_documentation_name(busy: Serve
         # Before it has read the server, the alert that there is none is pending.
         wait_until(lambda: prometheus.ask("alerts")["alerts"] == [])
 
-        rows = re.findall(r"^\| `.*", (ROOT / "docs/operations.md").read_text(), re.MULTILINE)
+        rows = re.findall(r"^\| `.*", (ROOT / "docs/operations/metrics.md").read_text(), re.MULTILINE)
         assert set(prometheus.ask("metadata")) == set(NAME.findall("\n".join(rows)))
         series = set(prometheus.ask("label/__name__/values"))
         assert {name for rule in rules() for name in NAME.findall(rule["query"])} <= series

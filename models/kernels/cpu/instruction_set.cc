@@ -18,16 +18,4 @@ InstructionSet BestInstructionSet() {
   return best;
 }
 
-const char* InstructionSetName(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::kAvx512:
-      return "avx512";
-    case InstructionSet::kAvx2:
-      return "avx2";
-    case InstructionSet::kBaseline:
-      break;
-  }
-  return "baseline";
-}
-
 }  // namespace longshort::cpu

@@ -15,7 +15,5 @@ enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
 
 // The best that this processor has.
 InstructionSet BestInstructionSet();
-// "baseline", "avx2" or "avx512".
-const char* InstructionSetName(InstructionSet set);
 
 }  // namespace longshort::cpu

@@ -74,25 +74,25 @@ TEST_F(PagePoolTest, WhatAnEndNeedsOrAParkedSequenceHoldsIsNotGivenUp) {
   EXPECT_EQ(Take(), parked);
 }
 
-TEST_F(PagePoolTest, ALeaseEndsWhenThePageIsGivenUpToSomebodyElse) {
+TEST_F(PagePoolTest, AVersionEndsWhenThePageIsGivenUpToSomebodyElse) {
   const PageId page = TakeSpare();
-  const PageLease lease = pool_.LeaseOf(page);
+  const PageVersion version = pool_.VersionOf(page);
   Take();
   Take();
-  EXPECT_TRUE(pool_.IsCurrent(lease));
+  EXPECT_TRUE(pool_.IsCurrent(version));
   EXPECT_EQ(Take(), page);
-  EXPECT_FALSE(pool_.IsCurrent(lease));
-  EXPECT_FALSE(pool_.IsCurrent(PageLease()));
+  EXPECT_FALSE(pool_.IsCurrent(version));
+  EXPECT_FALSE(pool_.IsCurrent(PageVersion()));
 }
 
-TEST_F(PagePoolTest, EndingTheLeasesOfAPageThatRunsLeavesItToTheSequenceAlone) {
+TEST_F(PagePoolTest, ANewVersionOfAPageThatRunsLeavesItToTheSequenceAlone) {
   const PageId page = Take();
   pool_.Hold(page, Holder::kIndex);
-  const PageLease lease = pool_.LeaseOf(page);
+  const PageVersion version = pool_.VersionOf(page);
   EXPECT_FALSE(pool_.IsExclusive(page));
-  pool_.EndLeases(page);
+  pool_.StartNewVersion(page);
   EXPECT_TRUE(pool_.IsExclusive(page));
-  EXPECT_FALSE(pool_.IsCurrent(lease));
+  EXPECT_FALSE(pool_.IsCurrent(version));
 }
 
 TEST_F(PagePoolTest, TheZeroPageNeedsNoHolding) {

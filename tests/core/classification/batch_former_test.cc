@@ -260,7 +260,7 @@ TEST_F(BatchFormerTest, ALastTryMakesNothingDueForAWorkerOnTrial) {
   for (int32_t id = 1; id <= 2; ++id) Add(former, Document(id));
   ClassificationJobs jobs = Take(former);
   for (auto& job : jobs) {
-    while (!job->on_last_try()) ++job->failures;
+    while (!job->failures.on_last_try()) job->failures.OnFailure(/*alone=*/true);
     former.Add(std::move(job));
   }
   clock_.Advance(absl::Seconds(1));
@@ -290,7 +290,7 @@ TEST_F(BatchFormerTest, NothingOvertakesAnItemThatIsToRunAlone) {
   Add(former, Document(2), From("a"));
   BatchFormer::Batch failed = former.TakeBatch(clock_.Now());
   former.Settle(0, failed.jobs, absl::Seconds(1), /*failed=*/true, clock_.Now());
-  failed.jobs[1]->failures = 1;
+  failed.jobs[1]->failures.OnFailure(/*alone=*/false);
   former.Add(std::move(failed.jobs[1]));
   Add(former, Document(3), From("a"));
   Add(former, Document(4), From("b"));

@@ -15,8 +15,6 @@ namespace longshort {
 namespace {
 
 constexpr int64_t kPreparationThreads = 2;
-// So long after a worker got no replica, or one that did no better than the last, it tries again.
-constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
 
 int64_t UnitsOf(const ClassifierItem& item) {
   const auto* image = std::get_if<ImageItem>(&item);

@@ -25,9 +25,8 @@ namespace longshort {
 // What a batch takes, and for each token or pixel of its items.
 inline constexpr absl::Duration kFixedRun = absl::Milliseconds(600);
 inline constexpr absl::Duration kRunOfUnit = absl::Milliseconds(40);
-// An item's batch is tried so often, and a model that fails so often one time after the other is given up.
+// An item's batch is tried so often.
 inline constexpr int64_t kMostTries = 3;
-inline constexpr int64_t kMostFailuresInARow = 2;
 
 // An item of a call: what is asked, what is heard, and what the machine saw of it.
 struct ItemCall {

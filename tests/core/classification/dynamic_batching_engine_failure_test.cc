@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using Listener = RecordingClassificationListener;
 
-class ClassifierEngineFailure : public ClassifierEngineFixture {
+class DynamicBatchingEngineFailure : public DynamicBatchingEngineFixture {
  protected:
   // Documents 2, 3 and 4, which are one batch: they come while document 1 is held at the gate.
   static std::vector<std::shared_ptr<Listener>> SubmitTogether(DynamicBatchingEngine& engine, Gate& gate) {
@@ -31,7 +31,7 @@ class ClassifierEngineFailure : public ClassifierEngineFixture {
   }
 };
 
-TEST_F(ClassifierEngineFailure, ItemsOfABatchThatFailsAreTriedAgainEachAlone) {
+TEST_F(DynamicBatchingEngineFailure, ItemsOfABatchThatFailsAreTriedAgainEachAlone) {
   Gate gate;
   bool failed = false;
   on_batch = [&](absl::Span<const ClassifierItem* const> items) {
@@ -50,7 +50,7 @@ TEST_F(ClassifierEngineFailure, ItemsOfABatchThatFailsAreTriedAgainEachAlone) {
   EXPECT_THAT(record_->failures, ElementsAre(absl::InternalError("the model's batch failed: once")));
 }
 
-TEST_F(ClassifierEngineFailure, AnItemThatFailsThreeTimesIsEndedAndItsNeighboursAreNot) {
+TEST_F(DynamicBatchingEngineFailure, AnItemThatFailsThreeTimesIsEndedAndItsNeighboursAreNot) {
   Gate gate;
   on_batch = [&gate](absl::Span<const ClassifierItem* const> items) {
     gate.Pass();
@@ -73,7 +73,7 @@ TEST_F(ClassifierEngineFailure, AnItemThatFailsThreeTimesIsEndedAndItsNeighbours
 }
 
 // Models of LibTorch catch what it throws, and fail.
-TEST_F(ClassifierEngineFailure, AWorkerWhoseModelThrowsOrFailsTwiceInARowGetsAnotherOne) {
+TEST_F(DynamicBatchingEngineFailure, AWorkerWhoseModelThrowsOrFailsTwiceInARowGetsAnotherOne) {
   for (const bool throws : {true, false}) {
     int batch = 0, replicas = 0;
     on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
@@ -95,7 +95,7 @@ TEST_F(ClassifierEngineFailure, AWorkerWhoseModelThrowsOrFailsTwiceInARowGetsAno
 }
 
 // Both workers are held in a batch at once; one of them throws and has no other model for a while.
-TEST_F(ClassifierEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneFailedAt) {
+TEST_F(DynamicBatchingEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneFailedAt) {
   Gate gate;
   std::atomic<int> batches = 0, replicas = 0;
   on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
@@ -120,7 +120,7 @@ TEST_F(ClassifierEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneFailed
 }
 
 // It fails fast, and so would be free before the other for each try of an item.
-TEST_F(ClassifierEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
+TEST_F(DynamicBatchingEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
   for (const bool throws : {false, true}) {
     std::mutex mutex;
     std::thread::id bad;
@@ -151,7 +151,7 @@ TEST_F(ClassifierEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
 }
 
 // The other one has nothing to do, but stays as long as there may be something.
-TEST_F(ClassifierEngineFailure, WhileDrainingAnotherWorkerTakesOverWhatOneCannotEnd) {
+TEST_F(DynamicBatchingEngineFailure, WhileDrainingAnotherWorkerTakesOverWhatOneCannotEnd) {
   Gate gate;
   std::atomic<int> batches = 0, replicas = 0;
   on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
@@ -164,13 +164,13 @@ TEST_F(ClassifierEngineFailure, WhileDrainingAnotherWorkerTakesOverWhatOneCannot
   const auto item = Submit(*engine, Document(1));
   gate.WaitForArrival();
   std::thread drain([&] { engine->Drain(clock_.Now() + absl::Seconds(10)); });
-  absl::SleepFor(absl::Milliseconds(20));
+  WaitUntilItDrains(*engine);
   gate.Open();
   drain.join();
   EXPECT_EQ(CodeOf(*item), absl::StatusCode::kOk);
 }
 
-TEST_F(ClassifierEngineFailure, WhileDrainingAnItemThatFailsEverywhereIsEnded) {
+TEST_F(DynamicBatchingEngineFailure, WhileDrainingAnItemThatFailsEverywhereIsEnded) {
   Gate gate;
   on_batch = [&gate](absl::Span<const ClassifierItem* const>) {
     gate.Pass();
@@ -180,13 +180,13 @@ TEST_F(ClassifierEngineFailure, WhileDrainingAnItemThatFailsEverywhereIsEnded) {
   const auto item = Submit(*engine, Document(1));
   gate.WaitForArrival();
   std::thread drain([&engine] { engine->Drain(absl::InfiniteFuture()); });
-  absl::SleepFor(absl::Milliseconds(20));
+  WaitUntilItDrains(*engine);
   gate.Open();
   drain.join();
   EXPECT_EQ(CodeOf(*item), absl::StatusCode::kInternal);
 }
 
-TEST_F(ClassifierEngineFailure, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineDoes) {
+TEST_F(DynamicBatchingEngineFailure, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineDoes) {
   on_batch = [](absl::Span<const ClassifierItem* const>) -> absl::Status { throw std::runtime_error("out of order"); };
   int replicas = 0;
   on_replicate = [&replicas] { return ++replicas > 1 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
@@ -205,7 +205,7 @@ TEST_F(ClassifierEngineFailure, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineD
   EXPECT_EQ(CodeOf(*item), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ClassifierEngineFailure, LogitsThatAreNotFiniteFailTheirItemOnly) {
+TEST_F(DynamicBatchingEngineFailure, LogitsThatAreNotFiniteFailTheirItemOnly) {
   Gate gate;
   HoldBatches(gate);
   on_logits = [](std::vector<float>& logits) {
@@ -220,7 +220,7 @@ TEST_F(ClassifierEngineFailure, LogitsThatAreNotFiniteFailTheirItemOnly) {
   EXPECT_EQ(CodeOf(*second), absl::StatusCode::kInternal);
 }
 
-TEST_F(ClassifierEngineFailure, LogitsOfAnotherSizeFailTheBatch) {
+TEST_F(DynamicBatchingEngineFailure, LogitsOfAnotherSizeFailTheBatch) {
   on_logits = [](std::vector<float>& logits) { logits.pop_back(); };
   const auto engine = MakeEngine();
   EXPECT_EQ(CodeOf(*Submit(*engine, Document(1))), absl::StatusCode::kInternal);

@@ -21,9 +21,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using Listener = RecordingClassificationListener;
-using ClassifierEngineTest = ClassifierEngineFixture;
+using DynamicBatchingEngineTest = DynamicBatchingEngineFixture;
 
-TEST_F(ClassifierEngineTest, TheModelRestsOnceEachTimeItHasHadNothingToDoForAWhile) {
+TEST_F(DynamicBatchingEngineTest, TheModelRestsOnceEachTimeItHasHadNothingToDoForAWhile) {
   std::counting_semaphore<> rested(0);
   on_rest = [&rested] { rested.release(); };
   const auto engine = MakeEngine();
@@ -31,11 +31,11 @@ TEST_F(ClassifierEngineTest, TheModelRestsOnceEachTimeItHasHadNothingToDoForAWhi
     EXPECT_EQ(CodeOf(*Submit(*engine, Document(1))), absl::StatusCode::kOk);
     EXPECT_TRUE(rested.try_acquire_for(std::chrono::seconds(30)));
   }
-  EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kRestAfter)));
+  EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kIdleTimeBeforeRest)));
   engine->Drain(absl::InfiniteFuture());
 }
 
-TEST_F(ClassifierEngineTest, EveryItemOfManyThreadsGetsItsOwnLogits) {
+TEST_F(DynamicBatchingEngineTest, EveryItemOfManyThreadsGetsItsOwnLogits) {
   const auto engine = MakeEngine();
   std::vector<std::thread> clients;
   for (int client = 0; client < 4; ++client) {
@@ -58,7 +58,7 @@ TEST_F(ClassifierEngineTest, EveryItemOfManyThreadsGetsItsOwnLogits) {
   EXPECT_EQ(record_->prepared.size(), 200u);
 }
 
-TEST_F(ClassifierEngineTest, AnIdleWorkerTakesTheFirstItemAtOnceAndThenAllThatCameMeanwhile) {
+TEST_F(DynamicBatchingEngineTest, AnIdleWorkerTakesTheFirstItemAtOnceAndThenAllThatCameMeanwhile) {
   Gate gate;
   HoldBatches(gate);
   const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 3}}});
@@ -70,7 +70,7 @@ TEST_F(ClassifierEngineTest, AnIdleWorkerTakesTheFirstItemAtOnceAndThenAllThatCa
   EXPECT_THAT(BatchSizes(), ElementsAre(1, 3, 2));
 }
 
-TEST_F(ClassifierEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNeverHear) {
+TEST_F(DynamicBatchingEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNeverHear) {
   Gate gate;
   HoldBatches(gate);
   const auto engine = MakeEngine({.items = {.limits = {.max_queued = 2}}});
@@ -88,7 +88,7 @@ TEST_F(ClassifierEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNeverHea
   EXPECT_FALSE(refused->end.ended());
 }
 
-TEST_F(ClassifierEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
+TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
   Gate gate;
   HoldBatches(gate);
   const auto engine = MakeEngine({.items = {.max_waiting_bytes = 100}});
@@ -108,7 +108,7 @@ TEST_F(ClassifierEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
   engine->Drain(absl::InfiniteFuture());
 }
 
-TEST_F(ClassifierEngineTest, AnItemThatCannotBePreparedFailsAlone) {
+TEST_F(DynamicBatchingEngineTest, AnItemThatCannotBePreparedFailsAlone) {
   const auto engine = MakeEngine();
   const auto broken =
       Submit(*engine, []() -> absl::StatusOr<ClassifierItem> { return absl::InvalidArgumentError("not an image"); });
@@ -124,7 +124,7 @@ TEST_F(ClassifierEngineTest, AnItemThatCannotBePreparedFailsAlone) {
   EXPECT_EQ(CodeOf(*starved), absl::StatusCode::kResourceExhausted);
 }
 
-TEST_F(ClassifierEngineTest, WhoHearsThatAnItemCannotBePreparedMaySendTheNextAtOnce) {
+TEST_F(DynamicBatchingEngineTest, WhoHearsThatAnItemCannotBePreparedMaySendTheNextAtOnce) {
   const auto engine = MakeEngine({.items = {.limits = {.max_queued_per_client = 1}}});
   const auto broken = std::make_shared<Listener>(), next = std::make_shared<Listener>();
   broken->on_finished = [&] {
@@ -137,7 +137,7 @@ TEST_F(ClassifierEngineTest, WhoHearsThatAnItemCannotBePreparedMaySendTheNextAtO
 }
 
 // The engine ends only when its listeners have heard.
-TEST_F(ClassifierEngineTest, DrainsUntilWhoSentWhatCannotBePreparedHasHeard) {
+TEST_F(DynamicBatchingEngineTest, DrainsUntilWhoSentWhatCannotBePreparedHasHeard) {
   const auto engine = MakeEngine();
   Gate gate;
   const auto broken = std::make_shared<Listener>();
@@ -159,7 +159,7 @@ TEST_F(ClassifierEngineTest, DrainsUntilWhoSentWhatCannotBePreparedHasHeard) {
 }
 
 // One runs, 2 * max_batch_size are ready for it, and the other 95 stay as they came.
-TEST_F(ClassifierEngineTest, PreparesOnlyTwoBatchesAhead) {
+TEST_F(DynamicBatchingEngineTest, PreparesOnlyTwoBatchesAhead) {
   Gate gate;
   HoldBatches(gate);
   std::atomic<int> prepared = 0;
@@ -184,7 +184,7 @@ TEST_F(ClassifierEngineTest, PreparesOnlyTwoBatchesAhead) {
 
 // One thread prepares. While it holds the first of a call of three images of 4 s each, another call comes with one of
 // 1 ms: it is next.
-TEST_F(ClassifierEngineTest, ACallThatAsksForLittleIsPreparedBeforeTheRestOfOneThatAsksForMuch) {
+TEST_F(DynamicBatchingEngineTest, ACallThatAsksForLittleIsPreparedBeforeTheRestOfOneThatAsksForMuch) {
   Gate gate;
   const auto engine = MakeEngine({}, *PreparationPool::Create(1));
   std::vector<int> order;  // by the only thread
@@ -211,7 +211,7 @@ TEST_F(ClassifierEngineTest, ACallThatAsksForLittleIsPreparedBeforeTheRestOfOneT
 
 // What one client's images took, though none could be decoded, is its own: the other client's come first until they
 // have taken as long.
-TEST_F(ClassifierEngineTest, ClientsShareTheTimeThatPreparingTakes) {
+TEST_F(DynamicBatchingEngineTest, ClientsShareTheTimeThatPreparingTakes) {
   Gate gate;
   const auto engine = MakeEngine({}, *PreparationPool::Create(1));
   std::string order;  // by the only thread
@@ -238,7 +238,7 @@ TEST_F(ClassifierEngineTest, ClientsShareTheTimeThatPreparingTakes) {
 }
 
 // Two models share one thread: the one that has used it longer waits.
-TEST_F(ClassifierEngineTest, ModelsShareTheTimeOfTheThreadsThatPrepare) {
+TEST_F(DynamicBatchingEngineTest, ModelsShareTheTimeOfTheThreadsThatPrepare) {
   Gate gate;
   const std::shared_ptr<PreparationPool> pool = *PreparationPool::Create(1);
   const auto large = MakeEngine({}, pool), small = MakeEngine({}, pool);
@@ -261,7 +261,7 @@ TEST_F(ClassifierEngineTest, ModelsShareTheTimeOfTheThreadsThatPrepare) {
   EXPECT_EQ(order, "LsssLssL");
 }
 
-TEST_F(ClassifierEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {
+TEST_F(DynamicBatchingEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {
   Gate gate;
   HoldBatches(gate);
   const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}});
@@ -292,7 +292,7 @@ TEST_F(ClassifierEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {
 
 // First {a, b} run, while the second worker sleeps, because each may have one running. When they have ended, images of
 // two sizes wait, one of each client, which waited long enough for others of their size; each worker takes one.
-TEST_F(ClassifierEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClientsMayHave) {
+TEST_F(DynamicBatchingEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClientsMayHave) {
   Gate first, others;
   std::atomic<int> batches = 0;
   on_batch = [&](absl::Span<const ClassifierItem* const>) {
@@ -321,7 +321,7 @@ TEST_F(ClassifierEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClientsMa
 }
 
 // Submitted at 0 s, an item at 2 s, its batch from 5 s to 9 s.
-TEST_F(ClassifierEngineTest, TellsWhereTheTimeWent) {
+TEST_F(DynamicBatchingEngineTest, TellsWhereTheTimeWent) {
   Gate first_batch;
   std::atomic<int> batches = 0;
   on_batch = [&](absl::Span<const ClassifierItem* const>) {
@@ -358,7 +358,7 @@ TEST_F(ClassifierEngineTest, TellsWhereTheTimeWent) {
   EXPECT_EQ(record_->batches.back().multiply_adds, 7);
 }
 
-TEST_F(ClassifierEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
+TEST_F(DynamicBatchingEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
   const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}});
   std::vector<std::shared_ptr<Listener>> listeners;
   for (int i = 0; i < 20; ++i) listeners.push_back(Submit(*engine, [] { return Document(1); }));
@@ -368,7 +368,7 @@ TEST_F(ClassifierEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
             absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ClassifierEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
+TEST_F(DynamicBatchingEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
   Gate batch, preparation;
   HoldBatches(batch);
   const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 2}}});
@@ -397,7 +397,7 @@ TEST_F(ClassifierEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
   }
 }
 
-TEST_F(ClassifierEngineTest, AnEarlierDeadlineOvertakesADrainThatWaits) {
+TEST_F(DynamicBatchingEngineTest, AnEarlierDeadlineOvertakesADrainThatWaits) {
   Gate gate;
   HoldBatches(gate);
   const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}});
@@ -413,7 +413,7 @@ TEST_F(ClassifierEngineTest, AnEarlierDeadlineOvertakesADrainThatWaits) {
   EXPECT_TRUE(waiting->end.ended());
 }
 
-TEST_F(ClassifierEngineTest, ItsDestructorEndsWhatIsLeft) {
+TEST_F(DynamicBatchingEngineTest, ItsDestructorEndsWhatIsLeft) {
   std::vector<std::shared_ptr<Listener>> listeners;
   {
     const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}});
@@ -422,7 +422,7 @@ TEST_F(ClassifierEngineTest, ItsDestructorEndsWhatIsLeft) {
   for (const auto& listener : listeners) EXPECT_TRUE(listener->end.ended());
 }
 
-TEST_F(ClassifierEngineTest, RefusesOptionsOutOfRange) {
+TEST_F(DynamicBatchingEngineTest, RefusesOptionsOutOfRange) {
   const auto create = [this](const DynamicBatchingEngine::Options& options) {
     return DynamicBatchingEngine::Create(std::make_unique<FakeClassifier>(), *PreparationPool::Create(1), nullptr,
                                          clock_, options)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,7 @@
 
 namespace longshort {
 
-class LanguageModelEngineFixture : public testing::Test {
+class ContinuousBatchingEngineFixture : public testing::Test {
  protected:
   std::unique_ptr<ContinuousBatchingEngine> MakeEngine(const ContinuousBatchingEngine::Options& options = {}) {
     const LanguageModelInfo info = SmallModelInfo();
@@ -26,9 +27,19 @@ class LanguageModelEngineFixture : public testing::Test {
     model->on_rest = on_rest;
     model->on_replicate = on_replicate;
     auto engine = ContinuousBatchingEngine::Create(std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()),
-                                                   nullptr, clock_, options);
+                                                   std::make_unique<Observer>(on_state), clock_, options);
     EXPECT_TRUE(engine.ok()) << engine.status();
     return *std::move(engine);
+  }
+
+  // Returns once an engine takes no more requests: its drain has begun. What it takes until then goes to listeners of
+  // nobody, and ends at once.
+  static void WaitUntilItDrains(LanguageModelEngine& engine) {
+    GenerationRequest request;
+    request.prompt = {1};
+    request.max_tokens = 1;
+    request.context.cancelled->store(true);
+    while (engine.Generate(request, std::make_shared<RecordingGenerationListener>()).ok()) std::this_thread::yield();
   }
 
   // The session of a talk.
@@ -60,7 +71,28 @@ class LanguageModelEngineFixture : public testing::Test {
   std::function<absl::Status(absl::Span<const Slice>)> on_step;
   std::function<void()> on_rest;
   std::function<absl::Status()> on_replicate;
+  std::function<void()> on_state;
   RealClock clock_;
+
+ private:
+  class Observer final : public LanguageModelEngineObserver {
+   public:
+    explicit Observer(std::function<void()> on_state) : on_state_(std::move(on_state)) {}
+
+    void OnQueued(absl::Duration) override {}
+    void OnPrefilled(absl::Duration, int64_t) override {}
+    void OnStep(absl::Duration, int64_t) override {}
+    void OnFirstToken(absl::Duration) override {}
+    void OnNextToken(absl::Duration) override {}
+    void OnFailure(const absl::Status&) override {}
+    void OnWorkerRebuilt(const absl::Status&) override {}
+    void OnState(const LanguageModelEngineState&) override {
+      if (on_state_) on_state_();
+    }
+
+   private:
+    const std::function<void()> on_state_;
+  };
 };
 
 }  // namespace longshort

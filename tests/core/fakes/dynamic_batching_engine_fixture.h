@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,7 +17,7 @@
 
 namespace longshort {
 
-class ClassifierEngineFixture : public testing::Test {
+class DynamicBatchingEngineFixture : public testing::Test {
  protected:
   // Whatever an engine went through: it has told its observer that nothing waits any more.
   void TearDown() override {
@@ -55,6 +56,17 @@ class ClassifierEngineFixture : public testing::Test {
         engine.Classify({.context = std::move(context), .item = std::move(item), .bytes = bytes}, listener);
     EXPECT_TRUE(status.ok()) << status;
     return listener;
+  }
+
+  // Returns once the engine takes no more items: its drain has begun. What it takes until then ends at once.
+  static void WaitUntilItDrains(DynamicBatchingEngine& engine) {
+    RequestContext nobody;
+    nobody.cancelled->store(true);
+    const ItemPreparation item = [] { return absl::StatusOr<ClassifierItem>(absl::CancelledError()); };
+    while (
+        engine.Classify({.context = nobody, .item = item}, std::make_shared<RecordingClassificationListener>()).ok()) {
+      std::this_thread::yield();
+    }
   }
 
   static absl::StatusCode CodeOf(RecordingClassificationListener& listener) {

@@ -7,6 +7,7 @@
 #include "core/cache/cache_capacity.h"
 #include "core/generation/worker_states.h"
 #include "core/jobs/make_job.h"
+#include "core/jobs/prompt_token_budget.h"
 #include "core/session/session_pages.h"
 #include "gtest/gtest.h"
 
@@ -95,7 +96,7 @@ SimulatedService::SimulatedService(FakeLanguageModel& model, const Vocabulary& v
       clock_(clock),
       options_(options),
       observer_(std::make_unique<Observer>(counts_)),
-      token_budget_(std::make_shared<TokenBudget>(options.most_prompt_tokens)),
+      token_budget_(PromptTokenBudget(options.most_prompt_tokens)),
       sessions_(clock, options.sessions) {
   StayOnOneProcessor();
   Reload(absl::InfiniteFuture());
@@ -123,7 +124,7 @@ absl::Status SimulatedService::Score(ScoringRequest request, std::shared_ptr<Sco
 
 absl::Status SimulatedService::Submit(absl::StatusOr<std::unique_ptr<Job>> job) {
   LS_RETURN_IF_ERROR(job.status());
-  LS_ASSIGN_OR_RETURN((*job)->held_tokens, TokenBudget::Take(token_budget_, (*job)->stream().end()));
+  LS_ASSIGN_OR_RETURN((*job)->held_tokens, Budget::Take(token_budget_, (*job)->stream().end()));
   (*job)->times.submitted = clock_.Now();
   return engines_.back().queue.Push(*std::move(job));
 }

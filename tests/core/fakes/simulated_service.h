@@ -93,7 +93,7 @@ class SimulatedService final {
   const Options options_;
   Counts counts_;  // with the caches of the engines that are gone
   const std::unique_ptr<Observer> observer_;
-  const std::shared_ptr<TokenBudget> token_budget_;
+  const std::shared_ptr<Budget> token_budget_;
   SessionStore sessions_;
   std::list<SimulatedEngine> engines_;  // the last one takes requests
   SimulatedWorker* running_ = nullptr;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/jobs/prompt_token_budget.h"
 #include "core/schedule/refusal.h"
 #include "core/workers/idle_time.h"
 #include "gmock/gmock.h"
@@ -19,9 +20,9 @@
 namespace longshort {
 namespace {
 
-using LanguageModelEngineTest = LanguageModelEngineFixture;
+using ContinuousBatchingEngineTest = ContinuousBatchingEngineFixture;
 
-TEST_F(LanguageModelEngineTest, RunsGenerationsAndScoringsOfManyThreadsAtOnce) {
+TEST_F(ContinuousBatchingEngineTest, RunsGenerationsAndScoringsOfManyThreadsAtOnce) {
   const auto engine = MakeEngine(
       {.queue = {.limits = {.max_queued = 1000}}, .step_loop = {.max_streams = 5, .steps = {.max_rows = 40}}});
   const StepLoopHarness reference;
@@ -49,7 +50,7 @@ TEST_F(LanguageModelEngineTest, RunsGenerationsAndScoringsOfManyThreadsAtOnce) {
   EXPECT_EQ(state.cache_bytes_used, 0);
 }
 
-TEST_F(LanguageModelEngineTest, TheModelRestsOnceEachTimeItHasHadNothingToDoForAWhile) {
+TEST_F(ContinuousBatchingEngineTest, TheModelRestsOnceEachTimeItHasHadNothingToDoForAWhile) {
   std::counting_semaphore<> rested(0);
   on_rest = [&rested] { rested.release(); };
   const auto engine = MakeEngine();
@@ -59,11 +60,11 @@ TEST_F(LanguageModelEngineTest, TheModelRestsOnceEachTimeItHasHadNothingToDoForA
     ASSERT_TRUE(scoring->end.Wait());
     EXPECT_TRUE(rested.try_acquire_for(std::chrono::seconds(30)));
   }
-  EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kRestAfter)));
+  EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kIdleTimeBeforeRest)));
   engine->Drain(absl::InfiniteFuture());
 }
 
-TEST_F(LanguageModelEngineTest, TheModelRestsOnceWhileAStreamIsPaused) {
+TEST_F(ContinuousBatchingEngineTest, TheModelRestsOnceWhileAStreamIsPaused) {
   std::counting_semaphore<> rested(0);
   on_rest = [&rested] { rested.release(); };
   const auto engine = MakeEngine();
@@ -72,12 +73,12 @@ TEST_F(LanguageModelEngineTest, TheModelRestsOnceWhileAStreamIsPaused) {
   const auto listener = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(request, listener).ok());
   EXPECT_TRUE(rested.try_acquire_for(std::chrono::seconds(30)));
-  EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kRestAfter)));
+  EXPECT_FALSE(rested.try_acquire_for(3 * absl::ToChronoMilliseconds(kIdleTimeBeforeRest)));
   request.context.paused->store(false);
   EXPECT_TRUE(listener->end.Wait());
 }
 
-TEST_F(LanguageModelEngineTest, SessionsEndWhileTheWorkerIsBusy) {
+TEST_F(ContinuousBatchingEngineTest, SessionsEndWhileTheWorkerIsBusy) {
   class CountingObserver final : public SessionObserver {
    public:
     explicit CountingObserver(std::atomic<int64_t>& sessions) : sessions_(sessions) {}
@@ -110,7 +111,7 @@ TEST_F(LanguageModelEngineTest, SessionsEndWhileTheWorkerIsBusy) {
   EXPECT_EQ(counts.back(), 0);
 }
 
-TEST_F(LanguageModelEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNeverHear) {
+TEST_F(ContinuousBatchingEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNeverHear) {
   Gate gate;
   on_step = [&gate](absl::Span<const Slice>) {
     gate.Pass();
@@ -134,13 +135,13 @@ TEST_F(LanguageModelEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNe
   EXPECT_FALSE(refused->end.ended());
 }
 
-TEST_F(LanguageModelEngineTest, RefusesMorePromptTokensThanItsBudgetUntilThoseThereHaveEnded) {
+TEST_F(ContinuousBatchingEngineTest, RefusesMorePromptTokensThanItsBudgetUntilThoseThereHaveEnded) {
   Gate gate;
   on_step = [&gate](absl::Span<const Slice>) {
     gate.Pass();
     return absl::OkStatus();
   };
-  const auto budget = std::make_shared<TokenBudget>(100);
+  const auto budget = PromptTokenBudget(100);
   const auto engine = MakeEngine({.token_budget = budget, .step_loop = {}});
   const auto running = std::make_shared<RecordingScoringListener>();
   ASSERT_TRUE(engine->Score(SomeScoring(60), running).ok());
@@ -164,7 +165,7 @@ TEST_F(LanguageModelEngineTest, RefusesMorePromptTokensThanItsBudgetUntilThoseTh
   EXPECT_FALSE(refused->end.ended());
 }
 
-TEST_F(LanguageModelEngineTest, ACacheOfFewerBytesThanWorkersIsTooSmall) {
+TEST_F(ContinuousBatchingEngineTest, ACacheOfFewerBytesThanWorkersIsTooSmall) {
   ContinuousBatchingEngine::Options options;
   options.workers = CpuWorkers(2);
   options.step_loop.cache_bytes = 1;
@@ -173,7 +174,7 @@ TEST_F(LanguageModelEngineTest, ACacheOfFewerBytesThanWorkersIsTooSmall) {
   EXPECT_FALSE(engine.ok());
 }
 
-TEST_F(LanguageModelEngineTest, AWorkerHasTheCacheThatItsDeviceSays) {
+TEST_F(ContinuousBatchingEngineTest, AWorkerHasTheCacheThatItsDeviceSays) {
   const auto cache_bytes = [this](std::vector<WorkerDevice> workers) {
     const auto engine = MakeEngine({.step_loop = {.max_streams = 4}, .workers = std::move(workers)});
     return engine->state().cache_bytes_free;
@@ -184,7 +185,7 @@ TEST_F(LanguageModelEngineTest, AWorkerHasTheCacheThatItsDeviceSays) {
   EXPECT_LE(of_both, 160'000);
 }
 
-TEST_F(LanguageModelEngineTest, AllWorkersSayTheirMemoryOrNone) {
+TEST_F(ContinuousBatchingEngineTest, AllWorkersSayTheirMemoryOrNone) {
   ContinuousBatchingEngine::Options options;
   options.workers = {{.memory_bytes = 40'000}, {.kind = DeviceKind::kCuda}};
   const auto create = [&] {
@@ -196,7 +197,7 @@ TEST_F(LanguageModelEngineTest, AllWorkersSayTheirMemoryOrNone) {
   EXPECT_EQ(create(), absl::InvalidArgumentError("workers is 0, must be at least 1"));
 }
 
-TEST_F(LanguageModelEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
+TEST_F(ContinuousBatchingEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
   const auto engine = MakeEngine();
   const auto listener = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(10, 200), listener).ok());
@@ -206,7 +207,7 @@ TEST_F(LanguageModelEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
   EXPECT_EQ(engine->Generate(SomeGeneration(10, 2), listener).code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(LanguageModelEngineTest, DrainEndsTheRestAtItsDeadline) {
+TEST_F(ContinuousBatchingEngineTest, DrainEndsTheRestAtItsDeadline) {
   on_step = [](absl::Span<const Slice>) {
     absl::SleepFor(absl::Milliseconds(1));
     return absl::OkStatus();
@@ -224,17 +225,19 @@ TEST_F(LanguageModelEngineTest, DrainEndsTheRestAtItsDeadline) {
   EXPECT_EQ(waiting->score.status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(LanguageModelEngineTest, AnEarlierDeadlineOvertakesADrainThatWaits) {
+TEST_F(ContinuousBatchingEngineTest, AnEarlierDeadlineOvertakesADrainThatWaits) {
   const auto engine = MakeEngine();
   const auto listener = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(10, 1000000), listener).ok());
   std::thread patient([&engine] { engine->Drain(absl::InfiniteFuture()); });
+  WaitUntilItDrains(*engine);
+  EXPECT_FALSE(listener->end.ended());
   engine->Drain(absl::InfinitePast());
   patient.join();
   EXPECT_EQ(listener->status.code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(LanguageModelEngineTest, ItsDestructorEndsWhatIsLeft) {
+TEST_F(ContinuousBatchingEngineTest, ItsDestructorEndsWhatIsLeft) {
   const auto running = std::make_shared<RecordingGenerationListener>();
   const auto waiting = std::make_shared<RecordingScoringListener>();
   {
@@ -248,47 +251,52 @@ TEST_F(LanguageModelEngineTest, ItsDestructorEndsWhatIsLeft) {
   EXPECT_TRUE(waiting->end.ended());
 }
 
-TEST_F(LanguageModelEngineTest, SleepsWhileThereIsNothingToDoAndWakesForARequest) {
-  std::atomic<int> steps = 0;
-  on_step = [&steps](absl::Span<const Slice>) {
-    ++steps;
-    return absl::OkStatus();
-  };
+// A worker that looked again and again would tell thousands of states before its model rests.
+TEST_F(ContinuousBatchingEngineTest, SleepsWhileThereIsNothingToDoAndWakesForARequest) {
+  std::atomic<int> states = 0;
+  on_state = [&states] { ++states; };
+  std::counting_semaphore<> rested(0);
+  on_rest = [&rested] { rested.release(); };
   const auto engine = MakeEngine();
   for (int round = 1; round <= 3; ++round) {
+    const int before = states;
     const auto listener = std::make_shared<RecordingScoringListener>();
     ASSERT_TRUE(engine->Score(SomeScoring(10), listener).ok());
     ASSERT_TRUE(listener->end.Wait());
-    absl::SleepFor(absl::Milliseconds(5));
-    EXPECT_EQ(steps, round);
+    ASSERT_TRUE(rested.try_acquire_for(std::chrono::seconds(30)));
+    EXPECT_LT(states - before, 20);
   }
 }
 
-TEST_F(LanguageModelEngineTest, CancellationFromAnotherThreadEndsTheStream) {
+TEST_F(ContinuousBatchingEngineTest, CancellationFromAnotherThreadEndsTheStream) {
   const auto engine = MakeEngine();
   const GenerationRequest request = SomeGeneration(10, 1000000);
   const auto listener = std::make_shared<RecordingGenerationListener>();
+  std::binary_semaphore streams(0);
+  listener->on_delta = [&] {
+    if (listener->deltas.size() == 1) streams.release();
+  };
   ASSERT_TRUE(engine->Generate(request, listener).ok());
-  absl::SleepFor(absl::Milliseconds(2));
+  ASSERT_TRUE(streams.try_acquire_for(std::chrono::seconds(30)));
   request.context.cancelled->store(true);
   ASSERT_TRUE(listener->end.Wait());
   EXPECT_EQ(listener->status.code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(LanguageModelEngineTest, RefusesOptionsOutOfRange) {
+TEST_F(ContinuousBatchingEngineTest, RefusesOptionsOutOfRange) {
   const auto engine = ContinuousBatchingEngine::Create(std::make_unique<FakeLanguageModel>(), nullptr, nullptr, clock_,
                                                        {.queue = {.limits = {.max_queued = 0}}});
   EXPECT_EQ(engine.status(), absl::InvalidArgumentError("max_queued is 0, must be at least 1"));
 }
 
-TEST_F(LanguageModelEngineTest, RefusesATokenizerOfAnotherModel) {
+TEST_F(ContinuousBatchingEngineTest, RefusesATokenizerOfAnotherModel) {
   const auto engine = ContinuousBatchingEngine::Create(std::make_unique<FakeLanguageModel>(),
                                                        std::make_shared<FakeTokenizer>(std::vector<std::string>{"a"}),
                                                        nullptr, clock_, {});
   EXPECT_EQ(engine.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(LanguageModelEngineTest, WorkersRunSideBySide) {
+TEST_F(ContinuousBatchingEngineTest, WorkersRunSideBySide) {
   Gate gate;
   on_step = [&gate](absl::Span<const Slice>) {
     gate.Pass();
@@ -307,7 +315,7 @@ TEST_F(LanguageModelEngineTest, WorkersRunSideBySide) {
 
 // Sixteen conversations of three calls each, all at once: what the calls before said is read once only, wherever it was
 // read.
-TEST_F(LanguageModelEngineTest, ASessionStaysWithTheWorkerThatHasItsRows) {
+TEST_F(ContinuousBatchingEngineTest, ASessionStaysWithTheWorkerThatHasItsRows) {
   const auto engine = MakeEngine({.step_loop = {.max_streams = 60}, .workers = CpuWorkers(3)});
   const StepLoopHarness reference;
   std::vector<std::thread> clients;
@@ -334,7 +342,7 @@ TEST_F(LanguageModelEngineTest, ASessionStaysWithTheWorkerThatHasItsRows) {
   for (std::thread& client : clients) client.join();
 }
 
-TEST_F(LanguageModelEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices) {
+TEST_F(ContinuousBatchingEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices) {
   std::atomic<int> steps = 0, replicas = 0;
   on_step = [&steps](absl::Span<const Slice>) -> absl::Status {
     if (++steps % 37 == 0) throw std::runtime_error("device lost");
@@ -367,7 +375,7 @@ TEST_F(LanguageModelEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices) {
 }
 
 // It fails fast, and so would always run the fewest: each try of a request would be there.
-TEST_F(LanguageModelEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
+TEST_F(ContinuousBatchingEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
   std::mutex mutex;
   std::thread::id bad;
   std::atomic<int> failures = 0;
@@ -401,7 +409,7 @@ TEST_F(LanguageModelEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
 }
 
 // The other one has nothing to do, but stays as long as there may be something.
-TEST_F(LanguageModelEngineTest, WhileDrainingAnotherWorkerTakesOverWhatOneCannotEnd) {
+TEST_F(ContinuousBatchingEngineTest, WhileDrainingAnotherWorkerTakesOverWhatOneCannotEnd) {
   Gate gate;
   std::atomic<int> steps = 0, replicas = 0;
   on_step = [&](absl::Span<const Slice>) -> absl::Status {
@@ -417,14 +425,14 @@ TEST_F(LanguageModelEngineTest, WhileDrainingAnotherWorkerTakesOverWhatOneCannot
   ASSERT_TRUE(engine->Generate(request, listener).ok());
   gate.WaitForArrival();
   std::thread drain([&] { engine->Drain(clock_.Now() + absl::Seconds(10)); });
-  absl::SleepFor(absl::Milliseconds(20));
+  WaitUntilItDrains(*engine);
   gate.Open();
   drain.join();
   EXPECT_TRUE(listener->status.ok()) << listener->status;
   EXPECT_EQ(listener->tokens, reference.TokensAlone(request));
 }
 
-TEST_F(LanguageModelEngineTest, AsLongAsNoModelIsToBeHadNothingRunsAndThenItGoesOn) {
+TEST_F(ContinuousBatchingEngineTest, AsLongAsNoModelIsToBeHadNothingRunsAndThenItGoesOn) {
   bool threw = false;
   std::atomic<int> replicas = 0;
   on_step = [&threw](absl::Span<const Slice>) -> absl::Status {
@@ -442,18 +450,25 @@ TEST_F(LanguageModelEngineTest, AsLongAsNoModelIsToBeHadNothingRunsAndThenItGoes
   EXPECT_EQ(replicas, 3);
 }
 
-TEST_F(LanguageModelEngineTest, WithoutAnyModelRequestsEndAtTheLatestWhenTheEngineDoes) {
+TEST_F(ContinuousBatchingEngineTest, WithoutAnyModelRequestsEndAtTheLatestWhenTheEngineDoes) {
   std::atomic<int> replicas = 0;
+  std::counting_semaphore<> refused(0);
   on_step = [](absl::Span<const Slice>) -> absl::Status { throw std::runtime_error("device lost"); };
-  on_replicate = [&replicas] { return ++replicas > 1 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
+  on_replicate = [&] {
+    if (++replicas == 1) return absl::OkStatus();
+    refused.release();
+    return absl::ResourceExhaustedError("never");
+  };
   const auto engine = MakeEngine();
   const auto listener = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(20, 10), listener).ok());
+  ASSERT_TRUE(refused.try_acquire_for(std::chrono::seconds(30)));
+  EXPECT_FALSE(listener->end.ended()) << "it waits for a model";
   engine->Drain(clock_.Now());
   EXPECT_EQ(listener->status.code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(LanguageModelEngineTest, APausedStreamGoesOnSoonAfterItsClientTakesSomethingAgain) {
+TEST_F(ContinuousBatchingEngineTest, APausedStreamGoesOnSoonAfterItsClientTakesSomethingAgain) {
   const auto engine = MakeEngine();
   const StepLoopHarness reference;
   const GenerationRequest request = SomeGeneration(20, 10);

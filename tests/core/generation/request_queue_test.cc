@@ -266,7 +266,7 @@ TEST_F(RequestQueueTest, LeavesJobsToTheWorkerThatRunsTheFewestUnlessThatOneIsFu
   EXPECT_NE(queue.TakeFirst({.worker = 1, .running = 0, .now = clock_.Now()}, fits), nullptr);
   EXPECT_TRUE(queue.HasJobFor({.worker = 0, .running = 1, .now = clock_.Now()}));
   EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 2, .now = clock_.Now()}));
-  queue.Pass(1);
+  queue.OnWorkerFull(1);
   EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 2, .now = clock_.Now()}, fits), nullptr);
 }
 
@@ -298,7 +298,7 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasF
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
   const auto ended = TakeFirst(queue, 0);
   ASSERT_NE(ended, nullptr);
-  queue.Pass(0);
+  queue.OnWorkerFull(0);
   queue.Settle(*ended, clock_.Now());
   EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 0, .now = clock_.Now()}));
   auto at_home = JobWithId("b");
@@ -356,7 +356,7 @@ TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsO
   queue.OnModelGivenUp(1);
   EXPECT_FALSE(queue.IsOnTrial(0));
   EXPECT_TRUE(queue.HasJobFor(failing)) << "both are failing";
-  queue.OnStepPassed(1);
+  queue.OnModelPassed(1);
   EXPECT_FALSE(queue.HasJobFor(failing));
   EXPECT_EQ(queue.TakeFirst(busy, fits)->context().id, "unlucky");
 }

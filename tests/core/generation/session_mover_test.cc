@@ -20,7 +20,7 @@ using testing::HasSubstr;
 // All tests are about one session.
 constexpr int kTalk = 0;
 
-class SessionMoverTest : public LanguageModelEngineFixture {
+class SessionMoverTest : public ContinuousBatchingEngineFixture {
  protected:
   static absl::StatusOr<SessionArchive> Export(LanguageModelEngine& engine) {
     absl::StatusOr<SessionArchive> exported = absl::UnknownError("not heard yet");

@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-class SessionPagesTest : public LanguageModelEngineFixture {
+class SessionPagesTest : public ContinuousBatchingEngineFixture {
  protected:
   std::unique_ptr<ContinuousBatchingEngine> MakeEngineOfStore(int workers) {
     ContinuousBatchingEngine::Options options;

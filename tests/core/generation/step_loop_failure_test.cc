@@ -86,7 +86,7 @@ TEST(StepLoopFailure, AStreamThatRunsAloneIsTriedOnTheNextModelToo) {
 
 TEST(StepLoopFailure, AWorkerOnTrialRunsOneRequestUntilAStepHasPassed) {
   StepLoopHarness harness({}, {}, SmallModelInfo(), 2);
-  harness.queue.Pass(1);
+  harness.queue.OnWorkerFull(1);
   harness.queue.OnModelGivenUp(0);
   std::vector<size_t> sizes;
   harness.model.on_step = [&sizes](absl::Span<const Slice> slices) {

@@ -130,7 +130,7 @@ TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreGivenUpIfTheOtherOneEndsIt) {
 }
 
 TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreGivenUpIfItGoesOnWithTheOtherOne) {
-  harness_.queue.Pass(0);  // has no room
+  harness_.queue.OnWorkerFull(0);  // has no room
   slow_.context.paused->store(false);
   other_->RunOnce();
   DropGivenUp();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/models/kernels/instruction_set_name.h"
 
 namespace longshort::cpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "models/language_model/backends.h"
+#include "models/language_model/loading/backends.h"
 #include "tests/models/language_model/random_decoder.h"
 
 namespace longshort {

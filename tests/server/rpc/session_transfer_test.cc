@@ -36,8 +36,7 @@ class SessionTransferTest : public ServingFixture {
         .cache_layout = "fake",
         .cached = ParkedPages{.begin = 0, .position = 2, .contents = std::string(5 * kMiB / 2, 'k')}};
     Serve(RegistryOf(std::move(scripted)));
-    environment_->session_transfers = {.key = std::string(32, 'k'),
-                                       .budget = std::make_shared<TransferBudget>(8 * kMiB)};
+    environment_->session_transfers = {.key = std::string(32, 'k'), .budget = TransferBudget(8 * kMiB)};
     sessions_ = v1::Sessions::NewStub(NewChannel());
   }
 
@@ -203,13 +202,13 @@ TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudget) {
   *request.mutable_part() = parts[0];
   request.mutable_part()->mutable_header()->set_data_bytes(7 * kMiB);
   ASSERT_TRUE(first->Write(request));
-  while (environment_->session_transfers.budget->held_bytes() == 0) std::this_thread::yield();
+  while (environment_->session_transfers.budget->held() == 0) std::this_thread::yield();
   EXPECT_EQ(Refused(parts), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(message_, HasSubstr("sessions on their way have 7340032 bytes and this one"));
   EXPECT_EQ(Export("alice", "talk").second.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   context.TryCancel();
   first->Finish();
-  while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+  while (environment_->session_transfers.budget->held() > 0) std::this_thread::yield();
   EXPECT_TRUE(Import("alice", "copy", parts).ok());
 }
 
@@ -222,11 +221,11 @@ TEST_F(SessionTransferTest, ASessionsTokensCountToo) {
   v1::ExportSessionRequest request;
   request.set_session_id("talk");
   const auto reader = sessions_->ExportSession(&context, request);
-  while (environment_->session_transfers.budget->held_bytes() <= kMiB) std::this_thread::yield();
-  EXPECT_GE(environment_->session_transfers.budget->held_bytes(), 4 * kMiB);
+  while (environment_->session_transfers.budget->held() <= kMiB) std::this_thread::yield();
+  EXPECT_GE(environment_->session_transfers.budget->held(), 4 * kMiB);
   context.TryCancel();
   reader->Finish();
-  while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+  while (environment_->session_transfers.budget->held() > 0) std::this_thread::yield();
 }
 
 TEST_F(SessionTransferTest, AClientThatStallsInTheMiddleLosesItsPlace) {
@@ -251,8 +250,8 @@ TEST_F(SessionTransferTest, AClientThatStallsInTheMiddleLosesItsPlace) {
     request.set_session_id("talk");
     const auto reader = sessions_->ExportSession(&context, request);
     // Nothing is read until the server has given up.
-    while (environment_->session_transfers.budget->held_bytes() == 0) std::this_thread::yield();
-    while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+    while (environment_->session_transfers.budget->held() == 0) std::this_thread::yield();
+    while (environment_->session_transfers.budget->held() > 0) std::this_thread::yield();
     v1::SessionPart part;
     while (reader->Read(&part)) continue;
     EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
@@ -284,7 +283,7 @@ TEST_F(SessionTransferTest, AClientThatTricklesLosesItsPlaceToo) {
 // To check this seal takes milliseconds, in which the call may end; the engine must not answer it later (the address
 // sanitizer would see it).
 TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
-  environment_->session_transfers.budget = std::make_shared<TransferBudget>(64 * kMiB);
+  environment_->session_transfers.budget = TransferBudget(64 * kMiB);
   engine_->largest_session.tokens = 2 * kMiB;
   engine_->sessions["alice/talk"] = {.tokens = std::vector<int32_t>(2 * kMiB, 1), .cache_layout = "fake", .cached = {}};
   const Parts parts = Export("alice", "talk").first;
@@ -309,7 +308,7 @@ TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
     absl::SleepFor(n * absl::Milliseconds(1));
     context.TryCancel();
     writer->Finish();
-    while (environment_->session_transfers.budget->held_bytes() > 0) std::this_thread::yield();
+    while (environment_->session_transfers.budget->held() > 0) std::this_thread::yield();
   }
   for (std::thread& thread : engine_threads) thread.join();
 }
@@ -323,7 +322,7 @@ TEST_F(SessionTransferTest, AStoppingServerTakesNoMore) {
   writer->Write(request);
   *request.mutable_part() = parts[0];
   writer->Write(request);
-  while (environment_->session_transfers.budget->held_bytes() == 0) std::this_thread::yield();
+  while (environment_->session_transfers.budget->held() == 0) std::this_thread::yield();
   gate_.Close();
   EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }

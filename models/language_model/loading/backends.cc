@@ -1,4 +1,4 @@
-#include "models/language_model/backends.h"
+#include "models/language_model/loading/backends.h"
 
 #include "absl/strings/str_cat.h"
 #include "models/language_model/cpu/cpu_backend.h"

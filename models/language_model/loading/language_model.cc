@@ -1,4 +1,4 @@
-#include "models/language_model/language_model.h"
+#include "models/language_model/loading/language_model.h"
 
 #include <exception>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
-#include "models/language_model/backends.h"
+#include "models/language_model/loading/backends.h"
 #include "models/language_model/transformer_ls.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"

@@ -1,0 +1,133 @@
+// What happens when a model fails: to the model, to its worker, and to the work that it failed with. Both kinds of
+// engine follow it. "A run" is a step of a language model, or a batch of a classifier.
+//
+// The model:
+// - It is given up when it throws, and when kMostFailuresInARow runs in a row fail (ModelHealth).
+// - Its worker gets another one at once. If there is none to be had, the worker takes no work, and tries again
+//   kTryAgainAfter later (ModelReplacement).
+//
+// The worker (WorkerTrials):
+// - It is on trial from then on, until its model has passed a run, unless all workers of the engine would be.
+// - While it is on trial, it runs one piece of work at a time, and none whose next failure would be its last. Else a
+//   worker that fails fast would be free before all others, and have every try of a piece of work.
+// - If the model of a worker on trial fails, it is given up at once, and the next one comes kTryAgainAfter later.
+//
+// The work (WorkFailures):
+// - It is tried again, alone, for whoever is the cause should fail alone.
+// - It is ended with the model's error when it has failed too often.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace longshort {
+
+// Fewer than the tries of a piece of work, so that its last try is on another model.
+inline constexpr int64_t kMostFailuresInARow = 2;
+inline constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
+
+// Whether one model is still to be used. Thread: its worker's.
+class ModelHealth final {
+ public:
+  void OnThrow() { broken_ = true; }
+  void OnFailure(bool on_trial) { broken_ |= ++failures_in_a_row_ == kMostFailuresInARow || on_trial; }
+  // A run passed. One that only repeats what had passed before does not count.
+  void OnSuccess() { failures_in_a_row_ = 0; }
+
+  // Whether it is given up.
+  bool broken() const { return broken_; }
+
+ private:
+  int64_t failures_in_a_row_ = 0;
+  bool broken_ = false;
+};
+
+// When a worker without a model tries to get one. Thread: its worker's.
+class ModelReplacement final {
+ public:
+  // `on_trial`: the worker was, when its model was given up at `now`.
+  void OnModelGivenUp(bool on_trial, absl::Time now) { next_try_ = on_trial ? now + kTryAgainAfter : now; }
+  void OnNoneToBeHad(absl::Time now) { next_try_ = now + kTryAgainAfter; }
+
+  absl::Time next_try() const { return next_try_; }
+
+ private:
+  absl::Time next_try_ = absl::InfinitePast();
+};
+
+class WorkFailures;
+
+// Which of an engine's workers are on trial. Thread: none of its own; the owner's mutex guards it.
+class WorkerTrials final {
+ public:
+  explicit WorkerTrials(int workers) : reliable_(workers, true) {}
+
+  void OnModelGivenUp(int worker) { reliable_[worker] = false; }
+  // The worker's model passed a run.
+  void OnModelPassed(int worker) { reliable_[worker] = true; }
+
+  bool IsOnTrial(int worker) const;
+  // Whether the worker may take a piece of work that has failed so often.
+  bool MayTake(int worker, const WorkFailures& failures) const;
+
+ private:
+  std::vector<bool> reliable_;
+};
+
+// How often runs failed that one piece of work was in.
+//
+// Those who were in a failed run together are suspect: each runs alone until it has passed one. For a sequence, a run
+// in which it only reads again what it had read does not count.
+//
+// Thread: the one that has the work.
+class WorkFailures final {
+ public:
+  // How many failures are forgiven.
+  struct Limits {
+    int64_t alone;       // in a row
+    int64_t in_company;  // since it last passed a run in company
+    int64_t in_all;
+  };
+  // A sequence's step is tried three times: a failure may be the machine's. Those who fail together are innocent but
+  // for one; steps that fail only in company must come to an end all the same.
+  static constexpr Limits kOfSequence = {.alone = 2, .in_company = 8, .in_all = 10};
+  // An item is in a batch with others once at the most: then it is alone.
+  static constexpr Limits kOfItem = {.alone = 2, .in_company = 2, .in_all = 2};
+
+  explicit WorkFailures(const Limits& limits) : limits_(limits) {}
+
+  // A run that the work was in failed. `alone`: nothing else was in it.
+  void OnFailure(bool alone) {
+    ++(alone ? alone_ : in_company_);
+    suspect_ |= !alone;
+  }
+  // One passed.
+  void OnSuccess(bool alone) {
+    suspect_ = false;
+    alone_ = 0;
+    if (!alone) in_company_ = 0;
+  }
+
+  // Whether it failed in company and has not passed a run since: it is to run alone.
+  bool suspect() const { return suspect_; }
+  bool any() const { return alone_ + in_company_ > 0; }
+  // Whether it is to be ended with the next failure, if that is like the last.
+  bool on_last_try() const { return Reached(0); }
+  // Whether it is to be ended.
+  bool hopeless() const { return Reached(1); }
+
+ private:
+  bool Reached(int64_t beyond) const {
+    return alone_ >= limits_.alone + beyond || in_company_ >= limits_.in_company + beyond ||
+           alone_ + in_company_ >= limits_.in_all + beyond;
+  }
+
+  Limits limits_;
+  int64_t alone_ = 0;
+  int64_t in_company_ = 0;
+  bool suspect_ = false;
+};
+
+}  // namespace longshort

@@ -1,0 +1,93 @@
+"""What the README tells a newcomer to type: each line runs as it stands there, but for ports and folders."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.server_process import BINARY, ROOT, Server
+
+README = (ROOT / "README.md").read_text()
+
+
+def block(heading: str, language: str) -> str:
+    """The first block of code in this language below a heading."""
+    section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.search(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1]
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(ROOT / "models/zoo", tmp_path_factory.mktemp("zoo")) as server:
+        yield server
+
+
+def client_line(line: str, server: Server) -> str:
+    """A line of the README that calls this server, and this build's client."""
+    line = line.replace("build/release/bin/longshort ", f"{BINARY.with_name('longshort')} --server=127.0.0.1:8500 ")
+    return line.replace(":8500", f":{server.grpc_port}").replace(":8501", f":{server.http_port}")
+
+
+def run(command: str, **environment: str) -> str:
+    """Standard output of a shell's command that ends well."""
+    names = {**os.environ, "no_proxy": "127.0.0.1", **environment}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=ROOT,
+        env=names,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_the_server_is_started_so() -> None:
+    line = block("Two commands", "sh").splitlines()
+    assert [ROOT / words.split()[0] for words in line] == [ROOT / "deploy/quickstart", ROOT / "tests/run"]
+    section = README.split("\n## Two commands\n")[1].split("\n## ")[0]
+    command = re.search(r"^build/release/bin/longshort-server .*$", section, re.MULTILINE)[0]
+    run(command.replace("build/release/bin/longshort-server", str(BINARY)) + " --check-config")
+
+
+def test_the_python_client_generates(zoo: Server, tmp_path: Path) -> None:
+    lines = block("One call in Python", "sh").splitlines(keepends=True)
+    assert lines.pop(0) == ".venv/bin/pip install grpcio-tools\n"  # tests/requirements.txt has it
+    run("".join(lines).replace(".venv/bin/python", sys.executable).replace("build/stubs", str(tmp_path)))
+    program = block("One call in Python", "python")
+    assert ":8500" in program
+    (tmp_path / "client.py").write_text(program.replace(":8500", f":{zoo.grpc_port}"))
+    before = zoo.metric("longshort_generated_tokens_total", model="enwiki")
+    text = run(f"{sys.executable} {tmp_path}/client.py", PYTHONPATH=str(tmp_path))
+    assert len(text.encode()) > 100
+    assert zoo.metric("longshort_generated_tokens_total", model="enwiki") - before == 200
+
+
+@pytest.mark.parametrize("heading", ["The same from the command line", "More calls"])
+def test_the_command_line_answers(zoo: Server, heading: str) -> None:
+    lines = block(heading, "sh").splitlines()
+    assert lines
+    for line in lines:
+        assert run(client_line(line, zoo)) != ""
+
+
+def test_links_lead_somewhere() -> None:
+    """Relative links of all pages, with the headings that they name."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text()):
+            path, _, anchor = target.partition("#")
+            found = page.parent / path if path else page
+            assert found.exists(), f"{page}: {target}"
+            if anchor:
+                titles = re.findall(r"^#+ (.*)$", found.read_text(), re.MULTILINE)
+                anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+                assert anchor in anchors, f"{page}: {target}"

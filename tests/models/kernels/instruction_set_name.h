@@ -1,0 +1,21 @@
+// What a kernel was tried with, for messages.
+#pragma once
+
+#include "models/kernels/cpu/instruction_set.h"
+
+namespace longshort::cpu {
+
+// "baseline", "avx2" or "avx512".
+inline const char* InstructionSetName(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::kAvx512:
+      return "avx512";
+    case InstructionSet::kAvx2:
+      return "avx2";
+    case InstructionSet::kBaseline:
+      break;
+  }
+  return "baseline";
+}
+
+}  // namespace longshort::cpu
