@@ -1,7 +1,6 @@
 #include "server/options/devices.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -61,7 +60,7 @@ absl::StatusOr<Devices> ParseDevices(const std::string& text) {
 absl::StatusOr<Devices> ParseServedDevices(const std::string& text) {
   LS_ASSIGN_OR_RETURN(Devices devices, ParseDevices(text));
   if (devices.cuda.empty()) return devices;
-  const std::string_view instead = devices.cpu_workers > 0 ? "leave it out" : "write cpu, or cpu:N for N workers";
+  const char* const instead = devices.cpu_workers > 0 ? "leave it out" : "write cpu, or cpu:N for N workers";
   return absl::InvalidArgumentError(
       absl::StrCat("cuda:", devices.cuda.front(), " is a GPU, and this build serves on the CPU only; ", instead));
 }
