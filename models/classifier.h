@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "models/worker_device.h"
 
 namespace longshort {
 
@@ -81,9 +82,10 @@ class Classifier {
 
   virtual const ClassifierInfo& info() const = 0;
 
-  // Another one with the same weights, which the two share: for another worker. `threads`: of one batch; 0 takes as
-  // many as this one. Thread-safe, beside calls of the others too. Errors: RESOURCE_EXHAUSTED if there is no memory.
-  virtual absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const = 0;
+  // Another one with the same weights, which those of one device share: for a worker on `device`. Thread-safe, beside
+  // calls of the others too.
+  // Errors: RESOURCE_EXHAUSTED if there is no memory, UNIMPLEMENTED for a device that the model cannot run on.
+  virtual absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const = 0;
 
   // Token sequences of any mix of lengths are one batch, without work on padding. Images of one batch have one size.
   // Errors: INVALID_ARGUMENT for an item that breaks what is said above, naming its index (nothing is run), INTERNAL if

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "models/worker_device.h"
 
 namespace longshort {
 
@@ -55,12 +56,8 @@ inline constexpr PageId kZeroPage = -1;
 
 // Some pages of one sequence: page `first + i` on the absolute grid is `ids[i]`. Page n of the grid holds rows n*P
 // up to (n+1)*P. Pages below 0, before the stream's first token, are always kZeroPage; so are those before the token at
-// which a sequence began to be read, if that was a later one.
-//
-// One id may stand at several places of the grid if no query of the slice needs both (a ring). A query needs the rows
-// that it sees, and those of its segment's tokens behind it up to the next multiple of kTokensPerRun: they are written
-// before it sees anything.
-inline constexpr int64_t kTokensPerRun = 64;
+// which a sequence began to be read, if that was a later one. Every other id stands at one place only: the rows of all
+// tokens of a slice are written before any of them sees anything.
 struct PageRange {
   int64_t first = 0;
   absl::Span<const PageId> ids;
@@ -114,10 +111,11 @@ class LanguageModel {
 
   virtual const LanguageModelInfo& info() const = 0;
 
-  // Another one with the same weights, which the two share, and without a cache: for another worker. `threads`: of one
-  // step; 0 takes as many as this one. Thread-safe, beside calls of the others too.
-  // Errors: RESOURCE_EXHAUSTED if there is no memory, INTERNAL if the library fails.
-  virtual absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int threads) const = 0;
+  // Another one with the same weights, which those of one device share, and without a cache: for a worker on `device`.
+  // Thread-safe, beside calls of the others too.
+  // Errors: RESOURCE_EXHAUSTED if there is no memory, UNIMPLEMENTED for a device that the model cannot run on, INTERNAL
+  // if the library fails.
+  virtual absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const = 0;
 
   // Bytes of one page of each kind.
   virtual CachePages PageBytes() const = 0;

@@ -23,6 +23,11 @@ inline CachePages Larger(const CachePages& a, const CachePages& b) {
   return {std::max(a.window, b.window), std::max(a.segment, b.segment), std::max(a.open_chunk, b.open_chunk)};
 }
 
+// The smaller number of each kind.
+inline CachePages Smaller(const CachePages& a, const CachePages& b) {
+  return {std::min(a.window, b.window), std::min(a.segment, b.segment), std::min(a.open_chunk, b.open_chunk)};
+}
+
 // Whether there are at least as many of each kind in `room`.
 inline bool FitIn(const CachePages& pages, const CachePages& room) {
   return pages.window <= room.window && pages.segment <= room.segment && pages.open_chunk <= room.open_chunk;

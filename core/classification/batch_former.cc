@@ -129,14 +129,14 @@ absl::Time BatchFormer::DueAt(bool on_trial) {
   return full ? absl::InfinitePast() : due;
 }
 
-BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, bool on_trial) {
+BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& taker) {
   Batch batch;
-  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, on_trial, batch.hopeless);
+  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, taker.on_trial, batch.hopeless);
   if (leader == nullptr) return batch;
-  Growth growth(options_, estimator_, *leader, ++batches_, now);
+  Growth growth(options_, estimates_.Of(taker.worker), *leader, ++batches_, now);
   batch.jobs.push_back(std::move(leader));
   while (auto taken = line_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
-    return !on_trial && !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
+    return !taker.on_trial && !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
   })) {
     growth.Add(*taken->thing);
     taken->thing->ticket = std::move(taken->ticket);
@@ -168,18 +168,20 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_trial) {
   return std::move(taken->thing);
 }
 
-void BatchFormer::Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now) {
+absl::Duration BatchFormer::Settle(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed,
+                                   absl::Time now) {
   RunShape shape = {.kind = ShapeOf(batch.front()->item()).kind, .units = 0};
   for (const auto& job : batch) shape.units += ShapeOf(job->item()).units;
-  if (!failed) Learn(shape, run, now);
-  const absl::Duration per_unit = run / shape.units / options_.workers;
+  if (!failed) Learn(worker, shape, run, now);
+  const absl::Duration per_unit = estimates_.PartOfAll(worker, shape, run / shape.units);
   for (const auto& job : batch) line_.Settle(job->ticket, per_unit * ShapeOf(job->item()).units);
   --running_;
+  return estimates_.PartOfAll(worker, shape, run);
 }
 
-void BatchFormer::Learn(const RunShape& shape, absl::Duration run, absl::Time now) {
-  const bool is_new = estimator_.PartOfRun(shape) == absl::ZeroDuration();
-  estimator_.Learn(shape, run, now);
+void BatchFormer::Learn(int worker, const RunShape& shape, absl::Duration run, absl::Time now) {
+  const bool is_new = estimates_.PartOfRun(shape) == absl::ZeroDuration();
+  estimates_.Of(worker).Learn(shape, run, now);
   if (!is_new) return;
   // Those that came before counted as nothing; else all of them would wait beside what may.
   line_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) { return CostOf(job->item()); });
@@ -187,14 +189,12 @@ void BatchFormer::Learn(const RunShape& shape, absl::Duration run, absl::Time no
 
 absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time now) const {
   if (job.context().deadline == absl::InfiniteFuture()) return absl::OkStatus();
-  const auto alone = estimator_.Of(ShapeOf(job.item()), now);
+  const auto alone = estimates_.Fastest(ShapeOf(job.item()), now);
   if (!alone.has_value()) return absl::OkStatus();
-  return CheckDeadline(alone->fast, job.context().deadline, now);
+  return CheckDeadline(*alone, job.context().deadline, now);
 }
 
-absl::Duration BatchFormer::CostOf(const ClassifierItem& item) const {
-  return estimator_.PartOfRun(ShapeOf(item)) / options_.workers;
-}
+absl::Duration BatchFormer::CostOf(const ClassifierItem& item) const { return estimates_.PartOfRun(ShapeOf(item)); }
 
 ClassificationJobs BatchFormer::TakeAbandoned(absl::Time now) {
   return line_.RemoveIf([now](const std::unique_ptr<ClassificationJob>& job) { return !job->WhyAbandoned(now).ok(); });

@@ -9,10 +9,18 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/classification/classification_job.h"
-#include "core/schedule/run_time_estimator.h"
+#include "core/schedule/run_time_estimates.h"
 #include "core/schedule/waiting_line.h"
+#include "models/worker_device.h"
 
 namespace longshort {
+
+// A worker that takes a batch.
+struct BatchTaker {
+  int worker = 0;
+  // It takes one item at a time, and none whose next failure would be its last.
+  bool on_trial = false;
+};
 
 // The first item in the order of work (core/schedule/work_order.h) decides what a batch is of; those that can run with
 // it join in their order. Images run with images of the same size, token sequences with any. A batch grows until it is
@@ -22,6 +30,8 @@ namespace longshort {
 //
 // An item that cannot be done in time any more, even alone and at the fastest, is left out, unless there is nothing
 // else to do: so what was learned in bad times is put to the test.
+//
+// Time is counted as if all workers shared each item (WorkerGroups): what waits will have been taken after so long.
 //
 // Thread: none of its own; the engine's mutex guards it. Never calls a listener.
 class BatchFormer {
@@ -36,9 +46,6 @@ class BatchFormer {
     // larger batch costs next to nothing.
     absl::Duration max_queue_delay = absl::ZeroDuration();
     WorkOrder::Options order = {};
-    // Workers that take batches. Time is counted as if all shared each item: what waits will have been taken after so
-    // long.
-    int workers = 1;
   };
 
   struct Hopeless {
@@ -50,7 +57,9 @@ class BatchFormer {
     std::vector<Hopeless> hopeless;
   };
 
-  explicit BatchFormer(const Options& options) : options_(options), line_(options.order) {}
+  // `workers`: those that take batches, numbered from 0; at least one.
+  explicit BatchFormer(const Options& options, const std::vector<WorkerDevice>& workers = CpuWorkers(1))
+      : options_(options), line_(options.order), estimates_(workers) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
@@ -59,16 +68,16 @@ class BatchFormer {
   void Add(std::unique_ptr<ClassificationJob> job);
 
   // When the next batch should be taken; in the infinite future if nothing waits, or only items of clients that have as
-  // much running as they may. `on_trial`: by a worker that takes one item at a time, and none whose next failure would
-  // be its last.
+  // much running as they may. `on_trial`: as BatchTaker's.
   absl::Time DueAt(bool on_trial = false);
   // The next batch, to be settled; without jobs if nothing waits.
-  Batch TakeBatch(absl::Time now, bool on_trial = false);
-  // A batch that was taken ran so long, or `failed` after so long: that says nothing of others, but it took a worker's
-  // time.
-  void Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
+  Batch TakeBatch(absl::Time now, const BatchTaker& taker = {});
+  // A batch that `worker` has taken ran so long, or `failed` after so long: that says nothing of others, but it took a
+  // worker's time. Returns what it took of all workers' time.
+  absl::Duration Settle(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
 
-  // Why an item is not worth starting: even alone it takes longer than is left. OK as long as no item like it has run.
+  // Why an item is not worth starting: even alone, by the fastest worker, it takes longer than is left. OK while there
+  // is a worker that has run no item like it.
   absl::Status WhyHopeless(const ClassificationJob& job, absl::Time now) const;
   // What an item is predicted to take of its batch, of all workers' time; zero as long as none like it has run.
   absl::Duration CostOf(const ClassifierItem& item) const;
@@ -84,8 +93,8 @@ class BatchFormer {
   WorkOrder::Load LoadOf(const std::string& client) const { return line_.LoadOf(client); }
 
  private:
-  // A run of this shape took so long.
-  void Learn(const RunShape& shape, absl::Duration run, absl::Time now);
+  // A run of this shape took the worker so long.
+  void Learn(int worker, const RunShape& shape, absl::Duration run, absl::Time now);
   // Takes the item that decides what the batch is of. Null if there is none.
   std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool on_trial, std::vector<Hopeless>& hopeless);
   // The next in order of those that may lead. Null if there is none.
@@ -93,7 +102,7 @@ class BatchFormer {
 
   const Options options_;
   WaitingLine<std::unique_ptr<ClassificationJob>> line_;
-  RunTimeEstimator estimator_;
+  RunTimeEstimates estimates_;
   int64_t running_ = 0;
   int64_t batches_ = 0;  // that were taken
 };

@@ -24,12 +24,6 @@ class DeafObserver final : public ClassifierEngineObserver {
   void OnState(const ClassifierEngineState&) override {}
 };
 
-ItemQueue::Options ItemOptions(const DynamicBatchingEngine::Options& options) {
-  ItemQueue::Options items = options.items;
-  items.batches.workers = options.workers;
-  return items;
-}
-
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
@@ -38,9 +32,7 @@ absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> DynamicBatchingEngine::Cr
     std::unique_ptr<Classifier> classifier, std::shared_ptr<PreparationPool> pool,
     std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options) {
   LS_RETURN_IF_ERROR(ItemQueue::Check(options.items));
-  if (options.workers < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("workers is ", options.workers, ", must be at least 1"));
-  }
+  if (options.workers.empty()) return absl::InvalidArgumentError("workers is 0, must be at least 1");
   if (observer == nullptr) observer = std::make_unique<DeafObserver>();
   std::unique_ptr<DynamicBatchingEngine> engine(
       new DynamicBatchingEngine(std::move(classifier), std::move(pool), std::move(observer), clock, options));
@@ -65,13 +57,15 @@ DynamicBatchingEngine::DynamicBatchingEngine(std::unique_ptr<Classifier> classif
       pool_(std::move(pool)),
       observer_(std::move(observer)),
       clock_(clock),
-      most_prepared_ahead_(2 * options.workers * options.items.batches.max_batch_size),
+      most_prepared_ahead_(2 * static_cast<int64_t>(options.workers.size()) * options.items.batches.max_batch_size),
       owner_(pool_->NewOwner()),
-      threads_per_worker_(options.threads_per_worker),
-      items_(ItemOptions(options)),
-      trials_(options.workers),
-      workers_(options.workers) {
-  for (int number = 0; number < options.workers; ++number) workers_[number].number = number;
+      items_(options.items, options.workers),
+      trials_(static_cast<int>(options.workers.size())),
+      workers_(options.workers.size()) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].number = static_cast<int>(i);
+    workers_[i].device = options.workers[i];
+  }
 }
 
 DynamicBatchingEngine::~DynamicBatchingEngine() {
@@ -174,7 +168,7 @@ void DynamicBatchingEngine::Work(Worker& worker) {
 }
 
 absl::Status DynamicBatchingEngine::Build(Worker& worker) {
-  LS_ASSIGN_OR_RETURN(worker.classifier, classifier_->Replicate(threads_per_worker_));
+  LS_ASSIGN_OR_RETURN(worker.classifier, classifier_->Replicate(worker.device));
   worker.runner = std::make_unique<BatchRunner>(*worker.classifier, *observer_, clock_);
   return absl::OkStatus();
 }
@@ -218,7 +212,9 @@ void DynamicBatchingEngine::RunRound(Worker& worker, std::unique_lock<std::mutex
   const bool stopping = end_now_;
   ClassificationJobs ended = stopping ? items_.TakeAll() : items_.TakeAbandoned(now);
   BatchFormer::Batch batch;
-  if (worker.runner != nullptr) batch = items_.TakeBatch(now, trials_.IsOnTrial(worker.number));
+  if (worker.runner != nullptr) {
+    batch = items_.TakeBatch(now, {.worker = worker.number, .on_trial = trials_.IsOnTrial(worker.number)});
+  }
   observer_->OnState(items_.state());
   worker.resting &= batch.jobs.empty();
   const bool runs = !batch.jobs.empty();
@@ -241,7 +237,7 @@ void DynamicBatchingEngine::RunBatch(Worker& worker, ClassificationJobs batch) {
   bool given_up = false;
   {
     std::lock_guard lock(mutex_);
-    items_.Settle(batch, worker.runner->last_run(), !run.ok(), clock_.Now());
+    items_.Settle(worker.number, batch, worker.runner->last_run(), !run.ok(), clock_.Now());
     given_up = Judge(worker, run);
     if (items_.prepared() > 0) changed_.notify_all();  // they may be of clients that had as much running as they may
   }

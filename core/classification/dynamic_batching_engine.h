@@ -37,9 +37,8 @@ class DynamicBatchingEngine final : public ClassifierEngine {
  public:
   struct Options {
     ItemQueue::Options items = {};
-    // At least 1, and threads that each batch takes; 0 takes what the model was loaded for.
-    int workers = 1;
-    int threads_per_worker = 0;
+    // At least one.
+    std::vector<WorkerDevice> workers = CpuWorkers(1);
   };
 
   // `observer` may be null. `clock` must outlive the engine.
@@ -56,10 +55,11 @@ class DynamicBatchingEngine final : public ClassifierEngine {
 
  private:
   struct Worker {
+    int number = 0;
+    WorkerDevice device = {};
     // Null while there is no replica to be had.
     std::unique_ptr<Classifier> classifier;
     std::unique_ptr<BatchRunner> runner;
-    int number = 0;
     ModelReplacement replacement;
     bool resting = false;
     std::thread thread;
@@ -104,7 +104,6 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   const Clock& clock_;
   const int64_t most_prepared_ahead_;
   const PreparationPool::Owner owner_;  // of its tasks
-  const int threads_per_worker_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -44,7 +44,7 @@ absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time
   }
   const WorkOrder::Load all = Waiting(unprepared_.load(), batches_.load());
   const WorkOrder::Load of_client = Waiting(unprepared_.LoadOf(context.client), batches_.LoadOf(context.client));
-  const bool idle = all.waiting == 0 && batches_.running() < options_.batches.workers;
+  const bool idle = all.waiting == 0 && batches_.running() < workers_;
   if (job->prepared() && !idle) LS_RETURN_IF_ERROR(batches_.WhyHopeless(*job, now));
   LS_RETURN_IF_ERROR(CheckRoom(options_.limits, all, of_client, job->ticket));
   LS_RETURN_IF_ERROR(CheckBytes(*job, all));
@@ -84,19 +84,18 @@ void ItemQueue::DropUnprepared(const ClassificationJob& job, absl::Duration prep
   Uncount(job);
 }
 
-BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, bool on_trial) {
-  BatchFormer::Batch batch = batches_.TakeBatch(now, on_trial);
+BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, const BatchTaker& taker) {
+  BatchFormer::Batch batch = batches_.TakeBatch(now, taker);
   for (const auto& job : batch.jobs) Uncount(*job);
   for (const auto& left : batch.hopeless) Uncount(*left.job);
   return batch;
 }
 
-void ItemQueue::Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now) {
-  batches_.Settle(batch, run, failed, now);
+void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now) {
+  const absl::Duration part_of_all = batches_.Settle(worker, batch, run, failed, now);
   if (failed) return;
-  const auto shared_by = static_cast<double>(batch.size()) * options_.batches.workers;
   const bool is_first = seconds_per_item_.empty();
-  seconds_per_item_.Add(absl::ToDoubleSeconds(run) / shared_by, now);
+  seconds_per_item_.Add(absl::ToDoubleSeconds(part_of_all) / static_cast<double>(batch.size()), now);
   // Those that came before counted as nothing; else all of them would wait beside what may.
   if (is_first) unprepared_.SetCosts([this](const auto&) { return absl::Seconds(seconds_per_item_.Usual()); });
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -16,6 +17,7 @@
 #include "core/schedule/recent_values.h"
 #include "core/schedule/waiting_limits.h"
 #include "core/schedule/waiting_line.h"
+#include "models/worker_device.h"
 
 namespace longshort {
 
@@ -35,8 +37,12 @@ class ItemQueue {
     BatchFormer::Options batches = {};
   };
 
-  explicit ItemQueue(const Options& options)
-      : options_(options), unprepared_({.rounds = options.batches.order.rounds}), batches_(options.batches) {}
+  // `workers`: as BatchFormer's.
+  explicit ItemQueue(const Options& options, const std::vector<WorkerDevice>& workers = CpuWorkers(1))
+      : options_(options),
+        workers_(static_cast<int64_t>(workers.size())),
+        unprepared_({.rounds = options.batches.order.rounds}),
+        batches_(options.batches, workers) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
@@ -54,8 +60,8 @@ class ItemQueue {
 
   // As BatchFormer's.
   absl::Time BatchDueAt(bool on_trial = false) { return batches_.DueAt(on_trial); }
-  BatchFormer::Batch TakeBatch(absl::Time now, bool on_trial = false);
-  void Settle(const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
+  BatchFormer::Batch TakeBatch(absl::Time now, const BatchTaker& taker = {});
+  void Settle(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
 
   // An item of a batch that failed, which was settled, waits again.
   void AddAgain(std::unique_ptr<ClassificationJob> job);
@@ -75,9 +81,10 @@ class ItemQueue {
   void Uncount(const ClassificationJob& job);
 
   const Options options_;
+  const int64_t workers_;
   WaitingLine<std::unique_ptr<ClassificationJob>> unprepared_;
   BatchFormer batches_;
-  RecentValues seconds_per_item_;
+  RecentValues seconds_per_item_;  // of all workers' time
   ClassifierEngineState state_;
 };
 

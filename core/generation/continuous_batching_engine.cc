@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
@@ -28,20 +30,55 @@ class DeafObserver final : public LanguageModelEngineObserver {
   void OnState(const LanguageModelEngineState&) override {}
 };
 
-LanguageModelWorker::Options WorkerOptions(const ContinuousBatchingEngine::Options& options) {
-  LanguageModelWorker::Options worker{.threads = options.threads_per_worker, .step_loop = options.step_loop};
-  worker.step_loop.worker = 0;
-  worker.step_loop.max_streams = (options.step_loop.max_streams + options.workers - 1) / options.workers;
-  if (options.step_loop.cache_bytes > 0) {  // 0 would be a cache of any size
-    worker.step_loop.cache_bytes = std::max<int64_t>(1, options.step_loop.cache_bytes / options.workers);
-  }
-  return worker;
+// value * part / whole, rounded up.
+int64_t PartOf(int64_t value, int64_t part, int64_t whole) {
+  return static_cast<int64_t>((absl::uint128(value) * absl::uint128(part) + absl::uint128(whole - 1)) / whole);
 }
 
-RequestQueue::Options QueueOptions(const ContinuousBatchingEngine::Options& options) {
-  RequestQueue::Options queue = options.queue;
-  queue.workers = options.workers;
-  return queue;
+absl::Status CheckWorkers(absl::Span<const WorkerDevice> workers) {
+  if (workers.empty()) return absl::InvalidArgumentError("workers is 0, must be at least 1");
+  const auto says_memory = [](const WorkerDevice& worker) { return worker.memory_bytes > 0; };
+  const auto count = std::count_if(workers.begin(), workers.end(), says_memory);
+  if (count == 0 || count == static_cast<int64_t>(workers.size())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(count, " of ", workers.size(), " workers say their memory_bytes; all or none must"));
+}
+
+// What each worker gets of all that there is. REQUIRES: CheckWorkers is OK.
+std::vector<LanguageModelWorker::Options> WorkerOptions(const ContinuousBatchingEngine::Options& options) {
+  const auto workers = static_cast<int64_t>(options.workers.size());
+  int64_t memory_bytes = 0;
+  for (const WorkerDevice& device : options.workers) memory_bytes += device.memory_bytes;
+  std::vector<LanguageModelWorker::Options> all;
+  for (const WorkerDevice& device : options.workers) {
+    LanguageModelWorker::Options& worker = all.emplace_back();
+    worker.device = device;
+    worker.step_loop = options.step_loop;
+    worker.step_loop.worker = static_cast<int>(all.size()) - 1;
+    if (memory_bytes > 0) {
+      worker.step_loop.max_streams = PartOf(options.step_loop.max_streams, device.memory_bytes, memory_bytes);
+      worker.step_loop.cache_bytes = device.memory_bytes;
+      continue;
+    }
+    worker.step_loop.max_streams = PartOf(options.step_loop.max_streams, 1, workers);
+    if (options.step_loop.cache_bytes > 0) {  // 0 would be a cache of any size
+      worker.step_loop.cache_bytes = std::max<int64_t>(1, options.step_loop.cache_bytes / workers);
+    }
+  }
+  return all;
+}
+
+// Of every kind of page as many as the worker has that has the fewest. Errors: those of StepLoop::CacheFor.
+absl::StatusOr<CachePages> SmallestCache(const LanguageModel& model,
+                                         absl::Span<const LanguageModelWorker::Options> workers) {
+  CachePages smallest = {.window = std::numeric_limits<int64_t>::max(),
+                         .segment = std::numeric_limits<int64_t>::max(),
+                         .open_chunk = std::numeric_limits<int64_t>::max()};
+  for (const LanguageModelWorker::Options& worker : workers) {
+    LS_ASSIGN_OR_RETURN(const CachePages cache, StepLoop::CacheFor(model, worker.step_loop));
+    smallest = Smaller(smallest, cache);
+  }
+  return smallest;
 }
 
 }  // namespace
@@ -49,17 +86,15 @@ RequestQueue::Options QueueOptions(const ContinuousBatchingEngine::Options& opti
 absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngine::Create(
     std::unique_ptr<LanguageModel> model, std::shared_ptr<const Tokenizer> tokenizer,
     std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock, const Options& options) {
-  if (options.workers < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("workers is ", options.workers, ", must be at least 1"));
-  }
+  LS_RETURN_IF_ERROR(CheckWorkers(options.workers));
   LS_RETURN_IF_ERROR(RequestQueue::Check(options.queue));
   LS_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Make(model->info().vocabulary_size, std::move(tokenizer)));
-  LanguageModelWorker::Options worker = WorkerOptions(options);
-  LS_ASSIGN_OR_RETURN(const CachePages cache, StepLoop::CacheFor(*model, worker.step_loop));
+  const std::vector<LanguageModelWorker::Options> workers = WorkerOptions(options);
+  LS_ASSIGN_OR_RETURN(const CachePages smallest_cache, SmallestCache(*model, workers));
   if (observer == nullptr) observer = std::make_unique<DeafObserver>();
   std::unique_ptr<ContinuousBatchingEngine> engine(new ContinuousBatchingEngine(
-      std::move(model), cache, std::move(vocabulary), std::move(observer), clock, options));
-  for (; worker.step_loop.worker < options.workers; ++worker.step_loop.worker) {
+      std::move(model), smallest_cache, std::move(vocabulary), std::move(observer), clock, options));
+  for (const LanguageModelWorker::Options& worker : workers) {
     engine->worker_observers_.push_back(
         std::make_unique<WorkerObserver>(worker.step_loop.worker, engine->states_, *engine->observer_));
     LS_ASSIGN_OR_RETURN(auto started,
@@ -71,19 +106,19 @@ absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngi
 }
 
 ContinuousBatchingEngine::ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model,
-                                                   const CachePages& cache_of_worker, Vocabulary vocabulary,
+                                                   const CachePages& smallest_cache, Vocabulary vocabulary,
                                                    std::unique_ptr<LanguageModelEngineObserver> observer,
                                                    const Clock& clock, const Options& options)
     : model_(std::move(model)),
-      cache_of_worker_(cache_of_worker),
+      smallest_cache_(smallest_cache),
       vocabulary_(std::move(vocabulary)),
       observer_(std::move(observer)),
       clock_(clock),
       token_budget_(options.token_budget),
       sessions_(options.session_store != nullptr ? options.session_store
                                                  : std::make_shared<SessionStore>(clock, options.sessions)),
-      queue_(QueueOptions(options)),
-      states_(options.workers, queue_, *observer_),
+      queue_(options.queue, options.workers),
+      states_(options.workers.size(), queue_, *observer_),
       pages_(std::make_shared<WorkerPages>(workers_)),
       session_mover_(*model_, *sessions_, pages_, workers_) {}
 
@@ -125,7 +160,7 @@ SessionSize ContinuousBatchingEngine::LargestSession() const {
 
 absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
   if (!job->complete()) {
-    LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), model_->info(), cache_of_worker_, model_->PageBytes()));
+    LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), model_->info(), smallest_cache_, model_->PageBytes()));
   }
   const int64_t own = job->stream().end();
   const CallPart& part = job->context().part;

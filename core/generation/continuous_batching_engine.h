@@ -22,6 +22,7 @@
 #include "core/requests/language_model_engine.h"
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
+#include "models/worker_device.h"
 
 namespace longshort {
 
@@ -35,11 +36,11 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
     // Prompt tokens that all requests may hold, waiting and running; more are refused. 2^26 take 256 MiB. Engines may
     // share one budget.
     std::shared_ptr<Budget> token_budget = PromptTokenBudget(int64_t{1} << 26);
-    // Of all workers together: each gets its part of max_streams and cache_bytes.
+    // Of all workers together. Each gets its part of max_streams and cache_bytes: an equal one, or, where the workers'
+    // devices say their memory_bytes, these for its cache and as large a part of the streams.
     StepLoop::Options step_loop = {};
-    // At least 1, and threads that each step takes; 0 takes what the model was loaded for.
-    int workers = 1;
-    int threads_per_worker = 0;
+    // At least one. Either all say their memory_bytes, or none.
+    std::vector<WorkerDevice> workers = CpuWorkers(1);
     // Where sessions are kept: a store that other engines of the same weights share, or null for one of its own, which
     // is as `sessions` say.
     std::shared_ptr<SessionStore> session_store = {};
@@ -64,14 +65,14 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   void Drain(absl::Time deadline) override;
 
  private:
-  ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model, const CachePages& cache_of_worker,
+  ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model, const CachePages& smallest_cache,
                            Vocabulary vocabulary, std::unique_ptr<LanguageModelEngineObserver> observer,
                            const Clock& clock, const Options& options);
 
   absl::Status Submit(std::unique_ptr<Job> job);
 
   const std::unique_ptr<LanguageModel> model_;  // whose replicas the workers have; never runs
-  const CachePages cache_of_worker_;
+  const CachePages smallest_cache_;             // of a worker: any may have to take any request
   const Vocabulary vocabulary_;
   const std::unique_ptr<LanguageModelEngineObserver> observer_;
   const Clock& clock_;

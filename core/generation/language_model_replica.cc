@@ -13,7 +13,7 @@ absl::Status Stopping() { return absl::UnavailableError("the server is stopping"
 }  // namespace
 
 absl::Status LanguageModelReplica::Build() {
-  LS_ASSIGN_OR_RETURN(model_, prototype_.Replicate(options_.threads));
+  LS_ASSIGN_OR_RETURN(model_, prototype_.Replicate(options_.device));
   LS_ASSIGN_OR_RETURN(loop_, StepLoop::Create(*model_, queue_, clock_, observer_, options_.step_loop));
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "core/requests/language_model_engine.h"
 #include "core/workers/failure_policy.h"
 #include "models/model.h"
+#include "models/worker_device.h"
 
 namespace longshort {
 
@@ -22,8 +23,7 @@ namespace longshort {
 class LanguageModelReplica final {
  public:
   struct Options {
-    // Of one step; 0 takes what the model was loaded for.
-    int threads = 0;
+    WorkerDevice device = {};
     StepLoop::Options step_loop = {};
   };
 

@@ -44,7 +44,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   {
     std::lock_guard lock(mutex_);
     if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
-    const bool idle = line_.empty() && Running() < options_.workers;
+    const bool idle = line_.empty() && Running() < WorkerCount();
     if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, FewestToRead(*job), now));
     ticket.cost = CostOf(*job);
     LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
@@ -69,7 +69,10 @@ std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionR
     first = std::move(*returned);
     returned_.erase(returned);
   }
-  if (first != nullptr) ++workers_[taker.worker].running;
+  if (first != nullptr) {
+    first->worker = taker.worker;
+    ++workers_[taker.worker].running;
+  }
   SetHasRoom(taker.worker, has_room);
   return first;
 }
@@ -121,7 +124,7 @@ void RequestQueue::OnModelPassed(int worker) {
 }
 
 bool RequestQueue::IsOnTrial(int worker) const {
-  if (options_.workers == 1) return false;
+  if (WorkerCount() == 1) return false;
   std::lock_guard lock(mutex_);
   return trials_.IsOnTrial(worker);
 }
@@ -135,18 +138,18 @@ void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
 
 absl::Status RequestQueue::WhyHopeless(const Job& job, int64_t tokens_to_read, absl::Time now) const {
   std::lock_guard lock(mutex_);
-  const bool nothing_else = line_.empty() && Running() <= options_.workers;  // itself among them
+  const bool nothing_else = line_.empty() && Running() <= WorkerCount();  // itself among them
   return nothing_else ? absl::OkStatus() : CheckTime(job, tokens_to_read, now);
 }
 
 void RequestQueue::Settle(Job& job, absl::Time now) {
   if (!job.charge.has_value()) return;
   std::lock_guard lock(mutex_);
-  line_.Settle(*job.charge, (job.worker_time.all + job.overhead) / options_.workers);
+  line_.Settle(*job.charge, estimates_.PartOfAll(job.worker, TokensOf(job), job.worker_time.all + job.overhead));
   job.charge.reset();
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
   if (prefilled && job.worker_time.all > absl::ZeroDuration()) {
-    estimator_.Learn(TokensOf(job), job.worker_time, !line_.empty(), now);
+    estimates_.Learn(job.worker, TokensOf(job), job.worker_time, !line_.empty(), now);
   }
   Changed();  // its client may have as much running as it may
 }
@@ -169,12 +172,12 @@ std::vector<std::unique_ptr<Job>> RequestQueue::TakeAll() {
   return jobs;
 }
 
-void RequestQueue::SetSteps(const StepCost& cost, int64_t max_streams) {
+void RequestQueue::SetSteps(int worker, const StepCost& cost, int64_t max_streams) {
   std::lock_guard lock(mutex_);
-  const bool knew_steps = estimator_.knows_steps();
-  estimator_.SetSteps(cost, max_streams);
+  const bool knew_steps = estimates_.knows_steps();
+  estimates_.SetSteps(worker, cost, max_streams);
   // What came before counted as nothing; else all of it would wait beside what may.
-  if (!knew_steps && estimator_.knows_steps()) {
+  if (!knew_steps && estimates_.knows_steps()) {
     line_.SetCosts([this](const std::unique_ptr<Job>& job) { return CostOf(*job); });
   }
 }
@@ -239,10 +242,10 @@ int64_t RequestQueue::WaitingForClients() const {
                        [](const std::unique_ptr<Job>& job) { return job->paused(); });
 }
 
-absl::Duration RequestQueue::CostOf(const Job& job) const { return estimator_.Cost(TokensOf(job)) / options_.workers; }
+absl::Duration RequestQueue::CostOf(const Job& job) const { return estimates_.Cost(TokensOf(job)); }
 
 absl::Status RequestQueue::CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const {
-  const auto fast = estimator_.FastPrefill(tokens_to_read, now);
+  const auto fast = estimates_.FastPrefill(tokens_to_read, now);
   if (!fast.has_value()) return absl::OkStatus();
   return CheckDeadline(*fast, job.context().deadline, now);
 }
@@ -264,11 +267,14 @@ bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
   if (job.parked.has_value() && !job.stood_aside_at_home && could_take(job.parked->worker)) {
     return job.parked->worker == taker.worker;
   }
-  for (int other = 0; other < options_.workers; ++other) {
-    const Worker& rival = workers_[other];
-    if (!rival.has_enough_to_read && rival.running < taker.running && could_take(other)) return false;
+  for (int other = 0; other < WorkerCount(); ++other) {
+    if (!workers_[other].has_enough_to_read && HasMoreToDo(taker, other) && could_take(other)) return false;
   }
   return true;
+}
+
+bool RequestQueue::HasMoreToDo(const Taker& taker, int other) const {
+  return estimates_.Load(other, workers_[other].running) < estimates_.Load(taker.worker, taker.running);
 }
 
 std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(const Taker& taker) {
@@ -278,7 +284,7 @@ std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(const Ta
 
 void RequestQueue::SetHasRoom(int worker, bool has_room) {
   const bool had_room = std::exchange(workers_[worker].has_room, has_room);
-  if (had_room && !has_room && options_.workers > 1) Changed();
+  if (had_room && !has_room && WorkerCount() > 1) Changed();
 }
 
 void RequestQueue::SetStoodAsideAtHome(Job& job, bool stood_aside) {

@@ -14,22 +14,23 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/jobs/job.h"
-#include "core/schedule/stream_estimator.h"
+#include "core/schedule/stream_estimates.h"
 #include "core/schedule/waiting_limits.h"
 #include "core/schedule/waiting_line.h"
 #include "core/workers/failure_policy.h"
+#include "models/worker_device.h"
 
 namespace longshort {
 
 // The queue
 // - keeps requests in the order of all work (core/schedule/work_order.h), and only as many as its limits allow;
-// - learns from requests that ended how long requests take;
+// - learns from requests that ended how long requests take, of workers of one device together;
 // - refuses a request that cannot make its deadline: when it comes, and when it is taken.
-// Time is counted as if all workers shared each request: what waits will have been taken after so long.
+// Time is counted as if all workers shared each request (WorkerGroups): what waits will have been taken after so long.
 //
 // Which worker takes a request:
 // - A request whose rows are parked with a worker is left to that worker, unless it stood aside there.
-// - Any other request is left to the workers that run the fewest.
+// - Any other request is left to the workers that have the least to do (StreamEstimates::Load).
 // - A request whose next failure would be its last is left to workers that are not on trial.
 // - Nothing is left to a worker that has no room, or that is busy and has not asked for long.
 // - A worker takes the first request that it need not leave.
@@ -45,8 +46,6 @@ class RequestQueue {
     // one that is due first goes first.
     absl::Duration patience = absl::Minutes(1);
     WorkOrder::Options order = {};
-    // Workers that take from it, numbered from 0.
-    int workers = 1;
   };
 
   // A worker that asks for a job.
@@ -56,8 +55,13 @@ class RequestQueue {
     absl::Time now;
   };
 
-  explicit RequestQueue(const Options& options)
-      : options_(options), line_(options.order), workers_(options.workers), trials_(options.workers) {}
+  // `workers`: those that take from it, numbered from 0; at least one.
+  explicit RequestQueue(const Options& options, const std::vector<WorkerDevice>& workers = CpuWorkers(1))
+      : options_(options),
+        line_(options.order),
+        estimates_(workers),
+        workers_(workers.size()),
+        trials_(static_cast<int>(workers.size())) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
@@ -98,8 +102,8 @@ class RequestQueue {
   std::vector<std::unique_ptr<Job>> TakeAbandoned(absl::Time now);
   std::vector<std::unique_ptr<Job>> TakeAll();
 
-  // How steps go now, and how many sequences share them at the most.
-  void SetSteps(const StepCost& cost, int64_t max_streams);
+  // How the worker's steps go now, and how many sequences share them at the most.
+  void SetSteps(int worker, const StepCost& cost, int64_t max_streams);
 
   // How many jobs wait for a worker. Returned ones count, unless they wait for their clients.
   int64_t size() const;
@@ -129,6 +133,8 @@ class RequestQueue {
     bool has_enough_to_read = false;  // what it left would not have been read soon
   };
 
+  int64_t WorkerCount() const { return static_cast<int64_t>(workers_.size()); }
+
   // All with mutex_ held.
   // Jobs that were taken and not settled, but for those that wait for their clients.
   int64_t Running() const;
@@ -136,6 +142,8 @@ class RequestQueue {
   int64_t WaitingForClients() const;
   // What the job is predicted to take, of all workers' time.
   absl::Duration CostOf(const Job& job) const;
+  // Whether a worker that asks has more to do than another one.
+  bool HasMoreToDo(const Taker& taker, int other) const;
   // Errors: DEADLINE_EXCEEDED if the job cannot make its deadline.
   absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const;
   void NoteAsking(const Taker& taker);
@@ -158,7 +166,7 @@ class RequestQueue {
   // Guarded by mutex_:
   WaitingLine<std::unique_ptr<Job>> line_;
   std::vector<std::unique_ptr<Job>> returned_;  // in the order of their numbers
-  StreamEstimator estimator_;
+  StreamEstimates estimates_;
   std::vector<Worker> workers_;
   WorkerTrials trials_;
   int64_t taken_ = 0;

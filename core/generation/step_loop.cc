@@ -262,7 +262,7 @@ absl::StatusOr<StepResult> StepLoop::RunModel() {
 
 void StepLoop::Account(absl::Duration step, bool failed) {
   planner_.OnStep(step, failed);
-  queue_.SetSteps(planner_.cost(), options_.max_streams);
+  queue_.SetSteps(options_.worker, planner_.cost(), options_.max_streams);
   for (size_t k = 0; k < planned_.size(); ++k) {
     Sequence& sequence = *running_[planned_[k]];
     Job& job = sequence.job();

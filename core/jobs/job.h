@@ -89,6 +89,8 @@ class Job {
   // Set when it is taken from the queue: which one it was, and its place in the order of work until it is settled.
   int64_t number = 0;
   std::optional<Ticket> charge;
+  // The worker that took it last.
+  int worker = 0;
   // What it took of the worker's time so far, and what it took besides: to read again what it had read, and in steps
   // that failed.
   StreamTime worker_time;

@@ -39,8 +39,9 @@ at::Tensor ChunkScores(const at::Tensor& queries, const at::Tensor& keys, int64_
   const at::Tensor content = at::matmul(by_head, keys.permute({0, 2, 3, 1}));
 
   // Vector k is at distance visible + i*rank - 1 - k from the queries of chunk i.
-  const at::Tensor newest = at::arange(chunks, at::kLong).mul(rank).add(visible - 1).unsqueeze(1);
-  const at::Tensor distance = newest - at::arange(m, at::kLong).unsqueeze(0);  // [chunks, m]
+  const at::TensorOptions integers = at::TensorOptions(at::kLong).device(queries.device());
+  const at::Tensor newest = at::arange(chunks, integers).mul(rank).add(visible - 1).unsqueeze(1);
+  const at::Tensor distance = newest - at::arange(m, integers).unsqueeze(0);  // [chunks, m]
   const at::Tensor hidden = distance.lt(0);
   const at::Tensor by_distance = positions.chunk.index_select(0, distance.clamp_min(0).flatten())
                                      .view({chunks, m, heads, head_dim})

@@ -9,24 +9,23 @@ namespace longshort {
 namespace {
 
 struct RowPairs {
-  at::Tensor to, from;  // [pairs] int64
+  std::vector<int64_t> to, from;  // [pairs]
 };
 
 // All pairs of rows of one document whose positions are `distance` apart: position(from) = position(to) + distance.
 RowPairs RowsApart(const PackedDocuments& packed, int64_t distance) {
-  std::vector<int64_t> to, from;
+  RowPairs pairs;
   for (const PackedDocument& document : packed.documents) {
     const int64_t end = document.first_row + document.rows;
     for (int64_t row = document.first_row, other = row; row < end; ++row) {
       while (other < end && packed.positions[other] < packed.positions[row] + distance) ++other;
       if (other == end) break;
       if (packed.positions[other] != packed.positions[row] + distance) continue;
-      to.push_back(row);
-      from.push_back(other);
+      pairs.to.push_back(row);
+      pairs.from.push_back(other);
     }
   }
-  const auto copied = [](const std::vector<int64_t>& rows) { return at::tensor(rows, at::kLong); };
-  return {.to = copied(to), .from = copied(from)};
+  return pairs;
 }
 
 }  // namespace
@@ -50,18 +49,20 @@ at::Tensor LongShortAttention1d(const PackedDocument& document, const at::Tensor
 
 at::Tensor ConvolveValues(const PackedDocuments& packed, const at::Tensor& values, const at::Tensor& taps) {
   const int64_t kernel = taps.size(1);
+  const at::TensorOptions integers = at::TensorOptions(at::kLong).device(values.device());
   at::Tensor sum = at::zeros_like(values);
   for (int64_t tap = 0; tap < kernel; ++tap) {
     const RowPairs pairs = RowsApart(packed, tap - kernel / 2);
-    const at::Tensor read = values.index_select(0, pairs.from) * taps.select(1, tap).unsqueeze(1);
-    sum = sum.index_add(0, pairs.to, read);
+    const at::Tensor read = values.index_select(0, at::tensor(pairs.from, integers)) * taps.select(1, tap).unsqueeze(1);
+    sum = sum.index_add(0, at::tensor(pairs.to, integers), read);
   }
   return sum;
 }
 
 int64_t ConvolvedPairs(const PackedDocuments& packed, int64_t kernel) {
   int64_t pairs = 0;
-  for (int64_t tap = 0; tap < kernel; ++tap) pairs += RowsApart(packed, tap - kernel / 2).to.size(0);
+  for (int64_t tap = 0; tap < kernel; ++tap)
+    pairs += static_cast<int64_t>(RowsApart(packed, tap - kernel / 2).to.size());
   return pairs;
 }
 

@@ -9,7 +9,7 @@ namespace longshort {
 
 // S(min(p, clamp)) for p = 0 .. count-1; a clamp below 1 clamps nothing.
 //   inverse_frequencies  [d/2], float32, as stored with the weights
-//   returns              [count, d], float32
+//   returns              [count, d], float32, on their device
 at::Tensor SinusoidalPositions(const at::Tensor& inverse_frequencies, int64_t count, int64_t clamp);
 
 }  // namespace longshort

@@ -1,6 +1,7 @@
 #include "models/describe/model_description.h"
 
 #include <numeric>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,15 +22,17 @@ absl::StatusOr<ModelDescription> ParseAndDescribe(std::string_view text, const s
   return describe(config);
 }
 
-using Describer = absl::StatusOr<ModelDescription> (*)(std::string_view text, const std::string& name);
+struct Registration {
+  std::string_view architecture;  // in config.json
+  absl::StatusOr<ModelDescription> (*describe)(std::string_view text, const std::string& name);
+};
 
-// By the index of the name.
-constexpr std::string_view kArchitectures[] = {"language_model", "text_classifier", "vil", "cvt"};
-constexpr Describer kDescribers[] = {
-    ParseAndDescribe<LanguageModelConfig, ParseLanguageModelConfig, Describe>,
-    ParseAndDescribe<TextClassifierConfig, ParseTextClassifierConfig, Describe>,
-    ParseAndDescribe<VilConfig, ParseVilConfig, Describe>,
-    ParseAndDescribe<CvtConfig, ParseCvtConfig, Describe>,
+// A new architecture is one line here (docs/adding_a_model.md).
+constexpr Registration kRegistrations[] = {
+    {"language_model", ParseAndDescribe<LanguageModelConfig, ParseLanguageModelConfig, Describe>},
+    {"text_classifier", ParseAndDescribe<TextClassifierConfig, ParseTextClassifierConfig, Describe>},
+    {"vil", ParseAndDescribe<VilConfig, ParseVilConfig, Describe>},
+    {"cvt", ParseAndDescribe<CvtConfig, ParseCvtConfig, Describe>},
 };
 
 // 12,345,678
@@ -78,8 +81,10 @@ double ModelDescription::work() const {
 
 absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
-  LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", kArchitectures));
-  return kDescribers[architecture](text, name);
+  std::vector<std::string_view> names;
+  for (const Registration& registration : kRegistrations) names.push_back(registration.architecture);
+  LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", names));
+  return kRegistrations[architecture].describe(text, name);
 }
 
 std::string ToText(const ModelDescription& description) {

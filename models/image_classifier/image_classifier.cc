@@ -10,14 +10,20 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/cpu_threads.h"
+#include "models/layers/kept_memory.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
+#include "models/layers/micro_batches.h"
 #include "models/layers/stored_tensor.h"
-#include "models/layers/timed_steps.h"
 #include "models/weights/labels.h"
 
 namespace longshort {
 namespace {
+
+// Images of a fraction of this are run together; most are larger, and are run by themselves: their tensors fill a
+// core's cache.
+constexpr MicroBatchWork kMicroBatchMultiplyAdds = {.least = 20'000'000, .most = 80'000'000};
 
 // The images that the items are, all of the first one's size.
 // Errors: INVALID_ARGUMENT naming the index of an item that is no image, or has another size or number of values.
@@ -47,12 +53,13 @@ absl::StatusOr<std::vector<const ImageItem*>> ImagesOf(absl::Span<const Classifi
 class ImageClassifier final : public Classifier {
  public:
   ImageClassifier(ClassifierInfo info, std::shared_ptr<const ImageNetwork> network, int threads)
-      : info_(std::move(info)), network_(std::move(network)), threads_(threads), steps_(threads) {}
+      : info_(std::move(info)), network_(std::move(network)), threads_(threads), runner_(threads) {}
 
   const ClassifierInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override {
-    return std::make_unique<ImageClassifier>(info_, network_, threads == 0 ? threads_ : threads);
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override {
+    LS_ASSIGN_OR_RETURN(const int threads, CpuThreads(device, threads_));
+    return std::make_unique<ImageClassifier>(info_, network_, threads);
   }
 
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
@@ -66,27 +73,42 @@ class ImageClassifier final : public Classifier {
     }
   }
 
-  void Rest() override { GiveBackThreads(); }
+  void Rest() override {
+    GiveBackThreads();
+    kept_memory_.Rest();
+  }
 
  private:
   ClassifierResult Run(absl::Span<const ImageItem* const> images) {
-    const c10::InferenceMode inference;
     const int64_t height = images.front()->height, width = images.front()->width;
-    const auto count = static_cast<int64_t>(images.size());
-    const int64_t multiply_adds = count * network_->MultiplyAdds(height, width);
-    const at::Tensor batch = at::empty({count, info_.channels, height, width}, at::kFloat);
-    float* next = batch.mutable_data_ptr<float>();
-    for (const ImageItem* const image : images) next = std::copy(image->values.begin(), image->values.end(), next);
-    logits_ = steps_.Run(multiply_adds, [&] { return network_->Logits(batch).contiguous(); });
-    return {.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())},
-            .counts = {.multiply_adds = multiply_adds}};
+    const std::vector<int64_t> work(images.size(), network_->MultiplyAdds(height, width));
+    kept_memory_.Use();
+    logits_.resize(images.size() * info_.classes);
+    const int64_t multiply_adds = runner_.Run(work, kMicroBatchMultiplyAdds, [&](const MicroBatch& batch) {
+      RunMicroBatch(images.subspan(batch.first_item, batch.items), &logits_[batch.first_item * info_.classes]);
+      return batch.work;
+    });
+    return {.logits = logits_, .counts = {.multiply_adds = multiply_adds}};
   }
 
+  // Writes `logits`, [images, classes]. Any thread may call it.
+  void RunMicroBatch(absl::Span<const ImageItem* const> images, float* logits) const {
+    const c10::InferenceMode inference;  // of this thread
+    const ImageItem& first = *images.front();
+    const at::Tensor batch =
+        at::empty({static_cast<int64_t>(images.size()), info_.channels, first.height, first.width}, at::kFloat);
+    float* next = batch.mutable_data_ptr<float>();
+    for (const ImageItem* const image : images) next = std::copy(image->values.begin(), image->values.end(), next);
+    const at::Tensor made = network_->Logits(batch).contiguous();
+    std::copy_n(made.const_data_ptr<float>(), made.numel(), logits);
+  }
+
+  KeptMemory kept_memory_;  // the first: ends last
   ClassifierInfo info_;
   std::shared_ptr<const ImageNetwork> network_;
   int threads_;
-  TimedSteps steps_;
-  at::Tensor logits_;  // of the last batch
+  MicroBatchRunner runner_;
+  std::vector<float> logits_;  // of the last batch
 };
 
 }  // namespace

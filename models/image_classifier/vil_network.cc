@@ -92,7 +92,8 @@ VilStageNetwork MakeStage(const VilConfig& config, size_t index,
 
   at::Tensor bias_index;  // one for all pairs
   if (!stage.absolute_positions && stage.pairs > 0) {
-    bias_index = stage.sparse ? WindowBiasIndex(stage.window_size) : GridBiasIndex(side);
+    const at::Device device = network.patch_weight.device();
+    bias_index = stage.sparse ? WindowBiasIndex(stage.window_size, device) : GridBiasIndex(side, device);
   }
   for (int64_t pair = 0; pair < stage.pairs; ++pair) {
     const Part attention = module(2 * pair + 1, ".attn."), feed_forward = module(2 * pair + 2, ".mlp.");

@@ -13,11 +13,11 @@ namespace longshort {
 // share row (qr - kr + wp + w - 1) * (2*wp + w) + (qc - kc + wp + w - 1). The factor is smaller than the number of
 // column offsets, 2 * (wp + w) - 1, so different offsets share rows: the official code has it so, and models are
 // trained with it. Windows of one patch have one row for all nine places.
-at::Tensor WindowBiasIndex(int64_t window_size);
+at::Tensor WindowBiasIndex(int64_t window_size, const at::Device& device);
 
 // The row of the table for each pair of patches of a grid of side x side, query first: [side^2, side^2], int64. Every
 // offset has its own row, (dr + side - 1) * (2*side - 1) + (dc + side - 1).
-at::Tensor GridBiasIndex(int64_t side);
+at::Tensor GridBiasIndex(int64_t side, const at::Device& device);
 
 // The bias of each head and pair.
 //   table    [rows, heads]

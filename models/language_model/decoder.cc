@@ -12,7 +12,7 @@ namespace {
 // The map that gives what `a` gives, then what `b` gives.
 Linear OneBelowTheOther(const Linear& a, const Linear& b) {
   const auto bias_of = [](const Linear& map) {
-    return map.bias.defined() ? map.bias : at::zeros({map.weight.size(0)});
+    return map.bias.defined() ? map.bias : at::zeros({map.weight.size(0)}, map.weight.options().dtype(at::kFloat));
   };
   return {.weight = at::cat({a.weight, b.weight}),
           .bias = a.bias.defined() || b.bias.defined() ? at::cat({bias_of(a), bias_of(b)}) : at::Tensor()};

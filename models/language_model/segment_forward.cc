@@ -93,7 +93,7 @@ StreamMemory ZeroMemory(const Decoder& decoder, int64_t batch) {
   const int64_t past_vectors = config.memory_length / config.chunk_size * config.chunk_rank;
   StreamMemory memory;
   for (const DecoderLayer& layer : decoder.layers) {
-    const at::Tensor zero = at::zeros({1, 1, config.model_width});
+    const at::Tensor zero = at::zeros({1, 1, config.model_width}, decoder.embedding.options());
     const Projections projections = layer.Project(layer.AttentionInput(zero));
     const auto repeat = [&](const at::Tensor& row, int64_t count) {
       return row.expand({batch, count, config.model_width}).contiguous();

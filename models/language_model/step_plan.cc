@@ -73,32 +73,99 @@ absl::Status CheckSlice(size_t index, const Slice& slice, const LanguageModelInf
                     end_vector, pages.segment);
 }
 
-// Cuts a slice into runs and appends them to the rounds.
-void PlanSlice(int64_t index, const Slice& slice, const LanguageModelInfo& info, StepPlan& plan) {
-  const int64_t end = slice.position + static_cast<int64_t>(slice.tokens.size());
-  int64_t segment_start = slice.segment_start;
-  size_t round = 0;
-  for (int64_t position = slice.position; position < end; ++round) {
-    if (position - segment_start >= info.segment_length) segment_start += info.segment_length;
-    const int64_t boundary = (position / kTokensPerRun + 1) * kTokensPerRun;
-    const int64_t run_end = std::min({end, boundary, segment_start + info.segment_length});
-    QueryRun run{.slice = index,
-                 .row = plan.rows + position - slice.position,
-                 .count = run_end - position,
-                 .position = position,
-                 .segment_start = segment_start,
-                 .first_finished = static_cast<int64_t>(plan.finished.size()),
-                 .finished_count = run_end / info.chunk_size - position / info.chunk_size};
-    for (int64_t i = 0; i < run.finished_count; ++i) {
-      const int64_t chunk = position / info.chunk_size + i;
-      plan.finished.push_back(
-          {.slice = index, .chunk = chunk, .last_row = plan.rows + (chunk + 1) * info.chunk_size - 1 - slice.position});
-    }
-    if (plan.rounds.size() == round) plan.rounds.emplace_back();
-    plan.rounds[round].push_back(run);
-    position = run_end;
+int64_t EndOf(const Slice& slice) { return slice.position + static_cast<int64_t>(slice.tokens.size()); }
+
+// Appends arrays to a plan's numbers, each by a function that says the number of a row, a chunk or a vector.
+class PlanWriter final {
+ public:
+  PlanWriter(absl::Span<const Slice> slices, const LanguageModelInfo& info, std::vector<int64_t>& numbers)
+      : slices_(slices), info_(info), numbers_(numbers) {}
+
+  // number(slice, position, row) of every row.
+  template <typename Number>
+  StepPlan::Array Rows(const Number& number) {
+    return RowsFrom([](const Slice& slice) { return slice.position; }, number);
   }
-}
+  // Of those whose chunk stays open.
+  template <typename Number>
+  StepPlan::Array KeptRows(const Number& number) {
+    const auto first_kept = [this](const Slice& slice) {
+      return std::max(slice.position, EndOf(slice) / info_.chunk_size * info_.chunk_size);
+    };
+    return RowsFrom(first_kept, number);
+  }
+  // Of those of which logits are wanted.
+  template <typename Number>
+  StepPlan::Array LogitRows(const Number& number) {
+    return RowsFrom([](const Slice& slice) { return EndOf(slice) - slice.logit_rows; }, number);
+  }
+  // number(slice, chunk, row of its last token) of every chunk that becomes full.
+  template <typename Number>
+  StepPlan::Array Chunks(const Number& number) {
+    return ForEachSlice([&](const Slice& slice, int64_t first_row) {
+      const int64_t end = EndOf(slice) / info_.chunk_size;
+      for (int64_t chunk = slice.position / info_.chunk_size; chunk < end; ++chunk) {
+        Put(number(slice, chunk, first_row + (chunk + 1) * info_.chunk_size - 1 - slice.position));
+      }
+    });
+  }
+  // Where the vectors of those chunks go on these pages.
+  StepPlan::Array VectorSlots(PageRange Slice::*pages) {
+    return ForEachSlice([&](const Slice& slice, int64_t) {
+      const int64_t end = EndOf(slice) / info_.chunk_size * info_.chunk_rank;
+      int64_t vector = slice.position / info_.chunk_size * info_.chunk_rank;
+      for (; vector < end; ++vector) Put(Slot(slice.*pages, vector));
+    });
+  }
+  StepPlan::PageTables Tables(PageRange Slice::*pages) {
+    StepPlan::PageTables tables;
+    tables.first_pages = ForEachSlice([&](const Slice& slice, int64_t) { Put((slice.*pages).first); });
+    int64_t ids = 0;
+    Put(ids);
+    tables.first_ids =
+        ForEachSlice([&](const Slice& slice, int64_t) { Put(ids += static_cast<int64_t>((slice.*pages).ids.size())); });
+    --tables.first_ids.first;
+    ++tables.first_ids.size;
+    tables.ids = ForEachSlice([&](const Slice& slice, int64_t) {
+      numbers_.insert(numbers_.end(), (slice.*pages).ids.begin(), (slice.*pages).ids.end());
+    });
+    return tables;
+  }
+
+  // Of a row of the grid.
+  int64_t Slot(const PageRange& pages, int64_t grid_row) const {
+    const int64_t page = grid_row / info_.rows_per_page;
+    return pages.ids[page - pages.first] * info_.rows_per_page + grid_row % info_.rows_per_page;
+  }
+  int64_t IndexOf(const Slice& slice) const { return &slice - slices_.data(); }
+
+ private:
+  void Put(int64_t number) { numbers_.push_back(number); }
+
+  // put(slice, its first row in the step) puts the numbers of a slice.
+  template <typename PutOfSlice>
+  StepPlan::Array ForEachSlice(const PutOfSlice& put) {
+    const auto first = static_cast<int64_t>(numbers_.size());
+    int64_t row = 0;
+    for (const Slice& slice : slices_) {
+      put(slice, row);
+      row += static_cast<int64_t>(slice.tokens.size());
+    }
+    return {.first = first, .size = static_cast<int64_t>(numbers_.size()) - first};
+  }
+  template <typename First, typename Number>
+  StepPlan::Array RowsFrom(const First& first, const Number& number) {
+    return ForEachSlice([&](const Slice& slice, int64_t first_row) {
+      for (int64_t position = first(slice); position < EndOf(slice); ++position) {
+        Put(number(slice, position, first_row + position - slice.position));
+      }
+    });
+  }
+
+  absl::Span<const Slice> slices_;
+  const LanguageModelInfo& info_;
+  std::vector<int64_t>& numbers_;
+};
 
 }  // namespace
 
@@ -108,13 +175,36 @@ absl::Status CheckSlices(absl::Span<const Slice> slices, const LanguageModelInfo
 }
 
 StepPlan PlanStep(absl::Span<const Slice> slices, const LanguageModelInfo& info) {
+  const int64_t chunk_size = info.chunk_size, segment_length = info.segment_length;
   StepPlan plan;
-  for (size_t i = 0; i < slices.size(); ++i) {
-    plan.first_rows.push_back(plan.rows);
-    PlanSlice(static_cast<int64_t>(i), slices[i], info, plan);
-    plan.rows += static_cast<int64_t>(slices[i].tokens.size());
-    plan.logit_rows += slices[i].logit_rows;
-  }
+  PlanWriter write(slices, info, plan.numbers);
+  plan.tokens = write.Rows(
+      [](const Slice& slice, int64_t position, int64_t) -> int64_t { return slice.tokens[position - slice.position]; });
+  plan.positions = write.Rows([](const Slice&, int64_t position, int64_t) { return position; });
+  plan.segment_starts = write.Rows([&](const Slice& slice, int64_t position, int64_t) {
+    return position - (position - slice.segment_start) % segment_length;
+  });
+  plan.row_slices = write.Rows([&](const Slice& slice, int64_t, int64_t) { return write.IndexOf(slice); });
+  plan.window_slots = write.Rows(
+      [&](const Slice& slice, int64_t position, int64_t) { return write.Slot(slice.window_pages, position); });
+
+  plan.kept_rows = write.KeptRows([](const Slice&, int64_t, int64_t row) { return row; });
+  plan.kept_slots = write.KeptRows([&](const Slice& slice, int64_t position, int64_t) {
+    return slice.open_chunk * chunk_size + position % chunk_size;
+  });
+
+  plan.chunk_ends = write.Chunks([](const Slice&, int64_t, int64_t last_row) { return last_row; });
+  plan.chunk_kept = write.Chunks([&](const Slice& slice, int64_t chunk, int64_t) {
+    return std::max<int64_t>(0, slice.position - chunk * chunk_size);
+  });
+  plan.chunk_pages = write.Chunks([](const Slice& slice, int64_t, int64_t) -> int64_t { return slice.open_chunk; });
+  plan.memory_slots = write.VectorSlots(&Slice::memory_pages);
+  plan.segment_slots = write.VectorSlots(&Slice::segment_pages);
+
+  plan.logit_rows = write.LogitRows([](const Slice&, int64_t, int64_t row) { return row; });
+  plan.window = write.Tables(&Slice::window_pages);
+  plan.memory = write.Tables(&Slice::memory_pages);
+  plan.segment = write.Tables(&Slice::segment_pages);
   return plan;
 }
 

@@ -19,17 +19,30 @@ class TimedSteps final {
   // Runs `step`, of `work` units (ThreadChoice::Next). Returns what it returns, throws what it throws.
   template <typename Step>
   auto Run(int64_t work, const Step& step) {
-    UseThreads(choice_.Next(work));
-    const auto begin = std::chrono::steady_clock::now();
-    const std::clock_t processors_begin = std::clock();
+    Begin(work);
     auto result = step();
-    choice_.Took(work, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
-                 static_cast<double>(std::clock() - processors_begin) / CLOCKS_PER_SEC);
+    End();
     return result;
+  }
+
+  // The same in two calls. A step that failed has no End.
+  void Begin(int64_t work) {
+    work_ = work;
+    UseThreads(choice_.Next(work));
+    begin_ = std::chrono::steady_clock::now();
+    processors_begin_ = std::clock();
+  }
+  void End() {
+    choice_.Took(work_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(),
+                 static_cast<double>(std::clock() - processors_begin_) / CLOCKS_PER_SEC);
   }
 
  private:
   ThreadChoice choice_;
+  // Of the step that runs:
+  int64_t work_ = 0;
+  std::chrono::steady_clock::time_point begin_;
+  std::clock_t processors_begin_ = 0;
 };
 
 }  // namespace longshort

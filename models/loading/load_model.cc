@@ -3,13 +3,14 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/json_fields.h"
 #include "base/status_macros.h"
 #include "models/image_classifier/cvt.h"
 #include "models/image_classifier/vil.h"
 #include "models/images/image_preprocessor.h"
-#include "models/language_model/language_model.h"
+#include "models/language_model/loading/language_model.h"
 #include "models/text_classifier/text_classifier.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/model_directory.h"
@@ -38,6 +39,7 @@ absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const Load
   return loaded;
 }
 
+// An image classifier, of which only the network is its own.
 using ImageLoader = absl::StatusOr<std::unique_ptr<Classifier>> (*)(const ModelDirectory& directory,
                                                                     const ClassifierOptions& options);
 
@@ -51,19 +53,28 @@ absl::StatusOr<LoadedModel> LoadImages(const ModelDirectory& directory, const Lo
   return loaded;
 }
 
-using Loader = absl::StatusOr<LoadedModel> (*)(const ModelDirectory& directory, const LoadOptions& options);
+struct Registration {
+  std::string_view architecture;  // in config.json
+  absl::StatusOr<LoadedModel> (*load)(const ModelDirectory& directory, const LoadOptions& options);
+};
 
-// By the index of the name.
-constexpr std::string_view kArchitectures[] = {"language_model", "text_classifier", "vil", "cvt"};
-constexpr Loader kLoaders[] = {LoadLanguage, LoadText, LoadImages<LoadVil>, LoadImages<LoadCvt>};
+// A new architecture is one line here (docs/adding_a_model.md).
+constexpr Registration kRegistrations[] = {
+    {"language_model", LoadLanguage},
+    {"text_classifier", LoadText},
+    {"vil", LoadImages<LoadVil>},
+    {"cvt", LoadImages<LoadCvt>},
+};
 
 }  // namespace
 
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory));
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(opened.config_text, opened.config_path()));
-  LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", kArchitectures));
-  return kLoaders[architecture](opened, options);
+  std::vector<std::string_view> names;
+  for (const Registration& registration : kRegistrations) names.push_back(registration.architecture);
+  LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", names));
+  return kRegistrations[architecture].load(opened, options);
 }
 
 }  // namespace longshort

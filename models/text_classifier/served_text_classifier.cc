@@ -8,40 +8,71 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/cpu_threads.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 
 namespace longshort {
-ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads)
-    : network_(std::move(network)), info_(std::move(info)), threads_(threads), steps_(threads) {}
+namespace {
 
-absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(int threads) const {
-  return std::make_unique<ServedTextClassifier>(network_, info_, threads == 0 ? threads_ : threads);
+// Documents are packed up to tensors of so many bytes, of which some stand in a core's cache together.
+constexpr int64_t kMostTensorBytes = 512 << 10;
+constexpr int64_t kLeastTensorBytes = kMostTensorBytes / 4;
+
+MicroBatchWork TokensOfMicroBatch(const TextClassifierConfig& config) {
+  const int64_t row_bytes =
+      static_cast<int64_t>(sizeof(float)) * std::max(config.model_width, config.feed_forward_width);
+  const auto rows = [&](int64_t bytes) { return std::max<int64_t>(bytes / row_bytes, 1); };
+  return {.least = rows(kLeastTensorBytes), .most = rows(kMostTensorBytes)};
+}
+
+}  // namespace
+
+ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads)
+    : network_(std::move(network)),
+      info_(std::move(info)),
+      threads_(threads),
+      micro_batch_work_(TokensOfMicroBatch(network_.config)),
+      runner_(threads) {}
+
+absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(const WorkerDevice& device) const {
+  LS_ASSIGN_OR_RETURN(const int threads, CpuThreads(device, threads_));
+  return std::make_unique<ServedTextClassifier>(network_, info_, threads);
 }
 
 absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
   if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 item");
   std::vector<absl::Span<const int32_t>> documents;
-  int64_t tokens = 0;
+  std::vector<int64_t> tokens(items.size());
   for (size_t index = 0; index < items.size(); ++index) {
     LS_RETURN_IF_ERROR(CheckItem(*items[index], index));
     for (const auto& document : std::get<TokenItem>(*items[index]).documents) {
       documents.emplace_back(document);
-      tokens += static_cast<int64_t>(document.size());
+      tokens[index] += static_cast<int64_t>(document.size());
     }
   }
+  kept_memory_.Use();
+  logits_.resize(items.size() * info_.classes);
   try {
-    const c10::InferenceMode inference;
-    ClassifierResult result;
-    logits_ = steps_.Run(tokens, [&] { return network_.Logits(documents, result.counts.multiply_adds); });
-    result.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())};
-    return result;
+    const int64_t multiply_adds = runner_.Run(tokens, micro_batch_work_, [&](const MicroBatch& batch) {
+      const c10::InferenceMode inference;  // of this thread
+      const auto part =
+          absl::MakeConstSpan(documents).subspan(batch.first_item * info_.documents, batch.items * info_.documents);
+      int64_t done = 0;
+      const at::Tensor logits = network_.Logits(part, done);
+      std::copy_n(logits.const_data_ptr<float>(), logits.numel(), &logits_[batch.first_item * info_.classes]);
+      return done;
+    });
+    return ClassifierResult{.logits = logits_, .counts = {.multiply_adds = multiply_adds}};
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("on a batch of ", items.size(), " items"), error);
   }
 }
 
-void ServedTextClassifier::Rest() { GiveBackThreads(); }
+void ServedTextClassifier::Rest() {
+  GiveBackThreads();
+  kept_memory_.Rest();
+}
 
 absl::Status ServedTextClassifier::CheckItem(const ClassifierItem& item, size_t index) const {
   const std::string name = absl::StrCat("item ", index);

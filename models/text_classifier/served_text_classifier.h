@@ -1,4 +1,4 @@
-// The text classifier as it is served: any mix of documents in one batch.
+// The text classifier as it is served: any mix of documents in one batch, which runs as micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "ATen/core/Tensor.h"
 #include "models/classifier.h"
-#include "models/layers/timed_steps.h"
+#include "models/layers/kept_memory.h"
+#include "models/layers/micro_batches.h"
 #include "models/text_classifier/text_network.h"
 
 namespace longshort {
@@ -18,7 +18,7 @@ class ServedTextClassifier final : public Classifier {
   ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads);
 
   const ClassifierInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override;
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override;
   // Ids after a document's last that is not 0 make no difference and no work.
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
   void Rest() override;
@@ -27,11 +27,13 @@ class ServedTextClassifier final : public Classifier {
   absl::Status CheckItem(const ClassifierItem& item, size_t index) const;
   absl::Status CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const;
 
+  KeptMemory kept_memory_;  // the first: ends last
   TextNetwork network_;
   ClassifierInfo info_;
   int threads_;
-  TimedSteps steps_;
-  at::Tensor logits_;  // of the last batch
+  MicroBatchWork micro_batch_work_;  // in tokens
+  MicroBatchRunner runner_;
+  std::vector<float> logits_;  // of the last batch
 };
 
 }  // namespace longshort

@@ -91,7 +91,7 @@ class EngineMaker {
     engine.step_loop.steps.rounds = serving.order.rounds;
     LS_ASSIGN_OR_RETURN(engine.step_loop.cache_bytes,
                         share->Reserve(name, serving.cache_bytes,
-                                       engine.workers * UsualCacheBytes(*loaded.model, serving.max_streams)));
+                                       WorkerCount(engine) * UsualCacheBytes(*loaded.model, serving.max_streams)));
     LogModel(serving, {{"model", name},
                        {"version", version},
                        {"architecture", std::string("language_model")},
@@ -99,7 +99,7 @@ class EngineMaker {
                        {"vocabulary_size", info.vocabulary_size},
                        {"precision", info.precision},
                        {"memory_length", info.memory_length},
-                       {"workers", int64_t{engine.workers}},
+                       {"workers", WorkerCount(engine)},
                        {"max_streams", engine.step_loop.max_streams},
                        {"cache_bytes", engine.step_loop.cache_bytes},
                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
@@ -138,7 +138,7 @@ class EngineMaker {
                        {"parameters", info.parameters},
                        {"classes", info.classes},
                        {"precision", info.precision},
-                       {"workers", int64_t{engine.workers}},
+                       {"workers", WorkerCount(engine)},
                        {"max_batch_size", engine.items.batches.max_batch_size},
                        {"fingerprint", info.fingerprint}});
     ServedClassifier served{.memory = std::move(share),
@@ -165,13 +165,17 @@ class EngineMaker {
     return share;
   }
 
+  template <typename EngineOptions>
+  static int64_t WorkerCount(const EngineOptions& engine) {
+    return static_cast<int64_t>(engine.workers.size());
+  }
+
   // The workers of this model divide the threads that its workers would have by the server's options.
   template <typename EngineOptions>
   absl::Status SetWorkers(const ServingOptions& serving, EngineOptions& engine) const {
-    LS_ASSIGN_OR_RETURN(const Devices of_server, ParseDevices(options_.devices));
-    LS_ASSIGN_OR_RETURN(const Devices devices, ParseDevices(serving.devices));
-    engine.workers = devices.cpu_workers;
-    engine.threads_per_worker = static_cast<int>(ThreadsPerWorker(options_.threads * of_server.cpu_workers, devices));
+    LS_ASSIGN_OR_RETURN(const Devices of_server, ParseServedDevices(options_.devices));
+    LS_ASSIGN_OR_RETURN(const Devices devices, ParseServedDevices(serving.devices));
+    engine.workers = WorkersOn(devices, options_.threads * std::max(1, of_server.cpu_workers));
     return absl::OkStatus();
   }
 

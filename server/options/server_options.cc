@@ -43,7 +43,7 @@ absl::Status CheckRepository(const std::string& path) {
 }
 
 absl::Status CheckChoices(const ServerOptions& options) {
-  if (const absl::Status status = ParseDevices(options.devices).status(); !status.ok()) {
+  if (const absl::Status status = ParseServedDevices(options.devices).status(); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--devices is '", options.devices, "'; ", status.message()));
   }
   if (options.precision != "fp32" && options.precision != "bf16") {

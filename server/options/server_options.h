@@ -47,7 +47,8 @@ struct ServerOptions {
   // If not empty: written once both ports are open, as {"grpc": port, "http": port}. For port 0.
   std::string port_file;
 
-  // Where models run: "cpu", or "cpu:N" for N workers of each model, which share its weights.
+  // Where models run: a list of "cpu", or "cpu:N" for N workers of each model, which share its weights, and "cuda:N"
+  // for the GPU of that number (server/options/devices.h).
   std::string devices = "cpu";
   // Of weights and matrix products: "fp32" is exact, "bf16" halves memory and is faster.
   std::string precision = "fp32";

@@ -79,7 +79,7 @@ class Stream {
             .head_elements = kHeadElements};
   }
 
-  std::vector<int32_t> ids_;
+  std::vector<int64_t> ids_;
   std::vector<Element> pages_, window_table_, chunk_table_;
   std::vector<float> floats_, output_, scratch_;
   AttentionRun<Element> run_;

@@ -15,7 +15,7 @@
 #include "benchmark/benchmark.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
-#include "models/language_model/language_model.h"
+#include "models/language_model/loading/language_model.h"
 #include "tests/rings/ring_pages.h"
 
 namespace longshort {
@@ -27,7 +27,7 @@ constexpr int kPieceTokens = 256;
 class Stream {
  public:
   Stream(LanguageModel& model, RingPools& pools)
-      : model_(model), pages_(*RingPages::Acquire(pools, model.info())), tokens_(kPieceTokens) {
+      : model_(model), pages_(*RingPages::Acquire(pools, model.info(), kPieceTokens)), tokens_(kPieceTokens) {
     for (int64_t i = 0; i < kPieceTokens; ++i) {
       tokens_[i] = static_cast<int32_t>(i * 7919 % model.info().vocabulary_size);
     }
@@ -65,8 +65,8 @@ void Read(benchmark::State& state, const std::string& directory, const std::stri
   auto loaded = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
   if (!loaded.ok()) return state.SkipWithError(loaded.status().ToString().c_str());
   LanguageModel& model = **loaded;
-  RingPools pools(PagesForRings(model.info()));
-  const absl::Status allocated = model.AllocateCache(PagesForRings(model.info()));
+  RingPools pools(PagesForRings(model.info(), kPieceTokens));
+  const absl::Status allocated = model.AllocateCache(PagesForRings(model.info(), kPieceTokens));
   if (!allocated.ok()) return state.SkipWithError(allocated.ToString().c_str());
 
   Stream stream(model, pools);

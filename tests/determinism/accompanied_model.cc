@@ -23,13 +23,13 @@ class AccompaniedModel final : public LanguageModel {
   explicit AccompaniedModel(std::unique_ptr<LanguageModel> model) : model_(std::move(model)) {}
 
   const LanguageModelInfo& info() const override { return model_->info(); }
-  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int threads) const override {
-    LS_ASSIGN_OR_RETURN(auto replica, model_->Replicate(threads));
+  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override {
+    LS_ASSIGN_OR_RETURN(auto replica, model_->Replicate(device));
     return WithCompany(std::move(replica));
   }
   CachePages PageBytes() const override { return model_->PageBytes(); }
   absl::Status AllocateCache(const CachePages& pages) override {
-    const CachePages more = PagesForRings(info());
+    const CachePages more = PagesForRings(info(), TokensOfCompany(info()));
     LS_RETURN_IF_ERROR(model_->AllocateCache(
         {pages.window + more.window, pages.segment + more.segment, pages.open_chunk + more.open_chunk}));
     return MakeCompany(pages);
@@ -57,8 +57,8 @@ class AccompaniedModel final : public LanguageModel {
     company_ = {};
     company_.tokens = tokens_;
     company_.logit_rows = kEnoughRows;
-    RingPools pools(PagesForRings(info()));
-    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info()));
+    RingPools pools(PagesForRings(info(), TokensOfCompany(info())));
+    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info(), TokensOfCompany(info())));
     pages.FillIn(company_);
     const auto own = [](PageRange& range, std::vector<PageId>& ids, int64_t before) {
       ids.assign(range.ids.begin(), range.ids.end());

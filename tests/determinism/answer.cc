@@ -86,7 +86,7 @@ Answer Ask(LanguageModelEngine& engine, Call call, const RequestContext& context
 
 Answer AskAlone(const LanguageModel& model, Call call, const std::vector<int32_t>& history) {
   const RealClock clock;
-  const auto engine = ContinuousBatchingEngine::Create(model.Replicate(1).value(), nullptr, nullptr, clock,
+  const auto engine = ContinuousBatchingEngine::Create(model.Replicate({.threads = 1}).value(), nullptr, nullptr, clock,
                                                        {.step_loop = {.max_streams = 1}})
                           .value();
   const size_t scored = GivenTokens(call).size() - (history.empty() ? 1 : 0);

@@ -38,7 +38,7 @@ std::vector<ExpectedConversation> RunAlone(const TestedLanguageModel& model, int
 
 std::vector<ExpectedClassification> RunAlone(const TestedClassifier& model, int64_t classifications, uint64_t seed) {
   Random random(seed);
-  const std::unique_ptr<Classifier> replica = model.classifier->Replicate(1).value();
+  const std::unique_ptr<Classifier> replica = model.classifier->Replicate({.threads = 1}).value();
   std::vector<ExpectedClassification> all(classifications);
   for (ExpectedClassification& expected : all) {
     expected.model = model.name;

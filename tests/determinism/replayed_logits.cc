@@ -9,7 +9,7 @@
 namespace longshort {
 
 std::vector<float> LogitsBehind(const LanguageModel& model, const std::vector<int32_t>& tokens) {
-  const std::unique_ptr<LanguageModel> replica = model.Replicate(1).value();
+  const std::unique_ptr<LanguageModel> replica = model.Replicate({.threads = 1}).value();
   const auto cache = PagedCache::Create(*replica, PagesForStreams(replica->info(), 1)).value();
   const auto count = static_cast<int64_t>(tokens.size());
   const auto sequence = cache->Begin(tokens, 0, count).value();

@@ -63,13 +63,13 @@ absl::StatusOr<LoadedModel> SwappedModels::Load(const std::string& directory) co
   const std::string name = std::filesystem::path(directory).parent_path().filename();
   for (const auto& [tested, model] : language_models_) {
     if (tested != name) continue;
-    LS_ASSIGN_OR_RETURN(auto replica, model->Replicate(threads_));
+    LS_ASSIGN_OR_RETURN(auto replica, model->Replicate({.threads = threads_}));
     return LoadedLanguageModel{.model = WithFaults(std::move(replica), kFaults, faults_.at(name)),
                                .tokenizer = nullptr};
   }
   for (const TestedClassifier& tested : classifiers_) {
     if (tested.name != name) continue;
-    LS_ASSIGN_OR_RETURN(auto replica, tested.classifier->Replicate(threads_));
+    LS_ASSIGN_OR_RETURN(auto replica, tested.classifier->Replicate({.threads = threads_}));
     return LoadedClassifier{.classifier = WithFaults(std::move(replica), kFaults, faults_.at(name)),
                             .tokenizer = nullptr,
                             .preprocessor = nullptr};
@@ -85,8 +85,7 @@ absl::StatusOr<ServedModel::Kind> SwappedModels::Serve(const std::string&, Loade
         .queue = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
         .step_loop = {.max_streams = kStreamsOfWorker * kLanguageModelWorkers,
                       .cache_bytes = Bytes(of_worker, model.PageBytes()) * kLanguageModelWorkers},
-        .workers = kLanguageModelWorkers,
-        .threads_per_worker = threads_};
+        .workers = CpuWorkers(kLanguageModelWorkers, threads_)};
     ServedLanguageModel served{.info = model.info(), .tokenizer = nullptr, .engine = nullptr};
     LS_ASSIGN_OR_RETURN(served.engine,
                         ContinuousBatchingEngine::Create(std::move(language_model->model), nullptr,
@@ -95,8 +94,7 @@ absl::StatusOr<ServedModel::Kind> SwappedModels::Serve(const std::string&, Loade
   }
   auto& classifier = std::get<LoadedClassifier>(loaded).classifier;
   const DynamicBatchingEngine::Options options{.items = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
-                                               .workers = kClassifierWorkers,
-                                               .threads_per_worker = threads_};
+                                               .workers = CpuWorkers(kClassifierWorkers, threads_)};
   ServedClassifier served{.info = classifier->info(), .tokenizer = nullptr, .preprocessor = nullptr, .engine = nullptr};
   LS_ASSIGN_OR_RETURN(served.engine,
                       DynamicBatchingEngine::Create(std::move(classifier), pool_,

@@ -7,7 +7,6 @@
 #include "gtest/gtest.h"
 #include "models/image_classifier/cvt.h"
 #include "models/image_classifier/vil.h"
-#include "models/language_model/transformer_ls.h"
 #include "models/text_classifier/text_classifier.h"
 #include "models/weights/model_directory.h"
 #include "models/weights/safetensors_writer.h"
@@ -15,6 +14,7 @@
 #include "tests/models/image_classifier/random_cvt.h"
 #include "tests/models/image_classifier/random_vil.h"
 #include "tests/models/language_model/random_decoder.h"
+#include "tests/models/language_model/tested_backends.h"
 #include "tests/models/text_classifier/random_text_model.h"
 
 namespace longshort {
@@ -62,7 +62,7 @@ LanguageModelConfig Wide() {
 }
 
 std::unique_ptr<LanguageModel> RandomModel(const LanguageModelConfig& config, uint64_t seed) {
-  return std::make_unique<TransformerLs<float>>(RandomDecoder(config, seed), InfoOf(config), 1);
+  return RandomModelOn(TestedBackends().front(), config, seed);
 }
 
 ModelDirectory WriteAndOpen(const TemporaryDirectory& directory, const std::string& config,

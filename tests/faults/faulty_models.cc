@@ -57,9 +57,9 @@ class FaultyLanguageModel final : public LanguageModel {
       : model_(std::move(model)), faults_(plan, std::move(counts)) {}
 
   const LanguageModelInfo& info() const override { return model_->info(); }
-  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int threads) const override {
+  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override {
     LS_RETURN_IF_ERROR(faults_.CheckReplica());
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> replica, model_->Replicate(threads));
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> replica, model_->Replicate(device));
     return WithFaults(std::move(replica), faults_.plan(), faults_.counts());
   }
   CachePages PageBytes() const override { return model_->PageBytes(); }
@@ -87,9 +87,9 @@ class FaultyClassifier final : public Classifier {
       : classifier_(std::move(classifier)), faults_(plan, std::move(counts)) {}
 
   const ClassifierInfo& info() const override { return classifier_->info(); }
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override {
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override {
     LS_RETURN_IF_ERROR(faults_.CheckReplica());
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<Classifier> replica, classifier_->Replicate(threads));
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<Classifier> replica, classifier_->Replicate(device));
     return WithFaults(std::move(replica), faults_.plan(), faults_.counts());
   }
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {

@@ -18,7 +18,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "models/language_model/language_model.h"
+#include "core/cache/cache_pages.h"
+#include "models/language_model/loading/language_model.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_streams.h"
 #include "tests/golden/slicing.h"
@@ -68,11 +69,17 @@ std::vector<CutStream> CutAtRandom(const std::vector<GoldenStream>& streams, int
   return cut;
 }
 
-// Runs the streams cut like this and prints the line of this mode.
-absl::Status RunMode(const std::string& mode, const std::vector<CutStream>& streams, LanguageModel& model) {
-  LS_ASSIGN_OR_RETURN(const Comparison comparison, RunStreams(model, streams, absl::GetFlag(FLAGS_seed)));
+// A way of cutting, and all streams cut like that.
+struct Mode {
+  std::string name;
+  std::vector<CutStream> streams;
+};
+
+// Runs the streams and prints the line of this mode.
+absl::Status RunMode(const Mode& mode, LanguageModel& model) {
+  LS_ASSIGN_OR_RETURN(const Comparison comparison, RunStreams(model, mode.streams, absl::GetFlag(FLAGS_seed)));
   const nlohmann::json line = {
-      {"mode", mode}, {"largest_difference", comparison.largest_difference}, {"rows", comparison.rows}};
+      {"mode", mode.name}, {"largest_difference", comparison.largest_difference}, {"rows", comparison.rows}};
   std::cout << line.dump() << std::endl;
   return absl::OkStatus();
 }
@@ -81,24 +88,26 @@ absl::Status RunFile(LanguageModel& model) {
   LS_ASSIGN_OR_RETURN(const std::vector<int64_t> segments, SegmentLengths());
   LS_ASSIGN_OR_RETURN(const std::vector<GoldenStream> streams,
                       ReadGoldenStreams(absl::GetFlag(FLAGS_file), segments, model.info()));
-  const int64_t copies = std::max(absl::GetFlag(FLAGS_random_cuts), 1);
-  LS_RETURN_IF_ERROR(model.AllocateCache(PagesForStreams(model, copies * static_cast<int64_t>(streams.size()))));
-
-  std::vector<CutStream> whole, by_token;
+  const LanguageModelInfo& info = model.info();
+  std::vector<Mode> modes = {{"whole segments", {}}, {"token by token", {}}};
   for (const GoldenStream& stream : streams) {
-    whole.push_back({&stream, WholeSegments(stream)});
-    by_token.push_back({&stream, TokenByToken(stream)});
+    modes[0].streams.push_back({&stream, WholeSegments(stream)});
+    modes[1].streams.push_back({&stream, TokenByToken(stream)});
   }
-  LS_RETURN_IF_ERROR(RunMode("whole segments", whole, model));
-  LS_RETURN_IF_ERROR(RunMode("token by token", by_token, model));
-
   std::mt19937_64 random(absl::GetFlag(FLAGS_seed));
-  const int64_t long_slice = std::max(model.info().window_length, model.info().chunk_size);
-  LS_RETURN_IF_ERROR(
-      RunMode("random cuts", CutAtRandom(streams, copies, SegmentEnds::kKept, long_slice, random), model));
-  if (!EndsEveryL(streams.front(), model.info().segment_length)) return absl::OkStatus();
-  return RunMode("across segment ends", CutAtRandom(streams, copies, SegmentEnds::kCrossed, 2 * long_slice, random),
-                 model);
+  const int64_t copies = std::max(absl::GetFlag(FLAGS_random_cuts), 1);
+  const int64_t long_slice = std::max(info.window_length, info.chunk_size);
+  modes.push_back({"random cuts", CutAtRandom(streams, copies, SegmentEnds::kKept, long_slice, random)});
+  if (EndsEveryL(streams.front(), info.segment_length)) {
+    modes.push_back(
+        {"across segment ends", CutAtRandom(streams, copies, SegmentEnds::kCrossed, 2 * long_slice, random)});
+  }
+  // One cache for all: what a mode leaves on the pages must not matter to the next.
+  CachePages pages;
+  for (const Mode& mode : modes) pages = Larger(pages, PagesForStreams(model, mode.streams));
+  LS_RETURN_IF_ERROR(model.AllocateCache(pages));
+  for (const Mode& mode : modes) LS_RETURN_IF_ERROR(RunMode(mode, model));
+  return absl::OkStatus();
 }
 
 absl::Status Run() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "core/cache/cache_pages.h"
 #include "tests/rings/ring_pages.h"
 
 namespace longshort {
@@ -84,13 +85,22 @@ class RunningStream final {
   int64_t position_ = 0;
 };
 
+int64_t LongestSlice(absl::Span<const CutStream> streams) {
+  int64_t longest = 1;
+  for (const CutStream& stream : streams) {
+    for (const int64_t length : stream.lengths) longest = std::max(longest, length);
+  }
+  return longest;
+}
+
 // Gives every stream its pages. Errors: RESOURCE_EXHAUSTED.
 absl::StatusOr<std::vector<RunningStream>> Start(const LanguageModelInfo& info, absl::Span<const CutStream> streams,
                                                  RingPools& pools) {
+  const int64_t longest = LongestSlice(streams);
   std::vector<RunningStream> running;
   running.reserve(streams.size());
   for (const CutStream& stream : streams) {
-    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info, stream.stream->length()));
+    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info, longest, stream.stream->length()));
     running.emplace_back(stream, info.vocabulary_size, std::move(pages));
   }
   return running;
@@ -119,13 +129,12 @@ absl::Status RunStep(LanguageModel& model, int64_t step, std::vector<RunningStre
 
 }  // namespace
 
-CachePages PagesForStreams(const LanguageModel& model, int64_t count) {
-  const CachePages each = PagesForRings(model.info());
-  return {each.window * count, each.segment * count, each.open_chunk * count};
+CachePages PagesForStreams(const LanguageModel& model, absl::Span<const CutStream> streams) {
+  return PagesForRings(model.info(), LongestSlice(streams)) * static_cast<int64_t>(streams.size());
 }
 
 absl::StatusOr<Comparison> RunStreams(LanguageModel& model, absl::Span<const CutStream> streams, uint64_t seed) {
-  RingPools pools(PagesForStreams(model, static_cast<int64_t>(streams.size())));
+  RingPools pools(PagesForStreams(model, streams));
   std::mt19937_64 random(seed);
   for (RingPool* pool : {&pools.window, &pools.segment, &pools.open_chunk}) {
     LS_RETURN_IF_ERROR(Shuffle(*pool, random));

@@ -24,8 +24,8 @@ struct Comparison {
   int64_t rows = 0;
 };
 
-// The cache that RunStreams needs for `count` streams.
-CachePages PagesForStreams(const LanguageModel& model, int64_t count);
+// The cache that RunStreams needs for them.
+CachePages PagesForStreams(const LanguageModel& model, absl::Span<const CutStream> streams);
 
 // Feeds all streams side by side, each from its first token: step n is one batch of everybody's n-th slice.
 //

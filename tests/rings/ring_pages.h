@@ -2,12 +2,12 @@
 // models/model.h). The engine's sequences have theirs from core/cache, where they can be shared.
 //
 // A sequence has three rings of pages and one page for its open chunk. Page n of a grid (rows n*P .. n*P+P-1) lies in
-// ring[n mod ring size], so a page that no later query can see is written again. A ring is as long as one query needs
-// (PageRange), where 64 is kTokensPerRun:
+// ring[n mod ring size], so a page that no later query can see is written again. A ring is as long as one slice of n
+// tokens needs (PageRange), wherever it lies on pages; k rows touch at most ceil((k-1)/P) + 1 pages:
 //
-//   window    the W-1 rows before a multiple of 64 and the 64 from there on: at most ceil((W-1)/P) + ceil(64/P) pages
-//   memory    (M+L)/C*R vectors from chunk (s-M)/C on, touching at most ceil(vectors/P) + 1 pages
-//   segment   L/C*R vectors from chunk s/C on, likewise
+//   window    the W-1 rows before the slice's first and its own: W-1 + n rows
+//   memory    from chunk (s-M)/C to the last that the slice finishes: at most (M+L-1+n)/C*R vectors
+//   segment   from chunk s/C: at most (L-1+n)/C*R vectors
 //
 //   ring of 3:    page of the grid   ... -1   0   1   2   3   4 ...
 //                 page id             zero    a   b   c   a   b
@@ -30,11 +30,14 @@ struct SequenceRings {
   int64_t segment = 0;
 };
 
-// The rings of a sequence that reads `most_tokens` tokens at the most: a short one never comes round, and needs less.
-SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_tokens = kAnyNumberOfTokens);
+// The rings of a sequence that reads at most `most_in_slice` tokens in a slice, and at most `most_tokens` in all: a
+// short one never comes round, and needs less.
+SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_in_slice,
+                               int64_t most_tokens = kAnyNumberOfTokens);
 
 // The same by kind of page: memory and segment vectors lie on segment pages.
-CachePages PagesForRings(const LanguageModelInfo& info, int64_t most_tokens = kAnyNumberOfTokens);
+CachePages PagesForRings(const LanguageModelInfo& info, int64_t most_in_slice,
+                         int64_t most_tokens = kAnyNumberOfTokens);
 
 // Holds a sequence's pages from admission to its end; the destructor gives them back. Can be moved into place, not
 // assigned.
@@ -42,9 +45,9 @@ CachePages PagesForRings(const LanguageModelInfo& info, int64_t most_tokens = kA
 // Thread: the one that owns the pools, which must outlive this.
 class RingPages {
  public:
-  // Takes all the pages that a sequence of at most `most_tokens` tokens will ever need.
+  // Takes all the pages that such a sequence (RingsForSequence) will ever need.
   // Errors: RESOURCE_EXHAUSTED; then nothing was taken.
-  static absl::StatusOr<RingPages> Acquire(RingPools& pools, const LanguageModelInfo& info,
+  static absl::StatusOr<RingPages> Acquire(RingPools& pools, const LanguageModelInfo& info, int64_t most_in_slice,
                                            int64_t most_tokens = kAnyNumberOfTokens);
   RingPages(RingPages&&) noexcept = default;  // leaves the other without pages
   RingPages& operator=(RingPages&&) = delete;
@@ -52,8 +55,8 @@ class RingPages {
 
   // Fills in the three page ranges and the open chunk of a slice from its tokens.size(), position and segment_start.
   // The ranges stay valid until the next call, or until this is moved or destroyed.
-  // REQUIRES: at least one token; position + tokens.size() <= most_tokens; 0 <= segment_start <= position <
-  // segment_start + L, and segment_start is a multiple of C.
+  // REQUIRES: at least one token, most_in_slice at the most; position + tokens.size() <= most_tokens; 0 <=
+  // segment_start <= position < segment_start + L, and segment_start is a multiple of C.
   void FillIn(Slice& slice);
 
  private:

@@ -26,35 +26,39 @@ LanguageModelInfo Enwik8Info() {
   return info;
 }
 
-TEST(RingsForSequence, CoverWhatOneQuerySeesHoweverItLiesOnPages) {
-  const SequenceRings rings = RingsForSequence(Enwik8Info());
+TEST(RingsForSequence, CoverWhatASliceSeesHoweverItLiesOnPages) {
+  const SequenceRings rings = RingsForSequence(Enwik8Info(), 1);
   EXPECT_EQ(rings.window, 9);   // 512 rows that begin inside a page touch 9
   EXPECT_EQ(rings.memory, 10);  // (8192 + 256) / 16 = 528 vectors
   EXPECT_EQ(rings.segment, 2);  // 256 / 16 = 16 vectors may straddle a page's end
-  const CachePages pages = PagesForRings(Enwik8Info());
+  const CachePages pages = PagesForRings(Enwik8Info(), 1);
   EXPECT_EQ(pages.window, 9);
   EXPECT_EQ(pages.segment, 12);
   EXPECT_EQ(pages.open_chunk, 1);
+  const SequenceRings of_pieces = RingsForSequence(Enwik8Info(), 256);
+  EXPECT_EQ(of_pieces.window, 13);  // 511 + 256 rows
+  EXPECT_EQ(of_pieces.memory, 10);  // (8192 + 511) / 16 = 543 vectors
+  EXPECT_EQ(of_pieces.segment, 2);  // 511 / 16 = 31 vectors
 }
 
 TEST(RingsForSequence, AreNoLongerThanAShortSequenceCanFill) {
-  const SequenceRings rings = RingsForSequence(Enwik8Info(), 100);
+  const SequenceRings rings = RingsForSequence(Enwik8Info(), 1, 100);
   EXPECT_EQ(rings.window, 2);  // 100 rows
   EXPECT_EQ(rings.memory, 1);  // 6 vectors
   EXPECT_EQ(rings.segment, 1);
 }
 
 TEST(RingsForSequence, NeedNoVectorsForASequenceShorterThanAChunk) {
-  const SequenceRings rings = RingsForSequence(Enwik8Info(), 15);
+  const SequenceRings rings = RingsForSequence(Enwik8Info(), 1, 15);
   EXPECT_EQ(rings.window, 1);
   EXPECT_EQ(rings.memory, 0);
   EXPECT_EQ(rings.segment, 0);
 }
 
 TEST(RingsForSequence, NeverExceedThoseOfAnEndlessSequence) {
-  const SequenceRings endless = RingsForSequence(Enwik8Info());
+  const SequenceRings endless = RingsForSequence(Enwik8Info(), 64);
   for (int64_t tokens = 1; tokens < 100000; tokens += 61) {
-    const SequenceRings rings = RingsForSequence(Enwik8Info(), tokens);
+    const SequenceRings rings = RingsForSequence(Enwik8Info(), 64, tokens);
     ASSERT_LE(rings.window, endless.window);
     ASSERT_LE(rings.memory, endless.memory);
     ASSERT_LE(rings.segment, endless.segment);
@@ -78,8 +82,8 @@ class RingPagesTest : public testing::Test {
 
 // W = 512, M = 8192: all but page 0 of what the first token sees is zero memory.
 TEST_F(RingPagesTest, RowsBeforeTheFirstTokenLieOnTheZeroPage) {
-  RingPools pools(PagesForRings(Enwik8Info()));
-  auto pages = RingPages::Acquire(pools, Enwik8Info());
+  RingPools pools(PagesForRings(Enwik8Info(), 16));
+  auto pages = RingPages::Acquire(pools, Enwik8Info(), 16);
   ASSERT_TRUE(pages.ok());
   const Slice slice = FilledSlice(*pages, 0, 0, 16);
   EXPECT_EQ(slice.window_pages.first, -8);  // row -511
@@ -94,8 +98,8 @@ TEST_F(RingPagesTest, RowsBeforeTheFirstTokenLieOnTheZeroPage) {
 }
 
 TEST_F(RingPagesTest, ASegmentWithoutAFinishedChunkNeedsNoSegmentPage) {
-  RingPools pools(PagesForRings(Enwik8Info()));
-  auto pages = RingPages::Acquire(pools, Enwik8Info());
+  RingPools pools(PagesForRings(Enwik8Info(), 16));
+  auto pages = RingPages::Acquire(pools, Enwik8Info(), 16);
   ASSERT_TRUE(pages.ok());
   const Slice slice = FilledSlice(*pages, 256, 256, 15);
   EXPECT_TRUE(slice.segment_pages.ids.empty());
@@ -106,10 +110,10 @@ TEST_F(RingPagesTest, ASegmentWithoutAFinishedChunkNeedsNoSegmentPage) {
 //   page of the grid   7  8 ...  15  16
 //   ring               7  8 ...   6   7
 TEST_F(RingPagesTest, PagesComeRoundAfterARing) {
-  RingPools pools(PagesForRings(Enwik8Info()));
-  auto pages = RingPages::Acquire(pools, Enwik8Info());
+  RingPools pools(PagesForRings(Enwik8Info(), 1));
+  auto pages = RingPages::Acquire(pools, Enwik8Info(), 1);
   ASSERT_TRUE(pages.ok());
-  const Slice slice = FilledSlice(*pages, 1023, 768, 2);  // sees rows 512 .. 1024
+  const Slice slice = FilledSlice(*pages, 1024, 1024, 1);  // sees rows 513 .. 1024
   ASSERT_EQ(slice.window_pages.first, 8);
   ASSERT_EQ(slice.window_pages.ids.size(), 9u);  // pages 8 .. 16 are all different
   std::vector<PageId> distinct(slice.window_pages.ids.begin(), slice.window_pages.ids.end());
@@ -121,9 +125,9 @@ TEST_F(RingPagesTest, PagesComeRoundAfterARing) {
 }
 
 TEST_F(RingPagesTest, AreGivenBackAtTheEnd) {
-  RingPools pools(PagesForRings(Enwik8Info()));
+  RingPools pools(PagesForRings(Enwik8Info(), 1));
   {
-    auto pages = RingPages::Acquire(pools, Enwik8Info());
+    auto pages = RingPages::Acquire(pools, Enwik8Info(), 1);
     ASSERT_TRUE(pages.ok());
     const RingPages moved = *std::move(pages);
     EXPECT_EQ(pools.window.used(), 9);
@@ -136,7 +140,7 @@ TEST_F(RingPagesTest, AreGivenBackAtTheEnd) {
 
 TEST_F(RingPagesTest, TakeNothingWhenOneKindIsShort) {
   RingPools pools({.window = 9, .segment = 11, .open_chunk = 1});
-  EXPECT_EQ(RingPages::Acquire(pools, Enwik8Info()).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(RingPages::Acquire(pools, Enwik8Info(), 1).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(pools.window.used() + pools.segment.used() + pools.open_chunk.used(), 0);
   EXPECT_TRUE(pools.CheckInvariants().ok());
 }
@@ -145,18 +149,18 @@ TEST_F(RingPagesTest, TakeNothingWhenOneKindIsShort) {
 // compares the last row of every slice with the logits that know no pages.
 absl::Status RunInRandomSlices(const LanguageModelInfo& info, int64_t length, std::mt19937& random) {
   FakeLanguageModel model(info);
-  const CachePages per_sequence = PagesForRings(info);
+  const int64_t longest = random() % 2 == 0 ? 5 : 300;
+  const CachePages per_sequence = PagesForRings(info, longest);
   const CachePages capacity{.window = 2 * per_sequence.window,
                             .segment = 2 * per_sequence.segment,
                             .open_chunk = 2 * per_sequence.open_chunk};
   RingPools pools(capacity);
   LS_RETURN_IF_ERROR(model.AllocateCache(capacity));
-  LS_ASSIGN_OR_RETURN(const RingPages other, RingPages::Acquire(pools, info, random() % 300 + 1));
-  LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info, length));
+  LS_ASSIGN_OR_RETURN(const RingPages other, RingPages::Acquire(pools, info, longest, random() % 300 + 1));
+  LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info, longest, length));
 
   std::vector<int32_t> history(length);
   for (int32_t& token : history) token = static_cast<int32_t>(random() % info.vocabulary_size);
-  const int64_t longest = random() % 2 == 0 ? 5 : 300;
   for (int64_t position = 0; position < length;) {
     const int64_t count = std::min<int64_t>(length - position, random() % longest + 1);
     Slice slice;

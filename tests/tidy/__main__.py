@@ -18,7 +18,6 @@ from pathlib import Path
 from tidy.clean_files import CleanFiles, digest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("command_line", "core", "models", "server", "clients")
 BUILD = ROOT / "build/tidy"
 CLANG_TIDY = ROOT / ".venv/bin/clang-tidy"
 
@@ -63,7 +62,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def is_own(command: dict[str, str]) -> bool:
     path = Path(command["file"])
-    return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in ROOMS
+    return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] not in ("build", "tests")
 
 
 def tools() -> str:

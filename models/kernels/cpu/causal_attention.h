@@ -65,7 +65,7 @@ template <typename Element>
 struct KeyPages {
   int64_t first = 0;
   int64_t count = 0;
-  const int32_t* ids = nullptr;        // [count]
+  const int64_t* ids = nullptr;        // [count]
   const Element* pages = nullptr;      // the layer's part of page 0
   const Element* zero_page = nullptr;  // the layer's part of the zero page
   int64_t page_elements = 0;           // from one page to the next

@@ -96,7 +96,7 @@ LS_INLINE SomePages<Element> FindPages(const KeyPages<Element>& pages, int64_t f
   for (int64_t i = 0; i < kPagesPerBlock; ++i) {
     // No query sees keys of a page that is not there: the zero page's scores are dropped.
     const int64_t index = first + i - pages.first;
-    const int32_t id = index >= 0 && index < pages.count ? pages.ids[index] : -1;
+    const int64_t id = index >= 0 && index < pages.count ? pages.ids[index] : -1;
     const Element* const page = id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
     found.keys[i] = page + pages.key_offset;
     found.values[i] = page + pages.value_offset;

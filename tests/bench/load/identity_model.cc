@@ -46,7 +46,7 @@ class IdentityClassifier final : public Classifier {
   explicit IdentityClassifier(ClassifierInput input) : info_(InfoOf(input)) {}
 
   const ClassifierInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int) const override {
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice&) const override {
     return std::make_unique<IdentityClassifier>(info_.input);
   }
 

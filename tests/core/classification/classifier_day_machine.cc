@@ -162,7 +162,7 @@ absl::Time ClassifierDayMachine::next() const {
 
 bool ClassifierDayMachine::has_idle_worker() const {
   std::lock_guard lock(mutex_);
-  return batches_.running() + Down() < options_.workers;
+  return batches_.running() + Down() < WorkerCount();
 }
 
 absl::Status ClassifierDayMachine::RunBatch(absl::Span<const ClassifierItem* const> items) {
@@ -265,7 +265,7 @@ bool ClassifierDayMachine::Settled() const {
   const int64_t ready = state.waiting_items - unprepared_;
   if (HasWorkForIdle(ready)) return false;
   const int64_t preparing = preparations_.running();
-  const int64_t most_ahead = 2 * options_.workers * options_.items.batches.max_batch_size;
+  const int64_t most_ahead = 2 * WorkerCount() * options_.items.batches.max_batch_size;
   return unprepared_ == preparing || preparing == kPreparationThreads || preparing + ready >= most_ahead;
 }
 
@@ -297,16 +297,16 @@ int64_t ClassifierDayMachine::Down() const {
 
 bool ClassifierDayMachine::OnTrial(const Worker& worker) const {
   // Those that have not run anything have not failed.
-  if (!worker.failing || static_cast<int64_t>(workers_.size()) < options_.workers) return worker.failing;
+  if (!worker.failing || static_cast<int64_t>(workers_.size()) < WorkerCount()) return worker.failing;
   return std::any_of(workers_.begin(), workers_.end(), [](const auto& other) { return !other.second.failing; });
 }
 
 bool ClassifierDayMachine::HasWorkForIdle(int64_t ready) const {
-  if (ready == 0 || batches_.running() + Down() >= options_.workers) return false;
+  if (ready == 0 || batches_.running() + Down() >= WorkerCount()) return false;
   const int64_t last_tries = std::count_if(calls_.begin(), calls_.end(), [](const auto& call) {
     return !call.second->in_batch && call.second->OnLastTry();
   });
-  if (ready > last_tries || static_cast<int64_t>(workers_.size()) < options_.workers) return true;
+  if (ready > last_tries || static_cast<int64_t>(workers_.size()) < WorkerCount()) return true;
   return std::any_of(workers_.begin(), workers_.end(), [this](const auto& worker) {
     const bool idle = !worker.second.running && worker.second.next_replica == absl::InfiniteFuture();
     return idle && !OnTrial(worker.second);

@@ -115,6 +115,7 @@ class ClassifierDayMachine final {
     absl::Time next_replica = absl::InfiniteFuture();
   };
 
+  int64_t WorkerCount() const { return static_cast<int64_t>(options_.workers.size()); }
   std::unique_ptr<DynamicBatchingEngine> MakeEngine();
   absl::Status RunBatch(absl::Span<const ClassifierItem* const> items);
   absl::StatusOr<ClassifierItem> Prepare(ItemCall& call);

@@ -35,7 +35,7 @@ constexpr int64_t kAllWeights = 1 + 4 + 16;
 
 DynamicBatchingEngine::Options EngineOptions() {
   DynamicBatchingEngine::Options options;
-  options.workers = 3;
+  options.workers = CpuWorkers(3);
   options.items.batches.max_batch_size = 4;
   options.items.batches.max_batch_tokens = kMostTokens;
   options.items.limits.max_queued = 100;
@@ -181,7 +181,8 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   }
   // What was tried again waited beside what may wait.
   const DynamicBatchingEngine::Options options = EngineOptions();
-  const int64_t in_batches = options.workers * options.items.batches.max_batch_size;
+  const auto workers = static_cast<int64_t>(options.workers.size());
+  const int64_t in_batches = workers * options.items.batches.max_batch_size;
   EXPECT_LE(machine.most_waiting, options.items.limits.max_queued + in_batches);
   // Names of clients, answered calls: a list that only grows would have one of these for each item.
   constexpr int64_t kOfTheMoment = 64 << 10;
@@ -196,7 +197,7 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   EXPECT_GT(GetParam() == DayItems::kImages ? counts.ends.count(absl::StatusCode::kInvalidArgument) : counts.hopeless,
             0u);
   EXPECT_EQ(machine.largest_batch, options.items.batches.max_batch_size);
-  EXPECT_GE(machine.replicas, options.workers + kSimulatedHours);
+  EXPECT_GE(machine.replicas, workers + kSimulatedHours);
 }
 
 }  // namespace

@@ -221,8 +221,8 @@ ClassifierDayTraffic::Waiting ClassifierDayTraffic::WaitingOf(const std::string*
   for (const auto& call : outstanding_) {
     if (call->in_batch || (client != nullptr && call->context.client != *client)) continue;
     ++waiting.items;
-    waiting.least += call->Run() / options_.workers;
-    waiting.most += (kFixedRun + call->Run()) / options_.workers;
+    waiting.least += call->Run() / options_.workers.size();
+    waiting.most += (kFixedRun + call->Run()) / options_.workers.size();
   }
   return waiting;
 }
@@ -232,7 +232,7 @@ void ClassifierDayTraffic::CheckAdmission(const ItemCall& call, const Waiting& a
   EXPECT_LT(all.items, limits.max_queued);
   EXPECT_LT(of_client.items, limits.max_queued_per_client);
   if (!HasLearned()) return;
-  const absl::Duration more = call.Run() / options_.workers;
+  const absl::Duration more = call.Run() / options_.workers.size();
   if (all.items > 0) {
     EXPECT_LE(all.least + more, kEstimatesAreWithin * limits.max_queued_cost);
   }
@@ -252,7 +252,7 @@ void ClassifierDayTraffic::CheckRefusal(const ItemCall& call, const absl::Status
   EXPECT_GE(details->retry_after, std::max(kSoonestRetry, all.least / kEstimatesAreWithin));
   EXPECT_LE(details->retry_after, std::max(kSoonestRetry, all.most * kEstimatesAreWithin));
   const WaitingLimits& limits = options_.items.limits;
-  const absl::Duration more = (kFixedRun + call.Run()) / options_.workers;
+  const absl::Duration more = (kFixedRun + call.Run()) / options_.workers.size();
   EXPECT_TRUE(all.items >= limits.max_queued || of_client.items >= limits.max_queued_per_client ||
               kEstimatesAreWithin * (all.most + more) > limits.max_queued_cost ||
               kEstimatesAreWithin * (of_client.most + more) > limits.max_queued_cost_per_client)

@@ -105,7 +105,7 @@ TEST_F(DynamicBatchingEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneF
     return absl::OkStatus();
   };
   on_replicate = [&replicas] { return ++replicas == 3 ? absl::ResourceExhaustedError("later") : absl::OkStatus(); };
-  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}, .workers = 2});
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}, .workers = CpuWorkers(2)});
   std::vector<std::shared_ptr<Listener>> items;
   for (int32_t id = 1; id < 9; ++id) items.push_back(Submit(*engine, Document(id)));
   gate.WaitForArrival(2);
@@ -141,7 +141,7 @@ TEST_F(DynamicBatchingEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer
       ++replicas;
       return absl::OkStatus();
     };
-    const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 2}}, .workers = 2});
+    const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 2}}, .workers = CpuWorkers(2)});
     std::vector<std::shared_ptr<Listener>> items;
     for (int32_t id = 1; id <= 50; ++id) items.push_back(Submit(*engine, Document(id)));
     for (const auto& item : items) EXPECT_EQ(CodeOf(*item), absl::StatusCode::kOk);
@@ -160,7 +160,7 @@ TEST_F(DynamicBatchingEngineFailure, WhileDrainingAnotherWorkerTakesOverWhatOneC
     throw std::runtime_error("out of order");
   };
   on_replicate = [&replicas] { return ++replicas > 2 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
-  const auto engine = MakeEngine({.workers = 2});
+  const auto engine = MakeEngine({.workers = CpuWorkers(2)});
   const auto item = Submit(*engine, Document(1));
   gate.WaitForArrival();
   std::thread drain([&] { engine->Drain(clock_.Now() + absl::Seconds(10)); });
@@ -176,7 +176,7 @@ TEST_F(DynamicBatchingEngineFailure, WhileDrainingAnItemThatFailsEverywhereIsEnd
     gate.Pass();
     return absl::InternalError("out of order");
   };
-  const auto engine = MakeEngine({.workers = 2});
+  const auto engine = MakeEngine({.workers = CpuWorkers(2)});
   const auto item = Submit(*engine, Document(1));
   gate.WaitForArrival();
   std::thread drain([&engine] { engine->Drain(absl::InfiniteFuture()); });

@@ -24,7 +24,7 @@ class ItemQueueTest : public testing::Test {
   void Teach(ItemQueue& items) {
     ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
     const BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
-    items.Settle(batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+    items.Settle(0, batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
   }
 
   FakeClock clock_;
@@ -104,13 +104,13 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsOnceItIsKnownWheneverItCame) {
   ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}, .batches = {.max_batch_size = 1}});
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
   BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
-  items.Settle(batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  items.Settle(0, batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
   const absl::Status full = Admit(items, Document(1, 100));
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
   EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(500));
   // They are charged with what they take, and no more.
   while (!(batch = items.TakeBatch(clock_.Now())).jobs.empty()) {
-    items.Settle(batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+    items.Settle(0, batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
   }
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(Admit(items, Document(1, 100)).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
@@ -127,7 +127,7 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsToBePreparedOnceItIsKnown) {
     items.AddPrepared(std::move(job), absl::Milliseconds(1));
   };
   prepare_next();
-  items.Settle(items.TakeBatch(clock_.Now()).jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  items.Settle(0, items.TakeBatch(clock_.Now()).jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
   prepare_next();
   const absl::Status full = Admit(items, preparation_);
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
@@ -141,7 +141,7 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsToBePreparedOnceItIsKnown) {
 
 // What one worker would need 400 ms for is taken after 200 ms by two.
 TEST_F(ItemQueueTest, SeveralWorkersShareTheTimeThatWaits) {
-  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(200)}, .batches = {.workers = 2}});
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(200)}}, CpuWorkers(2));
   Teach(items);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
   ASSERT_TRUE(Admit(items, preparation_).ok());
@@ -152,7 +152,7 @@ TEST_F(ItemQueueTest, SeveralWorkersShareTheTimeThatWaits) {
 
 // One batch of two runs, and the other worker sleeps.
 TEST_F(ItemQueueTest, AWorkerThatIsIdleTakesWhatCannotMakeItsDeadlineWhileOthersRun) {
-  ItemQueue items({.batches = {.workers = 2}});
+  ItemQueue items({}, CpuWorkers(2));
   Teach(items);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
   ASSERT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 2u);

@@ -22,7 +22,7 @@ class FakeClassifier final : public Classifier {
 
   const ClassifierInfo& info() const override { return info_; }
   // One that does as this one is told, even later.
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(int threads) const override;
+  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override;
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
   void Rest() override {
     if (original_->on_rest) original_->on_rest();

@@ -40,7 +40,7 @@ class FakeLanguageModel final : public LanguageModel {
 
   const LanguageModelInfo& info() const override { return info_; }
   // One that does as this one is told, even later.
-  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int threads) const override;
+  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override;
   CachePages PageBytes() const override { return page_bytes_; }
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
@@ -70,7 +70,6 @@ class FakeLanguageModel final : public LanguageModel {
  private:
   absl::Status CheckSlice(const Slice& slice) const;
   absl::StatusOr<absl::Span<char>> PageMemory(PageKind kind, PageId page);
-  absl::Status CheckQuery(const Slice& slice, int64_t position) const;
   // Of the segment that a position of the slice belongs to.
   int64_t SegmentStart(const Slice& slice, int64_t position) const;
   void RunToken(const Slice& slice, int64_t index);

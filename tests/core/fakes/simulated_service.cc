@@ -51,9 +51,9 @@ struct SimulatedService::SimulatedEngine {
 
   SimulatedEngine(const FakeLanguageModel& model, const Clock& clock, LanguageModelEngineObserver& observer,
                   const Options& options)
-      : queue(options.queue), states(options.queue.workers, queue, observer) {
+      : queue(options.queue, CpuWorkers(options.workers)), states(options.workers, queue, observer) {
     StepLoop::Options step_loop = options.step_loop;
-    for (step_loop.worker = 0; step_loop.worker < options.queue.workers; ++step_loop.worker) {
+    for (step_loop.worker = 0; step_loop.worker < options.workers; ++step_loop.worker) {
       observers.push_back(std::make_unique<WorkerObserver>(step_loop.worker, states, observer));
       workers.push_back(std::make_unique<SimulatedWorker>(model, queue, clock, *observers.back(), step_loop));
     }

@@ -25,7 +25,8 @@ namespace longshort {
 class SimulatedService final {
  public:
   struct Options {
-    RequestQueue::Options queue = {};  // with the number of workers
+    int workers = 1;
+    RequestQueue::Options queue = {};
     StepLoop::Options step_loop = {};  // of each worker
     int64_t most_prompt_tokens = int64_t{1} << 20;
     SessionStore::Options sessions = {};

@@ -23,13 +23,15 @@ inline std::vector<std::string> SmallPieces() {
   return {"", "", "\n", "", "a", "b", "c", "d", "e", "f", "g", "h", "i", "jk", "lmn", ""};
 }
 
+// One worker's loop.
 class StepLoopHarness {
  public:
+  // `workers`: of the queue.
   explicit StepLoopHarness(const StepLoop::Options& options = {}, const RequestQueue::Options& queue_options = {},
-                           const LanguageModelInfo& info = SmallModelInfo())
+                           const LanguageModelInfo& info = SmallModelInfo(), int workers = 1)
       : model(info),
         vocabulary(*Vocabulary::Make(model.info().vocabulary_size, std::make_shared<FakeTokenizer>(SmallPieces()))),
-        queue(queue_options),
+        queue(queue_options, CpuWorkers(workers)),
         loop(*StepLoop::Create(model, queue, clock, observer, options)),
         options_(options) {}
 

@@ -42,7 +42,9 @@ class WitnessModel final : public LanguageModel {
   std::vector<const Witness*> witnesses;
 
   const LanguageModelInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(int) const override { return absl::UnimplementedError(""); }
+  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice&) const override {
+    return absl::UnimplementedError("");
+  }
   CachePages PageBytes() const override {
     return {.window = 8 * info_.rows_per_page, .segment = 8 * info_.rows_per_page, .open_chunk = 8 * info_.chunk_size};
   }

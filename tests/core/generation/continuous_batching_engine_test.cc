@@ -167,11 +167,34 @@ TEST_F(ContinuousBatchingEngineTest, RefusesMorePromptTokensThanItsBudgetUntilTh
 
 TEST_F(ContinuousBatchingEngineTest, ACacheOfFewerBytesThanWorkersIsTooSmall) {
   ContinuousBatchingEngine::Options options;
-  options.workers = 2;
+  options.workers = CpuWorkers(2);
   options.step_loop.cache_bytes = 1;
   const auto engine =
       ContinuousBatchingEngine::Create(std::make_unique<FakeLanguageModel>(), nullptr, nullptr, clock_, options);
   EXPECT_FALSE(engine.ok());
+}
+
+TEST_F(ContinuousBatchingEngineTest, AWorkerHasTheCacheThatItsDeviceSays) {
+  const auto cache_bytes = [this](std::vector<WorkerDevice> workers) {
+    const auto engine = MakeEngine({.step_loop = {.max_streams = 4}, .workers = std::move(workers)});
+    return engine->state().cache_bytes_free;
+  };
+  const WorkerDevice small = {.memory_bytes = 40'000}, large = {.kind = DeviceKind::kCuda, .memory_bytes = 120'000};
+  const int64_t of_both = cache_bytes({small, large});
+  EXPECT_GT(of_both, 150'000);
+  EXPECT_LE(of_both, 160'000);
+}
+
+TEST_F(ContinuousBatchingEngineTest, AllWorkersSayTheirMemoryOrNone) {
+  ContinuousBatchingEngine::Options options;
+  options.workers = {{.memory_bytes = 40'000}, {.kind = DeviceKind::kCuda}};
+  const auto create = [&] {
+    return ContinuousBatchingEngine::Create(std::make_unique<FakeLanguageModel>(), nullptr, nullptr, clock_, options)
+        .status();
+  };
+  EXPECT_EQ(create(), absl::InvalidArgumentError("1 of 2 workers say their memory_bytes; all or none must"));
+  options.workers.clear();
+  EXPECT_EQ(create(), absl::InvalidArgumentError("workers is 0, must be at least 1"));
 }
 
 TEST_F(ContinuousBatchingEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) {
@@ -279,7 +302,7 @@ TEST_F(ContinuousBatchingEngineTest, WorkersRunSideBySide) {
     gate.Pass();
     return absl::OkStatus();
   };
-  const auto engine = MakeEngine({.step_loop = {.max_streams = 2}, .workers = 2});
+  const auto engine = MakeEngine({.step_loop = {.max_streams = 2}, .workers = CpuWorkers(2)});
   const auto first = std::make_shared<RecordingGenerationListener>(),
              second = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(5, 3), first).ok());
@@ -293,7 +316,7 @@ TEST_F(ContinuousBatchingEngineTest, WorkersRunSideBySide) {
 // Sixteen conversations of three calls each, all at once: what the calls before said is read once only, wherever it was
 // read.
 TEST_F(ContinuousBatchingEngineTest, ASessionStaysWithTheWorkerThatHasItsRows) {
-  const auto engine = MakeEngine({.step_loop = {.max_streams = 60}, .workers = 3});
+  const auto engine = MakeEngine({.step_loop = {.max_streams = 60}, .workers = CpuWorkers(3)});
   const StepLoopHarness reference;
   std::vector<std::thread> clients;
   for (uint32_t client = 0; client < 16; ++client) {
@@ -329,7 +352,7 @@ TEST_F(ContinuousBatchingEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices)
     ++replicas;
     return absl::OkStatus();
   };
-  const auto engine = MakeEngine({.step_loop = {.max_streams = 8}, .workers = 2});
+  const auto engine = MakeEngine({.step_loop = {.max_streams = 8}, .workers = CpuWorkers(2)});
   const StepLoopHarness reference;
   std::vector<std::thread> clients;
   for (uint32_t client = 0; client < 4; ++client) {
@@ -367,7 +390,7 @@ TEST_F(ContinuousBatchingEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer
     return absl::InternalError("device lost");
   };
   const auto engine =
-      MakeEngine({.queue = {.limits = {.max_queued = 100}}, .step_loop = {.max_streams = 8}, .workers = 2});
+      MakeEngine({.queue = {.limits = {.max_queued = 100}}, .step_loop = {.max_streams = 8}, .workers = CpuWorkers(2)});
   const StepLoopHarness reference;
   std::vector<GenerationRequest> requests;
   std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
@@ -395,7 +418,7 @@ TEST_F(ContinuousBatchingEngineTest, WhileDrainingAnotherWorkerTakesOverWhatOneC
     throw std::runtime_error("device lost");
   };
   on_replicate = [&replicas] { return ++replicas > 2 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
-  const auto engine = MakeEngine({.workers = 2});
+  const auto engine = MakeEngine({.workers = CpuWorkers(2)});
   const StepLoopHarness reference;
   const GenerationRequest request = SomeGeneration(20, 10);
   const auto listener = std::make_shared<RecordingGenerationListener>();

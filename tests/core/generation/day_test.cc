@@ -50,7 +50,7 @@ constexpr int kBadWorker = 1;
 
 SimulatedService::Options ServiceOptions(int workers) {
   SimulatedService::Options options;
-  options.queue.workers = workers;
+  options.workers = workers;
   options.queue.limits.max_queued_cost = kMostQueued;
   options.queue.limits.max_queued_cost_per_client = kMostQueuedPerClient;
   options.step_loop.max_streams = kStreams;

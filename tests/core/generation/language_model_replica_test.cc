@@ -42,7 +42,7 @@ class WorkerReplicaTest : public testing::Test {
     EXPECT_FALSE(replica_.has_model());
   }
 
-  StepLoopHarness harness_{{.worker = kOther}, {.workers = 2}};
+  StepLoopHarness harness_{{.worker = kOther}, {}, SmallModelInfo(), 2};
   bool fails_ = false;
   bool has_replicas_ = true;
   LanguageModelReplica replica_{

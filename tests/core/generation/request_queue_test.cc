@@ -35,7 +35,7 @@ class RequestQueueTest : public testing::Test {
   void Teach(RequestQueue& queue) {
     StepCost cost;
     for (int i = 0; i < 10; ++i) cost.Learn({.prefill = 100}, absl::Milliseconds(100));
-    queue.SetSteps(cost, 1);
+    queue.SetSteps(0, cost, 1);
     ASSERT_TRUE(queue.Push(JobWithId("teacher", absl::InfiniteFuture(), 100)).ok());
     const std::unique_ptr<Job> job = TakeFirst(queue);
     job->worker_time = {.prefill = absl::Milliseconds(100), .all = absl::Milliseconds(100)};
@@ -187,12 +187,12 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsOnceStepsAreKnownWheneverItCame) 
   for (int step = 1; step <= 9; ++step) {
     ASSERT_TRUE(push().ok());
     cost.Learn({.prefill = 100}, absl::Milliseconds(100));
-    queue.SetSteps(cost, 1);
+    queue.SetSteps(0, cost, 1);
   }
   ASSERT_TRUE(push().ok());
   EXPECT_EQ(queue.load().waiting_cost, absl::ZeroDuration());
   cost.Learn({.prefill = 100}, absl::Milliseconds(100));
-  queue.SetSteps(cost, 1);
+  queue.SetSteps(0, cost, 1);
   const absl::Status full = push();
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
   EXPECT_NEAR(absl::ToDoubleMilliseconds(GetRefusal(full)->retry_after), 10 * 101 * 100.0 / 132, 1);
@@ -215,7 +215,7 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsWhileAWorkerThatFailedBeginsAgain
   Teach(queue);
   StepCost of_new_worker;
   of_new_worker.Learn({.prefill = 1}, absl::Milliseconds(1));
-  queue.SetSteps(of_new_worker, 1);
+  queue.SetSteps(0, of_new_worker, 1);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.Push(JobWithId("a", absl::InfiniteFuture(), 101)).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(queue.Push(JobWithId("b", absl::InfiniteFuture(), 101))));
 }
@@ -240,7 +240,7 @@ TEST_F(RequestQueueTest, WakesTheWorkerForAJobAndForTheEnd) {
 // A job whose rows are with worker 1:
 //   worker 0 leaves it alone and takes what comes behind it, until worker 1 has no room
 TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull) {
-  RequestQueue queue({.workers = 2});
+  RequestQueue queue({}, CpuWorkers(2));
   auto at_home = JobWithId("a");
   at_home->parked = {.worker = 1, .id = 7};
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
@@ -258,7 +258,7 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull)
 }
 
 TEST_F(RequestQueueTest, LeavesJobsToTheWorkerThatRunsTheFewestUnlessThatOneIsFull) {
-  RequestQueue queue({.workers = 2});
+  RequestQueue queue({}, CpuWorkers(2));
   const auto fits = [](const Job&) { return true; };
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());
   EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, fits), nullptr);
@@ -270,9 +270,31 @@ TEST_F(RequestQueueTest, LeavesJobsToTheWorkerThatRunsTheFewestUnlessThatOneIsFu
   EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 2, .now = clock_.Now()}, fits), nullptr);
 }
 
+// What worker 0 takes 1 ms a token for, worker 1 takes a quarter of: it has less to do with three requests than worker
+// 0 with one.
+TEST_F(RequestQueueTest, LeavesJobsToAFasterWorkerUntilThatOneHasMoreToDo) {
+  RequestQueue queue({}, {{.kind = DeviceKind::kCpu}, {.kind = DeviceKind::kCuda}});
+  StepCost slow, fast;
+  for (int i = 0; i < 10; ++i) {
+    slow.Learn({.prefill = 100}, absl::Milliseconds(100));
+    fast.Learn({.prefill = 100}, absl::Milliseconds(25));
+  }
+  queue.SetSteps(0, slow, 1);
+  queue.SetSteps(1, fast, 1);
+  const auto has_job = [&](int worker, int64_t running) {
+    return queue.HasJobFor({.worker = worker, .running = running, .now = clock_.Now()});
+  };
+  ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
+  EXPECT_FALSE(has_job(0, 1)) << "the other one has nothing to do";
+  EXPECT_TRUE(has_job(1, 3));
+  EXPECT_FALSE(has_job(0, 1));
+  EXPECT_FALSE(has_job(1, 5));
+  EXPECT_TRUE(has_job(0, 1));
+}
+
 // Worker 0 was full, and all that it ran has ended at once.
 TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasFull) {
-  RequestQueue queue({.workers = 2});
+  RequestQueue queue({}, CpuWorkers(2));
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
   const auto ended = TakeFirst(queue, 0);
   ASSERT_NE(ended, nullptr);
@@ -288,7 +310,7 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasF
 
 // Worker 0 runs two, worker 1 one and has not asked for a while.
 TEST_F(RequestQueueTest, LeavesNothingToAWorkerThatIsStuckInAStep) {
-  RequestQueue queue({.workers = 2});
+  RequestQueue queue({}, CpuWorkers(2));
   const auto fits = [](const Job&) { return true; };
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
@@ -306,7 +328,7 @@ TEST_F(RequestQueueTest, LeavesNothingToAWorkerThatIsStuckInAStep) {
 
 // Worker 0's model was given up, worker 1 runs five.
 TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsOne) {
-  RequestQueue queue({.workers = 2});
+  RequestQueue queue({}, CpuWorkers(2));
   const auto fits = [](const Job&) { return true; };
   const auto failing = RequestQueue::Taker{.worker = 0, .running = 0, .now = clock_.Now()};
   const auto busy = RequestQueue::Taker{.worker = 1, .running = 5, .now = clock_.Now()};
@@ -354,7 +376,7 @@ TEST_F(RequestQueueTest, WhatDoesNotFitIsOvertakenByWhatComesBeforeItInTheOrderO
 }
 
 TEST_F(RequestQueueTest, WhatWouldNotBeReadSoonIsLeftToOthersUnlessItsRowsAreHere) {
-  RequestQueue queue({.workers = 2});
+  RequestQueue queue({}, CpuWorkers(2));
   const auto fits = [](const Job&) { return true; };
   const auto soon = [](const Job&) { return false; };
   const auto taker = [this](int worker, int64_t running) {
@@ -373,7 +395,7 @@ TEST_F(RequestQueueTest, WhatWouldNotBeReadSoonIsLeftToOthersUnlessItsRowsAreHer
 }
 
 TEST_F(RequestQueueTest, WhatLetsOthersPassIsTheNextForAnotherWorker) {
-  RequestQueue queue({.workers = 2});
+  RequestQueue queue({}, CpuWorkers(2));
   const auto yes = [](const Job&) { return true; };
   const auto lets_pass = [](const Job& job) { return job.context().id == "long"; };
   const auto taker = [this](int worker, int64_t running) {
@@ -390,7 +412,7 @@ TEST_F(RequestQueueTest, WhatLetsOthersPassIsTheNextForAnotherWorker) {
 
 // Half of the streams of worker 1, which has its rows, read long prompts; worker 0 sleeps.
 TEST_F(RequestQueueTest, WhatLetsOthersPassWhereItsRowsAreIsTheNextForAnotherWorker) {
-  RequestQueue queue({.workers = 2});
+  RequestQueue queue({}, CpuWorkers(2));
   const auto yes = [](const Job&) { return true; };
   const auto lets_pass = [](const Job& job) { return job.context().id == "long"; };
   const auto taker = [this](int worker, int64_t running) {

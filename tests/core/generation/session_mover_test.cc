@@ -47,7 +47,7 @@ class SessionMoverTest : public ContinuousBatchingEngineFixture {
 
 TEST_F(SessionMoverTest, ASessionGoesOnInAnotherEngineAsInItsOwn) {
   for (const int64_t prompt : {1, 3, 50, 64, 300, 1000}) {
-    const auto here = MakeEngine({.workers = 2}), there = MakeEngine({.workers = 3});
+    const auto here = MakeEngine({.workers = CpuWorkers(2)}), there = MakeEngine({.workers = CpuWorkers(3)});
     Say(*there, kTalk, SomeTokens(40, 9));
     ASSERT_TRUE(there->CloseSession(Key(kTalk)).ok());
     Say(*here, kTalk, SomeTokens(prompt));
@@ -163,7 +163,7 @@ TEST_F(SessionMoverTest, AnEngineThatIsDrainedTakesNoneAndStillGivesTokens) {
 }
 
 TEST_F(SessionMoverTest, MovesWhileOthersRun) {
-  const auto here = MakeEngine({.workers = 2}), there = MakeEngine({.workers = 2});
+  const auto here = MakeEngine({.workers = CpuWorkers(2)}), there = MakeEngine({.workers = CpuWorkers(2)});
   std::atomic<bool> stop = false;
   std::thread others([&] {
     for (uint32_t seed = 0; !stop; ++seed) {

@@ -20,7 +20,7 @@ class SessionPagesTest : public ContinuousBatchingEngineFixture {
  protected:
   std::unique_ptr<ContinuousBatchingEngine> MakeEngineOfStore(int workers) {
     ContinuousBatchingEngine::Options options;
-    options.workers = workers;
+    options.workers = CpuWorkers(workers);
     options.step_loop.max_streams = 60;  // so that whichever worker has all the sessions has room for their pages
     options.session_store = store_;
     return MakeEngine(options);
@@ -48,7 +48,7 @@ class SessionPagesTest : public ContinuousBatchingEngineFixture {
 };
 
 TEST_F(SessionPagesTest, AClosedSessionsPagesAreFree) {
-  const auto engine = MakeEngine({.workers = 2});
+  const auto engine = MakeEngine({.workers = CpuWorkers(2)});
   Say(*engine, 0, SomeTokens(30));
   EXPECT_TRUE(ComesToPark(*engine, 1));
   EXPECT_GT(engine->state().cache_bytes_idle, 0);

@@ -85,7 +85,7 @@ TEST(StepLoopFailure, AStreamThatRunsAloneIsTriedOnTheNextModelToo) {
 }
 
 TEST(StepLoopFailure, AWorkerOnTrialRunsOneRequestUntilAStepHasPassed) {
-  StepLoopHarness harness({}, {.workers = 2});
+  StepLoopHarness harness({}, {}, SmallModelInfo(), 2);
   harness.queue.OnWorkerFull(1);
   harness.queue.OnModelGivenUp(0);
   std::vector<size_t> sizes;

@@ -17,7 +17,7 @@ LanguageModelEngineState WithCounters(const CacheCounters& counters) {
 
 class WorkerStatesTest : public testing::Test {
  protected:
-  RequestQueue queue_{{.workers = 2}};
+  RequestQueue queue_{{}, CpuWorkers(2)};
   RecordingObserver observer_;
   WorkerStates states_{2, queue_, observer_};
 };

@@ -7,8 +7,10 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/weights/cvt_tensors.h"
+#include "tests/models/attention/factory_calls.h"
 #include "tests/models/image_classifier/random_cvt.h"
 
 namespace longshort {
@@ -36,6 +38,18 @@ TEST(CvtNetwork, PreparedForServingItComputesTheSame) {
     const at::Tensor images = RandomImages(2, 45, 30, 2, at::kDouble);
     EXPECT_LT(LargestDifference(served.Logits(images, nullptr), trained.Logits(images, nullptr)), 1e-11);
   }
+}
+
+TEST(CvtNetwork, MakesAllTensorsOnTheDeviceOfItsWeights) {
+  const CvtConfig config = SmallCvt();
+  const auto tensors = RandomCvtTensors(config, 1);
+  const at::Tensor images = RandomImages(1, 45, 30, 2);
+  EXPECT_THAT(FactoriesWithoutDevice([&] {
+                CvtNetwork network = NetworkOver(config, tensors);
+                network.PrepareForServing();
+                network.Logits(images, nullptr);
+              }),
+              testing::IsEmpty());
 }
 
 // Images of every size, square or not, down to one token: 3 x 3 pixels become 1 x 1 tokens.

@@ -5,7 +5,9 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "c10/core/GradMode.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/models/attention/factory_calls.h"
 #include "tests/models/image_classifier/random_vil.h"
 
 namespace longshort {
@@ -24,6 +26,13 @@ TEST(VilNetwork, AnImageHasTheSameLogitsInAnyBatch) {
   const at::Tensor together = network(images);
   ASSERT_EQ(together.sizes(), at::IntArrayRef({5, 5}));
   for (int64_t i = 0; i < 5; ++i) EXPECT_LT(Difference(network(images.narrow(0, i, 1))[0], together[i]), 1e-5);
+}
+
+TEST(VilNetwork, MakesAllTensorsOnTheDeviceOfItsWeights) {
+  const VilConfig config = VilOf(kStages, 16);
+  const NamedTensors tensors = RandomVilTensors(config, 1);
+  const at::Tensor images = RandomImages(config, 1, 2);
+  EXPECT_THAT(FactoriesWithoutDevice([&] { NetworkOver(config, tensors)(images); }), testing::IsEmpty());
 }
 
 TEST(VilNetwork, PixelsThatFillNoPatchAreDropped) {

@@ -13,7 +13,7 @@ namespace {
 TEST(VilPositionBias, WindowRowsAreThoseOfTheOfficialCode) {
   for (int64_t w = 2; w <= 9; ++w) {
     const int64_t wp = w / 2, visible = w + 2 * wp;
-    const at::Tensor index = WindowBiasIndex(w);
+    const at::Tensor index = WindowBiasIndex(w, at::kCPU);
     ASSERT_EQ(index.sizes(), at::IntArrayRef({w * w, visible * visible}));
     const auto rows = index.accessor<int64_t, 2>();
     for (int64_t qr = 0; qr < w; ++qr) {
@@ -31,14 +31,14 @@ TEST(VilPositionBias, WindowRowsAreThoseOfTheOfficialCode) {
 
 TEST(VilPositionBias, WindowRowsLieInTheTable) {
   for (int64_t w = 1; w <= 16; ++w) {
-    EXPECT_GE(WindowBiasIndex(w).min().item<int64_t>(), 0) << w;
-    EXPECT_LT(WindowBiasIndex(w).max().item<int64_t>(), WindowBiasRows(w)) << w;
+    EXPECT_GE(WindowBiasIndex(w, at::kCPU).min().item<int64_t>(), 0) << w;
+    EXPECT_LT(WindowBiasIndex(w, at::kCPU).max().item<int64_t>(), WindowBiasRows(w)) << w;
   }
 }
 
 // Of windows of 2 x 2, row offsets -2..2 count 4 each, column offsets reach from 0 to 4: (0, 4) and (1, 0) are one row.
 TEST(VilPositionBias, DifferentOffsetsShareARow) {
-  const at::Tensor index = WindowBiasIndex(2);
+  const at::Tensor index = WindowBiasIndex(2, at::kCPU);
   const auto rows = index.accessor<int64_t, 2>();
   const auto row = [&](int64_t qr, int64_t qc, int64_t kr, int64_t kc) {
     return rows[qr * 2 + qc][(kr + 1) * 4 + kc + 1];
@@ -47,12 +47,12 @@ TEST(VilPositionBias, DifferentOffsetsShareARow) {
 }
 
 TEST(VilPositionBias, WindowsOfOnePatchHaveOneRow) {
-  EXPECT_TRUE(at::equal(WindowBiasIndex(1), at::zeros({1, 9}, at::kLong)));
+  EXPECT_TRUE(at::equal(WindowBiasIndex(1, at::kCPU), at::zeros({1, 9}, at::kLong)));
 }
 
 TEST(VilPositionBias, EveryOffsetInAGridHasItsOwnRow) {
   for (int64_t side = 1; side <= 5; ++side) {
-    const at::Tensor index = GridBiasIndex(side);
+    const at::Tensor index = GridBiasIndex(side, at::kCPU);
     const auto rows = index.accessor<int64_t, 2>();
     for (int64_t query = 0; query < side * side; ++query) {
       for (int64_t key = 0; key < side * side; ++key) {

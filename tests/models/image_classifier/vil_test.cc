@@ -50,7 +50,7 @@ class VilTest : public ::testing::Test {
   }
 
   const TemporaryDirectory directory_;
-  const VilConfig config_;
+  VilConfig config_;
   NamedTensors tensors_;
 };
 
@@ -73,6 +73,25 @@ TEST_F(VilTest, ServesTheLogitsOfTheNetwork) {
   ASSERT_THAT(result, IsOk());
   ASSERT_EQ(result->logits.size(), 3 * 5);
   for (int64_t i = 0; i < 15; ++i) EXPECT_NEAR(result->logits[i], expected.const_data_ptr<float>()[i], 1e-5);
+}
+
+// Each is a micro-batch by itself, on a thread of its own.
+TEST_F(VilTest, ABatchOfLargeImagesGivesEachWhatTheNetworkGives) {
+  config_ = VilOf(kStages, 224);
+  tensors_ = RandomVilTensors(config_, 1);
+  directory_.Write("config.json", ToJson(config_));
+  const auto one = Load();
+  ASSERT_THAT(one, IsOk());
+  const auto two = (*one)->Replicate(2);
+  ASSERT_THAT(two, IsOk());
+  const at::Tensor images = RandomImages(config_, 3, 2);
+  const at::Tensor expected = NetworkOver(config_, tensors_)(images).contiguous();
+  const std::vector<ClassifierItem> items = {Image(images[0]), Image(images[1]), Image(images[2])};
+  for (Classifier* const classifier : {one->get(), two->get()}) {
+    const auto result = classifier->Classify({&items[0], &items[1], &items[2]});
+    ASSERT_THAT(result, IsOk());
+    for (int64_t i = 0; i < 15; ++i) EXPECT_NEAR(result->logits[i], expected.const_data_ptr<float>()[i], 1e-5);
+  }
 }
 
 TEST_F(VilTest, SaysWhatItIsAndWhatABatchCosts) {

@@ -124,7 +124,7 @@ class Problem {
   }
 
   // Pages for rows begin .. end-1; those before row 0 are the zero page. Rows that are not asked for hold NaN.
-  KeyPages<Element> Pages(std::vector<int32_t>& ids, int64_t begin, int64_t end) {
+  KeyPages<Element> Pages(std::vector<int64_t>& ids, int64_t begin, int64_t end) {
     Element nan{};
     if constexpr (std::is_same_v<Element, float>) {
       nan = std::nanf("");
@@ -139,7 +139,7 @@ class Problem {
         ids.push_back(-1);
         continue;
       }
-      ids.push_back(static_cast<int32_t>(pages_.size() / PageElements()));
+      ids.push_back(static_cast<int64_t>(pages_.size() / PageElements()));
       std::vector<Element> content = Elements(PageElements());
       const int64_t width = run_.head_width, even = EvenHeadWidth(width), padded = PaddedHeadWidth(width);
       for (auto head = content.begin(); head != content.end(); head += HeadElements()) {
@@ -161,7 +161,7 @@ class Problem {
 
   const Element* Page(const KeyPages<Element>& pages, int64_t row) const {
     const int64_t page = row >= 0 ? row / kPageRows : -((kPageRows - 1 - row) / kPageRows);
-    const int32_t id = pages.ids[page - pages.first];
+    const int64_t id = pages.ids[page - pages.first];
     return id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
   }
 
@@ -210,7 +210,7 @@ class Problem {
   AttentionRun<Element> run_;
   std::vector<float> queries_, output_, window_bias_, relative_bias_, scratch_;
   std::vector<Element> window_table_, chunk_table_, pages_, zero_page_;
-  std::vector<int32_t> memory_ids_, segment_ids_, window_ids_;
+  std::vector<int64_t> memory_ids_, segment_ids_, window_ids_;
 };
 
 std::vector<InstructionSet> InstructionSetsHere() {

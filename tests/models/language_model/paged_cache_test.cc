@@ -13,8 +13,8 @@
 #include "core/cache/cache_capacity.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/language_model/transformer_ls.h"
 #include "tests/models/language_model/random_decoder.h"
+#include "tests/models/language_model/tested_backends.h"
 
 namespace longshort {
 namespace {
@@ -31,11 +31,11 @@ LanguageModelConfig TestedConfig() {
   return config;
 }
 
-class PagedModelTest : public testing::Test {
+class PagedModelTest : public testing::TestWithParam<TestedBackend> {
  protected:
   explicit PagedModelTest(int64_t streams = 8)
-      : model_(RandomDecoder(config_, 5), InfoOf(config_), 1),
-        cache_(*PagedCache::Create(model_, PagesForStreams(model_.info(), streams))) {}
+      : model_(RandomModelOn(GetParam(), config_, 5)),
+        cache_(*PagedCache::Create(*model_, PagesForStreams(model_->info(), streams))) {}
 
   Tokens Random(int64_t count, uint64_t seed, Tokens prefix = {}) {
     std::mt19937_64 random(seed);
@@ -47,7 +47,7 @@ class PagedModelTest : public testing::Test {
 
   // Reads `tokens` from where the sequence stands up to `end`, and returns the logits of those, [tokens, V].
   std::vector<float> Read(CachedSequence& sequence, const Tokens& tokens, int64_t end) {
-    return ReadWith(model_, sequence, tokens, end);
+    return ReadWith(*model_, sequence, tokens, end);
   }
   std::vector<float> ReadWith(LanguageModel& model, CachedSequence& sequence, const Tokens& tokens, int64_t end) {
     std::vector<float> logits;
@@ -86,11 +86,13 @@ class PagedModelTest : public testing::Test {
   }
 
   const LanguageModelConfig config_ = TestedConfig();
-  TransformerLs<float> model_;
+  const std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<PagedCache> cache_;
 };
+INSTANTIATE_TEST_SUITE_P(Backends, PagedModelTest, testing::ValuesIn(TestedBackends()),
+                         [](const auto& info) { return NameOf(info); });
 
-TEST_F(PagedModelTest, LogitsBehindAReusedPrefixAreThoseOfReadingIt) {
+TEST_P(PagedModelTest, LogitsBehindAReusedPrefixAreThoseOfReadingIt) {
   constexpr int64_t kBlock = 16;
   const Tokens shared = Random(6 * kBlock, 1);
   Read(*Begin(shared, 0), shared, static_cast<int64_t>(shared.size()));
@@ -103,7 +105,7 @@ TEST_F(PagedModelTest, LogitsBehindAReusedPrefixAreThoseOfReadingIt) {
   }
 }
 
-TEST_F(PagedModelTest, AParkedSequenceAndOneThatSkipsWhatItReadGoOnExactly) {
+TEST_P(PagedModelTest, AParkedSequenceAndOneThatSkipsWhatItReadGoOnExactly) {
   const Tokens text = Random(600, 2), fork = Random(300, 3, Tokens(text.begin(), text.begin() + 301));
   auto sequence = Begin(text, 0);
   const auto skipping = Begin(fork, 0);
@@ -117,7 +119,7 @@ TEST_F(PagedModelTest, AParkedSequenceAndOneThatSkipsWhatItReadGoOnExactly) {
   EXPECT_LT(LargestDifference(of_text, Alone(text, 301)), 1e-5);
 }
 
-TEST_F(PagedModelTest, ASequenceThatWentBackGoesOnExactly) {
+TEST_P(PagedModelTest, ASequenceThatWentBackGoesOnExactly) {
   const Tokens text = Random(400, 4);
   for (const int64_t target : {397, 390, 385, 384, 300, 70}) {
     const auto sequence = Begin(text, 399);
@@ -132,7 +134,7 @@ TEST_F(PagedModelTest, ASequenceThatWentBackGoesOnExactly) {
 }
 
 // n_layer * (M + L) = 320 tokens are enough, whatever came before.
-TEST_F(PagedModelTest, ASequenceRecomputedFromItsLastTokensIsExact) {
+TEST_P(PagedModelTest, ASequenceRecomputedFromItsLastTokensIsExact) {
   const Tokens text = Random(2000, 6);
   const int64_t position = 1700;
   const int64_t begin = cache_->RecomputeFrom(position);
@@ -145,16 +147,16 @@ TEST_F(PagedModelTest, ASequenceRecomputedFromItsLastTokensIsExact) {
 }
 
 // Beside the other model's own sequences; in the middle of a chunk, at its end, and at a segment's.
-TEST_F(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
+TEST_P(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
   const Tokens text = Random(500, 7);
   for (const int64_t position : {1, 5, 64, 128, 333, 360, 448}) {
     auto sequence = Begin(text, 0);
     Read(*sequence, text, position);
     const ParkedId id = cache_->Park(std::move(sequence));
 
-    TransformerLs<float> other(RandomDecoder(config_, 5), InfoOf(config_), 1);
-    ASSERT_EQ(other.CacheLayout(), model_.CacheLayout());
-    const auto other_cache = *PagedCache::Create(other, PagesForStreams(other.info(), 8));
+    const std::unique_ptr<LanguageModel> other = RandomModelOn(GetParam(), config_, 5);
+    ASSERT_EQ(other->CacheLayout(), model_->CacheLayout());
+    const auto other_cache = *PagedCache::Create(*other, PagesForStreams(other->info(), 8));
     const absl::StatusOr<ParkedPages> pages = cache_->Export(id);
     ASSERT_TRUE(pages.ok()) << pages.status();
     const auto imported = other_cache->Import(*pages, absl::MakeConstSpan(text).first(position + 1));
@@ -163,13 +165,13 @@ TEST_F(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
     const auto here = *cache_->Resume(id, 500), there = *other_cache->Resume(*imported, 500);
     EXPECT_EQ(there->position(), position);
     const std::vector<float> stayed = Read(*here, text, 500);
-    EXPECT_EQ(stayed, ReadWith(other, *there, text, 500)) << position;
+    EXPECT_EQ(stayed, ReadWith(*other, *there, text, 500)) << position;
     EXPECT_LT(LargestDifference(stayed, Alone(text, position)), 1e-5);
   }
 }
 
 // Its pages held other texts before, and the archive of a history must not tell of them.
-TEST_F(PagedModelTest, ExportsTheSameBytesWhateverThePagesHeldBefore) {
+TEST_P(PagedModelTest, ExportsTheSameBytesWhateverThePagesHeldBefore) {
   const Tokens text = Random(333, 7);
   const auto exported = [&](PagedCache& cache) {
     auto sequence = *cache.Begin(text, 0, 333);
@@ -184,16 +186,15 @@ TEST_F(PagedModelTest, ExportsTheSameBytesWhateverThePagesHeldBefore) {
   EXPECT_TRUE(exported(*cache_) == first);
 }
 
-TEST_F(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
-  const CachePages pages = PagesForStreams(model_.info(), 8);
-  EXPECT_EQ(model_.CopyPage(PageKind::kWindow, 0, static_cast<PageId>(pages.window)).code(),
+TEST_P(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
+  const CachePages pages = PagesForStreams(model_->info(), 8);
+  EXPECT_EQ(model_->CopyPage(PageKind::kWindow, 0, static_cast<PageId>(pages.window)).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, -1, {0, 16}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(model_.ReadPage(PageKind::kSegment, 0, {0, 17}).status().message(), "rows 0 to 17 of a page that has 16");
-  EXPECT_EQ(model_.WritePage(PageKind::kOpenChunk, 0, "short").code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(model_.CopyPage(PageKind::kWindow, kZeroPage, 0).ok());
-  TransformerLs<cpu::BFloat16> rounded(RandomDecoder(config_, 5, at::kBFloat16), InfoOf(config_), 1);
-  EXPECT_NE(rounded.CacheLayout(), model_.CacheLayout());
+  EXPECT_EQ(model_->ReadPage(PageKind::kSegment, -1, {0, 16}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model_->ReadPage(PageKind::kSegment, 0, {0, 17}).status().message(), "rows 0 to 17 of a page that has 16");
+  EXPECT_EQ(model_->WritePage(PageKind::kOpenChunk, 0, "short").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(model_->CopyPage(PageKind::kWindow, kZeroPage, 0).ok());
+  EXPECT_NE(RandomModelOn(GetParam(), config_, 5, at::kBFloat16)->CacheLayout(), model_->CacheLayout());
 }
 
 }  // namespace

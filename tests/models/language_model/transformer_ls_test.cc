@@ -9,10 +9,12 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "c10/core/GradMode.h"
+#include "core/cache/cache_pages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/language_model/segment_forward.h"
 #include "tests/models/language_model/random_decoder.h"
+#include "tests/models/language_model/tested_backends.h"
 #include "tests/rings/ring_pages.h"
 
 namespace longshort {
@@ -30,7 +32,8 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary_size, uint64
 // One sequence in a served model: its history and pages.
 class Sequence {
  public:
-  Sequence(RingPools& pools, const LanguageModelInfo& info) : info_(info), pages_(*RingPages::Acquire(pools, info)) {}
+  Sequence(RingPools& pools, const LanguageModelInfo& info, int64_t most_in_slice)
+      : info_(info), pages_(*RingPages::Acquire(pools, info, most_in_slice)) {}
 
   // A slice of the next `count` of `tokens`, with all logits.
   Slice Next(const std::vector<int32_t>& tokens, int64_t count) {
@@ -51,33 +54,28 @@ class Sequence {
   int64_t position_ = 0;
 };
 
-// A served model with room for some sequences.
-template <typename Element>
+// A served model with room for some sequences, each of so many tokens in a slice.
 struct Served {
-  Served(const LanguageModelConfig& config, uint64_t seed, int64_t sequences)
-      : model(RandomDecoder(config, seed, std::is_same_v<Element, float> ? at::kFloat : at::kBFloat16), InfoOf(config),
-              1),
-        pools(Times(PagesForRings(model.info()), sequences)) {
-    EXPECT_TRUE(model.AllocateCache(Times(PagesForRings(model.info()), sequences)).ok());
-  }
-  static CachePages Times(const CachePages& pages, int64_t count) {
-    return {.window = pages.window * count, .segment = pages.segment * count, .open_chunk = pages.open_chunk * count};
+  Served(std::unique_ptr<LanguageModel> served, int64_t sequences, int64_t most_in_slice)
+      : model(std::move(served)), pages(PagesForRings(model->info(), most_in_slice) * sequences), pools(pages) {
+    EXPECT_TRUE(model->AllocateCache(pages).ok());
   }
 
-  TransformerLs<Element> model;
+  std::unique_ptr<LanguageModel> model;
+  CachePages pages;
   RingPools pools;
 };
 
 // Logits [tokens, V] of a stream read in slices of these lengths (the last repeats).
-template <typename Element>
-std::vector<float> ReadInSlices(Served<Element>& served, const std::vector<int32_t>& tokens,
+std::vector<float> ReadInSlices(Served& served, const std::vector<int32_t>& tokens,
                                 const std::vector<int64_t>& lengths) {
-  Sequence sequence(served.pools, served.model.info());
+  // So that its rings come round as soon as they can.
+  Sequence sequence(served.pools, served.model->info(), *std::max_element(lengths.begin(), lengths.end()));
   std::vector<float> logits;
   for (size_t step = 0; sequence.position() < static_cast<int64_t>(tokens.size()); ++step) {
     const int64_t left = static_cast<int64_t>(tokens.size()) - sequence.position();
     const Slice slice = sequence.Next(tokens, std::min(left, lengths[std::min(step, lengths.size() - 1)]));
-    const auto result = served.model.Step({slice});
+    const auto result = served.model->Step({slice});
     EXPECT_TRUE(result.ok()) << result.status();
     if (!result.ok()) return logits;
     logits.insert(logits.end(), result->logits.begin(), result->logits.end());
@@ -127,13 +125,23 @@ std::vector<LanguageModelConfig> Configurations() {
   return configs;
 }
 
-TEST(TransformerLs, WholeSegmentsTokensAndAnyCutsGiveTheReferencesLogits) {
+class TransformerLsTest : public ::testing::TestWithParam<TestedBackend> {
+ protected:
+  static Served Serve(const LanguageModelConfig& config, uint64_t seed, int64_t sequences, int64_t most_in_slice,
+                      at::ScalarType product_type = at::kFloat) {
+    return Served(RandomModelOn(GetParam(), config, seed, product_type), sequences, most_in_slice);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Backends, TransformerLsTest, ::testing::ValuesIn(TestedBackends()),
+                         [](const auto& info) { return NameOf(info); });
+
+TEST_P(TransformerLsTest, WholeSegmentsTokensAndAnyCutsGiveTheReferencesLogits) {
   for (const LanguageModelConfig& config : Configurations()) {
     SCOPED_TRACE(ToJson(config));
     const int64_t length = config.segment_length * (config.memory_length / config.segment_length + 4);
     const std::vector<int32_t> tokens = RandomTokens(length, config.vocabulary_size, 7);
     const std::vector<float> expected = Reference(config, 11, tokens);
-    Served<float> served(config, 11, 1);
+    Served served = Serve(config, 11, 1, length);
     EXPECT_LT(LargestDifference(ReadInSlices(served, tokens, {config.segment_length}), expected), 3e-5);
     EXPECT_LT(LargestDifference(ReadInSlices(served, tokens, {1}), expected), 3e-5);
     EXPECT_LT(LargestDifference(ReadInSlices(served, tokens, {length}), expected), 3e-5);
@@ -141,10 +149,10 @@ TEST(TransformerLs, WholeSegmentsTokensAndAnyCutsGiveTheReferencesLogits) {
   }
 }
 
-TEST(TransformerLs, ASequenceDoesNotNoticeItsBatchMates) {
+TEST_P(TransformerLsTest, ASequenceDoesNotNoticeItsBatchMates) {
   const LanguageModelConfig config = SmallConfig();
   constexpr int64_t kSequences = 5, kLength = 90;
-  Served<float> served(config, 3, kSequences);
+  Served served = Serve(config, 3, kSequences, 11);
   std::vector<std::vector<int32_t>> tokens;
   std::vector<std::vector<float>> alone(kSequences), together(kSequences);
   for (int64_t i = 0; i < kSequences; ++i) {
@@ -155,7 +163,7 @@ TEST(TransformerLs, ASequenceDoesNotNoticeItsBatchMates) {
   std::mt19937_64 random(5);
   std::vector<std::unique_ptr<Sequence>> sequences;
   for (int64_t i = 0; i < kSequences; ++i)
-    sequences.push_back(std::make_unique<Sequence>(served.pools, served.model.info()));
+    sequences.push_back(std::make_unique<Sequence>(served.pools, served.model->info(), 11));
   for (bool busy = true; busy;) {
     busy = false;
     std::vector<Slice> slices;
@@ -168,7 +176,7 @@ TEST(TransformerLs, ASequenceDoesNotNoticeItsBatchMates) {
       owners.push_back(i);
     }
     if (slices.empty()) continue;
-    const auto result = served.model.Step(slices);
+    const auto result = served.model->Step(slices);
     ASSERT_TRUE(result.ok()) << result.status();
     const float* next = result->logits.data();
     for (size_t n = 0; n < slices.size(); ++n) {
@@ -180,16 +188,16 @@ TEST(TransformerLs, ASequenceDoesNotNoticeItsBatchMates) {
   for (int64_t i = 0; i < kSequences; ++i) EXPECT_LT(LargestDifference(alone[i], together[i]), 1e-5);
 }
 
-TEST(TransformerLs, AStepComputesItsNewRowsOnly) {
+TEST_P(TransformerLsTest, AStepComputesItsNewRowsOnly) {
   const LanguageModelConfig config = SmallConfig();
-  Served<float> served(config, 1, 1);
-  Sequence sequence(served.pools, served.model.info());
+  Served served = Serve(config, 1, 1, 100);
+  Sequence sequence(served.pools, served.model->info(), 100);
   const std::vector<int32_t> tokens = RandomTokens(200, config.vocabulary_size, 1);
   int64_t read = 0;
   for (const int64_t count : {7, 1, 1, 30, 2, 100, 1}) {
     Slice slice = sequence.Next(tokens, count);
     slice.logit_rows = 1;
-    const auto result = served.model.Step({slice});
+    const auto result = served.model->Step({slice});
     ASSERT_TRUE(result.ok()) << result.status();
     const int64_t finished = (read + count) / config.chunk_size - read / config.chunk_size;
     EXPECT_EQ(result->counts.projected_rows, count * config.layers);
@@ -200,7 +208,7 @@ TEST(TransformerLs, AStepComputesItsNewRowsOnly) {
   }
 }
 
-TEST(TransformerLs, BFloat16StaysNearFloat32) {
+TEST_P(TransformerLsTest, BFloat16StaysNearFloat32) {
   // Channels in pairs and an odd one, values in pairs of sixteens and an odd one.
   for (const int64_t head_width : {7, 8, 40}) {
     LanguageModelConfig config = SmallConfig();
@@ -208,27 +216,27 @@ TEST(TransformerLs, BFloat16StaysNearFloat32) {
     config.heads = 2;
     config.model_width = config.heads * head_width;
     const std::vector<int32_t> tokens = RandomTokens(96, config.vocabulary_size, 9);
-    Served<float> exact(config, 4, 1);
-    Served<cpu::BFloat16> rounded(config, 4, 1);
+    Served exact = Serve(config, 4, 1, 24);
+    Served rounded = Serve(config, 4, 1, 24, at::kBFloat16);
     const std::vector<float> expected = ReadInSlices(exact, tokens, {24});
     const double spread =
         *std::max_element(expected.begin(), expected.end()) - *std::min_element(expected.begin(), expected.end());
     // Eight bits of mantissa, some dozen roundings deep.
     EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {24}), expected), 0.03 * spread) << head_width;
     EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {1}), expected), 0.03 * spread) << head_width;
-    EXPECT_EQ(rounded.model.PageBytes().window * 2, exact.model.PageBytes().window);
+    EXPECT_EQ(rounded.model->PageBytes().window * 2, exact.model->PageBytes().window);
   }
 }
 
-TEST(TransformerLs, RefusesSlicesThatBreakTheContract) {
+TEST_P(TransformerLsTest, RefusesSlicesThatBreakTheContract) {
   const LanguageModelConfig config = SmallConfig();
-  Served<float> served(config, 1, 1);
+  Served served = Serve(config, 1, 1, 20);
   const std::vector<int32_t> tokens = RandomTokens(20, config.vocabulary_size, 1);
   const auto refusal = [&](auto&& damage) {
-    Sequence sequence(served.pools, served.model.info());
+    Sequence sequence(served.pools, served.model->info(), 20);
     Slice slice = sequence.Next(tokens, 20);
     damage(slice);
-    const absl::Status status = served.model.Step({slice}).status();
+    const absl::Status status = served.model->Step({slice}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     return std::string(status.message());
   };
@@ -243,7 +251,7 @@ TEST(TransformerLs, RefusesSlicesThatBreakTheContract) {
   EXPECT_THAT(refusal([](Slice& slice) { slice.window_pages.first += 1; }), HasSubstr("window_pages"));
   EXPECT_THAT(refusal([](Slice& slice) { slice.memory_pages.ids = {}; }), HasSubstr("memory_pages"));
   EXPECT_THAT(refusal([](Slice& slice) { slice.segment_pages.ids = {}; }), HasSubstr("segment_pages"));
-  EXPECT_EQ(served.model.Step({}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(served.model->Step({}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

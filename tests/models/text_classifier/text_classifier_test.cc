@@ -20,12 +20,12 @@ namespace {
 using Words = std::vector<std::string>;
 using Document = std::vector<int32_t>;
 
-std::unique_ptr<Classifier> Load(const TextClassifierConfig& config, uint64_t seed = 1) {
+std::unique_ptr<Classifier> Load(const TextClassifierConfig& config, uint64_t seed = 1, int threads = 1) {
   const TemporaryDirectory directory;
   WriteTextModel(directory.path(), config, seed);
   const auto opened = OpenModelDirectory(directory.path());
   EXPECT_THAT(opened, IsOk());
-  auto classifier = LoadTextClassifier(*opened, {.threads = 1});
+  auto classifier = LoadTextClassifier(*opened, {.threads = threads});
   EXPECT_THAT(classifier, IsOk());
   return *std::move(classifier);
 }
@@ -112,6 +112,30 @@ TEST(TextClassifier, ABatchGivesEachItemWhatItGetsAlone) {
     EXPECT_LT(LargestDifference(together.logits, alone.logits), 1e-5);
     EXPECT_EQ(together.multiply_adds, alone.multiply_adds);
     for (size_t i = 1; i < items.size(); ++i) EXPECT_NE(together.logits[i * 3], together.logits[0]);
+  }
+}
+
+// Documents of 1 to 4,000 tokens, 80,000 in all: a dozen micro-batches, on one thread and on several.
+TEST(TextClassifier, ABatchOfManyMicroBatchesGivesEachItemWhatItGetsAlone) {
+  for (const int64_t documents : {1, 2}) {
+    TextClassifierConfig config = SmallTextConfig();
+    config.documents = documents;
+    config.max_sequence_length = 4000;
+    const std::vector<TokenItem> items = RandomItems(config, 40 / documents, 7);
+    const auto on_one_thread = Load(config);
+    Answer alone;
+    for (const TokenItem& item : items) {
+      const Answer one = Classify(*on_one_thread, {item});
+      alone.logits.insert(alone.logits.end(), one.logits.begin(), one.logits.end());
+      alone.multiply_adds += one.multiply_adds;
+    }
+    for (const int threads : {1, 2, 3}) {
+      SCOPED_TRACE(threads);
+      const auto classifier = Load(config, 1, threads);
+      const Answer together = Classify(*classifier, items);
+      EXPECT_LT(LargestDifference(together.logits, alone.logits), 1e-5);
+      EXPECT_EQ(together.multiply_adds, alone.multiply_adds);
+    }
   }
 }
 

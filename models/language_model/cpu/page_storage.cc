@@ -1,4 +1,4 @@
-#include "models/language_model/cache_storage.h"
+#include "models/language_model/cpu/page_storage.h"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "models/language_model/language_model.h"
+#include "models/language_model/loading/language_model.h"
 
 #include <exception>
 #include <utility>
@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "models/language_model/loading/backends.h"
 #include "models/language_model/transformer_ls.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
@@ -59,10 +60,9 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
     Decoder decoder = MakeDecoder(config, halves ? at::kBFloat16 : at::kFloat,
                                   [&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
-    if (halves) {
-      return std::make_unique<TransformerLs<cpu::BFloat16>>(std::move(decoder), std::move(info), options.threads);
-    }
-    return std::make_unique<TransformerLs<float>>(std::move(decoder), std::move(info), options.threads);
+    const WorkerDevice device = {.kind = DeviceKind::kCpu, .index = 0, .threads = options.threads};
+    LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(decoder, device));
+    return std::make_unique<TransformerLs>(std::move(decoder), std::move(info), device, std::move(backend));
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("while loading ", directory.path), error);
   }

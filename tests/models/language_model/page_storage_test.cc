@@ -1,4 +1,4 @@
-#include "models/language_model/cache_storage.h"
+#include "models/language_model/cpu/page_storage.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ void FillPages(PageStorage<float>& storage) {
   std::fill_n(storage.PageMemory(0), storage.pages() * storage.page_bytes(), 'x');
 }
 
-TEST(CacheStorage, TakesMemoryOnlyWhereItIsWritten) {
+TEST(PageStorage, TakesMemoryOnlyWhereItIsWritten) {
   PageStorage<float> storage(kLayout);
   const int64_t before = ResidentBytes();
   ASSERT_TRUE(storage.Allocate(kPages).ok());
@@ -38,7 +38,7 @@ TEST(CacheStorage, TakesMemoryOnlyWhereItIsWritten) {
 }
 
 // An allocator would keep the second one's memory: it has learned from the first, and something lies behind it.
-TEST(CacheStorage, GivesItsMemoryBackWhateverWasFreedBefore) {
+TEST(PageStorage, GivesItsMemoryBackWhateverWasFreedBefore) {
   const int64_t before = ResidentBytes();
   auto storage = std::make_unique<PageStorage<float>>(kLayout);
   ASSERT_TRUE(storage->Allocate(kPages).ok());
@@ -51,7 +51,7 @@ TEST(CacheStorage, GivesItsMemoryBackWhateverWasFreedBefore) {
   EXPECT_LT(ResidentBytes(), before + kSlackBytes);
 }
 
-TEST(CacheStorage, IsZeroAgainWhenItIsAllocatedAgain) {
+TEST(PageStorage, IsZeroAgainWhenItIsAllocatedAgain) {
   PageStorage<float> storage(kLayout);
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(storage.Allocate(kPages).ok());
@@ -61,7 +61,7 @@ TEST(CacheStorage, IsZeroAgainWhenItIsAllocatedAgain) {
   }
 }
 
-TEST(CacheStorage, RefusesWhatNoMachineHas) {
+TEST(PageStorage, RefusesWhatNoMachineHas) {
   PageStorage<float> storage(kLayout);
   for (const int64_t pages : {int64_t{1} << 40, int64_t{1} << 62}) {
     const absl::Status status = storage.Allocate(pages);

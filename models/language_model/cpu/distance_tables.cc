@@ -1,4 +1,4 @@
-#include "models/language_model/distance_tables.h"
+#include "models/language_model/cpu/distance_tables.h"
 
 #include "ATen/Functions.h"
 

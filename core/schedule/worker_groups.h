@@ -1,0 +1,38 @@
+// Which of an engine's workers are equally fast: those of one device, which share what is learned of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "models/worker_device.h"
+
+namespace longshort {
+
+// Work is counted in the time of all workers together: as if they shared each piece, each as fast as it is. What one of
+// n equal workers does in t takes t / n of it; if they differ, one over the sum of their speeds.
+//
+// Thread: any; it never changes.
+class WorkerGroups final {
+ public:
+  // REQUIRES: at least one worker.
+  explicit WorkerGroups(absl::Span<const WorkerDevice> workers);
+
+  int64_t workers() const { return static_cast<int64_t>(group_of_.size()); }
+  size_t count() const { return sizes_.size(); }
+  size_t Of(int worker) const { return group_of_[worker]; }
+
+  // What all workers together take for a piece of work that takes one worker of group g `times[g]`. Zero stands for a
+  // time that is not known yet: such a worker counts like the mean of the others. Zero if none is known.
+  absl::Duration Shared(absl::Span<const absl::Duration> times) const;
+  // What of all workers' time so much `time` of one worker of `group` is, on a piece of work of these `times`.
+  absl::Duration PartOfAll(size_t group, absl::Duration time, absl::Span<const absl::Duration> times) const;
+
+ private:
+  std::vector<size_t> group_of_;  // [workers]
+  std::vector<int64_t> sizes_;    // [groups] workers
+};
+
+}  // namespace longshort

@@ -1,0 +1,18 @@
+#include "models/language_model/loading/backends.h"
+
+#include "absl/strings/str_cat.h"
+#include "models/language_model/cpu/cpu_backend.h"
+
+namespace longshort {
+
+absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeBackend(Decoder& decoder, const WorkerDevice& device) {
+  switch (device.kind) {
+    case DeviceKind::kCpu:
+      return MakeCpuBackend(decoder, device.threads);
+    case DeviceKind::kCuda:
+      break;
+  }
+  return absl::UnimplementedError(absl::StrCat("no language model runs on ", DeviceName(device), " in this build"));
+}
+
+}  // namespace longshort

@@ -1,0 +1,95 @@
+#include "models/layers/kept_memory.h"
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <vector>
+
+// Of jemalloc, where the program is linked with it: reads what `name` stands for, writes it, or does it. Returns 0, or
+// an errno.
+extern "C" int mallctl(const char* name, void* read, size_t* read_bytes, void* written, size_t written_bytes)
+    __attribute__((weak));
+
+namespace longshort {
+namespace {
+
+constexpr ssize_t kForever = -1;
+// MALLCTL_ARENAS_ALL of jemalloc/jemalloc.h.
+constexpr const char* kPurgeAllArenas = "arena.4096.purge";
+// For how long pages that are not used are kept, in arenas that are not made yet.
+constexpr const char* kOfNewArenas = "arenas.dirty_decay_ms";
+
+std::string OfArena(size_t index) { return "arena." + std::to_string(index) + ".dirty_decay_ms"; }
+
+// Sets a time; returns what it was, or `milliseconds` if it cannot be told.
+ssize_t Exchange(const std::string& name, ssize_t milliseconds) {
+  ssize_t before = milliseconds;
+  size_t bytes = sizeof(before);
+  mallctl(name.c_str(), &before, &bytes, &milliseconds, sizeof(milliseconds));
+  return before;
+}
+
+size_t Arenas() {
+  unsigned count = 0;
+  size_t bytes = sizeof(count);
+  mallctl("arenas.narenas", &count, &bytes, nullptr, 0);
+  return count;
+}
+
+std::mutex mutex;
+int models = 0;               // KeptMemory objects
+ssize_t new_arenas_before;    // what was set before the first of them
+std::vector<ssize_t> before;  // of each arena; there may be more now
+
+std::atomic<int> models_in_use = 0;
+
+void Keep() {
+  new_arenas_before = Exchange(kOfNewArenas, kForever);
+  before.clear();
+  for (size_t index = 0; index < Arenas(); ++index) {
+    const ssize_t milliseconds = Exchange(OfArena(index), kForever);
+    // One that is not made yet has no time, and will get that of new ones.
+    before.push_back(milliseconds == kForever ? new_arenas_before : milliseconds);
+  }
+}
+
+void KeepNoLonger() {
+  Exchange(kOfNewArenas, new_arenas_before);
+  for (size_t index = 0; index < Arenas(); ++index) {
+    Exchange(OfArena(index), index < before.size() ? before[index] : new_arenas_before);
+  }
+}
+
+void GiveBack() { mallctl(kPurgeAllArenas, nullptr, nullptr, nullptr, 0); }
+
+}  // namespace
+
+KeptMemory::KeptMemory() {
+  if (mallctl == nullptr) return;
+  const std::lock_guard lock(mutex);
+  if (models++ == 0) Keep();
+}
+
+KeptMemory::~KeptMemory() {
+  if (mallctl == nullptr) return;
+  if (in_use_) --models_in_use;
+  const std::lock_guard lock(mutex);
+  if (--models == 0) KeepNoLonger();
+  GiveBack();
+}
+
+void KeptMemory::Use() {
+  if (!in_use_) ++models_in_use;
+  in_use_ = true;
+}
+
+void KeptMemory::Rest() {
+  if (!in_use_) return;
+  in_use_ = false;
+  if (--models_in_use == 0 && mallctl != nullptr) GiveBack();
+}
+
+}  // namespace longshort

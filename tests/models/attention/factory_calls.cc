@@ -1,0 +1,37 @@
+#include "tests/models/attention/factory_calls.h"
+
+#include <algorithm>
+
+#include "ATen/core/function_schema.h"
+#include "ATen/record_function.h"
+
+namespace longshort {
+namespace {
+
+// Of the thread that runs; null between two.
+thread_local std::vector<std::string>* found = nullptr;
+
+std::unique_ptr<at::ObserverContext> OnCall(const at::RecordFunction& call) {
+  const auto schema = call.operator_schema();
+  if (!schema.has_value() || found == nullptr) return nullptr;
+  const auto& arguments = schema->arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].type()->isSubtypeOf(*c10::TensorType::get())) return nullptr;  // it goes where that one is
+    if (arguments[i].name() == "device" && call.inputs()[i].isNone()) found->push_back(call.name());
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> FactoriesWithoutDevice(const std::function<void()>& run) {
+  std::vector<std::string> calls;
+  found = &calls;
+  const at::CallbackHandle handle = at::addThreadLocalCallback(at::RecordFunctionCallback(OnCall).needsInputs(true));
+  run();
+  at::removeCallback(handle);
+  found = nullptr;
+  return calls;
+}
+
+}  // namespace longshort

@@ -1,0 +1,36 @@
+// The backends that tests of the language model run on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "models/language_model/backend.h"
+#include "models/language_model/decoder.h"
+#include "models/language_model/transformer_ls.h"
+#include "models/weights/language_model_config.h"
+
+namespace longshort {
+
+struct TestedBackend {
+  std::string name;  // of letters and digits
+  WorkerDevice device;
+  // As MakeBackend.
+  std::function<std::unique_ptr<LanguageModelBackend>(Decoder& decoder)> make;
+};
+
+// For INSTANTIATE_TEST_SUITE_P. Another backend is one more of these.
+std::vector<TestedBackend> TestedBackends();
+
+inline std::ostream& operator<<(std::ostream& out, const TestedBackend& backend) { return out << backend.name; }
+inline std::string NameOf(const auto& info) { return info.param.name; }
+
+// A served model with the weights of RandomDecoder.
+std::unique_ptr<TransformerLs> RandomModelOn(const TestedBackend& backend, const LanguageModelConfig& config,
+                                             uint64_t seed, at::ScalarType product_type = at::kFloat);
+
+}  // namespace longshort
