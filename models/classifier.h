@@ -92,7 +92,7 @@ class Classifier {
   // the library fails.
   virtual absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) = 0;
 
-  // There is nothing to do for a while: lets others have what only a batch needs (threads). The next batch takes it
+  // There is nothing to do for a while: lets others have what only a batch needs. The next batch takes it
   // again.
   virtual void Rest() {}
 };

@@ -129,7 +129,7 @@ class LanguageModel {
   // vectors of the chunks that they finish, their open chunks; all other rows are as they were).
   virtual absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) = 0;
 
-  // There is nothing to do for a while: lets others have what only a step needs (threads). The next step takes it
+  // There is nothing to do for a while: lets others have what only a step needs. The next step takes it
   // again.
   virtual void Rest() {}
 

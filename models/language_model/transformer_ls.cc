@@ -13,23 +13,29 @@
 namespace longshort {
 namespace {
 
-// Of all kinds, by PageKind.
-struct OfKind {
-  const char* name;
-  int64_t pages;
-  int64_t page_bytes;
-};
-
-OfKind Of(PageKind kind, const CachePages& pages, const CachePages& page_bytes) {
+const char* NameOf(PageKind kind) {
   switch (kind) {
     case PageKind::kWindow:
-      return {"window", pages.window, page_bytes.window};
+      return "window";
     case PageKind::kSegment:
-      return {"segment", pages.segment, page_bytes.segment};
+      return "segment";
     case PageKind::kOpenChunk:
       break;
   }
-  return {"open chunk", pages.open_chunk, page_bytes.open_chunk};
+  return "open chunk";
+}
+
+// The number of this kind.
+int64_t NumberOf(PageKind kind, const CachePages& numbers) {
+  switch (kind) {
+    case PageKind::kWindow:
+      return numbers.window;
+    case PageKind::kSegment:
+      return numbers.segment;
+    case PageKind::kOpenChunk:
+      break;
+  }
+  return numbers.open_chunk;
 }
 
 }  // namespace
@@ -123,10 +129,10 @@ at::Tensor TransformerLs::RunLayer(int64_t layer, const StepPlan& plan, const at
 }
 
 absl::Status TransformerLs::CheckPage(PageKind kind, PageId page) const {
-  const OfKind of_kind = Of(kind, pages_, {});
-  if (page >= 0 && page < of_kind.pages) return absl::OkStatus();
+  const int64_t pages = NumberOf(kind, pages_);
+  if (page >= 0 && page < pages) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(of_kind.name, " page ", page, " does not exist; the cache has ", of_kind.pages));
+      absl::StrCat(NameOf(kind), " page ", page, " does not exist; the cache has ", pages));
 }
 
 absl::Status TransformerLs::CopyPage(PageKind kind, PageId from, PageId to) {
@@ -148,7 +154,7 @@ absl::StatusOr<std::string> TransformerLs::ReadPage(PageKind kind, PageId page, 
 
 absl::Status TransformerLs::WritePage(PageKind kind, PageId page, std::string_view bytes) {
   LS_RETURN_IF_ERROR(CheckPage(kind, page));
-  const int64_t page_bytes = Of(kind, pages_, PageBytes()).page_bytes;
+  const int64_t page_bytes = NumberOf(kind, PageBytes());
   if (static_cast<int64_t>(bytes.size()) != page_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("a page has ", page_bytes, " bytes, not ", bytes.size()));
   }

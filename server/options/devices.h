@@ -16,7 +16,7 @@ struct Devices {
   // Each is a thread with a replica of the model, whose weights they share. 1 to 64, or 0: none on the CPU.
   int cpu_workers = 0;
   // GPUs, by number, in the order of the list: 0 to 63, each once.
-  std::vector<int> cuda;
+  std::vector<int> cuda = {};
 };
 
 // Errors: INVALID_ARGUMENT saying what is wrong with `text`, a list of devices separated by commas, without naming it.
