@@ -198,7 +198,7 @@ absl::Status Bench(const Workload& workload, const Options& options) {
   for (uint64_t seed = 0; seed < kDifferentItems; ++seed) items.push_back(MakeItem(model, workload, seed));
   std::vector<Row> rows;
   for (const int64_t threads : options.threads) {
-    LS_ASSIGN_OR_RETURN(auto replica, model.classifier->Replicate(static_cast<int>(threads)));
+    LS_ASSIGN_OR_RETURN(auto replica, model.classifier->Replicate({.threads = static_cast<int>(threads)}));
     Row& row = rows.emplace_back(Row{.threads = threads, .classifier = std::move(replica), .cells = {}});
     for (const int64_t count : options.items) row.cells.push_back({.items = count});
     Cell warm_up{.items = 2 * threads};  // every thread takes memory for the first time

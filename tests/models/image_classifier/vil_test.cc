@@ -82,7 +82,7 @@ TEST_F(VilTest, ABatchOfLargeImagesGivesEachWhatTheNetworkGives) {
   directory_.Write("config.json", ToJson(config_));
   const auto one = Load();
   ASSERT_THAT(one, IsOk());
-  const auto two = (*one)->Replicate(2);
+  const auto two = (*one)->Replicate({.threads = 2});
   ASSERT_THAT(two, IsOk());
   const at::Tensor images = RandomImages(config_, 3, 2);
   const at::Tensor expected = NetworkOver(config_, tensors_)(images).contiguous();
