@@ -204,7 +204,7 @@ TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudget) {
   ASSERT_TRUE(first->Write(request));
   while (environment_->session_transfers.budget->held() == 0) std::this_thread::yield();
   EXPECT_EQ(Refused(parts), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(message_, HasSubstr("sessions on their way have 7340032 bytes and this one"));
+  EXPECT_THAT(message_, HasSubstr("sessions on their way hold 7340032 bytes and this one"));
   EXPECT_EQ(Export("alice", "talk").second.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   context.TryCancel();
   first->Finish();
