@@ -37,7 +37,7 @@ grpc::ServerUnaryReactor* InferenceService::ScoreText(grpc::CallbackServerContex
                                                       const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   return AnswerLater<v1::ScoreTextRequest>(
       environment_, kScoreTextNames, context, request, response,
-      [](CallRecord& record, const v1::ScoreTextRequest& message, auto answer) {
+      [](CallRecord& record, const v1::ScoreTextRequest& message, const auto& answer) {
         return longshort::ScoreTexts(record, FromMessage(message), [answer](absl::StatusOr<ScoreResult> result) {
           answer(MessageOf<v1::ScoreTextResponse>(std::move(result)));
         });
@@ -53,7 +53,7 @@ grpc::ServerUnaryReactor* InferenceService::ClassifyImage(grpc::CallbackServerCo
                                                           const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   return AnswerLater<v1::ClassifyImageRequest>(
       environment_, kClassifyImageNames, context, request, response,
-      [](CallRecord& record, v1::ClassifyImageRequest message, auto answer) {
+      [](CallRecord& record, v1::ClassifyImageRequest message, const auto& answer) {
         return ClassifyImages(record, FromMessage(std::move(message)), [answer](absl::StatusOr<ClassifyResult> result) {
           answer(MessageOf<v1::ClassifyImageResponse>(std::move(result)));
         });
@@ -64,7 +64,7 @@ grpc::ServerUnaryReactor* InferenceService::Generate(grpc::CallbackServerContext
                                                      const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   return AnswerLater<v1::GenerateRequest>(
       environment_, kGenerateNames, context, request, response,
-      [](CallRecord& record, const v1::GenerateRequest& message, auto answer) {
+      [](CallRecord& record, const v1::GenerateRequest& message, const auto& answer) {
         return longshort::Generate(record, FromMessage(message), [answer](absl::StatusOr<GenerateResult> result) {
           answer(MessageOf<v1::GenerateResponse>(std::move(result)));
         });
@@ -114,7 +114,7 @@ grpc::ServerUnaryReactor* ModelsService::LoadModel(grpc::CallbackServerContext* 
                                                    const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   return AnswerLater<v1::LoadModelRequest>(
       environment_, kLoadModelNames, context, request, response,
-      [this](CallRecord& record, const v1::LoadModelRequest& message, auto answer) {
+      [this](CallRecord& record, const v1::LoadModelRequest& message, const auto& answer) {
         auto answer_loaded = [this, answer](const absl::StatusOr<std::shared_ptr<ServedModel>>& loaded) {
           if (!loaded.ok()) return answer(absl::StatusOr<v1::Model>(loaded.status()));
           answer(absl::StatusOr<v1::Model>(ToMessage(DescribeModel(**loaded, environment_.limits))));
@@ -127,7 +127,7 @@ grpc::ServerUnaryReactor* ModelsService::UnloadModel(grpc::CallbackServerContext
                                                      const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   return AnswerLater<v1::UnloadModelRequest>(
       environment_, kUnloadModelNames, context, request, response,
-      [](CallRecord& record, const v1::UnloadModelRequest& message, auto answer) {
+      [](CallRecord& record, const v1::UnloadModelRequest& message, const auto& answer) {
         auto answer_unloaded = [answer](const absl::Status& status) {
           if (!status.ok()) return answer(absl::StatusOr<v1::UnloadModelResponse>(status));
           answer(absl::StatusOr<v1::UnloadModelResponse>(v1::UnloadModelResponse()));

@@ -209,7 +209,7 @@ v1::ItemError ToItemError(const absl::Status& status) {
   return error;
 }
 
-v1::ScoreTextResponse ToMessage(ScoreResult result) {
+v1::ScoreTextResponse ToMessage(const ScoreResult& result) {
   v1::ScoreTextResponse message;
   const Tokenizer* tokenizer = TokenizerOf(*result.served);
   for (const ScoredText& text : result.texts) {
@@ -238,7 +238,7 @@ v1::ScoreTextsResponse ToMessage(uint64_t id, const ServedModel& model, const ab
   return message;
 }
 
-v1::ClassifyImageResponse ToMessage(ClassifyResult result) {
+v1::ClassifyImageResponse ToMessage(const ClassifyResult& result) {
   v1::ClassifyImageResponse message;
   for (const absl::StatusOr<Classification>& image : result.images) {
     v1::ImageResult& of_image = *message.add_results();

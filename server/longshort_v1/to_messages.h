@@ -20,11 +20,11 @@ v1::Classification ToMessage(const Classification& classification);
 // REQUIRES: not OK.
 v1::ItemError ToItemError(const absl::Status& status);
 
-// Results are taken, and what they keep of the model is let go.
-v1::ScoreTextResponse ToMessage(ScoreResult result);
+// A result that is taken by value is used up, with what it keeps of the model.
+v1::ScoreTextResponse ToMessage(const ScoreResult& result);
 // About document `id` of a stream.
 v1::ScoreTextsResponse ToMessage(uint64_t id, const ServedModel& model, const absl::StatusOr<ScoredText>& scored);
-v1::ClassifyImageResponse ToMessage(ClassifyResult result);
+v1::ClassifyImageResponse ToMessage(const ClassifyResult& result);
 v1::GenerateResponse ToMessage(GenerateResult result);
 v1::TokenizeResponse ToMessage(TokenizeResult result);
 

@@ -41,7 +41,7 @@ void StreamEvents::Push(StreamEvent event) {
   } else if (auto* end = std::get_if<CompletionEnd>(&event); end != nullptr) {
     waiting_[end->index].end = std::move(*end);
   } else if (auto* summary = std::get_if<StreamSummary>(&event); summary != nullptr) {
-    summary_ = std::move(*summary);
+    summary_ = *summary;
   } else {
     keep_alive_ = true;
   }
