@@ -33,12 +33,6 @@ class DeferredCall final : public UnaryCall {
                const CallNames& names, Begin begin)
       : UnaryCall(environment, names, context, response), begin_(std::move(begin)) {}
 
-  static grpc::ServerUnaryReactor* Begun(const CallEnvironment& environment, grpc::CallbackServerContext* context,
-                                         const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-                                         const CallNames& names, Begin begin) {
-    return Start<DeferredCall>(environment, context, request, response, names, std::move(begin));
-  }
-
  private:
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
     LS_ASSIGN_OR_RETURN(Request request, ParseMessage<Request>(bytes));
@@ -52,7 +46,8 @@ template <typename Request, typename Begin>
 grpc::ServerUnaryReactor* AnswerLater(const CallEnvironment& environment, const CallNames& names,
                                       grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                                       grpc::ByteBuffer* response, Begin begin) {
-  return DeferredCall<Request, Begin>::Begun(environment, context, request, response, names, std::move(begin));
+  return UnaryCall::Start<DeferredCall<Request, Begin>>(environment, context, request, response, names,
+                                                        std::move(begin));
 }
 
 }  // namespace longshort

@@ -16,12 +16,6 @@ class ImmediateCall final : public UnaryCall {
                 const CallNames& names, Answer answer)
       : UnaryCall(environment, names, context, response), answer_(std::move(answer)) {}
 
-  static grpc::ServerUnaryReactor* Answered(const CallEnvironment& environment, grpc::CallbackServerContext* context,
-                                            const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-                                            const CallNames& names, Answer answer) {
-    return Start<ImmediateCall>(environment, context, request, response, names, std::move(answer));
-  }
-
  private:
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
     LS_ASSIGN_OR_RETURN(const Request request, ParseMessage<Request>(bytes));
@@ -37,7 +31,8 @@ template <typename Request, typename Answer>
 grpc::ServerUnaryReactor* AnswerAtOnce(const CallEnvironment& environment, const CallNames& names,
                                        grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                                        grpc::ByteBuffer* response, Answer answer) {
-  return ImmediateCall<Request, Answer>::Answered(environment, context, request, response, names, std::move(answer));
+  return UnaryCall::Start<ImmediateCall<Request, Answer>>(environment, context, request, response, names,
+                                                          std::move(answer));
 }
 
 }  // namespace longshort

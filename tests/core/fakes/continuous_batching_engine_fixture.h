@@ -39,7 +39,9 @@ class ContinuousBatchingEngineFixture : public testing::Test {
     request.prompt = {1};
     request.max_tokens = 1;
     request.context.cancelled->store(true);
-    while (engine.Generate(request, std::make_shared<RecordingGenerationListener>()).ok()) std::this_thread::yield();
+    while (!absl::IsUnavailable(engine.Generate(request, std::make_shared<RecordingGenerationListener>()))) {
+      std::this_thread::yield();
+    }
   }
 
   // The session of a talk.

@@ -63,8 +63,8 @@ class DynamicBatchingEngineFixture : public testing::Test {
     RequestContext nobody;
     nobody.cancelled->store(true);
     const ItemPreparation item = [] { return absl::StatusOr<ClassifierItem>(absl::CancelledError()); };
-    while (
-        engine.Classify({.context = nobody, .item = item}, std::make_shared<RecordingClassificationListener>()).ok()) {
+    while (!absl::IsUnavailable(
+        engine.Classify({.context = nobody, .item = item}, std::make_shared<RecordingClassificationListener>()))) {
       std::this_thread::yield();
     }
   }

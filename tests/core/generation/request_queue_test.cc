@@ -397,16 +397,16 @@ TEST_F(RequestQueueTest, WhatWouldNotBeReadSoonIsLeftToOthersUnlessItsRowsAreHer
 TEST_F(RequestQueueTest, WhatLetsOthersPassIsTheNextForAnotherWorker) {
   RequestQueue queue({}, CpuWorkers(2));
   const auto yes = [](const Job&) { return true; };
-  const auto lets_pass = [](const Job& job) { return job.context().id == "long"; };
+  const auto stands_aside = [](const Job& job) { return job.context().id == "long"; };
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
   EXPECT_FALSE(queue.HasJobFor(taker(1, 5)));
   ASSERT_TRUE(queue.Push(JobWithId("long")).ok());
   ASSERT_TRUE(queue.Push(JobWithId("short")).ok());
-  EXPECT_EQ(queue.TakeFirst(taker(0, 1), yes, yes, lets_pass)->context().id, "short");
+  EXPECT_EQ(queue.TakeFirst(taker(0, 1), yes, yes, stands_aside)->context().id, "short");
   EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes), nullptr) << "worker 0 runs fewer, and may still take it";
-  EXPECT_EQ(queue.TakeFirst(taker(0, 2), yes, yes, lets_pass), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(0, 2), yes, yes, stands_aside), nullptr);
   EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes)->context().id, "long");
 }
 
@@ -414,7 +414,7 @@ TEST_F(RequestQueueTest, WhatLetsOthersPassIsTheNextForAnotherWorker) {
 TEST_F(RequestQueueTest, WhatLetsOthersPassWhereItsRowsAreIsTheNextForAnotherWorker) {
   RequestQueue queue({}, CpuWorkers(2));
   const auto yes = [](const Job&) { return true; };
-  const auto lets_pass = [](const Job& job) { return job.context().id == "long"; };
+  const auto stands_aside = [](const Job& job) { return job.context().id == "long"; };
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
@@ -425,10 +425,10 @@ TEST_F(RequestQueueTest, WhatLetsOthersPassWhereItsRowsAreIsTheNextForAnotherWor
   }
   EXPECT_FALSE(queue.HasJobFor(taker(0, 0)));
   const int64_t seen = queue.changes();
-  EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes, yes, lets_pass)->context().id, "short");
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes, yes, stands_aside)->context().id, "short");
   EXPECT_NE(queue.changes(), seen) << "the other one must be woken";
   const int64_t woken = queue.changes();
-  EXPECT_EQ(queue.TakeFirst(taker(1, 6), yes, yes, lets_pass), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(1, 6), yes, yes, stands_aside), nullptr);
   EXPECT_EQ(queue.changes(), woken) << "once";
   EXPECT_TRUE(queue.HasJobFor(taker(0, 0)));
   EXPECT_EQ(queue.TakeFirst(taker(0, 0), yes)->context().id, "long");
