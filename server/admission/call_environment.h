@@ -6,6 +6,7 @@
 #include "server/admission/call_gate.h"
 #include "server/calls/request_limits.h"
 #include "server/log/logger.h"
+#include "server/metrics/load_report.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model_control/model_manager.h"
 #include "server/sessions/session_transfers.h"
@@ -28,6 +29,8 @@ struct CallEnvironment {
   // Whether clients may load and unload models.
   bool model_control = false;
   SessionTransfers session_transfers = {};
+  // What every answer tells of the server's load; null: nothing.
+  LoadReport* load_report = nullptr;
 };
 
 }  // namespace longshort

@@ -179,6 +179,10 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
             "for it, is cancelled. Until then its completions pause and others go on. The same goes for long answers "
             "that are not streamed, and for clients that send less than 64 KiB of a session.",
             &options.slow_reader_timeout);
+  table.AddSwitch("report-load",
+                  "Tell with every answer how busy the server is (trailing metadata endpoint-load-metrics-bin, an "
+                  "xds.data.orca.v3.OrcaLoadReport), for balancers that weigh servers by it.",
+                  &options.report_load);
   table.AddCustom("log-format", "text|json", "text", "Form of the log lines on standard error; one line per request.",
                   [&options](const std::string& text) { return ReadLogFormat(text, &options.log_format); });
   table.AddCustom("log-level", "debug|info|warning|error", "info", "Least important line that is written.",

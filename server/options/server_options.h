@@ -107,6 +107,9 @@ struct ServerOptions {
   // enough for a laptop that changes networks.
   absl::Duration slow_reader_timeout = absl::Seconds(30);
 
+  // Whether every answer tells balancers how busy the server is (trailing metadata endpoint-load-metrics-bin).
+  bool report_load = false;
+
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
   // Upper bounds of the latency histograms, seconds, rising. 1-2-5 steps from 50 us to 200 s.
