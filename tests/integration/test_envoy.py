@@ -139,6 +139,7 @@ def test_refused_calls_are_tried_with_the_other_server(
 ) -> None:
     full = FullServer(api, repository, tmp_path / "full")
     with full.server, started(tmp_path / "envoy", (full.server, servers[1])) as proxy:
+        full.fill(tokens=65536)
         callers = Callers(api, proxy)
         wait_until(lambda: full.refusals() > 10)
         assert callers.end() == {grpc.StatusCode.OK}
@@ -147,6 +148,8 @@ def test_refused_calls_are_tried_with_the_other_server(
 def test_a_client_comes_back_when_all_servers_were_full(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     full = [FullServer(api, repository, tmp_path / name) for name in ("first", "second")]
     with full[0].server as first, full[1].server as second, started(tmp_path / "envoy", (first, second)) as proxy:
+        for one in full:
+            one.fill()
         question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=5)
         with proxy.new_channel(NO_RETRIES) as channel:
             refused = api.inference_grpc.InferenceStub(channel).Generate.future(question, timeout=30)
@@ -274,7 +277,7 @@ def test_headers_are_bounded(api: SimpleNamespace, proxy: Envoy, what: str, head
         question = api.inference.TokenizeRequest(input={"text": "x"})
         call = stub.Tokenize.future(question, metadata=headers, timeout=30)
         assert call.code() != grpc.StatusCode.OK, what
-        assert stub.Tokenize(question, timeout=30).token_ids
+        stub.Tokenize(question, timeout=30)
 
 
 def test_a_new_certificate_is_taken_without_a_restart(servers: tuple[Server, Server], tmp_path: Path) -> None:

@@ -45,10 +45,9 @@ def retrying_channel(address: str) -> grpc.Channel:
 
 
 class FullServer:
-    """A server of one place, whose place and queue are taken."""
+    """A server of one place, whose place and queue are taken once it is filled."""
 
-    def __init__(self, api: SimpleNamespace, repository: Path, folder: Path, tokens: int = 10000) -> None:
-        """`tokens`: of what takes the places, for some seconds by default; refusals say how long that will take."""
+    def __init__(self, api: SimpleNamespace, repository: Path, folder: Path) -> None:
         key = folder / "key"
         folder.mkdir(parents=True)
         key.write_bytes(b"k" * 32)
@@ -63,16 +62,16 @@ class FullServer:
             f"--session-key-file={key}",
         )
         self._streams: list[Any] = []
-        self._take_place("longshort_streams_active", tokens)
-        self._take_place("longshort_queued_requests", tokens)
 
-    def _take_place(self, metric: str, tokens: int) -> None:
-        stub = self._api.inference_grpc.InferenceStub(self.server.channel)
-        stream = stub.GenerateStream(self._api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=tokens))
-        next(stream)
-        threading.Thread(target=lambda: stream.code()).start()  # reads on
-        self._streams.append(stream)
-        wait_until(lambda: self.server.metric(metric) == 1)
+    def fill(self, tokens: int = 5000) -> None:
+        """`tokens`: of what takes the places. The default takes some seconds, and refusals say how many."""
+        for metric in ("longshort_streams_active", "longshort_queued_requests"):
+            stub = self._api.inference_grpc.InferenceStub(self.server.channel)
+            stream = stub.GenerateStream(self._api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=tokens))
+            next(stream)
+            threading.Thread(target=lambda stream=stream: stream.code()).start()  # reads on
+            self._streams.append(stream)
+            wait_until(lambda metric=metric: self.server.metric(metric) == 1)
 
     def make_room(self) -> None:
         for stream in self._streams:
@@ -85,8 +84,9 @@ class FullServer:
 @pytest.fixture(scope="module")
 def full(api: SimpleNamespace, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullServer]:
     """A server that stays full."""
-    taken = FullServer(api, repository, tmp_path_factory.mktemp("full") / "server", tokens=65536)
+    taken = FullServer(api, repository, tmp_path_factory.mktemp("full") / "server")
     with taken.server:
+        taken.fill(tokens=65536)
         yield taken
 
 
@@ -192,6 +192,7 @@ def test_refused_calls_are_tried_again_by_grpc(api: SimpleNamespace, repository:
     full = FullServer(api, repository, tmp_path / "server")
     with full.server as server, ThreadPoolExecutor() as clients:
         channel = retrying_channel(f"127.0.0.1:{server.grpc_port}")
+        full.fill()
         calls = [clients.submit(call) for call in calls_with_one_answer(api, channel)]
         wait_until(lambda: full.refusals() >= len(calls))
         full.make_room()
