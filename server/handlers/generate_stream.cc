@@ -96,6 +96,7 @@ absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::s
     one.context.part = part;
     return model->engine->Generate(std::move(one), std::move(listener));
   });
+  if (work->fan_out().status().ok()) work->sink().Accept();
   if (ended) work->End();
   return absl::OkStatus();
 }
