@@ -14,7 +14,9 @@
 namespace longshort {
 
 RpcCall::RpcCall(const CallEnvironment& environment, const CallNames& names, grpc::CallbackServerContext& context)
-    : context_(context), record_(environment, names, ReadCallMetadata(context)) {
+    : context_(context),
+      record_(environment, names,
+              ReadCallMetadata(context, environment.access != nullptr && environment.access->uses_certificates())) {
   context.AddInitialMetadata("x-request-id", record_.engine_context().id);
 }
 
