@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "server/http/https_server.h"
 
 namespace longshort {
 namespace {
@@ -55,7 +56,7 @@ void ShutDownConnections(int port) {
 
 }  // namespace
 
-HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics) : server_(std::make_unique<httplib::Server>()) {
+HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics, const TlsWatch* tls) : server_(MakeHttpServer(tls)) {
   server_->new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   server_->set_socket_options(SetSocketOptions);
   server_->set_read_timeout(kPatienceSeconds);
@@ -76,9 +77,11 @@ HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics) : server_(std
 }
 
 absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const ListenAddress& address,
-                                                                    std::function<std::string()> metrics) {
-  auto endpoints = std::unique_ptr<HttpEndpoints>(new HttpEndpoints(std::move(metrics)));
+                                                                    std::function<std::string()> metrics,
+                                                                    const TlsWatch* tls) {
+  auto endpoints = std::unique_ptr<HttpEndpoints>(new HttpEndpoints(std::move(metrics), tls));
   httplib::Server& server = *endpoints->server_;
+  if (!server.is_valid()) return absl::UnavailableError("HTTP cannot speak TLS: OpenSSL has no memory for it");
   const bool any = address.port == 0;
   const int bound = any ? server.bind_to_any_port(address.host) : address.port;
   if (bound <= 0 || (!any && !server.bind_to_port(address.host, address.port))) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "server/options/server_options.h"
+#include "server/tls/tls_watch.h"
 
 namespace httplib {
 class Server;
@@ -21,10 +22,11 @@ namespace longshort {
 
 class HttpEndpoints {
  public:
-  // `metrics` makes the body of /metrics; called from several threads.
-  // Errors: UNAVAILABLE if the address cannot be bound.
+  // `metrics` makes the body of /metrics; called from several threads. `tls`: the certificate of what is then HTTPS; it
+  // must outlive the endpoints; nullptr: HTTP. Errors: UNAVAILABLE if the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const ListenAddress& address,
-                                                              std::function<std::string()> metrics);
+                                                              std::function<std::string()> metrics,
+                                                              const TlsWatch* tls = nullptr);
   ~HttpEndpoints();
 
   // The port that is listened on.
@@ -34,7 +36,7 @@ class HttpEndpoints {
   void SetReady(bool ready) { ready_ = ready; }
 
  private:
-  explicit HttpEndpoints(std::function<std::string()> metrics);
+  HttpEndpoints(std::function<std::string()> metrics, const TlsWatch* tls);
 
   std::atomic<bool> ready_ = false;
   int port_ = 0;

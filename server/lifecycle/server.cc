@@ -37,6 +37,30 @@ absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const
   return transfers;
 }
 
+// Null without TLS. Tells log and metrics what the certificate is, now and when it is replaced.
+absl::StatusOr<std::unique_ptr<TlsWatch>> WatchTls(const TlsFiles& files, ServerMetrics& metrics, Logger& log) {
+  if (!files.enabled()) return nullptr;
+  const auto tell = [&metrics, &log](const std::string& message, const TlsMaterial& material) {
+    metrics.SetTlsExpiry("certificate", material.certificate_expiry());
+    metrics.SetTlsExpiry("client_ca", material.client_ca_expiry());
+    metrics.SetTlsExpiry("client_crl", material.client_crl_expiry());
+    log.Info(message,
+             {{"subject", SubjectOf(material.certificate())},
+              {"serial", SerialOf(material.certificate())},
+              {"expires", absl::FormatTime(absl::RFC3339_sec, material.certificate_expiry(), absl::UTCTimeZone())}});
+  };
+  LS_ASSIGN_OR_RETURN(
+      std::unique_ptr<TlsWatch> watch,
+      TlsWatch::Start(files, {.replaced = [tell](const TlsMaterial& material) { tell("TLS files replaced", material); },
+                              .broken =
+                                  [&log](const absl::Status& why) {
+                                    log.Error("TLS files are wrong; those read before stay in use",
+                                              {{"error", std::string(why.message())}});
+                                  }}));
+  tell("TLS certificate", *watch->current());
+  return watch;
+}
+
 }  // namespace
 
 Server::Server(const ServerOptions& options, Logger& log)
@@ -47,8 +71,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   auto server = std::unique_ptr<Server>(new Server(options, log));
   ServerMetrics& metrics = server->metrics_;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
+  LS_ASSIGN_OR_RETURN(server->tls_, WatchTls(options.tls, metrics, log));
   LS_ASSIGN_OR_RETURN(server->http_,
-                      HttpEndpoints::Start(options.http_listen, [&metrics] { return metrics.Serialize(); }));
+                      HttpEndpoints::Start(
+                          options.http_listen, [&metrics] { return metrics.Serialize(); }, server->tls_.get()));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener, ConnectionListener::Bind(options.listen));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
@@ -67,7 +93,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                            .slow_reader_timeout = options.slow_reader_timeout,
                                                            .model_control = options.model_control,
                                                            .session_transfers = *std::move(transfers)});
-  LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener)));
+  LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener),
+                                                         server->tls_.get()));
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
       [&grpc = *server->grpc_](const RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));

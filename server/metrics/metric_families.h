@@ -56,6 +56,7 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& load_duration;
   prometheus::Counter& load_failures;
   prometheus::Counter& refused_connections;
+  prometheus::Family<prometheus::Gauge>& tls_expiry;
 };
 
 }  // namespace longshort
