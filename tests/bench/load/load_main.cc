@@ -21,6 +21,17 @@ namespace {
 
 constexpr std::chrono::seconds kConnectTimeout(10);
 
+// Whether a connection comes about at the first try.
+bool ConnectsAtOnce(grpc::Channel& channel) {
+  const auto until = std::chrono::system_clock::now() + kConnectTimeout;
+  grpc_connectivity_state state = channel.GetState(true);
+  while (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_TRANSIENT_FAILURE) {
+    if (!channel.WaitForStateChange(state, until)) return false;
+    state = channel.GetState(true);
+  }
+  return state == GRPC_CHANNEL_READY;
+}
+
 // Errors: UNAVAILABLE with the likely cause if no connection comes about.
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOptions& options,
                                                                     const ClientCredentials& credentials) {
@@ -30,7 +41,7 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOp
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int64_t i = 0; i < options.connections; ++i) {
     channels.push_back(credentials.Connect(options.connection.server, arguments));
-    if (!channels.back()->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
+    if (!ConnectsAtOnce(*channels.back())) {
       const std::string cause = DiagnoseConnection(options.connection);
       return absl::UnavailableError(absl::StrCat("no connection to ", options.connection.server, " came about",
                                                  cause.empty() ? "" : absl::StrCat(": ", cause)));
