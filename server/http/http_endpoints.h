@@ -6,9 +6,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "server/options/server_options.h"
@@ -22,10 +24,17 @@ namespace longshort {
 
 class HttpEndpoints {
  public:
-  // `metrics` makes the body of /metrics; called from several threads. `tls`: the certificate of what is then HTTPS; it
-  // must outlive the endpoints; nullptr: HTTP. Errors: UNAVAILABLE if the address cannot be bound.
+  // Whether who sends this as `Authorization` (nullopt: nothing) may read the metrics. Errors: UNAUTHENTICATED,
+  // PERMISSION_DENIED.
+  using MayReadMetrics = std::function<absl::Status(std::optional<std::string> authorization)>;
+
+  // `metrics` makes the body of /metrics; called from several threads, as `may_read_metrics` is. Without the latter
+  // everybody may read them.
+  // `tls`: the certificate of what is then HTTPS; it must outlive the endpoints; nullptr: HTTP.
+  // Errors: UNAVAILABLE if the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const ListenAddress& address,
                                                               std::function<std::string()> metrics,
+                                                              MayReadMetrics may_read_metrics = {},
                                                               const TlsWatch* tls = nullptr);
   ~HttpEndpoints();
 
@@ -36,7 +45,7 @@ class HttpEndpoints {
   void SetReady(bool ready) { ready_ = ready; }
 
  private:
-  HttpEndpoints(std::function<std::string()> metrics, const TlsWatch* tls);
+  HttpEndpoints(std::function<std::string()> metrics, MayReadMetrics may_read_metrics, const TlsWatch* tls);
 
   std::atomic<bool> ready_ = false;
   int port_ = 0;

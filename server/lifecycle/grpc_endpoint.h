@@ -28,7 +28,8 @@ class GrpcEndpoint {
                                                              const CallEnvironment& environment,
                                                              std::unique_ptr<ConnectionListener> listener,
                                                              const TlsWatch* tls = nullptr);
-  // Ends what is still open (health watches, for instance) at once.
+  // Tells clients to leave, refuses what they still send, and ends what they keep open half a second later (health
+  // watches, for instance).
   ~GrpcEndpoint();
 
   // The port that is listened on.

@@ -8,6 +8,11 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "base/pem_files.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -44,6 +49,29 @@ class RevocationCheck final : public tls_api::ExternalCertificateVerifier {
 };
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<TlsWatch>> WatchTlsFiles(const TlsFiles& files, ServerMetrics& metrics, Logger& log) {
+  if (!files.enabled()) return nullptr;
+  const auto tell = [&metrics, &log](const std::string& message, const TlsMaterial& material) {
+    metrics.SetTlsExpiry("certificate", material.certificate_expiry());
+    metrics.SetTlsExpiry("client_ca", material.client_ca_expiry());
+    metrics.SetTlsExpiry("client_crl", material.client_crl_expiry());
+    log.Info(message,
+             {{"subject", SubjectOf(material.certificate())},
+              {"serial", SerialOf(material.certificate())},
+              {"expires", absl::FormatTime(absl::RFC3339_sec, material.certificate_expiry(), absl::UTCTimeZone())}});
+  };
+  LS_ASSIGN_OR_RETURN(
+      std::unique_ptr<TlsWatch> watch,
+      TlsWatch::Start(files, {.replaced = [tell](const TlsMaterial& material) { tell("TLS files replaced", material); },
+                              .broken =
+                                  [&log](const absl::Status& why) {
+                                    log.Error("TLS files are wrong; those read before stay in use",
+                                              {{"error", std::string(why.message())}});
+                                  }}));
+  tell("TLS certificate", *watch->current());
+  return watch;
+}
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsWatch* tls, Logger& log) {
   if (tls == nullptr) return grpc::InsecureServerCredentials();
