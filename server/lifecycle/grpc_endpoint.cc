@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "server/lifecycle/goaway.h"
+#include "server/lifecycle/tls_credentials.h"
 #include "server/options/memory_shares.h"
 
 namespace longshort {
@@ -23,6 +24,8 @@ constexpr int kPingAfterSeconds = 60;
 constexpr int kPingTimeoutSeconds = 20;
 // Clients may ping as often as this, with or without calls.
 constexpr int kLeastPingSeconds = 10;
+// For a new connection to have done its handshakes, TLS and HTTP/2, in: who says nothing holds a descriptor so long.
+constexpr int kHandshakeSeconds = 10;
 constexpr int kMostCallsPerConnection = 1024;
 // Threads for the services that gRPC runs synchronously (reflection); a bound, so that clients cannot make more.
 constexpr int kMostThreads = 64;
@@ -34,6 +37,7 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
 
 void SetChannelArguments(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -50,14 +54,16 @@ void SetChannelArguments(grpc::ServerBuilder& builder) {
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
                                                                   const MachineLimits& machine,
                                                                   const CallEnvironment& environment,
-                                                                  std::unique_ptr<ConnectionListener> listener) {
+                                                                  std::unique_ptr<ConnectionListener> listener,
+                                                                  const TlsWatch* tls) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
   auto endpoint = std::unique_ptr<GrpcEndpoint>(new GrpcEndpoint(environment, std::move(listener)));
   grpc::ServerBuilder builder;
   endpoint->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      MakeServerCredentials(tls, environment.log));
   builder.RegisterService(&endpoint->inference_);
   builder.RegisterService(&endpoint->models_);
   builder.RegisterService(&endpoint->sessions_);
