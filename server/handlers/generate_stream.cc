@@ -108,6 +108,7 @@ absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::s
     if (status.ok()) record.ChargeTokens(prompt_tokens);
     return status;
   });
+  if (work->fan_out().status().ok()) work->sink().Accept();
   if (ended) work->End();
   return absl::OkStatus();
 }

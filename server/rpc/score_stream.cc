@@ -108,7 +108,10 @@ void ScoreStream::Advance() {
     reading_ |= read;
     ++busy_;
     lock.unlock();
-    if (write) StartWrite(&outgoing_);
+    if (write) {
+      call_.BeginAnswer();
+      StartWrite(&outgoing_);
+    }
     if (read) StartRead(&incoming_);
     lock.lock();
     --busy_;
