@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/random_number.h"
+#include "server/access/credentials.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
 
