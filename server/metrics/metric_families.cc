@@ -121,7 +121,16 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                               .Name("longshort_connections_refused_total")
                               .Help("gRPC connections closed at once because the process had no descriptors for more")
                               .Register(registry)
-                              .Add({})) {
+                              .Add({})),
+      open_connections(BuildGauge()
+                           .Name("longshort_connections_open")
+                           .Help("gRPC connections, counted a few times a second")
+                           .Register(registry)
+                           .Add({})),
+      closed_connections(BuildCounter()
+                             .Name("longshort_connections_closed_total")
+                             .Help("gRPC connections closed because their clients took without giving")
+                             .Register(registry)) {
   BuildGauge()
       .Name("longshort_build_info")
       .Help("Always 1; the labels say what runs")

@@ -56,6 +56,8 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& load_duration;
   prometheus::Counter& load_failures;
   prometheus::Counter& refused_connections;
+  prometheus::Gauge& open_connections;
+  prometheus::Family<prometheus::Counter>& closed_connections;
 };
 
 }  // namespace longshort
