@@ -45,8 +45,8 @@ absl::Status ReadField(absl::string_view line, HttpRequest* request) {
   } else if (absl::EqualsIgnoreCase(name, "Transfer-Encoding")) {
     request->has_body = true;
   } else if (absl::EqualsIgnoreCase(name, "Authorization")) {
-    request->authorization = request->authorization.has_value() ? absl::StrCat(*request->authorization, ",", value)
-                                                                : std::string(value);
+    request->authorization =
+        request->authorization.has_value() ? absl::StrCat(*request->authorization, ",", value) : std::string(value);
   }
   return absl::OkStatus();
 }

@@ -56,8 +56,8 @@ HttpResponse ErrorResponse(int status) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const NamedAddress& name,
-                                                              std::map<std::string, Handler> handlers,
-                                                              ssl_ctx_st* tls, const HttpLimits& limits) {
+                                                              std::map<std::string, Handler> handlers, ssl_ctx_st* tls,
+                                                              const HttpLimits& limits) {
   LS_ASSIGN_OR_RETURN(ListeningSockets listening, BindSockets(name));
   LS_RETURN_IF_ERROR(Listen(name, listening));
   std::unique_ptr<HttpServer> server(new HttpServer(std::move(listening), std::move(handlers), tls, limits));

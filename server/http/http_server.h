@@ -25,10 +25,10 @@ namespace longshort {
 
 struct HttpResponse {
   int status = 200;
-  std::string body;
+  std::string body = {};
   std::string content_type = "text/plain; charset=utf-8";
   // More fields of the head: name and value.
-  std::vector<std::pair<std::string, std::string>> fields;
+  std::vector<std::pair<std::string, std::string>> fields = {};
 };
 
 struct HttpLimits {

@@ -59,9 +59,7 @@ class TlsTransport final : public HttpTransport {
   }
 
  private:
-  static int Int(size_t count) {
-    return static_cast<int>(std::min<size_t>(count, std::numeric_limits<int>::max()));
-  }
+  static int Int(size_t count) { return static_cast<int>(std::min<size_t>(count, std::numeric_limits<int>::max())); }
   int64_t ResultOf(int result) {
     if (result > 0) return result;
     const int error = SSL_get_error(tls_, result);

@@ -1,5 +1,5 @@
-// A session on its way in. What it will need is set aside before its data come, and nothing of the data is believed
-// before the seal has proved them.
+// A session on its way in. It begins if there is room for all of it, but takes only what has come of it: a client that
+// says much and sends little is in nobody's way. Nothing of the data is believed before the seal has proved them.
 //
 // Thread: one thread at a time.
 #pragma once
@@ -12,7 +12,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/budget.h"
 #include "core/registry/served_model.h"
 #include "core/session/session_archive.h"
 #include "server/calls/call_names.h"
@@ -37,7 +36,7 @@ class SessionImport final {
   // Errors: FAILED_PRECONDITION for a session of another model, INVALID_ARGUMENT for more bytes than a session has,
   // RESOURCE_EXHAUSTED if too much is on its way.
   absl::Status TakeHeader(const SessionHeader& header);
-  // Errors: DATA_LOSS for what cannot be a session's.
+  // Errors: DATA_LOSS for what cannot be a session's, RESOURCE_EXHAUSTED if others have taken the room meanwhile.
   absl::Status TakeData(std::string_view data);
   // The session, which is this client's and this model's. Once, last. Errors: DATA_LOSS if the data were changed or are
   // cut short, PERMISSION_DENIED for another key or client, FAILED_PRECONDITION for another model.
@@ -49,7 +48,7 @@ class SessionImport final {
   const std::shared_ptr<const ServedLanguageModel> model_;
   const std::string client_;
   // From the header on.
-  Budget::Share share_;
+  TransferBudget::Share share_;
   std::optional<SessionSealer> sealer_;
   std::optional<ArchiveReader> reader_;
 };

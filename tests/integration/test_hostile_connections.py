@@ -202,22 +202,29 @@ def test_nor_is_a_slow_link(api: SimpleNamespace, attacked: Server) -> None:
 
 
 def test_nor_are_as_many_calls_as_a_connection_may_have(api: SimpleNamespace, attacked: Server) -> None:
-    """A thousand that are open and do nothing, and as many documents as can be scored beside them."""
+    """A thousand that do nothing on one connection, and as many documents as can be scored on another."""
     before = closed(attacked)
+    headers = http2.call_headers("/grpc.health.v1.Health/Watch")
+    watches = b"".join(
+        http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers) + http2.message_frame(stream, b"")
+        for stream in range(1, 2001, 2)
+    )
     end = time.monotonic() + 3  # longer than the guard's patience
 
     def documents() -> Iterator[Any]:
         while time.monotonic() < end:
             yield api.inference.ScoreTextsRequest(input={"text": "x" * 100})
 
-    with attacked.new_channel() as channel:
-        stub = api.inference_grpc.InferenceStub(channel)
-        watches = [health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest()) for _ in range(1000)]
-        for watch in watches:
-            next(watch)
-        assert sum(1 for _ in stub.ScoreTexts(documents(), timeout=60)) > 100
-        for watch in watches:
-            watch.cancel()
+    with socket.create_connection(("127.0.0.1", attacked.grpc_port), timeout=20) as idle:
+        idle.sendall(http2.BEGINNING + http2.frame(http2.SETTINGS, http2.ACKNOWLEDGED, 0, b"") + watches)
+        answers = (frame for frame in http2.frames(idle) if frame[0] == http2.DATA)
+        for _ in range(1000):
+            next(answers)
+        with attacked.new_channel() as channel:
+            stub = api.inference_grpc.InferenceStub(channel)
+            assert sum(1 for _ in stub.ScoreTexts(documents(), timeout=60)) > 100
+        idle.sendall(http2.frame(http2.PING, 0, 0, bytes(8)))
+        assert next(kind for kind, _, _ in http2.frames(idle)) == http2.PING, "it is still served"
     assert closed(attacked) == before
 
 
