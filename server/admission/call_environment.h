@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "core/registry/model_registry.h"
+#include "server/access/access_control.h"
 #include "server/admission/call_gate.h"
 #include "server/calls/request_limits.h"
 #include "server/log/logger.h"
@@ -34,6 +35,8 @@ struct CallEnvironment {
   SessionTransfers session_transfers = {};
   // Bytes of answers that clients have not taken yet, and that nobody watches (server/rpc/unary_call.h).
   std::shared_ptr<std::atomic<int64_t>> unwatched_answer_bytes = std::make_shared<std::atomic<int64_t>>(0);
+  // nullptr without authentication: everybody may do everything, and is who he says.
+  const AccessControl* access = nullptr;
 };
 
 }  // namespace longshort

@@ -31,14 +31,6 @@ void SetPort(sockaddr_storage& address, int port) {
   if (address.ss_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = htons(port);
 }
 
-int PortOf(int socket) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof(address);
-  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
-  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
-}
-
 struct SocketAddress {
   sockaddr_storage address{};
   socklen_t length = 0;
@@ -97,6 +89,14 @@ Descriptor::~Descriptor() {
 }
 
 int Descriptor::Release() { return std::exchange(number_, -1); }
+
+int PortOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
+  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
 
 absl::Status CannotBind(const NamedAddress& name, const std::string& why) {
   return absl::UnavailableError(

@@ -27,6 +27,9 @@ class Descriptor final {
   int number_;
 };
 
+// The local port of a socket; 0 if it has none.
+int PortOf(int socket);
+
 struct ListeningSockets {
   // One for each address that the host stands for; they do not block.
   std::vector<Descriptor> sockets;

@@ -6,20 +6,31 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/http/http_server.h"
+#include "server/http/tls_context.h"
 #include "server/options/server_options.h"
+#include "server/tls/tls_watch.h"
 
 namespace longshort {
 
 class HttpEndpoints {
  public:
-  // `metrics` makes the body of /metrics, by the thread of HTTP.
-  // Errors: UNAVAILABLE if the address cannot be bound.
+  // Whether who sends this as `Authorization` (nullopt: nothing) may read the metrics. Errors: UNAUTHENTICATED,
+  // PERMISSION_DENIED.
+  using MayReadMetrics = std::function<absl::Status(std::optional<std::string> authorization)>;
+
+  // `metrics` makes the body of /metrics, and both are called by the thread of HTTP. Without `may_read_metrics`
+  // everybody may read them. `tls`: the certificate of what is then HTTPS; it must outlive the endpoints; nullptr:
+  // HTTP. Errors: UNAVAILABLE if the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const ListenAddress& address,
-                                                              std::function<std::string()> metrics);
+                                                              std::function<std::string()> metrics,
+                                                              MayReadMetrics may_read_metrics = {},
+                                                              const TlsWatch* tls = nullptr);
 
   // The port that is listened on.
   int port() const { return server_->port(); }
@@ -31,6 +42,7 @@ class HttpEndpoints {
   HttpEndpoints() = default;
 
   std::atomic<bool> ready_ = false;
+  TlsContext tls_;
   std::unique_ptr<HttpServer> server_;
 };
 

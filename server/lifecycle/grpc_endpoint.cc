@@ -7,7 +7,12 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
+#include "server/lifecycle/goaway.h"
+#include "server/lifecycle/tls_credentials.h"
 #include "server/options/memory_shares.h"
 
 namespace longshort {
@@ -19,9 +24,9 @@ constexpr int kPingAfterSeconds = 60;
 constexpr int kPingTimeoutSeconds = 20;
 // Clients may ping as often as this, with or without calls.
 constexpr int kLeastPingSeconds = 10;
+// For a new connection to have done its handshakes, TLS and HTTP/2, in: who says nothing holds a descriptor so long.
+constexpr int kHandshakeSeconds = 10;
 constexpr int kMostCallsPerConnection = 1024;
-// A client that has not begun to speak HTTP/2 (and TLS, if that is asked for) by then is gone.
-constexpr int kHandshakeSeconds = 20;
 // Pings sooner than kLeastPingSeconds that are forgiven; then the connection is closed.
 constexpr int kPingStrikes = 2;
 // Of a call's headers: metadata of clients are some hundred bytes, tokens a few thousand.
@@ -32,7 +37,9 @@ constexpr int kMostReadAtOnceBytes = 64 << 10;
 constexpr int kMostThreads = 64;
 // When the server has nothing to do any more, its clients have so long to leave before they are cut off: those that
 // only watch its health, say.
-constexpr std::chrono::milliseconds kGoodbye{200};
+constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
+// How often it is looked meanwhile whether they have left.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
 
 int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
 
@@ -47,13 +54,13 @@ ConductLimits LimitsOfConnections(const ServerOptions& options, const MachineLim
 
 void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kLeastPingSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kPingStrikes);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadAtOnceBytes);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // the guard of the connections reads it
@@ -74,7 +81,8 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
                                                                   const MachineLimits& machine,
                                                                   const CallEnvironment& environment,
-                                                                  std::unique_ptr<ConnectionListener> listener) {
+                                                                  std::unique_ptr<ConnectionListener> listener,
+                                                                  const TlsWatch* tls) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
@@ -82,7 +90,8 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
       new GrpcEndpoint(environment, LimitsOfConnections(options, machine), std::move(listener)));
   grpc::ServerBuilder builder;
   endpoint->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      MakeServerCredentials(tls, environment.log));
   builder.RegisterService(&endpoint->inference_);
   builder.RegisterService(&endpoint->models_);
   builder.RegisterService(&endpoint->sessions_);
@@ -155,8 +164,15 @@ void GrpcEndpoint::StopServing() { server_->GetHealthCheckService()->Shutdown();
 
 GrpcEndpoint::~GrpcEndpoint() {
   if (server_ == nullptr) return;
+  const int served_port = port();
   listener_.reset();
-  server_->Shutdown(std::chrono::system_clock::now() + kGoodbye);
+  // While there are connections, calls may come, which the closed gate refuses. gRPC would cancel them.
+  const absl::Time end = MonotonicNow() + kGoodbye;
+  while (CountConnections(served_port) > 0 && MonotonicNow() < end) {
+    SendGoaways(*server_);
+    absl::SleepFor(kLookAgain);
+  }
+  server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
 }
 

@@ -16,17 +16,21 @@
 #include "server/longshort_v1/services.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
+#include "server/tls/tls_watch.h"
 
 namespace longshort {
 
 class GrpcEndpoint {
  public:
-  // Serves what `listener` accepts from now on. `environment` must outlive the endpoint.
+  // Serves what `listener` accepts from now on, by TLS if there is `tls`. `environment` and `tls` must outlive the
+  // endpoint.
   // Errors: those of ConnectionListener::Start; INTERNAL if gRPC does not start.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                              const CallEnvironment& environment,
-                                                             std::unique_ptr<ConnectionListener> listener);
-  // Ends what is still open (health watches, for instance) at once.
+                                                             std::unique_ptr<ConnectionListener> listener,
+                                                             const TlsWatch* tls = nullptr);
+  // Tells clients to leave, refuses what they still send, and ends what they keep open half a second later (health
+  // watches, for instance).
   ~GrpcEndpoint();
 
   // The port that is listened on.

@@ -17,14 +17,14 @@ absl::StatusOr<SessionExport> SessionExport::Create(const SessionTransfers& tran
   LS_ASSIGN_OR_RETURN(TransferBudget::Share share,
                       transfers.budget->Take(client, model->engine->LargestSession().cache_bytes));
   LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers.key));
-  return SessionExport(client, std::move(model), std::move(share), std::move(sealer));
+  return SessionExport(std::move(model), std::move(share), std::move(sealer));
 }
 
-void SessionExport::Begin(SessionArchive archive) {
+void SessionExport::Begin(const std::string& owner, SessionArchive archive) {
   session_tokens_ = static_cast<int64_t>(archive.tokens.size());
   const LanguageModelInfo& info = model_->info;
   writer_.emplace(
-      ExportedSession{.owner = {.client = client_, .fingerprint = info.fingerprint, .precision = info.precision},
+      ExportedSession{.owner = {.client = owner, .fingerprint = info.fingerprint, .precision = info.precision},
                       .archive = std::move(archive)});
   share_.SetAmount(writer_->bytes());
 }

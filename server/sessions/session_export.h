@@ -35,17 +35,15 @@ class SessionExport final {
   static absl::StatusOr<SessionExport> Create(const SessionTransfers& transfers, const std::string& client,
                                               std::shared_ptr<const ServedLanguageModel> model);
 
-  // The client's session, as the engine gave it. Once, before any Next.
-  void Begin(SessionArchive archive);
+  // `owner`'s session, as the engine gave it. Once, before any Next.
+  void Begin(const std::string& owner, SessionArchive archive);
   // The next part; nothing behind the seal.
   absl::StatusOr<std::optional<SessionPart>> Next();
 
  private:
-  SessionExport(std::string client, std::shared_ptr<const ServedLanguageModel> model, TransferBudget::Share share,
-                SessionSealer sealer)
-      : client_(std::move(client)), model_(std::move(model)), share_(std::move(share)), sealer_(std::move(sealer)) {}
+  SessionExport(std::shared_ptr<const ServedLanguageModel> model, TransferBudget::Share share, SessionSealer sealer)
+      : model_(std::move(model)), share_(std::move(share)), sealer_(std::move(sealer)) {}
 
-  std::string client_;
   std::shared_ptr<const ServedLanguageModel> model_;
   TransferBudget::Share share_;
   SessionSealer sealer_;

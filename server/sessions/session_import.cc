@@ -46,7 +46,7 @@ absl::StatusOr<SessionArchive> SessionImport::TakeSeal(const Seal& seal) {
   LS_ASSIGN_OR_RETURN(ExportedSession session, reader_->Finish());
   LS_RETURN_IF_ERROR(CheckModel("fingerprint", session.owner.fingerprint, model_->info.fingerprint));
   LS_RETURN_IF_ERROR(CheckModel("precision", session.owner.precision, model_->info.precision));
-  if (session.owner.client != client_) return absl::PermissionDeniedError("the session belongs to another client");
+  if (session.owner.client != owner_) return absl::PermissionDeniedError("the session belongs to another client");
   return std::move(session.archive);
 }
 

@@ -24,10 +24,14 @@ namespace longshort {
 
 class SessionImport final {
  public:
-  // For this model and client. The references must outlive this.
+  // For this model. The session must be `owner`'s; `client` is whose room it takes. The references must outlive this.
   SessionImport(const SessionTransfers& transfers, const CallNames& names,
-                std::shared_ptr<const ServedLanguageModel> model, std::string client)
-      : transfers_(transfers), names_(names), model_(std::move(model)), client_(std::move(client)) {}
+                std::shared_ptr<const ServedLanguageModel> model, std::string owner, std::string client)
+      : transfers_(transfers),
+        names_(names),
+        model_(std::move(model)),
+        owner_(std::move(owner)),
+        client_(std::move(client)) {}
 
   // Whether the header has come; data and the seal may come then.
   bool begun() const { return reader_.has_value(); }
@@ -46,6 +50,7 @@ class SessionImport final {
   const SessionTransfers& transfers_;
   const CallNames& names_;
   const std::shared_ptr<const ServedLanguageModel> model_;
+  const std::string owner_;
   const std::string client_;
   // From the header on.
   TransferBudget::Share share_;
