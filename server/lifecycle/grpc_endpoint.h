@@ -11,20 +11,24 @@
 
 #include "absl/status/statusor.h"
 #include "server/admission/call_environment.h"
+#include "server/connections/connection_guard.h"
 #include "server/lifecycle/connection_listener.h"
 #include "server/longshort_v1/services.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
+#include "server/tls/tls_watch.h"
 
 namespace longshort {
 
 class GrpcEndpoint {
  public:
-  // Serves what `listener` accepts from now on. `environment` must outlive the endpoint.
+  // Serves what `listener` accepts from now on, by TLS if there is `tls`. `environment` and `tls` must outlive the
+  // endpoint.
   // Errors: those of ConnectionListener::Start; INTERNAL if gRPC does not start.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                              const CallEnvironment& environment,
-                                                             std::unique_ptr<ConnectionListener> listener);
+                                                             std::unique_ptr<ConnectionListener> listener,
+                                                             const TlsWatch* tls = nullptr);
   // Tells clients to leave, refuses what they still send, and ends what they keep open half a second later (health
   // watches, for instance).
   ~GrpcEndpoint();
@@ -38,13 +42,16 @@ class GrpcEndpoint {
   void StopServing();
 
  private:
-  GrpcEndpoint(const CallEnvironment& environment, std::unique_ptr<ConnectionListener> listener)
+  GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
+               std::unique_ptr<ConnectionListener> listener)
       : environment_(environment),
         inference_(environment),
         models_(environment),
         sessions_(environment),
+        guard_(limits, GuardHandlers()),
         listener_(std::move(listener)) {}
 
+  ConnectionGuard::Handlers GuardHandlers();
   absl::Status StartListening();
   void AnnounceServing();
 
@@ -52,6 +59,7 @@ class GrpcEndpoint {
   InferenceService inference_;
   ModelsService models_;
   SessionsService sessions_;
+  ConnectionGuard guard_;
   std::unique_ptr<ConnectionListener> listener_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;

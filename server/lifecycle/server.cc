@@ -1,12 +1,15 @@
 #include "server/lifecycle/server.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "server/assembly/load_models.h"
 #include "server/lifecycle/port_file.h"
+#include "server/lifecycle/tls_credentials.h"
 #include "server/options/devices.h"
 #include "server/options/memory_shares.h"
 #include "server/options/served_image_limits.h"
@@ -34,8 +37,28 @@ absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const
   SessionTransfers transfers;
   if (options.session_key_file.empty()) return transfers;
   LS_ASSIGN_OR_RETURN(transfers.key, ReadSessionKey(options.session_key_file));
-  transfers.budget = TransferBudget(SessionTransferBytes(options, machine));
+  transfers.budget = std::make_shared<TransferBudget>(SessionTransferBytes(options, machine));
   return transfers;
+}
+
+// nullptr without --token-file.
+absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& options, ServerMetrics& metrics,
+                                                          Logger& log) {
+  if (options.token_file.empty()) return nullptr;
+  return AccessControl::Open({.token_file = options.token_file, .protect_health = options.protect_health},
+                             [&metrics, &log](const absl::Status& status) {
+                               if (status.ok()) return log.Info("the token file has changed, and holds now");
+                               metrics.CountTokenFileFailure();
+                               log.Error("the token file has changed and is wrong: what it said before holds",
+                                         {{"error", std::string(status.message())}});
+                             });
+}
+
+HttpEndpoints::MayReadMetrics MetricsAccess(const AccessControl* access) {
+  if (access == nullptr) return nullptr;
+  return [access](std::optional<std::string> authorization) {
+    return access->Admit({.authorization = std::move(authorization)}, "/metrics", MonotonicNow()).status();
+  };
 }
 
 }  // namespace
@@ -48,8 +71,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   auto server = std::unique_ptr<Server>(new Server(options, log));
   ServerMetrics& metrics = server->metrics_;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
-  LS_ASSIGN_OR_RETURN(server->http_,
-                      HttpEndpoints::Start(options.http_listen, [&metrics] { return metrics.Serialize(); }));
+  LS_ASSIGN_OR_RETURN(server->tls_, WatchTlsFiles(options.tls, metrics, log));
+  LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));
+  LS_ASSIGN_OR_RETURN(server->http_, HttpEndpoints::Start(
+                                         options.http_listen, [&metrics] { return metrics.Serialize(); },
+                                         MetricsAccess(server->access_.get()), server->tls_.get()));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener, ConnectionListener::Bind(options.listen));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
@@ -75,8 +101,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                            .slow_reader_timeout = options.slow_reader_timeout,
                                                            .model_control = options.model_control,
                                                            .session_transfers = *std::move(transfers),
+                                                           .access = server->access_.get(),
                                                            .load_report = server->load_report_.get()});
-  LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener)));
+  LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener),
+                                                         server->tls_.get()));
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
       [&grpc = *server->grpc_](const RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));

@@ -57,10 +57,11 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers_));
     LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model,
                         record_.FindLanguageModel(FromMessage(request.model())));
-    LS_ASSIGN_OR_RETURN(SessionExport session, SessionExport::Create(transfers_, model));
+    LS_ASSIGN_OR_RETURN(SessionExport session,
+                        SessionExport::Create(transfers_, record_.engine_context().client, model));
     session_.emplace(std::move(session));
     model->engine->ExportSession(
-        {.client = record_.engine_context().client, .id = request.session_id()},
+        {.client = record_.engine_context().client, .id = record_.SessionIdOf(request.session_id())},
         [keep = shared_from_this()](absl::StatusOr<SessionArchive> archive) { keep->OnExported(std::move(archive)); });
     return absl::OkStatus();
   }
@@ -76,7 +77,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     watch_ = PauseWatch::Start(slow_reader_timeout_, [weak = weak_from_this()] {
       if (const std::shared_ptr<ExportCall> call = weak.lock()) call->OnPause();
     });
-    session_->Begin(record_.engine_context().client, std::move(archive_));
+    session_->Begin(record_.session_owner(), std::move(archive_));
     WriteNext();
   }
 

@@ -1,5 +1,6 @@
 // What the server tells Prometheus. Names are a contract with dashboards; labels are bounded: RPCs and gRPC codes are
-// few, and a model's name is a label only if such a model is served.
+// few, a model's name is a label only if such a model is served, and of identities as many as AccessControl gives
+// labels.
 //
 // Thread-safe.
 #pragma once
@@ -32,9 +33,20 @@ class ServerMetrics {
   // One call has ended. `model` is "" for calls that name no served model.
   void CountRequest(const std::string& rpc, const std::string& model, absl::StatusCode code, absl::Duration duration);
 
+  // The call was of this identity (Identity::metric_label), and this is what it was given.
+  void CountIdentity(const std::string& label, absl::StatusCode code, int64_t tokens);
+  void CountTokenFileFailure() { families_.token_file_failures.Increment(); }
+
   // There were no descriptors for so many connections.
   void CountRefusedConnections(int64_t connections) {
     families_.refused_connections.Increment(static_cast<double>(connections));
+  }
+
+  // So many gRPC connections are open.
+  void SetOpenConnections(int64_t connections) { families_.open_connections.Set(static_cast<double>(connections)); }
+  // A gRPC connection was closed because of what its client did: one of a few reasons.
+  void CountClosedConnection(const std::string& reason) {
+    families_.closed_connections.Add({{"reason", reason}}).Increment();
   }
 
   // A call was cancelled because its client took nothing.
@@ -44,6 +56,9 @@ class ServerMetrics {
   // The version serves no more.
   void ForgetModel(const std::string& model, int64_t version);
   void CountModelLoadFailure() { families_.load_failures.Increment(); }
+
+  // When what `file` (of a fixed list) stands for expires; InfiniteFuture if there is none.
+  void SetTlsExpiry(const std::string& file, absl::Time expiry);
 
   // For who counts what engines do.
   MetricFamilies& families() { return families_; }
@@ -58,12 +73,19 @@ class ServerMetrics {
     prometheus::Histogram& duration;
   };
 
+  struct IdentityMetrics {
+    prometheus::Counter& requests;
+    prometheus::Counter& tokens;
+  };
+
   RequestMetrics FindRequestMetrics(const std::string& rpc, const std::string& model, absl::StatusCode code);
+  IdentityMetrics FindIdentityMetrics(const std::string& label, absl::StatusCode code);
 
   MetricFamilies families_;
 
   std::mutex mutex_;  // guards what follows
   std::map<std::tuple<std::string, std::string, absl::StatusCode>, RequestMetrics> found_;
+  std::map<std::pair<std::string, absl::StatusCode>, IdentityMetrics> found_identities_;
 };
 
 }  // namespace longshort

@@ -64,16 +64,39 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
                   "changes what everybody is served.",
                   &options.model_control);
   table.AddCustom("listen", "host:port", options.listen.ToString(),
-                  "Address of gRPC; port 0 lets the system choose. Loopback by default, because the server has no "
-                  "authentication: being reachable from outside is for you to decide. 0.0.0.0 is any IPv4 address, "
-                  "[::] any of both families.",
+                  "Address of gRPC; port 0 lets the system choose. Loopback by default; beyond it --tls-certificate or "
+                  "--insecure is needed. 0.0.0.0 is any IPv4 address, [::] any of both families.",
                   AddressReader(&options.listen));
   table.AddCustom("http-listen", "host:port", options.http_listen.ToString(),
-                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only.",
+                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only; beyond loopback "
+                  "--tls-certificate or --insecure is needed.",
                   AddressReader(&options.http_listen));
   table.Add("port-file", "FILE",
             "Write the ports, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0.",
             &options.port_file);
+}
+
+void AddEncryption(OptionTable& table, ServerOptions& options) {
+  table.Add(
+      "tls-certificate", "FILE",
+      "PEM file of the server's certificate, and behind it those between it and an authority that clients know. "
+      "Both ports speak TLS (1.2 or 1.3) then, and nothing else. It and the other files of TLS are read again when "
+      "they change.",
+      &options.tls.certificate);
+  table.Add("tls-key", "FILE", "PEM file of the certificate's private key, which not everybody may read.",
+            &options.tls.key);
+  table.Add(
+      "tls-client-ca", "FILE",
+      "PEM file of authorities. Clients of gRPC must bring a certificate that one of them has signed (mutual TLS); "
+      "HTTP asks for none, since probes have none.",
+      &options.tls.client_ca);
+  table.Add("tls-client-crl", "FILE",
+            "PEM file of revocation lists, one of each authority of --tls-client-ca: certificates that they name are "
+            "refused, and all certificates once a list is out of date.",
+            &options.tls.client_crl);
+  table.AddSwitch("insecure",
+                  "Listen beyond loopback without TLS: whoever is on the way reads and changes what is sent.",
+                  &options.insecure);
 }
 
 void AddExecution(OptionTable& table, ServerOptions& options) {
@@ -155,6 +178,19 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
   table.Add("max-generate-tokens", "N", "Longest completion, 1 to 1073741824.", &options.max_generate_tokens);
 }
 
+void AddAccess(OptionTable& table, ServerOptions& options) {
+  table.Add("token-file", "FILE",
+            "Who may call: a line for each token or client certificate, with scopes (infer, sessions, manage, "
+            "observe), models, limits and expiry; for the owner's and group's eyes only. \"longshort token new NAME\" "
+            "makes a token and its line. The file is read again when it changes. Without it everybody may do "
+            "everything, and is the client that he says (x-client-id).",
+            &options.token_file);
+  table.AddSwitch("protect-health",
+                  "Health checks over gRPC need a token of the scope observe too, as reflection and /metrics do with "
+                  "--token-file. Without this they are open to everybody, for load balancers that have no token.",
+                  &options.protect_health);
+}
+
 void AddOperation(OptionTable& table, ServerOptions& options) {
   table.Add("session-time-to-live", "duration",
             "A session that was not used for so long ends, 1s to 720h. Its tokens are kept until then; its cache only "
@@ -183,6 +219,14 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
                   "Tell with every answer how busy the server is (trailing metadata endpoint-load-metrics-bin, an "
                   "xds.data.orca.v3.OrcaLoadReport), for balancers that weigh servers by it.",
                   &options.report_load);
+  table.Add(
+      "max-connection-age", "duration",
+      "A gRPC connection that is so old, 1s to 480h (give or take a tenth), takes no new calls, and its client makes "
+      "another: so clients that choose among several servers find new ones. Calls in flight go on. 0s never.",
+      &options.max_connection_age);
+  table.Add("max-connection-age-grace", "duration",
+            "How long the calls of such a connection may still take, 1s to 480h. 0s: until they end.",
+            &options.max_connection_age_grace);
   table.AddCustom("log-format", "text|json", "text", "Form of the log lines on standard error; one line per request.",
                   [&options](const std::string& text) { return ReadLogFormat(text, &options.log_format); });
   table.AddCustom("log-level", "debug|info|warning|error", "info", "Least important line that is written.",
@@ -200,8 +244,10 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
 OptionTable MakeTable(CommandLine& line) {
   OptionTable table;
   AddPlaces(table, line.options);
+  AddEncryption(table, line.options);
   AddExecution(table, line.options);
   AddLimits(table, line.options);
+  AddAccess(table, line.options);
   AddOperation(table, line.options);
   table.AddSwitch("help", "Print this and exit.", &line.help);
   table.AddSwitch("version", "Print the version and exit.", &line.version);

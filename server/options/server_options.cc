@@ -8,11 +8,15 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "models/images/image_limits.h"
+#include "server/access/token_file.h"
 #include "server/options/devices.h"
+#include "server/options/exposure.h"
 #include "server/options/option_ranges.h"
 #include "server/sessions/session_seal.h"
+#include "server/tls/tls_material.h"
 
 namespace longshort {
 namespace {
@@ -66,6 +70,25 @@ absl::Status CheckBuckets(const std::vector<double>& buckets) {
   return absl::OkStatus();
 }
 
+// Whether the ports are as secure as where they listen demands.
+absl::Status CheckEncryption(const ServerOptions& options) {
+  const TlsFiles& tls = options.tls;
+  const bool any = !tls.certificate.empty() || !tls.key.empty() || !tls.client_ca.empty() || !tls.client_crl.empty();
+  if (any) return TlsMaterial::Load(tls, absl::Now()).status();
+  if (options.insecure) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(CheckIsLoopback("listen", options.listen));
+  return CheckIsLoopback("http-listen", options.http_listen);
+}
+
+absl::Status CheckTokenFile(const ServerOptions& options) {
+  if (options.token_file.empty()) {
+    if (!options.protect_health) return absl::OkStatus();
+    return absl::InvalidArgumentError("--protect-health needs --token-file: without it nobody can show who he is");
+  }
+  LS_ASSIGN_OR_RETURN(const std::string text, ReadTokenFile(options.token_file));
+  return ParseTokenFile(text, options.token_file).status();
+}
+
 // Pixels of the largest image that each thread may decode at once within `bytes`; all that decoders take if that is 0.
 int64_t PixelsWithin(int64_t bytes, int64_t threads) {
   constexpr int64_t kMost = ImageLimits().max_pixels;
@@ -99,6 +122,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
 absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const MachineLimits& machine) {
   LS_RETURN_IF_ERROR(CheckRepository(options.model_repository));
   LS_RETURN_IF_ERROR(CheckChoices(options));
+  LS_RETURN_IF_ERROR(CheckEncryption(options));
   if (options.threads == 0) options.threads = ThreadsPerWorker(machine.cpus, *ParseDevices(options.devices));
   LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, {1, 1024}));
   LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, kMaxStreams));
@@ -123,11 +147,18 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, {1, 1 << 30}));
   LS_RETURN_IF_ERROR(CheckRange("session-time-to-live", options.session_time_to_live, kSessionTimeToLive));
   if (!options.session_key_file.empty()) LS_RETURN_IF_ERROR(ReadSessionKey(options.session_key_file).status());
+  LS_RETURN_IF_ERROR(CheckTokenFile(options));
   LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, {absl::ZeroDuration(), absl::Hours(1)}));
   LS_RETURN_IF_ERROR(
       CheckRange("keepalive-interval", options.keepalive_interval, {absl::Milliseconds(100), absl::Hours(1)}));
   LS_RETURN_IF_ERROR(
       CheckRange("slow-reader-timeout", options.slow_reader_timeout, {absl::Milliseconds(100), absl::Hours(1)}));
+  if (options.max_connection_age != absl::ZeroDuration()) {
+    LS_RETURN_IF_ERROR(CheckRange("max-connection-age", options.max_connection_age, kConnectionAge));
+  }
+  if (options.max_connection_age_grace != absl::ZeroDuration()) {
+    LS_RETURN_IF_ERROR(CheckRange("max-connection-age-grace", options.max_connection_age_grace, kConnectionAge));
+  }
   if (options.watch_repository != absl::ZeroDuration()) {
     LS_RETURN_IF_ERROR(
         CheckRange("watch-repository", options.watch_repository, {absl::Milliseconds(100), absl::Hours(1)}));

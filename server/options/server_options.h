@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/options/machine_limits.h"
+#include "server/tls/tls_files.h"
 
 namespace longshort {
 
@@ -40,10 +41,14 @@ struct ServerOptions {
   // Whether clients may load and unload models (Models.LoadModel, UnloadModel).
   bool model_control = false;
 
-  // gRPC. Loopback by default: the server has no authentication, so being seen from outside is a decision to take.
+  // gRPC. Loopback by default: being seen from outside is a decision to take, and needs `tls` or `insecure`.
   ListenAddress listen = {.host = "127.0.0.1", .port = 8500};
   // HTTP: /metrics, /livez, /readyz.
   ListenAddress http_listen = {.host = "127.0.0.1", .port = 8501};
+  // Both ports speak TLS if there is a certificate; gRPC asks clients for theirs if there is a client_ca.
+  TlsFiles tls;
+  // Whether the ports may be beyond loopback without TLS: anybody on the way reads and changes what is sent then.
+  bool insecure = false;
   // If not empty: written once both ports are open, as {"grpc": port, "http": port}. For port 0.
   std::string port_file;
 
@@ -98,6 +103,13 @@ struct ServerOptions {
   // servers that share it let clients move between them. Empty: no session is moved.
   std::string session_key_file;
 
+  // File of who may call, with which token or certificate, and what (server/access/token_file.h). Empty: everybody may
+  // do everything, and is the client that he says.
+  std::string token_file;
+  // Whether health needs the scope `observe` too: whoever asks without a token learns whether the server and its models
+  // are up.
+  bool protect_health = false;
+
   // How long requests in flight may go on after SIGTERM; 0 to 1 h.
   absl::Duration drain_timeout = absl::Seconds(25);
   // A stream that was silent for so long sends a keepalive message; 100 ms to 1 h. Shorter than what proxies usually
@@ -109,6 +121,13 @@ struct ServerOptions {
 
   // Whether every answer tells balancers how busy the server is (trailing metadata endpoint-load-metrics-bin).
   bool report_load = false;
+
+  // A connection of gRPC that is so old takes no new calls, and its client makes another, 1 s to 20 days; 0 never.
+  // Never by default: it is for balanced clients, which find new servers then, and nothing is gained where there is
+  // one.
+  absl::Duration max_connection_age = absl::ZeroDuration();
+  // How long the calls of such a connection may still take, 1 s to 20 days; 0 until they end.
+  absl::Duration max_connection_age_grace = absl::ZeroDuration();
 
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

@@ -19,7 +19,9 @@ constexpr char kIdKey[] = "x-request-id";
 }  // namespace
 
 RpcCall::RpcCall(const CallEnvironment& environment, const CallNames& names, grpc::CallbackServerContext& context)
-    : context_(context), record_(environment, names, ReadCallMetadata(context)) {}
+    : context_(context),
+      record_(environment, names,
+              ReadCallMetadata(context, environment.access != nullptr && environment.access->uses_certificates())) {}
 
 void RpcCall::BeginAnswer() {
   if (!std::exchange(answering_, true)) context_.AddInitialMetadata(kIdKey, record_.engine_context().id);

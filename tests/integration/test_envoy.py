@@ -18,6 +18,7 @@ import grpc
 import pytest
 
 from integration import http2
+from integration.certificates import Authority, write_at_once
 from integration.envoy_process import BINARY, Envoy, write_certificate, write_configuration
 from integration.server_process import Server, wait_until
 from integration.test_retries import FULL, FullServer, calls_with_one_answer, retry_options
@@ -42,9 +43,9 @@ def proxy(servers: tuple[Server, Server], tmp_path_factory: pytest.TempPathFacto
         yield running
 
 
-def started(folder: Path, servers: tuple[Server, Server]) -> Envoy:
+def started(folder: Path, servers: tuple[Server, Server], servers_ca: Path | None = None) -> Envoy:
     """An Envoy that has found both servers healthy."""
-    running = Envoy(folder, (servers[0].grpc_port, servers[1].grpc_port))
+    running = Envoy(folder, (servers[0].grpc_port, servers[1].grpc_port), servers_ca)
     wait_until(lambda: all(running.gives_to(server.grpc_port) for server in servers))
     return running
 
@@ -54,10 +55,11 @@ def answered(server: Server) -> float:
 
 
 class Callers:
-    """Clients that call all the time, and keep the codes."""
+    """Clients that call all the time, while the context lasts."""
 
     def __init__(self, api: SimpleNamespace, proxy: Envoy, clients: int = 4) -> None:
-        self.codes: list[grpc.StatusCode] = []
+        self.answers = 0
+        self.failures: list[str] = []
         self._over = threading.Event()
         self._pool = ThreadPoolExecutor(clients)
         question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=2)
@@ -66,25 +68,30 @@ class Callers:
             with proxy.new_channel(NO_RETRIES) as channel:
                 stub = api.inference_grpc.InferenceStub(channel)
                 while not self._over.is_set():
-                    self.codes.append(stub.Generate.future(question, timeout=30).code())
+                    try:
+                        stub.Generate(question, timeout=30)
+                        self.answers += 1
+                    except grpc.RpcError as error:
+                        self.failures.append(f"{error.code()}: {error.details()}")
 
-        self._clients = [self._pool.submit(call_until_over) for _ in range(clients)]
+        for _ in range(clients):
+            self._pool.submit(call_until_over)
 
     def go_on(self, calls: int) -> None:
-        """Returns after so many more."""
-        before = len(self.codes)
-        wait_until(lambda: len(self.codes) >= before + calls)
+        """Returns after so many more answers."""
+        before = self.answers
+        wait_until(lambda: self.answers >= before + calls)
 
-    def end(self) -> set[grpc.StatusCode]:
+    def __enter__(self) -> Callers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._over.set()
-        for client in self._clients:
-            client.result()
         self._pool.shutdown()
-        return set(self.codes)
 
 
 def test_the_configuration_is_valid_as_it_stands(tmp_path: Path) -> None:
-    write_certificate(tmp_path / "tls")
+    write_certificate(tmp_path / "tls", Authority("proxy").server())
     check = [BINARY, "--mode", "validate", "-c", write_configuration(tmp_path, {})]
     done = subprocess.run(check, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -140,9 +147,9 @@ def test_refused_calls_are_tried_with_the_other_server(
     full = FullServer(api, repository, tmp_path / "full")
     with full.server, started(tmp_path / "envoy", (full.server, servers[1])) as proxy:
         full.fill(tokens=65536)
-        callers = Callers(api, proxy)
-        wait_until(lambda: full.refusals() > 10)
-        assert callers.end() == {grpc.StatusCode.OK}
+        with Callers(api, proxy) as callers:
+            wait_until(lambda: full.refusals() > 10)
+        assert not callers.failures
 
 
 def test_a_client_comes_back_when_all_servers_were_full(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
@@ -180,27 +187,26 @@ def test_a_server_that_stops_finishes_its_work_and_no_call_fails(
             wait_until(lambda: sum(server.metric("longshort_streams_active") for server in (stopping, servers[1])) > 0)
             if not stopping.metric("longshort_streams_active"):
                 stream.cancel()
-        callers = Callers(api, proxy)
-        callers.go_on(50)
-        stopping.terminate()
-        wait_until(lambda: not proxy.gives_to(stopping.grpc_port))
-        came = answered(stopping)
-        callers.go_on(50)
-        assert stopping.process.poll() is None, "it has its stream yet"
-        assert answered(stopping) == came, "it is given nothing more"
-        *_, last = stream
-        assert last.summary.usage.generated_tokens == 20000
-        assert stopping.wait() == 0
-        callers.go_on(50)
-        assert callers.end() == {grpc.StatusCode.OK}
+        with Callers(api, proxy) as callers:
+            callers.go_on(50)
+            stopping.terminate()
+            wait_until(lambda: not proxy.gives_to(stopping.grpc_port))
+            came = answered(stopping)
+            callers.go_on(50)
+            assert stopping.process.poll() is None, "it has its stream yet"
+            assert answered(stopping) == came, "it is given nothing more"
+            *_, last = stream
+            assert last.summary.usage.generated_tokens == 20000
+            assert stopping.wait() == 0
+            callers.go_on(50)
+        assert not callers.failures
 
 
 def test_servers_that_restart_one_after_the_other_fail_no_call(
     api: SimpleNamespace, repository: Path, tmp_path: Path
 ) -> None:
     running = [Server(repository, tmp_path / name) for name in ("first", "second")]
-    with started(tmp_path / "envoy", (running[0], running[1])) as proxy:
-        callers = Callers(api, proxy)
+    with started(tmp_path / "envoy", (running[0], running[1])) as proxy, Callers(api, proxy) as callers:
         for turn in range(4):
             old = running[turn % 2]
             callers.go_on(20)
@@ -209,24 +215,16 @@ def test_servers_that_restart_one_after_the_other_fail_no_call(
             old.channel.close()
             running[turn % 2] = new = Server(repository, tmp_path / f"again-{turn}", grpc_port=old.grpc_port)
             wait_until(lambda new=new: proxy.gives_to(new.grpc_port) and answered(new) > 0)
-        assert callers.end() == {grpc.StatusCode.OK}
+    assert not callers.failures
     for server in running:
         server.__exit__()
 
 
 def reset_calls(proxy: Envoy, calls: int) -> bool:
     """Begins so many calls and resets each at once, on one connection. Returns whether that was cut off."""
-    context = ssl.create_default_context(cadata=proxy.certificate.decode())
+    context = ssl.create_default_context(cadata=proxy.authority.pem.decode())
     context.set_alpn_protocols(["h2"])
-    fields = {
-        ":method": "POST",
-        ":scheme": "https",
-        ":path": "/longshort.v1.Inference/Generate",
-        ":authority": "localhost",
-        "te": "trailers",
-        "content-type": "application/grpc",
-    }
-    headers = b"".join(http2.header(name, value) for name, value in fields.items())
+    headers = http2.call_headers("/longshort.v1.Inference/Generate")
     cancel = struct.pack(">I", 8)
     storm = b"".join(
         http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers) + http2.frame(http2.RESET, 0, stream, cancel)
@@ -252,15 +250,14 @@ def test_a_reset_storm_leaves_others_alone(api: SimpleNamespace, servers: tuple[
     def begun() -> float:
         return sum(server.metric("longshort_requests_total", code="CANCELLED") for server in servers)
 
-    callers = Callers(api, proxy)
-    callers.go_on(50)
-    before = begun()
-    memory = [server.peak_memory() for server in servers]
-    with ThreadPoolExecutor(4) as attackers:
+    with Callers(api, proxy) as callers, ThreadPoolExecutor(4) as attackers:
+        callers.go_on(50)
+        before = begun()
+        memory = [server.peak_memory() for server in servers]
         storms = [attackers.submit(reset_calls, proxy, 20000) for _ in range(20)]
         assert all(storm.result() for storm in storms)
-    callers.go_on(50)
-    assert callers.end() == {grpc.StatusCode.OK}
+        callers.go_on(50)
+    assert not callers.failures
     assert proxy.count("http.longshort.downstream_rq_too_many_premature_resets") == len(storms)
     assert begun() - before < 20 * 1000, "of 400,000"
     grown = max(server.peak_memory() - was for server, was in zip(servers, memory, strict=True))
@@ -269,7 +266,7 @@ def test_a_reset_storm_leaves_others_alone(api: SimpleNamespace, servers: tuple[
 
 @pytest.mark.parametrize(
     ("what", "headers"),
-    [("too many", [(f"x-{n}", "v") for n in range(80)]), ("too long", [("x-long", "v" * 10000)])],
+    [("too many", [(f"x-{n}", "v") for n in range(80)]), ("too long", [("x-long", "v" * 20000)])],
 )
 def test_headers_are_bounded(api: SimpleNamespace, proxy: Envoy, what: str, headers: Any) -> None:
     with proxy.new_channel(NO_RETRIES) as channel:
@@ -282,13 +279,26 @@ def test_headers_are_bounded(api: SimpleNamespace, proxy: Envoy, what: str, head
 
 def test_a_new_certificate_is_taken_without_a_restart(servers: tuple[Server, Server], tmp_path: Path) -> None:
     with started(tmp_path / "envoy", servers) as proxy:
-        new = write_certificate(tmp_path / "new")
+        new = proxy.authority.server()
 
-        def shown() -> str:
-            return ssl.get_server_certificate(("127.0.0.1", proxy.port)).strip()
+        def shown() -> bytes:
+            return ssl.get_server_certificate(("127.0.0.1", proxy.port)).encode()
 
-        assert shown() == proxy.certificate.decode().strip()
-        expected = new.read_text().strip()
-        for file in (new, new.with_name("key.pem")):
-            file.replace(tmp_path / "envoy/tls" / file.name)
-        wait_until(lambda: shown() == expected)
+        assert shown() != new.certificate_pem
+        write_certificate(tmp_path / "envoy/tls", new)
+        wait_until(lambda: shown() == new.certificate_pem)
+
+
+def test_servers_may_speak_tls(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    authority = Authority("servers")
+    ca = write_at_once(tmp_path / "ca.pem", authority.pem)
+    certificate, key = authority.server().write(tmp_path, "server")
+    options = (f"--tls-certificate={certificate}", f"--tls-key={key}")
+    with (
+        Server(repository, tmp_path / "first", *options) as first,
+        Server(repository, tmp_path / "second", *options) as second,
+        started(tmp_path / "envoy", (first, second), ca) as proxy,
+        Callers(api, proxy) as callers,
+    ):
+        callers.go_on(10)
+    assert not callers.failures
