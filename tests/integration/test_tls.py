@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import serialization
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from integration.certificates import DAY, Authority, Pair, write_at_once
-from integration.server_process import Server, run, wait_until
+from integration.server_process import BINARY, Server, wait_until
 
 # Handshakes with nobody answering end by this; what a refused client waits for its answer, too.
 PATIENCE = 20
@@ -40,6 +40,12 @@ def files_of(folder: Path, pair: Pair) -> list[str]:
     """The options of this certificate, in files of `folder`."""
     certificate, key = pair.write(folder, "server")
     return [f"--tls-certificate={certificate}", f"--tls-key={key}"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Starts the server that has no models to compute, and so ends faster where options are wrong."""
+    command = [BINARY.with_name("longshort-identity-server"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def call(channel: grpc.Channel) -> None:
