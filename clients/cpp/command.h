@@ -57,6 +57,7 @@ std::unique_ptr<Command> MakeGenerateCommand();
 std::unique_ptr<Command> MakeModelsCommand();
 std::unique_ptr<Command> MakeTokenizeCommand();
 std::unique_ptr<Command> MakeSessionCommand();
+std::unique_ptr<Command> MakeTokenCommand();
 
 // "name" or "name/version" as a selector. Errors: INVALID_ARGUMENT.
 absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text);
