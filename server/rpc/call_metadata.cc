@@ -77,7 +77,10 @@ std::string FirstProperty(const grpc::AuthContext& peer, const char* name) {
 // processor writes there all calls of the connection would see.
 void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* credentials) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
-  if (peer == nullptr || FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME) != "ssl") return;
+  if (peer == nullptr) return;
+  // The one of grpc::SslServerCredentials, the other of TlsServerCredentials.
+  const std::string type = FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+  if (type != GRPC_SSL_TRANSPORT_SECURITY_TYPE && type != GRPC_TLS_TRANSPORT_SECURITY_TYPE) return;
   credentials->spiffe_id = FirstProperty(*peer, GRPC_PEER_SPIFFE_ID_PROPERTY_NAME);
   credentials->certificate_subject = FirstProperty(*peer, GRPC_X509_SUBJECT_PROPERTY_NAME);
 }

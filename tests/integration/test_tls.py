@@ -18,6 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from integration import expect
 from integration.certificates import DAY, Authority, Pair, write_at_once
 from integration.server_process import BINARY, Server, wait_until
 
@@ -163,6 +164,32 @@ def test_clients_bring_a_certificate_that_is_valid_and_known(
         assert not is_taken(server, authority.pem, clients.server()), "a certificate for servers"
         assert server.http("/readyz")[0] == 200, "probes need no certificate"
         assert server.metric("longshort_tls_certificate_expiry_seconds", file="client_ca") > time.time()
+
+
+def test_certificates_are_identities(
+    api: SimpleNamespace, repository: Path, tmp_path: Path, authority: Authority, clients: Authority
+) -> None:
+    """gRPC tells our admission whose certificate a connection has shown."""
+    known = write_at_once(tmp_path / "clients.pem", clients.pem)
+    lines = "web spiffe-id=spiffe://example.org/web scopes=infer\nalice certificate-subject=CN=alice scopes=observe\n"
+    tokens = write_at_once(tmp_path / "tokens", lines.encode())
+    options = [*files_of(tmp_path, authority.server()), f"--tls-client-ca={known}", f"--token-file={tokens}"]
+    request = api.inference.TokenizeRequest(input={"text": "x"})
+    with Server(repository, tmp_path, *options, trusted=authority.pem) as server:
+        for pair, code in (
+            (clients.client("any", "spiffe://example.org/web"), None),
+            (clients.client("alice"), grpc.StatusCode.PERMISSION_DENIED),
+            (clients.client("bob"), grpc.StatusCode.UNAUTHENTICATED),
+            (clients.client("alice", "spiffe://example.org/other"), grpc.StatusCode.UNAUTHENTICATED),
+        ):
+            with channel_to(server, authority.pem, pair) as channel:
+                stub = api.inference_grpc.InferenceStub(channel)
+                if code is None:
+                    stub.Tokenize(request, timeout=PATIENCE)
+                else:
+                    with expect.error(code):
+                        stub.Tokenize(request, timeout=PATIENCE)
+        wait_until(lambda: "rpc=Tokenize" in server.log() and "identity=web" in server.log())
 
 
 def test_a_revoked_client_is_refused_as_soon_as_the_list_names_it(
