@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/random_number.h"
+#include "server/access/credentials.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
 
@@ -78,9 +79,8 @@ std::string FirstProperty(const grpc::AuthContext& peer, const char* name) {
 void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* credentials) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
   if (peer == nullptr) return;
-  // The one of grpc::SslServerCredentials, the other of TlsServerCredentials.
-  const std::string type = FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
-  if (type != GRPC_SSL_TRANSPORT_SECURITY_TYPE && type != GRPC_TLS_TRANSPORT_SECURITY_TYPE) return;
+  const std::string security = FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+  if (security != GRPC_TLS_TRANSPORT_SECURITY_TYPE && security != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return;
   credentials->spiffe_id = FirstProperty(*peer, GRPC_PEER_SPIFFE_ID_PROPERTY_NAME);
   credentials->certificate_subject = FirstProperty(*peer, GRPC_X509_SUBJECT_PROPERTY_NAME);
 }

@@ -80,7 +80,7 @@ class Authority:
         return self._sign("server", names or ("127.0.0.1", "localhost"), ExtendedKeyUsageOID.SERVER_AUTH, begin, end)
 
     def client(self, name: str, *names: str, begin: datetime.timedelta = -DAY, end: datetime.timedelta = DAY) -> Pair:
-        """A client's certificate: its subject's name, and others, such as a SPIFFE id."""
+        """A client's certificate; `names` are further ones, such as a SPIFFE id."""
         return self._sign(name, names, ExtendedKeyUsageOID.CLIENT_AUTH, begin, end)
 
     def revocations(self, *revoked: Pair, end: datetime.timedelta = DAY) -> bytes:
