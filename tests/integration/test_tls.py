@@ -90,6 +90,17 @@ def openssl_client(port: int, *arguments: str) -> subprocess.CompletedProcess[st
     )
 
 
+def answer(connection: socket.socket) -> bytes:
+    """What comes until the other side closes the connection."""
+    received = b""
+    try:
+        while part := connection.recv(1 << 16):
+            received += part
+    except ConnectionResetError:
+        pass
+    return received
+
+
 def test_both_ports_speak_tls_and_nothing_else(repository: Path, tmp_path: Path, authority: Authority) -> None:
     with Server(repository, tmp_path, *files_of(tmp_path, authority.server()), trusted=authority.pem) as server:
         call(server.channel)
@@ -102,7 +113,7 @@ def test_both_ports_speak_tls_and_nothing_else(repository: Path, tmp_path: Path,
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
         with socket.create_connection(("127.0.0.1", server.http_port), timeout=PATIENCE) as plain:
             plain.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"HTTP/1.1 200" not in plain.makefile("rb").read()
+            assert not answer(plain).startswith(b"HTTP")
 
 
 def test_curl_reads_metrics_and_probes(repository: Path, tmp_path: Path, authority: Authority) -> None:
