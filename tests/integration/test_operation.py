@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -200,6 +202,17 @@ def test_check_config_refuses_a_broken_model(tmp_path: Path) -> None:
     ended = run(f"--model-repository={tmp_path}", "--check-config")
     assert ended.returncode == 1
     assert "broken" in ended.stderr and "model.safetensors" in ended.stderr
+
+
+def test_a_model_that_does_not_fit_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    weights = model_directory.write_zeros(tmp_path, "large", layers=physical // (256 << 20) + 1)
+    begin = time.monotonic()
+    checked = run("--check-config", f"--model-repository={tmp_path}")
+    assert time.monotonic() - begin < 10, "reading so much takes far longer"
+    assert checked.returncode == 1
+    for part in ("model large version 1", "does not fit", f"weights take {weights / (1 << 20):.1f} MiB"):
+        assert part in checked.stderr
 
 
 def test_an_error_in_a_file_tells_the_line(repository: Path, tmp_path: Path) -> None:

@@ -128,6 +128,11 @@ TEST(FairseqTokenizer, OnlyTextIsProducible) {
   }
 }
 
+TEST(FairseqTokenizer, RefusesAnEmptyVocabulary) {
+  EXPECT_THAT(LoadFairseqTokenizer(Tokenizer::Unit::kByte, "", "vocabulary.txt", 260),
+              Refuses(std::vector<std::string>{"vocabulary.txt", "no symbols"}));
+}
+
 TEST(FairseqTokenizer, RefusesMoreSymbolsThanTheModelHas) {
   EXPECT_THAT(LoadError(Tokenizer::Unit::kByte, "101 5\n32 4\n", 5),
               AllOf(HasSubstr("vocabulary.txt"), HasSubstr("4 + 2 symbols"), HasSubstr("vocabulary_size, 5")));
