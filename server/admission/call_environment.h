@@ -3,6 +3,7 @@
 
 #include "absl/time/time.h"
 #include "core/registry/model_registry.h"
+#include "server/access/access_control.h"
 #include "server/admission/call_gate.h"
 #include "server/calls/request_limits.h"
 #include "server/log/logger.h"
@@ -28,6 +29,8 @@ struct CallEnvironment {
   // Whether clients may load and unload models.
   bool model_control = false;
   SessionTransfers session_transfers = {};
+  // nullptr without authentication: everybody may do everything, and is who he says.
+  const AccessControl* access = nullptr;
 };
 
 }  // namespace longshort

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
@@ -26,7 +28,9 @@ CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& name
       names_(names),
       arrived_(MonotonicNow()),
       engine_context_(std::move(origin.context)),
-      origin_status_(std::move(origin.status)) {}
+      origin_status_(std::move(origin.status)),
+      credentials_(std::move(origin.credentials)),
+      named_client_(engine_context_.client) {}
 
 CallRecord::~CallRecord() {
   if (inside_) environment_.gate.Leave(unavailable_);
@@ -34,17 +38,60 @@ CallRecord::~CallRecord() {
 
 absl::Status CallRecord::Admit() {
   inside_ = environment_.gate.Enter();
-  return inside_ ? origin_status_ : absl::UnavailableError("the server is stopping");
+  if (!inside_) return absl::UnavailableError("the server is stopping");
+  if (environment_.access != nullptr) LS_RETURN_IF_ERROR(Identify());
+  return origin_status_;
+}
+
+absl::Status CallRecord::Identify() {
+  engine_context_.client.clear();
+  LS_ASSIGN_OR_RETURN(caller_, environment_.access->Admit(credentials_, names_.rpc(), MonotonicNow()));
+  if (const Identity* identity = caller_.identity(); identity != nullptr) engine_context_.client = identity->name();
+  return absl::OkStatus();
+}
+
+absl::Status CallRecord::CheckMayUse(const std::string& model) const {
+  if (caller_.MayUse(model)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("identity ", caller_.identity()->name(), " may not use model ", model, " with this credential"));
+}
+
+// No name of a client, a session or an identity has a slash (IsName), so nothing that is said makes one out of another.
+std::string CallRecord::SessionIdOf(const std::string& id) const {
+  return caller_.identity() == nullptr || named_client_.empty() ? id : absl::StrCat(named_client_, "/", id);
+}
+
+std::string CallRecord::session_owner() const {
+  if (caller_.identity() == nullptr) return engine_context_.client;
+  return absl::StrCat("/", caller_.identity()->name(), "/", named_client_);
 }
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> CallRecord::FindModel(const ModelReference& reference) {
   LS_RETURN_IF_ERROR(CheckModelReference(reference, names_));
-  absl::StatusOr<std::shared_ptr<ServedModel>> found = environment_.models.Find(reference.name, reference.version);
+  absl::StatusOr<std::shared_ptr<ServedModel>> found = caller_.MayUseAllModels()
+                                                           ? environment_.models.Find(reference.name, reference.version)
+                                                           : FindAmongAllowed(reference);
   if (found.ok()) {
     model_ = (*found)->name;
     version_ = (*found)->version;
   }
   return found;
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> CallRecord::FindAmongAllowed(const ModelReference& reference) const {
+  if (!reference.name.empty()) LS_RETURN_IF_ERROR(CheckMayUse(reference.name));
+  std::set<std::string> allowed;
+  for (const std::shared_ptr<ServedModel>& served : environment_.models.List()) {
+    if (caller_.MayUse(served->name)) allowed.insert(served->name);
+  }
+  const std::string there_are = absl::StrCat("; of those that ", caller_.identity()->name(), " may use there are ",
+                                             allowed.empty() ? "none" : absl::StrJoin(allowed, ", "));
+  if (reference.name.empty() && allowed.size() == 1) {
+    return environment_.models.Find(*allowed.begin(), reference.version);
+  }
+  if (reference.name.empty()) return absl::InvalidArgumentError(absl::StrCat("a model must be named", there_are));
+  if (allowed.count(reference.name) > 0) return environment_.models.Find(reference.name, reference.version);
+  return absl::NotFoundError(absl::StrCat("there is no model ", reference.name, there_are));
 }
 
 absl::StatusOr<std::shared_ptr<const ServedLanguageModel>> CallRecord::FindLanguageModel(
@@ -60,6 +107,15 @@ absl::StatusOr<std::shared_ptr<const ServedClassifier>> CallRecord::FindClassifi
   if (const ServedClassifier* classifier = found->classifier(); classifier != nullptr) return {{found, classifier}};
   return absl::FailedPreconditionError(
       absl::StrCat(names_.rpc(), " needs a classifier; model ", found->name, " is a language model"));
+}
+
+absl::Status CallRecord::CheckTokenLimit() const {
+  Identity* const identity = caller_.identity();
+  return identity == nullptr ? absl::OkStatus() : identity->CheckTokens(MonotonicNow());
+}
+
+void CallRecord::ChargeTokens(int64_t tokens) const {
+  if (Identity* const identity = caller_.identity(); identity != nullptr) identity->TakeTokens(tokens, MonotonicNow());
 }
 
 void CallRecord::AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings) {
@@ -105,11 +161,24 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
   }
   unavailable_ = code == absl::StatusCode::kUnavailable;
   environment_.metrics.CountRequest(names_.rpc(), model_, code, now - arrived_);
+  if (const Identity* identity = caller_.identity(); identity != nullptr) {
+    environment_.metrics.CountIdentity(identity->metric_label(), code, prompt_tokens_ + generated_tokens_);
+  }
+  const bool our_fault = code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
+  environment_.log.Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "request",
+                       FieldsOf(status, code, now - arrived_));
+  if (code == status.code()) return status;
+  return absl::Status(code, status.message());
+}
 
+LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code, absl::Duration duration) const {
   LogFields fields = {{"id", engine_context_.id}, {"rpc", std::string(names_.rpc())},
                       {"model", model_},          {"version", version_},
-                      {"code", CodeName(code)},   {"seconds", absl::ToDoubleSeconds(now - arrived_)}};
-  if (!engine_context_.client.empty()) fields.emplace_back("client", engine_context_.client);
+                      {"code", CodeName(code)},   {"seconds", absl::ToDoubleSeconds(duration)}};
+  if (const Identity* identity = caller_.identity(); identity != nullptr) {
+    fields.emplace_back("identity", identity->name());
+  }
+  if (!named_client_.empty()) fields.emplace_back("client", named_client_);
   if (items_ > 0) {
     fields.insert(fields.end(), {{"items", items_},
                                  {"prompt_tokens", prompt_tokens_},
@@ -124,10 +193,7 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
                                  {"decode_seconds", absl::ToDoubleSeconds(timings_.decode)}});
   }
   if (!status.ok()) fields.emplace_back("error", std::string(status.message()));
-  const bool our_fault = code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
-  environment_.log.Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "request", std::move(fields));
-  if (code == status.code()) return status;
-  return absl::Status(code, status.message());
+  return fields;
 }
 
 }  // namespace longshort

@@ -13,6 +13,8 @@
 #include "absl/time/time.h"
 #include "core/requests/request_context.h"
 #include "core/requests/request_timings.h"
+#include "server/access/caller.h"
+#include "server/access/credentials.h"
 #include "server/admission/call_environment.h"
 #include "server/calls/call_names.h"
 #include "server/calls/model_reference.h"
@@ -22,8 +24,10 @@ namespace longshort {
 
 // Who asks, and for how long, as a front reads it from what came with the call.
 struct CallOrigin {
-  // Usable whatever `status` says.
+  // Usable whatever `status` says. The client is who he says he is.
   RequestContext context;
+  // What proves it, or what else proves who asks.
+  Credentials credentials;
   // INVALID_ARGUMENT naming what is wrong with it, its value and what it may be.
   absl::Status status;
 };
@@ -36,15 +40,26 @@ class CallRecord {
   CallRecord(const CallRecord&) = delete;
   CallRecord& operator=(const CallRecord&) = delete;
 
-  // Errors: UNAVAILABLE if the server is stopping; the origin's status.
+  // From now on the caller is known: with authentication, the engines' client is his identity, and what he calls
+  // himself only tells his own sessions apart. Errors: UNAVAILABLE if the server is stopping; those of
+  // AccessControl::Admit; the origin's status.
   absl::Status Admit();
-  // The model that the call names; from now on it is the call's in metrics and log. Errors: as CheckModelReference and
-  // ModelRegistry::Find.
+  const Caller& caller() const { return caller_; }
+  // The model that the call names; from now on it is the call's in metrics and log. Errors: as CheckModelReference,
+  // CheckMayUse and ModelRegistry::Find, of which those who may not use all models are told what they may use only.
   absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ModelReference& reference);
   // The same for calls that need a kind of model. They keep the whole served model. Errors: also FAILED_PRECONDITION if
   // the model is of the other kind.
   absl::StatusOr<std::shared_ptr<const ServedLanguageModel>> FindLanguageModel(const ModelReference& reference);
   absl::StatusOr<std::shared_ptr<const ServedClassifier>> FindClassifier(const ModelReference& reference);
+  // Errors: PERMISSION_DENIED if the caller may not use a model of this name, whether there is one or not.
+  absl::Status CheckMayUse(const std::string& model) const;
+
+  // How the engines know the caller's session of this id: nobody reaches another's by naming it.
+  std::string SessionIdOf(const std::string& id) const;
+  // Whose an exported session is. Nobody can call himself so, here or on a server without authentication.
+  std::string session_owner() const;
+
   // Name and version of the model that was found.
   ModelReference answering_model() const { return {.name = model_, .version = version_}; }
 
@@ -60,6 +75,12 @@ class CallRecord {
   // that, whatever its status.
   void CancelSlowReader();
 
+  // Whether the caller's identity may begin more work within this call. Errors: RESOURCE_EXHAUSTED with a Refusal.
+  // Thread-safe.
+  absl::Status CheckTokenLimit() const;
+  // Counts tokens that an engine has taken or generated for the call against its identity's limit. Thread-safe.
+  void ChargeTokens(int64_t tokens) const;
+
   // Adds to what the log line tells of one completion or document.
   void AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings);
   // The same of one item of a classifier; `tokens` is 0 for an image.
@@ -71,11 +92,19 @@ class CallRecord {
   absl::Status Finish(const absl::Status& work_status);
 
  private:
+  absl::Status Identify();
+  // Find, of what the caller may use. REQUIRES: he may not use all models.
+  absl::StatusOr<std::shared_ptr<ServedModel>> FindAmongAllowed(const ModelReference& reference) const;
+  LogFields FieldsOf(const absl::Status& status, absl::StatusCode code, absl::Duration duration) const;
+
   const CallEnvironment& environment_;
   const CallNames& names_;
   const absl::Time arrived_;
   RequestContext engine_context_;
   absl::Status origin_status_;
+  const Credentials credentials_;
+  Caller caller_;
+  std::string named_client_;  // what the caller calls himself
   bool inside_ = false;
   bool unavailable_ = false;  // is what the client is told
   bool slow_reader_ = false;

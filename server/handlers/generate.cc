@@ -9,6 +9,8 @@
 #include "server/handlers/completion_translator.h"
 #include "server/handlers/fan_out.h"
 #include "server/handlers/generation_plan.h"
+#include "server/handlers/session_check.h"
+#include "server/handlers/token_charge.h"
 
 namespace longshort {
 namespace {
@@ -38,7 +40,10 @@ class CompletionsInWork final : public std::enable_shared_from_this<CompletionsI
       auto listener = std::make_shared<Listener>(shared_from_this(), static_cast<int32_t>(part.index), plan);
       GenerationRequest& one = plan.requests[part.index];
       one.context.part = part;
-      return model_->engine->Generate(std::move(one), std::move(listener));
+      const auto prompt_tokens = static_cast<int64_t>(one.prompt.size());
+      const absl::Status status = model_->engine->Generate(std::move(one), std::move(listener));
+      if (status.ok()) record_.ChargeTokens(prompt_tokens);
+      return status;
     });
     if (ended) End();
   }
@@ -49,14 +54,18 @@ class CompletionsInWork final : public std::enable_shared_from_this<CompletionsI
   class Listener final : public GenerationListener {
    public:
     Listener(std::shared_ptr<CompletionsInWork> work, int32_t index, const GenerationPlan& plan)
-        : work_(std::move(work)), index_(index), translator_(index, plan) {
+        : work_(std::move(work)), index_(index), translator_(index, plan), charge_(work_->record_) {
       for (CompletionDelta& delta : translator_.Echo(plan.echo)) Append(std::move(delta));
     }
     void OnPromptScored(std::vector<GeneratedToken> tokens) override {
       for (CompletionDelta& delta : translator_.PromptTokens(std::move(tokens))) Append(std::move(delta));
     }
-    void OnDelta(GenerationDelta delta) override { Append(translator_.Delta(std::move(delta))); }
+    void OnDelta(GenerationDelta delta) override {
+      charge_.Add(static_cast<int64_t>(delta.tokens.size()));
+      Append(translator_.Delta(std::move(delta)));
+    }
     void OnFinished(const absl::Status& status, const GenerationSummary& summary) override {
+      charge_.Settle(summary.generated_tokens);
       Append(translator_.Rest());
       CompletionEnd end = translator_.End(summary);
       completion().finish_reason = end.finish_reason;
@@ -78,6 +87,7 @@ class CompletionsInWork final : public std::enable_shared_from_this<CompletionsI
     const std::shared_ptr<CompletionsInWork> work_;
     const int32_t index_;
     CompletionTranslator translator_;
+    TokenCharge charge_;
   };
 
   void CompletionEnded(int32_t index, const absl::Status& status, const GenerationSummary& summary) {
@@ -114,6 +124,7 @@ absl::Status Generate(CallRecord& record, const GenerateCall& call,
   LS_ASSIGN_OR_RETURN(GenerationPlan plan,
                       PlanGeneration(call, *model, limits, record.names(), record.engine_context()));
   LS_RETURN_IF_ERROR(CheckFitsOneAnswer(plan, limits, record.names()));
+  for (GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
   std::make_shared<CompletionsInWork>(record, std::move(model), std::move(done))->Submit(std::move(plan));
   return absl::OkStatus();
 }

@@ -8,6 +8,8 @@
 #include "server/handlers/fan_out.h"
 #include "server/handlers/generate.h"
 #include "server/handlers/generation_plan.h"
+#include "server/handlers/session_check.h"
+#include "server/handlers/token_charge.h"
 
 namespace longshort {
 namespace {
@@ -23,6 +25,7 @@ class StreamWork {
         fan_out_(completions + 1, record.engine_context().cancelled) {}
 
   GenerationSink& sink() { return *sink_; }
+  const CallRecord& record() const { return record_; }
   FanOut& fan_out() { return fan_out_; }
 
   void AddSummary(const GenerationSummary& summary) {
@@ -53,7 +56,7 @@ class StreamWork {
 class StreamedCompletion final : public GenerationListener {
  public:
   StreamedCompletion(std::shared_ptr<StreamWork> work, int32_t index, const GenerationPlan& plan)
-      : work_(std::move(work)), translator_(index, plan) {
+      : work_(std::move(work)), translator_(index, plan), charge_(work_->record()) {
     Push(translator_.Echo(plan.echo));
   }
 
@@ -61,9 +64,13 @@ class StreamedCompletion final : public GenerationListener {
     Push(translator_.PromptTokens(std::move(tokens)));
   }
 
-  void OnDelta(GenerationDelta delta) override { work_->sink().Push(translator_.Delta(std::move(delta))); }
+  void OnDelta(GenerationDelta delta) override {
+    charge_.Add(static_cast<int64_t>(delta.tokens.size()));
+    work_->sink().Push(translator_.Delta(std::move(delta)));
+  }
 
   void OnFinished(const absl::Status& status, const GenerationSummary& summary) override {
+    charge_.Settle(summary.generated_tokens);
     work_->AddSummary(summary);
     work_->sink().Push(translator_.Rest());
     if (status.ok()) work_->sink().Push(translator_.End(summary));
@@ -77,6 +84,7 @@ class StreamedCompletion final : public GenerationListener {
 
   const std::shared_ptr<StreamWork> work_;
   CompletionTranslator translator_;
+  TokenCharge charge_;
 };
 
 }  // namespace
@@ -85,6 +93,7 @@ absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::s
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
   LS_ASSIGN_OR_RETURN(GenerationPlan plan, PlanGeneration(call, *model, record.environment().limits, record.names(),
                                                           record.engine_context()));
+  for (GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
 
   const auto count = static_cast<int64_t>(plan.requests.size());
   sink->Open(static_cast<int32_t>(count),
@@ -94,8 +103,12 @@ absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::s
     auto listener = std::make_shared<StreamedCompletion>(work, static_cast<int32_t>(part.index), plan);
     GenerationRequest& one = plan.requests[part.index];
     one.context.part = part;
-    return model->engine->Generate(std::move(one), std::move(listener));
+    const auto prompt_tokens = static_cast<int64_t>(one.prompt.size());
+    const absl::Status status = model->engine->Generate(std::move(one), std::move(listener));
+    if (status.ok()) record.ChargeTokens(prompt_tokens);
+    return status;
   });
+  if (work->fan_out().status().ok()) work->sink().Accept();
   if (ended) work->End();
   return absl::OkStatus();
 }

@@ -28,6 +28,7 @@ absl::Status LoadModel(CallRecord& record, const ModelReference& reference,
                        std::function<void(absl::StatusOr<std::shared_ptr<ServedModel>>)> done) {
   LS_RETURN_IF_ERROR(CheckMayManage(record));
   LS_RETURN_IF_ERROR(CheckNamedModel(reference, record.names()));
+  LS_RETURN_IF_ERROR(record.CheckMayUse(reference.name));
   record.environment().manager.LoadVersion(reference.name, reference.version, std::move(done));
   return absl::OkStatus();
 }
@@ -35,6 +36,7 @@ absl::Status LoadModel(CallRecord& record, const ModelReference& reference,
 absl::Status UnloadModel(CallRecord& record, const ModelReference& reference, std::function<void(absl::Status)> done) {
   LS_RETURN_IF_ERROR(CheckMayManage(record));
   LS_RETURN_IF_ERROR(CheckNamedModel(reference, record.names()));
+  LS_RETURN_IF_ERROR(record.CheckMayUse(reference.name));
   record.environment().manager.Unload(reference.name, reference.version, std::move(done));
   return absl::OkStatus();
 }

@@ -12,7 +12,8 @@
 namespace longshort {
 
 // On OK `done` will hear, once, by any thread; on an error it never does. `done` keeps `record`. Errors:
-// PERMISSION_DENIED without --model-control, INVALID_ARGUMENT for what names no model.
+// PERMISSION_DENIED without --model-control, or if the caller may not use the model; INVALID_ARGUMENT for what names no
+// model.
 absl::Status LoadModel(CallRecord& record, const ModelReference& reference,
                        std::function<void(absl::StatusOr<std::shared_ptr<ServedModel>>)> done);
 // Version 0 means all of its versions.

@@ -71,8 +71,11 @@ class TextsInWork final : public std::enable_shared_from_this<TextsInWork> {
       RequestContext context = record_.engine_context();
       context.part = part;
       TextToScore& text = texts[part.index];
-      context.part.share = static_cast<double>(text.tokens()) / static_cast<double>(tokens);
-      return scorer_->Submit(std::move(text), context, std::move(text_done));
+      const int64_t tokens_of_text = text.tokens();
+      context.part.share = static_cast<double>(tokens_of_text) / static_cast<double>(tokens);
+      const absl::Status status = scorer_->Submit(std::move(text), context, std::move(text_done));
+      if (status.ok()) record_.ChargeTokens(tokens_of_text);
+      return status;
     });
     if (ended) End();
   }
@@ -119,6 +122,7 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
   const int64_t most = std::min(limits.inputs, model->max_items());
   LS_ASSIGN_OR_RETURN(std::vector<TextToScore> texts, ReadTexts(call, *scorer, most, names));
   texts.front().session = call.session;
+  LS_RETURN_IF_ERROR(TakeSession(record, &texts.front().session));
   std::make_shared<TextsInWork>(record, std::move(model), std::move(scorer), std::move(done))->Submit(std::move(texts));
   return absl::OkStatus();
 }

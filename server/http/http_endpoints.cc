@@ -53,9 +53,27 @@ void ShutDownConnections(int port) {
   }
 }
 
+// Several are joined, and so are no token.
+std::optional<std::string> AuthorizationOf(const httplib::Request& request) {
+  std::optional<std::string> all;
+  const auto [first, last] = request.headers.equal_range("Authorization");
+  for (auto value = first; value != last; ++value) {
+    all = all.has_value() ? absl::StrCat(*all, ",", value->second) : value->second;
+  }
+  return all;
+}
+
+void Refuse(const absl::Status& status, httplib::Response& response) {
+  const bool unknown = absl::IsUnauthenticated(status);
+  response.status = unknown ? 401 : 403;
+  if (unknown) response.set_header("WWW-Authenticate", "Bearer");
+  response.set_content(absl::StrCat(std::string(status.message()), "\n"), kPlain);
+}
+
 }  // namespace
 
-HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics) : server_(std::make_unique<httplib::Server>()) {
+HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics, MayReadMetrics may_read_metrics)
+    : server_(std::make_unique<httplib::Server>()) {
   server_->new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   server_->set_socket_options(SetSocketOptions);
   server_->set_read_timeout(kPatienceSeconds);
@@ -63,7 +81,11 @@ HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics) : server_(std
   server_->set_keep_alive_timeout(kIdleSeconds);
   server_->set_payload_max_length(kMostBodyBytes);
 
-  server_->Get("/metrics", [metrics = std::move(metrics)](const httplib::Request&, httplib::Response& response) {
+  server_->Get("/metrics", [metrics = std::move(metrics), may_read = std::move(may_read_metrics)](
+                               const httplib::Request& request, httplib::Response& response) {
+    if (may_read != nullptr) {
+      if (const absl::Status status = may_read(AuthorizationOf(request)); !status.ok()) return Refuse(status, response);
+    }
     response.set_content(metrics(), kPrometheusText);
   });
   server_->Get("/livez",
@@ -76,8 +98,9 @@ HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics) : server_(std
 }
 
 absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const ListenAddress& address,
-                                                                    std::function<std::string()> metrics) {
-  auto endpoints = std::unique_ptr<HttpEndpoints>(new HttpEndpoints(std::move(metrics)));
+                                                                    std::function<std::string()> metrics,
+                                                                    MayReadMetrics may_read_metrics) {
+  auto endpoints = std::unique_ptr<HttpEndpoints>(new HttpEndpoints(std::move(metrics), std::move(may_read_metrics)));
   httplib::Server& server = *endpoints->server_;
   const bool any = address.port == 0;
   const int bound = any ? server.bind_to_any_port(address.host) : address.port;

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "server/options/server_options.h"
@@ -21,10 +23,16 @@ namespace longshort {
 
 class HttpEndpoints {
  public:
-  // `metrics` makes the body of /metrics; called from several threads.
+  // Whether who sends this as `Authorization` (nullopt: nothing) may read the metrics. Errors: UNAUTHENTICATED,
+  // PERMISSION_DENIED.
+  using MayReadMetrics = std::function<absl::Status(std::optional<std::string> authorization)>;
+
+  // `metrics` makes the body of /metrics; called from several threads, as `may_read_metrics` is. Without the latter
+  // everybody may read them.
   // Errors: UNAVAILABLE if the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const ListenAddress& address,
-                                                              std::function<std::string()> metrics);
+                                                              std::function<std::string()> metrics,
+                                                              MayReadMetrics may_read_metrics = {});
   ~HttpEndpoints();
 
   // The port that is listened on.
@@ -34,7 +42,7 @@ class HttpEndpoints {
   void SetReady(bool ready) { ready_ = ready; }
 
  private:
-  explicit HttpEndpoints(std::function<std::string()> metrics);
+  HttpEndpoints(std::function<std::string()> metrics, MayReadMetrics may_read_metrics);
 
   std::atomic<bool> ready_ = false;
   int port_ = 0;

@@ -12,11 +12,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
@@ -127,6 +129,19 @@ void RaiseDescriptorLimit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int64_t CountConnections(int port) {
+  int64_t connections = 0;
+  std::error_code error;
+  for (const auto& open : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    int number = -1;
+    sockaddr_storage peer{};
+    socklen_t length = sizeof(peer);
+    if (!absl::SimpleAtoi(open.path().filename().string(), &number) || PortOf(number) != port) continue;
+    if (getpeername(number, reinterpret_cast<sockaddr*>(&peer), &length) == 0) ++connections;
+  }
+  return connections;
 }
 
 absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Bind(const ListenAddress& address) {

@@ -36,6 +36,9 @@ class Descriptor final {
 // Lets the process have as many descriptors as the system allows it (`ulimit -Hn`).
 void RaiseDescriptorLimit();
 
+// This process's sockets that are connected at the local `port`. Whoever closes one meanwhile is counted or not.
+int64_t CountConnections(int port);
+
 class ConnectionListener final {
  public:
   // Are called by the listener's thread.

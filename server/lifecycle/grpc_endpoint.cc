@@ -7,7 +7,11 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
+#include "server/lifecycle/goaway.h"
 #include "server/options/memory_shares.h"
 
 namespace longshort {
@@ -24,7 +28,9 @@ constexpr int kMostCallsPerConnection = 1024;
 constexpr int kMostThreads = 64;
 // When the server has nothing to do any more, its clients have so long to leave before they are cut off: those that
 // only watch its health, say.
-constexpr std::chrono::milliseconds kGoodbye{200};
+constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
+// How often it is looked meanwhile whether they have left.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
 
 void SetChannelArguments(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
@@ -105,8 +111,15 @@ void GrpcEndpoint::StopServing() { server_->GetHealthCheckService()->Shutdown();
 
 GrpcEndpoint::~GrpcEndpoint() {
   if (server_ == nullptr) return;
+  const int served_port = port();
   listener_.reset();
-  server_->Shutdown(std::chrono::system_clock::now() + kGoodbye);
+  // While there are connections, calls may come, which the closed gate refuses. gRPC would cancel them.
+  const absl::Time end = MonotonicNow() + kGoodbye;
+  while (CountConnections(served_port) > 0 && MonotonicNow() < end) {
+    SendGoaways(*server_);
+    absl::SleepFor(kLookAgain);
+  }
+  server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
 }
 

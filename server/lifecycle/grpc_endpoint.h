@@ -25,7 +25,8 @@ class GrpcEndpoint {
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                              const CallEnvironment& environment,
                                                              std::unique_ptr<ConnectionListener> listener);
-  // Ends what is still open (health watches, for instance) at once.
+  // Tells clients to leave, refuses what they still send, and ends what they keep open half a second later (health
+  // watches, for instance).
   ~GrpcEndpoint();
 
   // The port that is listened on.

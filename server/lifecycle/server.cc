@@ -1,6 +1,8 @@
 #include "server/lifecycle/server.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/clock.h"
@@ -37,6 +39,26 @@ absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const
   return transfers;
 }
 
+// nullptr without --token-file.
+absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& options, ServerMetrics& metrics,
+                                                          Logger& log) {
+  if (options.token_file.empty()) return nullptr;
+  return AccessControl::Open({.token_file = options.token_file, .protect_health = options.protect_health},
+                             [&metrics, &log](const absl::Status& status) {
+                               if (status.ok()) return log.Info("the token file has changed, and holds now");
+                               metrics.CountTokenFileFailure();
+                               log.Error("the token file has changed and is wrong: what it said before holds",
+                                         {{"error", std::string(status.message())}});
+                             });
+}
+
+HttpEndpoints::MayReadMetrics MetricsAccess(const AccessControl* access) {
+  if (access == nullptr) return nullptr;
+  return [access](std::optional<std::string> authorization) {
+    return access->Admit({.authorization = std::move(authorization)}, "/metrics", MonotonicNow()).status();
+  };
+}
+
 }  // namespace
 
 Server::Server(const ServerOptions& options, Logger& log)
@@ -47,8 +69,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   auto server = std::unique_ptr<Server>(new Server(options, log));
   ServerMetrics& metrics = server->metrics_;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
-  LS_ASSIGN_OR_RETURN(server->http_,
-                      HttpEndpoints::Start(options.http_listen, [&metrics] { return metrics.Serialize(); }));
+  LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));
+  LS_ASSIGN_OR_RETURN(server->http_, HttpEndpoints::Start(
+                                         options.http_listen, [&metrics] { return metrics.Serialize(); },
+                                         MetricsAccess(server->access_.get())));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener, ConnectionListener::Bind(options.listen));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
@@ -66,7 +90,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                            .keepalive_interval = options.keepalive_interval,
                                                            .slow_reader_timeout = options.slow_reader_timeout,
                                                            .model_control = options.model_control,
-                                                           .session_transfers = *std::move(transfers)});
+                                                           .session_transfers = *std::move(transfers),
+                                                           .access = server->access_.get()});
   LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener)));
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/registry/model_registry.h"
+#include "server/access/access_control.h"
 #include "server/admission/call_environment.h"
 #include "server/admission/call_gate.h"
 #include "server/assembly/load_models.h"
@@ -41,6 +42,7 @@ class Server {
   ServerMetrics metrics_;
   CallGate gate_;
   // In the order in which they depend on each other; destroyed last to first.
+  std::unique_ptr<AccessControl> access_;
   std::unique_ptr<HttpEndpoints> http_;
   std::unique_ptr<ModelRegistry> models_;
   std::unique_ptr<ModelManager> manager_;

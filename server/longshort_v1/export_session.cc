@@ -1,5 +1,8 @@
 #include "server/longshort_v1/export_session.h"
 
+#include <grpc/support/time.h>
+#include <grpcpp/alarm.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,7 +60,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     LS_ASSIGN_OR_RETURN(SessionExport session, SessionExport::Create(transfers_, model));
     session_.emplace(std::move(session));
     model->engine->ExportSession(
-        {.client = record_.engine_context().client, .id = request.session_id()},
+        {.client = record_.engine_context().client, .id = record_.SessionIdOf(request.session_id())},
         [keep = shared_from_this()](absl::StatusOr<SessionArchive> archive) { keep->OnExported(std::move(archive)); });
     return absl::OkStatus();
   }
@@ -66,15 +69,14 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void OnExported(absl::StatusOr<SessionArchive> archive) {
     if (!archive.ok()) return Leave(archive.status());
     archive_ = *std::move(archive);
-    StartSendInitialMetadata();
+    relief_.Set(gpr_now(GPR_CLOCK_MONOTONIC), [keep = shared_from_this()](bool) { keep->BeginWriting(); });
   }
 
-  void OnSendInitialMetadataDone(bool ok) override {
-    if (!ok) return Leave(absl::CancelledError("the client went away"));
+  void BeginWriting() {
     watch_ = PauseWatch::Start(slow_reader_timeout_, [weak = weak_from_this()] {
       if (const std::shared_ptr<ExportCall> call = weak.lock()) call->OnPause();
     });
-    session_->Begin(record_.engine_context().client, std::move(archive_));
+    session_->Begin(record_.session_owner(), std::move(archive_));
     WriteNext();
   }
 
@@ -104,6 +106,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(ToMessage(**std::move(part)));
     if (!bytes.ok()) return Leave(bytes.status());
     on_its_way_ = *std::move(bytes);
+    call_.BeginAnswer();
     StartWrite(&on_its_way_);
   }
 
@@ -131,6 +134,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // By one thread at a time: Begin's, the engine's, then those of gRPC, one after the other.
   std::optional<SessionExport> session_;
   SessionArchive archive_;
+  grpc::Alarm relief_;
   grpc::ByteBuffer on_its_way_;
 };
 

@@ -107,9 +107,9 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     const v1::ImportBeginning& beginning = request.beginning();
     LS_RETURN_IF_ERROR(CheckSessionId(beginning.session_id(), record_.names()));
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers_));
-    session_id_ = beginning.session_id();
+    session_id_ = record_.SessionIdOf(beginning.session_id());
     LS_ASSIGN_OR_RETURN(model_, record_.FindLanguageModel(FromMessage(beginning.model())));
-    session_.emplace(transfers_, record_.names(), model_, record_.engine_context().client);
+    session_.emplace(transfers_, record_.names(), model_, record_.session_owner());
     return absl::OkStatus();
   }
 

@@ -89,9 +89,10 @@ grpc::ServerUnaryReactor* ModelsService::ListModels(grpc::CallbackServerContext*
                                                     const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   return AnswerAtOnce<v1::ListModelsRequest>(
       environment_, kListModelsNames, context, request, response,
-      [this](CallRecord&, const v1::ListModelsRequest&) -> absl::StatusOr<v1::ListModelsResponse> {
+      [this](CallRecord& record, const v1::ListModelsRequest&) -> absl::StatusOr<v1::ListModelsResponse> {
         v1::ListModelsResponse message;
         for (const std::shared_ptr<ServedModel>& served : environment_.models.List()) {
+          if (!record.caller().MayUse(served->name)) continue;
           v1::Model& model = *message.add_models() = ToMessage(DescribeModel(*served, environment_.limits));
           if (model.has_classifier()) model.mutable_classifier()->clear_labels();
         }

@@ -29,6 +29,14 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                        .Name("longshort_slow_readers_cancelled_total")
                        .Help("Streams and long answers cancelled because the client took nothing of what waited for it")
                        .Register(registry)),
+      identity_requests(BuildCounter()
+                            .Name("longshort_identity_requests_total")
+                            .Help("Calls of each identity that ended, by final gRPC code; with --token-file")
+                            .Register(registry)),
+      identity_tokens(BuildCounter()
+                          .Name("longshort_identity_tokens_total")
+                          .Help("Tokens read and generated in calls of each identity that ended; with --token-file")
+                          .Register(registry)),
       queue_duration(Histogram(registry, "longshort_queue_duration_seconds",
                                "From submission to the engine, or from being prepared, to the first step or batch")),
       prefill_duration(
@@ -117,6 +125,11 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                         .Help("Versions that could not be loaded while the server ran")
                         .Register(registry)
                         .Add({})),
+      token_file_failures(BuildCounter()
+                              .Name("longshort_token_file_failures_total")
+                              .Help("New contents of --token-file that were wrong; what was before still holds")
+                              .Register(registry)
+                              .Add({})),
       refused_connections(BuildCounter()
                               .Name("longshort_connections_refused_total")
                               .Help("gRPC connections closed at once because the process had no descriptors for more")

@@ -24,6 +24,8 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Counter>& requests;
   prometheus::Family<prometheus::Histogram>& request_duration;
   prometheus::Family<prometheus::Counter>& slow_readers;
+  prometheus::Family<prometheus::Counter>& identity_requests;
+  prometheus::Family<prometheus::Counter>& identity_tokens;
   prometheus::Family<prometheus::Histogram>& queue_duration;
   prometheus::Family<prometheus::Histogram>& prefill_duration;
   prometheus::Family<prometheus::Histogram>& step_duration;
@@ -55,6 +57,7 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Gauge>& session_tokens;
   prometheus::Family<prometheus::Gauge>& load_duration;
   prometheus::Counter& load_failures;
+  prometheus::Counter& token_file_failures;
   prometheus::Counter& refused_connections;
 };
 

@@ -28,6 +28,22 @@ ServerMetrics::RequestMetrics ServerMetrics::FindRequestMetrics(const std::strin
   return metrics;
 }
 
+void ServerMetrics::CountIdentity(const std::string& label, absl::StatusCode code, int64_t tokens) {
+  const IdentityMetrics metrics = FindIdentityMetrics(label, code);
+  metrics.requests.Increment();
+  metrics.tokens.Increment(static_cast<double>(tokens));
+}
+
+ServerMetrics::IdentityMetrics ServerMetrics::FindIdentityMetrics(const std::string& label, absl::StatusCode code) {
+  std::pair key(label, code);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = found_identities_.find(key); found != found_identities_.end()) return found->second;
+  const IdentityMetrics metrics = {families_.identity_requests.Add({{"identity", label}, {"code", CodeName(code)}}),
+                                   families_.identity_tokens.Add({{"identity", label}})};
+  found_identities_.emplace(std::move(key), metrics);
+  return metrics;
+}
+
 void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration) {
   families_.load_duration.Add({{"model", model}, {"version", std::to_string(version)}})
       .Set(absl::ToDoubleSeconds(duration));

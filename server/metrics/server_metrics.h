@@ -1,5 +1,6 @@
 // What the server tells Prometheus. Names are a contract with dashboards; labels are bounded: RPCs and gRPC codes are
-// few, and a model's name is a label only if such a model is served.
+// few, a model's name is a label only if such a model is served, and of identities as many as AccessControl gives
+// labels.
 //
 // Thread-safe.
 #pragma once
@@ -32,6 +33,10 @@ class ServerMetrics {
   // One call has ended. `model` is "" for calls that name no served model.
   void CountRequest(const std::string& rpc, const std::string& model, absl::StatusCode code, absl::Duration duration);
 
+  // The call was of this identity (Identity::metric_label), and this is what it was given.
+  void CountIdentity(const std::string& label, absl::StatusCode code, int64_t tokens);
+  void CountTokenFileFailure() { families_.token_file_failures.Increment(); }
+
   // There were no descriptors for so many connections.
   void CountRefusedConnections(int64_t connections) {
     families_.refused_connections.Increment(static_cast<double>(connections));
@@ -58,12 +63,19 @@ class ServerMetrics {
     prometheus::Histogram& duration;
   };
 
+  struct IdentityMetrics {
+    prometheus::Counter& requests;
+    prometheus::Counter& tokens;
+  };
+
   RequestMetrics FindRequestMetrics(const std::string& rpc, const std::string& model, absl::StatusCode code);
+  IdentityMetrics FindIdentityMetrics(const std::string& label, absl::StatusCode code);
 
   MetricFamilies families_;
 
   std::mutex mutex_;  // guards what follows
   std::map<std::tuple<std::string, std::string, absl::StatusCode>, RequestMetrics> found_;
+  std::map<std::pair<std::string, absl::StatusCode>, IdentityMetrics> found_identities_;
 };
 
 }  // namespace longshort

@@ -155,6 +155,19 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
   table.Add("max-generate-tokens", "N", "Longest completion, 1 to 1073741824.", &options.max_generate_tokens);
 }
 
+void AddAccess(OptionTable& table, ServerOptions& options) {
+  table.Add("token-file", "FILE",
+            "Who may call: a line for each token or client certificate, with scopes (infer, sessions, manage, "
+            "observe), models, limits and expiry; for the owner's and group's eyes only. \"longshort token new NAME\" "
+            "makes a token and its line. The file is read again when it changes. Without it everybody may do "
+            "everything, and is the client that he says (x-client-id).",
+            &options.token_file);
+  table.AddSwitch("protect-health",
+                  "Health checks over gRPC need a token of the scope observe too, as reflection and /metrics do with "
+                  "--token-file. Without this they are open to everybody, for load balancers that have no token.",
+                  &options.protect_health);
+}
+
 void AddOperation(OptionTable& table, ServerOptions& options) {
   table.Add("session-time-to-live", "duration",
             "A session that was not used for so long ends, 1s to 720h. Its tokens are kept until then; its cache only "
@@ -198,6 +211,7 @@ OptionTable MakeTable(CommandLine& line) {
   AddPlaces(table, line.options);
   AddExecution(table, line.options);
   AddLimits(table, line.options);
+  AddAccess(table, line.options);
   AddOperation(table, line.options);
   table.AddSwitch("help", "Print this and exit.", &line.help);
   table.AddSwitch("version", "Print the version and exit.", &line.version);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "models/images/image_limits.h"
+#include "server/access/token_file.h"
 #include "server/options/devices.h"
 #include "server/options/option_ranges.h"
 #include "server/sessions/session_seal.h"
@@ -64,6 +65,15 @@ absl::Status CheckBuckets(const std::vector<double>& buckets) {
     previous = bound;
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckTokenFile(const ServerOptions& options) {
+  if (options.token_file.empty()) {
+    if (!options.protect_health) return absl::OkStatus();
+    return absl::InvalidArgumentError("--protect-health needs --token-file: without it nobody can show who he is");
+  }
+  LS_ASSIGN_OR_RETURN(const std::string text, ReadTokenFile(options.token_file));
+  return ParseTokenFile(text, options.token_file).status();
 }
 
 // Pixels of the largest image that each thread may decode at once within `bytes`; all that decoders take if that is 0.
@@ -123,6 +133,7 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, {1, 1 << 30}));
   LS_RETURN_IF_ERROR(CheckRange("session-time-to-live", options.session_time_to_live, kSessionTimeToLive));
   if (!options.session_key_file.empty()) LS_RETURN_IF_ERROR(ReadSessionKey(options.session_key_file).status());
+  LS_RETURN_IF_ERROR(CheckTokenFile(options));
   LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, {absl::ZeroDuration(), absl::Hours(1)}));
   LS_RETURN_IF_ERROR(
       CheckRange("keepalive-interval", options.keepalive_interval, {absl::Milliseconds(100), absl::Hours(1)}));

@@ -98,6 +98,13 @@ struct ServerOptions {
   // servers that share it let clients move between them. Empty: no session is moved.
   std::string session_key_file;
 
+  // File of who may call, with which token or certificate, and what (server/access/token_file.h). Empty: everybody may
+  // do everything, and is the client that he says.
+  std::string token_file;
+  // Whether health needs the scope `observe` too: whoever asks without a token learns whether the server and its models
+  // are up.
+  bool protect_health = false;
+
   // How long requests in flight may go on after SIGTERM; 0 to 1 h.
   absl::Duration drain_timeout = absl::Seconds(25);
   // A stream that was silent for so long sends a keepalive message; 100 ms to 1 h. Shorter than what proxies usually

@@ -1,10 +1,14 @@
 #include "server/rpc/call_metadata.h"
 
+#include <grpc/grpc_security_constants.h>
 #include <grpc/support/time.h>
 
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -54,13 +58,39 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   return MonotonicNow() + absl::Seconds(left.tv_sec) + absl::Nanoseconds(left.tv_nsec);
 }
 
+std::optional<std::string> ReadAuthorization(const grpc::CallbackServerContext& context) {
+  const auto [first, last] = context.client_metadata().equal_range("authorization");
+  if (first == last) return std::nullopt;
+  std::string value(first->second.data(), first->second.size());
+  for (auto next = std::next(first); next != last; ++next) {
+    absl::StrAppend(&value, ",", absl::string_view(next->second.data(), next->second.size()));
+  }
+  return value;
+}
+
+std::string FirstProperty(const grpc::AuthContext& peer, const char* name) {
+  const std::vector<grpc::string_ref> values = peer.FindPropertyValues(name);
+  return values.empty() ? "" : std::string(values.front().data(), values.front().size());
+}
+
+// The properties of a connection are what its handshake left there. Nothing of this server adds to them: what a call's
+// processor writes there all calls of the connection would see.
+void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* credentials) {
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  if (peer == nullptr || FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME) != "ssl") return;
+  credentials->spiffe_id = FirstProperty(*peer, GRPC_PEER_SPIFFE_ID_PROPERTY_NAME);
+  credentials->certificate_subject = FirstProperty(*peer, GRPC_X509_SUBJECT_PROPERTY_NAME);
+}
+
 }  // namespace
 
-CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context) {
+CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, bool certificates) {
   CallOrigin origin;
   std::optional<std::string> id = Find(context, "x-request-id");
   origin.context.id = id.has_value() && IsName(*id) ? *std::move(id) : DrawId();
   origin.context.deadline = DeadlineOf(context);
+  origin.credentials.authorization = ReadAuthorization(context);
+  if (certificates && !origin.credentials.authorization.has_value()) ReadCertificate(context, &origin.credentials);
   origin.status = ReadClient(context, &origin.context.client);
   origin.status.Update(ReadPriority(context, &origin.context.priority));
   return origin;

@@ -7,7 +7,8 @@
 
 namespace longshort {
 
-// `x-request-id` (drawn unless it is sane), `x-client-id`, `x-priority`, and the deadline.
-CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context);
+// `x-request-id` (drawn unless it is sane), `x-client-id`, `x-priority`, `authorization`, and the deadline; of the
+// connection the peer's certificate, if `certificates` says that it matters and no `authorization` is there.
+CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, bool certificates);
 
 }  // namespace longshort

@@ -1,5 +1,10 @@
 #include "server/rpc/refusal_details.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -16,6 +21,13 @@ std::string RefusalDetails(const absl::Status& status, const Refusal& refusal) {
   details.set_message(std::string(status.message()));
   details.add_details()->PackFrom(retry);
   return details.SerializeAsString();
+}
+
+std::string RetryPushback(const Refusal& refusal) {
+  // Clients read an int32, and anything else, or less than 0, as "never".
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(refusal.retry_after, absl::Milliseconds(1)));
+  return absl::StrCat(std::clamp<int64_t>(milliseconds, 0, kMost));
 }
 
 }  // namespace longshort

@@ -12,10 +12,19 @@
 #include "server/rpc/refusal_details.h"
 
 namespace longshort {
+namespace {
+
+constexpr char kIdKey[] = "x-request-id";
+
+}  // namespace
 
 RpcCall::RpcCall(const CallEnvironment& environment, const CallNames& names, grpc::CallbackServerContext& context)
-    : context_(context), record_(environment, names, ReadCallMetadata(context)) {
-  context.AddInitialMetadata("x-request-id", record_.engine_context().id);
+    : context_(context),
+      record_(environment, names,
+              ReadCallMetadata(context, environment.access != nullptr && environment.access->uses_certificates())) {}
+
+void RpcCall::BeginAnswer() {
+  if (!std::exchange(answering_, true)) context_.AddInitialMetadata(kIdKey, record_.engine_context().id);
 }
 
 void RpcCall::CancelSlowReader() {
@@ -41,11 +50,13 @@ std::shared_ptr<PauseWatch> RpcCall::WatchAnswer(std::weak_ptr<const void> owner
 
 grpc::Status RpcCall::Finish(const absl::Status& work_status) {
   const absl::Status status = record_.Finish(work_status);
-  if (status.ok()) return grpc::Status::OK;
+  context_.AddTrailingMetadata(kIdKey, record_.engine_context().id);
+  if (status.ok()) return BeginAnswer(), grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());
   const std::optional<Refusal> refusal = GetRefusal(status);
   if (!refusal.has_value()) return grpc::Status(code, std::string(status.message()));
   context_.AddTrailingMetadata("longshort-queue-depth", absl::StrCat(refusal->queue_depth));
+  context_.AddTrailingMetadata("grpc-retry-pushback-ms", RetryPushback(*refusal));
   return grpc::Status(code, std::string(status.message()), RefusalDetails(status, *refusal));
 }
 

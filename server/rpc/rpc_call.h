@@ -15,10 +15,15 @@ namespace longshort {
 
 class RpcCall {
  public:
-  // Returns the call's id in the initial metadata. `context` must outlive Finish.
+  // `context` must outlive Finish.
   RpcCall(const CallEnvironment& environment, const CallNames& names, grpc::CallbackServerContext& context);
 
   CallRecord& record() { return record_; }
+
+  // To be called before the first message begins to be written, or more often: sends the call's id before it, in the
+  // initial metadata. A client takes that for the answer's beginning, and tries no such call again; so calls that end
+  // without a message have their id in the trailing metadata only.
+  void BeginAnswer();
 
   // Cancels work and call, because the client took nothing for --slow-reader-timeout: a status would wait behind what
   // nobody reads. Finish, which must come later, tells that, whatever its status.
@@ -28,13 +33,14 @@ class RpcCall {
   // before Finish, whose status nobody can change any more.
   std::shared_ptr<PauseWatch> WatchAnswer(std::weak_ptr<const void> owner);
 
-  // Ends the record, and tells the client when to come back if it was refused for want of room. To be called once,
-  // right before gRPC is told the status that this returns.
+  // Ends the record, and tells the client the call's id, and when to come back if it was refused for want of room. To
+  // be called once, right before gRPC is told the status that this returns.
   grpc::Status Finish(const absl::Status& work_status);
 
  private:
   grpc::CallbackServerContext& context_;
   CallRecord record_;
+  bool answering_ = false;
 };
 
 }  // namespace longshort

@@ -108,7 +108,10 @@ void ScoreStream::Advance() {
     reading_ |= read;
     ++busy_;
     lock.unlock();
-    if (write) StartWrite(&outgoing_);
+    if (write) {
+      call_.BeginAnswer();
+      StartWrite(&outgoing_);
+    }
     if (read) StartRead(&incoming_);
     lock.lock();
     --busy_;
@@ -189,7 +192,10 @@ void ScoreStream::Submit(std::optional<Document> document) {
     auto done = [keep = shared_from_this(), question = document->question](absl::StatusOr<ScoredText> scored) {
       keep->DocumentEnded(question, std::move(scored));
     };
-    absl::Status status = scorer_->Submit(document->text, record_.engine_context(), std::move(done));
+    // Beyond its identity's tokens a second a document is held like one that the engine has no room for.
+    absl::Status status = record_.CheckTokenLimit();
+    if (status.ok()) status = scorer_->Submit(document->text, record_.engine_context(), std::move(done));
+    if (status.ok()) record_.ChargeTokens(document->text.tokens());
     lock.lock();
     if (!status.ok()) {
       --in_engine_;

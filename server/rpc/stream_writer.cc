@@ -42,6 +42,14 @@ void StreamWriter::Open(int32_t completions, StreamStart start) {
   Advance();
 }
 
+void StreamWriter::Accept() {
+  {
+    const std::lock_guard lock(mutex_);
+    accepted_ = true;
+  }
+  Advance();
+}
+
 void StreamWriter::Push(StreamEvent event) {
   {
     const std::lock_guard lock(mutex_);
@@ -88,10 +96,15 @@ void StreamWriter::ScheduleAdvance() {
 void StreamWriter::Advance() {
   std::unique_lock lock(mutex_);
   if (finished_) return;
+  if (!accepted_) {
+    if (!closed_.has_value() || closed_->ok()) return;
+    events_.reset();  // refused: the client hears of nothing else
+  }
   const bool write = !watch_.writing() && TakeNext();
   SetPause();
   if (write) {
     lock.unlock();  // a write has begun: that keeps others away
+    call_.BeginAnswer();
     StartWrite(&on_its_way_);
     return;
   }

@@ -47,6 +47,8 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // Keepalives run from now on.
   void Open(int32_t completions, StreamStart start) override;
 
+  void Accept() override;
+
   // The event is written as soon as what is before it is written. Begins the write itself only if the delivery thread
   // is far behind.
   void Push(StreamEvent event) override;
@@ -88,6 +90,7 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::optional<StreamEvents> events_;
   grpc::ByteBuffer on_its_way_;
   WriteWatch watch_;
+  bool accepted_ = false;   // nothing is written before
   bool scheduled_ = false;  // the delivery thread has not come to it yet
   bool reader_gone_ = false;
   bool cancelling_ = false;  // the timer's thread uses the call: it is not finished under it

@@ -100,7 +100,8 @@ def test_streams_that_outlast_the_run_are_cut_off(server: Server, tmp_path: Path
         (streams,) = run(server, tmp_path, workload, "--warm-up=0s", f"--seconds={seconds}s", "--grace=0s")["workloads"]
         if streams["inter_token_seconds"]["count"] > 0:
             break
-    assert streams["sent"] == streams["cut_off"] == 2
+    # A busy server may predict a longer wait than it allows of the second stream, and refuse it until the first runs.
+    assert streams["sent"] - streams["refused"] == streams["cut_off"] == 2, streams
     # They are no answers, but what they brought counts.
     assert streams["answers_per_second"] == 0
     assert streams["tokens_per_second"] > 0

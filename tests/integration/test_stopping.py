@@ -227,3 +227,25 @@ def test_sigterm_under_load(api: SimpleNamespace, repository: Path, tmp_path: Pa
         server.terminate()
         assert server.wait() == 0
         assert {code.result() for code in codes} == {UNAVAILABLE}
+
+
+def test_calls_that_come_until_the_end_are_unavailable(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    """Whenever a call comes: CANCELLED would say that its client gave it up, and no retry policy tries that again."""
+
+    def codes_until_the_end(server: Server) -> set[grpc.StatusCode]:
+        stub = api.models_grpc.ModelsStub(server.new_channel(("grpc.enable_retries", 0)))
+        codes = set()
+        while server.process.poll() is None:
+            calls = [stub.ListModels.future(api.models.ListModelsRequest()) for _ in range(8)]
+            codes |= {call.code() for call in calls}
+        return codes
+
+    with ThreadPoolExecutor(8) as clients:
+        for stop in range(5):
+            with Server(repository, tmp_path / str(stop)) as server:
+                codes = [clients.submit(codes_until_the_end, server) for _ in range(8)]
+                served = server.metric("longshort_requests_total") + 100
+                wait_until(lambda: server.metric("longshort_requests_total") > served)
+                server.terminate()
+                assert server.wait() == 0
+                assert set().union(*(code.result() for code in codes)) == {grpc.StatusCode.OK, UNAVAILABLE}

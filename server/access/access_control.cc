@@ -1,0 +1,92 @@
+#include "server/access/access_control.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "server/access/token_file.h"
+
+namespace longshort {
+
+absl::Status Caller::CheckScope(Scope scope, const std::string& what) const {
+  if (grant_ == nullptr || grant_->scopes.Has(scope)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(what, " needs the scope ", NameOf(scope),
+                                                  ", which the credential of ", grant_->identity->name(),
+                                                  " does not have"));
+}
+
+absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(Options options, Told told) {
+  auto control = std::unique_ptr<AccessControl>(new AccessControl(std::move(options), std::move(told)));
+  LS_ASSIGN_OR_RETURN(control->seen_, ReadTokenFile(control->options_.token_file));
+  LS_RETURN_IF_ERROR(control->Take(control->seen_));
+  control->watcher_ = std::thread([&control = *control] { control.Watch(); });
+  return control;
+}
+
+AccessControl::~AccessControl() {
+  if (!watcher_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stopped_.notify_all();
+  watcher_.join();
+}
+
+absl::StatusOr<Caller> AccessControl::Admit(const Credentials& credentials, std::string_view rpc,
+                                            absl::Time now) const {
+  const std::optional<RpcAccess> access = AccessOf(rpc);
+  if (access.has_value() && access->health && !options_.protect_health) return Caller();
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<const Grant> grant, table()->Find(credentials, ToWallClock(now)));
+  const std::string name(rpc);
+  if (!access.has_value()) return absl::PermissionDeniedError(absl::StrCat(name, " is for nobody: no scope covers it"));
+  Caller caller(std::move(grant));
+  LS_RETURN_IF_ERROR(caller.CheckScope(access->scope, name));
+  if (access->scope != Scope::kObserve) LS_RETURN_IF_ERROR(caller.identity()->TakeCall(now));
+  return caller;
+}
+
+void AccessControl::LookAtFile() {
+  absl::StatusOr<std::string> text = ReadTokenFile(options_.token_file);
+  absl::Status status = text.status();
+  std::string seen = text.ok() ? *std::move(text) : std::string(status.message());
+  if (seen == seen_) return;
+  seen_ = std::move(seen);
+  if (status.ok()) status = Take(seen_);
+  told_(status);
+}
+
+absl::Status AccessControl::Take(std::string_view text) {
+  LS_ASSIGN_OR_RETURN(const std::vector<AccessEntry> entries, ParseTokenFile(text, options_.token_file));
+  for (const AccessEntry& entry : entries) IdentityOf(entry.name)->SetLimits(entry.limits);
+  auto table =
+      std::make_shared<const AccessTable>(entries, [this](const std::string& name) { return IdentityOf(name); });
+  const std::lock_guard lock(mutex_);
+  table_.swap(table);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Identity> AccessControl::IdentityOf(const std::string& name) {
+  std::shared_ptr<Identity>& identity = identities_[name];
+  if (identity == nullptr) {
+    identity = std::make_shared<Identity>(name, identities_.size() <= kMostMetricLabels ? name : kOtherIdentities);
+  }
+  return identity;
+}
+
+std::shared_ptr<const AccessTable> AccessControl::table() const {
+  const std::lock_guard lock(mutex_);
+  return table_;
+}
+
+void AccessControl::Watch() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_.wait_for(lock, absl::ToChronoNanoseconds(options_.look_every), [this] { return stopping_; })) {
+    lock.unlock();
+    LookAtFile();
+    lock.lock();
+  }
+}
+
+}  // namespace longshort

@@ -1,0 +1,61 @@
+// Who may call, as one version of the token file says. Immutable: any thread may look.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/access/credentials.h"
+#include "server/access/identity.h"
+#include "server/access/model_patterns.h"
+#include "server/access/scopes.h"
+#include "server/access/token_file.h"
+
+namespace longshort {
+
+// What one credential gives. Calls that were admitted by it keep it when the file no longer has it.
+struct Grant {
+  std::shared_ptr<Identity> identity;
+  ScopeSet scopes;
+  ModelPatterns models;
+  absl::Time expires;  // by the wall clock
+};
+
+class AccessTable final {
+ public:
+  // `identity_of` gives the identity of a name: the same one for each of its lines, and from table to table.
+  using IdentityOf = std::function<std::shared_ptr<Identity>(const std::string& name)>;
+  AccessTable(const std::vector<AccessEntry>& entries, const IdentityOf& identity_of);
+
+  // Whom these credentials are of. A token counts before a certificate: a proxy with a certificate of its own forwards
+  // the tokens of its clients. A certificate's SPIFFE id counts before its subject.
+  // Errors: UNAUTHENTICATED saying what to do, without what was shown; `wall_now` decides what has expired.
+  absl::StatusOr<std::shared_ptr<const Grant>> Find(const Credentials& credentials, absl::Time wall_now) const;
+
+  // Whether certificates count at all: reading them from a connection takes its time.
+  bool has_certificates() const { return !spiffe_ids_.empty() || !subjects_.empty(); }
+
+ private:
+  // Tokens are found by their SHA-256. What is compared with what was presented is compared in constant time, and no
+  // secret is: of a token only the hash is here, and whoever wanted to learn one bit by bit would have to send tokens
+  // whose hashes begin as he likes, which is as hard as guessing. So a hash table's bucket, which 8 bytes of the hash
+  // choose, may tell by its time whether it is empty.
+  struct DigestHash {
+    size_t operator()(const std::string& digest) const;
+  };
+  struct DigestEqual {
+    bool operator()(const std::string& a, const std::string& b) const;
+  };
+  using Grants = std::map<std::string, std::shared_ptr<const Grant>>;
+
+  std::unordered_map<std::string, std::shared_ptr<const Grant>, DigestHash, DigestEqual> tokens_;
+  Grants spiffe_ids_;
+  Grants subjects_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,57 @@
+#include "server/access/identity.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/schedule/refusal.h"
+
+namespace longshort {
+namespace {
+
+absl::Status Refuse(const std::string& identity, const char* unit, double per_second, absl::Duration wait) {
+  // Whole milliseconds, rounded up: who comes then finds room.
+  wait = absl::Ceil(wait, absl::Milliseconds(1));
+  absl::Status status =
+      absl::ResourceExhaustedError(absl::StrCat("identity ", identity, " has used its ", per_second, " ", unit,
+                                                " a second; there is room in ", absl::FormatDuration(wait)));
+  SetRefusal(status, {.retry_after = wait});
+  return status;
+}
+
+}  // namespace
+
+void Identity::SetLimits(const IdentityLimits& limits) {
+  const std::lock_guard lock(mutex_);
+  limits_ = limits;
+  calls_.SetRate(limits.calls_per_second);
+  tokens_.SetRate(limits.tokens_per_second);
+  limited_ = calls_.limited() || tokens_.limited();
+}
+
+absl::Status Identity::TakeCall(absl::Time now) {
+  if (!limited_) return absl::OkStatus();
+  const std::lock_guard lock(mutex_);
+  const absl::Duration wait = calls_.UntilOneIsThere(now);
+  if (tokens_.UntilNothingIsOwed(now) > wait) return CheckTokensLocked(now);
+  if (wait > absl::ZeroDuration()) return Refuse(name_, "calls", limits_.calls_per_second, wait);
+  calls_.Take(1, now);
+  return absl::OkStatus();
+}
+
+absl::Status Identity::CheckTokens(absl::Time now) {
+  if (!limited_) return absl::OkStatus();
+  const std::lock_guard lock(mutex_);
+  return CheckTokensLocked(now);
+}
+
+void Identity::TakeTokens(int64_t tokens, absl::Time now) {
+  if (!limited_) return;
+  const std::lock_guard lock(mutex_);
+  tokens_.Take(tokens, now);
+}
+
+absl::Status Identity::CheckTokensLocked(absl::Time now) const {
+  const absl::Duration wait = tokens_.UntilNothingIsOwed(now);
+  if (wait == absl::ZeroDuration()) return absl::OkStatus();
+  return Refuse(name_, "tokens", limits_.tokens_per_second, wait);
+}
+
+}  // namespace longshort

@@ -1,0 +1,23 @@
+#include "server/access/rate_limit.h"
+
+#include <algorithm>
+
+namespace longshort {
+
+void RateLimit::SetRate(double per_second) {
+  per_second_ = per_second;
+  unit_ = per_second > 0 ? absl::Seconds(1 / per_second) : absl::ZeroDuration();
+  // At least a unit: a rate below one a second would otherwise never let one through.
+  depth_ = std::max(absl::Seconds(1), unit_);
+}
+
+void RateLimit::Take(int64_t units, absl::Time now) {
+  if (limited()) paid_ = std::max(paid_, now) + absl::Seconds(static_cast<double>(units) / per_second_);
+}
+
+absl::Duration RateLimit::UntilPaid(absl::Time now, absl::Duration more) const {
+  if (!limited()) return absl::ZeroDuration();
+  return std::max(absl::ZeroDuration(), std::max(paid_, now) + more - depth_ - now);
+}
+
+}  // namespace longshort

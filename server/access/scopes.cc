@@ -1,0 +1,76 @@
+#include "server/access/scopes.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/calls/field_error.h"
+
+namespace longshort {
+namespace {
+
+constexpr std::array kScopes = {Scope::kInfer, Scope::kSessions, Scope::kManage, Scope::kObserve};
+
+struct Row {
+  std::string_view rpc;
+  RpcAccess access;
+};
+
+// Generate, GenerateStream and ScoreText need kSessions too when they name a session (server/handlers/session_check.h).
+constexpr std::array kTable = {
+    Row{"Generate", {Scope::kInfer}},
+    Row{"GenerateStream", {Scope::kInfer}},
+    Row{"ScoreText", {Scope::kInfer}},
+    Row{"ScoreTexts", {Scope::kInfer}},
+    Row{"ClassifyImage", {Scope::kInfer}},
+    Row{"Tokenize", {Scope::kInfer}},
+    Row{"ListModels", {Scope::kInfer}},
+    Row{"GetModel", {Scope::kInfer}},
+    Row{"CloseSession", {Scope::kSessions}},
+    Row{"ExportSession", {Scope::kSessions}},
+    Row{"ImportSession", {Scope::kSessions}},
+    Row{"LoadModel", {Scope::kManage}},
+    Row{"UnloadModel", {Scope::kManage}},
+    Row{"grpc.health.v1.Health.Check", {Scope::kObserve, true}},
+    Row{"grpc.health.v1.Health.Watch", {Scope::kObserve, true}},
+    Row{"grpc.reflection.v1alpha.ServerReflection", {Scope::kObserve}},
+    Row{"/metrics", {Scope::kObserve}},
+};
+
+}  // namespace
+
+const char* NameOf(Scope scope) {
+  switch (scope) {
+    case Scope::kInfer:
+      return "infer";
+    case Scope::kSessions:
+      return "sessions";
+    case Scope::kManage:
+      return "manage";
+    case Scope::kObserve:
+      return "observe";
+  }
+  return "";
+}
+
+absl::Status ReadScopes(std::string_view text, ScopeSet* scopes) {
+  *scopes = ScopeSet();
+  for (const absl::string_view name : absl::StrSplit(absl::string_view(text.data(), text.size()), ',')) {
+    const auto* const scope =
+        std::find_if(kScopes.begin(), kScopes.end(), [name](Scope candidate) { return name == NameOf(candidate); });
+    if (scope == kScopes.end() || scopes->Has(*scope)) {
+      return FieldError("scopes", Quoted(std::string(text)), kScopesRule);
+    }
+    scopes->Add(*scope);
+  }
+  return absl::OkStatus();
+}
+
+std::optional<RpcAccess> AccessOf(std::string_view rpc) {
+  const auto* const row = std::find_if(kTable.begin(), kTable.end(), [rpc](const Row& r) { return r.rpc == rpc; });
+  if (row == kTable.end()) return std::nullopt;
+  return row->access;
+}
+
+}  // namespace longshort
