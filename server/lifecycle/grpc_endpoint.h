@@ -15,6 +15,8 @@
 #include "server/longshort_v1/services.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
+#include "server/standard_services/health_service.h"
+#include "server/standard_services/reflection_service.h"
 
 namespace longshort {
 
@@ -38,12 +40,7 @@ class GrpcEndpoint {
   void StopServing();
 
  private:
-  GrpcEndpoint(const CallEnvironment& environment, std::unique_ptr<ConnectionListener> listener)
-      : environment_(environment),
-        inference_(environment),
-        models_(environment),
-        sessions_(environment),
-        listener_(std::move(listener)) {}
+  GrpcEndpoint(const CallEnvironment& environment, std::unique_ptr<ConnectionListener> listener);
 
   absl::Status StartListening();
   void AnnounceServing();
@@ -52,6 +49,10 @@ class GrpcEndpoint {
   InferenceService inference_;
   ModelsService models_;
   SessionsService sessions_;
+  HealthService health_;
+  ReflectionSite reflection_;
+  ReflectionV1Service reflection_v1_;
+  ReflectionV1AlphaService reflection_v1alpha_;
   std::unique_ptr<ConnectionListener> listener_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
