@@ -20,7 +20,7 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
   return absl::Status(code, status.error_message());
 }
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
+std::shared_ptr<grpc::Channel> Connect(const Client::Options& options) {
   grpc::ChannelArguments arguments;
   // The client asked for the answer, so it takes one of any size: log-probabilities of a long document are many.
   arguments.SetMaxReceiveMessageSize(-1);
@@ -28,7 +28,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
   // A server that is gone without a word is noticed while a call waits for it. No server takes it amiss so seldom.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
-  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+  return options.credentials.Connect(options.server, arguments);
 }
 
 // The places in a stream for documents that are sent and not answered. Thread: any.
@@ -88,6 +88,7 @@ class Client::RunningCall final {
       context_.set_deadline(absl::ToChronoTime(absl::Now() + client.timeout_));
     }
     if (!client_.client_id_.empty()) context_.AddMetadata("x-client-id", client_.client_id_);
+    client_.credentials_.Authorize(context_);
     const std::lock_guard lock(client_.mutex_);
     client_.running_.insert(&context_);
   }
@@ -108,11 +109,12 @@ class Client::RunningCall final {
   grpc::ClientContext context_;
 };
 
-Client::Client(const Options& options) : Client(Connect(options.server), options) {}
+Client::Client(const Options& options) : Client(Connect(options), options) {}
 
 Client::Client(const std::shared_ptr<grpc::Channel>& channel, const Options& options)
     : timeout_(options.timeout),
       client_id_(options.client_id),
+      credentials_(options.credentials),
       inference_(v1::Inference::NewStub(channel)),
       models_(v1::Models::NewStub(channel)),
       sessions_(v1::Sessions::NewStub(channel)) {}

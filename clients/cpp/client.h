@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "clients/cpp/connection_options.h"
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
 #include "longshort/v1/models.grpc.pb.h"
@@ -31,13 +32,15 @@ namespace longshort {
 class Client final {
  public:
   struct Options {
-    // host:port, or any other address that gRPC takes. The connection is not encrypted.
+    // host:port, or any other address that gRPC takes.
     std::string server = "127.0.0.1:8500";
     // How long one call may take; streams, from their start to their last message.
     absl::Duration timeout = absl::InfiniteDuration();
     // Who asks (metadata x-client-id), in printable ASCII: whose sessions these are, and whose share of the server.
     // Empty: nobody says.
     std::string client_id = {};
+    // Encryption, and who proves to be who; unencrypted by default.
+    ClientCredentials credentials = {};
   };
 
   // Connects with the first call, not here.
@@ -108,6 +111,7 @@ class Client final {
 
   const absl::Duration timeout_;
   const std::string client_id_;
+  const ClientCredentials credentials_;
   std::unique_ptr<v1::Inference::Stub> inference_;
   std::unique_ptr<v1::Models::Stub> models_;
   std::unique_ptr<v1::Sessions::Stub> sessions_;

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "clients/cpp/connection_diagnosis.h"
 
 namespace longshort {
 
@@ -32,19 +32,26 @@ void CancelUnlessWritable(const CommandContext& context) {
   if (!context.terminal.output) context.client.Cancel();
 }
 
+namespace {
+
+void ExplainUnavailable(const CommandContext& context) {
+  const std::string cause = DiagnoseConnection(context.options.connection);
+  if (cause.empty()) return;
+  context.terminal.error << "Likely cause: " << cause << ".\n";
+  for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    if (std::getenv(proxy) == nullptr) continue;
+    context.terminal.error << proxy << " is set: gRPC asks there, but for hosts that no_proxy names.\n";
+    break;
+  }
+}
+
+}  // namespace
+
 ExitCode FailCall(const CommandContext& context, const absl::Status& status) {
   if (!context.terminal.output) return ExitCode::kOther;  // that is why, and is told at the end
   context.terminal.error << "longshort: " << absl::StatusCodeToString(status.code()) << ": " << status.message()
                          << "\n";
-  if (absl::StrContains(status.message(), "failed to connect") || absl::StrContains(status.message(), "DNS")) {
-    context.terminal.error << "Is a server running at " << context.options.server
-                           << "? --server=HOST:PORT names another.\n";
-    for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
-      if (std::getenv(proxy) == nullptr) continue;
-      context.terminal.error << proxy << " is set: gRPC asks there, but for hosts that no_proxy names.\n";
-      break;
-    }
-  }
+  if (absl::IsUnavailable(status)) ExplainUnavailable(context);
   return ExitCodeOf(status);
 }
 

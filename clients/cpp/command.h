@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "clients/cpp/client.h"
+#include "clients/cpp/connection_options.h"
 #include "clients/cpp/exit_code.h"
 #include "clients/cpp/terminal.h"
 #include "command_line/option_table.h"
@@ -18,7 +19,7 @@ namespace longshort {
 
 // Options of every command.
 struct CommonOptions {
-  std::string server = Client::Options().server;
+  ConnectionOptions connection;
   // name or name/version; empty for the only model.
   std::string model;
   absl::Duration timeout = absl::InfiniteDuration();
@@ -56,6 +57,7 @@ std::unique_ptr<Command> MakeGenerateCommand();
 std::unique_ptr<Command> MakeModelsCommand();
 std::unique_ptr<Command> MakeTokenizeCommand();
 std::unique_ptr<Command> MakeSessionCommand();
+std::unique_ptr<Command> MakeTokenCommand();
 
 // "name" or "name/version" as a selector. Errors: INVALID_ARGUMENT.
 absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text);
@@ -66,7 +68,8 @@ ExitCode FailUsage(Terminal& terminal, absl::string_view message);
 // Ends the calls whose results nobody can read any more: standard output cannot be written.
 void CancelUnlessWritable(const CommandContext& context);
 
-// Tells what the server or the connection answered, with what to do if nobody answered; returns ExitCodeOf(status).
+// Tells what the server or the connection answered, with the cause if no connection came about; returns
+// ExitCodeOf(status).
 ExitCode FailCall(const CommandContext& context, const absl::Status& status);
 
 }  // namespace longshort

@@ -22,22 +22,22 @@ struct ProgramOptions {
   bool version = false;
 
   void AddTo(OptionTable& table) {
-    table.Add("server", "HOST:PORT", "Where the server listens.", &common.server);
     table.Add("model", "NAME[/VERSION]", "Which model; may be left out if the server has one.", &common.model);
     table.Add("timeout", "TIME", "How long a call may take, as in 30s or 5m; inf is unlimited.", &common.timeout);
     table.Add("client-id", "ID", "Who asks: sessions belong to a client, and the server is shared among them fairly.",
               &common.client_id);
+    common.connection.AddTo(table);
     table.AddSwitch("json", "Write one JSON object a line, with the field names of longshort.v1.", &common.json);
     table.AddSwitch("help", "Show this; behind a command, the command's.", &help);
     table.AddSwitch("version", "Show the version.", &version);
   }
 };
 
-using Commands = std::array<std::unique_ptr<Command>, 6>;
+using Commands = std::array<std::unique_ptr<Command>, 7>;
 
 Commands MakeCommands() {
-  return {MakeScoreCommand(),  MakeClassifyCommand(), MakeGenerateCommand(),
-          MakeModelsCommand(), MakeTokenizeCommand(), MakeSessionCommand()};
+  return {MakeScoreCommand(),    MakeClassifyCommand(), MakeGenerateCommand(), MakeModelsCommand(),
+          MakeTokenizeCommand(), MakeSessionCommand(),  MakeTokenCommand()};
 }
 
 void WriteProgramHelp(const Commands& commands, const OptionTable& table, std::ostream& output) {
@@ -80,7 +80,7 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
     return FailUsage(terminal, absl::StrCat("--timeout is ", absl::FormatDuration(values.common.timeout),
                                             "; it must be longer than 0"));
   }
-  if (values.common.server.empty()) return FailUsage(terminal, "--server is empty; it must be HOST:PORT");
+  if (values.common.connection.server.empty()) return FailUsage(terminal, "--server is empty; it must be HOST:PORT");
   // gRPC would end the program.
   if (!std::all_of(values.common.client_id.begin(), values.common.client_id.end(), absl::ascii_isprint)) {
     return FailUsage(terminal, absl::StrCat("--client-id is \"", absl::CHexEscape(values.common.client_id),
@@ -89,8 +89,13 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
   const absl::StatusOr<v1::ModelSelector> model = ParseModel(values.common.model);
   if (!model.ok()) return FailUsage(terminal, model.status().message());
 
-  const std::shared_ptr<Client> client = make_client(
-      {.server = values.common.server, .timeout = values.common.timeout, .client_id = values.common.client_id});
+  const absl::StatusOr<ClientCredentials> credentials = ReadCredentials(values.common.connection);
+  if (!credentials.ok()) return FailUsage(terminal, credentials.status().message());
+
+  const std::shared_ptr<Client> client = make_client({.server = values.common.connection.server,
+                                                      .timeout = values.common.timeout,
+                                                      .client_id = values.common.client_id,
+                                                      .credentials = *credentials});
   return command.Run(*others, {values.common, *model, *client, terminal});
 }
 

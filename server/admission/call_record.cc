@@ -45,7 +45,8 @@ absl::Status CallRecord::Admit() {
 
 absl::Status CallRecord::Identify() {
   engine_context_.client.clear();
-  LS_ASSIGN_OR_RETURN(caller_, environment_.access->Admit(credentials_, names_.rpc(), MonotonicNow()));
+  const Credentials credentials = std::exchange(credentials_, {});
+  LS_ASSIGN_OR_RETURN(caller_, environment_.access->Admit(credentials, names_.rpc(), MonotonicNow()));
   if (const Identity* identity = caller_.identity(); identity != nullptr) engine_context_.client = identity->name();
   return absl::OkStatus();
 }

@@ -102,7 +102,7 @@ class CallRecord {
   const absl::Time arrived_;
   RequestContext engine_context_;
   absl::Status origin_status_;
-  const Credentials credentials_;
+  Credentials credentials_;  // until Admit: a secret is kept no longer than it is needed
   Caller caller_;
   std::string named_client_;  // what the caller calls himself
   bool inside_ = false;

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "server/http/https_server.h"
 
 namespace longshort {
 namespace {
@@ -72,8 +73,8 @@ void Refuse(const absl::Status& status, httplib::Response& response) {
 
 }  // namespace
 
-HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics, MayReadMetrics may_read_metrics)
-    : server_(std::make_unique<httplib::Server>()) {
+HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics, MayReadMetrics may_read_metrics, const TlsWatch* tls)
+    : server_(MakeHttpServer(tls)) {
   server_->new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   server_->set_socket_options(SetSocketOptions);
   server_->set_read_timeout(kPatienceSeconds);
@@ -99,9 +100,12 @@ HttpEndpoints::HttpEndpoints(std::function<std::string()> metrics, MayReadMetric
 
 absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const ListenAddress& address,
                                                                     std::function<std::string()> metrics,
-                                                                    MayReadMetrics may_read_metrics) {
-  auto endpoints = std::unique_ptr<HttpEndpoints>(new HttpEndpoints(std::move(metrics), std::move(may_read_metrics)));
+                                                                    MayReadMetrics may_read_metrics,
+                                                                    const TlsWatch* tls) {
+  auto endpoints =
+      std::unique_ptr<HttpEndpoints>(new HttpEndpoints(std::move(metrics), std::move(may_read_metrics), tls));
   httplib::Server& server = *endpoints->server_;
+  if (!server.is_valid()) return absl::UnavailableError("HTTP cannot speak TLS: OpenSSL has no memory for it");
   const bool any = address.port == 0;
   const int bound = any ? server.bind_to_any_port(address.host) : address.port;
   if (bound <= 0 || (!any && !server.bind_to_port(address.host, address.port))) {

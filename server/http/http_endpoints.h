@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "server/options/server_options.h"
+#include "server/tls/tls_watch.h"
 
 namespace httplib {
 class Server;
@@ -29,10 +30,12 @@ class HttpEndpoints {
 
   // `metrics` makes the body of /metrics; called from several threads, as `may_read_metrics` is. Without the latter
   // everybody may read them.
+  // `tls`: the certificate of what is then HTTPS; it must outlive the endpoints; nullptr: HTTP.
   // Errors: UNAVAILABLE if the address cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const ListenAddress& address,
                                                               std::function<std::string()> metrics,
-                                                              MayReadMetrics may_read_metrics = {});
+                                                              MayReadMetrics may_read_metrics = {},
+                                                              const TlsWatch* tls = nullptr);
   ~HttpEndpoints();
 
   // The port that is listened on.
@@ -42,7 +45,7 @@ class HttpEndpoints {
   void SetReady(bool ready) { ready_ = ready; }
 
  private:
-  HttpEndpoints(std::function<std::string()> metrics, MayReadMetrics may_read_metrics);
+  HttpEndpoints(std::function<std::string()> metrics, MayReadMetrics may_read_metrics, const TlsWatch* tls);
 
   std::atomic<bool> ready_ = false;
   int port_ = 0;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "server/lifecycle/goaway.h"
+#include "server/lifecycle/tls_credentials.h"
 #include "server/options/memory_shares.h"
 
 namespace longshort {
@@ -21,6 +22,8 @@ constexpr int kPingAfterSeconds = 60;
 constexpr int kPingTimeoutSeconds = 20;
 // Clients may ping as often as this, with or without calls.
 constexpr int kLeastPingSeconds = 10;
+// For a new connection to have done its handshakes, TLS and HTTP/2, in: who says nothing holds a descriptor so long.
+constexpr int kHandshakeSeconds = 10;
 constexpr int kMostCallsPerConnection = 1024;
 // When the server has nothing to do any more, its clients have so long to leave before they are cut off: those that
 // only watch its health, say.
@@ -30,6 +33,7 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
 
 void SetChannelArguments(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -61,11 +65,13 @@ GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, std::unique_ptr<C
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
                                                                   const MachineLimits& machine,
                                                                   const CallEnvironment& environment,
-                                                                  std::unique_ptr<ConnectionListener> listener) {
+                                                                  std::unique_ptr<ConnectionListener> listener,
+                                                                  const TlsWatch* tls) {
   auto endpoint = std::unique_ptr<GrpcEndpoint>(new GrpcEndpoint(environment, std::move(listener)));
   grpc::ServerBuilder builder;
   endpoint->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      MakeServerCredentials(tls, environment.log));
   builder.RegisterService(&endpoint->inference_);
   builder.RegisterService(&endpoint->models_);
   builder.RegisterService(&endpoint->sessions_);

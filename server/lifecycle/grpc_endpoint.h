@@ -17,16 +17,19 @@
 #include "server/options/server_options.h"
 #include "server/standard_services/health_service.h"
 #include "server/standard_services/reflection_service.h"
+#include "server/tls/tls_watch.h"
 
 namespace longshort {
 
 class GrpcEndpoint {
  public:
-  // Serves what `listener` accepts from now on. `environment` must outlive the endpoint.
+  // Serves what `listener` accepts from now on, by TLS if there is `tls`. `environment` and `tls` must outlive the
+  // endpoint.
   // Errors: those of ConnectionListener::Start; INTERNAL if gRPC does not start.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                              const CallEnvironment& environment,
-                                                             std::unique_ptr<ConnectionListener> listener);
+                                                             std::unique_ptr<ConnectionListener> listener,
+                                                             const TlsWatch* tls = nullptr);
   // Tells clients to leave, refuses what they still send, and ends what they keep open half a second later (health
   // watches, for instance).
   ~GrpcEndpoint();

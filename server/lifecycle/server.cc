@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "server/assembly/load_models.h"
 #include "server/lifecycle/port_file.h"
+#include "server/lifecycle/tls_credentials.h"
 #include "server/options/memory_shares.h"
 #include "server/options/served_image_limits.h"
 #include "server/sessions/session_seal.h"
@@ -69,10 +70,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   auto server = std::unique_ptr<Server>(new Server(options, log));
   ServerMetrics& metrics = server->metrics_;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
+  LS_ASSIGN_OR_RETURN(server->tls_, WatchTlsFiles(options.tls, metrics, log));
   LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));
   LS_ASSIGN_OR_RETURN(server->http_, HttpEndpoints::Start(
                                          options.http_listen, [&metrics] { return metrics.Serialize(); },
-                                         MetricsAccess(server->access_.get())));
+                                         MetricsAccess(server->access_.get()), server->tls_.get()));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener, ConnectionListener::Bind(options.listen));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
@@ -92,7 +94,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                            .model_control = options.model_control,
                                                            .session_transfers = *std::move(transfers),
                                                            .access = server->access_.get()});
-  LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener)));
+  LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener),
+                                                         server->tls_.get()));
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
       [&grpc = *server->grpc_](const RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));

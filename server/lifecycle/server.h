@@ -17,6 +17,7 @@
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
 #include "server/streaming/delivery_threads.h"
+#include "server/tls/tls_watch.h"
 
 namespace longshort {
 
@@ -42,6 +43,7 @@ class Server {
   ServerMetrics metrics_;
   CallGate gate_;
   // In the order in which they depend on each other; destroyed last to first.
+  std::unique_ptr<TlsWatch> tls_;  // null without TLS
   std::unique_ptr<AccessControl> access_;
   std::unique_ptr<HttpEndpoints> http_;
   std::unique_ptr<ModelRegistry> models_;

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <string>
 
+#include "absl/strings/match.h"
+
 namespace longshort {
 namespace {
 
@@ -13,7 +15,12 @@ namespace {
 std::atomic<Logger*> target = nullptr;
 
 void FromGrpc(gpr_log_func_args* line) {
-  if (line->severity == GPR_LOG_SEVERITY_ERROR) target.load()->Error("gRPC", {{"error", std::string(line->message)}});
+  if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
+  // Whoever speaks no TLS, or has no right certificate, is no error of the server's.
+  if (absl::StartsWith(line->message, "Handshake failed")) {
+    return target.load()->Info("client refused", {{"why", std::string(line->message)}});
+  }
+  target.load()->Error("gRPC", {{"error", std::string(line->message)}});
 }
 
 // A message that cannot be parsed is the client's mistake, and on its request's line.

@@ -134,7 +134,12 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                               .Name("longshort_connections_refused_total")
                               .Help("gRPC connections closed at once because the process had no descriptors for more")
                               .Register(registry)
-                              .Add({})) {
+                              .Add({})),
+      tls_expiry(
+          BuildGauge()
+              .Name("longshort_tls_certificate_expiry_seconds")
+              .Help("When it expires, unix time: the server's certificate, clients' authorities, revocation lists")
+              .Register(registry)) {
   BuildGauge()
       .Name("longshort_build_info")
       .Help("Always 1; the labels say what runs")

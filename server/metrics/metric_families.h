@@ -59,6 +59,7 @@ struct MetricFamilies {
   prometheus::Counter& load_failures;
   prometheus::Counter& token_file_failures;
   prometheus::Counter& refused_connections;
+  prometheus::Family<prometheus::Gauge>& tls_expiry;
 };
 
 }  // namespace longshort

@@ -54,6 +54,11 @@ void ServerMetrics::ForgetModel(const std::string& model, int64_t version) {
       &families_.load_duration.Add({{"model", model}, {"version", std::to_string(version)}}));
 }
 
+void ServerMetrics::SetTlsExpiry(const std::string& file, absl::Time expiry) {
+  if (expiry == absl::InfiniteFuture()) return;
+  families_.tls_expiry.Add({{"file", file}}).Set(static_cast<double>(absl::ToUnixSeconds(expiry)));
+}
+
 std::string ServerMetrics::Serialize() const {
   std::vector<prometheus::MetricFamily> families = families_.registry.Collect();
   for (prometheus::MetricFamily& family : CollectProcessMetrics()) families.push_back(std::move(family));

@@ -50,6 +50,9 @@ class ServerMetrics {
   void ForgetModel(const std::string& model, int64_t version);
   void CountModelLoadFailure() { families_.load_failures.Increment(); }
 
+  // When what `file` (of a fixed list) stands for expires; InfiniteFuture if there is none.
+  void SetTlsExpiry(const std::string& file, absl::Time expiry);
+
   // For who counts what engines do.
   MetricFamilies& families() { return families_; }
 

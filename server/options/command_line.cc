@@ -64,16 +64,39 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
                   "changes what everybody is served.",
                   &options.model_control);
   table.AddCustom("listen", "host:port", options.listen.ToString(),
-                  "Address of gRPC; port 0 lets the system choose. Loopback by default, because the server has no "
-                  "authentication: being reachable from outside is for you to decide. 0.0.0.0 is any IPv4 address, "
-                  "[::] any of both families.",
+                  "Address of gRPC; port 0 lets the system choose. Loopback by default; beyond it --tls-certificate or "
+                  "--insecure is needed. 0.0.0.0 is any IPv4 address, [::] any of both families.",
                   AddressReader(&options.listen));
   table.AddCustom("http-listen", "host:port", options.http_listen.ToString(),
-                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only.",
+                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only; beyond loopback "
+                  "--tls-certificate or --insecure is needed.",
                   AddressReader(&options.http_listen));
   table.Add("port-file", "FILE",
             "Write the ports, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0.",
             &options.port_file);
+}
+
+void AddEncryption(OptionTable& table, ServerOptions& options) {
+  table.Add(
+      "tls-certificate", "FILE",
+      "PEM file of the server's certificate, and behind it those between it and an authority that clients know. "
+      "Both ports speak TLS (1.2 or 1.3) then, and nothing else. It and the other files of TLS are read again when "
+      "they change.",
+      &options.tls.certificate);
+  table.Add("tls-key", "FILE", "PEM file of the certificate's private key, which not everybody may read.",
+            &options.tls.key);
+  table.Add(
+      "tls-client-ca", "FILE",
+      "PEM file of authorities. Clients of gRPC must bring a certificate that one of them has signed (mutual TLS); "
+      "HTTP asks for none, since probes have none.",
+      &options.tls.client_ca);
+  table.Add("tls-client-crl", "FILE",
+            "PEM file of revocation lists, one of each authority of --tls-client-ca: certificates that they name are "
+            "refused, and all certificates once a list is out of date.",
+            &options.tls.client_crl);
+  table.AddSwitch("insecure",
+                  "Listen beyond loopback without TLS: whoever is on the way reads and changes what is sent.",
+                  &options.insecure);
 }
 
 void AddExecution(OptionTable& table, ServerOptions& options) {
@@ -209,6 +232,7 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
 OptionTable MakeTable(CommandLine& line) {
   OptionTable table;
   AddPlaces(table, line.options);
+  AddEncryption(table, line.options);
   AddExecution(table, line.options);
   AddLimits(table, line.options);
   AddAccess(table, line.options);

@@ -8,12 +8,15 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "models/images/image_limits.h"
 #include "server/access/token_file.h"
 #include "server/options/devices.h"
+#include "server/options/exposure.h"
 #include "server/options/option_ranges.h"
 #include "server/sessions/session_seal.h"
+#include "server/tls/tls_material.h"
 
 namespace longshort {
 namespace {
@@ -67,6 +70,16 @@ absl::Status CheckBuckets(const std::vector<double>& buckets) {
   return absl::OkStatus();
 }
 
+// Whether the ports are as secure as where they listen demands.
+absl::Status CheckEncryption(const ServerOptions& options) {
+  const TlsFiles& tls = options.tls;
+  const bool any = !tls.certificate.empty() || !tls.key.empty() || !tls.client_ca.empty() || !tls.client_crl.empty();
+  if (any) return TlsMaterial::Load(tls, absl::Now()).status();
+  if (options.insecure) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(CheckIsLoopback("listen", options.listen));
+  return CheckIsLoopback("http-listen", options.http_listen);
+}
+
 absl::Status CheckTokenFile(const ServerOptions& options) {
   if (options.token_file.empty()) {
     if (!options.protect_health) return absl::OkStatus();
@@ -109,6 +122,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
 absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const MachineLimits& machine) {
   LS_RETURN_IF_ERROR(CheckRepository(options.model_repository));
   LS_RETURN_IF_ERROR(CheckChoices(options));
+  LS_RETURN_IF_ERROR(CheckEncryption(options));
   if (options.threads == 0) options.threads = ThreadsPerWorker(machine.cpus, *ParseDevices(options.devices));
   LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, {1, 1024}));
   LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, kMaxStreams));

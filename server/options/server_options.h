@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/options/machine_limits.h"
+#include "server/tls/tls_files.h"
 
 namespace longshort {
 
@@ -40,10 +41,14 @@ struct ServerOptions {
   // Whether clients may load and unload models (Models.LoadModel, UnloadModel).
   bool model_control = false;
 
-  // gRPC. Loopback by default: the server has no authentication, so being seen from outside is a decision to take.
+  // gRPC. Loopback by default: being seen from outside is a decision to take, and needs `tls` or `insecure`.
   ListenAddress listen = {.host = "127.0.0.1", .port = 8500};
   // HTTP: /metrics, /livez, /readyz.
   ListenAddress http_listen = {.host = "127.0.0.1", .port = 8501};
+  // Both ports speak TLS if there is a certificate; gRPC asks clients for theirs if there is a client_ca.
+  TlsFiles tls;
+  // Whether the ports may be beyond loopback without TLS: anybody on the way reads and changes what is sent then.
+  bool insecure = false;
   // If not empty: written once both ports are open, as {"grpc": port, "http": port}. For port 0.
   std::string port_file;
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -45,7 +46,10 @@ class Server:
         program: Path = BINARY,
         environment: dict[str, str] | None = None,
         standard_error: int | None = None,
+        trusted: bytes | None = None,
     ) -> None:
+        """`trusted`: the PEM of the authorities by which clients know a server that speaks TLS."""
+        self.trusted = trusted
         folder.mkdir(parents=True, exist_ok=True)
         self.port_file = folder / "ports.json"
         self.log_path = folder / "server.log"
@@ -78,7 +82,10 @@ class Server:
     def new_channel(self, *more: tuple[str, int]) -> grpc.Channel:
         """A connection of its own, with these channel arguments more."""
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0), *more]
-        return grpc.insecure_channel(f"127.0.0.1:{self.grpc_port}", options)
+        address = f"127.0.0.1:{self.grpc_port}"
+        if self.trusted is None:
+            return grpc.insecure_channel(address, options)
+        return grpc.secure_channel(address, grpc.ssl_channel_credentials(self.trusted), options)
 
     def slow_channel(self) -> grpc.Channel:
         """A connection that takes 16 KiB of a stream beyond what its client has read: gRPC's own window grows to
@@ -91,9 +98,13 @@ class Server:
 
     def http(self, path: str) -> tuple[int, str]:
         """Status and body of a GET."""
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        scheme, handlers = "http", [urllib.request.ProxyHandler({})]
+        if self.trusted is not None:
+            context = ssl.create_default_context(cadata=self.trusted.decode())
+            scheme, handlers = "https", [*handlers, urllib.request.HTTPSHandler(context=context)]
+        opener = urllib.request.build_opener(*handlers)
         try:
-            with opener.open(f"http://127.0.0.1:{self.http_port}{path}", timeout=60) as answer:
+            with opener.open(f"{scheme}://127.0.0.1:{self.http_port}{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -30,6 +30,8 @@ def stream(api: SimpleNamespace, inference: Any, **fields: Any) -> list[Any]:
 
 def test_a_stream_has_start_text_end_and_summary(api: SimpleNamespace, inference: Any) -> None:
     events = stream(api, inference, return_raw=True, token_log_probabilities=True)
+    # A busy machine may keep it silent for so long that it says that it is alive.
+    events = [event for event in events if not event.HasField("keep_alive")]
     kinds = [event.WhichOneof("event") for event in events]
     assert kinds[0] == "start" and kinds[-2:] == ["end", "summary"] and set(kinds[1:-2]) == {"delta"}
     deltas = [event.delta for event in events[1:-2]]

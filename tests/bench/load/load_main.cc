@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "clients/cpp/connection_diagnosis.h"
 #include "tests/bench/load/load_options.h"
 #include "tests/bench/load/load_run.h"
 #include "tests/bench/load/report.h"
@@ -20,16 +21,30 @@ namespace {
 
 constexpr std::chrono::seconds kConnectTimeout(10);
 
-// Errors: UNAVAILABLE if nobody answers.
-absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOptions& options) {
+// Whether a connection comes about at the first try.
+bool ConnectsAtOnce(grpc::Channel& channel) {
+  const auto until = std::chrono::system_clock::now() + kConnectTimeout;
+  grpc_connectivity_state state = channel.GetState(true);
+  while (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_TRANSIENT_FAILURE) {
+    if (!channel.WaitForStateChange(state, until)) return false;
+    state = channel.GetState(true);
+  }
+  return state == GRPC_CHANNEL_READY;
+}
+
+// Errors: UNAVAILABLE with the likely cause if no connection comes about.
+absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOptions& options,
+                                                                    const ClientCredentials& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each channel
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int64_t i = 0; i < options.connections; ++i) {
-    channels.push_back(grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments));
-    if (!channels.back()->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
-      return absl::UnavailableError(absl::StrCat("nobody answers at ", options.server));
+    channels.push_back(credentials.Connect(options.connection.server, arguments));
+    if (!ConnectsAtOnce(*channels.back())) {
+      const std::string cause = DiagnoseConnection(options.connection);
+      return absl::UnavailableError(absl::StrCat("no connection to ", options.connection.server, " came about",
+                                                 cause.empty() ? "" : absl::StrCat(": ", cause)));
     }
   }
   return channels;
@@ -56,12 +71,14 @@ absl::Status CheckSomeRequest(const RunResult& result) {
 }
 
 absl::Status Run(const std::vector<std::string>& arguments) {
-  LS_ASSIGN_OR_RETURN(const LoadOptions options, ParseLoadOptions(arguments));
+  LS_ASSIGN_OR_RETURN(LoadOptions options, ParseLoadOptions(arguments));
   if (options.help) {
     return Print(LoadHelp());
   }
   if (!options.json_file.empty()) LS_RETURN_IF_ERROR(TryReport(options.json_file));
-  LS_ASSIGN_OR_RETURN(const auto channels, Connect(options));
+  LS_ASSIGN_OR_RETURN(const ClientCredentials credentials, ReadCredentials(options.connection));
+  for (Workload& workload : options.workloads) workload.authorization = credentials.authorization;
+  LS_ASSIGN_OR_RETURN(const auto channels, Connect(options, credentials));
   LS_ASSIGN_OR_RETURN(const RunResult result, RunLoad(channels, options.workloads, options.run));
   std::vector<Summary> summaries;
   for (const std::vector<CallOutcome>& outcomes : result.outcomes) {

@@ -21,10 +21,10 @@ OptionTable MakeTable(LoadOptions& options) {
                   });
   table.Add("seed", "N", "Of arrivals, lengths and prompts: the same seed sends the same requests at the same times.",
             &options.run.seed);
-  table.Add("server", "HOST:PORT", "Where the server listens. The connection is not encrypted.", &options.server);
   table.Add("connections", "N",
             "Connections to it, 1 to 256; calls take them in turn. A server takes 1024 calls on each.",
             &options.connections);
+  options.connection.AddTo(table);
   table.BeginSection("For how long");
   table.Add("seconds", "TIME", "How long to measure, as in 10s or 2m; above 0, at most 24h.", &options.run.measured);
   table.Add("warm-up", "TIME", "How long to send before that, unmeasured; 0s to 24h.", &options.run.warm_up);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "clients/cpp/connection_options.h"
 #include "tests/bench/load/load_run.h"
 #include "tests/bench/load/summary.h"
 #include "tests/bench/load/workload.h"
@@ -13,7 +14,7 @@
 namespace longshort::load {
 
 struct LoadOptions {
-  std::string server = "127.0.0.1:8500";
+  ConnectionOptions connection;
   // Of the report and of plots.
   std::string title;
   // Connections to the server; calls take them in turn.

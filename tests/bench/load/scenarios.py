@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 
 from bench.load import models
@@ -171,6 +172,43 @@ def identity(bench: Bench) -> None:
             _compare_with_echo(bench, rpc, found)
 
 
+def encryption(bench: Bench) -> None:
+    """The identity model with TLS against without: both sides encrypt on the same processors."""
+    repository = models.identity(bench.scratch)
+    certificates = bench.scratch / "certificates"
+    subprocess.run([models.ROOT / "deploy/throw-away-certificates", certificates], check=True)
+    options = [f"--tls-certificate={certificates}/server.pem", f"--tls-key={certificates}/server.key"]
+    program = "longshort-identity-server"
+    with (
+        bench.server(repository, program=program) as plain,
+        bench.server(repository, *options, program=program) as encrypted,
+    ):
+        ways = {"without TLS": (plain, []), "TLS": (encrypted, [f"--tls-ca={certificates}/ca.pem"])}
+        for workload in ("score,model=text,prompt=64", "classify,model=image,image_side=224"):
+            for callers, connections in ((1, 1), (8, 8), (8, 1)):
+                _compare_ways(bench, ways, workload, callers, connections)
+
+
+def _compare_ways(
+    bench: Bench, ways: dict[str, tuple[ServerProcess, list[str]]], workload: str, callers: int, connections: int
+) -> None:
+    """Calls per second by each way, and each against the first."""
+    rates: dict[str, list[float]] = {way: [] for way in ways}
+    named = f"{workload}, {_callers(callers, connections)}"
+    # Turn and turn about, so that a machine that changes its mind changes it for all.
+    for turn in range(bench.options.repeats):
+        for way, (server, more) in ways.items():
+            load = [f"--workload={workload},concurrency={callers}", f"--connections={connections}", *more]
+            arguments = ["--warm-up=0.5s", f"--seconds={bench.options.seconds}s", f"--seed={turn}"]
+            (done,) = bench.load(server, f"{way}, {named}", *load, *arguments, quiet=True)
+            rates[way].append(done["answers_per_second"])
+    first, *others = rates
+    bench.tell(f"{named}: {first}", median(rates[first]), "/s")
+    for way in others:
+        bench.tell(f"{named}: {way}", median(rates[way]), "/s")
+        bench.tell(f"{named}: {way} against {first}", ratio(median(rates[way]), median(rates[first])), "x")
+
+
 def _callers(callers: int, connections: int) -> str:
     if callers == 1:
         return "1 caller"
@@ -292,6 +330,7 @@ ALL = {
     "long-prompt": long_prompt,
     "overload": overload,
     "identity": identity,
+    "encryption": encryption,
     "cache-count": cache_count,
     "prefixes": prefixes,
 }

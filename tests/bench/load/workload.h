@@ -59,6 +59,8 @@ struct Workload {
   // One pair of call metadata; no key, no pair.
   std::string metadata_key;
   std::string metadata_value;
+  // Metadata `authorization` of each call, by the token of --token-file; empty: none.
+  std::string authorization;
 
   bool open_loop() const { return rate > 0; }
 };

@@ -1,0 +1,174 @@
+#include "base/pem_files.h"
+
+#include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
+
+namespace longshort {
+namespace {
+
+// No bundle of authorities is so long: somebody named another file.
+constexpr size_t kMostBytes = size_t{4} << 20;
+
+struct BioFree {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+};
+using Bio = std::unique_ptr<BIO, BioFree>;
+
+// `text` must outlive it.
+Bio ReaderOf(std::string_view text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
+
+std::string TextIn(const Bio& bio) {
+  char* text = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &text);
+  return {text, static_cast<size_t>(size)};
+}
+
+absl::StatusOr<std::string> ReadText(const PemFile& file) {
+  absl::StatusOr<std::string> text = ReadTextFile(file.path, kMostBytes);
+  if (!text.ok()) return file.Wrong(absl::StrCat("cannot be read: ", text.status().message()));
+  return text;
+}
+
+// Objects of one kind, until `read` finds no more. Errors: what is wrong with one of them, or with the end.
+template <typename Object, typename Read>
+absl::StatusOr<std::vector<Object>> ReadAll(const PemFile& file, std::string_view kind, Read read) {
+  LS_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
+  const Bio bio = ReaderOf(text);
+  std::vector<Object> objects;
+  ERR_clear_error();
+  while (Object object{read(bio.get())}) objects.push_back(std::move(object));
+  const unsigned long error = ERR_peek_last_error();
+  const bool at_end = ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  const std::string why = TakeOpensslError();
+  if (!at_end) return file.Wrong(absl::StrCat("holds a damaged PEM block: ", why));
+  if (objects.empty()) {
+    return file.Wrong(absl::StrCat("holds no ", std::string(kind), " in PEM form (-----BEGIN ...); DER becomes that by openssl"));
+  }
+  return objects;
+}
+
+// Called for a key with a passphrase; nobody is there to give one.
+int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* was_asked) {
+  *static_cast<bool*>(was_asked) = true;
+  return -1;
+}
+
+}  // namespace
+
+absl::Status PemFile::Wrong(std::string_view what) const {
+  return absl::InvalidArgumentError(absl::StrCat(option, "=", path, " ", std::string(what)));
+}
+
+absl::StatusOr<std::vector<Certificate>> ReadCertificates(const PemFile& file) {
+  return ReadAll<Certificate>(file, "certificate",
+                              [](BIO* bio) { return PEM_read_bio_X509(bio, nullptr, nullptr, nullptr); });
+}
+
+absl::StatusOr<std::vector<RevocationList>> ReadRevocationLists(const PemFile& file) {
+  return ReadAll<RevocationList>(file, "revocation list",
+                                 [](BIO* bio) { return PEM_read_bio_X509_CRL(bio, nullptr, nullptr, nullptr); });
+}
+
+absl::StatusOr<PrivateKey> ReadPrivateKey(const PemFile& file) {
+  LS_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
+  std::error_code error;
+  const std::filesystem::perms others =
+      std::filesystem::status(file.path, error).permissions() & std::filesystem::perms::others_all;
+  if (error || others != std::filesystem::perms::none) {
+    return file.Wrong("may be used by everybody on this machine; chmod o= takes that away");
+  }
+  const Bio bio = ReaderOf(text);
+  ERR_clear_error();
+  bool has_passphrase = false;
+  PrivateKey key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, &has_passphrase));
+  const std::string why = TakeOpensslError();
+  if (has_passphrase)
+    return file.Wrong("asks for a passphrase, and there is nobody to give it; openssl pkey removes it");
+  if (key == nullptr) return file.Wrong(absl::StrCat("holds no private key in PEM form: ", why));
+  return key;
+}
+
+std::vector<Certificate> ParseCertificates(std::string_view pem) {
+  const Bio bio = ReaderOf(pem);
+  std::vector<Certificate> certificates;
+  while (Certificate certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+    certificates.push_back(std::move(certificate));
+  }
+  ERR_clear_error();
+  return certificates;
+}
+
+absl::Status CheckValidity(const PemFile& file, const X509& certificate, absl::Time now) {
+  const auto wrong = [&](std::string_view what, absl::Time when) {
+    return file.Wrong(absl::StrCat("holds the certificate ", SubjectOf(certificate), ", which ", std::string(what), " ",
+                                   absl::FormatTime(absl::RFC3339_sec, when, absl::UTCTimeZone())));
+  };
+  const absl::Time begin = TimeOf(X509_get0_notBefore(&certificate));
+  if (now < begin) return wrong("is not valid before", begin);
+  if (now > ExpiryOf(certificate)) return wrong("expired at", ExpiryOf(certificate));
+  return absl::OkStatus();
+}
+
+absl::Status CheckPair(const PemFile& key_file, const EVP_PKEY& key, const PemFile& certificate_file,
+                       const X509& certificate) {
+  const bool is_pair = X509_check_private_key(&certificate, &key) == 1;
+  ERR_clear_error();
+  if (is_pair) return absl::OkStatus();
+  return key_file.Wrong(absl::StrCat("is not the key of the certificate ", SubjectOf(certificate),
+                                     ", the first one in ", certificate_file.option, "=", certificate_file.path));
+}
+
+std::string SubjectOf(const X509& certificate) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  // As RFC 2253 writes it, but in the order of the certificate.
+  X509_NAME_print_ex(bio.get(), X509_get_subject_name(&certificate), 0, XN_FLAG_RFC2253 & ~XN_FLAG_DN_REV);
+  return TextIn(bio);
+}
+
+std::string SerialOf(const X509& certificate) {
+  const std::unique_ptr<BIGNUM, void (*)(BIGNUM*)> number(
+      ASN1_INTEGER_to_BN(X509_get0_serialNumber(&certificate), nullptr), BN_free);
+  const std::unique_ptr<char, void (*)(char*)> text(number == nullptr ? nullptr : BN_bn2hex(number.get()),
+                                                    [](char* hex) { OPENSSL_free(hex); });
+  return text == nullptr ? "" : text.get();
+}
+
+absl::Time TimeOf(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (time == nullptr || ASN1_TIME_to_tm(time, &parts) != 1) return absl::InfiniteFuture();
+  return absl::FromTimeT(timegm(&parts));
+}
+
+absl::Time ExpiryOf(const X509& certificate) { return TimeOf(X509_get0_notAfter(&certificate)); }
+
+std::string ToPem(const X509& certificate) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509(bio.get(), &certificate);
+  return TextIn(bio);
+}
+
+std::string ToPem(const EVP_PKEY& key) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_PrivateKey(bio.get(), &key, nullptr, nullptr, 0, nullptr, nullptr);
+  return TextIn(bio);
+}
+
+std::string TakeOpensslError() {
+  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+  ERR_clear_error();
+  return reason == nullptr ? "no reason is known" : reason;
+}
+
+}  // namespace longshort

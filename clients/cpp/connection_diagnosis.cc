@@ -1,0 +1,237 @@
+#include "clients/cpp/connection_diagnosis.h"
+
+#include <netdb.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "base/pem_files.h"
+
+namespace longshort {
+namespace {
+
+constexpr timeval kPatience = {.tv_sec = 3, .tv_usec = 0};  // of each step
+
+struct Free {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL* connection) const { SSL_free(connection); }
+  void operator()(addrinfo* found) const { freeaddrinfo(found); }
+};
+
+struct Address {
+  std::string host;
+  std::string port;
+};
+
+// Of "host:port" or "[host]:port"; an empty host for what is neither.
+Address AddressOf(const std::string& server) {
+  const size_t colon = server.rfind(':');
+  if (colon == std::string::npos || absl::StrContains(server, "/")) return {};
+  Address address = {.host = server.substr(0, colon), .port = server.substr(colon + 1)};
+  const bool bracketed = address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']';
+  if (bracketed) return {.host = address.host.substr(1, address.host.size() - 2), .port = address.port};
+  return absl::StrContains(address.host, ":") ? Address() : address;
+}
+
+// A connected socket, whose operations wait for kPatience at the most; or what is wrong, and -1.
+int ConnectTo(const Address& address, std::string& problem) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* first = nullptr;
+  if (const int error = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &first); error != 0) {
+    problem = absl::StrCat("no address is known of ", address.host, ": ", gai_strerror(error));
+    return -1;
+  }
+  const std::unique_ptr<addrinfo, Free> found(first);
+  for (const addrinfo* one = first; one != nullptr; one = one->ai_next) {
+    const int number = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+    setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+    if (number >= 0 && connect(number, one->ai_addr, one->ai_addrlen) == 0) return number;
+    problem = absl::StrCat("nobody answers at ", address.host, " on port ", address.port, ": ",
+                           errno == EINPROGRESS ? "no answer in time" : std::system_category().message(errno));
+    if (number >= 0) close(number);
+  }
+  return -1;
+}
+
+// A TLS connection that goes on whatever the server's certificate is, so that this can be looked at.
+class Trial final {
+ public:
+  Trial(const ConnectionOptions& options, const Address& address) : options_(options), address_(address) {
+    context_.reset(SSL_CTX_new(TLS_client_method()));
+    SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
+    if (options.tls_ca.empty()) {
+      SSL_CTX_set_default_verify_paths(context_.get());
+    } else {
+      SSL_CTX_load_verify_locations(context_.get(), options.tls_ca.c_str(), nullptr);
+    }
+    if (!options.tls_certificate.empty()) {
+      SSL_CTX_use_certificate_chain_file(context_.get(), options.tls_certificate.c_str());
+      SSL_CTX_use_PrivateKey_file(context_.get(), options.tls_key.c_str(), SSL_FILETYPE_PEM);
+    }
+    SSL_CTX_set_client_cert_cb(context_.get(), NoteThatAsked);
+    connection_.reset(SSL_new(context_.get()));
+    SSL_set_verify(connection_.get(), SSL_VERIFY_NONE, nullptr);
+    static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+    SSL_set_alpn_protos(connection_.get(), kHttp2, sizeof(kHttp2));
+    SSL_set_app_data(connection_.get(), this);
+    SSL_set_tlsext_host_name(connection_.get(), name().c_str());
+  }
+
+  // Whether the server speaks TLS. `socket` stays the caller's.
+  bool ShakeHands(int socket) {
+    SSL_set_fd(connection_.get(), socket);
+    ERR_clear_error();
+    is_connected_ = SSL_connect(connection_.get()) == 1;
+    if (!is_connected_) KeepError();
+    return is_connected_ || was_asked_ || alert() != 0;
+  }
+
+  // What is wrong with the handshake, or with what was said by it; empty if nothing is.
+  std::string Problem() {
+    if (!is_connected_) return was_asked_ || IsAboutCertificates(alert()) ? AboutOwnCertificate() : AboutHandshake();
+    const std::string about_server = AboutServerCertificate();
+    if (!about_server.empty()) return about_server;
+    // A server begins with its settings. What it thinks of the client's certificate comes in their place.
+    char byte = 0;
+    ERR_clear_error();
+    if (SSL_read(connection_.get(), &byte, 1) == 1) return "";
+    KeepError();
+    return error_ != 0 || was_asked_ ? AboutOwnCertificate() : "";
+  }
+
+ private:
+  // Called when the server asks for a certificate and there is none.
+  static int NoteThatAsked(SSL* connection, X509** /*certificate*/, EVP_PKEY** /*key*/) {
+    static_cast<Trial*>(SSL_get_app_data(connection))->was_asked_ = true;
+    return 0;
+  }
+
+  std::string name() const { return options_.tls_server_name.empty() ? address_.host : options_.tls_server_name; }
+
+  void KeepError() {
+    error_ = ERR_peek_last_error();
+    why_ = TakeOpensslError();
+  }
+  // The number of the alert by which the server ended the connection, or 0.
+  int alert() const { return std::max(0, ERR_GET_REASON(error_) - SSL_AD_REASON_OFFSET); }
+  static bool IsAboutCertificates(int alert) {
+    return (alert >= SSL3_AD_NO_CERTIFICATE && alert <= SSL_AD_ACCESS_DENIED) || alert == SSL_AD_CERTIFICATE_REQUIRED;
+  }
+
+  std::string AboutHandshake() const {
+    if (alert() != 0) return absl::StrCat("the server refused TLS's handshake: ", why_);
+    if (error_ == 0) return "the server did not answer TLS's handshake in time; perhaps it speaks no TLS there";
+    if (ERR_GET_REASON(error_) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+      return "the server ended the connection during TLS's handshake; perhaps it speaks no TLS there";
+    }
+    return absl::StrCat("the server speaks no TLS there (", why_, "): leave out --tls and --tls-... if that is right");
+  }
+
+  std::string AboutOwnCertificate() const {
+    if (options_.tls_certificate.empty()) {
+      return "the server wants to see a certificate of the client: give --tls-certificate and --tls-key";
+    }
+    return absl::StrCat("the server has ended the connection after it was shown --tls-certificate=",
+                        options_.tls_certificate, alert() != 0 ? absl::StrCat(" (", why_, ")") : "",
+                        ": its authority may be none that the server knows, or it was revoked");
+  }
+
+  std::string AboutServerCertificate() const {
+    const std::unique_ptr<X509, PemFree> certificate(SSL_get1_peer_certificate(connection_.get()));
+    if (certificate == nullptr) return "the server has no certificate";
+    const std::string subject = absl::StrCat("the server's certificate (", SubjectOf(*certificate), ")");
+    switch (const long verdict = SSL_get_verify_result(connection_.get()); verdict) {
+      case X509_V_OK:
+        break;
+      case X509_V_ERR_CERT_HAS_EXPIRED:
+      case X509_V_ERR_CERT_NOT_YET_VALID:
+        return absl::StrCat(subject, " or one above it ",
+                            verdict == X509_V_ERR_CERT_HAS_EXPIRED ? "has expired" : "is not valid yet",
+                            ": it is valid ", Day(X509_get0_notBefore(certificate.get())), " to ",
+                            Day(X509_get0_notAfter(certificate.get())));
+      case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+      case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+      case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+      case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+      case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+      case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+        return absl::StrCat(subject, " was signed by no authority ",
+                            options_.tls_ca.empty() ? "that this system trusts: give --tls-ca=FILE"
+                                                    : absl::StrCat("of --tls-ca=", options_.tls_ca));
+      default:
+        return absl::StrCat(subject, " is not trusted: ", X509_verify_cert_error_string(verdict));
+    }
+    return HasName(*certificate) ? ""
+                                 : absl::StrCat(subject, " is not for ", name(), " but for ", NamesOf(*certificate),
+                                                ": --server or --tls-server-name must be one of these");
+  }
+
+  bool HasName(X509& certificate) const {
+    return X509_check_ip_asc(&certificate, name().c_str(), 0) == 1 ||
+           X509_check_host(&certificate, name().data(), name().size(), 0, nullptr) == 1;
+  }
+
+  static std::string Day(const ASN1_TIME* time) {
+    return absl::FormatTime(absl::RFC3339_sec, TimeOf(time), absl::UTCTimeZone());
+  }
+
+  static std::string NamesOf(const X509& certificate) {
+    std::vector<std::string> names;
+    const std::unique_ptr<GENERAL_NAMES, void (*)(GENERAL_NAMES*)> all(
+        static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(&certificate, NID_subject_alt_name, nullptr, nullptr)),
+        GENERAL_NAMES_free);
+    for (int i = 0; all != nullptr && i < sk_GENERAL_NAME_num(all.get()); ++i) {
+      const GENERAL_NAME* const name = sk_GENERAL_NAME_value(all.get(), i);
+      const ASN1_STRING* const text = name->d.ia5;
+      const unsigned char* const bytes = ASN1_STRING_get0_data(text);
+      if (name->type == GEN_DNS) names.emplace_back(bytes, bytes + ASN1_STRING_length(text));
+      if (name->type == GEN_IPADD && ASN1_STRING_length(text) == 4)
+        names.push_back(absl::StrJoin(bytes, bytes + 4, "."));
+    }
+    return names.empty() ? "no name" : absl::StrJoin(names, ", ");
+  }
+
+  const ConnectionOptions& options_;
+  const Address& address_;
+  std::unique_ptr<SSL_CTX, Free> context_;
+  std::unique_ptr<SSL, Free> connection_;
+  bool is_connected_ = false;
+  bool was_asked_ = false;   // for a certificate that this side does not have
+  unsigned long error_ = 0;  // OpenSSL's last one
+  std::string why_;          // in words
+};
+
+}  // namespace
+
+std::string DiagnoseConnection(const ConnectionOptions& options) {
+  const Address address = AddressOf(options.server);
+  if (address.host.empty()) return "";
+  std::string problem;
+  const int socket = ConnectTo(address, problem);
+  if (socket < 0) return problem;
+  const absl::Cleanup close_socket = [socket] { close(socket); };
+  Trial trial(options, address);
+  const bool speaks_tls = trial.ShakeHands(socket);
+  if (options.encrypted()) return trial.Problem();
+  return speaks_tls
+             ? "the server speaks TLS: give --tls-ca=FILE with its authority, or --tls if this system trusts that"
+             : "";
+}
+
+}  // namespace longshort

@@ -1,0 +1,117 @@
+#include "clients/cpp/connection_options.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "base/pem_files.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
+
+namespace longshort {
+namespace {
+
+constexpr size_t kMostTokenBytes = 4096;
+
+// Whether what is sent there leaves this machine for nobody. Of names only localhost: others may be resolved anew.
+bool IsThisMachine(absl::string_view server) {
+  if (absl::StartsWith(server, "unix:") || absl::StartsWith(server, "[::1]:")) return true;
+  const absl::string_view host = server.substr(0, server.rfind(':'));
+  const bool is_number =
+      std::all_of(host.begin(), host.end(), [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
+  return host == "localhost" || (is_number && absl::StartsWith(host, "127."));
+}
+
+absl::Status CheckToken(const ConnectionOptions& options) {
+  if (options.encrypted() || options.insecure || IsThisMachine(options.server)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--token-file: on the way to ", options.server,
+      " others could read the token, since nothing is encrypted: give --tls-ca=FILE or --tls, or --insecure to send it "
+      "all the same"));
+}
+
+absl::StatusOr<std::string> ReadAuthorization(const std::string& path) {
+  const PemFile file = {.option = "--token-file", .path = path};
+  const absl::StatusOr<std::string> text = ReadTextFile(path, kMostTokenBytes);
+  if (!text.ok()) return file.Wrong(absl::StrCat("cannot be read: ", text.status().message()));
+  const absl::string_view token = absl::StripAsciiWhitespace(*text);
+  if (token.empty() || !std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
+    return file.Wrong("must hold one token: one line of printable ASCII characters without spaces");
+  }
+  return absl::StrCat("Bearer ", token);
+}
+
+absl::StatusOr<std::string> ReadAuthorities(const std::string& path) {
+  LS_ASSIGN_OR_RETURN(const std::vector<Certificate> authorities,
+                      ReadCertificates({.option = "--tls-ca", .path = path}));
+  std::string pem;
+  for (const Certificate& authority : authorities) pem += ToPem(*authority);
+  return pem;
+}
+
+absl::Status ReadPair(const ConnectionOptions& options, grpc::SslCredentialsOptions& ssl) {
+  const PemFile certificate_file = {.option = "--tls-certificate", .path = options.tls_certificate};
+  const PemFile key_file = {.option = "--tls-key", .path = options.tls_key};
+  if (options.tls_certificate.empty() != options.tls_key.empty()) {
+    return absl::InvalidArgumentError("--tls-certificate and --tls-key need each other");
+  }
+  if (options.tls_certificate.empty()) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const std::vector<Certificate> chain, ReadCertificates(certificate_file));
+  LS_ASSIGN_OR_RETURN(const PrivateKey key, ReadPrivateKey(key_file));
+  LS_RETURN_IF_ERROR(CheckPair(key_file, *key, certificate_file, *chain.front()));
+  LS_RETURN_IF_ERROR(CheckValidity(certificate_file, *chain.front(), absl::Now()));
+  ssl.pem_private_key = ToPem(*key);
+  for (const Certificate& certificate : chain) ssl.pem_cert_chain += ToPem(*certificate);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void ConnectionOptions::AddTo(OptionTable& table) {
+  table.Add("server", "HOST:PORT", "Where the server listens.", &server);
+  table.AddSwitch("tls", "Encrypt, and trust the authorities that this system trusts. The options below encrypt, too.",
+                  &tls);
+  table.Add("tls-ca", "FILE", "Trust the authorities in this PEM file instead.", &tls_ca);
+  table.Add("tls-certificate", "FILE",
+            "PEM file of the certificate that the server is shown, for servers with --tls-client-ca.",
+            &tls_certificate);
+  table.Add("tls-key", "FILE", "PEM file of its key, which not everybody may read.", &tls_key);
+  table.Add("tls-server-name", "NAME", "The name in the server's certificate, if it is not that in --server.",
+            &tls_server_name);
+  table.Add("token-file", "FILE",
+            "File of the token that is sent with every call. It is sent to this machine, or encrypted.", &token_file);
+  table.AddSwitch("insecure", "Send the token even where others can read it.", &insecure);
+}
+
+std::shared_ptr<grpc::Channel> ClientCredentials::Connect(const std::string& server,
+                                                          grpc::ChannelArguments arguments) const {
+  if (!tls_server_name.empty()) arguments.SetSslTargetNameOverride(tls_server_name);
+  if (!may_use_proxy) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(server, channel, arguments);
+}
+
+absl::StatusOr<ClientCredentials> ReadCredentials(const ConnectionOptions& options) {
+  ClientCredentials credentials;
+  credentials.tls_server_name = options.tls_server_name;
+  if (!options.token_file.empty()) {
+    LS_RETURN_IF_ERROR(CheckToken(options));
+    LS_ASSIGN_OR_RETURN(credentials.authorization, ReadAuthorization(options.token_file));
+    // A token that may go unencrypted to this machine only must not go to a proxy on the way.
+    credentials.may_use_proxy = options.encrypted() || options.insecure;
+  }
+  if (!options.encrypted()) return credentials;
+  grpc::SslCredentialsOptions ssl;
+  if (!options.tls_ca.empty()) {
+    LS_ASSIGN_OR_RETURN(ssl.pem_root_certs, ReadAuthorities(options.tls_ca));
+  }
+  LS_RETURN_IF_ERROR(ReadPair(options, ssl));
+  credentials.channel = grpc::SslCredentials(ssl);
+  return credentials;
+}
+
+}  // namespace longshort

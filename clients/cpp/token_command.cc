@@ -1,0 +1,182 @@
+// `longshort token new`: a token, and the line by which a server knows it. Asks no server.
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "clients/cpp/command.h"
+
+namespace longshort {
+namespace {
+
+// By which people, and programs that look for secrets in files, know what it is.
+constexpr char kTokenPrefix[] = "ls_";
+constexpr size_t kSecretBytes = 32;
+
+absl::StatusOr<std::string> DrawToken() {
+  std::string secret(kSecretBytes, '\0');
+  // Up to 256 bytes come whole, once the system's generator is ready.
+  if (getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size())) {
+    return absl::ErrnoToStatus(errno, "the system gives no random numbers");
+  }
+  return absl::StrCat(kTokenPrefix, absl::WebSafeBase64Escape(secret));
+}
+
+absl::StatusOr<std::string> Sha256Hex(const std::string& text) {
+  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
+  LS_RETURN_IF_ERROR(hash.Update(text));
+  LS_ASSIGN_OR_RETURN(const std::string digest, hash.Finish());
+  return absl::BytesToHexString(digest);
+}
+
+// As servers want it (server/access/token_file.h).
+bool IsIdentityName(const std::string& name) {
+  return !name.empty() && name.size() <= 128 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == ':' || c == '-';
+  });
+}
+
+absl::Status ReadScopes(const std::string& text, std::string* scopes) {
+  for (const absl::string_view scope : absl::StrSplit(text, ',')) {
+    if (scope != "infer" && scope != "sessions" && scope != "manage" && scope != "observe") {
+      return absl::InvalidArgumentError("must be of infer, sessions, manage and observe, with commas between");
+    }
+  }
+  *scopes = text;
+  return absl::OkStatus();
+}
+
+// What stands in a line as it is.
+absl::Status ReadModels(const std::string& text, std::string* models) {
+  const auto stands = [](unsigned char c) { return absl::ascii_isgraph(c) && c != '"' && c != '\\'; };
+  if (text.empty() || !std::all_of(text.begin(), text.end(), stands)) {
+    return absl::InvalidArgumentError("must be names with commas between, without blanks or quotes");
+  }
+  *models = text;
+  return absl::OkStatus();
+}
+
+absl::Status ReadRate(const std::string& text, std::optional<double>* rate) {
+  double value = 0;
+  if (!absl::SimpleAtod(text, &value) || !(value >= 0.001 && value <= 1e9)) {
+    return absl::InvalidArgumentError("must be a number in [0.001, 1e9]");
+  }
+  *rate = value;
+  return absl::OkStatus();
+}
+
+// "30d", "12h", or a duration of any other option.
+absl::Status ReadLifetime(const std::string& text, std::optional<absl::Duration>* lifetime) {
+  int64_t days = 0;
+  absl::Duration value;
+  if (!text.empty() && text.back() == 'd' && absl::SimpleAtoi(text.substr(0, text.size() - 1), &days)) {
+    value = absl::Hours(24) * days;
+  } else if (!absl::ParseDuration(text, &value)) {
+    return absl::InvalidArgumentError("must be a time from now, such as 30d or 12h");
+  }
+  if (value < absl::Seconds(1) || value > absl::Hours(24) * 36500) {
+    return absl::InvalidArgumentError("must be in [1s, 36500d]");
+  }
+  *lifetime = value;
+  return absl::OkStatus();
+}
+
+class TokenCommand final : public Command {
+ public:
+  absl::string_view name() const override { return "token"; }
+  absl::string_view summary() const override { return "Make a token, by which a server knows a client"; }
+  absl::string_view description() const override {
+    return R"(Usage: longshort token new NAME [options]
+
+Makes a token for the identity NAME. It asks no server, and keeps nothing. Standard output gets two lines:
+
+  1. the token. It is shown this once. Give it to whoever is to call, who keeps it like a password: in a file that only he may
+     read (chmod 600).
+  2. the line for the server's --token-file. It holds the SHA-256 of the token only, so it opens no door to who reads it.
+     The server sees a new line within a second; a line that is taken away is a token that is revoked.
+
+Several lines with one NAME are one identity: to change a token, add the new one's line, hand it out, then take the old one's away.
+Scopes: infer (ask models), sessions (conversations), manage (load and unload models), observe (reflection, metrics).
+
+Examples:
+  longshort token new alice
+  longshort token new batch --scopes=infer --models='enwiki,vil-*' --tokens-per-second=5000 --expires=30d
+  longshort token new scraper --scopes=observe | { read -r token; read -r line
+    echo "$token" > scraper.token; echo "$line" >> server.tokens; }
+)";
+  }
+  void AddOptions(OptionTable& table) override {
+    table.AddCustom("scopes", "LIST", scopes_, "What the token may do: infer, sessions, manage, observe.",
+                    [this](const std::string& text) { return ReadScopes(text, &scopes_); });
+    table.AddCustom("models", "LIST", models_, "Models it may use: names, with a * at the end for any ending.",
+                    [this](const std::string& text) { return ReadModels(text, &models_); });
+    table.AddCustom("calls-per-second", "N", "no limit", "Of the identity, whichever of its tokens it shows.",
+                    [this](const std::string& text) { return ReadRate(text, &calls_per_second_); });
+    table.AddCustom("tokens-per-second", "N", "no limit", "The same of tokens read and generated.",
+                    [this](const std::string& text) { return ReadRate(text, &tokens_per_second_); });
+    table.AddCustom("expires", "TIME", "never", "How long it is valid from now on, as in 30d or 12h.",
+                    [this](const std::string& text) { return ReadLifetime(text, &lifetime_); });
+  }
+
+  ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+    if (arguments.size() != 2 || arguments[0] != "new") {
+      return FailUsage(context.terminal, "token takes two arguments: new and the identity's NAME");
+    }
+    const std::string& name = arguments[1];
+    if (!IsIdentityName(name)) {
+      return FailUsage(context.terminal, absl::StrCat("the identity's name is \"", absl::CHexEscape(name),
+                                                      "\"; it must be 1 to 128 letters, digits or any of \"._:-\""));
+    }
+    const absl::StatusOr<std::string> token = DrawToken();
+    const absl::StatusOr<std::string> digest = token.ok() ? Sha256Hex(*token) : token.status();
+    if (!digest.ok()) {
+      context.terminal.error << "longshort: " << digest.status().message() << "\n";
+      return ExitCode::kOther;
+    }
+    const std::string line = Line(name, *digest);
+    if (context.options.json) {
+      // Nothing of either needs an escape.
+      context.terminal.output << R"({"token":")" << *token << R"(","line":")" << line << "\"}\n";
+    } else {
+      context.terminal.output << *token << "\n" << line << "\n";
+    }
+    return ExitCode::kOk;
+  }
+
+ private:
+  std::string Line(const std::string& name, const std::string& digest) const {
+    std::string line = absl::StrCat(name, " token-sha256=", digest, " scopes=", scopes_);
+    if (models_ != "*") absl::StrAppend(&line, " models=", models_);
+    if (calls_per_second_.has_value()) absl::StrAppend(&line, " calls-per-second=", *calls_per_second_);
+    if (tokens_per_second_.has_value()) absl::StrAppend(&line, " tokens-per-second=", *tokens_per_second_);
+    if (lifetime_.has_value()) {
+      absl::StrAppend(
+          &line, " expires=", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now() + *lifetime_, absl::UTCTimeZone()));
+    }
+    return line;
+  }
+
+  std::string scopes_ = "infer,sessions";
+  std::string models_ = "*";
+  std::optional<double> calls_per_second_;
+  std::optional<double> tokens_per_second_;
+  std::optional<absl::Duration> lifetime_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeTokenCommand() { return std::make_unique<TokenCommand>(); }
+
+}  // namespace longshort

@@ -1,0 +1,51 @@
+#include "server/options/exposure.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+
+namespace longshort {
+namespace {
+
+constexpr uint32_t kLoopbackNetwork = 127;  // 127.0.0.0/8
+
+bool IsLoopback(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == kLoopbackNetwork;
+  }
+  if (address.sa_family != AF_INET6) return false;
+  const in6_addr& long_address = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&long_address) ||
+         (IN6_IS_ADDR_V4MAPPED(&long_address) && long_address.s6_addr[12] == kLoopbackNetwork);
+}
+
+}  // namespace
+
+absl::Status CheckIsLoopback(const char* option, const ListenAddress& address) {
+  const std::string named = absl::StrCat("--", option, "=", address.ToString());
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(address.host.c_str(), nullptr, &hints, &found); error != 0) {
+    const std::string why = error == EAI_SYSTEM ? std::system_category().message(errno) : gai_strerror(error);
+    return absl::InvalidArgumentError(absl::StrCat(named, " stands for no address: ", why));
+  }
+  const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    if (IsLoopback(*one->ai_addr)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        named,
+        " can be reached from other machines, and nothing is encrypted: give --tls-certificate and --tls-key, "
+        "or --insecure if the network on the way is trusted"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace longshort

@@ -1,0 +1,41 @@
+// Any text as a token file: refused with a message that can be shown, or entries that a table of who may call is made
+// of, and that it finds again.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/access/access_table.h"
+#include "server/access/token_file.h"
+#include "server/calls/names.h"
+#include "tests/fuzz/require.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace longshort;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto entries = ParseTokenFile(text, "fuzz");
+  if (!entries.ok()) {
+    Require(entries.status().code() == absl::StatusCode::kInvalidArgument, "a broken file is an invalid argument");
+    Require(entries.status().message().size() < 1000, "a message is short, however long the file");
+    for (const char c : entries.status().message()) Require(c >= ' ', "a message has no control characters");
+    return 0;
+  }
+  Require(!entries->empty(), "a file names somebody");
+  const AccessTable table(*entries, [](const std::string& name) { return std::make_shared<Identity>(name, name); });
+  for (const AccessEntry& entry : *entries) {
+    Require(IsName(entry.name), "an identity has a name");
+    Require(!entry.scopes.empty(), "a credential is good for something");
+    if (entry.kind == CredentialKind::kToken) {
+      Require(entry.credential.size() == 32, "a digest has 32 bytes");
+      continue;
+    }
+    Credentials credentials;
+    (entry.kind == CredentialKind::kSpiffeId ? credentials.spiffe_id : credentials.certificate_subject) =
+        entry.credential;
+    const auto grant = table.Find(credentials, absl::InfinitePast());
+    Require(grant.ok() && (*grant)->identity->name() == entry.name, "each certificate is its identity's");
+  }
+  return 0;
+}

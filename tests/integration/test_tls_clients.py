@@ -1,0 +1,222 @@
+"""The client programs before servers with and without TLS: what they do, and what they say is wrong."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from integration.certificates import DAY, Authority, write_at_once
+from integration.server_process import BINARY, Server
+
+CLIENT = BINARY.with_name("longshort")
+LOAD = BINARY.with_name("longshort-load")
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority("servers")
+
+
+@pytest.fixture(scope="module")
+def clients() -> Authority:
+    return Authority("clients")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, authority: Authority, clients: Authority) -> Path:
+    """ca.pem, clients.pem, and pairs that are right and wrong."""
+    made = tmp_path_factory.mktemp("certificates")
+    write_at_once(made / "ca.pem", authority.pem)
+    write_at_once(made / "clients.pem", clients.pem)
+    write_at_once(made / "strangers.pem", Authority("strangers").pem)
+    authority.server().write(made, "server")
+    clients.client("alice").write(made, "alice")
+    Authority("strangers").client("mallory").write(made, "mallory")
+    clients.client("late", end=-DAY / 2).write(made, "late")
+    return made
+
+
+@pytest.fixture(scope="module")
+def tls_server(repository: Path, folder: Path, authority: Authority) -> Iterator[Server]:
+    options = [f"--tls-certificate={folder}/server.pem", f"--tls-key={folder}/server.key"]
+    with Server(repository, folder / "one", *options, trusted=authority.pem) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def mutual_server(repository: Path, folder: Path, authority: Authority, clients: Authority) -> Iterator[Server]:
+    """One that wants clients' certificates, and has revoked bob's."""
+    bob = clients.client("bob")
+    bob.write(folder, "bob")
+    write_at_once(folder / "revoked.pem", clients.revocations(bob))
+    options = [f"--tls-certificate={folder}/server.pem", f"--tls-key={folder}/server.key"]
+    more = [f"--tls-client-ca={folder}/clients.pem", f"--tls-client-crl={folder}/revoked.pem"]
+    with Server(repository, folder / "two", *options, *more, trusted=authority.pem) as running:
+        yield running
+
+
+def client(port: int, *options: str | Path, host: str = "127.0.0.1") -> subprocess.CompletedProcess[str]:
+    command = [CLIENT, f"--server={host}:{port}", *options, "models"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def load(port: int, *options: str | Path) -> subprocess.CompletedProcess[str]:
+    workload = "--workload=generate,prompt=8,tokens=2,requests=5,concurrency=1"
+    command = [LOAD, f"--server=127.0.0.1:{port}", workload, "--warm-up=0s", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def own(folder: Path, name: str) -> list[str]:
+    return [f"--tls-certificate={folder}/{name}.pem", f"--tls-key={folder}/{name}.key"]
+
+
+def likely_cause(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 3, done.stdout + done.stderr
+    return re.search(r"^Likely cause: (.*)\.$", done.stderr, re.MULTILINE)[1]
+
+
+def test_programs_speak_tls(tls_server: Server, folder: Path) -> None:
+    trusted = f"--tls-ca={folder}/ca.pem"
+    assert client(tls_server.grpc_port, trusted).stdout.startswith("NAME"), "the list of models"
+    assert client(tls_server.grpc_port, trusted, host="localhost").returncode == 0
+    done = load(tls_server.grpc_port, trusted)
+    assert done.returncode == 0, done.stderr
+
+
+def test_programs_show_their_certificate(mutual_server: Server, folder: Path) -> None:
+    options = [f"--tls-ca={folder}/ca.pem", *own(folder, "alice")]
+    assert client(mutual_server.grpc_port, *options).returncode == 0
+    assert load(mutual_server.grpc_port, *options).returncode == 0
+
+
+def test_the_server_s_certificate_is_not_right(
+    repository: Path, folder: Path, tmp_path: Path, authority: Authority, tls_server: Server
+) -> None:
+    port = tls_server.grpc_port
+    cause = likely_cause(client(port, f"--tls-ca={folder}/strangers.pem"))
+    assert "CN=server" in cause and f"signed by no authority of --tls-ca={folder}/strangers.pem" in cause
+    assert "no authority that this system trusts: give --tls-ca" in likely_cause(client(port, "--tls"))
+    cause = likely_cause(client(port, f"--tls-ca={folder}/ca.pem", "--tls-server-name=elsewhere.example"))
+    assert "is not for elsewhere.example but for 127.0.0.1, localhost" in cause
+    done = load(port, f"--tls-ca={folder}/strangers.pem")
+    assert done.returncode == 1 and "signed by no authority of --tls-ca" in done.stderr
+
+    authority.server("elsewhere.example").write(tmp_path, "other")
+    options = [f"--tls-certificate={tmp_path}/other.pem", f"--tls-key={tmp_path}/other.key"]
+    with Server(repository, tmp_path, *options, trusted=authority.pem) as server:
+        trusted = f"--tls-ca={folder}/ca.pem"
+        assert "is not for 127.0.0.1 but for elsewhere.example" in likely_cause(client(server.grpc_port, trusted))
+        assert client(server.grpc_port, trusted, "--tls-server-name=elsewhere.example").returncode == 0
+
+
+def test_a_certificate_that_is_out_of_date(folder: Path, tmp_path: Path, authority: Authority) -> None:
+    """No server of ours shows one, so OpenSSL's does."""
+    for begin, end, part in ((-3 * DAY, -DAY, "has expired"), (DAY, 2 * DAY, "is not valid yet")):
+        certificate, key = authority.server(begin=begin, end=end).write(tmp_path, "dated")
+        with openssl_server("-cert", certificate, "-key", key) as port:
+            assert part in likely_cause(client(port, f"--tls-ca={folder}/ca.pem"))
+
+
+@contextmanager
+def openssl_server(*options: str | Path) -> Iterator[int]:
+    """`openssl s_server`, and its port."""
+    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-alpn", "h2", *options]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
+        for line in server.stdout:
+            if found := re.match(rb"ACCEPT 127\.0\.0\.1:(\d+)", line):
+                yield int(found[1])
+                break
+        server.kill()
+
+
+def test_one_side_alone_speaks_tls(server: Server, tls_server: Server, folder: Path) -> None:
+    cause = likely_cause(client(server.grpc_port, f"--tls-ca={folder}/ca.pem"))
+    assert "the server speaks no TLS there" in cause
+    assert "the server speaks TLS: give --tls-ca=FILE" in likely_cause(client(tls_server.grpc_port))
+    assert "the server speaks TLS" in load(tls_server.grpc_port).stderr
+
+
+def test_the_client_s_certificate_is_not_right(mutual_server: Server, folder: Path) -> None:
+    port, trusted = mutual_server.grpc_port, f"--tls-ca={folder}/ca.pem"
+    assert "the server wants to see a certificate" in likely_cause(client(port, trusted))
+    assert "the server speaks TLS" in likely_cause(client(port))
+    for name in ("mallory", "bob"):
+        cause = likely_cause(client(port, trusted, *own(folder, name)))
+        assert f"ended the connection after it was shown --tls-certificate={folder}/{name}.pem" in cause
+    late = client(port, trusted, *own(folder, "late"))
+    assert late.returncode == 1 and f"{folder}/late.pem" in late.stderr and "expired at" in late.stderr
+
+
+def test_nobody_is_there() -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))  # and does not listen
+        port = holder.getsockname()[1]
+        assert "nobody answers at 127.0.0.1" in likely_cause(client(port))
+    assert "no address is known of no-such-host.invalid" in likely_cause(client(1, host="no-such-host.invalid"))
+
+
+def test_wrong_files_of_a_client_are_named(folder: Path, tmp_path: Path) -> None:
+    text = write_at_once(tmp_path / "text", b"two words\n")
+    empty = write_at_once(tmp_path / "empty", b"\n")
+    certificate, key = f"--tls-certificate={folder}/alice.pem", f"--tls-key={folder}/alice.key"
+    for options, *parts in (
+        ([f"--tls-ca={tmp_path}/none"], "--tls-ca", f"{tmp_path}/none", "No such file"),
+        ([f"--tls-ca={text}"], str(text), "no certificate in PEM form"),
+        ([certificate], "--tls-certificate and --tls-key need each other"),
+        ([certificate, f"--tls-key={folder}/bob.key"], "bob.key is not the key of the certificate CN=alice"),
+        ([f"--tls-certificate={tmp_path}/none", key], f"{tmp_path}/none", "No such file"),
+        ([f"--token-file={tmp_path}/none"], "--token-file", f"{tmp_path}/none", "No such file"),
+        ([f"--token-file={text}"], str(text), "must hold one token"),
+        ([f"--token-file={empty}"], str(empty), "must hold one token"),
+    ):
+        for run in (client, load):
+            done = run(1, *options)
+            assert done.returncode == 1, (options, done.stderr)
+            for part in parts:
+                assert part in done.stderr, options
+
+
+class Listener:
+    """Keeps what the first connection to it sends. Use as a context manager."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self.received = b""
+        self._thread = threading.Thread(target=self._receive)
+
+    def _receive(self) -> None:
+        connection, _ = self._socket.accept()
+        with connection:
+            connection.settimeout(60)
+            connection.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))  # HTTP/2's settings
+            while b"Bearer" not in self.received and (part := connection.recv(1 << 16)):
+                self.received += part
+
+    def __enter__(self) -> Listener:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+        self._socket.close()
+
+
+def test_a_token_goes_to_this_machine_or_encrypted(tmp_path: Path, tls_server: Server, folder: Path) -> None:
+    token = write_at_once(tmp_path / "token", b"c2VjcmV0\n")
+    with Listener() as listener:
+        assert client(listener.port, f"--token-file={token}").returncode == 3
+    assert b"Bearer c2VjcmV0" in listener.received
+    assert client(tls_server.grpc_port, f"--tls-ca={folder}/ca.pem", f"--token-file={token}").returncode == 0
+    for host in ("192.0.2.1", "example.org", "127.example.org"):
+        refused = client(1, f"--token-file={token}", "--timeout=1s", host=host)
+        assert refused.returncode == 1 and "others could read the token" in refused.stderr
+    for more in (["--insecure"], ["--tls"]):
+        assert client(1, f"--token-file={token}", "--timeout=1s", *more, host="127.0.0.2").returncode in (3, 4)

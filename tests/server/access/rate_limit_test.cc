@@ -1,0 +1,109 @@
+// The token bucket, in simulated time.
+#include "server/access/rate_limit.h"
+
+#include <gtest/gtest.h>
+
+#include "core/schedule/refusal.h"
+#include "server/access/identity.h"
+
+namespace longshort {
+namespace {
+
+constexpr absl::Duration kNone = absl::ZeroDuration();
+const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
+
+TEST(RateLimit, WithoutARateThereIsAlwaysRoom) {
+  RateLimit limit;
+  limit.Take(1'000'000'000, kStart);
+  EXPECT_EQ(limit.UntilOneIsThere(kStart), kNone);
+  EXPECT_EQ(limit.UntilNothingIsOwed(kStart), kNone);
+}
+
+TEST(RateLimit, ASecondsWorthCanBeTakenAtOnceAndThenOneAtATime) {
+  RateLimit limit;
+  limit.SetRate(10);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(limit.UntilOneIsThere(kStart), kNone) << i;
+    limit.Take(1, kStart);
+  }
+  EXPECT_EQ(limit.UntilOneIsThere(kStart), absl::Milliseconds(100));
+  EXPECT_EQ(limit.UntilOneIsThere(kStart + absl::Milliseconds(30)), absl::Milliseconds(70));
+  EXPECT_EQ(limit.UntilOneIsThere(kStart + absl::Milliseconds(100)), kNone);
+}
+
+TEST(RateLimit, NoMoreThanASecondIsSavedUp) {
+  RateLimit limit;
+  limit.SetRate(10);
+  const absl::Time later = kStart + absl::Hours(1);
+  limit.Take(1, kStart);
+  for (int i = 0; i < 10; ++i) limit.Take(1, later);
+  EXPECT_EQ(limit.UntilOneIsThere(later), absl::Milliseconds(100));
+}
+
+TEST(RateLimit, ARateBelowOneASecondLetsOneThroughInItsTime) {
+  RateLimit limit;
+  limit.SetRate(0.1);
+  EXPECT_EQ(limit.UntilOneIsThere(kStart), kNone);
+  limit.Take(1, kStart);
+  EXPECT_EQ(limit.UntilOneIsThere(kStart), absl::Seconds(10));
+  EXPECT_EQ(limit.UntilOneIsThere(kStart + absl::Seconds(10)), kNone);
+}
+
+TEST(RateLimit, ADebtIsPaidBeforeAnythingElse) {
+  RateLimit limit;
+  limit.SetRate(100);
+  limit.Take(600, kStart);  // a second's worth was there: 500 are owed
+  EXPECT_EQ(limit.UntilNothingIsOwed(kStart), absl::Seconds(5));
+  EXPECT_GT(limit.UntilNothingIsOwed(kStart + absl::Milliseconds(4999)), kNone);
+  EXPECT_EQ(limit.UntilNothingIsOwed(kStart + absl::Seconds(5)), kNone);
+}
+
+TEST(Identity, ARefusalSaysTheTimeWhenThereIsRoomAndTakesNothing) {
+  Identity identity("alice", "alice");
+  identity.SetLimits({.calls_per_second = 2});
+  EXPECT_TRUE(identity.TakeCall(kStart).ok());
+  EXPECT_TRUE(identity.TakeCall(kStart).ok());
+  for (int again = 0; again < 3; ++again) {
+    const absl::Status refused = identity.TakeCall(kStart);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(refused.message(), "identity alice has used its 2 calls a second; there is room in 500ms");
+    EXPECT_EQ(GetRefusal(refused)->retry_after, absl::Milliseconds(500));
+  }
+  EXPECT_FALSE(identity.TakeCall(kStart + absl::Milliseconds(499)).ok());
+  EXPECT_TRUE(identity.TakeCall(kStart + absl::Milliseconds(500)).ok());
+}
+
+TEST(Identity, TokensThatACallTookTooManyAreWaitedForByTheNext) {
+  Identity identity("alice", "alice");
+  identity.SetLimits({.tokens_per_second = 1000});
+  EXPECT_TRUE(identity.TakeCall(kStart).ok());
+  identity.TakeTokens(400, kStart);
+  EXPECT_TRUE(identity.CheckTokens(kStart).ok());
+  identity.TakeTokens(2600, kStart);
+  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Seconds(2));
+  EXPECT_EQ(GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(2));
+  EXPECT_TRUE(identity.TakeCall(kStart + absl::Seconds(2)).ok());
+}
+
+TEST(Identity, OfTwoWaitsTheLongerIsTold) {
+  Identity identity("alice", "alice");
+  identity.SetLimits({.calls_per_second = 0.5, .tokens_per_second = 1000});
+  EXPECT_TRUE(identity.TakeCall(kStart).ok());
+  identity.TakeTokens(2000, kStart);
+  EXPECT_EQ(GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(2));
+  identity.TakeTokens(4000, kStart);
+  EXPECT_EQ(GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(5));
+}
+
+TEST(Identity, ANewLimitDoesNotForgiveWhatWasTaken) {
+  Identity identity("alice", "alice");
+  identity.SetLimits({.tokens_per_second = 10});
+  identity.TakeTokens(110, kStart);
+  identity.SetLimits({.tokens_per_second = 1000});
+  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Seconds(10));
+  identity.SetLimits({});
+  EXPECT_TRUE(identity.TakeCall(kStart).ok());
+}
+
+}  // namespace
+}  // namespace longshort
