@@ -107,7 +107,20 @@ TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
   EXPECT_THAT(loaded, testing::ElementsAre("1", "3"));
 }
 
-// What is being loaded cannot be interrupted.
+TEST_F(RunServerTest, WhatIsBeingLoadedIsToldToStop) {
+  bool told_before = true, told = false;
+  const auto loader = [&](const std::string&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+    told_before = guard.stop_requested();
+    StopAndWaitUntilTaken();
+    told = guard.stop_requested();
+    return absl::CancelledError("as it was told");
+  };
+  EXPECT_EQ(Run(loader), 0);
+  EXPECT_FALSE(told_before);
+  EXPECT_TRUE(told);
+}
+
+// A loader that does not ask whether it is to stop.
 TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) {
   EndSignal ended;
   const auto call = [&] {
