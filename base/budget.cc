@@ -10,9 +10,26 @@ absl::StatusOr<Budget::Share> Budget::Take(const std::shared_ptr<Budget>& budget
   while (before == 0 || before + amount + more <= budget->capacity_) {
     if (budget->held_.compare_exchange_weak(before, before + amount)) return Share(budget, amount);
   }
-  return absl::ResourceExhaustedError(absl::StrCat(budget->names_.holders, " hold ", before, " ", budget->names_.unit,
-                                                   " and this one has ", amount + more, "; together they may hold ",
-                                                   budget->capacity_));
+  return budget->Refuse(before, amount + more);
+}
+
+absl::Status Budget::Share::Grow(int64_t amount) {
+  int64_t others = budget_->held_ - amount_;
+  while (others == 0 || others + amount <= budget_->capacity_) {
+    int64_t before = others + amount_;
+    if (budget_->held_.compare_exchange_weak(before, others + amount)) {
+      amount_ = amount;
+      return absl::OkStatus();
+    }
+    others = before - amount_;
+  }
+  return budget_->Refuse(others, amount);
+}
+
+absl::Status Budget::Refuse(int64_t before, int64_t amount) const {
+  return absl::ResourceExhaustedError(absl::StrCat(names_.holders, " hold ", before, " ", names_.unit,
+                                                   " and this one has ", amount, "; together they may hold ",
+                                                   capacity_));
 }
 
 }  // namespace longshort

@@ -42,6 +42,10 @@ class Budget final {
       amount_ = amount;
     }
 
+    // Holds so much, which is more than before, if there is room for it or nobody else holds anything.
+    // Errors: RESOURCE_EXHAUSTED, as Take; then it holds what it held.
+    absl::Status Grow(int64_t amount);
+
    private:
     friend class Budget;
     Share(std::shared_ptr<Budget> budget, int64_t amount) : budget_(std::move(budget)), amount_(amount) {}
@@ -60,6 +64,8 @@ class Budget final {
   int64_t held() const { return held_; }
 
  private:
+  absl::Status Refuse(int64_t before, int64_t amount) const;
+
   const int64_t capacity_;
   const Names names_;
   std::atomic<int64_t> held_ = 0;

@@ -1,6 +1,10 @@
 // What every call needs of the server, whatever protocol it came by. The references outlive all calls.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
 #include "absl/time/time.h"
 #include "core/registry/model_registry.h"
 #include "server/access/access_control.h"
@@ -29,6 +33,8 @@ struct CallEnvironment {
   // Whether clients may load and unload models.
   bool model_control = false;
   SessionTransfers session_transfers = {};
+  // Bytes of answers that clients have not taken yet, and that nobody watches (server/rpc/unary_call.h).
+  std::shared_ptr<std::atomic<int64_t>> unwatched_answer_bytes = std::make_shared<std::atomic<int64_t>>(0);
   // nullptr without authentication: everybody may do everything, and is who he says.
   const AccessControl* access = nullptr;
 };

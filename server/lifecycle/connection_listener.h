@@ -9,29 +9,14 @@
 #include <functional>
 #include <memory>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/connections/listening_sockets.h"
 #include "server/options/server_options.h"
 
 namespace longshort {
-
-// A file descriptor, closed with the object.
-class Descriptor final {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(other.Release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-
-  int number() const { return number_; }
-  // Whoever calls it closes it.
-  int Release();
-
- private:
-  int number_;
-};
 
 // Lets the process have as many descriptors as the system allows it (`ulimit -Hn`).
 void RaiseDescriptorLimit();
@@ -55,24 +40,23 @@ class ConnectionListener final {
   // Accepts no more: no handler is called after it.
   ~ConnectionListener();
 
-  int port() const { return port_; }
+  int port() const { return listening_.port; }
 
   // Listens and accepts from now on. Errors: UNAVAILABLE if somebody else has listened at one of the addresses
   // meanwhile; RESOURCE_EXHAUSTED if no thread is to be had.
   absl::Status Start(Handlers handlers);
 
  private:
-  explicit ConnectionListener(const ListenAddress& address) : address_(address) {}
+  ConnectionListener(NamedAddress name, ListeningSockets listening)
+      : name_(std::move(name)), listening_(std::move(listening)) {}
 
-  absl::Status BindAll();
   void Accept();
   // Takes some of what waits at one socket. Returns whether there are descriptors for more.
   bool AcceptFrom(int listening);
 
-  const ListenAddress address_;
-  std::vector<Descriptor> listening_;
-  Descriptor wake_;  // readable once the listener ends
-  int port_ = 0;
+  const NamedAddress name_;
+  const ListeningSockets listening_;
+  Descriptor wake_;             // readable once the listener ends
   int64_t first_reserved_ = 0;  // descriptors from this number on are not for connections
   int64_t refused_ = 0;         // since it was last said
   Handlers handlers_;

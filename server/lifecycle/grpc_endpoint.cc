@@ -25,13 +25,30 @@ constexpr int kLeastPingSeconds = 10;
 // For a new connection to have done its handshakes, TLS and HTTP/2, in: who says nothing holds a descriptor so long.
 constexpr int kHandshakeSeconds = 10;
 constexpr int kMostCallsPerConnection = 1024;
+// Pings sooner than kLeastPingSeconds that are forgiven; then the connection is closed.
+constexpr int kPingStrikes = 2;
+// Of a call's headers: metadata of clients are some hundred bytes, tokens a few thousand.
+constexpr int kMostMetadataBytes = 16 << 10;
+// What is read at once is read to its end, however long that takes: a connection that is to be closed waits for it.
+constexpr int kMostReadAtOnceBytes = 64 << 10;
 // When the server has nothing to do any more, its clients have so long to leave before they are cut off: those that
 // only watch its health, say.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 // How often it is looked meanwhile whether they have left.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
 
-void SetChannelArguments(grpc::ServerBuilder& builder) {
+int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
+
+// gRPC bounds neither: what comes without a message, nor calls of a client that does not acknowledge its settings.
+ConductLimits LimitsOfConnections(const ServerOptions& options, const MachineLimits& machine) {
+  ConductLimits limits;
+  limits.calls = 4 * kMostCallsPerConnection;
+  limits.message_bytes = options.max_message_bytes;
+  limits.messages_bytes = MessageBufferBytes(options, machine);
+  return limits;
+}
+
+void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterSeconds * kMillisecondsPerSecond);
@@ -39,6 +56,16 @@ void SetChannelArguments(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kLeastPingSeconds * kMillisecondsPerSecond);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kPingStrikes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadAtOnceBytes);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // the guard of the connections reads it
+  if (options.max_connection_age != absl::ZeroDuration()) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(options.max_connection_age));
+  }
+  if (options.max_connection_age_grace != absl::ZeroDuration()) {
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(options.max_connection_age_grace));
+  }
   // gRPC would unpack a message before it looks at the limit, and a message of zeros is a thousand times as long then.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
@@ -47,7 +74,8 @@ void SetChannelArguments(grpc::ServerBuilder& builder) {
 
 }  // namespace
 
-GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, std::unique_ptr<ConnectionListener> listener)
+GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
+                           std::unique_ptr<ConnectionListener> listener)
     : environment_(environment),
       inference_(environment),
       models_(environment),
@@ -60,6 +88,7 @@ GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, std::unique_ptr<C
                                grpc::reflection::v1alpha::ServerReflection::service_full_name()}},
       reflection_v1_(reflection_),
       reflection_v1alpha_(reflection_),
+      guard_(limits, GuardHandlers()),
       listener_(std::move(listener)) {}
 
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
@@ -67,7 +96,8 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
                                                                   const CallEnvironment& environment,
                                                                   std::unique_ptr<ConnectionListener> listener,
                                                                   const TlsWatch* tls) {
-  auto endpoint = std::unique_ptr<GrpcEndpoint>(new GrpcEndpoint(environment, std::move(listener)));
+  auto endpoint = std::unique_ptr<GrpcEndpoint>(
+      new GrpcEndpoint(environment, LimitsOfConnections(options, machine), std::move(listener)));
   grpc::ServerBuilder builder;
   endpoint->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -79,7 +109,7 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   builder.RegisterService(&endpoint->reflection_v1_);
   builder.RegisterService(&endpoint->reflection_v1alpha_);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
-  SetChannelArguments(builder);
+  SetChannelArguments(options, builder);
   grpc::ResourceQuota quota("longshort");
   quota.Resize(static_cast<size_t>(MessageBufferBytes(options, machine)));
   builder.SetResourceQuota(quota);
@@ -91,9 +121,28 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   return endpoint;
 }
 
+ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers() {
+  return {.open = [this](int64_t connections) { environment_.metrics.SetOpenConnections(connections); },
+          .ended =
+              [this](const std::vector<ConnectionGuard::Ended>& connections) {
+                for (const ConnectionGuard::Ended& ended : connections) {
+                  environment_.metrics.CountClosedConnection(MisconductName(ended.why));
+                }
+                const ConnectionGuard::Ended& first = connections.front();
+                environment_.log.Error("connections closed: their clients took without giving",
+                                       {{"connections", static_cast<int64_t>(connections.size())},
+                                        {"first", first.peer},
+                                        {"why", std::string(MisconductName(first.why))},
+                                        {"received_bytes", first.received_bytes},
+                                        {"bytes_since_last_message", first.idle_bytes},
+                                        {"calls_in_memory", first.open_calls}});
+              }};
+}
+
 absl::Status GrpcEndpoint::StartListening() {
   return listener_->Start({.accepted =
                                [this](int socket) {
+                                 guard_.Watch(socket);
                                  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
                                  connection.fd = socket;
                                  acceptor_->HandleNewConnection(&connection);

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/admission/call_environment.h"
+#include "server/connections/connection_guard.h"
 #include "server/lifecycle/connection_listener.h"
 #include "server/longshort_v1/services.h"
 #include "server/options/machine_limits.h"
@@ -43,8 +44,10 @@ class GrpcEndpoint {
   void StopServing();
 
  private:
-  GrpcEndpoint(const CallEnvironment& environment, std::unique_ptr<ConnectionListener> listener);
+  GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
+               std::unique_ptr<ConnectionListener> listener);
 
+  ConnectionGuard::Handlers GuardHandlers();
   absl::Status StartListening();
   void AnnounceServing();
 
@@ -56,6 +59,7 @@ class GrpcEndpoint {
   ReflectionSite reflection_;
   ReflectionV1Service reflection_v1_;
   ReflectionV1AlphaService reflection_v1alpha_;
+  ConnectionGuard guard_;
   std::unique_ptr<ConnectionListener> listener_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;

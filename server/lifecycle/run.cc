@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
 #include <variant>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
@@ -43,6 +46,17 @@ void OpenStandardStreams() {
   int opened = 0;
   while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDWR);
   if (opened > STDERR_FILENO) close(opened);
+}
+
+// Without it, gRPC 1.51 aborts the process when a connection sends more than 2 GiB without ever being read empty. It
+// reads the variable at its first use. What an operator says of this experiment stays.
+void SwitchOffChunkedReads() {
+  constexpr char kVariable[] = "GRPC_EXPERIMENTS";
+  constexpr char kExperiment[] = "tcp_read_chunks";
+  const char* set = std::getenv(kVariable);
+  const std::string others = set == nullptr ? "" : set;
+  if (absl::StrContains(others, kExperiment)) return;
+  setenv(kVariable, absl::StrCat(others, others.empty() ? "-" : ",-", kExperiment).c_str(), 1);
 }
 
 std::string Summary(const ServedLanguageModel& model) {
@@ -133,6 +147,7 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
 
 int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
   OpenStandardStreams();
+  SwitchOffChunkedReads();
   // Libraries throw where the system has no thread or no memory to give.
   try {
     return Run(arguments, make_loader);

@@ -36,7 +36,7 @@ absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const
   SessionTransfers transfers;
   if (options.session_key_file.empty()) return transfers;
   LS_ASSIGN_OR_RETURN(transfers.key, ReadSessionKey(options.session_key_file));
-  transfers.budget = TransferBudget(SessionTransferBytes(options, machine));
+  transfers.budget = std::make_shared<TransferBudget>(SessionTransferBytes(options, machine));
   return transfers;
 }
 

@@ -57,7 +57,8 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers_));
     LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model,
                         record_.FindLanguageModel(FromMessage(request.model())));
-    LS_ASSIGN_OR_RETURN(SessionExport session, SessionExport::Create(transfers_, model));
+    LS_ASSIGN_OR_RETURN(SessionExport session,
+                        SessionExport::Create(transfers_, record_.engine_context().client, model));
     session_.emplace(std::move(session));
     model->engine->ExportSession(
         {.client = record_.engine_context().client, .id = record_.SessionIdOf(request.session_id())},

@@ -109,7 +109,7 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers_));
     session_id_ = record_.SessionIdOf(beginning.session_id());
     LS_ASSIGN_OR_RETURN(model_, record_.FindLanguageModel(FromMessage(beginning.model())));
-    session_.emplace(transfers_, record_.names(), model_, record_.session_owner());
+    session_.emplace(transfers_, record_.names(), model_, record_.session_owner(), record_.engine_context().client);
     return absl::OkStatus();
   }
 

@@ -135,6 +135,15 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                               .Help("gRPC connections closed at once because the process had no descriptors for more")
                               .Register(registry)
                               .Add({})),
+      open_connections(BuildGauge()
+                           .Name("longshort_connections_open")
+                           .Help("gRPC connections, counted a few times a second")
+                           .Register(registry)
+                           .Add({})),
+      closed_connections(BuildCounter()
+                             .Name("longshort_connections_closed_total")
+                             .Help("gRPC connections closed because their clients took without giving")
+                             .Register(registry)),
       tls_expiry(
           BuildGauge()
               .Name("longshort_tls_certificate_expiry_seconds")

@@ -59,6 +59,8 @@ struct MetricFamilies {
   prometheus::Counter& load_failures;
   prometheus::Counter& token_file_failures;
   prometheus::Counter& refused_connections;
+  prometheus::Gauge& open_connections;
+  prometheus::Family<prometheus::Counter>& closed_connections;
   prometheus::Family<prometheus::Gauge>& tls_expiry;
 };
 

@@ -42,6 +42,13 @@ class ServerMetrics {
     families_.refused_connections.Increment(static_cast<double>(connections));
   }
 
+  // So many gRPC connections are open.
+  void SetOpenConnections(int64_t connections) { families_.open_connections.Set(static_cast<double>(connections)); }
+  // A gRPC connection was closed because of what its client did: one of a few reasons.
+  void CountClosedConnection(const std::string& reason) {
+    families_.closed_connections.Add({{"reason", reason}}).Increment();
+  }
+
   // A call was cancelled because its client took nothing.
   void CountSlowReader(const std::string& rpc) { families_.slow_readers.Add({{"rpc", rpc}}).Increment(); }
 

@@ -215,6 +215,14 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
             "for it, is cancelled. Until then its completions pause and others go on. The same goes for long answers "
             "that are not streamed, and for clients that send less than 64 KiB of a session.",
             &options.slow_reader_timeout);
+  table.Add(
+      "max-connection-age", "duration",
+      "A gRPC connection that is so old, 1s to 480h (give or take a tenth), takes no new calls, and its client makes "
+      "another: so clients that choose among several servers find new ones. Calls in flight go on. 0s never.",
+      &options.max_connection_age);
+  table.Add("max-connection-age-grace", "duration",
+            "How long the calls of such a connection may still take, 1s to 480h. 0s: until they end.",
+            &options.max_connection_age_grace);
   table.AddCustom("log-format", "text|json", "text", "Form of the log lines on standard error; one line per request.",
                   [&options](const std::string& text) { return ReadLogFormat(text, &options.log_format); });
   table.AddCustom("log-level", "debug|info|warning|error", "info", "Least important line that is written.",

@@ -29,6 +29,9 @@ inline constexpr DurationRange kStepTime = {absl::Milliseconds(1), absl::Seconds
 inline constexpr IntegerRange kCacheBytes = {0, int64_t{1} << 50};
 inline constexpr DurationRange kSessionTimeToLive = {absl::Seconds(1), absl::Hours(720)};
 
+// gRPC counts milliseconds in an int, and draws a tenth more or less.
+inline constexpr DurationRange kConnectionAge = {absl::Seconds(1), absl::Hours(480)};
+
 inline constexpr IntegerRange kMaxQueuedRequests = {1, 1 << 20};
 inline constexpr DurationRange kMaxQueueTime = {absl::Milliseconds(1), absl::Hours(1)};
 // Of limits per client 0 means that there is none.

@@ -153,6 +153,12 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
       CheckRange("keepalive-interval", options.keepalive_interval, {absl::Milliseconds(100), absl::Hours(1)}));
   LS_RETURN_IF_ERROR(
       CheckRange("slow-reader-timeout", options.slow_reader_timeout, {absl::Milliseconds(100), absl::Hours(1)}));
+  if (options.max_connection_age != absl::ZeroDuration()) {
+    LS_RETURN_IF_ERROR(CheckRange("max-connection-age", options.max_connection_age, kConnectionAge));
+  }
+  if (options.max_connection_age_grace != absl::ZeroDuration()) {
+    LS_RETURN_IF_ERROR(CheckRange("max-connection-age-grace", options.max_connection_age_grace, kConnectionAge));
+  }
   if (options.watch_repository != absl::ZeroDuration()) {
     LS_RETURN_IF_ERROR(
         CheckRange("watch-repository", options.watch_repository, {absl::Milliseconds(100), absl::Hours(1)}));

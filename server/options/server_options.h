@@ -119,6 +119,13 @@ struct ServerOptions {
   // enough for a laptop that changes networks.
   absl::Duration slow_reader_timeout = absl::Seconds(30);
 
+  // A connection of gRPC that is so old takes no new calls, and its client makes another, 1 s to 20 days; 0 never.
+  // Never by default: it is for balanced clients, which find new servers then, and nothing is gained where there is
+  // one.
+  absl::Duration max_connection_age = absl::ZeroDuration();
+  // How long the calls of such a connection may still take, 1 s to 20 days; 0 until they end.
+  absl::Duration max_connection_age_grace = absl::ZeroDuration();
+
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
   // Upper bounds of the latency histograms, seconds, rising. 1-2-5 steps from 50 us to 200 s.

@@ -12,19 +12,19 @@ constexpr size_t kChunkBytes = size_t{1} << 20;
 
 }  // namespace
 
-absl::StatusOr<SessionExport> SessionExport::Create(const SessionTransfers& transfers,
+absl::StatusOr<SessionExport> SessionExport::Create(const SessionTransfers& transfers, const std::string& client,
                                                     std::shared_ptr<const ServedLanguageModel> model) {
-  LS_ASSIGN_OR_RETURN(Budget::Share share,
-                      TakeForTransfer(transfers.budget, model->engine->LargestSession().cache_bytes));
+  LS_ASSIGN_OR_RETURN(TransferBudget::Share share,
+                      transfers.budget->Take(client, model->engine->LargestSession().cache_bytes));
   LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers.key));
   return SessionExport(std::move(model), std::move(share), std::move(sealer));
 }
 
-void SessionExport::Begin(const std::string& client, SessionArchive archive) {
+void SessionExport::Begin(const std::string& owner, SessionArchive archive) {
   session_tokens_ = static_cast<int64_t>(archive.tokens.size());
   const LanguageModelInfo& info = model_->info;
   writer_.emplace(
-      ExportedSession{.owner = {.client = client, .fingerprint = info.fingerprint, .precision = info.precision},
+      ExportedSession{.owner = {.client = owner, .fingerprint = info.fingerprint, .precision = info.precision},
                       .archive = std::move(archive)});
   share_.SetAmount(writer_->bytes());
 }

@@ -10,7 +10,6 @@
 #include <variant>
 
 #include "absl/status/statusor.h"
-#include "base/budget.h"
 #include "core/registry/served_model.h"
 #include "core/session/session_archive.h"
 #include "server/sessions/archive_format.h"
@@ -31,21 +30,22 @@ using SessionPart = std::variant<SessionHeader, std::string, Seal>;
 
 class SessionExport final {
  public:
-  // Sets aside what the largest session of the model may take. Errors: RESOURCE_EXHAUSTED if too much is on its way.
-  static absl::StatusOr<SessionExport> Create(const SessionTransfers& transfers,
+  // Sets aside for `client` what the largest session of the model may take. Errors: RESOURCE_EXHAUSTED if too much is
+  // on its way.
+  static absl::StatusOr<SessionExport> Create(const SessionTransfers& transfers, const std::string& client,
                                               std::shared_ptr<const ServedLanguageModel> model);
 
-  // `client`'s session, as the engine gave it. Once, before any Next.
-  void Begin(const std::string& client, SessionArchive archive);
+  // `owner`'s session, as the engine gave it. Once, before any Next.
+  void Begin(const std::string& owner, SessionArchive archive);
   // The next part; nothing behind the seal.
   absl::StatusOr<std::optional<SessionPart>> Next();
 
  private:
-  SessionExport(std::shared_ptr<const ServedLanguageModel> model, Budget::Share share, SessionSealer sealer)
+  SessionExport(std::shared_ptr<const ServedLanguageModel> model, TransferBudget::Share share, SessionSealer sealer)
       : model_(std::move(model)), share_(std::move(share)), sealer_(std::move(sealer)) {}
 
   std::shared_ptr<const ServedLanguageModel> model_;
-  Budget::Share share_;
+  TransferBudget::Share share_;
   SessionSealer sealer_;
   std::optional<ArchiveWriter> writer_;
   int64_t session_tokens_ = 0;

@@ -1,5 +1,6 @@
 #include "server/sessions/session_import.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,9 @@
 
 namespace longshort {
 namespace {
+
+// Taken before any data have come: what begins costs something, too.
+constexpr int64_t kFirstBytes = int64_t{64} << 10;
 
 absl::Status CheckModel(const char* what, const std::string& of_session, const std::string& of_model) {
   if (of_session == of_model) return absl::OkStatus();
@@ -21,7 +25,8 @@ absl::Status SessionImport::TakeHeader(const SessionHeader& header) {
   LS_RETURN_IF_ERROR(CheckModel("fingerprint", header.fingerprint, model_->info.fingerprint));
   const int64_t most = MostArchiveBytes(model_->engine->LargestSession());
   LS_RETURN_IF_ERROR(CheckFieldRange(names_.Of(CallField::kSessionBytes), header.data_bytes, 1, most));
-  LS_ASSIGN_OR_RETURN(share_, TakeForTransfer(transfers_.budget, header.data_bytes));
+  const int64_t first = std::min(header.data_bytes, kFirstBytes);
+  LS_ASSIGN_OR_RETURN(share_, transfers_.budget->Take(client_, first, header.data_bytes - first));
   LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers_.key));
   sealer_.emplace(std::move(sealer));
   reader_.emplace(header.data_bytes);
@@ -29,6 +34,8 @@ absl::Status SessionImport::TakeHeader(const SessionHeader& header) {
 }
 
 absl::Status SessionImport::TakeData(std::string_view data) {
+  const int64_t bytes = reader_->received_bytes() + static_cast<int64_t>(data.size());
+  if (bytes > share_.bytes()) LS_RETURN_IF_ERROR(share_.Grow(bytes));
   LS_RETURN_IF_ERROR(reader_->Append(data));
   return sealer_->Add(data);
 }
@@ -39,7 +46,7 @@ absl::StatusOr<SessionArchive> SessionImport::TakeSeal(const Seal& seal) {
   LS_ASSIGN_OR_RETURN(ExportedSession session, reader_->Finish());
   LS_RETURN_IF_ERROR(CheckModel("fingerprint", session.owner.fingerprint, model_->info.fingerprint));
   LS_RETURN_IF_ERROR(CheckModel("precision", session.owner.precision, model_->info.precision));
-  if (session.owner.client != client_) return absl::PermissionDeniedError("the session belongs to another client");
+  if (session.owner.client != owner_) return absl::PermissionDeniedError("the session belongs to another client");
   return std::move(session.archive);
 }
 

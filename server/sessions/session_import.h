@@ -1,5 +1,5 @@
-// A session on its way in. What it will need is set aside before its data come, and nothing of the data is believed
-// before the seal has proved them.
+// A session on its way in. It begins if there is room for all of it, but takes only what has come of it: a client that
+// says much and sends little is in nobody's way. Nothing of the data is believed before the seal has proved them.
 //
 // Thread: one thread at a time.
 #pragma once
@@ -12,7 +12,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/budget.h"
 #include "core/registry/served_model.h"
 #include "core/session/session_archive.h"
 #include "server/calls/call_names.h"
@@ -25,10 +24,14 @@ namespace longshort {
 
 class SessionImport final {
  public:
-  // For this model and client. The references must outlive this.
+  // For this model. The session must be `owner`'s; `client` is whose room it takes. The references must outlive this.
   SessionImport(const SessionTransfers& transfers, const CallNames& names,
-                std::shared_ptr<const ServedLanguageModel> model, std::string client)
-      : transfers_(transfers), names_(names), model_(std::move(model)), client_(std::move(client)) {}
+                std::shared_ptr<const ServedLanguageModel> model, std::string owner, std::string client)
+      : transfers_(transfers),
+        names_(names),
+        model_(std::move(model)),
+        owner_(std::move(owner)),
+        client_(std::move(client)) {}
 
   // Whether the header has come; data and the seal may come then.
   bool begun() const { return reader_.has_value(); }
@@ -37,7 +40,7 @@ class SessionImport final {
   // Errors: FAILED_PRECONDITION for a session of another model, INVALID_ARGUMENT for more bytes than a session has,
   // RESOURCE_EXHAUSTED if too much is on its way.
   absl::Status TakeHeader(const SessionHeader& header);
-  // Errors: DATA_LOSS for what cannot be a session's.
+  // Errors: DATA_LOSS for what cannot be a session's, RESOURCE_EXHAUSTED if others have taken the room meanwhile.
   absl::Status TakeData(std::string_view data);
   // The session, which is this client's and this model's. Once, last. Errors: DATA_LOSS if the data were changed or are
   // cut short, PERMISSION_DENIED for another key or client, FAILED_PRECONDITION for another model.
@@ -47,9 +50,10 @@ class SessionImport final {
   const SessionTransfers& transfers_;
   const CallNames& names_;
   const std::shared_ptr<const ServedLanguageModel> model_;
+  const std::string owner_;
   const std::string client_;
   // From the header on.
-  Budget::Share share_;
+  TransferBudget::Share share_;
   std::optional<SessionSealer> sealer_;
   std::optional<ArchiveReader> reader_;
 };

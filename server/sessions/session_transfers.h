@@ -12,7 +12,7 @@ namespace longshort {
 struct SessionTransfers {
   // From --session-key-file. Empty: this server lets no session go, and takes none.
   std::string key;
-  std::shared_ptr<Budget> budget;
+  std::shared_ptr<TransferBudget> budget;
 };
 
 // Errors: FAILED_PRECONDITION if the server has no key, saying what to do.

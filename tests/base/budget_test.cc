@@ -77,6 +77,20 @@ TEST(Budget, MayBeAskedForRoomForMoreThanIsTaken) {
             "the requests in flight hold 5 prompt tokens and this one has 6; together they may hold 10");
 }
 
+TEST(Budget, AShareGrowsAsFarAsThereIsRoom) {
+  const auto budget = BudgetOf(10);
+  Budget::Share share = *Budget::Take(budget, 2);
+  Budget::Share other = *Budget::Take(budget, 3);
+  EXPECT_TRUE(share.Grow(7).ok());
+  EXPECT_EQ(budget->held(), 10);
+  EXPECT_EQ(share.Grow(8).message(),
+            "the requests in flight hold 3 prompt tokens and this one has 8; together they may hold 10");
+  EXPECT_EQ(budget->held(), 10);
+  other = {};
+  EXPECT_TRUE(share.Grow(100).ok()) << "alone";
+  EXPECT_EQ(budget->held(), 100);
+}
+
 TEST(Budget, AShareMayTurnOutLargerOrSmaller) {
   const auto budget = BudgetOf(10);
   Budget::Share share = *Budget::Take(budget, 6);

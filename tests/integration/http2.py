@@ -6,7 +6,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-DATA, HEADERS, SETTINGS, PING, GO_AWAY = 0, 1, 4, 6, 7
+DATA, HEADERS, RESET, SETTINGS, PING, GO_AWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, END_HEADERS, ACKNOWLEDGED = 1, 4, 1
 FRAME_HEADER_BYTES = 9
 
@@ -24,8 +24,8 @@ def header(name: str, value: str) -> bytes:
     return bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
 
 
-def call(method: str, message: bytes, timeout: str) -> bytes:
-    """The first call of a connection."""
+def call_headers(method: str, **more: str) -> bytes:
+    """The header fields of a call, with these ones more, `_` for `-`."""
     fields = {
         ":method": "POST",
         ":scheme": "http",
@@ -33,12 +33,20 @@ def call(method: str, message: bytes, timeout: str) -> bytes:
         ":authority": "localhost",
         "te": "trailers",
         "content-type": "application/grpc",
-        "grpc-timeout": timeout,
+        **{name.replace("_", "-"): value for name, value in more.items()},
     }
-    headers = b"".join(header(name, value) for name, value in fields.items())
-    return frame(HEADERS, END_HEADERS, 1, headers) + frame(
-        DATA, END_STREAM, 1, struct.pack(">BI", 0, len(message)) + message
-    )
+    return b"".join(header(name, value) for name, value in fields.items())
+
+
+def message_frame(stream: int, message: bytes) -> bytes:
+    """A message that ends what its client has to say in a call."""
+    return frame(DATA, END_STREAM, stream, struct.pack(">BI", 0, len(message)) + message)
+
+
+def call(method: str, message: bytes, timeout: str) -> bytes:
+    """The first call of a connection."""
+    headers = call_headers(method, grpc_timeout=timeout)
+    return frame(HEADERS, END_HEADERS, 1, headers) + message_frame(1, message)
 
 
 def frames(connection: socket.socket) -> Iterator[tuple[int, int, bytes]]:

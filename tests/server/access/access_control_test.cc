@@ -105,8 +105,9 @@ TEST_F(AccessControlTest, AnExpiredTokenIsSaidToBe) {
   EXPECT_EQ(CodeOf(Bearer("past")), StatusCode::kUnauthenticated);
   EXPECT_THAT(NameOf(Bearer("past")), HasSubstr("the token of old expired at 20"));
   EXPECT_EQ(NameOf(Bearer("future")), "old");
-  EXPECT_EQ(access_->Admit(Bearer("future"), "Generate", now_ + absl::Minutes(1) + absl::Milliseconds(1)).status().code(),
-            StatusCode::kUnauthenticated);
+  EXPECT_EQ(
+      access_->Admit(Bearer("future"), "Generate", now_ + absl::Minutes(1) + absl::Milliseconds(1)).status().code(),
+      StatusCode::kUnauthenticated);
 }
 
 TEST_F(AccessControlTest, ACertificateIsItsSpiffeIdOrElseItsSubject) {

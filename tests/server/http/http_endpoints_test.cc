@@ -3,14 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <thread>
-
-#include "absl/time/clock.h"
 
 namespace longshort {
 namespace {
@@ -54,33 +46,6 @@ TEST(HttpEndpoints, APortInUseIsNamed) {
   const auto second = HttpEndpoints::Start({.host = "127.0.0.1", .port = (*first)->port()}, [] { return ""; });
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), ::testing::HasSubstr("--http-listen=127.0.0.1:"));
-}
-
-// httplib waits for whole requests when it stops, however long they take to come.
-TEST(HttpEndpoints, ARequestThatComesByteByByteDoesNotKeepThemFromEnding) {
-  auto endpoints = HttpEndpoints::Start(kAnyPort, [] { return ""; });
-  ASSERT_TRUE(endpoints.ok()) << endpoints.status();
-  const int client = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>((*endpoints)->port()));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-  ASSERT_EQ(send(client, "GET /m", 6, MSG_NOSIGNAL), 6);
-  std::atomic<bool> ended = false;
-  bool gave_up = false;
-  std::thread dripping([&] {
-    for (int bytes = 0; !ended && !gave_up; ++bytes) {
-      send(client, "x", 1, MSG_NOSIGNAL);
-      absl::SleepFor(absl::Milliseconds(100));
-      gave_up = bytes == 600;
-    }
-    close(client);
-  });
-  endpoints->reset();
-  ended = true;
-  dripping.join();
-  EXPECT_FALSE(gave_up);
 }
 
 }  // namespace

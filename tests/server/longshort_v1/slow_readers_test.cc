@@ -5,10 +5,13 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -237,6 +240,31 @@ TEST_F(SlowReadersTest, AnAnswerOnItsWayKeepsNoModel) {
   while (!model.expired() && absl::Now() < end) std::this_thread::yield();
   EXPECT_TRUE(model.expired());
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now()), 1) << "the answer has been taken";
+}
+
+// Each of 50 KB, of which a client without room for it takes nothing: nobody watches them until there are 16 MiB.
+TEST_F(SlowReadersTest, OfShortAnswersOnlySoManyMayBeLeftUntaken) {
+  constexpr int kAnswers = 400;
+  environment_->slow_reader_timeout = absl::Milliseconds(200);
+  const grpc::ByteBuffer request = *SerializeMessage(request_);
+  std::vector<std::unique_ptr<UnreadCall>> calls;
+  for (int i = 0; i < kAnswers; ++i) {
+    calls.push_back(std::make_unique<UnreadCall>(channel_, "/longshort.v1.Inference/Generate", request));
+    const auto generation = engine_->TakeGenerations(1)[0];
+    for (int n = 0; n < 50; ++n) Push(*generation.listener, n);
+    generation.listener->OnFinished(absl::OkStatus(), {});
+  }
+  const std::atomic<int64_t>& unwatched = *environment_->unwatched_answer_bytes;
+  EXPECT_GT(unwatched, int64_t{15} << 20);
+  EXPECT_LE(unwatched, int64_t{16} << 20);
+  const int64_t left = unwatched / (50 * static_cast<int64_t>(kDeltaBytes));
+  absl::Time end = absl::Now() + absl::Seconds(20);
+  while (gate_.WaitUntilEmpty(absl::Now()) > left && absl::Now() < end) std::this_thread::yield();
+  EXPECT_LE(gate_.WaitUntilEmpty(absl::Now()), left) << "calls are open still";
+  calls.clear();
+  end = absl::Now() + absl::Seconds(20);
+  while (unwatched > 0 && absl::Now() < end) std::this_thread::yield();
+  EXPECT_EQ(unwatched, 0);
 }
 
 TEST_F(SlowReadersTest, ALongAnswerThatIsTakenEndsWell) {

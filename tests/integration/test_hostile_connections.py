@@ -1,0 +1,262 @@
+"""Connections that take without giving: each is closed, and others are served all along. And some that only do much."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from integration import expect, http2
+from integration.running_stream import RunningStream
+from integration.server_process import Server, wait_until
+
+TOKENIZE = "/longshort.v1.Inference/Tokenize"
+CANCEL = struct.pack(">I", 8)
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def attacked(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that none of the tests below may end."""
+    with Server(repository, tmp_path_factory.mktemp("attacked"), "--max-message-bytes=67108864") as running:
+        yield running
+        assert running.process.poll() is None, running.log()
+
+
+class HostileClient:
+    """A connection that sends what `frames` yields, whatever the server says, until it is closed."""
+
+    def __init__(self, port: int, frames: Iterator[bytes]) -> None:
+        self.sent = 0
+        self._socket = socket.create_connection(("127.0.0.1", port))
+        self._threads = [
+            threading.Thread(target=self._send, args=(frames,), daemon=True),
+            threading.Thread(target=self._receive, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _send(self, frames: Iterator[bytes]) -> None:
+        with contextlib.suppress(OSError):
+            for some in itertools.chain([http2.BEGINNING], frames):
+                self._socket.sendall(some)
+                self.sent += len(some)
+
+    def _receive(self) -> None:
+        with contextlib.suppress(OSError):
+            while self._socket.recv(MIB):
+                pass
+
+    def is_closed(self) -> bool:
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        self._socket.close()
+
+
+def calls(each: Callable[[int, bytes], bytes]) -> Iterator[bytes]:
+    """Ever more calls, a thousand at once; `each` makes the frames of one from its number and its headers."""
+    headers = http2.call_headers(TOKENIZE)
+    for first in itertools.count(1, 2000):
+        yield b"".join(each(stream, headers) for stream in range(first, first + 2000, 2))
+
+
+def calls_without_heeding_settings() -> Iterator[bytes]:
+    return calls(lambda stream, headers: http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers))
+
+
+def calls_that_are_reset() -> Iterator[bytes]:
+    return calls(
+        lambda stream, headers: (
+            http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers)
+            + http2.frame(http2.RESET, 0, stream, CANCEL)
+        )
+    )
+
+
+def headers_without_end() -> Iterator[bytes]:
+    yield http2.frame(http2.HEADERS, 0, 1, http2.call_headers(TOKENIZE))
+    for first in itertools.count(0, 100):
+        fields = b"".join(http2.header(f"a{number}", "v" * 100) for number in range(first, first + 100))
+        yield http2.frame(http2.CONTINUATION, 0, 1, fields) * 8
+
+
+def header_without_end(begun: bytes, more: bytes) -> Iterator[bytes]:
+    yield http2.frame(http2.HEADERS, 0, 1, http2.call_headers(TOKENIZE) + begun)
+    piece = http2.frame(http2.CONTINUATION, 0, 1, more)
+    yield from itertools.repeat(piece * max(1, 100_000 // len(piece)))
+
+
+def frames_without_content(kind: int, flags: int) -> Iterator[bytes]:
+    yield http2.frame(http2.HEADERS, flags, 1, http2.call_headers(TOKENIZE))
+    yield from itertools.repeat(http2.frame(kind, 0, 1, b"") * 100_000)
+
+
+# A string of 1 GiB, of which ever more comes; a number of which each byte says that it goes on.
+STRING, NUMBER = b"\x00\x01a\x7f\xff\xff\xff\xff\x03", b"\x7f"
+
+ATTACKS = {
+    "calls without heeding settings": ("calls", calls_without_heeding_settings),
+    "calls that are reset": ("calls", calls_that_are_reset),
+    "headers without end": ("bytes", headers_without_end),
+    "data frames without content": ("bytes", lambda: frames_without_content(http2.DATA, http2.END_HEADERS)),
+    "continuations without content": ("bytes", lambda: frames_without_content(http2.CONTINUATION, 0)),
+    "a string without end": ("stalled", lambda: header_without_end(STRING, b"x" * 16384)),
+    "a string without end, byte by byte": ("stalled", lambda: header_without_end(STRING, b"x")),
+    "a number without end": ("stalled", lambda: header_without_end(NUMBER, b"\x80" * 16384)),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_connection_that_takes_without_giving_is_closed(attacked: Server, attack: str) -> None:
+    reason, frames = ATTACKS[attack]
+    before = attacked.metric("longshort_connections_closed_total", reason=reason)
+    client = HostileClient(attacked.grpc_port, frames())
+    try:
+        wait_until(client.is_closed, seconds=20)
+    finally:
+        client.close()
+    wait_until(lambda: attacked.metric("longshort_connections_closed_total", reason=reason) == before + 1)
+    assert client.sent < 600 * MIB
+    assert attacked.peak_memory() < 1536 * MIB
+    with attacked.new_channel() as channel:
+        health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20)
+    assert f"why={reason}" in attacked.log()
+
+
+def closed(server: Server) -> float:
+    return server.metric("longshort_connections_closed_total")
+
+
+class SlowLink:
+    """A port from which bytes go on to the server at this many a second, and come back as they come."""
+
+    def __init__(self, port: int, bytes_per_second: int) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, args=(port, bytes_per_second), daemon=True)
+        self._thread.start()
+
+    def _serve(self, port: int, bytes_per_second: int) -> None:
+        client, _ = self._listening.accept()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 10)
+        with client, socket.create_connection(("127.0.0.1", port)) as server:
+            back = threading.Thread(target=self._copy, args=(server, client, 0.0), daemon=True)
+            back.start()
+            self._copy(client, server, 1 / bytes_per_second)
+            back.join()
+
+    @staticmethod
+    def _copy(source: socket.socket, sink: socket.socket, seconds_per_byte: float) -> None:
+        with contextlib.suppress(OSError):
+            while some := source.recv(16 << 10):
+                sink.sendall(some)
+                time.sleep(len(some) * seconds_per_byte)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._thread.join()
+        self._listening.close()
+
+
+def score_raw(api: SimpleNamespace, channel: grpc.Channel, size: int) -> None:
+    """Sends a text that is too long for the model: the server reads all of it before it can say so."""
+    request = api.inference.ScoreTextRequest(inputs=[{"raw": b"x" * size}])
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT):
+        api.inference_grpc.InferenceStub(channel).ScoreText(request, timeout=60)
+
+
+def test_large_messages_side_by_side_are_no_offence(api: SimpleNamespace, attacked: Server) -> None:
+    before = closed(attacked)
+    with attacked.new_channel() as channel, ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(score_raw, api, channel, 60 * MIB) for _ in range(8)]:
+            done.result()
+    assert closed(attacked) == before
+
+
+def test_nor_is_a_slow_link(api: SimpleNamespace, attacked: Server) -> None:
+    before = closed(attacked)
+    link = SlowLink(attacked.grpc_port, 4 * MIB)
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
+    with grpc.insecure_channel(f"127.0.0.1:{link.port}", options) as channel:
+        score_raw(api, channel, 16 * MIB)  # longer than bytes may wait to be read
+    link.close()
+    assert closed(attacked) == before
+
+
+def test_nor_are_as_many_calls_as_a_connection_may_have(api: SimpleNamespace, attacked: Server) -> None:
+    """A thousand that do nothing on one connection, and as many documents as can be scored on another."""
+    before = closed(attacked)
+    headers = http2.call_headers("/grpc.health.v1.Health/Watch")
+    watches = b"".join(
+        http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers) + http2.message_frame(stream, b"")
+        for stream in range(1, 2001, 2)
+    )
+    end = time.monotonic() + 3  # longer than the guard's patience
+
+    def documents() -> Iterator[Any]:
+        while time.monotonic() < end:
+            yield api.inference.ScoreTextsRequest(input={"text": "x" * 100})
+
+    with socket.create_connection(("127.0.0.1", attacked.grpc_port), timeout=20) as idle:
+        idle.sendall(http2.BEGINNING + http2.frame(http2.SETTINGS, http2.ACKNOWLEDGED, 0, b"") + watches)
+        answers = (frame for frame in http2.frames(idle) if frame[0] == http2.DATA)
+        for _ in range(1000):
+            next(answers)
+        with attacked.new_channel() as channel:
+            stub = api.inference_grpc.InferenceStub(channel)
+            assert sum(1 for _ in stub.ScoreTexts(documents(), timeout=60)) > 100
+        idle.sendall(http2.frame(http2.PING, 0, 0, bytes(8)))
+        assert next(kind for kind, _, _ in http2.frames(idle)) == http2.PING, "it is still served"
+    assert closed(attacked) == before
+
+
+@pytest.fixture
+def forgetful(repository: Path, tmp_path: Path) -> Iterator[Server]:
+    """A server whose connections grow a second old."""
+    with Server(repository, tmp_path / "server", "--max-connection-age=1s") as running:
+        yield running
+
+
+def test_old_connections_are_replaced_and_no_call_fails(api: SimpleNamespace, forgetful: Server) -> None:
+    stream = RunningStream(api, forgetful, "reader")
+    with socket.create_connection(("127.0.0.1", forgetful.grpc_port), timeout=20) as old:
+        old.sendall(http2.BEGINNING)
+        stub = api.inference_grpc.InferenceStub(forgetful.channel)
+        request = api.inference.TokenizeRequest(input={"text": "x"})
+        with ThreadPoolExecutor(1) as pool:
+            goodbye = pool.submit(lambda: any(kind == http2.GO_AWAY for kind, _, _ in http2.frames(old)))
+            calls_made = 0
+            while not goodbye.done() or calls_made < 200:
+                stub.Tokenize(request, timeout=20)
+                calls_made += 1
+                time.sleep(0.01)
+            assert goodbye.result()
+    messages = stream.messages
+    wait_until(lambda: stream.messages > messages)
+    stream.cancel()
+
+
+def test_pings_without_end_are_answered_with_goodbye(attacked: Server) -> None:
+    with socket.create_connection(("127.0.0.1", attacked.grpc_port), timeout=20) as connection:
+        connection.sendall(http2.BEGINNING + http2.frame(http2.PING, 0, 0, bytes(8)) * 10)
+        goodbyes = [payload for kind, _, payload in http2.frames(connection) if kind == http2.GO_AWAY]
+    enhance_your_calm = 11
+    assert [struct.unpack(">I", payload[4:8])[0] for payload in goodbyes] == [enhance_your_calm]
