@@ -67,7 +67,7 @@ Server::Server(const ServerOptions& options, Logger& log)
     : options_(options), log_(log), metrics_(options.latency_buckets) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const MachineLimits& machine,
-                                                      const ModelRegistry::Loader& loader, Logger& log) {
+                                                      const GuardedLoader& loader, Logger& log) {
   auto server = std::unique_ptr<Server>(new Server(options, log));
   ServerMetrics& metrics = server->metrics_;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));

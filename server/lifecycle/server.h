@@ -8,6 +8,7 @@
 #include "server/access/access_control.h"
 #include "server/admission/call_environment.h"
 #include "server/admission/call_gate.h"
+#include "server/assembly/load_models.h"
 #include "server/http/http_endpoints.h"
 #include "server/lifecycle/grpc_endpoint.h"
 #include "server/log/logger.h"
@@ -27,7 +28,7 @@ class Server {
   // `log` must outlive the server. Errors: an address that cannot be bound, or the first model that cannot be loaded,
   // by name.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, const MachineLimits& machine,
-                                                       const ModelRegistry::Loader& loader, Logger& log);
+                                                       const GuardedLoader& loader, Logger& log);
 
   ~Server();
 
