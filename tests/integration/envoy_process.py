@@ -60,15 +60,16 @@ class Envoy:
         self._admin = folder / "admin"
         self.log_path = folder / "envoy.log"
         arguments = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"]
-        files = ["-c", configuration, "--admin-address-path", self._admin, "--log-path", self.log_path]
-        self.process = subprocess.Popen([BINARY, *arguments, *files], stderr=subprocess.DEVNULL)
+        files = ["-c", configuration, "--admin-address-path", self._admin]
+        with self.log_path.open("wb") as log:
+            self.process = subprocess.Popen([BINARY, *arguments, *files], stderr=log)
         wait_until(self._serves)
         (listener,) = self._ask("/listeners?format=json")["listener_statuses"]
         self.port: int = listener["local_address"]["socket_address"]["port_value"]
 
     def _serves(self) -> bool:
         assert self.process.poll() is None, self.log_path.read_text()
-        return self._admin.exists() and self._ask("/server_info")["state"] == "LIVE"
+        return self._admin.exists() and ":" in self._admin.read_text() and self._ask("/server_info")["state"] == "LIVE"
 
     def _ask(self, path: str) -> Any:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -85,14 +86,15 @@ class Envoy:
         """A counter of Envoy's."""
         return sum(stat.get("value", 0) for stat in self._ask(f"/stats?format=json&filter=^{name}$")["stats"])
 
-    def gives_to(self, port: int) -> bool:
-        """Whether the server at the port is healthy for all clusters."""
+    def health(self, port: int) -> set[bool]:
+        """Whether the server at the port is healthy, as each cluster sees it."""
         clusters = self._ask("/clusters?format=json")["cluster_statuses"]
-        hosts = [host for cluster in clusters for host in cluster["host_statuses"]]
-        ours = [host for host in hosts if host["address"]["socket_address"]["port_value"] == port]
-        return len(ours) == len(clusters) and not any(
-            host["health_status"].get("failed_active_health_check", False) for host in ours
-        )
+        return {
+            not host["health_status"].get("failed_active_health_check", False)
+            for cluster in clusters
+            for host in cluster["host_statuses"]
+            if host["address"]["socket_address"]["port_value"] == port
+        }
 
     def __enter__(self) -> Envoy:
         return self

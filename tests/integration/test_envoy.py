@@ -48,7 +48,7 @@ def proxy(servers: tuple[Server, Server], tmp_path_factory: pytest.TempPathFacto
 def started(folder: Path, servers: tuple[Server, Server], servers_ca: Path | None = None) -> Iterator[Envoy]:
     """An Envoy that has found both servers healthy."""
     with Envoy(folder, (servers[0].grpc_port, servers[1].grpc_port), servers_ca) as running:
-        wait_until(lambda: all(running.gives_to(server.grpc_port) for server in servers))
+        wait_until(lambda: all(running.health(server.grpc_port) == {True} for server in servers))
         yield running
 
 
@@ -192,7 +192,8 @@ def test_a_server_that_stops_finishes_its_work_and_no_call_fails(
         with Callers(api, proxy) as callers:
             callers.go_on(50)
             stopping.terminate()
-            wait_until(lambda: not proxy.gives_to(stopping.grpc_port))
+            wait_until(lambda: proxy.health(stopping.grpc_port) == {False})
+            callers.go_on(20)  # what was on its way has come
             came = answered(stopping)
             callers.go_on(50)
             assert stopping.process.poll() is None, "it has its stream yet"
@@ -209,14 +210,17 @@ def test_servers_that_restart_one_after_the_other_fail_no_call(
 ) -> None:
     running = [Server(repository, tmp_path / name) for name in ("first", "second")]
     with started(tmp_path / "envoy", (running[0], running[1])) as proxy, Callers(api, proxy) as callers:
-        for turn in range(4):
+        for turn in range(2):
             old = running[turn % 2]
             callers.go_on(20)
             old.terminate()
             assert old.wait() == 0
             old.channel.close()
             running[turn % 2] = new = Server(repository, tmp_path / f"again-{turn}", grpc_port=old.grpc_port)
-            wait_until(lambda new=new: proxy.gives_to(new.grpc_port) and answered(new) > 0)
+            looked = proxy.count("cluster.longshort.health_check.success")
+            # Both were looked at since: what was found of the old one is forgotten.
+            wait_until(lambda looked=looked: proxy.count("cluster.longshort.health_check.success") >= looked + 3)
+            wait_until(lambda new=new: proxy.health(new.grpc_port) == {True} and answered(new) > 0)
     assert not callers.failures
     for server in running:
         server.__exit__()
