@@ -12,6 +12,7 @@
 #include "server/http/http_endpoints.h"
 #include "server/lifecycle/grpc_endpoint.h"
 #include "server/log/logger.h"
+#include "server/metrics/load_report.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model_control/model_manager.h"
 #include "server/options/machine_limits.h"
@@ -48,6 +49,7 @@ class Server {
   std::unique_ptr<HttpEndpoints> http_;
   std::unique_ptr<ModelRegistry> models_;
   std::unique_ptr<ModelManager> manager_;
+  std::unique_ptr<LoadReport> load_report_;
   std::unique_ptr<CallEnvironment> environment_;
   std::unique_ptr<DeliveryThreads> deliveries_;
   std::unique_ptr<GrpcEndpoint> grpc_;

@@ -244,8 +244,7 @@ def test_calls_that_come_until_the_end_are_unavailable(api: SimpleNamespace, rep
         for stop in range(5):
             with Server(repository, tmp_path / str(stop)) as server:
                 codes = [clients.submit(codes_until_the_end, server) for _ in range(8)]
-                served = server.metric("longshort_requests_total") + 100
-                wait_until(lambda: server.metric("longshort_requests_total") > served)
+                wait_until(lambda server=server: server.metric("longshort_requests_total") > 100)
                 server.terminate()
                 assert server.wait() == 0
                 assert set().union(*(code.result() for code in codes)) == {grpc.StatusCode.OK, UNAVAILABLE}
