@@ -149,6 +149,8 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
               .Name("longshort_tls_certificate_expiry_seconds")
               .Help("When it expires, unix time: the server's certificate, clients' authorities, revocation lists")
               .Register(registry)) {
+  // From 0 on, so that the first one is an increase.
+  for (const char* reason : {"calls", "bytes", "stalled"}) closed_connections.Add({{"reason", reason}});
   BuildGauge()
       .Name("longshort_build_info")
       .Help("Always 1; the labels say what runs")

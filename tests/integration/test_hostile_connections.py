@@ -84,8 +84,7 @@ def calls_without_heeding_settings() -> Iterator[bytes]:
 def calls_that_are_reset() -> Iterator[bytes]:
     return calls(
         lambda stream, headers: (
-            http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers)
-            + http2.frame(http2.RESET, 0, stream, CANCEL)
+            http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers) + http2.frame(http2.RESET, 0, stream, CANCEL)
         )
     )
 

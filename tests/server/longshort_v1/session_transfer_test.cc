@@ -193,6 +193,8 @@ TEST_F(SessionTransferTest, NothingIsTakenBeyondWhatAModelsSessionCanBe) {
 
 // What a client only says that it will send is in nobody's way.
 TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudgetByWhatHasCome) {
+  // What an export may take, and what an import begins with.
+  environment_->session_transfers.budget = std::make_shared<TransferBudget>(8 * kMiB + (64 << 10));
   const Parts parts = Export("alice", "talk").first;
   grpc::ClientContext context;
   context.AddMetadata("x-client-id", "mallory");
