@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -12,6 +13,8 @@
 
 namespace longshort {
 namespace {
+
+constexpr size_t kPieceBytes = size_t{8} << 20;
 
 // What is wrong with a disk or a network has no code of its own, and may pass.
 absl::Status SystemError(int number, const std::string& message) {
@@ -33,9 +36,10 @@ absl::StatusOr<FileState> StateOf(int descriptor, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<StoredBytes> StoredBytes::OpenFile(const std::string& path) {
+absl::StatusOr<StoredBytes> StoredBytes::OpenFile(const std::string& path, std::function<bool()> stop_requested) {
   StoredBytes file;
   file.path_ = path;
+  file.stop_requested_ = std::move(stop_requested);
   // O_NONBLOCK: opening a pipe must not wait for its writer.
   file.descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.descriptor_ < 0) return SystemError(errno, absl::StrFormat("%s: cannot open", path));
@@ -58,6 +62,7 @@ StoredBytes& StoredBytes::operator=(StoredBytes&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(written_, other.written_);
+  std::swap(stop_requested_, other.stop_requested_);
   return *this;
 }
 
@@ -72,7 +77,10 @@ absl::Status StoredBytes::Read(int64_t offset, absl::Span<std::byte> to) const {
     return absl::OkStatus();
   }
   while (!to.empty()) {
-    const ssize_t count = pread(descriptor_, to.data(), to.size(), offset);
+    if (stop_requested_ != nullptr && stop_requested_()) {
+      return absl::CancelledError(absl::StrFormat("%s: asked to stop while it was read", path_));
+    }
+    const ssize_t count = pread(descriptor_, to.data(), std::min(to.size(), kPieceBytes), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       return absl::UnavailableError(absl::ErrnoToStatus(errno, absl::StrFormat("%s: cannot read", path_)).message());

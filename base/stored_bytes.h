@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,8 +23,9 @@ namespace longshort {
 class StoredBytes final {
  public:
   // Errors: NOT_FOUND, PERMISSION_DENIED, ... from the system, UNAVAILABLE where it has no better word;
-  // INVALID_ARGUMENT if `path` is no regular file. All name `path`.
-  static absl::StatusOr<StoredBytes> OpenFile(const std::string& path);
+  // INVALID_ARGUMENT if `path` is no regular file. All name `path`. Where reading takes long, `stop_requested`, if
+  // there is one, is asked every few megabytes whether it is to end.
+  static absl::StatusOr<StoredBytes> OpenFile(const std::string& path, std::function<bool()> stop_requested = {});
   // `bytes` must outlive the result.
   static StoredBytes InMemory(absl::Span<const std::byte> bytes);
 
@@ -34,7 +36,7 @@ class StoredBytes final {
   int64_t size() const { return size_; }
 
   // Reads all of `to`, from byte `offset` on. REQUIRES: 0 <= offset, offset + to.size() <= size().
-  // Errors: UNAVAILABLE naming the file if it cannot be read, or has become shorter.
+  // Errors: UNAVAILABLE naming the file if it cannot be read, or has become shorter; CANCELLED if it was told to stop.
   absl::Status Read(int64_t offset, absl::Span<std::byte> to) const;
 
   // Errors: UNAVAILABLE naming the file if it was written to since it was opened: what was read may be of before and of
@@ -49,6 +51,7 @@ class StoredBytes final {
   std::string path_;
   int descriptor_ = -1;  // of a file
   absl::Time written_;   // as the file system says
+  std::function<bool()> stop_requested_;
 };
 
 // Reads a whole text file of at most `limit_bytes`.

@@ -10,6 +10,8 @@ find_package(benchmark REQUIRED)
 if(LONGSHORT_TORCH OR LONGSHORT_FUZZ)
   # gRPC's package asks for Protobuf; finding both before LibTorch keeps torch's own Protobuf out of the way.
   find_package(Protobuf REQUIRED)
+  find_package(PNG REQUIRED)
+  find_package(TIFF REQUIRED)
   # OpenCV without its CMake package, which Debian keeps in libopencv-dev with all modules: two libraries are enough.
   find_path(LONGSHORT_OPENCV_INCLUDE opencv2/imgcodecs.hpp PATH_SUFFIXES opencv4 REQUIRED DOC "OpenCV's headers")
   add_library(longshort::opencv INTERFACE IMPORTED)

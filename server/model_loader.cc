@@ -7,11 +7,11 @@
 
 namespace longshort {
 
-ModelRegistry::Loader MakeModelLoader(const ServerOptions& options) {
+GuardedLoader MakeModelLoader(const ServerOptions& options) {
   const LoadOptions load{.precision = options.precision,
                          .threads = static_cast<int>(options.threads),
                          .image_limits = ServedImageLimits(options)};
-  return [load](const std::string& directory) { return LoadModel(directory, load); };
+  return [load](const std::string& directory, const LoadGuard& guard) { return LoadModel(directory, load, guard); };
 }
 
 }  // namespace longshort

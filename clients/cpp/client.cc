@@ -1,5 +1,6 @@
 #include "clients/cpp/client.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <thread>
 #include <utility>
@@ -62,6 +63,11 @@ class Window final {
   bool closed_ = false;  // guarded by mutex_
 };
 
+// gRPC ends the process's call otherwise, where the server would say what is wrong with the id.
+bool CanBeMetadata(const std::string& value) {
+  return !value.empty() && std::all_of(value.begin(), value.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
 using ScoreTextsStream = grpc::ClientReaderWriter<v1::ScoreTextsRequest, v1::ScoreTextsResponse>;
 
 // Sends documents until there are no more or the stream has ended.
@@ -83,11 +89,13 @@ void SendDocuments(const v1::ScoreTextsOptions& options, Client::NextDocument ne
 
 class Client::RunningCall final {
  public:
-  explicit RunningCall(Client& client) : client_(client) {
+  // `session_id`: what the message names, or empty; for proxies, which send the calls of a session to one server.
+  explicit RunningCall(Client& client, const std::string& session_id = {}) : client_(client) {
     if (client.timeout_ != absl::InfiniteDuration()) {
       context_.set_deadline(absl::ToChronoTime(absl::Now() + client.timeout_));
     }
     if (!client_.client_id_.empty()) context_.AddMetadata("x-client-id", client_.client_id_);
+    if (CanBeMetadata(session_id)) context_.AddMetadata("x-session-id", session_id);
     client_.credentials_.Authorize(context_);
     const std::lock_guard lock(client_.mutex_);
     client_.running_.insert(&context_);
@@ -120,8 +128,8 @@ Client::Client(const std::shared_ptr<grpc::Channel>& channel, const Options& opt
       sessions_(v1::Sessions::NewStub(channel)) {}
 
 template <typename Response, typename Call>
-absl::StatusOr<Response> Client::Unary(Call call) {
-  RunningCall running(*this);
+absl::StatusOr<Response> Client::Unary(Call call, const std::string& session_id) {
+  RunningCall running(*this, session_id);
   Response response;
   const grpc::Status status = call(running.context(), &response);
   if (!status.ok()) return ToAbslStatus(status);
@@ -129,9 +137,11 @@ absl::StatusOr<Response> Client::Unary(Call call) {
 }
 
 absl::StatusOr<v1::ScoreTextResponse> Client::ScoreText(const v1::ScoreTextRequest& request) {
-  return Unary<v1::ScoreTextResponse>([&](grpc::ClientContext* context, v1::ScoreTextResponse* response) {
-    return inference_->ScoreText(context, request, response);
-  });
+  return Unary<v1::ScoreTextResponse>(
+      [&](grpc::ClientContext* context, v1::ScoreTextResponse* response) {
+        return inference_->ScoreText(context, request, response);
+      },
+      request.session().id());
 }
 
 absl::StatusOr<v1::ClassifyImageResponse> Client::ClassifyImage(const v1::ClassifyImageRequest& request) {
@@ -141,9 +151,11 @@ absl::StatusOr<v1::ClassifyImageResponse> Client::ClassifyImage(const v1::Classi
 }
 
 absl::StatusOr<v1::GenerateResponse> Client::Generate(const v1::GenerateRequest& request) {
-  return Unary<v1::GenerateResponse>([&](grpc::ClientContext* context, v1::GenerateResponse* response) {
-    return inference_->Generate(context, request, response);
-  });
+  return Unary<v1::GenerateResponse>(
+      [&](grpc::ClientContext* context, v1::GenerateResponse* response) {
+        return inference_->Generate(context, request, response);
+      },
+      request.session().id());
 }
 
 absl::StatusOr<v1::TokenizeResponse> Client::Tokenize(const v1::TokenizeRequest& request) {
@@ -165,7 +177,7 @@ absl::StatusOr<v1::Model> Client::GetModel(const v1::GetModelRequest& request) {
 
 absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
                                     absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message) {
-  RunningCall running(*this);
+  RunningCall running(*this, request.session().id());
   const std::unique_ptr<grpc::ClientReader<v1::GenerateStreamResponse>> reader =
       inference_->GenerateStream(running.context(), request);
   v1::GenerateStreamResponse message;
@@ -192,15 +204,17 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
 }
 
 absl::Status Client::CloseSession(const v1::CloseSessionRequest& request) {
-  return Unary<v1::CloseSessionResponse>([&](grpc::ClientContext* context, v1::CloseSessionResponse* response) {
-           return sessions_->CloseSession(context, request, response);
-         })
+  return Unary<v1::CloseSessionResponse>(
+             [&](grpc::ClientContext* context, v1::CloseSessionResponse* response) {
+               return sessions_->CloseSession(context, request, response);
+             },
+             request.session_id())
       .status();
 }
 
 absl::Status Client::ExportSession(const v1::ExportSessionRequest& request,
                                    absl::FunctionRef<bool(const v1::SessionPart&)> on_part) {
-  RunningCall running(*this);
+  RunningCall running(*this, request.session_id());
   const std::unique_ptr<grpc::ClientReader<v1::SessionPart>> reader =
       sessions_->ExportSession(running.context(), request);
   v1::SessionPart part;
@@ -211,7 +225,7 @@ absl::Status Client::ExportSession(const v1::ExportSessionRequest& request,
 }
 
 absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::ImportBeginning& beginning, NextPart next) {
-  RunningCall running(*this);
+  RunningCall running(*this, beginning.session_id());
   v1::ImportSessionResponse response;
   const std::unique_ptr<grpc::ClientWriter<v1::ImportSessionRequest>> writer =
       sessions_->ImportSession(running.context(), &response);

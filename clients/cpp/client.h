@@ -103,11 +103,11 @@ class Client final {
   bool Cancel();
 
  private:
-  // Registers a call's context for Cancel while it runs.
+  // A call's context, with what all calls say in their metadata; registered for Cancel while it runs.
   class RunningCall;
 
   template <typename Response, typename Call>
-  absl::StatusOr<Response> Unary(Call call);
+  absl::StatusOr<Response> Unary(Call call, const std::string& session_id = {});
 
   const absl::Duration timeout_;
   const std::string client_id_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "clients/cpp/connection_diagnosis.h"
@@ -34,10 +35,11 @@ void CancelUnlessWritable(const CommandContext& context) {
 
 namespace {
 
-void ExplainUnavailable(const CommandContext& context) {
-  const std::string cause = DiagnoseConnection(context.options.connection);
-  if (cause.empty()) return;
-  context.terminal.error << "Likely cause: " << cause << ".\n";
+void ExplainUnavailable(const CommandContext& context, absl::string_view message) {
+  if (const std::string cause = DiagnoseConnection(context.options.connection); !cause.empty()) {
+    context.terminal.error << "Likely cause: " << cause << ".\n";
+  }
+  if (!absl::StrContains(message, "failed to connect") && !absl::StrContains(message, "DNS")) return;
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     if (std::getenv(proxy) == nullptr) continue;
     context.terminal.error << proxy << " is set: gRPC asks there, but for hosts that no_proxy names.\n";
@@ -51,7 +53,7 @@ ExitCode FailCall(const CommandContext& context, const absl::Status& status) {
   if (!context.terminal.output) return ExitCode::kOther;  // that is why, and is told at the end
   context.terminal.error << "longshort: " << absl::StatusCodeToString(status.code()) << ": " << status.message()
                          << "\n";
-  if (absl::IsUnavailable(status)) ExplainUnavailable(context);
+  if (absl::IsUnavailable(status)) ExplainUnavailable(context, status.message());
   return ExitCodeOf(status);
 }
 

@@ -127,14 +127,15 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
   if (directory.labels_text) {
     LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, facts.classes, directory.labels_path()));
   }
+  TensorReader reader(directory.weights);
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    TensorReader reader(directory.weights);
     std::unique_ptr<ImageNetwork> network = make([&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
     return std::make_unique<ImageClassifier>(std::move(info), std::move(network), options.threads);
   } catch (const std::exception& error) {
+    LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);
   }
 }

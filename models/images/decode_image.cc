@@ -1,6 +1,7 @@
 #include "models/images/decode_image.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +13,9 @@
 #include "models/images/opencv_decoder.h"
 #include "models/images/orientation.h"
 #include "models/images/png.h"
+#include "models/images/png_decoder.h"
 #include "models/images/tiff.h"
+#include "models/images/tiff_decoder.h"
 #include "models/images/webp.h"
 
 namespace longshort {
@@ -27,35 +30,41 @@ uint8_t Divided(uint8_t colour, uint8_t alpha) {
   return alpha == 0 ? 0 : static_cast<uint8_t>(std::min(255 * colour / alpha, 255));
 }
 
-// Blue, green, red as stored to red, green, blue upright. A fourth channel is an alpha to divide by.
+// Which of a stored pixel's channels are red, green and blue, and which, if any, is an alpha to divide them by.
+struct Channels {
+  std::array<int, 3> rgb;
+  int alpha = -1;
+};
+constexpr Channels kBlueGreenRed = {{2, 1, 0}};
+
+// Stored pixels to red, green, blue upright.
 template <typename Sample>
-RgbImage UprightRgb(const cv::Mat& stored, int orientation) {
+RgbImage UprightRgb(const cv::Mat& stored, const Channels& channels, int orientation) {
   const UprightWalk walk = WalkUpright({stored.rows, stored.cols}, orientation);
   RgbImage image{walk.size, std::vector<uint8_t>(static_cast<size_t>(walk.size.height * walk.size.width * 3))};
   const auto* pixels = stored.ptr<Sample>();
-  const int channels = stored.channels();
+  const int stride = stored.channels();
   uint8_t* out = image.values.data();
   for (int64_t y = 0; y < walk.size.height; ++y) {
     int64_t at = walk.first + y * walk.down;
     for (int64_t x = 0; x < walk.size.width; ++x, at += walk.right, out += 3) {
-      const Sample* pixel = pixels + channels * at;
-      for (int c = 0; c < 3; ++c) out[c] = To8Bits(pixel[2 - c]);
-      if (channels == 3) continue;
-      for (int c = 0; c < 3; ++c) out[c] = Divided(out[c], To8Bits(pixel[3]));
+      const Sample* pixel = pixels + stride * at;
+      for (int c = 0; c < 3; ++c) out[c] = To8Bits(pixel[channels.rgb[c]]);
+      if (channels.alpha < 0) continue;
+      for (int c = 0; c < 3; ++c) out[c] = Divided(out[c], To8Bits(pixel[channels.alpha]));
     }
   }
   return image;
 }
 
-RgbImage UprightRgb(const cv::Mat& stored, int orientation) {
-  return stored.depth() == CV_16U ? UprightRgb<uint16_t>(stored, orientation)
-                                  : UprightRgb<uint8_t>(stored, orientation);
+RgbImage UprightRgb(const cv::Mat& stored, const Channels& channels, int orientation) {
+  return stored.depth() == CV_16U ? UprightRgb<uint16_t>(stored, channels, orientation)
+                                  : UprightRgb<uint8_t>(stored, channels, orientation);
 }
 
-absl::StatusOr<RgbImage> DecodeUpright(std::string_view bytes, const ImageSize& size, int orientation,
-                                       OpenCvChannels channels = OpenCvChannels::kColours) {
-  LS_ASSIGN_OR_RETURN(const cv::Mat stored, DecodeWithOpenCv(bytes, size, channels));
-  return UprightRgb(stored, orientation);
+absl::StatusOr<RgbImage> DecodeUpright(std::string_view bytes, const ImageSize& size, int orientation) {
+  LS_ASSIGN_OR_RETURN(const cv::Mat stored, DecodeWithOpenCv(bytes, size));
+  return UprightRgb(stored, kBlueGreenRed, orientation);
 }
 
 absl::StatusOr<RgbImage> DecodeJpeg(std::string_view bytes, const ImageSize& size) {
@@ -64,8 +73,9 @@ absl::StatusOr<RgbImage> DecodeJpeg(std::string_view bytes, const ImageSize& siz
 }
 
 absl::StatusOr<RgbImage> DecodePng(std::string_view bytes, const ImageSize& size) {
-  LS_ASSIGN_OR_RETURN(const PlainPng plain, MakePlainPng(bytes));
-  return DecodeUpright(plain.file, size, plain.orientation);
+  LS_ASSIGN_OR_RETURN(PlainPng plain, MakePlainPng(bytes));
+  LS_ASSIGN_OR_RETURN(const cv::Mat stored, DecodePngPixels(plain.file, size));
+  return UprightRgb(stored, kBlueGreenRed, plain.orientation);
 }
 
 // The first frame on a black canvas.
@@ -77,7 +87,7 @@ absl::StatusOr<RgbImage> DecodeWebp(std::string_view bytes, const ImageSize& siz
   cv::Mat canvas = cv::Mat::zeros(static_cast<int>(size.height), static_cast<int>(size.width), pixels.type());
   pixels.copyTo(
       canvas(cv::Rect(static_cast<int>(frame->left), static_cast<int>(frame->top), pixels.cols, pixels.rows)));
-  return UprightRgb(canvas, orientation);
+  return UprightRgb(canvas, kBlueGreenRed, orientation);
 }
 
 absl::StatusOr<RgbImage> DecodeBmp(std::string_view bytes) {
@@ -89,8 +99,10 @@ absl::StatusOr<RgbImage> DecodeBmp(std::string_view bytes) {
 absl::StatusOr<RgbImage> DecodeTiff(std::string_view bytes) {
   LS_ASSIGN_OR_RETURN(const TiffHeader header, ReadTiffHeader(bytes));
   LS_ASSIGN_OR_RETURN(const std::string plain, MakePlainTiff(bytes));
-  const auto channels = header.associated_alpha ? OpenCvChannels::kColoursAndAlpha : OpenCvChannels::kColours;
-  LS_ASSIGN_OR_RETURN(RgbImage image, DecodeUpright(plain, header.size, header.orientation, channels));
+  LS_ASSIGN_OR_RETURN(const cv::Mat stored, DecodeTiffSamples(plain, header));
+  Channels channels = {{0, 1, 2}, header.associated_alpha ? 3 : -1};
+  if (stored.channels() == 1) channels.rgb = {0, 0, 0};
+  RgbImage image = UprightRgb(stored, channels, header.orientation);
   if (header.white_is_zero && header.bits_per_sample == 16) {
     for (uint8_t& value : image.values) value = static_cast<uint8_t>(255 - value);
   }

@@ -1,5 +1,6 @@
 #include "models/images/jpeg.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_format.h"
@@ -103,6 +104,11 @@ absl::StatusOr<ImageSize> FrameSize(const Segment& frame) {
   return ImageSize{static_cast<int64_t>(height), static_cast<int64_t>(width)};
 }
 
+int MostScans(const ImageSize& size) {
+  const int64_t pixels = std::max<int64_t>(size.height * size.width, 1);
+  return static_cast<int>(std::clamp<int64_t>(kMaxScannedPixels / pixels, kMaxScansOfLargeJpeg, kMaxJpegScans));
+}
+
 }  // namespace
 
 absl::StatusOr<ImageSize> JpegSize(std::string_view bytes) {
@@ -119,7 +125,7 @@ absl::StatusOr<ImageSize> JpegSize(std::string_view bytes) {
 absl::StatusOr<PlainJpeg> MakePlainJpeg(std::string_view bytes) {
   SegmentReader reader(bytes);
   PlainJpeg plain;
-  int frames = 0, scans = 0;
+  int frames = 0, scans = 0, most_scans = kMaxJpegScans;
   bool exif_seen = false;
   size_t copied = 0;
   const auto copy_until = [&](size_t end) { plain.file.append(bytes.substr(copied, end - copied)); };
@@ -129,11 +135,13 @@ absl::StatusOr<PlainJpeg> MakePlainJpeg(std::string_view bytes) {
       copy_until(segment.end);
       break;
     }
-    if (IsFrameHeader(segment.marker) && ++frames > 1) {
-      return absl::InvalidArgumentError("the JPEG is broken: it has two frame headers");
+    if (IsFrameHeader(segment.marker)) {
+      if (++frames > 1) return absl::InvalidArgumentError("the JPEG is broken: it has two frame headers");
+      LS_ASSIGN_OR_RETURN(const ImageSize size, FrameSize(segment));
+      most_scans = MostScans(size);
     }
-    if (segment.marker == kStartOfScan && ++scans > kMaxJpegScans) {
-      return absl::InvalidArgumentError(absl::StrFormat("the JPEG has more than %d scans", kMaxJpegScans));
+    if (segment.marker == kStartOfScan && ++scans > most_scans) {
+      return absl::InvalidArgumentError(absl::StrFormat("the JPEG has more than %d scans", most_scans));
     }
     if (segment.marker == kApplication1 && !exif_seen && segment.content.starts_with(kExifPrefix)) {
       exif_seen = true;

@@ -31,22 +31,21 @@ absl::Status NoMemory(const ImageSize& size) {
       absl::StrFormat("there is no memory to decode an image of %d x %d pixels", size.width, size.height));
 }
 
-cv::Mat Decode(std::string_view bytes, OpenCvChannels channels) {
+cv::Mat Decode(std::string_view bytes) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   // OpenCV takes no const bytes, and does not write to them.
   const cv::Mat encoded(1, static_cast<int>(bytes.size()), CV_8U, const_cast<uint8_t*>(data));
-  if (channels == OpenCvChannels::kColoursAndAlpha) return cv::imdecode(encoded, cv::IMREAD_UNCHANGED);
-  return cv::imdecode(encoded, cv::IMREAD_COLOR | cv::IMREAD_ANYDEPTH | cv::IMREAD_IGNORE_ORIENTATION);
+  return cv::imdecode(encoded, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION);
 }
 
 }  // namespace
 
-absl::StatusOr<cv::Mat> DecodeWithOpenCv(std::string_view bytes, const ImageSize& size, OpenCvChannels channels) {
+absl::StatusOr<cv::Mat> DecodeWithOpenCv(std::string_view bytes, const ImageSize& size) {
   cv::Mat image;
   try {
     PrepareOpenCv();
     const QuietStandardError quiet;
-    image = Decode(bytes, channels);
+    image = Decode(bytes);
   } catch (const std::bad_alloc&) {
     return NoMemory(size);
   } catch (const cv::Exception& error) {
@@ -56,10 +55,7 @@ absl::StatusOr<cv::Mat> DecodeWithOpenCv(std::string_view bytes, const ImageSize
     return absl::InvalidArgumentError(absl::StrCat("the image cannot be decoded: ", error.what()));
   }
   if (image.empty()) return absl::InvalidArgumentError("the image cannot be decoded: its data are broken");
-  const int count = channels == OpenCvChannels::kColours ? 3 : 4;
-  const bool known_depth = image.depth() == CV_8U || image.depth() == CV_16U;
-  if (!known_depth || image.channels() != count || image.rows != size.height || image.cols != size.width ||
-      !image.isContinuous()) {
+  if (image.type() != CV_8UC3 || image.rows != size.height || image.cols != size.width || !image.isContinuous()) {
     return absl::InvalidArgumentError("the image is broken: its data are not what its header says");
   }
   return image;

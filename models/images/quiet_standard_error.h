@@ -1,7 +1,7 @@
 // Standard error without what the decoders' libraries print there.
 //
-// libjpeg and libpng tell of a broken image with fprintf(stderr), OpenCV with std::cerr, and OpenCV passes on none of
-// their error handlers. The image's status says what is wrong; these lines would stand between those of a log.
+// libjpeg tells of a broken image with fprintf(stderr), OpenCV with std::cerr, and OpenCV passes on no handler of
+// errors. The image's status says what is wrong; these lines would stand between those of a log.
 #pragma once
 
 namespace longshort {

@@ -12,7 +12,7 @@ namespace {
 
 // CCITT 2 to 4, LZW, JPEG, Deflate by its two numbers, PackBits, LZMA, Zstandard.
 constexpr std::array<uint64_t, 11> kCompressions = {1, 2, 3, 4, 5, 7, 8, 32946, 32773, 34925, 50000};
-constexpr uint64_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2;
+constexpr uint64_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2, kPalette = 3;
 // White and black is zero, RGB, palette, CMYK, YCbCr.
 constexpr std::array<uint64_t, 6> kPhotometrics = {0, 1, 2, 3, 5, 6};
 constexpr uint64_t kSeparatePlanes = 2;
@@ -23,6 +23,9 @@ constexpr uint64_t kTileStep = 16;
 constexpr uint64_t kMaxTileSide = 65536;
 // A larger tile has no more pixels than its image, so a small image cannot ask for much memory.
 constexpr uint64_t kSmallTilePixels = uint64_t{1} << 20;
+// Strips and tiles may share bytes, as blank ones do. All of them together have no more than this many times the file's
+// bytes, and this many more: so a small file cannot ask for endless work.
+constexpr uint64_t kMostTimesRead = 4, kMoreBytesRead = uint64_t{64} << 20;
 
 // What the tag is called in TIFF 6.0, and what is taken.
 std::string_view WhatIsTaken(TiffTag tag) {
@@ -53,7 +56,10 @@ absl::Status NotDecoded(TiffTag tag, uint64_t value) {
       absl::StrFormat("a TIFF whose tag %d is %d is not decoded: %s", static_cast<int>(tag), value, WhatIsTaken(tag)));
 }
 
-uint64_t InTileSteps(uint64_t length) { return (length + kTileStep - 1) / kTileStep * kTileStep; }
+// Rounded up.
+uint64_t Quotient(uint64_t dividend, uint64_t divisor) { return (dividend + divisor - 1) / divisor; }
+
+uint64_t InTileSteps(uint64_t length) { return Quotient(length, kTileStep) * kTileStep; }
 
 absl::Status CheckTiles(const TiffDirectory& directory, uint64_t image_width, uint64_t image_height) {
   if (directory.Count(TiffTag::kTileWidth) == 0) return absl::OkStatus();
@@ -88,6 +94,46 @@ absl::Status CheckWideSamples(uint64_t photometric, uint64_t samples, uint64_t p
   return absl::OkStatus();
 }
 
+// All colours of a palette: libtiff takes the indices for grey where one is missing.
+absl::Status CheckPalette(const TiffDirectory& directory, uint64_t bits) {
+  const uint64_t expected = uint64_t{3} << bits, count = directory.Count(TiffTag::kColorMap);
+  if (count == expected) return directory.Find(TiffTag::kColorMap, count - 1).status();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the TIFF image is broken: its palette has %d values; with %d bits a sample it must have %d",
+                      count, bits, expected));
+}
+
+// How many strips or tiles there are. REQUIRES: HeaderOf(directory) is OK.
+absl::StatusOr<uint64_t> CountOfPieces(const TiffDirectory& directory, const ImageSize& size) {
+  const auto width = static_cast<uint64_t>(size.width), height = static_cast<uint64_t>(size.height);
+  LS_ASSIGN_OR_RETURN(const uint64_t planes, directory.NumberOr(TiffTag::kPlanarConfiguration, 1));
+  LS_ASSIGN_OR_RETURN(const uint64_t samples, directory.NumberOr(TiffTag::kSamplesPerPixel, 1));
+  const uint64_t copies = planes == kSeparatePlanes ? samples : 1;
+  if (directory.Count(TiffTag::kTileWidth) == 0) {
+    LS_ASSIGN_OR_RETURN(const uint64_t rows, directory.NumberOr(TiffTag::kRowsPerStrip, height));
+    return copies * Quotient(height, std::max<uint64_t>(rows, 1));
+  }
+  LS_ASSIGN_OR_RETURN(const uint64_t tile_width, directory.Number(TiffTag::kTileWidth));
+  LS_ASSIGN_OR_RETURN(const uint64_t tile_height, directory.Number(TiffTag::kTileLength));
+  return copies * Quotient(width, tile_width) * Quotient(height, tile_height);
+}
+
+// Where a file does not say how long its strips are, libtiff takes each one to go on to the file's end.
+absl::Status CheckBytesToRead(const TiffDirectory& directory, const ImageSize& size, uint64_t file_bytes) {
+  const TiffTag tag =
+      directory.Count(TiffTag::kStripByteCounts) > 0 ? TiffTag::kStripByteCounts : TiffTag::kTileByteCounts;
+  LS_ASSIGN_OR_RETURN(const uint64_t pieces, CountOfPieces(directory, size));
+  const uint64_t most = kMostTimesRead * file_bytes + kMoreBytesRead;
+  uint64_t sum = directory.Count(tag) == 0 ? pieces * file_bytes : 0;
+  for (uint64_t index = 0; index < std::min(pieces, directory.Count(tag)) && sum <= most; ++index) {
+    LS_ASSIGN_OR_RETURN(const uint64_t bytes, directory.Number(tag, index));
+    sum += std::min(bytes, file_bytes);
+  }
+  if (sum <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the TIFF image is broken: its strips or tiles have more than %d bytes, and the file %d", most, file_bytes));
+}
+
 // What the channel behind the colours is; 0 if the file does not say.
 uint64_t FirstExtraSample(const TiffDirectory& directory) {
   return directory.NumberOr(TiffTag::kExtraSamples, 0).value_or(0);
@@ -112,12 +158,14 @@ absl::StatusOr<TiffHeader> HeaderOf(const TiffDirectory& directory) {
   }
   if (bits != 1 && bits != 8 && bits != 16) return NotDecoded(TiffTag::kBitsPerSample, bits);
   if (format != kUnsigned) return NotDecoded(TiffTag::kSampleFormat, format);
+  if (photometric == kPalette) LS_RETURN_IF_ERROR(CheckPalette(directory, bits));
   if (bits == 16) LS_RETURN_IF_ERROR(CheckWideSamples(photometric, samples, planes));
   LS_RETURN_IF_ERROR(CheckTiles(directory, width, height));
   TiffHeader header;
   header.size = {static_cast<int64_t>(height), static_cast<int64_t>(width)};
   header.orientation = OrientationOf(directory);
   header.bits_per_sample = static_cast<int>(bits);
+  header.samples = static_cast<int>(samples);
   header.white_is_zero = photometric == kWhiteIsZero;
   header.associated_alpha = photometric == kRgb && samples == 4 && FirstExtraSample(directory) == kAssociatedAlpha;
   return header;
@@ -137,7 +185,8 @@ absl::Status CheckPlain(std::string_view plain, const TiffHeader& before) {
   const auto height = static_cast<uint64_t>(before.size.height);
   LS_ASSIGN_OR_RETURN(const uint64_t rows, directory.NumberOr(TiffTag::kRowsPerStrip, height));
   if (header.size == before.size && header.bits_per_sample == before.bits_per_sample &&
-      header.white_is_zero == before.white_is_zero && header.orientation == 1 && rows <= height) {
+      header.samples == before.samples && header.white_is_zero == before.white_is_zero && header.orientation == 1 &&
+      rows <= height) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError("the TIFF is broken: its tags lie over each other");
@@ -153,6 +202,7 @@ absl::StatusOr<TiffHeader> ReadTiffHeader(std::string_view bytes) {
 absl::StatusOr<std::string> MakePlainTiff(std::string_view bytes) {
   LS_ASSIGN_OR_RETURN(const TiffDirectory directory, TiffDirectory::Read(bytes));
   LS_ASSIGN_OR_RETURN(const TiffHeader header, HeaderOf(directory));
+  LS_RETURN_IF_ERROR(CheckBytesToRead(directory, header.size, bytes.size()));
   const auto height = static_cast<uint64_t>(header.size.height);
   std::string file(bytes);
   if (header.orientation != 1) LS_RETURN_IF_ERROR(Replace(directory, TiffTag::kOrientation, 1, file));

@@ -1,4 +1,4 @@
-// TIFF: which files are decoded, and their form that OpenCV decodes as Pillow would.
+// TIFF: which files are decoded, and their form that libtiff decodes as Pillow would.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@ struct TiffHeader {
   ImageSize size;
   int orientation = 1;            // as EXIF's
   int bits_per_sample = 1;        // 1, 8 or 16
+  int samples = 1;                // of a pixel
   bool white_is_zero = false;     // grey values count from white
   bool associated_alpha = false;  // RGBA whose colours are multiplied with alpha
 };
@@ -26,7 +27,8 @@ absl::StatusOr<TiffHeader> ReadTiffHeader(std::string_view bytes);
 
 // The file with its first page made plain, so that its samples are decoded as they are stored: the orientation is 1,
 // alpha is not to be multiplied in, strips are no longer than the page.
-// Errors: those of ReadTiffHeader.
+// Errors: those of ReadTiffHeader, and INVALID_ARGUMENT for strips or tiles that share bytes so that a small file would
+// be read without end.
 absl::StatusOr<std::string> MakePlainTiff(std::string_view bytes);
 
 }  // namespace longshort

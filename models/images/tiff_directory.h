@@ -21,9 +21,12 @@ enum class TiffTag : uint16_t {
   kOrientation = 274,
   kSamplesPerPixel = 277,
   kRowsPerStrip = 278,
+  kStripByteCounts = 279,
   kPlanarConfiguration = 284,
+  kColorMap = 320,
   kTileWidth = 322,
   kTileLength = 323,
+  kTileByteCounts = 325,
   kExtraSamples = 338,
   kSampleFormat = 339,
 };

@@ -1,5 +1,7 @@
 #include "models/layers/stored_tensor.h"
 
+#include <stdexcept>
+
 #include "ATen/Functions.h"
 #include "models/weights/tensor_values.h"
 
@@ -7,12 +9,12 @@ namespace longshort {
 
 at::Tensor TensorReader::Read(const std::string& name) {
   const StoredTensor& stored = *file_.Find(name);
-  at::Tensor tensor = at::zeros(stored.shape, at::kFloat);
-  if (!first_error_.ok()) return tensor;
-  first_error_ = ReadAsFloat32(file_, stored, {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())});
-  return first_error_.ok() ? tensor : tensor.zero_();
+  at::Tensor tensor = at::empty(stored.shape, at::kFloat);
+  const absl::Span<float> values(tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel()));
+  status_ = ReadAsFloat32(file_, stored, values);
+  if (status_.ok()) status_ = CheckFinite(file_, name, values);
+  if (!status_.ok()) throw std::runtime_error("a tensor that cannot be used");
+  return tensor;
 }
-
-absl::Status TensorReader::Finish() const { return first_error_.ok() ? file_.bytes().CheckUnchanged() : first_error_; }
 
 }  // namespace longshort

@@ -9,21 +9,25 @@
 
 namespace longshort {
 
-// Gives a network that is being made its weights. Where the file cannot be read they are zeros, and Finish says so.
+// Gives a network that is being made its weights.
 class TensorReader final {
  public:
   // The file must outlive the reader.
   explicit TensorReader(const SafetensorsFile& file) : file_(file) {}
 
-  // A float32 copy of a tensor that CheckTensors has found there. Throws what LibTorch throws.
+  // A float32 copy of a tensor that CheckTensors has found there. Throws what LibTorch throws, and std::runtime_error
+  // where it cannot be read or its values are not finite: then status() says what is wrong.
   at::Tensor Read(const std::string& name);
 
-  // After the last tensor. Errors: the first of ReadAsFloat32, or that of StoredBytes::CheckUnchanged.
-  absl::Status Finish() const;
+  // What Read has thrown for. Errors: those of ReadAsFloat32 and CheckFinite.
+  const absl::Status& status() const { return status_; }
+
+  // After the last tensor. Errors: that of StoredBytes::CheckUnchanged.
+  absl::Status Finish() const { return file_.bytes().CheckUnchanged(); }
 
  private:
   const SafetensorsFile& file_;
-  absl::Status first_error_;
+  absl::Status status_;
 };
 
 }  // namespace longshort

@@ -66,14 +66,32 @@ constexpr Registration kRegistrations[] = {
     {"cvt", LoadImages<LoadCvt>},
 };
 
-}  // namespace
-
-absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options) {
-  LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory));
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(opened.config_text, opened.config_path()));
+absl::StatusOr<size_t> ArchitectureOf(const ModelDirectory& directory) {
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(directory.config_text, directory.config_path()));
   std::vector<std::string_view> names;
   for (const Registration& registration : kRegistrations) names.push_back(registration.architecture);
-  LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", names));
+  return fields.Choice("architecture", names);
+}
+
+// Of the loaded model, by what the header of the file says.
+int64_t WeightBytes(const SafetensorsFile& weights, bool halves) {
+  int64_t elements = 0;
+  for (const auto& [name, tensor] : weights.tensors()) elements += tensor.bytes / DataTypeBytes(tensor.type);
+  return elements * (halves ? 2 : 4);
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options,
+                                      const LoadGuard& guard) {
+  size_t architecture = 0;
+  const auto check = [&](const ModelDirectory& opened) -> absl::Status {
+    LS_ASSIGN_OR_RETURN(architecture, ArchitectureOf(opened));
+    if (guard.check_room == nullptr) return absl::OkStatus();
+    const bool halves = kRegistrations[architecture].load == LoadLanguage && options.precision == "bf16";
+    return guard.check_room(WeightBytes(opened.weights, halves));
+  };
+  LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory, check, guard.stop_requested));
   return kRegistrations[architecture].load(opened, options);
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/images/image_limits.h"
+#include "models/loading/load_guard.h"
 #include "models/loading/loaded_model.h"
 
 namespace longshort {
@@ -20,7 +21,9 @@ struct LoadOptions {
 
 // Loads a model directory by the "architecture" in its config.json. Reads every file once, the weights twice: for the
 // fingerprint, then for their values.
-// Errors: INVALID_ARGUMENT for an unknown architecture, or as the loader of the architecture says.
-absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options);
+// Errors: INVALID_ARGUMENT for an unknown architecture; what `guard` says, before any weights are read; CANCELLED when
+// it asks to stop; or as the loader of the architecture says.
+absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options,
+                                      const LoadGuard& guard = {});
 
 }  // namespace longshort

@@ -49,14 +49,15 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirect
                       ParseTextClassifierConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, TextClassifierTensors(config)));
   LS_ASSIGN_OR_RETURN(ClassifierInfo info, MakeInfo(config, directory));
+  TensorReader reader(directory.weights);
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    TensorReader reader(directory.weights);
     TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
     return std::make_unique<ServedTextClassifier>(std::move(network), std::move(info), options.threads);
   } catch (const std::exception& error) {
+    LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);
   }
 }

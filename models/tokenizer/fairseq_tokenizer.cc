@@ -52,6 +52,9 @@ absl::StatusOr<std::string> CharacterOf(std::string_view symbol) {
 absl::StatusOr<Pieces> ReadPieces(Tokenizer::Unit unit, std::string_view text, const std::string& name,
                                   int64_t vocabulary_size) {
   LS_ASSIGN_OR_RETURN(const std::vector<std::string_view> symbols, ParseVocabulary(text, name));
+  if (symbols.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": there are no symbols; a model without text needs no file"));
+  }
   const auto listed = kFirstSymbolId + static_cast<int64_t>(symbols.size());
   if (listed > vocabulary_size || vocabulary_size > std::numeric_limits<int32_t>::max()) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: %d + %d symbols do not fit the model's vocabulary_size, %d",

@@ -37,13 +37,16 @@ absl::StatusOr<std::string> Fingerprint(const ModelDirectory& directory) {
 
 }  // namespace
 
-absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path) {
+absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path,
+                                                  const std::function<absl::Status(const ModelDirectory&)>& check,
+                                                  const std::function<bool()>& stop_requested) {
   LS_ASSIGN_OR_RETURN(std::string config, ReadTextFile(path + "/config.json", kConfigLimitBytes));
   LS_ASSIGN_OR_RETURN(std::optional<std::string> vocabulary,
                       ReadOptionalTextFile(path + "/vocabulary.txt", kListLimitBytes));
   LS_ASSIGN_OR_RETURN(std::optional<std::string> labels, ReadOptionalTextFile(path + "/labels.txt", kListLimitBytes));
-  LS_ASSIGN_OR_RETURN(SafetensorsFile weights, SafetensorsFile::Open(path + "/model.safetensors"));
+  LS_ASSIGN_OR_RETURN(SafetensorsFile weights, SafetensorsFile::Open(path + "/model.safetensors", stop_requested));
   ModelDirectory directory{path, std::move(config), std::move(vocabulary), std::move(labels), std::move(weights), ""};
+  if (check != nullptr) LS_RETURN_IF_ERROR(check(directory));
   LS_ASSIGN_OR_RETURN(directory.fingerprint, Fingerprint(directory));
   return directory;
 }

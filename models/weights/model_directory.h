@@ -2,6 +2,7 @@
 // the model has them, vocabulary.txt and labels.txt.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -29,7 +30,10 @@ struct ModelDirectory {
 // Opens the directory and reads all of it once, for the fingerprint.
 // Errors: NOT_FOUND and the like for a missing file; INVALID_ARGUMENT for a config.json over 1 MiB, a vocabulary.txt
 // or labels.txt over 64 MiB, or a broken model.safetensors; UNAVAILABLE for a file that cannot be read, or is written
-// to meanwhile. All name the file.
-absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path);
+// to meanwhile; what `check` says, which is asked before the tensors are read and the fingerprint is known; CANCELLED
+// once `stop_requested` says so. All but the last two name the file.
+absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path,
+                                                  const std::function<absl::Status(const ModelDirectory&)>& check = {},
+                                                  const std::function<bool()>& stop_requested = {});
 
 }  // namespace longshort

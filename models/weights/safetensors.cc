@@ -216,8 +216,8 @@ std::optional<int64_t> ElementCount(absl::Span<const int64_t> shape) {
   return count;
 }
 
-absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
-  LS_ASSIGN_OR_RETURN(StoredBytes bytes, StoredBytes::OpenFile(path));
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path, std::function<bool()> stop_requested) {
+  LS_ASSIGN_OR_RETURN(StoredBytes bytes, StoredBytes::OpenFile(path, std::move(stop_requested)));
   return Read(std::move(bytes), path);
 }
 

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -52,8 +53,9 @@ class SafetensorsFile final {
   static constexpr uint64_t kHeaderLimitBytes = 100'000'000;
 
   // Opens the file and checks all of its header.
-  // Errors: those of StoredBytes; INVALID_ARGUMENT naming the file, the tensor, the value and the limit it breaks.
-  static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
+  // Errors: those of StoredBytes, which asks `stop_requested`; INVALID_ARGUMENT naming the file, the tensor, the value
+  // and the limit it breaks.
+  static absl::StatusOr<SafetensorsFile> Open(const std::string& path, std::function<bool()> stop_requested = {});
   // Reads from memory, which must outlive the result; `name` stands for the file in errors.
   static absl::StatusOr<SafetensorsFile> Parse(absl::Span<const std::byte> bytes, std::string name);
 

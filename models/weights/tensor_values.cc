@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -50,6 +51,16 @@ absl::Status ReadHalves(const StoredBytes& bytes, int64_t offset, absl::Span<flo
   return absl::OkStatus();
 }
 
+// Only then all bits of the exponent are set.
+bool IsFinite(float value) { return (std::bit_cast<uint32_t>(value) & 0x7F800000u) != 0x7F800000u; }
+
+// Without a branch, so that it takes no longer than to read the values.
+bool AreFinite(absl::Span<const float> values) {
+  uint32_t not_finite = 0;
+  for (const float value : values) not_finite |= static_cast<uint32_t>(!IsFinite(value));
+  return not_finite == 0;
+}
+
 }  // namespace
 
 bool IsFloatType(DataType type) { return type == DataType::kF32 || type == DataType::kF16 || type == DataType::kBF16; }
@@ -65,6 +76,15 @@ absl::Status ReadAsFloat32(const SafetensorsFile& file, const StoredTensor& tens
   if (tensor.type == DataType::kF16) return ReadHalves(file.bytes(), tensor.offset, values, FromFloat16);
   if (tensor.type == DataType::kBF16) return ReadHalves(file.bytes(), tensor.offset, values, FromBFloat16);
   return file.bytes().Read(tensor.offset, AsBytes(values));
+}
+
+absl::Status CheckFinite(const SafetensorsFile& file, const std::string& tensor, absl::Span<const float> values) {
+  if (AreFinite(values)) return absl::OkStatus();
+  const auto first = std::find_if_not(values.begin(), values.end(), IsFinite);
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s: tensor %s has %d values that are infinite or not a number; the first, %g, is at index %d of %d", file.name(),
+      tensor, std::count_if(first, values.end(), std::not_fn(IsFinite)), *first, first - values.begin(),
+      values.size()));
 }
 
 }  // namespace longshort

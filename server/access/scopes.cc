@@ -33,8 +33,10 @@ constexpr std::array kTable = {
     Row{"LoadModel", {Scope::kManage}},
     Row{"UnloadModel", {Scope::kManage}},
     Row{"grpc.health.v1.Health.Check", {Scope::kObserve, true}},
+    Row{"grpc.health.v1.Health.List", {Scope::kObserve, true}},
     Row{"grpc.health.v1.Health.Watch", {Scope::kObserve, true}},
-    Row{"grpc.reflection.v1alpha.ServerReflection", {Scope::kObserve}},
+    Row{"grpc.reflection.v1.ServerReflection.ServerReflectionInfo", {Scope::kObserve}},
+    Row{"grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo", {Scope::kObserve}},
     Row{"/metrics", {Scope::kObserve}},
 };
 

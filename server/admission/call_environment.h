@@ -11,6 +11,7 @@
 #include "server/admission/call_gate.h"
 #include "server/calls/request_limits.h"
 #include "server/log/logger.h"
+#include "server/metrics/load_report.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model_control/model_manager.h"
 #include "server/sessions/session_transfers.h"
@@ -37,6 +38,8 @@ struct CallEnvironment {
   std::shared_ptr<std::atomic<int64_t>> unwatched_answer_bytes = std::make_shared<std::atomic<int64_t>>(0);
   // nullptr without authentication: everybody may do everything, and is who he says.
   const AccessControl* access = nullptr;
+  // What every answer tells of the server's load; null: nothing.
+  LoadReport* load_report = nullptr;
 };
 
 }  // namespace longshort

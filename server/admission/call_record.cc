@@ -37,8 +37,8 @@ CallRecord::~CallRecord() {
 }
 
 absl::Status CallRecord::Admit() {
-  inside_ = environment_.gate.Enter();
-  if (!inside_) return absl::UnavailableError("the server is stopping");
+  inside_ = !names_.observes() && environment_.gate.Enter();
+  if (!inside_ && !names_.observes()) return absl::UnavailableError("the server is stopping");
   if (environment_.access != nullptr) LS_RETURN_IF_ERROR(Identify());
   return origin_status_;
 }
@@ -161,13 +161,15 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
     code = absl::StatusCode::kDeadlineExceeded;
   }
   unavailable_ = code == absl::StatusCode::kUnavailable;
-  environment_.metrics.CountRequest(names_.rpc(), model_, code, now - arrived_);
-  if (const Identity* identity = caller_.identity(); identity != nullptr) {
-    environment_.metrics.CountIdentity(identity->metric_label(), code, prompt_tokens_ + generated_tokens_);
+  if (!names_.observes()) {
+    environment_.metrics.CountRequest(names_.rpc(), model_, code, now - arrived_);
+    if (const Identity* identity = caller_.identity(); identity != nullptr) {
+      environment_.metrics.CountIdentity(identity->metric_label(), code, prompt_tokens_ + generated_tokens_);
+    }
   }
   const bool our_fault = code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
-  environment_.log.Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "request",
-                       FieldsOf(status, code, now - arrived_));
+  const LogLevel usual = names_.observes() ? LogLevel::kDebug : LogLevel::kInfo;
+  environment_.log.Log(our_fault ? LogLevel::kError : usual, "request", FieldsOf(status, code, now - arrived_));
   if (code == status.code()) return status;
   return absl::Status(code, status.message());
 }

@@ -26,6 +26,16 @@ absl::Status CacheBudget::Check(const std::string& model) const {
                    Mebibytes(needed), " of ", Mebibytes(memory_bytes_)));
 }
 
+absl::Status CacheBudget::CheckRoom(int64_t weight_bytes) const {
+  const std::lock_guard lock(mutex_);
+  const int64_t left = std::max<int64_t>(0, memory_bytes_ - set_aside_bytes_ - reserved_bytes_);
+  if (memory_bytes_ == 0 || weight_bytes <= left) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("it does not fit: its weights take %s, and of %s, which other models, messages, prompts and "
+                      "caches share, %s are left",
+                      Mebibytes(weight_bytes), Mebibytes(memory_bytes_), Mebibytes(left)));
+}
+
 absl::StatusOr<int64_t> CacheBudget::Reserve(const std::string& model, int64_t wanted, int64_t usual) {
   const std::lock_guard lock(mutex_);
   int64_t bytes = wanted == 0 ? usual : wanted;

@@ -25,6 +25,10 @@ class CacheBudget {
   // was added, and the bytes of both.
   absl::Status Check(const std::string& model) const;
 
+  // Whether so many bytes more would be left for weights that are yet to be read. Errors: RESOURCE_EXHAUSTED naming
+  // both.
+  absl::Status CheckRoom(int64_t weight_bytes) const;
+
   // Reserves `wanted` bytes for a model's cache; 0 takes `usual`, or half of what is left beside what is set aside and
   // reserved, so that something is left for every further model. Returns the bytes, at least 1. Errors:
   // RESOURCE_EXHAUSTED naming --cache-bytes and the most that would fit.

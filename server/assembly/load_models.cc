@@ -65,6 +65,8 @@ class EngineMaker {
     budget_->SetAside(SessionTransferBytes(options, machine));
   }
 
+  absl::Status CheckRoom(int64_t weight_bytes) const { return budget_->CheckRoom(weight_bytes); }
+
   absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name) const {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, std::nullopt));
     return serving.version_policy;
@@ -208,19 +210,22 @@ class EngineMaker {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
-                                                          const ModelRegistry::Loader& loader, ServerMetrics& metrics,
+                                                          const GuardedLoader& loader, ServerMetrics& metrics,
                                                           Logger& log) {
   LS_ASSIGN_OR_RETURN(std::shared_ptr<PreparationPool> preparation,
                       PreparationPool::Create(options.preparation_threads));
   // The registry keeps it: models come and go while the server runs.
   auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
+  auto load = [loader, maker](const std::string& directory) {
+    return loader(directory, {.check_room = [maker](int64_t weight_bytes) { return maker->CheckRoom(weight_bytes); }});
+  };
   auto read_policy = [maker](const std::string& name) { return maker->ReadPolicy(name); };
   auto make_engine = [maker = std::move(maker)](const std::string& name, int64_t version, LoadedModel loaded) {
     return std::visit([&](auto& model) { return maker->Make(name, version, std::move(model)); }, loaded);
   };
   LS_ASSIGN_OR_RETURN(
       std::unique_ptr<ModelRegistry> registry,
-      ModelRegistry::Load(options.model_repository, loader, std::move(make_engine), std::move(read_policy)));
+      ModelRegistry::Load(options.model_repository, std::move(load), std::move(make_engine), std::move(read_policy)));
   for (const std::string& reason : registry->skipped())
     log.Log(LogLevel::kWarning, "folder skipped", {{"reason", reason}});
   for (const std::shared_ptr<ServedModel>& model : registry->List()) {

@@ -64,6 +64,9 @@ class CallNames {
   virtual const char* rpc() const = 0;
   // Of the RPC that takes what is too long for one answer of this one.
   virtual const char* streaming_rpc() const = 0;
+  // Whether it only asks how the server is: such a call is answered while the server stops, which does not wait for it;
+  // it is not counted, and logged for debugging only.
+  virtual bool observes() const { return false; }
   virtual std::string Of(const FieldPath& path) const = 0;
   // The kinds of value that a text or image may have: "it must have ..." is said of one that has none.
   virtual std::string KindsOf(CallField field) const = 0;

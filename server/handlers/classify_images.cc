@@ -30,13 +30,14 @@ class ImagesInWork final : public std::enable_shared_from_this<ImagesInWork> {
     timings_.resize(images.size());
     fan_out_.emplace(count + 1, record_.engine_context().cancelled);
     std::vector<ReadableImage> readable = ReadImages(std::move(images));
-    const bool ended = SubmitAll(static_cast<int64_t>(readable.size()), *fan_out_, [&](const CallPart& part) {
-      ReadableImage& image = readable[part.index];
-      image.request.context.part = part;
-      return model_->engine->Classify(std::move(image.request),
-                                      std::make_shared<Listener>(shared_from_this(), image.index));
-    });
-    if (ended) End();
+    const Submission submission =
+        SubmitAll(static_cast<int64_t>(readable.size()), *fan_out_, [&](const CallPart& part) {
+          ReadableImage& image = readable[part.index];
+          image.request.context.part = part;
+          return model_->engine->Classify(std::move(image.request),
+                                          std::make_shared<Listener>(shared_from_this(), image.index));
+        });
+    if (submission.ended) End();
   }
 
  private:

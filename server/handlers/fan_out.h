@@ -30,17 +30,22 @@ class FanOut {
   absl::Status status_;
 };
 
+struct Submission {
+  bool taken = false;  // every part
+  bool ended = false;  // everything, already
+};
+
 // Submits part 0, 1, ... `count`-1, alike, by `submit` (CallPart -> absl::Status) until one is refused. `fan_out`
-// counts one part more than these: the submission itself. True if everything has ended already.
+// counts one part more than these: the submission itself.
 template <typename Submit>
-bool SubmitAll(int64_t count, FanOut& fan_out, Submit submit) {
+Submission SubmitAll(int64_t count, FanOut& fan_out, Submit submit) {
   for (int64_t i = 0; i < count; ++i) {
     const CallPart part = {.index = i, .count = count, .share = 1.0 / static_cast<double>(count)};
     if (absl::Status status = submit(part); !status.ok()) {
-      return fan_out.Finished(status, count - i + 1);
+      return {.taken = false, .ended = fan_out.Finished(status, count - i + 1)};
     }
   }
-  return fan_out.Finished(absl::OkStatus());
+  return {.taken = true, .ended = fan_out.Finished(absl::OkStatus())};
 }
 
 }  // namespace longshort

@@ -36,7 +36,7 @@ class CompletionsInWork final : public std::enable_shared_from_this<CompletionsI
     result_.tokenizer = model_->tokenizer;
     summaries_.resize(plan.requests.size());
     fan_out_.emplace(count + 1, record_.engine_context().cancelled);
-    const bool ended = SubmitAll(count, *fan_out_, [&](const CallPart& part) {
+    const Submission submission = SubmitAll(count, *fan_out_, [&](const CallPart& part) {
       auto listener = std::make_shared<Listener>(shared_from_this(), static_cast<int32_t>(part.index), plan);
       GenerationRequest& one = plan.requests[part.index];
       one.context.part = part;
@@ -45,7 +45,7 @@ class CompletionsInWork final : public std::enable_shared_from_this<CompletionsI
       if (status.ok()) record_.ChargeTokens(prompt_tokens);
       return status;
     });
-    if (ended) End();
+    if (submission.ended) End();
   }
 
  private:

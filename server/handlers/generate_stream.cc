@@ -99,7 +99,7 @@ absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::s
   sink->Open(static_cast<int32_t>(count),
              {.model = record.answering_model(), .seed = plan.seed, .tokenizer = model->tokenizer});
   const auto work = std::make_shared<StreamWork>(record, model, std::move(sink), count);
-  const bool ended = SubmitAll(count, work->fan_out(), [&](const CallPart& part) {
+  const Submission submission = SubmitAll(count, work->fan_out(), [&](const CallPart& part) {
     auto listener = std::make_shared<StreamedCompletion>(work, static_cast<int32_t>(part.index), plan);
     GenerationRequest& one = plan.requests[part.index];
     one.context.part = part;
@@ -108,8 +108,8 @@ absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::s
     if (status.ok()) record.ChargeTokens(prompt_tokens);
     return status;
   });
-  if (work->fan_out().status().ok()) work->sink().Accept();
-  if (ended) work->End();
+  work->sink().Submitted(submission.taken);
+  if (submission.ended) work->End();
   return absl::OkStatus();
 }
 

@@ -64,7 +64,7 @@ class TextsInWork final : public std::enable_shared_from_this<TextsInWork> {
     for (const TextToScore& text : texts) tokens += text.tokens();
     result_.texts.resize(texts.size());
     fan_out_.emplace(count + 1, record_.engine_context().cancelled);
-    const bool ended = SubmitAll(count, *fan_out_, [&](const CallPart& part) {
+    const Submission submission = SubmitAll(count, *fan_out_, [&](const CallPart& part) {
       auto text_done = [self = shared_from_this(), i = part.index](absl::StatusOr<ScoredText> scored) {
         self->TextEnded(i, std::move(scored));
       };
@@ -77,7 +77,7 @@ class TextsInWork final : public std::enable_shared_from_this<TextsInWork> {
       if (status.ok()) record_.ChargeTokens(tokens_of_text);
       return status;
     });
-    if (ended) End();
+    if (submission.ended) End();
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/access/scopes.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
 

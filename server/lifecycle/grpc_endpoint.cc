@@ -1,7 +1,5 @@
 #include "server/lifecycle/grpc_endpoint.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
 #include <chrono>
@@ -33,8 +31,6 @@ constexpr int kPingStrikes = 2;
 constexpr int kMostMetadataBytes = 16 << 10;
 // What is read at once is read to its end, however long that takes: a connection that is to be closed waits for it.
 constexpr int kMostReadAtOnceBytes = 64 << 10;
-// Threads for the services that gRPC runs synchronously (reflection); a bound, so that clients cannot make more.
-constexpr int kMostThreads = 64;
 // When the server has nothing to do any more, its clients have so long to leave before they are cut off: those that
 // only watch its health, say.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
@@ -78,14 +74,28 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
 
 }  // namespace
 
+GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
+                           std::unique_ptr<ConnectionListener> listener)
+    : environment_(environment),
+      inference_(environment),
+      models_(environment),
+      sessions_(environment),
+      health_(environment),
+      reflection_{.environment = environment,
+                  .services = {v1::Inference::service_full_name(), v1::Models::service_full_name(),
+                               v1::Sessions::service_full_name(), grpc::health::v1::Health::service_full_name(),
+                               grpc::reflection::v1::ServerReflection::service_full_name(),
+                               grpc::reflection::v1alpha::ServerReflection::service_full_name()}},
+      reflection_v1_(reflection_),
+      reflection_v1alpha_(reflection_),
+      guard_(limits, GuardHandlers()),
+      listener_(std::move(listener)) {}
+
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
                                                                   const MachineLimits& machine,
                                                                   const CallEnvironment& environment,
                                                                   std::unique_ptr<ConnectionListener> listener,
                                                                   const TlsWatch* tls) {
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-
   auto endpoint = std::unique_ptr<GrpcEndpoint>(
       new GrpcEndpoint(environment, LimitsOfConnections(options, machine), std::move(listener)));
   grpc::ServerBuilder builder;
@@ -95,11 +105,13 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   builder.RegisterService(&endpoint->inference_);
   builder.RegisterService(&endpoint->models_);
   builder.RegisterService(&endpoint->sessions_);
+  builder.RegisterService(&endpoint->health_);
+  builder.RegisterService(&endpoint->reflection_v1_);
+  builder.RegisterService(&endpoint->reflection_v1alpha_);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   SetChannelArguments(options, builder);
   grpc::ResourceQuota quota("longshort");
   quota.Resize(static_cast<size_t>(MessageBufferBytes(options, machine)));
-  quota.SetMaxThreads(kMostThreads);
   builder.SetResourceQuota(quota);
 
   endpoint->server_ = builder.BuildAndStart();
@@ -144,23 +156,23 @@ absl::Status GrpcEndpoint::StartListening() {
 }
 
 void GrpcEndpoint::AnnounceServing() {
-  grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
-  health.SetServingStatus("", true);
-  health.SetServingStatus(v1::Inference::service_full_name(), true);
-  health.SetServingStatus(v1::Models::service_full_name(), true);
-  health.SetServingStatus(v1::Sessions::service_full_name(), true);
+  HealthBoard& health = health_.board();
+  health.Set("", true);
+  health.Set(v1::Inference::service_full_name(), true);
+  health.Set(v1::Models::service_full_name(), true);
+  health.Set(v1::Sessions::service_full_name(), true);
   for (const std::shared_ptr<ServedModel>& model : environment_.models.List()) {
     AnnounceModel(model->name, model->version);
   }
 }
 
 void GrpcEndpoint::AnnounceModel(const std::string& model, int64_t version) {
-  grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
-  health.SetServingStatus(model, environment_.models.Find(model, 0).ok());
-  health.SetServingStatus(absl::StrCat(model, "/", version), environment_.models.Find(model, version).ok());
+  HealthBoard& health = health_.board();
+  health.Set(model, environment_.models.Find(model, 0).ok());
+  health.Set(absl::StrCat(model, "/", version), environment_.models.Find(model, version).ok());
 }
 
-void GrpcEndpoint::StopServing() { server_->GetHealthCheckService()->Shutdown(); }
+void GrpcEndpoint::StopServing() { health_.board().StopServing(); }
 
 GrpcEndpoint::~GrpcEndpoint() {
   if (server_ == nullptr) return;

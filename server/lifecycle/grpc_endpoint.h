@@ -16,6 +16,8 @@
 #include "server/longshort_v1/services.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
+#include "server/standard_services/health_service.h"
+#include "server/standard_services/reflection_service.h"
 #include "server/tls/tls_watch.h"
 
 namespace longshort {
@@ -43,13 +45,7 @@ class GrpcEndpoint {
 
  private:
   GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
-               std::unique_ptr<ConnectionListener> listener)
-      : environment_(environment),
-        inference_(environment),
-        models_(environment),
-        sessions_(environment),
-        guard_(limits, GuardHandlers()),
-        listener_(std::move(listener)) {}
+               std::unique_ptr<ConnectionListener> listener);
 
   ConnectionGuard::Handlers GuardHandlers();
   absl::Status StartListening();
@@ -59,6 +55,10 @@ class GrpcEndpoint {
   InferenceService inference_;
   ModelsService models_;
   SessionsService sessions_;
+  HealthService health_;
+  ReflectionSite reflection_;
+  ReflectionV1Service reflection_v1_;
+  ReflectionV1AlphaService reflection_v1alpha_;
   ConnectionGuard guard_;
   std::unique_ptr<ConnectionListener> listener_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;

@@ -73,8 +73,7 @@ std::string Summary(const ServedClassifier& model) {
 }
 
 // Loads everything as for serving, and says what would be served.
-int CheckConfig(const ServerOptions& options, const MachineLimits& machine, const ModelRegistry::Loader& loader,
-                Logger& log) {
+int CheckConfig(const ServerOptions& options, const MachineLimits& machine, const GuardedLoader& loader, Logger& log) {
   if (const auto port_file = PortFile::Create(options.port_file); !port_file.ok()) return Fail(port_file.status());
   ServerMetrics metrics(options.latency_buckets);
   const auto models = LoadModels(options, machine, loader, metrics, log);
@@ -89,17 +88,19 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
 }
 
 // Gives up loading once a signal has asked to stop: the server never becomes ready after it, and loads nothing more.
-ModelRegistry::Loader UnlessStopped(const ModelRegistry::Loader& loader, const SignalWatcher& signals) {
-  return [&loader, &signals](const std::string& directory) -> absl::StatusOr<LoadedModel> {
-    absl::Status stopping = absl::CancelledError("asked to stop while loading");
+GuardedLoader UnlessStopped(const GuardedLoader& loader, const SignalWatcher& signals) {
+  return [&loader, &signals](const std::string& directory, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+    const absl::Status stopping = absl::CancelledError("asked to stop while loading");
+    LoadGuard until_stopped = guard;
+    until_stopped.stop_requested = [&signals] { return signals.stop_requested(); };
     if (signals.stop_requested()) return stopping;
-    absl::StatusOr<LoadedModel> loaded = loader(directory);
+    absl::StatusOr<LoadedModel> loaded = loader(directory, until_stopped);
     if (signals.stop_requested()) return stopping;
     return loaded;
   };
 }
 
-int Serve(const ServerOptions& options, const MachineLimits& machine, const ModelRegistry::Loader& loader, Logger& log,
+int Serve(const ServerOptions& options, const MachineLimits& machine, const GuardedLoader& loader, Logger& log,
           SignalWatcher& signals) {
   const auto server = Server::Start(options, machine, loader, log);
   if (absl::IsCancelled(server.status())) {
@@ -134,8 +135,8 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   // Never destroyed: gRPC's own threads may log until the process is gone.
   static Logger& log = *new Logger(options->log_format, options->log_level);
   CaptureLibraryLogs(log);
-  const ModelRegistry::Loader make = make_loader(*options);
-  const ModelRegistry::Loader loader = UnlessStopped(make, signals);
+  const GuardedLoader make = make_loader(*options);
+  const GuardedLoader loader = UnlessStopped(make, signals);
   const int code = options->check_config ? CheckConfig(*options, machine, loader, log)
                                          : Serve(*options, machine, loader, log, signals);
   log.Flush(kLastLines);

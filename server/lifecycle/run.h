@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "core/registry/model_registry.h"
+#include "server/assembly/load_models.h"
 #include "server/options/server_options.h"
 
 namespace longshort {
 
 // Makes the loader of model directories for the given options (precision, threads).
-using LoaderFactory = std::function<ModelRegistry::Loader(const ServerOptions&)>;
+using LoaderFactory = std::function<GuardedLoader(const ServerOptions&)>;
 
 // Prints help or version, checks the configuration, or serves until SIGTERM or SIGINT. To be called by the main thread
 // before there are others. `arguments`: without the program's name. Returns 0, or 1 after telling on standard error

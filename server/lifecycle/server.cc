@@ -10,6 +10,7 @@
 #include "server/assembly/load_models.h"
 #include "server/lifecycle/port_file.h"
 #include "server/lifecycle/tls_credentials.h"
+#include "server/options/devices.h"
 #include "server/options/memory_shares.h"
 #include "server/options/served_image_limits.h"
 #include "server/sessions/session_seal.h"
@@ -66,7 +67,7 @@ Server::Server(const ServerOptions& options, Logger& log)
     : options_(options), log_(log), metrics_(options.latency_buckets) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, const MachineLimits& machine,
-                                                      const ModelRegistry::Loader& loader, Logger& log) {
+                                                      const GuardedLoader& loader, Logger& log) {
   auto server = std::unique_ptr<Server>(new Server(options, log));
   ServerMetrics& metrics = server->metrics_;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
@@ -81,6 +82,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   server->deliveries_ = std::make_unique<DeliveryThreads>(machine.cpus);
   absl::StatusOr<SessionTransfers> transfers = TransfersOf(options, machine);
   LS_RETURN_IF_ERROR(transfers.status());
+  if (options.report_load) {
+    LS_ASSIGN_OR_RETURN(const Devices devices, ParseServedDevices(options.devices));
+    const auto workers = static_cast<int64_t>(devices.cpu_workers + devices.cuda.size());
+    server->load_report_ = std::make_unique<LoadReport>(
+        metrics.families(),
+        LoadReport::Capacity{.cpus = machine.cpus, .memory_bytes = machine.memory_bytes, .workers = workers});
+  }
   server->environment_ =
       std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *server->models_,
                                                            .manager = *server->manager_,
@@ -93,7 +101,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                            .slow_reader_timeout = options.slow_reader_timeout,
                                                            .model_control = options.model_control,
                                                            .session_transfers = *std::move(transfers),
-                                                           .access = server->access_.get()});
+                                                           .access = server->access_.get(),
+                                                           .load_report = server->load_report_.get()});
   LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener),
                                                          server->tls_.get()));
   LS_RETURN_IF_ERROR(server->manager_->Start(

@@ -8,9 +8,11 @@
 #include "server/access/access_control.h"
 #include "server/admission/call_environment.h"
 #include "server/admission/call_gate.h"
+#include "server/assembly/load_models.h"
 #include "server/http/http_endpoints.h"
 #include "server/lifecycle/grpc_endpoint.h"
 #include "server/log/logger.h"
+#include "server/metrics/load_report.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model_control/model_manager.h"
 #include "server/options/machine_limits.h"
@@ -26,7 +28,7 @@ class Server {
   // `log` must outlive the server. Errors: an address that cannot be bound, or the first model that cannot be loaded,
   // by name.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, const MachineLimits& machine,
-                                                       const ModelRegistry::Loader& loader, Logger& log);
+                                                       const GuardedLoader& loader, Logger& log);
 
   ~Server();
 
@@ -47,6 +49,7 @@ class Server {
   std::unique_ptr<HttpEndpoints> http_;
   std::unique_ptr<ModelRegistry> models_;
   std::unique_ptr<ModelManager> manager_;
+  std::unique_ptr<LoadReport> load_report_;
   std::unique_ptr<CallEnvironment> environment_;
   std::unique_ptr<DeliveryThreads> deliveries_;
   std::unique_ptr<GrpcEndpoint> grpc_;

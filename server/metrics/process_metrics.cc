@@ -30,13 +30,25 @@ void AddGauge(const char* name, const char* help, double value, Families& famili
   Add(name, help, prometheus::MetricType::Gauge, value, families);
 }
 
-void AddMemory(Families& families) {
+// In bytes; both 0 if the system does not tell.
+struct Memory {
+  double all = 0;
+  double resident = 0;
+};
+
+Memory ReadMemory() {
   std::ifstream pages("/proc/self/statm");
   double all = 0, resident = 0;
-  if (!(pages >> all >> resident)) return;
+  if (!(pages >> all >> resident)) return {};
   const auto page_bytes = static_cast<double>(sysconf(_SC_PAGESIZE));
-  AddGauge("process_virtual_memory_bytes", "Address space", all * page_bytes, families);
-  AddGauge("process_resident_memory_bytes", "Memory in use", resident * page_bytes, families);
+  return {.all = all * page_bytes, .resident = resident * page_bytes};
+}
+
+void AddMemory(Families& families) {
+  const Memory memory = ReadMemory();
+  if (memory.all == 0) return;
+  AddGauge("process_virtual_memory_bytes", "Address space", memory.all, families);
+  AddGauge("process_resident_memory_bytes", "Memory in use", memory.resident, families);
 }
 
 void AddDescriptors(Families& families) {
@@ -75,10 +87,14 @@ double StartTime() {
 
 }  // namespace
 
+double ProcessCpuSeconds() { return Now(CLOCK_PROCESS_CPUTIME_ID); }
+
+double ResidentBytes() { return ReadMemory().resident; }
+
 Families CollectProcessMetrics() {
   Families families;
   Add("process_cpu_seconds_total", "Processors' time, of the program and of the system for it",
-      prometheus::MetricType::Counter, Now(CLOCK_PROCESS_CPUTIME_ID), families);
+      prometheus::MetricType::Counter, ProcessCpuSeconds(), families);
   AddMemory(families);
   AddDescriptors(families);
   static const double start = StartTime();  // once: it must not seem to change

@@ -10,4 +10,8 @@ namespace longshort {
 // Read from the system (Linux) each time; what it does not tell is left out. Thread: any.
 std::vector<prometheus::MetricFamily> CollectProcessMetrics();
 
+// Two of them alone. Thread: any.
+double ProcessCpuSeconds();
+double ResidentBytes();  // 0 if the system does not tell
+
 }  // namespace longshort

@@ -215,6 +215,10 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
             "for it, is cancelled. Until then its completions pause and others go on. The same goes for long answers "
             "that are not streamed, and for clients that send less than 64 KiB of a session.",
             &options.slow_reader_timeout);
+  table.AddSwitch("report-load",
+                  "Tell with every answer how busy the server is (trailing metadata endpoint-load-metrics-bin, an "
+                  "xds.data.orca.v3.OrcaLoadReport), for balancers that weigh servers by it.",
+                  &options.report_load);
   table.Add(
       "max-connection-age", "duration",
       "A gRPC connection that is so old, 1s to 480h (give or take a tenth), takes no new calls, and its client makes "

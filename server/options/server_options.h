@@ -119,6 +119,9 @@ struct ServerOptions {
   // enough for a laptop that changes networks.
   absl::Duration slow_reader_timeout = absl::Seconds(30);
 
+  // Whether every answer tells balancers how busy the server is (trailing metadata endpoint-load-metrics-bin).
+  bool report_load = false;
+
   // A connection of gRPC that is so old takes no new calls, and its client makes another, 1 s to 20 days; 0 never.
   // Never by default: it is for balanced clients, which find new servers then, and nothing is gained where there is
   // one.

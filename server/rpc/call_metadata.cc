@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/random_number.h"
+#include "server/access/credentials.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
 
@@ -77,7 +78,9 @@ std::string FirstProperty(const grpc::AuthContext& peer, const char* name) {
 // processor writes there all calls of the connection would see.
 void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* credentials) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
-  if (peer == nullptr || FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME) != "ssl") return;
+  if (peer == nullptr) return;
+  const std::string security = FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+  if (security != GRPC_TLS_TRANSPORT_SECURITY_TYPE && security != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return;
   credentials->spiffe_id = FirstProperty(*peer, GRPC_PEER_SPIFFE_ID_PROPERTY_NAME);
   credentials->certificate_subject = FirstProperty(*peer, GRPC_X509_SUBJECT_PROPERTY_NAME);
 }

@@ -6,20 +6,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
+#include "server/rpc/error_details.pb.h"
 
 namespace longshort {
+namespace {
+
+constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
+
+}  // namespace
 
 std::string RefusalDetails(const absl::Status& status, const Refusal& refusal) {
-  google::rpc::RetryInfo retry;
+  rpc::RetryInfo retry;
   absl::Duration rest = refusal.retry_after;
   retry.mutable_retry_delay()->set_seconds(absl::IDivDuration(rest, absl::Seconds(1), &rest));
   retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
-  google::rpc::Status details;
+  rpc::ErrorStatus details;
   details.set_code(static_cast<int32_t>(status.code()));
   details.set_message(std::string(status.message()));
-  details.add_details()->PackFrom(retry);
+  google::protobuf::Any& detail = *details.add_details();
+  detail.set_type_url(kRetryInfoUrl);
+  retry.SerializeToString(detail.mutable_value());
   return details.SerializeAsString();
 }
 

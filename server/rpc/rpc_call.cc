@@ -51,6 +51,9 @@ std::shared_ptr<PauseWatch> RpcCall::WatchAnswer(std::weak_ptr<const void> owner
 grpc::Status RpcCall::Finish(const absl::Status& work_status) {
   const absl::Status status = record_.Finish(work_status);
   context_.AddTrailingMetadata(kIdKey, record_.engine_context().id);
+  if (LoadReport* load = record_.environment().load_report; load != nullptr) {
+    context_.AddTrailingMetadata("endpoint-load-metrics-bin", load->Get());
+  }
   if (status.ok()) return BeginAnswer(), grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());
   const std::optional<Refusal> refusal = GetRefusal(status);

@@ -42,10 +42,11 @@ void StreamWriter::Open(int32_t completions, StreamStart start) {
   Advance();
 }
 
-void StreamWriter::Accept() {
+void StreamWriter::Submitted(bool taken) {
   {
     const std::lock_guard lock(mutex_);
-    accepted_ = true;
+    submitted_ = true;
+    if (!taken) events_.reset();
   }
   Advance();
 }
@@ -53,7 +54,7 @@ void StreamWriter::Accept() {
 void StreamWriter::Push(StreamEvent event) {
   {
     const std::lock_guard lock(mutex_);
-    if (reader_gone_) return;
+    if (!events_.has_value()) return;
     events_->Push(std::move(event));
     if (watch_.writing()) return SetPause();
     if (events_->waiting_bytes() <= kPauseBytes) return ScheduleAdvance();
@@ -73,10 +74,7 @@ void StreamWriter::OnWriteDone(bool ok) {
   {
     const std::lock_guard lock(mutex_);
     watch_.End();
-    if (!ok) {
-      reader_gone_ = true;
-      events_.reset();
-    }
+    if (!ok) events_.reset();
   }
   if (!ok) record().Cancel();
   Advance();
@@ -96,10 +94,7 @@ void StreamWriter::ScheduleAdvance() {
 void StreamWriter::Advance() {
   std::unique_lock lock(mutex_);
   if (finished_) return;
-  if (!accepted_) {
-    if (!closed_.has_value() || closed_->ok()) return;
-    events_.reset();  // refused: the client hears of nothing else
-  }
+  if (events_.has_value() && !submitted_) return;
   const bool write = !watch_.writing() && TakeNext();
   SetPause();
   if (write) {
@@ -155,7 +150,7 @@ void StreamWriter::SetTimer(absl::Time now) {
 
 void StreamWriter::OnTimer() {
   std::unique_lock lock(mutex_);
-  if (finished_ || reader_gone_) return;
+  if (finished_ || !events_.has_value()) return;
   const absl::Time now = MonotonicNow();
   if (watch_.IsStuck(now)) {
     cancelling_ = true;

@@ -47,7 +47,7 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // Keepalives run from now on.
   void Open(int32_t completions, StreamStart start) override;
 
-  void Accept() override;
+  void Submitted(bool taken) override;
 
   // The event is written as soon as what is before it is written. Begins the write itself only if the delivery thread
   // is far behind.
@@ -87,12 +87,11 @@ class StreamWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   std::mutex mutex_;  // guards what follows
   SerializeEvent serialize_;
-  std::optional<StreamEvents> events_;
+  std::optional<StreamEvents> events_;  // none once nobody is to hear of them
   grpc::ByteBuffer on_its_way_;
   WriteWatch watch_;
-  bool accepted_ = false;   // nothing is written before
-  bool scheduled_ = false;  // the delivery thread has not come to it yet
-  bool reader_gone_ = false;
+  bool submitted_ = false;   // what is pushed waits for it
+  bool scheduled_ = false;   // the delivery thread has not come to it yet
   bool cancelling_ = false;  // the timer's thread uses the call: it is not finished under it
   std::optional<absl::Status> closed_;
   bool finished_ = false;

@@ -33,7 +33,12 @@ bool WriteAll(int descriptor, std::string_view content) {
 absl::StatusOr<MemoryFile> MemoryFile::Create() {
   const int descriptor = memfd_create("longshort", MFD_CLOEXEC);
   if (descriptor < 0) return Failed();
-  return MemoryFile(descriptor);
+  MemoryFile file(descriptor);
+  if (access(file.path().c_str(), R_OK) != 0) {
+    return absl::UnavailableError(absl::StrCat("a file in memory is not at ", file.path(),
+                                               "; TLS needs /proc: ", std::system_category().message(errno)));
+  }
+  return file;
 }
 
 MemoryFile::MemoryFile(MemoryFile&& other) noexcept

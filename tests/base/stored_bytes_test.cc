@@ -37,6 +37,19 @@ TEST(StoredBytes, ReadsFromWhereItIsAsked) {
   EXPECT_THAT(file->CheckUnchanged(), IsOk());
 }
 
+TEST(StoredBytes, ReadingStopsWhenItIsToldTo) {
+  const TemporaryDirectory directory;
+  bool stop = false;
+  const auto file = StoredBytes::OpenFile(directory.Write("letters", "abcdefgh"), [&stop] { return stop; });
+  ASSERT_THAT(file, IsOk());
+  EXPECT_EQ(ReadAll(*file), "abcdefgh");
+  stop = true;
+  std::byte byte = {};
+  const absl::Status stopped = file->Read(0, {&byte, 1});
+  EXPECT_EQ(stopped.code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(std::string(stopped.message()), HasSubstr(directory.File("letters")));
+}
+
 TEST(StoredBytes, AFileThatIsReplacedIsReadOnAsItWas) {
   const TemporaryDirectory directory;
   const auto file = StoredBytes::OpenFile(directory.Write("model", "before"));

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
@@ -31,6 +32,41 @@ TEST(Client, MessagesArriveWhileTheStreamRuns) {
   });
   EXPECT_EQ(text, "ab");
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+}
+
+TEST(Client, ProxiesAreToldTheSession) {
+  FakeServer server;
+  Client client({.server = server.address()});
+  const auto told = [&server](const std::string& expected) {
+    return std::exchange(server.session_header, "?") == expected;
+  };
+  v1::GenerateRequest generate;
+  EXPECT_TRUE(client.Generate(generate).ok() && told(""));
+  generate.mutable_session()->set_id("talk");
+  EXPECT_TRUE(client.Generate(generate).ok() && told("talk"));
+  EXPECT_TRUE(client.GenerateStream(generate, [](const auto&) {}).ok() && told("talk"));
+  v1::ScoreTextRequest score;
+  score.mutable_session()->set_id("reading");
+  EXPECT_TRUE(client.ScoreText(score).ok() && told("reading"));
+  v1::CloseSessionRequest close;
+  close.set_session_id("closed");
+  EXPECT_TRUE(client.CloseSession(close).ok() && told("closed"));
+  v1::ExportSessionRequest exported;
+  exported.set_session_id("out");
+  EXPECT_TRUE(client.ExportSession(exported, [](const auto&) { return true; }).ok() && told("out"));
+  v1::ImportBeginning imported;
+  imported.set_session_id("in");
+  EXPECT_TRUE(client.ImportSession(imported, [](auto&) { return false; }).ok() && told("in"));
+}
+
+TEST(Client, ASessionsNameThatIsNoMetadataReachesTheServer) {
+  FakeServer server;
+  Client client({.server = server.address()});
+  v1::GenerateRequest request;
+  request.mutable_session()->set_id("a\nb\xC3\xA9");
+  EXPECT_TRUE(client.Generate(request).ok());
+  EXPECT_EQ(server.generate_request.session().id(), request.session().id());
+  EXPECT_EQ(server.session_header, "");
 }
 
 TEST(Client, CancelSaysWhetherACallWasRunning) {

@@ -11,8 +11,8 @@ namespace longshort {
 
 namespace {
 
-std::string ClientOf(const grpc::ServerContext& context) {
-  const auto found = context.client_metadata().find("x-client-id");
+std::string Header(const grpc::ServerContext& context, const char* key) {
+  const auto found = context.client_metadata().find(key);
   return found == context.client_metadata().end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
@@ -31,9 +31,10 @@ FakeServer::FakeServer() {
 
 FakeServer::~FakeServer() { server_->Shutdown(absl::ToChronoTime(absl::Now())); }
 
-grpc::Status FakeServer::ScoreText(grpc::ServerContext* /*context*/, const v1::ScoreTextRequest* request,
+grpc::Status FakeServer::ScoreText(grpc::ServerContext* context, const v1::ScoreTextRequest* request,
                                    v1::ScoreTextResponse* response) {
   score_request = *request;
+  session_header = Header(*context, "x-session-id");
   *response = score;
   return status;
 }
@@ -84,9 +85,10 @@ grpc::Status FakeServer::ClassifyImage(grpc::ServerContext* context, const v1::C
   return status;
 }
 
-grpc::Status FakeServer::Generate(grpc::ServerContext* /*context*/, const v1::GenerateRequest* request,
+grpc::Status FakeServer::Generate(grpc::ServerContext* context, const v1::GenerateRequest* request,
                                   v1::GenerateResponse* response) {
   generate_request = *request;
+  session_header = Header(*context, "x-session-id");
   *response = generation;
   return status;
 }
@@ -94,6 +96,7 @@ grpc::Status FakeServer::Generate(grpc::ServerContext* /*context*/, const v1::Ge
 grpc::Status FakeServer::GenerateStream(grpc::ServerContext* context, const v1::GenerateRequest* request,
                                         grpc::ServerWriter<v1::GenerateStreamResponse>* writer) {
   generate_request = *request;
+  session_header = Header(*context, "x-session-id");
   for (const v1::GenerateStreamResponse& message : stream) writer->Write(message);
   while (stream_hangs && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
   return status;
@@ -123,14 +126,16 @@ grpc::Status FakeServer::GetModel(grpc::ServerContext* /*context*/, const v1::Ge
 grpc::Status FakeServer::CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
                                       v1::CloseSessionResponse* /*response*/) {
   close_request = *request;
-  session_client = ClientOf(*context);
+  session_client = Header(*context, "x-client-id");
+  session_header = Header(*context, "x-session-id");
   return status;
 }
 
 grpc::Status FakeServer::ExportSession(grpc::ServerContext* context, const v1::ExportSessionRequest* request,
                                        grpc::ServerWriter<v1::SessionPart>* writer) {
   export_request = *request;
-  session_client = ClientOf(*context);
+  session_client = Header(*context, "x-client-id");
+  session_header = Header(*context, "x-session-id");
   for (const v1::SessionPart& part : session) writer->Write(part);
   return status;
 }
@@ -138,7 +143,8 @@ grpc::Status FakeServer::ExportSession(grpc::ServerContext* context, const v1::E
 grpc::Status FakeServer::ImportSession(grpc::ServerContext* context,
                                        grpc::ServerReader<v1::ImportSessionRequest>* reader,
                                        v1::ImportSessionResponse* response) {
-  session_client = ClientOf(*context);
+  session_client = Header(*context, "x-client-id");
+  session_header = Header(*context, "x-session-id");
   import_requests.clear();
   for (v1::ImportSessionRequest request; reader->Read(&request);) import_requests.push_back(request);
   response->set_session_tokens(17);

@@ -53,6 +53,7 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   std::vector<v1::ImportSessionRequest> import_requests;
   v1::CloseSessionRequest close_request;
   std::string session_client;  // x-client-id of the calls of Sessions
+  std::string session_header;  // x-session-id of the last call that may have a session
   v1::ScoreTextRequest score_request;
   std::vector<v1::ClassifyImageRequest> classify_requests() const {
     const std::lock_guard lock(mutex_);

@@ -15,8 +15,9 @@ namespace {
 
 LoaderFactory MakeLoaderWith(const FaultPlan& plan) {
   return [plan](const ServerOptions& options) {
-    return [plan, load = MakeModelLoader(options)](const std::string& directory) -> absl::StatusOr<LoadedModel> {
-      absl::StatusOr<LoadedModel> loaded = load(directory);
+    return [plan, load = MakeModelLoader(options)](const std::string& directory,
+                                                   const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+      absl::StatusOr<LoadedModel> loaded = load(directory, guard);
       if (loaded.ok()) AddFaults(plan, *loaded);
       return loaded;
     };

@@ -79,8 +79,9 @@ class Authority:
         `end`, counted from now."""
         return self._sign("server", names or ("127.0.0.1", "localhost"), ExtendedKeyUsageOID.SERVER_AUTH, begin, end)
 
-    def client(self, name: str, begin: datetime.timedelta = -DAY, end: datetime.timedelta = DAY) -> Pair:
-        return self._sign(name, (), ExtendedKeyUsageOID.CLIENT_AUTH, begin, end)
+    def client(self, name: str, *names: str, begin: datetime.timedelta = -DAY, end: datetime.timedelta = DAY) -> Pair:
+        """A client's certificate; `names` are further ones, such as a SPIFFE id."""
+        return self._sign(name, names, ExtendedKeyUsageOID.CLIENT_AUTH, begin, end)
 
     def revocations(self, *revoked: Pair, end: datetime.timedelta = DAY) -> bytes:
         """The PEM of a list of these certificates, in date until `end`, counted from now."""
@@ -111,6 +112,8 @@ class Authority:
 
 
 def _general_name(name: str) -> x509.GeneralName:
+    if "://" in name:
+        return x509.UniformResourceIdentifier(name)
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,32 @@ def _layer(generator: np.random.Generator, name: str) -> Tensors:
         tensors[f"{name}.{linear}.weight"] = noise(out, into)
         tensors[f"{name}.{linear}.bias"] = noise(out)
     return tensors
+
+
+def write_zeros(repository: Path, name: str, layers: int) -> int:
+    """Writes a model of so many layers of 269 MB whose weights are a hole in their file, and returns their bytes."""
+    width, wide = 256, 1 << 17
+    like = _layer(np.random.default_rng(1), "")
+    scaled = {WIDTH: width, WIDTH // HEADS: width // HEADS, FEED_FORWARD: wide}
+    shapes = {"in_emb.weight": [VOCABULARY, width], "out_emb.bias": [VOCABULARY], "pos_emb.inv_freq": [width // 2]}
+    for layer in range(layers):
+        for tensor, values in like.items():
+            shapes[f"layers.{layer}{tensor}"] = [scaled.get(size, size) for size in values.shape]
+    header: dict[str, object] = {}
+    offset = 0
+    for tensor, shape in shapes.items():
+        end = offset + 4 * int(np.prod(shape))
+        header[tensor] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, end]}
+        offset = end
+    directory = repository / name / "1"
+    directory.mkdir(parents=True)
+    encoded = json.dumps(header).encode()
+    with (directory / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", len(encoded)) + encoded)
+        file.truncate(8 + len(encoded) + offset)
+    config = CONFIG | {"layers": layers, "model_width": width, "feed_forward_width": wide, "tokenizer": "none"}
+    (directory / "config.json").write_text(json.dumps(config))
+    return offset
 
 
 def write(repository: Path, name: str = "tiny", version: int = 1, seed: int = 1) -> Path:

@@ -36,7 +36,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Server:
-    """A server process. Use as a context manager; leaving it stops the process if it still runs."""
+    """A server process, on a port of the system's choice or `grpc_port`. Use as a context manager; leaving it stops the
+    process if it still runs."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Server:
         folder: Path,
         *arguments: str,
         program: Path = BINARY,
+        grpc_port: int = 0,
         environment: dict[str, str] | None = None,
         standard_error: int | None = None,
         trusted: bytes | None = None,
@@ -58,7 +60,7 @@ class Server:
             [
                 program,
                 f"--model-repository={repository}",
-                "--listen=127.0.0.1:0",
+                f"--listen=127.0.0.1:{grpc_port}",
                 "--http-listen=127.0.0.1:0",
                 f"--port-file={self.port_file}",
                 *arguments,

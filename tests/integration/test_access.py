@@ -20,6 +20,7 @@ import grpc
 import pytest
 
 from integration import expect, model_directory, tokens
+from integration.certificates import Authority, write_at_once
 from integration.server_process import BINARY, Server, run, wait_until
 from integration.tokens import bearer
 
@@ -70,11 +71,12 @@ def calls(api: SimpleNamespace, guarded: Server) -> Calls:
 class Calls:
     """Calls of one connection, each with its own metadata."""
 
-    def __init__(self, api: SimpleNamespace, server: Server) -> None:
+    def __init__(self, api: SimpleNamespace, server: Server, channel: grpc.Channel | None = None) -> None:
+        channel = channel or server.channel
         self.api = api
-        self.inference = api.inference_grpc.InferenceStub(server.channel)
-        self.models = api.models_grpc.ModelsStub(server.channel)
-        self.sessions = api.sessions_grpc.SessionsStub(server.channel)
+        self.inference = api.inference_grpc.InferenceStub(channel)
+        self.models = api.models_grpc.ModelsStub(channel)
+        self.sessions = api.sessions_grpc.SessionsStub(channel)
 
     def generate(
         self,
@@ -440,6 +442,52 @@ def test_an_identity_takes_so_many_tokens_a_second_and_pays_what_it_owes(
         begin = time.monotonic()
         assert len(list(calls.inference.ScoreTexts(documents(), metadata=bearer("c"), timeout=60))) == 30
         assert time.monotonic() - begin > 1.5, "3,000 tokens, of which 1,000 were there and the last 100 may be owed"
+
+
+def test_a_client_certificate_is_an_identity(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    servers, clients = Authority("servers"), Authority("clients")
+    certificate, key = servers.server().write(tmp_path, "server")
+    file = tokens.write(
+        tmp_path / "tokens",
+        "web spiffe-id=spiffe://example.org/web scopes=infer,sessions\n",
+        "ops certificate-subject=CN=ops scopes=infer,sessions\n",
+        tokens.line("alice", "a1"),
+    )
+    options = (f"--tls-certificate={certificate}", f"--tls-key={key}", f"--token-file={file}")
+    authority = write_at_once(tmp_path / "clients.pem", clients.pem)
+    with Server(repository, tmp_path, *options, f"--tls-client-ca={authority}", trusted=servers.pem) as server:
+
+        def calls_of(*names: str) -> Calls:
+            pair = clients.client(*names)
+            credentials = grpc.ssl_channel_credentials(servers.pem, pair.key_pem, pair.certificate_pem)
+            local = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
+            return Calls(api, server, grpc.secure_channel(f"127.0.0.1:{server.grpc_port}", credentials, local))
+
+        web, ops = calls_of("anything", "spiffe://example.org/web"), calls_of("ops")
+        web.generate([("x-request-id", "by-web")], session="s")
+        ops.generate([("x-request-id", "by-ops"), ("x-client-id", "web")], session="s", prompt="abcdef")
+        assert web.go_on([], "s").session_tokens == 3 + 4 + 1 + 1
+        assert ops.go_on([("x-client-id", "web")], "s").session_tokens == 6 + 4 + 1 + 1
+        wait_until(lambda: re.search(r"id=by-web .*identity=web", server.log()) is not None)
+        wait_until(lambda: re.search(r"id=by-ops .*identity=ops", server.log()) is not None)
+        with expect.error(UNAUTHENTICATED, "subject", "CN=stranger", "in no line"):
+            calls_of("stranger").generate([])
+        with expect.error(UNAUTHENTICATED, "SPIFFE id", "spiffe://example.org/other"):
+            calls_of("ops", "spiffe://example.org/other").generate([])
+        # On the connection of a certificate a token is its own identity's, call by call.
+        assert ops.generate([*bearer("a1"), ("x-request-id", "by-alice")]).completions
+        with expect.error(UNAUTHENTICATED, "not one of this server's"):
+            ops.generate(bearer("a2"))
+        with expect.error(grpc.StatusCode.NOT_FOUND, "s"):
+            ops.go_on(bearer("a1"), "s")
+        wait_until(lambda: re.search(r"id=by-alice .*identity=alice", server.log()) is not None)
+        ops.go_on([("x-client-id", "web")], "s")
+        # What the file takes away is taken from connections that are open, too.
+        tokens.write(file, "web spiffe-id=spiffe://example.org/web scopes=infer\n", tokens.line("bob", "b"))
+        wait_until_taken(lambda: ops.tokenize(bearer("b")))
+        with expect.error(UNAUTHENTICATED, "CN=ops"):
+            ops.tokenize([])
+        web.tokenize([])
 
 
 def test_a_token_of_the_client_program_is_taken(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from reference import safetensors_file
 
 from integration import expect, model_directory
 from integration.server_process import Server, wait_until
@@ -93,6 +94,22 @@ def test_a_broken_version_changes_nothing_until_it_is_mended(api: SimpleNamespac
     wait_until(lambda: versions(api, server) == [2])
     # The old version goes after the new one is there.
     wait_until(lambda: server.metric("longshort_model_load_duration_seconds", model="tiny", version="1") == 0)
+
+
+def test_a_version_that_computes_nonsense_is_not_loaded(api: SimpleNamespace, watched: SimpleNamespace) -> None:
+    server, repository = watched.server, watched.repository
+    incoming = repository / ".incoming"
+    shutil.copytree(repository / "tiny/1", incoming)
+    tensors = {name: values.copy() for name, values in safetensors_file.read(incoming / "model.safetensors").items()}
+    tensors["layers.1.norm2.bias"][5] = float("nan")
+    safetensors_file.write(incoming / "model.safetensors", tensors)
+    incoming.rename(repository / "tiny/2")
+    wait_until(lambda: "tensor layers.1.norm2.bias has 1 values" in server.log())
+    shutil.copytree(repository / "tiny/1", incoming)
+    (incoming / "vocabulary.txt").write_text("")
+    incoming.rename(repository / "tiny/3")
+    wait_until(lambda: "tiny/3/vocabulary.txt: there are no symbols" in server.log())
+    assert versions(api, server) == [1]
 
 
 def test_weights_that_are_written_in_place_while_they_are_read_cost_a_load_at_the_most(

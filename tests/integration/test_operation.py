@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from integration import expect, model_directory
@@ -42,6 +48,72 @@ def test_reflection_tells_the_contract(server: Server) -> None:
     service = DescriptorPool(database).FindServiceByName("longshort.v1.Inference")
     methods = {"ScoreText", "ScoreTexts", "ClassifyImage", "Generate", "GenerateStream", "Tokenize"}
     assert {method.name for method in service.methods} == methods
+
+
+def test_reflection_of_both_versions_tells_what_the_published_contracts_say(server: Server) -> None:
+    """Names, numbers and types of the standard services are those that everybody's stubs have."""
+    database = ProtoReflectionDescriptorDatabase(server.channel)
+    pool = DescriptorPool(database)
+    assert {"grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"} <= set(database.get_services())
+    published = [health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR]
+    for message in [each for file in published for each in file.message_types_by_name.values()]:
+        ours = pool.FindMessageTypeByName(message.full_name)
+        fields = [(field.name, field.number, field.type, field.label) for field in message.fields]
+        assert [(field.name, field.number, field.type, field.label) for field in ours.fields] == fields
+    v1 = server.channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+    asked = reflection_pb2.ServerReflectionRequest(host="h", file_containing_symbol="longshort.v1.Models.GetModel")
+    unknown = reflection_pb2.ServerReflectionRequest(file_by_filename="nobody.proto")
+    answers = v1(iter([asked.SerializeToString(), unknown.SerializeToString()]), timeout=10)
+    found, missing = [reflection_pb2.ServerReflectionResponse.FromString(answer) for answer in answers]
+    assert (found.valid_host, found.original_request) == ("h", asked)
+    files = [FileDescriptorProto.FromString(file) for file in found.file_descriptor_response.file_descriptor_proto]
+    assert [file.name for file in files] == ["longshort/v1/models.proto", "longshort/v1/types.proto"]
+    assert missing.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+
+
+def test_health_lists_all_names_and_is_not_in_the_log(server: Server) -> None:
+    listed = server.channel.unary_unary("/grpc.health.v1.Health/List")(b"", timeout=10)
+    assert all(name.encode() in listed for name in HEALTH_NAMES)
+    health_pb2_grpc.HealthStub(server.channel).Check(health_pb2.HealthCheckRequest(), timeout=5)
+    assert "grpc.health" not in server.log()
+    assert "grpc.health" not in server.http("/metrics")[1]
+
+
+def test_held_reflection_streams_deny_it_to_nobody(server: Server) -> None:
+    """300 of them, of 20 connections, were all that gRPC's own service had threads for, and more."""
+    silent = threading.Event()
+
+    def hold() -> Iterator[bytes]:
+        yield reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString()
+        silent.wait(60)
+
+    path = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+    channels = [server.new_channel() for _ in range(20)]
+    streams = [channel.stream_stream(path)(hold(), timeout=60) for channel in channels for _ in range(15)]
+    for stream in streams:
+        next(stream)
+    begin = time.monotonic()
+    assert "longshort.v1.Inference" in ProtoReflectionDescriptorDatabase(server.new_channel()).get_services()
+    assert time.monotonic() - begin < 5
+    gave_way = [stream for stream in streams if stream.done()]
+    assert len(gave_way) >= 300 - 256
+    assert {stream.code() for stream in gave_way} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+    # Those that are silent are ended.
+    assert streams[-1].code() == grpc.StatusCode.UNAVAILABLE
+    assert "silent for 10s" in streams[-1].details()
+    silent.set()
+
+
+def test_a_connection_holds_so_many_watches_and_no_more(server: Server) -> None:
+    channel = server.new_channel()
+    stub = health_pb2_grpc.HealthStub(channel)
+    watches = [stub.Watch(health_pb2.HealthCheckRequest(), timeout=60) for _ in range(100)]
+    for watch in watches:
+        assert next(watch).status == SERVING
+    with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED, "holds 100"):
+        next(stub.Watch(health_pb2.HealthCheckRequest(), timeout=60))
+    assert next(health_pb2_grpc.HealthStub(server.channel).Watch(health_pb2.HealthCheckRequest())).status == SERVING
+    channel.close()
 
 
 def test_models_are_described(api: SimpleNamespace, models: Any) -> None:
@@ -200,6 +272,17 @@ def test_check_config_refuses_a_broken_model(tmp_path: Path) -> None:
     ended = run(f"--model-repository={tmp_path}", "--check-config")
     assert ended.returncode == 1
     assert "broken" in ended.stderr and "model.safetensors" in ended.stderr
+
+
+def test_a_model_that_does_not_fit_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    weights = model_directory.write_zeros(tmp_path, "large", layers=physical // (256 << 20) + 1)
+    begin = time.monotonic()
+    checked = run("--check-config", f"--model-repository={tmp_path}")
+    assert time.monotonic() - begin < 10, "reading so much takes far longer"
+    assert checked.returncode == 1
+    for part in ("model large version 1", "does not fit", f"weights take {weights / (1 << 20):.1f} MiB"):
+        assert part in checked.stderr
 
 
 def test_an_error_in_a_file_tells_the_line(repository: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from integration import classifier_directory, model_directory
+from integration.certificates import DAY, Authority, write_at_once
 from integration.server_process import ROOT, Server, wait_until
 
 PROGRAMS = ROOT / "build/prometheus/usr/bin"  # deploy/install --tests
@@ -29,11 +30,15 @@ def check(*arguments: str | Path, standard_input: str = "") -> None:
 
 
 class Prometheus:
-    """A Prometheus that reads one server every second. Use as a context manager."""
+    """A Prometheus that reads one server, which speaks TLS, every second. Use as a context manager."""
 
     def __init__(self, server: Server, folder: Path) -> None:
         folder.mkdir()
         configuration = CONFIGURATION.read_text().replace("127.0.0.1:8501", f"127.0.0.1:{server.http_port}")
+        trusted = write_at_once(folder / "ca.pem", server.trusted)
+        encrypted = f"    scheme: https\n    tls_config: {{ca_file: {trusted}}}\n    static_configs:"
+        assert "    static_configs:" in configuration
+        configuration = configuration.replace("    static_configs:", encrypted)
         (folder / "prometheus.yaml").write_text(configuration.replace("15s", "1s"))
         (folder / "alerts.yaml").write_text((CONFIGURATION.parent / "alerts.yaml").read_text())
         self._log_path = folder / "log"
@@ -71,7 +76,10 @@ def busy(api: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("busy")
     model_directory.write(folder / "models")
     classifier_directory.write_text(folder / "models", "texts", documents=1)
-    with Server(folder / "models", folder) as server:
+    authority = Authority("servers")
+    certificate, key = authority.server(end=9 * DAY).write(folder, "server")
+    options = [f"--tls-certificate={certificate}", f"--tls-key={key}"]
+    with Server(folder / "models", folder, *options, trusted=authority.pem) as server:
         stub = api.inference_grpc.InferenceStub(server.channel)
         prompt = api.inference.GenerateRequest(model={"name": "tiny"}, prompt={"text": "x"})
         document = api.inference.ScoreTextRequest(model={"name": "texts"}, inputs=[{"text": "x"}])

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +17,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from integration import expect, http2
-from integration.server_process import Server, wait_until
+from integration import expect, http2, model_directory
+from integration.server_process import BINARY, Server, wait_until
 
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
@@ -84,6 +85,32 @@ def test_a_log_that_nobody_reads_does_not_hold_the_server(repository: Path, tmp_
         assert server.wait() == 0
     os.close(unread)
     os.close(pipe)
+
+
+def test_a_server_that_loads_stops_within_a_second_or_two(tmp_path: Path) -> None:
+    """Its weights are 2 GiB, which take longer to read and to hash, twice."""
+    model_directory.write_zeros(tmp_path / "repository", "large", layers=8)
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as standard_error,
+        subprocess.Popen(
+            [
+                BINARY,
+                f"--model-repository={tmp_path / 'repository'}",
+                "--listen=127.0.0.1:0",
+                "--http-listen=127.0.0.1:0",
+            ],
+            stderr=standard_error,
+        ) as process,
+    ):
+        weights = tmp_path / "repository/large/1/model.safetensors"
+        descriptors = Path(f"/proc/{process.pid}/fd")
+        wait_until(lambda: any(entry.resolve() == weights for entry in descriptors.iterdir()))
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert time.monotonic() - begin < 2
+    assert "asked to stop" in log.read_text()
 
 
 def test_open_watches_do_not_hold_the_server(repository: Path, tmp_path: Path) -> None:
@@ -217,8 +244,7 @@ def test_calls_that_come_until_the_end_are_unavailable(api: SimpleNamespace, rep
         for stop in range(5):
             with Server(repository, tmp_path / str(stop)) as server:
                 codes = [clients.submit(codes_until_the_end, server) for _ in range(8)]
-                served = server.metric("longshort_requests_total") + 100
-                wait_until(lambda: server.metric("longshort_requests_total") > served)
+                wait_until(lambda server=server: server.metric("longshort_requests_total") > 100)
                 server.terminate()
                 assert server.wait() == 0
                 assert set().union(*(code.result() for code in codes)) == {grpc.StatusCode.OK, UNAVAILABLE}

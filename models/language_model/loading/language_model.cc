@@ -52,11 +52,11 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
                       ParseLanguageModelConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, LanguageModelTensors(config)));
   LanguageModelInfo info = MakeInfo(config, directory, options.precision);
+  TensorReader reader(directory.weights);
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
     const bool halves = options.precision == "bf16";
-    TensorReader reader(directory.weights);
     Decoder decoder = MakeDecoder(config, halves ? at::kBFloat16 : at::kFloat,
                                   [&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
     LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(decoder, device));
     return std::make_unique<TransformerLs>(std::move(decoder), std::move(info), device, std::move(backend));
   } catch (const std::exception& error) {
+    LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);
   }
 }

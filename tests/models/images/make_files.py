@@ -1,5 +1,5 @@
-"""Makes files/: one small image of every kind that is decoded, and expected.safetensors with its pixels; and
-files/broken/: what must be refused and no program writes.
+"""Makes files/: one small image of every kind that is decoded, and expected.safetensors with its pixels;
+files/broken/: what no program writes; and damaged_tiffs.txt: what Pillow does with damaged TIFFs.
 
     PYTHONPATH=tests python tests/models/images/make_files.py
 
@@ -42,6 +42,7 @@ def main() -> None:
     expected |= write_wide(colours)
     safetensors_file.write(FOLDER.parent / "expected.safetensors", dict(sorted(expected.items())))
     write_broken()
+    write_damaged_tiffs()
 
 
 def whole_files() -> list[Path]:
@@ -93,6 +94,7 @@ def write_pngs(colours: Array8, alpha: Array8) -> None:
         image.quantize(2**bits).save(FOLDER / f"palette_{bits}.png", bits=bits)
     image.quantize(16).save(FOLDER / "palette_alpha.png", transparency=bytes(range(0, 256, 16)))
     image.save(FOLDER / "orientation_6.png", exif=exif(6))
+    write_interlaced_png(colours)
     image.save(FOLDER / "animated.png", save_all=True, append_images=[ImageOps.invert(image)])
 
 
@@ -108,9 +110,35 @@ def write_webps(colours: Array8, alpha: Array8) -> None:
 
 
 def write_broken() -> None:
-    """An animation of 10 x 10 pixels whose frame holds an image of 16383 x 16383."""
     folder = FOLDER / "broken"
     folder.mkdir(exist_ok=True)
+    write_animation_with_large_frame(folder)
+    # 8 x 8 pixels, and behind them 48 MiB of zeros: 48 times a mebibyte in a block that stands by itself.
+    rows = b"".join(b"\0" + bytes(range(8 * y, 8 * y + 8)) for y in range(8))
+    packer = zlib.compressobj(9)
+    pixels = packer.compress(rows) + packer.flush(zlib.Z_FULL_FLUSH)
+    mebibyte = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    header = struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)
+    (folder / "inflates_on.png").write_bytes(png_of([(b"IHDR", header), (b"IDAT", pixels + 48 * mebibyte)]))
+    write_strips_that_share_bytes(folder)
+
+
+def write_strips_that_share_bytes(folder: Path) -> None:
+    """1 x 4096 pixels, each a strip of its own, and all strips the same 25,002 bytes: they inflate to nothing."""
+    height = 4096
+    strip = b"\x78\x01" + b"\0\0\0\xff\xff" * 5000
+    tables = b"".join(struct.pack("<I", value) * height for value in (8, len(strip)))
+    offsets = 8 + len(strip)
+    tags = [(256, 1, 1), (257, 1, height), (258, 1, 8), (259, 1, 8), (262, 1, 1), (273, height, offsets)]
+    tags += [(277, 1, 1), (278, 1, 1), (279, height, offsets + 4 * height)]
+    entries = b"".join(struct.pack("<HHII", tag, 4, count, value) for tag, count, value in tags)
+    start = b"II*\0" + struct.pack("<I", offsets + len(tables))
+    file = start + strip + tables + struct.pack("<H", len(tags)) + entries + bytes(4)
+    (folder / "strips_share_bytes.tif").write_bytes(file)
+
+
+def write_animation_with_large_frame(folder: Path) -> None:
+    """An animation of 10 x 10 pixels whose frame holds an image of 16383 x 16383."""
     lossless = io.BytesIO()
     Image.new("RGB", (8, 8), (10, 200, 30)).save(lossless, "WEBP", lossless=True)
     image = bytearray(lossless.getvalue()[12:])
@@ -156,7 +184,11 @@ def write_tiffs(colours: Array8, alpha: Array8) -> None:
     image = Image.fromarray(colours)
     for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg"):
         image.save(FOLDER / f"{compression}.tif", compression=compression)
-    image.convert("1").save(FOLDER / "group4.tif", compression="group4")
+    for compression in ("zstd", "lzma"):
+        image.save(FOLDER / f"{compression}.tif", compression=compression)
+    for compression in ("tiff_ccitt", "group3", "group4"):
+        image.convert("1").save(FOLDER / f"{compression}.tif", compression=compression)
+    image.save(FOLDER / "strips.tif", compression="tiff_lzw", tiffinfo={278: 2})
     image.convert("L").save(FOLDER / "grey.tif")
     image.quantize(16).save(FOLDER / "palette.tif")
     with_alpha(colours, alpha).save(FOLDER / "alpha.tif")
@@ -191,11 +223,26 @@ def write_wide(colours: Array8) -> dict[str, Array8]:
 def write_wide_png(name: str, pixels: Array16, colour_type: int) -> None:
     header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 16, colour_type, 0, 0, 0)
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    (FOLDER / name).write_bytes(png_of([(b"IHDR", header), (b"IDAT", zlib.compress(rows))]))
+
+
+def write_interlaced_png(colours: Array8) -> None:
+    """Seven passes over the pixels, each with all of them that its grid has."""
+    grids = [(0, 8, 0, 8), (0, 8, 4, 8), (4, 8, 0, 4), (0, 4, 2, 4), (2, 4, 0, 2), (0, 2, 1, 2), (1, 2, 0, 1)]
+    rows = b""
+    for top, down, left, right in grids:
+        rows += b"".join(b"\0" + row.tobytes() for row in colours[top::down, left::right])
+    header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 1)
+    (FOLDER / "interlaced.png").write_bytes(png_of([(b"IHDR", header), (b"IDAT", zlib.compress(rows))]))
+
+
+def png_of(chunks: list[tuple[bytes, bytes]]) -> bytes:
+    """A file of these chunks and the last one."""
     whole = [
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in [*chunks, (b"IEND", b"")]
     ]
-    (FOLDER / name).write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(whole))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(whole)
 
 
 def write_tiff(name: str, pixels: Array8 | Array16, order: str, more_tags: dict[int, int]) -> None:
@@ -237,6 +284,53 @@ def assemble_tiff(name: str, body: bytes, tags: dict[int, int], order: str) -> N
     bits = struct.pack(f"{order}{samples}H", *[tags[258]] * samples)
     count = struct.pack(order + "H", len(tags))
     (FOLDER / name).write_bytes(start + body + count + entries + b"\0\0\0\0" + bits)
+
+
+def write_damaged_tiffs() -> None:
+    """One damage a line: a file's name, an offset, the bytes (hexadecimal) that stand there instead, and "refused" or
+    "taken": what Pillow does with it.
+    """
+    random = np.random.default_rng(23)
+    lines = []
+    names = "group3 group4 jpeg lzma packbits strips tiff_adobe_deflate tiff_ccitt tiff_lzw zstd"
+    for path in (FOLDER / f"{name}.tif" for name in names.split()):
+        file = path.read_bytes()
+        for offset, damage in damages(file, random):
+            damaged = file[:offset] + damage + file[offset + len(damage) :]
+            verdict = "taken" if is_taken_by_pillow(damaged) else "refused"
+            lines.append(f"{path.name} {offset} {damage.hex()} {verdict}\n")
+    (FOLDER.parent / "damaged_tiffs.txt").write_text("".join(lines), encoding="ascii")
+
+
+def damages(file: bytes, random: np.random.Generator) -> list[tuple[int, bytes]]:
+    """In the first strip: a bit flipped, random bytes, ones to its end; and fewer bytes in it. No zeros: only newer
+    versions of Zstandard find them.
+    """
+    with Image.open(io.BytesIO(file)) as image:
+        tags = dict(image.tag_v2)
+    begin, length = int(tags[273][0]), int(tags[279][0])
+    places = begin + random.integers(0, length, 12)
+    found = [(int(at), bytes([file[at] ^ 1 << int(random.integers(8))])) for at in places[:4]]
+    found += [(int(at), random.bytes(min(8, begin + length - int(at)))) for at in places[4:8]]
+    found += [(int(at), b"\xff" * (begin + length - int(at))) for at in places[8:]]
+    order = "<" if file.startswith(b"II") else ">"
+    directory = struct.unpack_from(order + "I", file, 4)[0]
+    for entry in range(struct.unpack_from(order + "H", file, directory)[0]):
+        at = directory + 2 + 12 * entry
+        tag, kind, count = struct.unpack_from(order + "HHI", file, at)
+        if tag == 279:
+            place = at + 8 if count == 1 else struct.unpack_from(order + "I", file, at + 8)[0]
+            found += [(place, struct.pack(order + {3: "H", 4: "I"}[kind], length * part // 4)) for part in (1, 3)]
+    return found
+
+
+def is_taken_by_pillow(file: bytes) -> bool:
+    try:
+        with Image.open(io.BytesIO(file)) as image:
+            image.convert("RGB")
+    except (OSError, ValueError, SyntaxError):
+        return False
+    return True
 
 
 if __name__ == "__main__":

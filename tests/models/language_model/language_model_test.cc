@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -79,6 +80,23 @@ TEST_F(LoadLanguageModelTest, TheTokenizerAndTheVocabularyBelongTogether) {
   const auto without_vocabulary = OpenModelDirectory(directory_);
   ASSERT_TRUE(without_vocabulary.ok());
   EXPECT_THAT(std::string(LoadTokenizer(*without_vocabulary).status().message()), HasSubstr("vocabulary.txt"));
+}
+
+TEST_F(LoadLanguageModelTest, NamesTheTensorThatHasValuesThatAreNotFinite) {
+  const std::string weights = directory_ + "/model.safetensors";
+  const int64_t offset = SafetensorsFile::Open(weights)->Find("layers.1.ff.fc1.bias")->offset;
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    std::fstream file(weights, std::ios::in | std::ios::out | std::ios::binary);
+    for (const int index : {2, 3, 7}) {
+      file.seekp(offset + 4 * index).write(reinterpret_cast<const char*>(&value), sizeof(value));
+    }
+    file.close();
+    const absl::Status refused = Refusal();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(
+        std::string(refused.message()),
+        testing::AllOf(HasSubstr(weights), HasSubstr("layers.1.ff.fc1.bias has 3 values"), HasSubstr("index 2")));
+  }
 }
 
 // Somebody copies another file over it, in place.

@@ -128,6 +128,12 @@ TEST(FairseqTokenizer, OnlyTextIsProducible) {
   }
 }
 
+TEST(FairseqTokenizer, RefusesAnEmptyVocabulary) {
+  const absl::Status refused = LoadFairseqTokenizer(Tokenizer::Unit::kByte, "", "vocabulary.txt", 260).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("vocabulary.txt: there are no symbols"));
+}
+
 TEST(FairseqTokenizer, RefusesMoreSymbolsThanTheModelHas) {
   EXPECT_THAT(LoadError(Tokenizer::Unit::kByte, "101 5\n32 4\n", 5),
               AllOf(HasSubstr("vocabulary.txt"), HasSubstr("4 + 2 symbols"), HasSubstr("vocabulary_size, 5")));

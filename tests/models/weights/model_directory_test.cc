@@ -64,6 +64,19 @@ TEST_F(ModelDirectoryTest, NamesAMissingFile) {
   }
 }
 
+TEST_F(ModelDirectoryTest, IsCheckedBeforeItIsRead) {
+  const auto refuse = [](const ModelDirectory& opened) {
+    EXPECT_EQ(opened.fingerprint, "");
+    return absl::ResourceExhaustedError(opened.config_text);
+  };
+  EXPECT_EQ(OpenModelDirectory(directory_.path(), refuse).status(), absl::ResourceExhaustedError("{\"a\": 1}"));
+}
+
+TEST_F(ModelDirectoryTest, IsNotReadOnWhenItIsToldToStop) {
+  const auto stop = [] { return true; };
+  EXPECT_EQ(OpenModelDirectory(directory_.path(), {}, stop).status().code(), absl::StatusCode::kCancelled);
+}
+
 TEST_F(ModelDirectoryTest, BoundsItsTextFiles) {
   directory_.Write("config.json", std::string((1 << 20) + 1, ' '));
   EXPECT_THAT(OpenModelDirectory(directory_.path()),

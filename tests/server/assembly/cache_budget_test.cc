@@ -28,6 +28,16 @@ TEST(CacheBudget, WhatWasAskedForMayTakeAllButNotMore) {
               ::testing::AllOf(::testing::HasSubstr("--cache-bytes is 1001"), ::testing::HasSubstr("1000 bytes")));
 }
 
+TEST(CacheBudget, WeightsThatDoNotFitAreRefusedWithTheBytes) {
+  CacheBudget budget(100 << 20);
+  budget.SetAside(60 << 20);
+  EXPECT_TRUE(budget.CheckRoom(40 << 20).ok());
+  const absl::Status refused = budget.CheckRoom((40 << 20) + 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("weights take 40.0 MiB, and of 100.0 MiB"));
+  EXPECT_TRUE(CacheBudget(0).CheckRoom(int64_t{1} << 60).ok()) << "it is not known how much there is";
+}
+
 TEST(CacheBudget, ModelsShareTheMemory) {
   CacheBudget budget(1000);
   EXPECT_EQ(*budget.Reserve("first", 800, 1), 800);

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/server/fakes/scripted_classifier.h"
 
@@ -29,7 +30,7 @@ absl::Status LoadServedBy(const std::string& serving) {
   options.max_image_pixels = kMebibyte;
   ServerMetrics metrics(options.latency_buckets);
   Logger log(LogFormat::kText, LogLevel::kError);
-  const auto loader = [](const std::string&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [](const std::string&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     return LoadedClassifier{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
   };
   const absl::Status status = LoadModels(options, {.cpus = 2, .memory_bytes = 0}, loader, metrics, log).status();
@@ -65,7 +66,7 @@ class ClassifierRepository {
   }
 
   absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(int64_t memory_mebibytes) {
-    const auto loader = [](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+    const auto loader = [](const std::string& directory, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
       LoadedClassifier loaded{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
       if (absl::StrContains(directory, "/image")) loaded.preprocessor = ImageClassifier(nullptr).preprocessor;
       return loaded;
@@ -116,6 +117,27 @@ TEST(LoadModels, WithoutAModelOfImagesTheMemoryForDecodingIsLeftForOthers) {
   while (!(*registry)->LoadVersion("text1", 0).ok()) absl::SleepFor(absl::Milliseconds(1));  // until it is destroyed
   EXPECT_TRUE(absl::IsResourceExhausted((*registry)->LoadVersion("image2", 0).status()));
   EXPECT_TRUE((*registry)->LoadVersion("text2", 0).ok()) << "what was refused has left nothing";
+}
+
+TEST(LoadModels, AModelThatDoesNotFitIsRefusedBeforeItsWeightsAreRead) {
+  const std::string repository = absl::StrCat(testing::TempDir(), "/no-room-", getpid());
+  std::filesystem::create_directories(repository + "/m/1");
+  ServerOptions options;
+  options.model_repository = repository;
+  ServerMetrics metrics(options.latency_buckets);
+  Logger log(LogFormat::kText, LogLevel::kError);
+  bool read = false;
+  const auto loader = [&](const std::string&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+    LS_RETURN_IF_ERROR(guard.check_room(int64_t{1} << 40));
+    read = true;
+    return absl::InternalError("not refused");
+  };
+  const MachineLimits machine = {.cpus = 2, .memory_bytes = int64_t{1} << 30};
+  const absl::Status refused = LoadModels(options, machine, loader, metrics, log).status();
+  std::filesystem::remove_all(repository);
+  EXPECT_FALSE(read);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("model m version 1: it does not fit"));
 }
 
 }  // namespace

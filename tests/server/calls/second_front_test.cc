@@ -146,7 +146,7 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
     events_.emplace(completions);
     Push(std::move(start));
   }
-  void Accept() override {}
+  void Submitted(bool /*taken*/) override {}
   void Push(StreamEvent event) override { events_->Push(std::move(event)); }
   void Close(const absl::Status& status) override {
     while (const std::optional<StreamEvent> event = events_->Pop()) {

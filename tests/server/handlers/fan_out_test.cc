@@ -30,12 +30,13 @@ TEST(FanOut, TheFirstErrorCancelsTheOthersAndStays) {
 TEST(SubmitAll, StopsAtARefusal) {
   FanOut fan_out(5, std::make_shared<CancellationFlag>(false));
   std::vector<int64_t> tried;
-  const bool ended = SubmitAll(4, fan_out, [&](const CallPart& part) {
+  const Submission submission = SubmitAll(4, fan_out, [&](const CallPart& part) {
     EXPECT_EQ(part.count, 4);
     tried.push_back(part.index);
     return part.index == 2 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
   });
-  EXPECT_FALSE(ended);
+  EXPECT_FALSE(submission.taken);
+  EXPECT_FALSE(submission.ended);
   EXPECT_EQ(tried, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_FALSE(fan_out.Finished(absl::CancelledError("")));
   EXPECT_TRUE(fan_out.Finished(absl::CancelledError("")));

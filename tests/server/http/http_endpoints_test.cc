@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <optional>
+#include <string>
+
 namespace longshort {
 namespace {
 
@@ -25,6 +28,30 @@ TEST(HttpEndpoints, ReadinessFollowsTheServer) {
   EXPECT_EQ(StatusOf(client, "/readyz"), 200);
   (*endpoints)->SetReady(false);
   EXPECT_EQ(StatusOf(client, "/readyz"), 503);
+}
+
+TEST(HttpEndpoints, WhoMayNotReadTheMetricsIsToldWhy) {
+  const auto may_read = [](const std::optional<std::string>& authorization) {
+    if (!authorization.has_value()) return absl::UnauthenticatedError("show something");
+    return *authorization == "Bearer good" ? absl::OkStatus() : absl::PermissionDeniedError("not that");
+  };
+  const auto endpoints = HttpEndpoints::Start(
+      kAnyPort, [] { return "a_metric 1\n"; }, may_read);
+  ASSERT_TRUE(endpoints.ok()) << endpoints.status();
+  httplib::Client client("127.0.0.1", (*endpoints)->port());
+  const httplib::Result nothing = client.Get("/metrics");
+  ASSERT_TRUE(nothing) << httplib::to_string(nothing.error());
+  EXPECT_EQ(nothing->status, 401);
+  EXPECT_EQ(nothing->get_header_value("WWW-Authenticate"), "Bearer");
+  EXPECT_EQ(nothing->body, "show something\n");
+  const httplib::Result twice =
+      client.Get("/metrics", {{"Authorization", "Bearer good"}, {"Authorization", "Bearer good"}});
+  ASSERT_TRUE(twice) << httplib::to_string(twice.error());
+  EXPECT_NE(twice->status, 200);
+  const httplib::Result good = client.Get("/metrics", {{"Authorization", "Bearer good"}});
+  ASSERT_TRUE(good) << httplib::to_string(good.error());
+  EXPECT_EQ(good->body, "a_metric 1\n");
+  EXPECT_EQ(StatusOf(client, "/livez"), 200);
 }
 
 TEST(HttpEndpoints, ServesMetricsAndNothingElse) {

@@ -41,7 +41,7 @@ class RunServerTest : public testing::Test {
   RunServerTest() { AddVersion(1); }
   ~RunServerTest() override { fs::remove_all(repository_); }
 
-  int Run(const ModelRegistry::Loader& loader, const std::vector<std::string>& options = {}) {
+  int Run(const GuardedLoader& loader, const std::vector<std::string>& options = {}) {
     std::vector<std::string> arguments = {"--model-repository=" + repository_.string(), "--listen=127.0.0.1:0",
                                           "--http-listen=127.0.0.1:0", "--port-file=" + port_file_.string()};
     arguments.insert(arguments.end(), options.begin(), options.end());
@@ -75,7 +75,7 @@ class RunServerTest : public testing::Test {
 };
 
 TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) {
-  const auto loader = [](const std::string&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [](const std::string&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     StopAndWaitUntilTaken();
     return absl::InternalError("what was loaded is not looked at");
   };
@@ -84,7 +84,7 @@ TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) 
 }
 
 TEST_F(RunServerTest, ACheckOfTheConfigurationEndsWithAnErrorWhenToldToStop) {
-  const auto loader = [](const std::string&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [](const std::string&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     StopAndWaitUntilTaken();
     return Model();
   };
@@ -93,7 +93,7 @@ TEST_F(RunServerTest, ACheckOfTheConfigurationEndsWithAnErrorWhenToldToStop) {
 
 TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
   std::vector<std::string> loaded;
-  const auto loader = [&](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [&](const std::string& directory, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     loaded.push_back(fs::path(directory).filename().string());
     if (loaded.size() == 1) {
       AddVersion(2);
@@ -107,7 +107,20 @@ TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
   EXPECT_THAT(loaded, testing::ElementsAre("1", "3"));
 }
 
-// What is being loaded cannot be interrupted.
+TEST_F(RunServerTest, WhatIsBeingLoadedIsToldToStop) {
+  bool told_before = true, told = false;
+  const auto loader = [&](const std::string&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+    told_before = guard.stop_requested();
+    StopAndWaitUntilTaken();
+    told = guard.stop_requested();
+    return absl::CancelledError("as it was told");
+  };
+  EXPECT_EQ(Run(loader), 0);
+  EXPECT_FALSE(told_before);
+  EXPECT_TRUE(told);
+}
+
+// A loader that does not ask whether it is to stop.
 TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) {
   EndSignal ended;
   const auto call = [&] {
@@ -124,7 +137,7 @@ TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) 
     ended.Notify();
   };
   std::future<void> client;
-  const auto loader = [&](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [&](const std::string& directory, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     if (fs::path(directory).filename() == "1") {
       client = std::async(std::launch::async, call);  // here, so that its thread does not take the signal
       return Model();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "server/access/scopes.h"
+
 namespace longshort {
 namespace {
 
@@ -27,6 +29,15 @@ TEST(V1Names, ASessionsIdStandsWhereItsMessageHasIt) {
   EXPECT_EQ(kScoreTextNames.Of(CallField::kSessionId), "session.id");
   EXPECT_EQ(kCloseSessionNames.Of(CallField::kSessionId), "session_id");
   EXPECT_EQ(kImportSessionNames.Of(CallField::kSessionId), "beginning.session_id");
+}
+
+TEST(V1Names, EveryRpcNeedsAScopeThatTheTableKnows) {
+  for (const V1Names* names :
+       {&kScoreTextNames, &kScoreTextsNames, &kClassifyImageNames, &kGenerateNames, &kGenerateStreamNames,
+        &kTokenizeNames, &kListModelsNames, &kGetModelNames, &kLoadModelNames, &kUnloadModelNames, &kCloseSessionNames,
+        &kExportSessionNames, &kImportSessionNames}) {
+    EXPECT_TRUE(AccessOf(names->rpc()).has_value()) << names->rpc();
+  }
 }
 
 TEST(V1Names, OtherFieldsAreNamedByTheirPath) {

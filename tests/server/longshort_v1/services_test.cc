@@ -13,8 +13,7 @@
 #include <thread>
 
 #include "core/schedule/refusal.h"
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
+#include "server/rpc/error_details.pb.h"
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
@@ -88,6 +87,26 @@ TEST_F(ServicesTest, ARefusedCompletionCancelsTheOthersAndIsTheAnswer) {
   EXPECT_EQ(status.error_message(), "the queue is full");
 }
 
+TEST_F(ServicesTest, AStreamOfWhichAPartIsRefusedSaysNothingElse) {
+  engine_->on_submit = [](int n) {
+    return n == 1 ? absl::ResourceExhaustedError("the queue is full") : absl::OkStatus();
+  };
+  request_.set_completions(3);
+  std::thread engine_thread([this] {
+    const auto first = engine_->TakeGenerations(1)[0];
+    first.listener->OnDelta(Bytes("a"));
+    while (!first.request.context.cancelled->load()) std::this_thread::yield();
+    first.listener->OnFinished(absl::CancelledError("cancelled"), Summary(1));
+  });
+  grpc::ClientContext context;
+  const auto reader = stub_->GenerateStream(&context, request_);
+  v1::GenerateStreamResponse event;
+  EXPECT_FALSE(reader->Read(&event));
+  EXPECT_EQ(reader->Finish().error_message(), "the queue is full");
+  engine_thread.join();
+  EXPECT_THAT(context.GetServerInitialMetadata(), ::testing::IsEmpty()) << "so its client may try again";
+}
+
 TEST_F(ServicesTest, ARefusalSaysWhenToComeBack) {
   engine_->on_submit = [](int) {
     absl::Status full = absl::ResourceExhaustedError("the queue is full");
@@ -98,18 +117,22 @@ TEST_F(ServicesTest, ARefusalSaysWhenToComeBack) {
   v1::GenerateResponse response;
   const grpc::Status status = stub_->Generate(&context, request_, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  google::rpc::Status details;
+  rpc::ErrorStatus details;
   ASSERT_TRUE(details.ParseFromString(status.error_details()));
   EXPECT_EQ(details.code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(details.message(), "the queue is full");
-  google::rpc::RetryInfo retry;
+  rpc::RetryInfo retry;
   ASSERT_EQ(details.details_size(), 1);
-  ASSERT_TRUE(details.details(0).UnpackTo(&retry));
+  EXPECT_EQ(details.details(0).type_url(), "type.googleapis.com/google.rpc.RetryInfo");
+  ASSERT_TRUE(retry.ParseFromString(details.details(0).value()));
   EXPECT_EQ(retry.retry_delay().seconds(), 2);
   EXPECT_EQ(retry.retry_delay().nanos(), 500'000'000);
   const auto depth = context.GetServerTrailingMetadata().find("longshort-queue-depth");
   ASSERT_NE(depth, context.GetServerTrailingMetadata().end());
   EXPECT_EQ(std::string(depth->second.data(), depth->second.size()), "17");
+  const auto pushback = context.GetServerTrailingMetadata().find("grpc-retry-pushback-ms");
+  ASSERT_NE(pushback, context.GetServerTrailingMetadata().end());
+  EXPECT_EQ(std::string(pushback->second.data(), pushback->second.size()), "2500");
 }
 
 TEST_F(ServicesTest, TheEngineIsToldWhoAsksAndHowImportantItIs) {

@@ -1,0 +1,32 @@
+// How the standard services call their RPCs: in full, for others have the same short names.
+#pragma once
+
+#include <string>
+
+#include "server/calls/call_names.h"
+
+namespace longshort {
+
+class ObserverNames final : public CallNames {
+ public:
+  // A literal.
+  explicit constexpr ObserverNames(const char* rpc) : rpc_(rpc) {}
+
+  const char* rpc() const override { return rpc_; }
+  const char* streaming_rpc() const override { return rpc_; }
+  bool observes() const override { return true; }
+  using CallNames::Of;
+  std::string Of(const FieldPath& /*path*/) const override { return ""; }
+  std::string KindsOf(CallField /*field*/) const override { return ""; }
+
+ private:
+  const char* const rpc_;
+};
+
+inline const ObserverNames kHealthCheckNames("grpc.health.v1.Health.Check");
+inline const ObserverNames kHealthListNames("grpc.health.v1.Health.List");
+inline const ObserverNames kHealthWatchNames("grpc.health.v1.Health.Watch");
+inline const ObserverNames kReflectionV1Names("grpc.reflection.v1.ServerReflection.ServerReflectionInfo");
+inline const ObserverNames kReflectionV1AlphaNames("grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo");
+
+}  // namespace longshort

