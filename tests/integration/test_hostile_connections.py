@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import re
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -19,6 +20,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from integration import expect, http2
+from integration.certificates import Authority
 from integration.running_stream import RunningStream
 from integration.server_process import Server, wait_until
 
@@ -38,13 +40,14 @@ def attacked(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 class HostileClient:
     """A connection that sends what `frames` yields, whatever the server says, until it is closed."""
 
-    def __init__(self, port: int, frames: Iterator[bytes]) -> None:
+    def __init__(self, port: int, frames: Iterator[bytes], tls: ssl.SSLContext | None = None) -> None:
         self.sent = 0
         self._socket = socket.create_connection(("127.0.0.1", port))
-        self._threads = [
-            threading.Thread(target=self._send, args=(frames,), daemon=True),
-            threading.Thread(target=self._receive, daemon=True),
-        ]
+        self._threads = [threading.Thread(target=self._send, args=(frames,), daemon=True)]
+        if tls is None:
+            self._threads.append(threading.Thread(target=self._receive, daemon=True))
+        else:
+            self._socket = tls.wrap_socket(self._socket)  # only one thread may use it
         for thread in self._threads:
             thread.start()
 
@@ -142,6 +145,21 @@ def test_a_connection_that_takes_without_giving_is_closed(attacked: Server, atta
     with attacked.new_channel() as channel:
         health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20)
     assert re.search(f"connections closed: .* why=({reasons}) ", attacked.log())
+
+
+def test_so_is_one_that_speaks_tls(repository: Path, tmp_path: Path) -> None:
+    certificate, key = Authority("servers").server("localhost").write(tmp_path, "server")
+    options = [f"--tls-certificate={certificate}", f"--tls-key={key}"]
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    tls.set_alpn_protocols(["h2"])
+    with Server(repository, tmp_path / "server", *options) as server:
+        client = HostileClient(server.grpc_port, calls_without_heeding_settings(), tls)
+        try:
+            wait_until(client.is_closed, seconds=20)
+        finally:
+            client.close()
+        wait_until(lambda: re.search("connections closed: .* why=(calls|stalled) ", server.log()) is not None)
 
 
 def closed_for_anything(server: Server) -> float:
