@@ -99,6 +99,20 @@ TEST_F(LoadLanguageModelTest, NamesTheTensorThatHasValuesThatAreNotFinite) {
   }
 }
 
+// Told so at each of the moments when it asks, up to the last matrix that is brought into order.
+TEST_F(LoadLanguageModelTest, StopsWhereverItIsToldTo) {
+  const auto load = [this](int moments) {
+    const auto opened = OpenModelDirectory(directory_, {}, [&moments] { return --moments < 0; });
+    return opened.ok() ? LoadLanguageModel(*opened, {.threads = 1}).status() : opened.status();
+  };
+  int moments = 0;
+  while (absl::IsCancelled(load(moments))) ++moments;
+  EXPECT_TRUE(load(moments).ok()) << load(moments);
+  const size_t tensors = SafetensorsFile::Open(directory_ + "/model.safetensors")->tensors().size();
+  constexpr int kMatrices = 5 * 2 + 1;
+  EXPECT_GE(static_cast<size_t>(moments), tensors + kMatrices);
+}
+
 // Somebody copies another file over it, in place.
 TEST_F(LoadLanguageModelTest, RefusesWeightsThatAreCutOrWrittenWhileTheyAreRead) {
   const std::string weights = directory_ + "/model.safetensors";
