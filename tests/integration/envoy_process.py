@@ -46,11 +46,12 @@ class Envoy:
         folder.mkdir(exist_ok=True)
         self.authority = Authority("proxy")
         write_certificate(folder / "tls", self.authority.server())
+        host = "127.0.0.1" if servers_ca is None else "localhost"  # certificates are of names
         changes = {
             "address: 0.0.0.0, port_value: 8443": "address: 127.0.0.1, port_value: 0",
             "port_value: 9901": "port_value: 0",
-            "address: longshort-1, port_value: 8500": f"address: 127.0.0.1, port_value: {ports[0]}",
-            "address: longshort-2, port_value: 8500": f"address: 127.0.0.1, port_value: {ports[1]}",
+            "address: longshort-1, port_value: 8500": f"address: {host}, port_value: {ports[0]}",
+            "address: longshort-2, port_value: 8500": f"address: {host}, port_value: {ports[1]}",
         }
         if servers_ca is not None:
             changes["{tls: false}"] = "{tls: true}"

@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,11 +44,12 @@ def proxy(servers: tuple[Server, Server], tmp_path_factory: pytest.TempPathFacto
         yield running
 
 
-def started(folder: Path, servers: tuple[Server, Server], servers_ca: Path | None = None) -> Envoy:
+@contextmanager
+def started(folder: Path, servers: tuple[Server, Server], servers_ca: Path | None = None) -> Iterator[Envoy]:
     """An Envoy that has found both servers healthy."""
-    running = Envoy(folder, (servers[0].grpc_port, servers[1].grpc_port), servers_ca)
-    wait_until(lambda: all(running.gives_to(server.grpc_port) for server in servers))
-    return running
+    with Envoy(folder, (servers[0].grpc_port, servers[1].grpc_port), servers_ca) as running:
+        wait_until(lambda: all(running.gives_to(server.grpc_port) for server in servers))
+        yield running
 
 
 def answered(server: Server) -> float:
