@@ -54,7 +54,8 @@ absl::StatusOr<std::vector<Object>> ReadAll(const PemFile& file, std::string_vie
   const std::string why = TakeOpensslError();
   if (!at_end) return file.Wrong(absl::StrCat("holds a damaged PEM block: ", why));
   if (objects.empty()) {
-    return file.Wrong(absl::StrCat("holds no ", std::string(kind), " in PEM form (-----BEGIN ...); DER becomes that by openssl"));
+    return file.Wrong(
+        absl::StrCat("holds no ", std::string(kind), " in PEM form (-----BEGIN ...); DER becomes that by openssl"));
   }
   return objects;
 }

@@ -77,9 +77,7 @@ absl::Status StoredBytes::Read(int64_t offset, absl::Span<std::byte> to) const {
     return absl::OkStatus();
   }
   while (!to.empty()) {
-    if (stop_requested_ != nullptr && stop_requested_()) {
-      return absl::CancelledError(absl::StrFormat("%s: asked to stop while it was read", path_));
-    }
+    LS_RETURN_IF_ERROR(CheckStop());
     const ssize_t count = pread(descriptor_, to.data(), std::min(to.size(), kPieceBytes), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
@@ -92,6 +90,11 @@ absl::Status StoredBytes::Read(int64_t offset, absl::Span<std::byte> to) const {
     to.remove_prefix(count);
   }
   return absl::OkStatus();
+}
+
+absl::Status StoredBytes::CheckStop() const {
+  if (stop_requested_ == nullptr || !stop_requested_()) return absl::OkStatus();
+  return absl::CancelledError(absl::StrFormat("%s: asked to stop while it was read", path_));
 }
 
 absl::Status StoredBytes::CheckUnchanged() const {

@@ -39,6 +39,9 @@ class StoredBytes final {
   // Errors: UNAVAILABLE naming the file if it cannot be read, or has become shorter; CANCELLED if it was told to stop.
   absl::Status Read(int64_t offset, absl::Span<std::byte> to) const;
 
+  // Errors: CANCELLED if it was told to stop.
+  absl::Status CheckStop() const;
+
   // Errors: UNAVAILABLE naming the file if it was written to since it was opened: what was read may be of before and of
   // after.
   absl::Status CheckUnchanged() const;

@@ -63,7 +63,8 @@ int ConnectTo(const Address& address, std::string& problem) {
     setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
     if (number >= 0 && connect(number, one->ai_addr, one->ai_addrlen) == 0) return number;
     problem = absl::StrCat("nobody answers at ", address.host, " on port ", address.port, ": ",
-                           errno == EINPROGRESS ? "no answer in time" : std::system_category().message(errno));
+                           errno == EINPROGRESS ? "no answer in time" : std::system_category().message(errno),
+                           "; --server=HOST:PORT names another server");
     if (number >= 0) close(number);
   }
   return -1;

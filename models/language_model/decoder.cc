@@ -20,13 +20,15 @@ Linear OneBelowTheOther(const Linear& a, const Linear& b) {
 
 }  // namespace
 
-void Decoder::Pack() {
+void Decoder::Pack(const std::function<void()>& between) {
   for (DecoderLayer& layer : layers) {
     for (Linear* const map : {&layer.query_and_logits, &layer.key_and_value, &layer.output, &layer.feed_forward_in,
                               &layer.feed_forward_out}) {
+      between();
       *map = map->Packed();
     }
   }
+  between();
   output = output.Packed();
 }
 

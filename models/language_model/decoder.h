@@ -19,7 +19,8 @@ struct Decoder {
   std::vector<DecoderLayer> layers;
 
   // For serving only: brings the matrices that meet tokens into the order of the library's products (Linear::Packed).
-  void Pack();
+  // Takes seconds for a large model: `between` is called before each matrix, and may throw.
+  void Pack(const std::function<void()>& between);
 
   // ids [...] int32 or int64 -> [..., d], scaled by sqrt(d).
   at::Tensor Embed(const at::Tensor& ids) const;

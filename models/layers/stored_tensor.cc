@@ -17,4 +17,9 @@ at::Tensor TensorReader::Read(const std::string& name) {
   return tensor;
 }
 
+void TensorReader::CheckStop() {
+  status_ = file_.bytes().CheckStop();
+  if (!status_.ok()) throw std::runtime_error("loading is to stop");
+}
+
 }  // namespace longshort

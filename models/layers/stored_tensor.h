@@ -19,6 +19,9 @@ class TensorReader final {
   // where it cannot be read or its values are not finite: then status() says what is wrong.
   at::Tensor Read(const std::string& name);
 
+  // Throws, as Read does, if the file's StoredBytes are to be read no more. For what takes long behind the last tensor.
+  void CheckStop();
+
   // What Read has thrown for. Errors: those of ReadAsFloat32 and CheckFinite.
   const absl::Status& status() const { return status_; }
 

@@ -33,7 +33,7 @@ absl::Status ModelPatterns::Read(std::string_view text, ModelPatterns* patterns)
 
 bool ModelPatterns::Allow(std::string_view model) const {
   return all_ || std::any_of(patterns_.begin(), patterns_.end(), [model](const Pattern& pattern) {
-           return pattern.open ? model.substr(0, pattern.begin.size()) == pattern.begin : model == pattern.begin;
+           return pattern.open ? model.starts_with(pattern.begin) : model == pattern.begin;
          });
 }
 

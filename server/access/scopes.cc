@@ -33,7 +33,8 @@ constexpr std::array kTable = {
     Row{"LoadModel", {Scope::kManage}},
     Row{"UnloadModel", {Scope::kManage}},
     Row{"grpc.health.v1.Health.Check", {Scope::kObserve, true}},
-    Row{"grpc.health.v1.Health.List", {Scope::kObserve, true}},
+    // Not open: it names models that are hidden from others.
+    Row{"grpc.health.v1.Health.List", {Scope::kObserve}},
     Row{"grpc.health.v1.Health.Watch", {Scope::kObserve, true}},
     Row{"grpc.reflection.v1.ServerReflection.ServerReflectionInfo", {Scope::kObserve}},
     Row{"grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo", {Scope::kObserve}},

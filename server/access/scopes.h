@@ -42,7 +42,7 @@ absl::Status ReadScopes(std::string_view text, ScopeSet* scopes);
 // What a call needs.
 struct RpcAccess {
   Scope scope = Scope::kInfer;
-  // Asks how the server is: open to everybody, unless --protect-health.
+  // Asks how one thing is that the caller names: open to everybody, unless --protect-health.
   bool health = false;
 };
 

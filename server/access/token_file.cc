@@ -104,7 +104,7 @@ absl::Status ReadDigest(const Field& field, std::string* digest) {
 absl::Status ReadCertificateName(const Field& field, const char* beginning, std::string* name) {
   *name = field.value;
   if (field.value.size() <= kMostCertificateNameBytes && field.value.size() > std::strlen(beginning) &&
-      field.value.rfind(beginning, 0) == 0) {
+      field.value.starts_with(beginning)) {
     return absl::OkStatus();
   }
   return FieldError(field.name, Quoted(field.value),

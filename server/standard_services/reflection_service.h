@@ -20,7 +20,7 @@ struct ReflectionSite {
   // Clients ask at once what they want to know. So many streams may be open, of each connection and in all, and one
   // that says and reads nothing for so long is ended.
   static constexpr int64_t kMostOfConnection = 16, kMost = 256;
-  static constexpr absl::Duration kLongestSilence = absl::Seconds(10);
+  static constexpr absl::Duration kLongestSilence = absl::Seconds(5);
 
   const CallEnvironment& environment;
   const std::vector<std::string> services;  // in full

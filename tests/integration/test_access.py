@@ -18,6 +18,8 @@ from typing import Any
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from integration import expect, model_directory, tokens
 from integration.certificates import Authority, write_at_once
@@ -223,6 +225,48 @@ def test_metrics_need_a_token_that_observes_and_probes_need_none(guarded: Server
     assert "longshort_requests_total" in metrics(guarded)
     assert get(guarded, "/livez")[0] == 200
     assert get(guarded, "/readyz")[0] == 200
+
+
+def check_health(server: Server, metadata: tokens.Metadata, service: str = "tiny") -> int:
+    stub = health_pb2_grpc.HealthStub(server.channel)
+    return stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=60, metadata=metadata).status
+
+
+def test_health_is_open_and_reflection_is_not(guarded: Server) -> None:
+    serving = health_pb2.HealthCheckResponse.SERVING
+    assert check_health(guarded, []) == serving
+    assert check_health(guarded, bearer("wrong")) == serving
+    watch = health_pb2_grpc.HealthStub(guarded.channel).Watch(health_pb2.HealthCheckRequest(service="tiny"), timeout=60)
+    assert next(watch).status == serving
+    watch.cancel()
+    names = guarded.channel.unary_unary("/grpc.health.v1.Health/List")
+    reflection = reflection_pb2_grpc.ServerReflectionStub(guarded.channel).ServerReflectionInfo
+
+    def services(metadata: tokens.Metadata) -> list[str]:
+        request = reflection_pb2.ServerReflectionRequest(list_services="")
+        answer = next(reflection(iter([request]), timeout=60, metadata=metadata))
+        return [service.name for service in answer.list_services_response.service]
+
+    for call in (lambda metadata: names(b"", timeout=60, metadata=metadata), services):
+        with expect.error(UNAUTHENTICATED, "authorization: Bearer TOKEN"):
+            call([])
+        with expect.error(DENIED, "needs the scope observe"):
+            call(bearer("a1"))
+    assert b"secret" in names(b"", timeout=60, metadata=bearer("observe"))
+    assert "longshort.v1.Inference" in services(bearer("observe"))
+
+
+def test_health_is_closed_if_the_operator_says_so(repository: Path, tmp_path: Path) -> None:
+    file = tokens.write(
+        tmp_path / "tokens", tokens.line("alice", "a1"), tokens.line("scraper", "observe", "scopes=observe")
+    )
+    with Server(repository, tmp_path, f"--token-file={file}", "--protect-health") as server:
+        with expect.error(UNAUTHENTICATED, "authorization: Bearer TOKEN"):
+            check_health(server, [])
+        with expect.error(DENIED, "needs the scope observe"):
+            check_health(server, bearer("a1"))
+        assert check_health(server, bearer("observe")) == health_pb2.HealthCheckResponse.SERVING
+        assert get(server, "/readyz")[0] == 200
 
 
 def test_two_identities_on_one_connection_are_told_apart_call_by_call(calls: Calls, guarded: Server) -> None:

@@ -87,8 +87,8 @@ def test_a_log_that_nobody_reads_does_not_hold_the_server(repository: Path, tmp_
     os.close(pipe)
 
 
-def test_a_server_that_loads_stops_within_a_second_or_two(tmp_path: Path) -> None:
-    """Its weights are 2 GiB, which take longer to read and to hash, twice."""
+def test_a_server_that_loads_stops_soon(tmp_path: Path) -> None:
+    """Its weights are 2 GiB, which take ten seconds and more to read, to hash and to bring into order."""
     model_directory.write_zeros(tmp_path / "repository", "large", layers=8)
     log = tmp_path / "log"
     with (
@@ -109,7 +109,7 @@ def test_a_server_that_loads_stops_within_a_second_or_two(tmp_path: Path) -> Non
         begin = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < 5
     assert "asked to stop" in log.read_text()
 
 

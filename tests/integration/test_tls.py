@@ -303,6 +303,7 @@ def test_wrong_files_leave_the_old_certificate_and_are_told_once(
             wait_until(lambda part=part: part in server.log())
             assert [served_serial(port) for port in (server.grpc_port, server.http_port)] == [first.serial] * 2
             call(server.channel)
+        time.sleep(2.5)  # in which the server looks at them twice more
         assert server.log().count("TLS files are wrong") == 3, "each once"
         second.write(tmp_path, "server")
         wait_for_serial(server, second)
@@ -336,6 +337,9 @@ def test_what_is_wrong_with_files_is_told_at_the_start(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"secret")
     )
     locked = write_at_once(tmp_path / "locked.key", locked_pem)
+    weak, weak_key = tmp_path / "weak.pem", tmp_path / "weak.key"
+    make_weak = ["openssl", "req", "-x509", "-newkey", "rsa:1024", "-noenc", "-subj", "/CN=weak"]
+    subprocess.run([*make_weak, "-keyout", weak_key, "-out", weak], capture_output=True, check=True)
     known = write_at_once(tmp_path / "clients.pem", clients.pem)
     late = write_at_once(tmp_path / "late.crl", clients.revocations(end=-DAY / 2))
     strange = write_at_once(tmp_path / "strange.crl", authority.revocations())
@@ -354,6 +358,7 @@ def test_what_is_wrong_with_files_is_told_at_the_start(
             "is not the key",
             f"--tls-certificate={other_certificate}",
         ),
+        ({"certificate": weak, "key": weak_key}, str(weak), "ee key too small"),
         ({"key": tmp_path / "none"}, "--tls-key", "No such file"),
         ({"key": text}, f"--tls-key={text}", "no private key"),
         ({"key": locked}, f"--tls-key={locked}", "passphrase"),

@@ -85,7 +85,7 @@ def likely_cause(done: subprocess.CompletedProcess[str]) -> str:
 def test_programs_speak_tls(tls_server: Server, folder: Path) -> None:
     trusted = f"--tls-ca={folder}/ca.pem"
     assert client(tls_server.grpc_port, trusted).stdout.startswith("NAME"), "the list of models"
-    assert client(tls_server.grpc_port, trusted, host="localhost").returncode == 0
+    assert client(tls_server.grpc_port, trusted, "--tls-server-name=localhost").returncode == 0
     done = load(tls_server.grpc_port, trusted)
     assert done.returncode == 0, done.stderr
 

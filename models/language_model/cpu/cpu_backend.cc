@@ -375,10 +375,11 @@ std::unique_ptr<LanguageModelBackend> MakeBackend(const Decoder& decoder, int th
 
 }  // namespace
 
-std::unique_ptr<LanguageModelBackend> MakeCpuBackend(Decoder& decoder, int threads) {
+std::unique_ptr<LanguageModelBackend> MakeCpuBackend(Decoder& decoder, int threads,
+                                                     const std::function<void()>& between) {
   const bool halves = decoder.output.weight.scalar_type() == at::kBFloat16;
   auto backend = halves ? MakeBackend<cpu::BFloat16>(decoder, threads) : MakeBackend<float>(decoder, threads);
-  decoder.Pack();
+  decoder.Pack(between);
   for (DecoderLayer& layer : decoder.layers) layer.window_positions = layer.chunk_positions = {};
   return backend;
 }

@@ -5,10 +5,11 @@
 
 namespace longshort {
 
-absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeBackend(Decoder& decoder, const WorkerDevice& device) {
+absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeBackend(Decoder& decoder, const WorkerDevice& device,
+                                                                  const std::function<void()>& between) {
   switch (device.kind) {
     case DeviceKind::kCpu:
-      return MakeCpuBackend(decoder, device.threads);
+      return MakeCpuBackend(decoder, device.threads, between);
     case DeviceKind::kCuda:
       break;
   }

@@ -1,6 +1,7 @@
 // Which devices have a backend of the language model.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -12,7 +13,9 @@ namespace longshort {
 
 // The backend of a worker on `device`. Prepares the decoder, whose tensors are on the host, for it: matrices that meet
 // tokens come into the order in which the device multiplies them.
+// `between` is called again and again meanwhile, and may throw.
 // Throws what LibTorch throws. Errors: UNIMPLEMENTED for a kind of device that has none.
-absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeBackend(Decoder& decoder, const WorkerDevice& device);
+absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeBackend(
+    Decoder& decoder, const WorkerDevice& device, const std::function<void()>& between = [] {});
 
 }  // namespace longshort

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
                                   [&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
     const WorkerDevice device = {.kind = DeviceKind::kCpu, .index = 0, .threads = options.threads};
-    LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(decoder, device));
+    LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(decoder, device, [&reader] { reader.CheckStop(); }));
     return std::make_unique<TransformerLs>(std::move(decoder), std::move(info), device, std::move(backend));
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());

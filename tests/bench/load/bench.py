@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import statistics
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -83,6 +84,16 @@ class Bench:
         command = [self._programs / "longshort-echo-server", *arguments, str(port_file)]
         with ServerProcess(command, port_file, self.scratch / f"server-{self._servers}.log") as running:
             yield running
+
+    def new_token(self) -> tuple[Path, Path]:
+        """The files of a token, for clients, and of its line, for servers."""
+        command = [self._programs / "longshort", "token", "new", "bench"]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        files = self.scratch / "token", self.scratch / "server.tokens"
+        for file, line in zip(files, lines, strict=True):
+            file.touch(mode=0o600)
+            file.write_text(f"{line}\n")
+        return files
 
     def start_load(self, server: ServerProcess, title: str, *arguments: str) -> LoadProcess:
         program = self._programs / "longshort-load"

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "models/loading/load_guard.h"
 #include "server/lifecycle/run.h"
 #include "tests/bench/load/identity_model.h"
 
 namespace longshort::load {
 namespace {
 
-absl::StatusOr<LoadedModel> Load(const std::string& directory) {
+absl::StatusOr<LoadedModel> Load(const std::string& directory, const LoadGuard& /*guard*/) {
   const std::string model = std::filesystem::path(directory).parent_path().filename().string();
   const bool images = model.find("image") != std::string::npos;
   return MakeIdentityModel(images ? ClassifierInput::kImage : ClassifierInput::kText);

@@ -173,17 +173,24 @@ def identity(bench: Bench) -> None:
 
 
 def encryption(bench: Bench) -> None:
-    """The identity model with TLS against without: both sides encrypt on the same processors."""
+    """The identity model with TLS, and with a token too, against without: both sides encrypt on the same processors."""
     repository = models.identity(bench.scratch)
     certificates = bench.scratch / "certificates"
     subprocess.run([models.ROOT / "deploy/throw-away-certificates", certificates], check=True)
     options = [f"--tls-certificate={certificates}/server.pem", f"--tls-key={certificates}/server.key"]
+    trusting = f"--tls-ca={certificates}/ca.pem"
+    token, line = bench.new_token()
     program = "longshort-identity-server"
     with (
         bench.server(repository, program=program) as plain,
         bench.server(repository, *options, program=program) as encrypted,
+        bench.server(repository, *options, f"--token-file={line}", program=program) as guarded,
     ):
-        ways = {"without TLS": (plain, []), "TLS": (encrypted, [f"--tls-ca={certificates}/ca.pem"])}
+        ways = {
+            "without TLS": (plain, []),
+            "TLS": (encrypted, [trusting]),
+            "TLS and token": (guarded, [trusting, f"--token-file={token}"]),
+        }
         for workload in ("score,model=text,prompt=64", "classify,model=image,image_side=224"):
             for callers, connections in ((1, 1), (8, 8), (8, 1)):
                 _compare_ways(bench, ways, workload, callers, connections)

@@ -1,8 +1,8 @@
 #include "models/language_model/loading/language_model.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -84,11 +84,13 @@ TEST_F(LoadLanguageModelTest, TheTokenizerAndTheVocabularyBelongTogether) {
 
 TEST_F(LoadLanguageModelTest, NamesTheTensorThatHasValuesThatAreNotFinite) {
   const std::string weights = directory_ + "/model.safetensors";
-  const int64_t offset = SafetensorsFile::Open(weights)->Find("layers.1.ff.fc1.bias")->offset;
-  for (const float value : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+  const StoredTensor bias = *SafetensorsFile::Open(weights)->Find("layers.1.ff.fc1.bias");
+  ASSERT_EQ(bias.type, DataType::kF16);
+  constexpr uint16_t kNotANumber = 0x7E00, kMinusInfinity = 0xFC00;
+  for (const uint16_t value : {kNotANumber, kMinusInfinity}) {
     std::fstream file(weights, std::ios::in | std::ios::out | std::ios::binary);
     for (const int index : {2, 3, 7}) {
-      file.seekp(offset + 4 * index).write(reinterpret_cast<const char*>(&value), sizeof(value));
+      file.seekp(bias.offset + 2 * index).write(reinterpret_cast<const char*>(&value), sizeof(value));
     }
     file.close();
     const absl::Status refused = Refusal();
@@ -97,6 +99,20 @@ TEST_F(LoadLanguageModelTest, NamesTheTensorThatHasValuesThatAreNotFinite) {
         std::string(refused.message()),
         testing::AllOf(HasSubstr(weights), HasSubstr("layers.1.ff.fc1.bias has 3 values"), HasSubstr("index 2")));
   }
+}
+
+// Told so at each of the moments when it asks, up to the last matrix that is brought into order.
+TEST_F(LoadLanguageModelTest, StopsWhereverItIsToldTo) {
+  const auto load = [this](int moments) {
+    const auto opened = OpenModelDirectory(directory_, {}, [&moments] { return --moments < 0; });
+    return opened.ok() ? LoadLanguageModel(*opened, {.threads = 1}).status() : opened.status();
+  };
+  int moments = 0;
+  while (absl::IsCancelled(load(moments))) ++moments;
+  EXPECT_TRUE(load(moments).ok()) << load(moments);
+  const size_t tensors = SafetensorsFile::Open(directory_ + "/model.safetensors")->tensors().size();
+  constexpr int kMatrices = 5 * 2 + 1;
+  EXPECT_GE(static_cast<size_t>(moments), tensors + kMatrices);
 }
 
 // Somebody copies another file over it, in place.

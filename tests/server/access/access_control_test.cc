@@ -147,6 +147,7 @@ TEST_F(AccessControlTest, HealthIsOpenUnlessItIsProtected) {
     EXPECT_EQ(CodeOf({}, rpc), StatusCode::kOk);
     EXPECT_EQ(CodeOf(Bearer("wrong"), rpc), StatusCode::kOk);
   }
+  EXPECT_EQ(CodeOf({}, "grpc.health.v1.Health.List"), StatusCode::kUnauthenticated) << "which names the models";
   Open(file, true);
   EXPECT_EQ(CodeOf({}, "grpc.health.v1.Health.Check"), StatusCode::kUnauthenticated);
   EXPECT_EQ(CodeOf(Bearer("infer"), "grpc.health.v1.Health.Check"), StatusCode::kPermissionDenied);
