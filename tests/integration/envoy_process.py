@@ -63,7 +63,11 @@ class Envoy:
         files = ["-c", configuration, "--admin-address-path", self._admin]
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen([BINARY, *arguments, *files], stderr=log)
-        wait_until(self._serves)
+        try:
+            wait_until(self._serves)
+        except BaseException:
+            self.process.kill()
+            raise
         (listener,) = self._ask("/listeners?format=json")["listener_statuses"]
         self.port: int = listener["local_address"]["socket_address"]["port_value"]
 
