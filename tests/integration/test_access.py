@@ -222,7 +222,7 @@ def test_metrics_need_a_token_that_observes_and_probes_need_none(guarded: Server
     assert (status, challenge) == (401, "Bearer") and "authorization: Bearer TOKEN" in body
     assert get(guarded, "/metrics", "Bearer wrong")[0] == 401
     assert get(guarded, "/metrics", "Bearer infer")[0] == 403
-    assert "longshort_requests_total" in metrics(guarded)
+    assert "longshort_build_info" in metrics(guarded)
     assert get(guarded, "/livez")[0] == 200
     assert get(guarded, "/readyz")[0] == 200
 
@@ -557,6 +557,12 @@ def test_a_token_of_the_client_program_is_taken(api: SimpleNamespace, repository
         assert calls.generate(bearer(narrow)).completions
         with expect.error(DENIED, "sessions"):
             calls.generate(bearer(narrow), session="s")
+
+
+def test_certificates_that_no_client_can_show_are_told(repository: Path, tmp_path: Path) -> None:
+    file = tokens.write(tmp_path / "tokens", "web spiffe-id=spiffe://example.org/web scopes=infer")
+    with Server(repository, tmp_path, f"--token-file={file}") as server:
+        wait_until(lambda: "without --tls-client-ca no client shows one" in server.log())
 
 
 def test_a_token_file_that_is_wrong_is_refused_at_the_start(repository: Path, tmp_path: Path) -> None:
