@@ -56,8 +56,12 @@ std::optional<Misconduct> ConnectionConduct::Judge(absl::Time now, const Connect
 
 bool ConnectionConduct::IsStalled(absl::Time now, const ConductLimits& limits) {
   if (last_.unread == 0) return false;
-  if (!waits_since_.has_value()) waits_since_ = now;
-  return now - *waits_since_ >= limits.stall && last_.received - received_at_sign_ >= limits.stall_bytes;
+  const int64_t read = last_.received - last_.unread;
+  if (!waits_since_.has_value()) {
+    waits_since_ = now;
+    read_at_wait_ = read;
+  }
+  return now - *waits_since_ >= limits.stall && read - read_at_wait_ >= limits.stall_bytes;
 }
 
 }  // namespace longshort

@@ -33,7 +33,8 @@ struct ConductLimits {
   // The largest message, and what messages on their way may have together. Each open call may have one.
   int64_t message_bytes = int64_t{8} << 20;
   int64_t messages_bytes = int64_t{256} << 20;
-  // For so long, and for so many bytes, what came may wait to be read while nothing comes of it.
+  // For so long bytes may wait to be read, while nothing comes of others that are read: so many at least. Where none
+  // are read, the server has no time for its clients.
   absl::Duration stall = absl::Seconds(2);
   int64_t stall_bytes = int64_t{256} << 10;
 };
@@ -71,7 +72,7 @@ class ConnectionConduct final {
   int64_t received_at_sign_ = 0;  // when something had come of it last: a message, or whatever is sent to the client
   int64_t messages_ = 0;
   std::optional<absl::Time> waits_since_;  // since then bytes wait to be read, and nothing came of those that were
-  int64_t received_at_wait_ = 0;
+  int64_t read_at_wait_ = 0;
 };
 
 }  // namespace longshort

@@ -63,13 +63,13 @@ void ConnectionGuard::Run() {
 
 void ConnectionGuard::LookAtAll(absl::Time now) {
   ++looks_;
+  calls_.BeginLook(connections_.size());
   for (auto next = connections_.begin(); next != connections_.end();) {
     Connection& connection = next->second;
     const bool its_turn = connection.moving || (next->first + looks_) % kIdleLooks == 0;
     if (!its_turn || LookAt(connection, now)) {
       ++next;
     } else {
-      calls_.Forget(connection.peer);
       next = connections_.erase(next);
     }
   }

@@ -15,6 +15,8 @@ using nlohmann::json;
 
 // A socket gets its number before it is listed, so that one which came later may be listed sooner.
 constexpr intptr_t kListedLate = 1024;
+// Numbers of closed sockets that may be kept, beside as many as there are open ones, before all are read anew.
+constexpr size_t kMostClosed = 256;
 
 // Takes what gRPC allocated.
 json Parse(char* text) {
@@ -45,7 +47,15 @@ std::string PeerIn(const json& name) {
 
 }  // namespace
 
+void TransportCalls::BeginLook(size_t connections) {
+  may_find_ = true;
+  if (sockets_.size() <= 2 * connections + kMostClosed) return;
+  sockets_.clear();
+  next_socket_ = 0;
+}
+
 void TransportCalls::FindSockets() {
+  may_find_ = false;
   const json servers = Parse(grpc_channelz_get_servers(0));
   intptr_t next = next_socket_;
   for (const json& server : At(servers, "server")) {
@@ -68,7 +78,7 @@ void TransportCalls::FindSockets() {
 std::optional<ConnectionCalls> TransportCalls::Read(const std::string& peer) {
   auto found = sockets_.find(peer);
   if (found == sockets_.end()) {
-    FindSockets();
+    if (may_find_) FindSockets();
     found = sockets_.find(peer);
     if (found == sockets_.end()) return std::nullopt;
   }

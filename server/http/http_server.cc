@@ -156,6 +156,8 @@ bool HttpServer::Advance(Connection& connection, absl::Time now) {
         break;
       case Phase::kGoodbye:
         goes_on = SayGoodbye(connection, &waits);
+        // So that who goes on sending keeps neither the others waiting nor this connection.
+        if (goes_on && !waits) return connection.has_turn = true;
         break;
     }
   }

@@ -88,8 +88,8 @@ GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const ConductLimi
                                grpc::reflection::v1alpha::ServerReflection::service_full_name()}},
       reflection_v1_(reflection_),
       reflection_v1alpha_(reflection_),
-      guard_(limits, GuardHandlers()),
-      listener_(std::move(listener)) {}
+      listener_(std::move(listener)),
+      guard_(limits, GuardHandlers()) {}
 
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
                                                                   const MachineLimits& machine,

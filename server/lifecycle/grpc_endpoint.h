@@ -59,10 +59,10 @@ class GrpcEndpoint {
   ReflectionSite reflection_;
   ReflectionV1Service reflection_v1_;
   ReflectionV1AlphaService reflection_v1alpha_;
-  ConnectionGuard guard_;
   std::unique_ptr<ConnectionListener> listener_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
+  ConnectionGuard guard_;  // ends first: it asks gRPC
 };
 
 }  // namespace longshort

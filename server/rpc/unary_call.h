@@ -62,14 +62,16 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   // An answer that fits, with 5 bytes before it, into the window that HTTP/2's streams begin with. A timer for each of
   // them would cost more than short calls do.
   static constexpr int64_t kUnwatchedBytes = 65535 - 5;
-  // What clients that give no window can keep of such answers, all together; beyond it each has its timer.
+  // What clients that give no window can keep of such answers, all together, with what a call itself takes; beyond it
+  // each has its timer.
   static constexpr int64_t kUnwatchedBytesOfAll = int64_t{16} << 20;
+  static constexpr int64_t kBytesOfCall = int64_t{16} << 10;
 
   // Counts the answer among those that nobody watches if it is short, and they are not too many.
   bool MayGoUnwatched(int64_t bytes) {
     if (bytes > kUnwatchedBytes) return false;
-    unwatched_bytes_ = bytes;
-    if (all_unwatched_->fetch_add(bytes) + bytes <= kUnwatchedBytesOfAll) return true;
+    unwatched_bytes_ = bytes + kBytesOfCall;
+    if (all_unwatched_->fetch_add(unwatched_bytes_) + unwatched_bytes_ <= kUnwatchedBytesOfAll) return true;
     LetGo();
     return false;
   }

@@ -144,7 +144,7 @@ def test_a_connection_that_takes_without_giving_is_closed(attacked: Server, atta
     assert attacked.peak_memory() < 1536 * MIB
     with attacked.new_channel() as channel:
         health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20)
-    assert re.search(f"connections closed: .* why=({reasons}) ", attacked.log())
+    wait_until(lambda: re.search(f"connections closed: .* why=({reasons}) ", attacked.log()))
 
 
 def test_so_is_one_that_speaks_tls(repository: Path, tmp_path: Path) -> None:

@@ -153,6 +153,17 @@ TEST(ConnectionConduct, AFewBytesThatWaitAreNoOffence) {
   EXPECT_EQ(connection.Look(100, [] {}), std::nullopt) << "a server that has no time for its clients";
 }
 
+TEST(ConnectionConduct, ManyBytesThatNobodyReadsAreNoOffence) {
+  Watched connection;
+  connection.calls.open = 1;
+  const auto send = [&] { connection.bytes.received = connection.bytes.unread += 10'000; };
+  EXPECT_EQ(connection.Look(100, send), std::nullopt) << "a megabyte, while others keep gRPC's threads";
+  connection.bytes.unread -= 200'000;
+  EXPECT_EQ(connection.Look(), std::nullopt) << "less than 256 KiB were read";
+  connection.bytes.unread -= 100'000;
+  EXPECT_THAT(connection.Look(), Optional(Misconduct::kStalled)) << "and nothing came of them";
+}
+
 TEST(ConnectionConduct, WhatGrpcDoesNotKnowIsBoundedAllTheSame) {
   Watched connection({.messages_bytes = 256 * kMiB});
   connection.known_to_grpc = false;

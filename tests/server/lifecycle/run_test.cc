@@ -91,6 +91,18 @@ TEST_F(RunServerTest, ACheckOfTheConfigurationEndsWithAnErrorWhenToldToStop) {
   EXPECT_EQ(Run(loader, {"--check-config"}), 1);
 }
 
+// With them, gRPC aborts the process for a connection that sends 2 GiB without ever being read empty.
+TEST_F(RunServerTest, SwitchesChunkedReadsOffUnlessTheOperatorSaysOtherwise) {
+  const auto loader = [](const std::string&, const LoadGuard&) -> absl::StatusOr<LoadedModel> { return Model(); };
+  for (const auto& [before, after] : {std::pair("", "-tcp_read_chunks"), std::pair("a", "a,-tcp_read_chunks"),
+                                      std::pair("tcp_read_chunks", "tcp_read_chunks")}) {
+    setenv("GRPC_EXPERIMENTS", before, 1);
+    EXPECT_EQ(Run(loader, {"--check-config"}), 0);
+    EXPECT_STREQ(getenv("GRPC_EXPERIMENTS"), after);
+  }
+  unsetenv("GRPC_EXPERIMENTS");
+}
+
 TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
   std::vector<std::string> loaded;
   const auto loader = [&](const std::string& directory, const LoadGuard&) -> absl::StatusOr<LoadedModel> {

@@ -267,6 +267,12 @@ TEST_F(SlowReadersTest, OfShortAnswersOnlySoManyMayBeLeftUntaken) {
   EXPECT_EQ(unwatched, 0);
 }
 
+TEST_F(SlowReadersTest, AShortAnswerThatIsLeftUntakenCountsWithItsCall) {
+  const UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
+  engine_->TakeGenerations(1)[0].listener->OnFinished(absl::OkStatus(), {});
+  EXPECT_GE(*environment_->unwatched_answer_bytes, int64_t{16} << 10);
+}
+
 TEST_F(SlowReadersTest, ALongAnswerThatIsTakenEndsWell) {
   v1::GenerateResponse answer;
   grpc::Status status;
