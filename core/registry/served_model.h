@@ -24,12 +24,19 @@ struct ServedLanguageModel {
   int64_t max_items = std::numeric_limits<int64_t>::max();  // of one call: its queue never has room for more
 };
 
+// How an engine forms batches of what waits, as is told of it.
+struct BatchForming {
+  int64_t max_size = 1;
+  absl::Duration max_queue_delay = absl::ZeroDuration();  // that a batch which is not full waits for more
+};
+
 struct ServedClassifier {
   std::shared_ptr<const void> memory = nullptr;  // as above
   ClassifierInfo info;
   std::shared_ptr<const DocumentTokenizer> tokenizer;     // null for one of images, or that takes ids only
   std::shared_ptr<const ImagePreprocessor> preprocessor;  // null for one of texts
   std::unique_ptr<ClassifierEngine> engine;
+  BatchForming batches = {};
   int64_t max_items = std::numeric_limits<int64_t>::max();  // as above
 };
 

@@ -32,6 +32,19 @@ CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& name
       credentials_(std::move(origin.credentials)),
       named_client_(engine_context_.client) {}
 
+CallRecord::CallRecord(const CallRecord& call, const CallNames& names, std::string id)
+    : environment_(call.environment_),
+      names_(names),
+      arrived_(MonotonicNow()),
+      caller_(call.caller_),
+      named_client_(call.named_client_),
+      within_call_(true) {
+  engine_context_.id = std::move(id);
+  engine_context_.client = call.engine_context_.client;
+  engine_context_.priority = call.engine_context_.priority;
+  engine_context_.deadline = call.engine_context_.deadline;
+}
+
 CallRecord::~CallRecord() {
   if (inside_) environment_.gate.Leave(unavailable_);
 }
@@ -39,6 +52,10 @@ CallRecord::~CallRecord() {
 absl::Status CallRecord::Admit() {
   inside_ = !names_.observes() && environment_.gate.Enter();
   if (!inside_ && !names_.observes()) return absl::UnavailableError("the server is stopping");
+  if (within_call_) {
+    Identity* const identity = caller_.identity();
+    return identity == nullptr ? absl::OkStatus() : identity->TakeCall(MonotonicNow());
+  }
   if (environment_.access != nullptr) LS_RETURN_IF_ERROR(Identify());
   return origin_status_;
 }

@@ -4,6 +4,7 @@
 // Thread: one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,6 +36,9 @@ struct CallOrigin {
 class CallRecord {
  public:
   CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin);
+  // A request within `call`, which was admitted: a call of its own, of the same caller and with the same priority and
+  // deadline. `names` are its own, and so is `id`.
+  CallRecord(const CallRecord& call, const CallNames& names, std::string id);
   // Leaves the gate: the call is over for its front too.
   ~CallRecord();
   CallRecord(const CallRecord&) = delete;
@@ -67,6 +71,12 @@ class CallRecord {
   const CallNames& names() const { return names_; }
   // For the engine: id, client, priority, deadline, and the flags that Cancel() and Pause() set.
   const RequestContext& engine_context() const { return engine_context_; }
+  // What the call's message says of itself, before its work begins: how urgent it is, and that nobody waits for it longer
+  // than this after its arrival, whatever else its deadline is.
+  void SetPriority(Priority priority) { engine_context_.priority = priority; }
+  void EndWithin(absl::Duration longest) {
+    engine_context_.deadline = std::min(engine_context_.deadline, arrived_ + longest);
+  }
   // Thread-safe, from any thread.
   void Cancel() { engine_context_.cancelled->store(true); }
   // Whether the client's reading holds up the work. Thread-safe, from any thread.
@@ -105,6 +115,7 @@ class CallRecord {
   Credentials credentials_;  // until Admit: a secret is kept no longer than it is needed
   Caller caller_;
   std::string named_client_;  // what the caller calls himself
+  const bool within_call_ = false;  // its caller was known from the beginning
   bool inside_ = false;
   bool unavailable_ = false;  // is what the client is told
   bool slow_reader_ = false;

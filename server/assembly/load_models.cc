@@ -148,6 +148,7 @@ class EngineMaker {
                             .tokenizer = std::move(loaded.tokenizer),
                             .preprocessor = std::move(loaded.preprocessor),
                             .engine = nullptr,
+                            .batches = {.max_size = serving.max_batch_size, .max_queue_delay = serving.max_queue_delay},
                             .max_items = MaxItems(serving)};
     LS_ASSIGN_OR_RETURN(served.engine,
                         DynamicBatchingEngine::Create(std::move(loaded.classifier), preparation_,
