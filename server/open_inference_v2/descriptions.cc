@@ -25,6 +25,11 @@ void Set(const TensorDescription& tensor, bool batched, inference::ModelMetadata
   for (const int64_t size : tensor.dims) message.add_shape(size);
 }
 
+void Set(const ServingStatistics::Times& times, inference::StatisticDuration& message) {
+  message.set_count(times.count());
+  message.set_ns(times.nanoseconds());
+}
+
 inference::DataType DataTypeOf(std::string_view datatype) {
   if (datatype == "BYTES") return inference::TYPE_STRING;
   if (datatype == "INT32") return inference::TYPE_INT32;
@@ -92,6 +97,30 @@ inference::ModelConfig ToConfig(const ModelDescription& model) {
     batching.set_default_priority_level(kNormalPriority);
   }
   return config;
+}
+
+inference::ModelStatistics ToStatistics(const ServedModel& model) {
+  const ServingStatistics& statistics = *model.statistics();
+  inference::ModelStatistics message;
+  message.set_name(model.name);
+  message.set_version(absl::StrCat(model.version));
+  message.set_last_inference(statistics.last_milliseconds());
+  message.set_inference_count(statistics.items());
+  message.set_execution_count(statistics.executions());
+  inference::InferStatistics& requests = *message.mutable_inference_stats();
+  Set(statistics.answers(), *requests.mutable_success());
+  Set(statistics.failures(), *requests.mutable_fail());
+  Set(statistics.queue(), *requests.mutable_queue());
+  Set(statistics.input(), *requests.mutable_compute_input());
+  Set(statistics.run(), *requests.mutable_compute_infer());
+  Set(statistics.output(), *requests.mutable_compute_output());
+  for (size_t size = 0; size < statistics.batches().size(); ++size) {
+    if (statistics.batches()[size].count() == 0) continue;
+    inference::InferBatchStatistics& batch = *message.add_batch_stats();
+    batch.set_batch_size(size);
+    Set(statistics.batches()[size], *batch.mutable_compute_infer());
+  }
+  return message;
 }
 
 }  // namespace longshort

@@ -14,5 +14,6 @@ inference::ServerMetadataResponse DescribeServer(bool model_control);
 // `versions`: those that serve.
 inference::ModelMetadataResponse ToMetadata(const ModelDescription& model, const std::vector<int64_t>& versions);
 inference::ModelConfig ToConfig(const ModelDescription& model);
+inference::ModelStatistics ToStatistics(const ServedModel& model);
 
 }  // namespace longshort

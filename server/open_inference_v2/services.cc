@@ -217,8 +217,21 @@ ServerUnaryReactor* OpenInferenceService::RepositoryModelUnload(CallbackServerCo
 
 ServerUnaryReactor* OpenInferenceService::ModelStatistics(CallbackServerContext* context, const ByteBuffer* request,
                                                           ByteBuffer* response) {
-  return Refuse<inference::ModelStatisticsRequest>(environment_, kModelStatisticsNames, context, request, response,
-                                                   kNoSettings);
+  return AnswerAtOnce<inference::ModelStatisticsRequest>(
+      environment_, kModelStatisticsNames, context, request, response,
+      [this](CallRecord& record,
+             const inference::ModelStatisticsRequest& message) -> absl::StatusOr<inference::ModelStatisticsResponse> {
+        LS_ASSIGN_OR_RETURN(const ModelReference reference,
+                            ReferenceOf(message.name(), message.version(), record.names()));
+        if (!reference.name.empty()) LS_RETURN_IF_ERROR(record.FindModel(reference).status());
+        inference::ModelStatisticsResponse answer;
+        for (const std::shared_ptr<ServedModel>& served : environment_.models.List()) {
+          const bool asked = (reference.name.empty() || reference.name == served->name) &&
+                             (reference.version == 0 || reference.version == served->version);
+          if (asked && record.caller().MayUse(served->name)) *answer.add_model_stats() = ToStatistics(*served);
+        }
+        return answer;
+      });
 }
 
 ServerUnaryReactor* OpenInferenceService::SystemSharedMemoryStatus(CallbackServerContext* context,
