@@ -36,6 +36,39 @@ std::vector<int64_t> VersionsOf(const ServedModel& served, const ModelReference&
   return versions;
 }
 
+using Index = inference::RepositoryIndexResponse;
+
+void Add(const std::string& name, int64_t version, const char* state, Index& index) {
+  Index::ModelIndex& model = *index.add_models();
+  model.set_name(name);
+  model.set_version(absl::StrCat(version));
+  model.set_state(state);
+}
+
+// What serves, of what the caller may use.
+Index IndexOfServed(const ModelRegistry& models, const Caller& caller) {
+  Index index;
+  for (const std::shared_ptr<ServedModel>& served : models.List()) {
+    if (caller.MayUse(served->name)) Add(served->name, served->version, "READY", index);
+  }
+  return index;
+}
+
+// The same, and behind it what could be loaded.
+Index WithOthers(Index index, const RepositoryListing& folders, const Caller& caller) {
+  std::set<std::pair<std::string, std::string>> served;
+  for (const Index::ModelIndex& model : index.models()) served.emplace(model.name(), model.version());
+  for (const auto& [name, versions] : folders.versions) {
+    if (!caller.MayUse(name)) continue;
+    for (const int64_t version : versions) {
+      if (served.count({name, absl::StrCat(version)}) > 0) continue;
+      Add(name, version, "UNAVAILABLE", index);
+      index.mutable_models()->rbegin()->set_reason("not loaded");
+    }
+  }
+  return index;
+}
+
 // The model's name: where this contract has it, or where KServe's has it.
 template <typename Message>
 const std::string& ModelNameOf(const Message& message) {
@@ -162,19 +195,20 @@ ServerUnaryReactor* OpenInferenceService::ModelInfer(CallbackServerContext* cont
 
 ServerUnaryReactor* OpenInferenceService::RepositoryIndex(CallbackServerContext* context, const ByteBuffer* request,
                                                           ByteBuffer* response) {
-  return AnswerAtOnce<inference::RepositoryIndexRequest>(
+  return AnswerLater<inference::RepositoryIndexRequest>(
       environment_, kRepositoryIndexNames, context, request, response,
-      [this](CallRecord& record,
-             const inference::RepositoryIndexRequest&) -> absl::StatusOr<inference::RepositoryIndexResponse> {
-        inference::RepositoryIndexResponse message;
-        for (const std::shared_ptr<ServedModel>& served : environment_.models.List()) {
-          if (!record.caller().MayUse(served->name)) continue;
-          auto& model = *message.add_models();
-          model.set_name(served->name);
-          model.set_version(absl::StrCat(served->version));
-          model.set_state("READY");
+      [this](CallRecord& record, const inference::RepositoryIndexRequest& message, const auto& answer) -> absl::Status {
+        Index served = IndexOfServed(environment_.models, record.caller());
+        if (message.ready()) {
+          answer(absl::StatusOr<Index>(std::move(served)));
+          return absl::OkStatus();
         }
-        return message;
+        environment_.manager.ListFolders(
+            [answer, served, caller = record.caller()](const absl::StatusOr<RepositoryListing>& folders) {
+              if (!folders.ok()) return answer(absl::StatusOr<Index>(folders.status()));
+              answer(absl::StatusOr<Index>(WithOthers(served, *folders, caller)));
+            });
+        return absl::OkStatus();
       });
 }
 
