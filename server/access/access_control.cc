@@ -59,7 +59,8 @@ void AccessControl::LookAtFile() {
 
 absl::Status AccessControl::Take(std::string_view text) {
   LS_ASSIGN_OR_RETURN(const std::vector<AccessEntry> entries, ParseTokenFile(text, options_.token_file));
-  for (const AccessEntry& entry : entries) IdentityOf(entry.name)->SetLimits(entry.limits);
+  const absl::Time now = MonotonicNow();
+  for (const AccessEntry& entry : entries) IdentityOf(entry.name)->SetLimits(entry.limits, now);
   auto table =
       std::make_shared<const AccessTable>(entries, [this](const std::string& name) { return IdentityOf(name); });
   const std::lock_guard lock(mutex_);
