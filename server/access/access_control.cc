@@ -51,7 +51,10 @@ void AccessControl::LookAtFile() {
   absl::StatusOr<std::string> text = ReadTokenFile(options_.token_file);
   absl::Status status = text.status();
   std::string seen = text.ok() ? *std::move(text) : std::string(status.message());
-  if (seen == seen_) return;
+  // Somebody may be writing yet: a line without its end may allow more than the whole one.
+  const bool is_whole = seen == looked_;
+  looked_ = seen;
+  if (!is_whole || seen == seen_) return;
   seen_ = std::move(seen);
   if (status.ok()) status = Take(seen_);
   told_(status);

@@ -52,6 +52,12 @@ class AccessControlTest : public ::testing::Test {
     access_ = *std::move(opened);
   }
 
+  // What is there is taken when it has been seen twice.
+  void Look() {
+    access_->LookAtFile();
+    access_->LookAtFile();
+  }
+
   absl::StatusOr<Caller> Admit(const Credentials& credentials, const char* rpc = "Generate") {
     return access_->Admit(credentials, rpc, now_);
   }
@@ -167,7 +173,7 @@ TEST_F(AccessControlTest, LimitsAreTheIdentitysAndObservingTakesNothing) {
   EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kOk);
   // Changing the file forgives nothing.
   Write(LineOf("alice", "a3", rest));
-  access_->LookAtFile();
+  Look();
   EXPECT_EQ(CodeOf(Bearer("a3")), StatusCode::kResourceExhausted);
 }
 
@@ -175,7 +181,7 @@ TEST_F(AccessControlTest, AChangedFileHoldsAndABrokenOneChangesNothing) {
   Open(LineOf("alice", "a", "scopes=infer"));
   const auto under_way = Admit(Bearer("a"));
   Write(LineOf("bob", "b", "scopes=infer"));
-  access_->LookAtFile();
+  Look();
   EXPECT_EQ(NameOf(Bearer("b")), "bob");
   EXPECT_EQ(CodeOf(Bearer("a")), StatusCode::kUnauthenticated);
   EXPECT_EQ(under_way->identity()->name(), "alice") << "who is in stays who he is";
@@ -183,20 +189,36 @@ TEST_F(AccessControlTest, AChangedFileHoldsAndABrokenOneChangesNothing) {
   EXPECT_TRUE(told_[0].ok());
 
   Write("bob scopes=infer\n");
-  for (int i = 0; i < 3; ++i) access_->LookAtFile();
+  for (int i = 0; i < 2; ++i) Look();
   EXPECT_EQ(NameOf(Bearer("b")), "bob");
   ASSERT_EQ(told_.size(), 2U) << "once, not every second";
   EXPECT_THAT(told_[1].message(), AllOf(HasSubstr(path_), HasSubstr("line 1")));
 
   std::filesystem::remove(path_);
-  for (int i = 0; i < 3; ++i) access_->LookAtFile();
+  for (int i = 0; i < 2; ++i) Look();
   EXPECT_EQ(NameOf(Bearer("b")), "bob");
   ASSERT_EQ(told_.size(), 3U);
 
   Write(LineOf("bob", "b", "scopes=infer"));
-  access_->LookAtFile();
+  Look();
   ASSERT_EQ(told_.size(), 4U);
   EXPECT_TRUE(told_[3].ok()) << "what is wrong no more is told, too";
+}
+
+TEST_F(AccessControlTest, AFileThatIsBeingWrittenIsNotTaken) {
+  const std::string alice = LineOf("alice", "a", "scopes=infer");
+  Open(alice);
+  const std::string bob = LineOf("bob", "b", "scopes=infer models=small");
+  Write(alice + bob.substr(0, bob.find(" models")));
+  access_->LookAtFile();
+  EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kUnauthenticated) << "he would have all models";
+  Write(alice + bob);
+  access_->LookAtFile();
+  EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kUnauthenticated);
+  access_->LookAtFile();
+  ASSERT_EQ(NameOf(Bearer("b")), "bob");
+  EXPECT_FALSE(Admit(Bearer("b"))->MayUse("large"));
+  EXPECT_EQ(told_.size(), 1U);
 }
 
 TEST_F(AccessControlTest, TheThreadLooksByItself) {
