@@ -459,7 +459,10 @@ def test_beyond_loopback_without_tls_is_refused(
     for part in (f"--{option}={host}:0", "--tls-certificate", "--insecure"):
         assert part in ended.stderr
     assert run(*arguments, "--insecure").returncode == 0
-    assert run(*arguments, *files_of(tmp_path, authority.server())).returncode == 0
+    encrypted = files_of(tmp_path, authority.server())
+    assert run(*arguments, *encrypted).returncode == 0
+    both = run(*arguments, "--insecure", *encrypted)
+    assert both.returncode == 1 and "--insecure serves without TLS" in both.stderr
 
 
 def test_names_are_resolved(repository: Path) -> None:
