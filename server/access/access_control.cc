@@ -34,17 +34,21 @@ AccessControl::~AccessControl() {
   watcher_.join();
 }
 
-absl::StatusOr<Caller> AccessControl::Admit(const Credentials& credentials, std::string_view rpc,
-                                            absl::Time now) const {
+absl::StatusOr<Caller> AccessControl::Identify(const Credentials& credentials, std::string_view rpc,
+                                               absl::Time now) const {
   const std::optional<RpcAccess> access = AccessOf(rpc);
   if (access.has_value() && access->health && !options_.protect_health) return Caller();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const Grant> grant, table()->Find(credentials, ToWallClock(now)));
+  return Caller(std::move(grant));
+}
+
+absl::Status AccessControl::Admit(const Caller& caller, std::string_view rpc, absl::Time now) {
+  if (caller.identity() == nullptr) return absl::OkStatus();
+  const std::optional<RpcAccess> access = AccessOf(rpc);
   const std::string name(rpc);
   if (!access.has_value()) return absl::PermissionDeniedError(absl::StrCat(name, " is for nobody: no scope covers it"));
-  Caller caller(std::move(grant));
   LS_RETURN_IF_ERROR(caller.CheckScope(access->scope, name));
-  if (access->scope != Scope::kObserve) LS_RETURN_IF_ERROR(caller.identity()->TakeCall(now));
-  return caller;
+  return access->scope == Scope::kObserve ? absl::OkStatus() : caller.identity()->TakeCall(now);
 }
 
 void AccessControl::LookAtFile() {

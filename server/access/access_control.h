@@ -48,10 +48,13 @@ class AccessControl final {
   AccessControl(const AccessControl&) = delete;
   AccessControl& operator=(const AccessControl&) = delete;
 
-  // Who makes this call. `now` is MonotonicNow()'s.
-  // Errors: UNAUTHENTICATED without a valid credential; PERMISSION_DENIED if its scopes do not cover the call;
-  // RESOURCE_EXHAUSTED with a Refusal if the identity has made too many (not of calls that observe).
-  absl::StatusOr<Caller> Admit(const Credentials& credentials, std::string_view rpc, absl::Time now) const;
+  // Who makes this call; anybody if that is asked of nobody. `now` is MonotonicNow()'s, here and below.
+  // Errors: UNAUTHENTICATED without a valid credential.
+  absl::StatusOr<Caller> Identify(const Credentials& credentials, std::string_view rpc, absl::Time now) const;
+  // Whether who was identified for this call may make it.
+  // Errors: PERMISSION_DENIED if the credential's scopes do not cover the call; RESOURCE_EXHAUSTED with a Refusal if
+  // the identity has made too many (not of calls that observe).
+  static absl::Status Admit(const Caller& caller, std::string_view rpc, absl::Time now);
 
   // Whether a call's certificate needs to be read.
   bool uses_certificates() const { return table()->has_certificates(); }

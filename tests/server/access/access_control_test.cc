@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "tests/base/temporary_directory.h"
 
@@ -59,7 +60,9 @@ class AccessControlTest : public ::testing::Test {
   }
 
   absl::StatusOr<Caller> Admit(const Credentials& credentials, const char* rpc = "Generate") {
-    return access_->Admit(credentials, rpc, now_);
+    LS_ASSIGN_OR_RETURN(Caller caller, access_->Identify(credentials, rpc, now_));
+    LS_RETURN_IF_ERROR(AccessControl::Admit(caller, rpc, now_));
+    return caller;
   }
   std::string NameOf(const Credentials& credentials) {
     const auto caller = Admit(credentials);
@@ -112,7 +115,7 @@ TEST_F(AccessControlTest, AnExpiredTokenIsSaidToBe) {
   EXPECT_THAT(NameOf(Bearer("past")), HasSubstr("the token of old expired at 20"));
   EXPECT_EQ(NameOf(Bearer("future")), "old");
   EXPECT_EQ(
-      access_->Admit(Bearer("future"), "Generate", now_ + absl::Minutes(1) + absl::Milliseconds(1)).status().code(),
+      access_->Identify(Bearer("future"), "Generate", now_ + absl::Minutes(1) + absl::Milliseconds(1)).status().code(),
       StatusCode::kUnauthenticated);
 }
 
@@ -227,7 +230,7 @@ TEST_F(AccessControlTest, TheThreadLooksByItself) {
                                     [](const absl::Status& /*status*/) {});
   ASSERT_TRUE(opened.ok()) << opened.status();
   Write(LineOf("bob", "b", "scopes=infer"));
-  while (!(*opened)->Admit(Bearer("b"), "Generate", MonotonicNow()).ok()) absl::SleepFor(absl::Milliseconds(1));
+  while (!(*opened)->Identify(Bearer("b"), "Generate", MonotonicNow()).ok()) absl::SleepFor(absl::Milliseconds(1));
 }
 
 TEST_F(AccessControlTest, MetricsHaveSoManyLabelsAtMost) {
