@@ -73,7 +73,8 @@ def is_taken(server: Server, trusted: bytes, pair: Pair | None = None) -> bool:
 
 def served_serial(port: int) -> int:
     """The serial number of the certificate that a new connection is shown."""
-    return x509.load_pem_x509_certificate(ssl.get_server_certificate(("127.0.0.1", port)).encode()).serial_number
+    shown = ssl.get_server_certificate(("127.0.0.1", port), timeout=PATIENCE)
+    return x509.load_pem_x509_certificate(shown.encode()).serial_number
 
 
 def openssl_client(port: int, *arguments: str) -> subprocess.CompletedProcess[str]:

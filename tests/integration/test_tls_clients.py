@@ -129,11 +129,13 @@ def openssl_server(*options: str | Path) -> Iterator[int]:
     """`openssl s_server`, and its port."""
     command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-alpn", "h2", *options]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
-        for line in server.stdout:
-            if found := re.match(rb"ACCEPT 127\.0\.0\.1:(\d+)", line):
-                yield int(found[1])
-                break
-        server.kill()
+        try:
+            for line in server.stdout:
+                if found := re.match(rb"ACCEPT 127\.0\.0\.1:(\d+)", line):
+                    yield int(found[1])
+                    break
+        finally:
+            server.kill()
 
 
 def test_one_side_alone_speaks_tls(server: Server, tls_server: Server, folder: Path) -> None:
@@ -188,6 +190,7 @@ class Listener:
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(60)
         self.port: int = self._socket.getsockname()[1]
         self.received = b""
         self._thread = threading.Thread(target=self._receive)
