@@ -246,7 +246,9 @@ def test_an_authority_need_not_be_at_the_top(repository: Path, tmp_path: Path, a
     options = [*files_of(tmp_path, authority.server()), f"--tls-client-ca={known}"]
     with Server(repository, tmp_path / "open", *options, trusted=authority.pem) as server:
         assert is_taken(server, authority.pem, alice)
-    with Server(repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem) as server:
+    with Server(
+        repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem
+    ) as server:
         assert is_taken(server, authority.pem, alice), "who stands above it needs no list"
         assert not is_taken(server, authority.pem, bob)
 
@@ -297,7 +299,9 @@ def test_who_takes_up_a_session_is_checked_again(
             assert client.is_served()
             assert client.is_served()
             wait_until(lambda client=client: not client.is_served())  # it has expired
-    with Server(repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem) as server:
+    with Server(
+        repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem
+    ) as server:
         alice = middle.client("alice")
         client = ReturningClient(server, tmp_path, alice, middle.pem, version)
         assert client.is_served()
