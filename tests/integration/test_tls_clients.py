@@ -172,7 +172,7 @@ def test_wrong_files_of_a_client_are_named(folder: Path, tmp_path: Path) -> None
         ([f"--tls-ca={tmp_path}/none"], "--tls-ca", f"{tmp_path}/none", "No such file"),
         ([f"--tls-ca={text}"], str(text), "no certificate in PEM form"),
         ([certificate], "--tls-certificate and --tls-key need each other"),
-        ([certificate, f"--tls-key={folder}/bob.key"], "bob.key is not the key of the certificate CN=alice"),
+        ([certificate, f"--tls-key={folder}/late.key"], "late.key is not the key of the certificate CN=alice"),
         ([f"--tls-certificate={tmp_path}/none", key], f"{tmp_path}/none", "No such file"),
         ([f"--token-file={tmp_path}/none"], "--token-file", f"{tmp_path}/none", "No such file"),
         ([f"--token-file={text}"], str(text), "must hold one token"),
