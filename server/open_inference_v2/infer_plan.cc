@@ -123,8 +123,9 @@ ClassOptions ClassOptionsOf(const std::vector<RequestedOutput>& outputs) {
 
 class Planner {
  public:
-  Planner(InferPlan& plan, const InputTensors& inputs, const Parameters& parameters, const ServedModel& model)
-      : plan_(plan), inputs_(inputs), parameters_(parameters), model_(model) {}
+  Planner(InferPlan& plan, const InputTensors& inputs, const Parameters& parameters, const ServedModel& model,
+          const RequestLimits& limits)
+      : plan_(plan), inputs_(inputs), parameters_(parameters), model_(model), limits_(limits) {}
 
   absl::Status PlanClassifier(const ServedClassifier& classifier, const ModelReference& reference) const {
     if (plan_.form.outputs.empty()) plan_.form.outputs = {{Output::kLogits}, {Output::kProbabilities}};
@@ -132,7 +133,7 @@ class Planner {
     if (classifier.info.input == ClassifierInput::kText) return PlanDocuments(classifier, reference, options);
     LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {}));
     LS_RETURN_IF_ERROR(CheckInputs({kImageInput}, {kImageInput}));
-    LS_ASSIGN_OR_RETURN(std::vector<ImageInput> images, inputs_.Images(kImageInput));
+    LS_ASSIGN_OR_RETURN(std::vector<ImageInput> images, inputs_.Images(kImageInput, limits_.images));
     plan_.call = ClassifyCall{.model = reference, .images = std::move(images), .options = options};
     return absl::OkStatus();
   }
@@ -166,11 +167,11 @@ class Planner {
     call.options.truncate = truncate.value_or(false);
     if (classifier.info.documents == 2) {
       LS_RETURN_IF_ERROR(CheckInputs({kDocumentInput, kSecondDocumentInput}, {kDocumentInput, kSecondDocumentInput}));
-      LS_ASSIGN_OR_RETURN(call.second_texts, inputs_.Texts(kSecondDocumentInput, &plan_.second_ids));
+      LS_ASSIGN_OR_RETURN(call.second_texts, inputs_.Texts(kSecondDocumentInput, limits_.inputs, &plan_.second_ids));
     } else {
       LS_RETURN_IF_ERROR(CheckInputs({kDocumentInput}, {kDocumentInput}));
     }
-    LS_ASSIGN_OR_RETURN(call.texts, inputs_.Texts(kDocumentInput, &plan_.ids));
+    LS_ASSIGN_OR_RETURN(call.texts, inputs_.Texts(kDocumentInput, limits_.inputs, &plan_.ids));
     plan_.call = std::move(call);
     return absl::OkStatus();
   }
@@ -181,7 +182,7 @@ class Planner {
     }
     LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {}));
     ScoreCall call{.model = reference};
-    LS_ASSIGN_OR_RETURN(call.texts, inputs_.Texts(kDocumentInput, &plan_.ids));
+    LS_ASSIGN_OR_RETURN(call.texts, inputs_.Texts(kDocumentInput, limits_.inputs, &plan_.ids));
     plan_.call = std::move(call);
     return absl::OkStatus();
   }
@@ -193,7 +194,7 @@ class Planner {
     LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, GenerationParameterNames()));
     LS_ASSIGN_OR_RETURN(GenerateCall call, ReadGenerationParameters(parameters_));
     call.model = reference;
-    LS_ASSIGN_OR_RETURN(const std::vector<TextInput> prompts, inputs_.Texts(kPromptInput, &plan_.ids));
+    LS_ASSIGN_OR_RETURN(const std::vector<TextInput> prompts, inputs_.Texts(kPromptInput, limits_.inputs, &plan_.ids));
     if (prompts.size() > 1) {
       return FieldError("number of prompts", prompts.size(), "1; others are requests of their own");
     }
@@ -210,6 +211,7 @@ class Planner {
   const InputTensors& inputs_;
   const Parameters& parameters_;
   const ServedModel& model_;
+  const RequestLimits& limits_;
 };
 
 }  // namespace
@@ -247,7 +249,7 @@ absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferReq
   LS_ASSIGN_OR_RETURN(const InputTensors inputs, InputTensors::Read(*kept));
   plan.form.raw = inputs.raw();
 
-  const Planner planner(plan, inputs, parameters, *model);
+  const Planner planner(plan, inputs, parameters, *model, record.environment().limits);
   if (const ServedLanguageModel* language_model = model->language_model(); language_model != nullptr) {
     LS_RETURN_IF_ERROR(planner.PlanLanguageModel(*language_model, reference));
   } else {

@@ -29,13 +29,12 @@ class InputTensors final {
   // Errors: an input that is none of these, which `model` takes.
   absl::Status RefuseOthers(absl::Span<const std::string_view> names, std::string_view model) const;
 
-  // BYTES [n] or [n, 1], or token ids, INT32 [tokens] or [n, tokens]. The ids are kept in `ids`.
+  // At most `most` texts: BYTES [n] or [n, 1], or token ids, INT32 [tokens] or [n, tokens]. The ids are kept in `ids`.
   // REQUIRES: Has(name).
-  absl::StatusOr<std::vector<TextInput>> Texts(std::string_view name, std::vector<int32_t>* ids) const;
-  // Encoded images, BYTES [n] or [n, 1], or pixels, UINT8 or FP32 [height, width, channels] or [n, height, width,
-  // channels]. Each image has memory of its own.
-  // REQUIRES: Has(name).
-  absl::StatusOr<std::vector<ImageInput>> Images(std::string_view name) const;
+  absl::StatusOr<std::vector<TextInput>> Texts(std::string_view name, int64_t most, std::vector<int32_t>* ids) const;
+  // At most `most` images: encoded, BYTES [n] or [n, 1], or pixels, UINT8 or FP32 [height, width, channels] or [n,
+  // height, width, channels]. Each image has memory of its own. REQUIRES: Has(name).
+  absl::StatusOr<std::vector<ImageInput>> Images(std::string_view name, int64_t most) const;
 
  private:
   // One input: its contents are in `raw`, or in `tensor`.
@@ -50,12 +49,12 @@ class InputTensors final {
   absl::StatusOr<Input> ReadInput(const inference::ModelInferRequest::InferInputTensor& tensor, std::string_view raw);
   const Input* Find(std::string_view name) const;
   // Errors: if the contents are not as many as the shape says.
-  absl::StatusOr<std::vector<std::string_view>> Bytes(const Input& input) const;
+  absl::StatusOr<std::vector<std::string_view>> Bytes(const Input& input, int64_t most) const;
   absl::StatusOr<std::vector<int32_t>> Int32(const Input& input) const;
   absl::Status CheckElements(const Input& input, int64_t typed_elements, int64_t element_bytes) const;
 
-  absl::StatusOr<std::vector<ImageInput>> EncodedImages(const Input& input) const;
-  absl::StatusOr<std::vector<ImageInput>> Pixels(const Input& input) const;
+  absl::StatusOr<std::vector<ImageInput>> EncodedImages(const Input& input, int64_t most) const;
+  absl::StatusOr<std::vector<ImageInput>> Pixels(const Input& input, int64_t most) const;
 
   const bool raw_;
   std::vector<Input> inputs_;

@@ -114,6 +114,7 @@ std::optional<inference::ModelStreamInferResponse> StreamedRequest::Take() {
 void StreamedRequest::Drop() {
   generation_.reset();
   answer_.reset();
+  record_.Pause(false);
   if (finished_ || !submitted_ || !closed_.has_value()) return;
   finished_ = true;
   record_.Finish(*closed_).IgnoreError();

@@ -54,10 +54,10 @@ def text_of(result: Any, output: str = "text") -> str:
 class Stream:
     """The stream of a client, and what has come by it."""
 
-    def __init__(self, client: triton.InferenceServerClient) -> None:
+    def __init__(self, client: triton.InferenceServerClient, headers: dict[str, str] | None = None) -> None:
         self.client = client
         self.answers: Queue[tuple[Any, Any]] = Queue()
-        client.start_stream(callback=lambda result, error: self.answers.put((result, error)))
+        client.start_stream(callback=lambda result, error: self.answers.put((result, error)), headers=headers)
 
     def send(self, model: str, inputs: Sequence[triton.InferInput], name: str, **options: Any) -> None:
         self.client.async_stream_infer(model, inputs, request_id=name, **options)

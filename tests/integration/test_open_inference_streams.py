@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tritonclient.grpc as triton
 
-from integration import open_inference
+from integration import open_inference, tokens
 from integration.images import some_pixels
 from integration.open_inference import Stream, is_final, prompt, strings, tensor, text_of
 from integration.server_process import Server, wait_until
@@ -93,6 +93,21 @@ def test_all_families_share_a_stream_which_outlives_what_is_wrong(client: triton
     stream.send("tiny", [strings("document", b"hello")], "scored")
     assert stream.next().as_numpy("token_count")[0] == 5
     client.stop_stream()
+
+
+def test_requests_of_a_stream_count_against_their_callers_limit(repository: Path, tmp_path: Path) -> None:
+    line = tokens.line("caller", "call", "scopes=infer models=texts calls-per-second=0.001")
+    secret = tokens.write(tmp_path / "tokens", line)
+    with (
+        Server(repository, tmp_path / "server", f"--token-file={secret}") as server,
+        open_inference.client_of(server) as client,
+    ):
+        stream = Stream(client, {"authorization": "Bearer call"})
+        document = [strings("document", b"a")]
+        stream.send("texts", document, "one")
+        error = stream.next_error().message()
+        assert error.startswith("RESOURCE_EXHAUSTED: "), "the stream itself was the call of a thousand seconds"
+        client.stop_stream()
 
 
 def test_a_cancelled_stream_stops_its_work(server: Server, client: triton.InferenceServerClient) -> None:

@@ -42,6 +42,19 @@ TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
   }
 }
 
+TEST(EngineObservers, RunsOfAModelAreCountedInItsStatistics) {
+  ServerMetrics metrics({0.1, 1});
+  const auto of_engine = std::make_shared<ServingStatistics>();
+  const auto engine = ObserveEngine(metrics, Log(), "m", of_engine);
+  engine->OnStep(absl::Milliseconds(3), 9);
+  EXPECT_EQ(of_engine->executions(), 1);
+  const auto of_classifier = std::make_shared<ServingStatistics>(8);
+  const auto classifier = ObserveClassifier(metrics, Log(), "c", of_classifier);
+  classifier->OnBatch({.items = 3, .tokens = 0, .multiply_adds = 0, .run = absl::Milliseconds(2)});
+  EXPECT_EQ(of_classifier->executions(), 1);
+  EXPECT_EQ(of_classifier->batches()[3].nanoseconds(), 2'000'000);
+}
+
 TEST(EngineObservers, WhatGoesWrongIsCountedOfEveryKindOfEngine) {
   ServerMetrics metrics({0.1, 1});
   const auto engine = ObserveEngine(metrics, Log(), "m", std::make_shared<ServingStatistics>());

@@ -23,10 +23,10 @@ std::string ReadError(const ModelInferRequest& request) {
 // Why the input "x" is neither texts nor images.
 std::string TextError(const ModelInferRequest& request) {
   std::vector<int32_t> ids;
-  return std::string(InputTensors::Read(request)->Texts("x", &ids).status().message());
+  return std::string(InputTensors::Read(request)->Texts("x", 2, &ids).status().message());
 }
 std::string ImageError(const ModelInferRequest& request) {
-  return std::string(InputTensors::Read(request)->Images("x").status().message());
+  return std::string(InputTensors::Read(request)->Images("x", 2).status().message());
 }
 
 TEST(InputTensors, TextsComeRawOrTypedAsAListOrAColumn) {
@@ -34,7 +34,7 @@ TEST(InputTensors, TextsComeRawOrTypedAsAListOrAColumn) {
     for (int column = 0; column < 2; ++column) {
       const InputTensors inputs = *InputTensors::Read(request);
       std::vector<int32_t> ids;
-      const std::vector<TextInput> texts = *inputs.Texts("x", &ids);
+      const std::vector<TextInput> texts = *inputs.Texts("x", 2, &ids);
       ASSERT_EQ(texts.size(), 2);
       EXPECT_EQ(texts[1].kind, TextInput::Kind::kBytes);
       EXPECT_EQ(texts[1].text, "bc");
@@ -52,7 +52,7 @@ TEST(InputTensors, TokenIdsAreRowsOfTokens) {
   for (const int32_t id : {1, 2, 3, -1}) tensor.mutable_contents()->add_int_contents(id);
   for (const ModelInferRequest& request : {raw, typed}) {
     std::vector<int32_t> ids;
-    const std::vector<TextInput> texts = *InputTensors::Read(request)->Texts("x", &ids);
+    const std::vector<TextInput> texts = *InputTensors::Read(request)->Texts("x", 2, &ids);
     ASSERT_EQ(texts.size(), 2);
     EXPECT_THAT(texts[0].ids, ElementsAre(1, 2));
     EXPECT_THAT(texts[1].ids, ElementsAre(3, -1));
@@ -67,7 +67,7 @@ TEST(InputTensors, PixelsAreImagesOfTheirOwn) {
   auto& tensor = AddInput(typed, "x", "UINT8", {2, 1, 2, 1});
   for (const uint32_t value : {1, 2, 3, 255}) tensor.mutable_contents()->add_uint_contents(value);
   for (const ModelInferRequest& request : {raw, typed}) {
-    const std::vector<ImageInput> images = *InputTensors::Read(request)->Images("x");
+    const std::vector<ImageInput> images = *InputTensors::Read(request)->Images("x", 2);
     ASSERT_EQ(images.size(), 2);
     EXPECT_NE(images[0].owner, images[1].owner);
     const RawImage& second = std::get<RawImage>(images[1].content);
@@ -86,7 +86,7 @@ TEST(InputTensors, FractionsArePixelsToo) {
   auto& tensor = AddInput(typed, "x", "FP32", {1, 1, 3});
   for (const float value : {0.0F, 1.0F, 0.5F}) tensor.mutable_contents()->add_fp32_contents(value);
   for (const ModelInferRequest& request : {raw, typed}) {
-    const std::vector<ImageInput> images = *InputTensors::Read(request)->Images("x");
+    const std::vector<ImageInput> images = *InputTensors::Read(request)->Images("x", 2);
     ASSERT_EQ(images.size(), 1);
     EXPECT_THAT(std::get<absl::Span<const float>>(std::get<RawImage>(images[0].content).values),
                 ElementsAre(0, 1, 0.5));
@@ -94,7 +94,7 @@ TEST(InputTensors, FractionsArePixelsToo) {
 }
 
 TEST(InputTensors, EncodedImagesDoNotShareMemory) {
-  const std::vector<ImageInput> images = *InputTensors::Read(RawRequest("m", "x", {"one", "two"}))->Images("x");
+  const std::vector<ImageInput> images = *InputTensors::Read(RawRequest("m", "x", {"one", "two"}))->Images("x", 2);
   ASSERT_EQ(images.size(), 2);
   EXPECT_EQ(std::get<std::string_view>(images[1].content), "two");
   EXPECT_EQ(images[1].bytes, 3);
@@ -163,6 +163,18 @@ TEST(InputTensors, ContentsMustBeWhatShapeAndDatatypeSay) {
   ModelInferRequest flat = pixels;
   flat.mutable_inputs(0)->mutable_shape()->RemoveLast();
   EXPECT_THAT(ImageError(flat), HasSubstr("[height, width, channels] or [images, height, width, channels]"));
+}
+
+TEST(InputTensors, MoreThanACallTakesIsNotEvenRead) {
+  EXPECT_EQ(TextError(RawRequest("m", "x", {"", "", ""})),
+            "number of elements of input \"x\" is 3; it must be in [1, 2]");
+  EXPECT_THAT(ImageError(TypedRequest("m", "x", {"", "", ""})), HasSubstr("is 3; it must be in [1, 2]"));
+  ModelInferRequest ids;
+  AddInput(ids, "x", "INT32", {3, 1});
+  EXPECT_THAT(TextError(ids), HasSubstr("is 3; it must be in [1, 2]"));
+  ModelInferRequest pixels;
+  AddInput(pixels, "x", "UINT8", {3, 1, 1, 1});
+  EXPECT_THAT(ImageError(pixels), HasSubstr("is 3; it must be in [1, 2]"));
 }
 
 TEST(InputTensors, InputsStandOnceAndHaveNoSharedMemory) {

@@ -114,7 +114,7 @@ TEST_F(ModelInferTest, WrongInputsAreNamed) {
       "number of tokens of document[0] is 12; it must be in [1, 8] (more with parameters.truncate, which reads the "
       "first 8)");
   EXPECT_EQ(ErrorOf(TypedRequest("texts", "document", std::vector<std::string>(65, "a"))),
-            "number of documents is 65; it must be in [1, 64]");
+            "number of elements of input \"document\" is 65; it must be in [1, 64]");
   EXPECT_EQ(ErrorOf(TypedRequest("speaker", "prompt", {"a", "b"})),
             "number of prompts is 2; it must be 1; others are requests of their own");
   ModelInferRequest neither;

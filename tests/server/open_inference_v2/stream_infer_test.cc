@@ -236,6 +236,25 @@ TEST_F(StreamInferTest, AReaderThatIsSlowPausesItsGeneration) {
   EXPECT_TRUE(Close().ok());
 }
 
+TEST_F(StreamInferTest, AReaderThatTakesNothingIsCancelled) {
+  environment_->slow_reader_timeout = absl::Milliseconds(100);
+  Open(ConnectWithSmallWindow());
+  Send(Prompt(), "g");
+  const auto generation = speaker_->TakeGenerations(1)[0];
+  const std::string text(1000, 'x');
+  while (!generation.request.context.cancelled->load()) {
+    if (generation.request.context.paused->load())
+      std::this_thread::yield();
+    else
+      generation.listener->OnDelta(Bytes(text));
+  }
+  generation.listener->OnFinished(absl::CancelledError("cancelled"), Summary(1));
+  ModelStreamInferResponse response;
+  while (stream_->Read(&response)) {
+  }
+  EXPECT_EQ(stream_->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
 TEST_F(StreamInferTest, AStreamHasOnlySoManyRequestsInWork) {
   Open();
   const int most = static_cast<int>(environment_->limits.stream_documents);
