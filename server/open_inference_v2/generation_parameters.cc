@@ -39,7 +39,7 @@ absl::Status ReadNumber(const Parameters& parameters, const char* name, double* 
 }
 
 absl::StatusOr<std::vector<std::string>> ParseStopList(const std::string& text) {
-  const absl::Status wrong =
+  absl::Status wrong =
       FieldError("parameters.stop", Quoted(text),
                  "a stop string, or, beginning with [, a JSON list of strings: one that begins so is [\"[\"]");
   // Behind a key, because strict JSON is an object.

@@ -36,7 +36,7 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
  public:
   // gRPC holds a reference from now on, until OnDone.
   static InferStream* Start(const CallEnvironment& environment, grpc::CallbackServerContext* context);
-  ~InferStream();
+  ~InferStream() override;
 
  private:
   InferStream(const CallEnvironment& environment, grpc::CallbackServerContext* context);

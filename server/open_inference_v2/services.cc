@@ -138,7 +138,7 @@ ServerUnaryReactor* OpenInferenceService::ModelReady(CallbackServerContext* cont
              const inference::ModelReadyRequest& message) -> absl::StatusOr<inference::ModelReadyResponse> {
         LS_ASSIGN_OR_RETURN(const ModelReference reference,
                             ReferenceOf(message.name(), message.version(), record.names()));
-        const absl::Status found = record.FindModel(reference).status();
+        absl::Status found = record.FindModel(reference).status();
         if (!found.ok() && !absl::IsNotFound(found)) return found;
         inference::ModelReadyResponse answer;
         answer.set_ready(found.ok() && !environment_.gate.closed());

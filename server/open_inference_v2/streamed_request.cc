@@ -47,11 +47,12 @@ absl::Status StreamedRequest::Submit() {
 }
 
 void StreamedRequest::Answer(absl::StatusOr<inference::ModelInferResponse> answer) {
-  {
+  const absl::Status status = answer.status();
+  if (status.ok()) {
     const std::lock_guard lock(owner_->mutex());
-    if (answer.ok()) answer_ = *std::move(answer);
+    answer_ = *std::move(answer);
   }
-  End(answer.status());
+  End(status);
 }
 
 void StreamedRequest::End(const absl::Status& status) {
