@@ -392,6 +392,8 @@ def test_a_client_that_never_shakes_hands_is_let_go(repository: Path, tmp_path: 
         for connection in silent:
             assert connection.recv(1) == b""
             connection.close()
+        wait_until(lambda: server.log().count("client refused") == len(silent))
+        assert " error " not in server.log()
 
 
 def test_what_is_wrong_with_files_is_told_at_the_start(
