@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -203,7 +204,8 @@ class Trial final {
       if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;  // others are no strings
       const unsigned char* const bytes = ASN1_STRING_get0_data(name->d.ia5);
       const auto length = static_cast<size_t>(ASN1_STRING_length(name->d.ia5));
-      if (name->type == GEN_DNS) names.emplace_back(bytes, bytes + length);
+      // Who made the certificate may want to steer the terminal.
+      if (name->type == GEN_DNS) names.push_back(absl::CHexEscape({reinterpret_cast<const char*>(bytes), length}));
       if (name->type == GEN_IPADD && (length == sizeof(in_addr) || length == sizeof(in6_addr))) {
         char text[INET6_ADDRSTRLEN];
         names.emplace_back(inet_ntop(length == sizeof(in_addr) ? AF_INET : AF_INET6, bytes, text, sizeof(text)));
