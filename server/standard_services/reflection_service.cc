@@ -140,7 +140,7 @@ class ReflectionCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
     if (!ending_.Enter()) return;
     if (!ok) return Leave(absl::OkStatus());
     GoOn();
-    const auto request = ParseShortRequest<Request>(incoming_);
+    const auto request = TakeShortRequest<Request>(incoming_);
     if (!request.ok()) return Leave(request.status());
     absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(Answer<Request, Response>(*request, site_.services));
     if (!bytes.ok()) return Leave(bytes.status());
