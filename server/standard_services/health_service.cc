@@ -74,8 +74,8 @@ class WatchCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       writing = writing_;
     }
     if (writing) context_.TryCancel();
-    ending_.End(absl::ResourceExhaustedError(
-        absl::StrCat("more than ", HealthService::kMostWatches, " watches: the oldest gave way")));
+    ending_.End(absl::ResourceExhaustedError(absl::StrCat("more than ", HealthService::kMostWatches,
+                                                          " watches: one of a connection that has many gave way")));
     FinishIf(ending_.Leave());
   }
 

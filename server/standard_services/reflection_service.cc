@@ -125,7 +125,7 @@ class ReflectionCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
     };
     LS_ASSIGN_OR_RETURN(held_, site_.streams.Add(context_.peer(), [end] {
       end(absl::ResourceExhaustedError(
-          absl::StrCat("more than ", ReflectionSite::kMost, " streams: the one that was silent for longest gave way")));
+          absl::StrCat("more than ", ReflectionSite::kMost, " streams: one of a connection that has many gave way")));
     }));
     watch_ = PauseWatch::Start(ReflectionSite::kLongestSilence, [end] {
       end(absl::UnavailableError(absl::StrCat(
