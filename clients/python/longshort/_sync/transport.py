@@ -1,0 +1,170 @@
+"""gRPC as the synchronous client needs it: what differs from longshort/_async/transport.py, which has the same
+names."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+import grpc
+
+from longshort import errors
+from longshort.metadata import Metadata
+from longshort.methods import A, Method, Q
+
+T = TypeVar("T")
+Channel = grpc.Channel
+# What is given one by one.
+Source = Iterable[T]
+
+
+def open_channel(
+    server: str, credentials: grpc.ChannelCredentials | None, options: list[tuple[str, int | str]]
+) -> Channel:
+    if credentials is None:
+        return grpc.insecure_channel(server, options)
+    return grpc.secure_channel(server, credentials, options)
+
+
+def close_channel(channel: Channel) -> None:
+    channel.close()
+
+
+def sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def apart(function: Callable[[], T]) -> T:
+    """What blocks."""
+    return function()
+
+
+class Items(Generic[T]):
+    """What a source gives, one by one."""
+
+    def __init__(self, source: Source[T]) -> None:
+        self._items = iter(source)
+
+    def next(self) -> tuple[T] | None:
+        """None at the end."""
+        for item in self._items:
+            return (item,)
+        return None
+
+
+def unary(
+    channel: Channel, method: Method[Q, A], question: Q, timeout: float | None, metadata: Metadata, request_id: str
+) -> A:
+    """One question, one answer. Raises LongshortError."""
+    call: Any = channel.unary_unary(method.path, method.question.SerializeToString, method.answer.FromString)
+    try:
+        answer: A = call(question, timeout=timeout, metadata=metadata)
+        return answer
+    except grpc.RpcError as error:
+        raise errors.of_rpc(error, request_id) from None
+
+
+def client_stream(
+    channel: Channel,
+    method: Method[Q, A],
+    questions: Iterator[Q],
+    timeout: float | None,
+    metadata: Metadata,
+    request_id: str,
+) -> A:
+    """Many questions, one answer. Raises LongshortError, and what `questions` raises."""
+    call: Any = channel.stream_unary(method.path, method.question.SerializeToString, method.answer.FromString)
+    wrong: list[BaseException] = []
+
+    def guarded() -> Iterator[Q]:
+        # In a thread of gRPC's, which would only say that "iterating requests" failed.
+        try:
+            yield from questions
+        except BaseException as error:
+            wrong.append(error)
+            raise
+
+    try:
+        answer: A = call(guarded(), timeout=timeout, metadata=metadata)
+        return answer
+    except grpc.RpcError as error:
+        raise (wrong[0] if wrong else errors.of_rpc(error, request_id)) from None
+
+
+class Stream(Generic[Q, A]):
+    """A call with many answers, of one question or of many.
+
+    Answers are read by a thread, so that waiting for them can end. What it holds is bounded by what gRPC lets a server
+    send ahead of a reader (one question) or by how many questions are asked (many).
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        method: Method[Q, A],
+        question: Q | None,
+        timeout: float | None,
+        metadata: Metadata,
+        request_id: str,
+    ) -> None:
+        """`question`: None of a call with many, which are written one by one."""
+        self._request_id = request_id
+        make: Any = channel.stream_stream if question is None else channel.unary_stream
+        call = make(method.path, method.question.SerializeToString, method.answer.FromString)
+        # None ends the questions.
+        self._questions: queue.SimpleQueue[Q | None] = queue.SimpleQueue()
+        self._call: Any = call(
+            iter(self._questions.get, None) if question is None else question, timeout=timeout, metadata=metadata
+        )
+        self._reader: _Reader[A] | None = _Reader(self._call) if question is None else None
+
+    def write(self, question: Q) -> None:
+        """Does nothing once the call has ended: reading tells why."""
+        self._questions.put(question)
+
+    def done_writing(self) -> None:
+        self._questions.put(None)
+
+    def ready(self) -> bool:
+        """Whether reading would not wait."""
+        return self._reader is not None and not self._reader.answers.empty()
+
+    def read(self, timeout: float | None = None) -> A | None:
+        """The next answer; None at the end. Raises LongshortError; DeadlineExceeded after `timeout` seconds, for a
+        call of many questions."""
+        try:
+            if self._reader is None:
+                return next(self._call, None)
+            answer = self._reader.answers.get(timeout=timeout)
+        except queue.Empty:
+            self.cancel()
+            raise errors.DeadlineExceeded(f"no answer came in {timeout:g} s", request_id=self._request_id) from None
+        except grpc.RpcError as error:
+            raise errors.of_rpc(error, self._request_id) from None
+        if isinstance(answer, grpc.RpcError):
+            raise errors.of_rpc(answer, self._request_id)
+        return answer
+
+    def cancel(self) -> None:
+        """Ends the call, unless it has ended. May come from anywhere."""
+        self._call.cancel()
+        self._questions.put(None)
+
+
+class _Reader(Generic[A]):
+    """Reads a call's answers into a queue: the answers, then None or the error."""
+
+    def __init__(self, call: Any) -> None:
+        self.answers: queue.SimpleQueue[A | None | grpc.RpcError] = queue.SimpleQueue()
+        threading.Thread(target=self._read, args=(call,), name="longshort-reader", daemon=True).start()
+
+    def _read(self, call: Any) -> None:
+        try:
+            for answer in call:
+                self.answers.put(answer)
+            self.answers.put(None)
+        except grpc.RpcError as error:
+            self.answers.put(error)
