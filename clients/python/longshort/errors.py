@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from longshort._proto import error_details_pb2
 
@@ -187,6 +188,6 @@ def _retry_info_seconds(value: str | bytes | None) -> float | None:
             if detail.type_url == RETRY_INFO:
                 delay = error_details_pb2.RetryInfo.FromString(detail.value).retry_delay
                 return delay.seconds + delay.nanos / 1e9
-    except ValueError:  # DecodeError is one: details of somebody else
+    except DecodeError:  # details of another kind
         pass
     return None

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from google.protobuf.message import DecodeError
+
 from longshort._proto import sessions_pb2
 from longshort.inputs import selector
 
@@ -39,7 +41,7 @@ def read_parts(file: BinaryIO, name: str) -> Iterator[sessions_pb2.SessionPart]:
             if len(data) == length:
                 yield sessions_pb2.SessionPart.FromString(data)
                 continue
-        except ValueError:  # DecodeError is one
+        except DecodeError:
             pass
         raise _damaged(name)
 

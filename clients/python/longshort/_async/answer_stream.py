@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from longshort import errors, methods
 from longshort._async import transport
 from longshort._async.calls import AsyncCalls, Call
+from longshort._async.iteration import AsyncIteration
 from longshort._proto import inference_pb2
 from longshort.errors import LongshortError
 from longshort.inputs import Document
@@ -52,13 +53,9 @@ class AsyncAnswerStream(Generic[T]):
         self._stream: transport.Stream[inference_pb2.ScoreTextsRequest, Answer] | None = None
         self._closed = False
 
-    async def __aiter__(self) -> AsyncGenerator[T, None]:
+    def __aiter__(self) -> AsyncIteration[T]:
         """The answers. Raises LongshortError, and what the source raises."""
-        try:
-            while (answer := await self._next()) is not None:
-                yield self._convert(answer)
-        finally:
-            self.cancel()
+        return AsyncIteration(self._next, self.cancel)
 
     def cancel(self) -> None:
         """Ends the stream, unless it has ended."""
@@ -76,12 +73,12 @@ class AsyncAnswerStream(Generic[T]):
     async def __aexit__(self, *_: object) -> None:
         self.cancel()
 
-    async def _next(self) -> Answer | None:
+    async def _next(self) -> T | None:
         """None at the end."""
         while not self._closed:
             answer = self._window.take()
             if answer is not None:
-                return answer
+                return self._convert(answer)
             if self._window.has_room() and not (self._stream is not None and await self._stream.ready()):
                 await self._read_document()
             elif self._window.count_unanswered() > 0:

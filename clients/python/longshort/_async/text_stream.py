@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from typing import Any
 
 from longshort import methods
 from longshort._async.calls import AsyncCalls
+from longshort._async.iteration import AsyncIteration
 from longshort._proto import inference_pb2
 from longshort.answers import Delta, Generation
 from longshort.errors import LongshortError
@@ -42,26 +43,21 @@ class AsyncTextStream:
         self._result: Generation | None = None
         self._closed = False
 
-    async def __aiter__(self) -> AsyncGenerator[str, None]:
+    def __aiter__(self) -> AsyncIteration[str]:
         """The pieces of text. Raises LongshortError, and ValueError for several completions: their text comes mixed."""
         if self._request.completions > 1:
             raise ValueError(
                 "iterate over deltas(), which tell whose text it is, or use finish(): completions is more than 1"
             )
-        try:
-            while (delta := await self._next_delta()) is not None:
-                if delta.text:
-                    yield delta.text
-        finally:
-            self.cancel()
+        return AsyncIteration(self._next_text, self.cancel)
 
-    async def deltas(self) -> AsyncGenerator[Delta, None]:
+    def deltas(self) -> AsyncIteration[Delta]:
         """The pieces of all completions, with their tokens and bytes if asked for. Raises LongshortError."""
-        try:
-            while (delta := await self._next_delta()) is not None:
-                yield delta
-        finally:
-            self.cancel()
+        return AsyncIteration(self._next_delta, self.cancel)
+
+    def messages(self) -> AsyncIteration[inference_pb2.GenerateStreamResponse]:
+        """The messages as they come."""
+        return AsyncIteration(self._next_message, self.cancel)
 
     async def finish(self) -> Generation:
         """Reads the rest; the whole result. Raises LongshortError."""
@@ -104,13 +100,11 @@ class AsyncTextStream:
         if getattr(self, "_stream", None) is not None:
             self.cancel()
 
-    async def messages(self) -> AsyncGenerator[inference_pb2.GenerateStreamResponse, None]:
-        """The messages as they come."""
-        try:
-            while (message := await self._next_message()) is not None:
-                yield message
-        finally:
-            self.cancel()
+    async def _next_text(self) -> str | None:
+        while (delta := await self._next_delta()) is not None:
+            if delta.text:
+                return delta.text
+        return None
 
     async def _next_delta(self) -> Delta | None:
         """None at the end."""

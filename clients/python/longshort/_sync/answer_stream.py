@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from longshort import errors, methods
 from longshort._proto import inference_pb2
 from longshort._sync import transport
 from longshort._sync.calls import Call, Calls
+from longshort._sync.iteration import Iteration
 from longshort.errors import LongshortError
 from longshort.inputs import Document
 from longshort.metadata import CallOptions
@@ -53,13 +54,9 @@ class AnswerStream(Generic[T]):
         self._stream: transport.Stream[inference_pb2.ScoreTextsRequest, Answer] | None = None
         self._closed = False
 
-    def __iter__(self) -> Generator[T, None, None]:
+    def __iter__(self) -> Iteration[T]:
         """The answers. Raises LongshortError, and what the source raises."""
-        try:
-            while (answer := self._next()) is not None:
-                yield self._convert(answer)
-        finally:
-            self.cancel()
+        return Iteration(self._next, self.cancel)
 
     def cancel(self) -> None:
         """Ends the stream, unless it has ended."""
@@ -77,12 +74,12 @@ class AnswerStream(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self.cancel()
 
-    def _next(self) -> Answer | None:
+    def _next(self) -> T | None:
         """None at the end."""
         while not self._closed:
             answer = self._window.take()
             if answer is not None:
-                return answer
+                return self._convert(answer)
             if self._window.has_room() and not (self._stream is not None and self._stream.ready()):
                 self._read_document()
             elif self._window.count_unanswered() > 0:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 from longshort import methods
 from longshort._proto import inference_pb2
 from longshort._sync.calls import Calls
+from longshort._sync.iteration import Iteration
 from longshort.answers import Delta, Generation
 from longshort.errors import LongshortError
 from longshort.generation import Assembly
@@ -43,26 +44,21 @@ class TextStream:
         self._result: Generation | None = None
         self._closed = False
 
-    def __iter__(self) -> Generator[str, None, None]:
+    def __iter__(self) -> Iteration[str]:
         """The pieces of text. Raises LongshortError, and ValueError for several completions: their text comes mixed."""
         if self._request.completions > 1:
             raise ValueError(
                 "iterate over deltas(), which tell whose text it is, or use finish(): completions is more than 1"
             )
-        try:
-            while (delta := self._next_delta()) is not None:
-                if delta.text:
-                    yield delta.text
-        finally:
-            self.cancel()
+        return Iteration(self._next_text, self.cancel)
 
-    def deltas(self) -> Generator[Delta, None, None]:
+    def deltas(self) -> Iteration[Delta]:
         """The pieces of all completions, with their tokens and bytes if asked for. Raises LongshortError."""
-        try:
-            while (delta := self._next_delta()) is not None:
-                yield delta
-        finally:
-            self.cancel()
+        return Iteration(self._next_delta, self.cancel)
+
+    def messages(self) -> Iteration[inference_pb2.GenerateStreamResponse]:
+        """The messages as they come."""
+        return Iteration(self._next_message, self.cancel)
 
     def finish(self) -> Generation:
         """Reads the rest; the whole result. Raises LongshortError."""
@@ -105,13 +101,11 @@ class TextStream:
         if getattr(self, "_stream", None) is not None:
             self.cancel()
 
-    def messages(self) -> Generator[inference_pb2.GenerateStreamResponse, None, None]:
-        """The messages as they come."""
-        try:
-            while (message := self._next_message()) is not None:
-                yield message
-        finally:
-            self.cancel()
+    def _next_text(self) -> str | None:
+        while (delta := self._next_delta()) is not None:
+            if delta.text:
+                return delta.text
+        return None
 
     def _next_delta(self) -> Delta | None:
         """None at the end."""
