@@ -45,11 +45,10 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(params=[Waiting, Awaiting], ids=["sync", "async"])
-def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
+def driver(request: pytest.FixtureRequest) -> Driver:
     """Both clients, one after the other."""
     one: Driver = request.param()
-    yield one
-    one.close()
+    return one
 
 
 def address(server: Server) -> str:

@@ -124,9 +124,7 @@ def test_the_timeout_ends_a_stream_and_keeps_what_came(driver: Driver, client: A
     assert stream.text
 
 
-def test_a_stream_is_not_begun_anew_after_its_first_message(
-    driver: Driver, repository: Any, tmp_path: Any
-) -> None:
+def test_a_stream_is_not_begun_anew_after_its_first_message(driver: Driver, repository: Any, tmp_path: Any) -> None:
     with Server(repository, tmp_path) as server:
         client = driver.client(address(server))
         stream = client.generate("x", max_tokens=MANY, timeout=60)

@@ -118,11 +118,16 @@ class Stream(Generic[Q, A]):
         questions = [] if question is None else [question]
         self._call: Any = call(*questions, timeout=timeout, metadata=metadata)
         self._reading: asyncio.Task[A | None] | None = None
+        self._broken = False
 
     async def write(self, question: Q) -> None:
         """Does nothing once the call has ended: reading tells why."""
-        with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
+        if self._call.done():
+            return
+        try:
             await self._call.write(question)
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            self._broken = True
 
     async def done_writing(self) -> None:
         with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
@@ -145,7 +150,11 @@ class Stream(Generic[Q, A]):
         try:
             return reading.result()
         except grpc.RpcError as error:
-            raise errors.of_rpc(error, self._request_id) from None
+            failure = errors.of_rpc(error, self._request_id)
+            if self._broken and isinstance(failure, errors.Internal):
+                # gRPC forgets the status of a call on which writing failed.
+                raise errors.Unavailable("the connection was lost", request_id=self._request_id) from None
+            raise failure from None
 
     def cancel(self) -> None:
         """Ends the call, unless it has ended. May come from anywhere."""

@@ -12,8 +12,8 @@ T = TypeVar("T")
 class Iteration(Iterator[T], Generic[T]):
     """Takes items until there is none.
 
-    At the end, after an error, and once a loop over it was left, `cancel` is called: at once, and not when an event loop
-    comes to it, as it would be for a generator.
+    At the end, after an error, and once a loop over it was left, `cancel` is called: at once, and not when an event
+    loop comes to it, as it would be for a generator.
     """
 
     def __init__(self, take: Callable[[], T | None], cancel: Callable[[], None]) -> None:
