@@ -215,10 +215,15 @@ class Endpoints(Generic[C]):
         self._channels: dict[str, C] = {}
         self._replaced: list[C] = []
         self._turn = 0
+        self._unreachable = False
         self._pid = os.getpid()
         self._closed = False
 
-    def channel(self, session_id: str = "", failures: int = 0) -> C:
+    def unreachable(self) -> None:
+        """A server could not be reached. TLS files that were replaced since hold for new channels then."""
+        self._unreachable = True
+
+    def channel(self, session_id: str = "") -> C:
         """For a new call or a new try, which goes to the next address unless a session binds it."""
         if os.getpid() != self._pid:
             raise RuntimeError(
@@ -233,16 +238,17 @@ class Endpoints(Generic[C]):
             else:
                 server = servers[self._turn % len(servers)]
                 self._turn += 1
-            if failures:
+            if self._unreachable:
                 self._take_new_files()
             if server not in self._channels:
                 self._channels[server] = self._open(server, self._credentials, self._connection.channel_options())
             return self._channels[server]
 
     def _take_new_files(self) -> None:
-        """After a failure: certificates that were replaced hold for new channels. Calls on the old ones go on."""
+        """Calls on the old channels go on."""
         changed = self._connection.files_changed_at()
         if changed == self._files:
+            self._unreachable = False
             return
         try:
             self._credentials = self._connection.credentials()

@@ -77,7 +77,7 @@ class Attempts:
         self._clock = clock
         self._draw = draw
         self._end = clock() + timeout
-        # Failures in a row: also which of several servers is asked next.
+        # In a row.
         self.failures = 0
 
     def remaining(self) -> float | None:

@@ -32,6 +32,7 @@ def assert_each_once(answers: list[longshort.TextScore], count: int) -> None:
 
 def test_answers_come_in_order(driver: Driver, client: Any) -> None:
     assert_each_once(driver.collect(client.score_stream(texts(500))), 500)
+    assert_each_once(driver.collect(client.score_stream(texts(5), timeout=float("inf"))), 5)
 
 
 def test_or_as_they_are_done(driver: Driver, client: Any) -> None:
@@ -119,6 +120,8 @@ def test_what_is_wrong_with_all_ends_the_stream(driver: Driver, client: Any) -> 
         driver.collect(client.score_stream(texts(1000), model="nobody"))
     with pytest.raises(ValueError, match="window is 0"):
         client.score_stream(texts(1), window=0)
+    with pytest.raises(ValueError, match="timeout is -1"):
+        client.score_stream(texts(1), timeout=-1)
 
 
 def test_an_error_of_the_source_is_raised_and_ends_the_call(driver: Driver, client: Any, server: Server) -> None:

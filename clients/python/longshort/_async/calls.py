@@ -20,8 +20,9 @@ class AsyncCalls:
     def __init__(self, connection: Connection, *, client_id: str, timeout: float, retry: RetryPolicy) -> None:
         """Raises ValueError for files that cannot be used."""
         self._connection = connection
+        _check_timeout(timeout)
         self._client_id = client_id
-        self.timeout = timeout
+        self._timeout = timeout
         self._retry = retry
         self._token = Token(connection)
         self._endpoints = Endpoints(connection, transport.open_channel)
@@ -32,10 +33,14 @@ class AsyncCalls:
         """A call that is to be made. `safe`: making it twice would change nothing. `timeout`: in place of the
         options'."""
         if timeout is None:
-            timeout = options.get("timeout", self.timeout)
-        if not timeout > 0:
-            raise ValueError(f"timeout is {timeout}; it must be more than 0 seconds")
+            timeout = self.timeout_of(options)
         return Call(self, options, session_id, Attempts(self._retry, timeout, safe))
+
+    def timeout_of(self, options: CallOptions) -> float:
+        """Seconds; raises ValueError for what is no time."""
+        timeout = options.get("timeout", self._timeout)
+        _check_timeout(timeout)
+        return timeout
 
     async def unary(
         self, method: Method[Q, A], question: Q, options: CallOptions, *, session_id: str = "", safe: bool = True
@@ -64,8 +69,11 @@ class AsyncCalls:
         for channel in self._endpoints.close():
             await transport.close_channel(channel)
 
-    def channel(self, session_id: str, failures: int) -> transport.Channel:
-        return self._endpoints.channel(session_id, failures)
+    def channel(self, session_id: str) -> transport.Channel:
+        return self._endpoints.channel(session_id)
+
+    def unreachable(self) -> None:
+        self._endpoints.unreachable()
 
     def metadata(self, options: CallOptions, request_id: str, session_id: str) -> Metadata:
         return of_call(
@@ -98,7 +106,7 @@ class Call:
         self.request_id = request_id_of(options)
 
     def channel(self) -> transport.Channel:
-        return self._calls.channel(self._session_id, self.attempts.failures)
+        return self._calls.channel(self._session_id)
 
     def metadata(self) -> Metadata:
         return self._calls.metadata(self._options, self.request_id, self._session_id)
@@ -109,6 +117,8 @@ class Call:
 
     async def recover(self, error: LongshortError) -> None:
         """Waits until the next try. Raises the error, with what is known of its cause, if there is none."""
+        if isinstance(error, errors.Unavailable):
+            self._calls.unreachable()
         try:
             wait = self.attempts.wait_after(error)
         except LongshortError:
@@ -119,3 +129,8 @@ class Call:
         """Raises the error, with what is known of its cause."""
         await self._calls.explain(error)
         raise error from None
+
+
+def _check_timeout(timeout: float) -> None:
+    if not timeout > 0:
+        raise ValueError(f"timeout is {timeout}; it must be more than 0 seconds")

@@ -49,7 +49,8 @@ class AnswerStream(Generic[T]):
         self._texts = texts
         self._window = Window(window, ordered)
         # Nothing on the way knows when a stream of unknown length should end; so its timeout is for each answer.
-        self._patience = options.get("timeout", calls.timeout)
+        patience = calls.timeout_of(options)
+        self._patience = None if patience == float("inf") else patience
         self._call: Call = calls.begin(options, timeout=float("inf"))
         self._stream: transport.Stream[inference_pb2.ScoreTextsRequest, Answer] | None = None
         self._closed = False
