@@ -283,6 +283,16 @@ class Model(Record):
     classifier: ClassifierProperties | None
 
 
+@dataclass(frozen=True, slots=True)
+class ExportedSession(Record):
+    """What was exported. Servers trust the data only."""
+
+    data_bytes: int
+    # Of the model that the session belongs to.
+    fingerprint: str
+    session_tokens: int
+
+
 R = TypeVar("R", bound=Record)
 
 

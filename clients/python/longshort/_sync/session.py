@@ -10,7 +10,7 @@ from longshort import answers, errors, methods, requests, session_file
 from longshort._proto import sessions_pb2, types_pb2
 from longshort._sync.calls import Calls
 from longshort._sync.text_stream import TextStream
-from longshort.answers import Generation, TextScore
+from longshort.answers import ExportedSession, Generation, TextScore
 from longshort.inputs import Text, selector, text_input
 from longshort.metadata import CallOptions
 from longshort.requests import GenerateOptions, ScoreOptions
@@ -54,9 +54,9 @@ class Session:
         self.tokens = score.session_tokens
         return score
 
-    def export(self, file: File, **options: Unpack[CallOptions]) -> int:
+    def export(self, file: File, **options: Unpack[CallOptions]) -> ExportedSession:
         """Writes the session to a file (a path, or what is open for bytes), which `import_session` takes at another
-        server. It stays here, too. Returns its tokens. Raises LongshortError and OSError; then no file was changed."""
+        server. It stays here, too. Raises LongshortError and OSError; then no file was changed."""
         requests.check_options(options, CallOptions)
         question = sessions_pb2.ExportSessionRequest(model=selector(self.model), session_id=self.id)
         call = self._calls.begin(options, session_id=self.id)
@@ -73,7 +73,7 @@ class Session:
                     while part is not None:
                         session_file.write_part(opened, part)
                         part = stream.read()
-                return header.session_tokens
+                return answers.read(ExportedSession, header)
             finally:
                 stream.cancel()
 
