@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from integration import model_directory
-from integration.server_process import ROOT, Server
+from integration.server_process import ROOT, Server, wait_until
 
 from clients.python.drivers import Awaiting, Driver, Waiting
 
@@ -53,6 +54,14 @@ def driver(request: pytest.FixtureRequest) -> Driver:
 
 def address(server: Server) -> str:
     return f"127.0.0.1:{server.grpc_port}"
+
+
+def stall(server: Server) -> None:
+    """Stops the process, until SIGCONT."""
+    server.process.send_signal(signal.SIGSTOP)
+    tasks = Path(f"/proc/{server.process.pid}/task")
+    # Behind the program's name in brackets; T: stopped.
+    wait_until(lambda: {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()} == {"T"})
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable
+import contextvars
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable
 from typing import Any
 
 import longshort
@@ -48,6 +49,9 @@ class Awaiting:
     kind = "async"
     _runner = asyncio.Runner()
 
+    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self._runner.run(coroutine, context=contextvars.copy_context())
+
     def client(self, *arguments: Any, **options: Any) -> longshort.AsyncClient:
         return longshort.AsyncClient(*arguments, **options)
 
@@ -55,7 +59,7 @@ class Awaiting:
         async def wait() -> Any:
             return await answer
 
-        return self._runner.run(wait())
+        return self._run(wait())
 
     def collect(self, stream: AsyncIterator[Any], most: int | None = None) -> list[Any]:
         async def collect() -> list[Any]:
@@ -66,14 +70,14 @@ class Awaiting:
                     break
             return found
 
-        return self._runner.run(collect())
+        return self._run(collect())
 
     def leave_by_error(self, stream: AsyncIterator[Any]) -> None:
         async def leave() -> None:
             async for _ in stream:
                 raise ArithmeticError
 
-        self._runner.run(leave())
+        self._run(leave())
 
     def enter(self, manager: Any) -> Any:
         return self.done(manager.__aenter__())

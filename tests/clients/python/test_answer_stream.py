@@ -16,7 +16,7 @@ from integration.server_process import Server, wait_until
 from longshort._proto import inference_pb2
 from longshort.window import Window
 
-from clients.python.conftest import address
+from clients.python.conftest import address, stall
 from clients.python.drivers import Driver
 
 
@@ -65,31 +65,45 @@ def test_the_source_is_read_no_further_than_the_window(driver: Driver, client: A
     assert 10 <= read <= 10 - 1 + 4
 
 
-def test_an_answer_that_is_there_does_not_wait_for_a_document(driver: Driver, client: Any) -> None:
-    """The third document comes once the first is answered."""
+def test_an_answer_that_is_there_does_not_wait_for_a_document(server: Server) -> None:
+    """The third document is asked for once the first one's answer was taken, which came while the second was waited for."""
     answered: list[int] = []
+    stream: longshort.AnswerStream[longshort.TextScore]
 
     def source() -> Iterator[str]:
         yield "one"
-        wait_until(lambda: client_is_idle())
+        wait_until(lambda: stream._stream is not None and stream._stream.ready())
         yield "two"
-        wait_until(lambda: client_is_idle())
-        if driver.kind == "sync":
-            assert answered[:1] == [0]
+        assert answered == [0]
         yield "three"
 
-    idle = threading.Event()
-
-    def client_is_idle() -> bool:
-        idle.wait(0.2)  # the answer arrives meanwhile
-        return True
-
-    stream = client.score_stream(source(), window=64)
-    if driver.kind == "sync":
+    with longshort.Client(address(server)) as client:
+        stream = client.score_stream(source())
         for answer in stream:
             answered.append(answer.id)
-    else:
-        answered += [answer.id for answer in driver.collect(stream)]
+    assert answered == [0, 1, 2]
+
+
+def test_nor_does_it_for_one_that_is_awaited(server: Server) -> None:
+    answered: list[int] = []
+    stream: longshort.AsyncAnswerStream[longshort.TextScore]
+
+    async def source() -> AsyncIterator[str]:
+        yield "one"
+        while stream._stream is None or not await stream._stream.ready():
+            await asyncio.sleep(0.01)
+        yield "two"
+        assert answered == [0]
+        yield "three"
+
+    async def score() -> None:
+        nonlocal stream
+        async with longshort.AsyncClient(address(server)) as client:
+            stream = client.score_stream(source())
+            async for answer in stream:
+                answered.append(answer.id)
+
+    asyncio.run(asyncio.wait_for(score(), 60))
     assert answered == [0, 1, 2]
 
 
@@ -144,17 +158,17 @@ def test_break_ends_the_call(driver: Driver, client: Any, server: Server) -> Non
 
 def test_a_server_that_stalls_is_left(driver: Driver, repository: Path, tmp_path: Path) -> None:
     with Server(repository, tmp_path) as server:
-        client = driver.client(address(server), timeout=1.0)
+        client = driver.client(address(server))
 
         def source() -> Iterator[str]:
             yield from texts(100)
-            server.process.send_signal(signal.SIGSTOP)
+            stall(server)
             yield from texts(100)
 
-        with pytest.raises(longshort.DeadlineExceeded, match="no answer came in 1 s"):
-            driver.collect(client.score_stream(source()))
+        with pytest.raises(longshort.DeadlineExceeded, match="no answer came in 3 s"):
+            driver.collect(client.score_stream(source(), timeout=3))
         with pytest.raises(longshort.DeadlineExceeded):
-            driver.done(client.score("xy"))
+            driver.done(client.score("xy", timeout=0.5))
         server.process.send_signal(signal.SIGCONT)
         driver.done(client.close())
 

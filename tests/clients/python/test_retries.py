@@ -15,7 +15,7 @@ import pytest
 from integration import tokens
 from integration.server_process import Server, wait_until
 
-from clients.python.conftest import address
+from clients.python.conftest import address, stall
 from clients.python.drivers import Driver
 
 ONCE = longshort.RetryPolicy(attempts=1)
@@ -94,7 +94,7 @@ def test_a_refusal_that_lasts_longer_than_the_call_may_is_told_at_once(driver: D
 
 
 def test_refused_calls_are_made_again_when_there_is_room(driver: Driver, full: FullServer) -> None:
-    full.fill(max_tokens=3000)
+    full.fill(max_tokens=1500)
     client = driver.client(address(full.server), retry=longshort.RetryPolicy(attempts=20))
     assert driver.done(client.score("xy"))[0].token_count == 2
     assert full.refusals() >= 1
@@ -191,7 +191,7 @@ def test_a_stalled_server_ends_by_the_deadline(driver: Driver, repository: Path,
     with Server(repository, tmp_path) as server:
         client = driver.client(address(server))
         assert driver.done(client.models())
-        server.process.send_signal(signal.SIGSTOP)
+        stall(server)
         calls: list[Callable[[], Any]] = [
             lambda: driver.done(client.models(timeout=0.3)),
             lambda: driver.collect(client.generate("x", timeout=0.3)),
