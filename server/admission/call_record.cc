@@ -46,9 +46,10 @@ absl::Status CallRecord::Admit() {
 absl::Status CallRecord::Identify() {
   engine_context_.client.clear();
   const Credentials credentials = std::exchange(credentials_, {});
-  LS_ASSIGN_OR_RETURN(caller_, environment_.access->Admit(credentials, names_.rpc(), MonotonicNow()));
+  const absl::Time now = MonotonicNow();
+  LS_ASSIGN_OR_RETURN(caller_, environment_.access->Identify(credentials, names_.rpc(), now));
   if (const Identity* identity = caller_.identity(); identity != nullptr) engine_context_.client = identity->name();
-  return absl::OkStatus();
+  return AccessControl::Admit(caller_, names_.rpc(), now);
 }
 
 absl::Status CallRecord::CheckMayUse(const std::string& model) const {

@@ -42,7 +42,7 @@ class CallRecord {
 
   // From now on the caller is known: with authentication, the engines' client is his identity, and what he calls
   // himself only tells his own sessions apart. Errors: UNAVAILABLE if the server is stopping; those of
-  // AccessControl::Admit; the origin's status.
+  // AccessControl::Identify and Admit; the origin's status.
   absl::Status Admit();
   const Caller& caller() const { return caller_; }
   // The model that the call names; from now on it is the call's in metrics and log. Errors: as CheckModelReference,

@@ -70,7 +70,8 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void OnExported(absl::StatusOr<SessionArchive> archive) {
     if (!archive.ok()) return Leave(archive.status());
     archive_ = *std::move(archive);
-    relief_.Set(gpr_now(GPR_CLOCK_MONOTONIC), [keep = shared_from_this()](bool) { keep->BeginWriting(); });
+    // The timer holds no reference, since the call holds the timer; gRPC's reference stays until Finish.
+    relief_.Set(gpr_now(GPR_CLOCK_MONOTONIC), [this](bool) { BeginWriting(); });
   }
 
   void BeginWriting() {

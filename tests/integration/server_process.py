@@ -128,6 +128,10 @@ class Server:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) << 10
 
+    def forget_peak_memory(self) -> None:
+        """The peak begins anew, with what the process has now."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 

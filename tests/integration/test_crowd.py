@@ -88,3 +88,4 @@ def test_a_crowd(api: SimpleNamespace, server: Server, tmp_path: Path) -> None:
         for place in (sound, faulty):
             place.terminate()
             assert place.wait() == 0
+            assert "drained calls_cut_off=0" in place.log()

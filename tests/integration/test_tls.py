@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from integration import expect
+from integration import expect, http2
 from integration.certificates import DAY, Authority, Pair, write_at_once
 from integration.server_process import BINARY, Server, wait_until
 
@@ -73,7 +73,8 @@ def is_taken(server: Server, trusted: bytes, pair: Pair | None = None) -> bool:
 
 def served_serial(port: int) -> int:
     """The serial number of the certificate that a new connection is shown."""
-    return x509.load_pem_x509_certificate(ssl.get_server_certificate(("127.0.0.1", port)).encode()).serial_number
+    shown = ssl.get_server_certificate(("127.0.0.1", port), timeout=PATIENCE)
+    return x509.load_pem_x509_certificate(shown.encode()).serial_number
 
 
 def openssl_client(port: int, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -237,6 +238,78 @@ def test_a_list_out_of_date_refuses_everybody(
         wait_until(lambda: is_taken(server, authority.pem, clients.client("alice")))
 
 
+def test_an_authority_need_not_be_at_the_top(repository: Path, tmp_path: Path, authority: Authority) -> None:
+    middle = Authority("middle", above=Authority("top"))
+    alice, bob = middle.client("alice"), middle.client("bob")
+    known = write_at_once(tmp_path / "clients.pem", middle.pem)
+    lists = write_at_once(tmp_path / "revoked.pem", middle.revocations(bob))
+    options = [*files_of(tmp_path, authority.server()), f"--tls-client-ca={known}"]
+    with Server(repository, tmp_path / "open", *options, trusted=authority.pem) as server:
+        assert is_taken(server, authority.pem, alice)
+    with Server(
+        repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem
+    ) as server:
+        assert is_taken(server, authority.pem, alice), "who stands above it needs no list"
+        assert not is_taken(server, authority.pem, bob)
+
+
+class ReturningClient:
+    """A client that takes up its TLS session on each new connection."""
+
+    def __init__(self, server: Server, folder: Path, pair: Pair, above: bytes, version: ssl.TLSVersion) -> None:
+        self.context = ssl.create_default_context(cadata=server.trusted.decode())
+        self.context.maximum_version = version
+        self.context.set_alpn_protocols(["h2"])
+        certificate = write_at_once(folder / "client.pem", pair.certificate_pem + above)
+        self.context.load_cert_chain(certificate, write_at_once(folder / "client.key", pair.key_pem))
+        self.address = ("127.0.0.1", server.grpc_port)
+        self.session: ssl.SSLSession | None = None
+
+    def is_served(self) -> bool:
+        """Whether the server begins to speak HTTP/2."""
+        with (
+            socket.create_connection(self.address, timeout=PATIENCE) as plain,
+            self.context.wrap_socket(plain, server_hostname="127.0.0.1", session=self.session) as connection,
+        ):
+            assert connection.session_reused == (self.session is not None)
+            connection.sendall(http2.BEGINNING)
+            try:
+                served = connection.recv(9) != b""
+            except OSError:
+                return False
+            self.session = self.session or connection.session
+            return served
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_who_takes_up_a_session_is_checked_again(
+    repository: Path, tmp_path: Path, authority: Authority, version: ssl.TLSVersion
+) -> None:
+    """A client shows no certificates above its own then."""
+    top = Authority("top")
+    middle = Authority("middle", above=top)
+    known = write_at_once(tmp_path / "clients.pem", top.pem)
+    lists = write_at_once(tmp_path / "revoked.pem", top.revocations() + middle.revocations())
+    options = [*files_of(tmp_path, authority.server()), f"--tls-client-ca={known}"]
+    short = datetime.timedelta(seconds=4)
+    with Server(repository, tmp_path / "open", *options, trusted=authority.pem) as server:
+        for signer in (top, middle):
+            above = b"" if signer is top else middle.pem
+            client = ReturningClient(server, tmp_path, signer.client("alice", end=short), above, version)
+            assert client.is_served()
+            assert client.is_served()
+            wait_until(lambda client=client: not client.is_served())  # it has expired
+    with Server(
+        repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem
+    ) as server:
+        alice = middle.client("alice")
+        client = ReturningClient(server, tmp_path, alice, middle.pem, version)
+        assert client.is_served()
+        assert client.is_served()
+        write_at_once(lists, top.revocations() + middle.revocations(alice))
+        wait_until(lambda: not client.is_served())
+
+
 def wait_for_serial(server: Server, pair: Pair) -> None:
     wait_until(lambda: [served_serial(port) for port in (server.grpc_port, server.http_port)] == [pair.serial] * 2)
 
@@ -391,7 +464,10 @@ def test_beyond_loopback_without_tls_is_refused(
     for part in (f"--{option}={host}:0", "--tls-certificate", "--insecure"):
         assert part in ended.stderr
     assert run(*arguments, "--insecure").returncode == 0
-    assert run(*arguments, *files_of(tmp_path, authority.server())).returncode == 0
+    encrypted = files_of(tmp_path, authority.server())
+    assert run(*arguments, *encrypted).returncode == 0
+    both = run(*arguments, "--insecure", *encrypted)
+    assert both.returncode == 1 and "--insecure serves without TLS" in both.stderr
 
 
 def test_names_are_resolved(repository: Path) -> None:
