@@ -66,7 +66,7 @@ def test_the_source_is_read_no_further_than_the_window(driver: Driver, client: A
 
 
 def test_an_answer_that_is_there_does_not_wait_for_a_document(server: Server) -> None:
-    """The third document is asked for once the first one's answer was taken, which came while the second was waited for."""
+    """The third document is asked for after the first one's answer was taken."""
     answered: list[int] = []
     stream: longshort.AnswerStream[longshort.TextScore]
 
