@@ -24,11 +24,11 @@ class AsyncAnswerStream(Generic[T]):
     """Iterates over the answers to documents, which are read from their source as answers are taken.
 
     - At most `window` documents were read of the source and not yet answered to the caller. So the source may be
-    endless,   and a caller who is slow slows the stream.
+      endless, and a caller who is slow slows the stream.
     - The source is read in the caller's own thread or task. An answer that is there goes before a document that is not.
     - If the server is lost, what is unanswered goes to it, or to another one, again. Each document has one answer.
     - An error of the whole stream is raised; answers that were handed on stay good. That of one document is its
-    answer's   `error`.
+      answer's `error`.
     - The stream is ended when the loop is left, at the end of a `with`, and by `close()`.
     """
 
@@ -51,7 +51,7 @@ class AsyncAnswerStream(Generic[T]):
         patience = calls.timeout_of(options)
         self._patience = None if patience == float("inf") else patience
         self._call: Call = calls.begin(options, timeout=float("inf"))
-        self._stream: transport.Stream[inference_pb2.ScoreTextsRequest, Answer] | None = None
+        self._stream: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
         self._closed = False
 
     def __aiter__(self) -> AsyncIteration[T]:
@@ -93,30 +93,31 @@ class AsyncAnswerStream(Generic[T]):
         if item is not None:
             request = self._window.add(item[0])
             if self._stream is not None:
-                await self._stream.write(request)
+                self._stream.write(request)
             else:
-                await self._open()
+                self._open()
             return
         self._window.end()
         if self._stream is not None:
-            await self._stream.done_writing()
+            self._stream.done_writing()
 
-    async def _open(self) -> None:
+    def _open(self) -> None:
         """A stream for all that is unanswered."""
-        self._stream = self._call.open(methods.SCORE_TEXTS, None, None)
+        self._stream = self._call.exchange(methods.SCORE_TEXTS)
         first = True
         for request in self._window.unanswered():
             if first:
                 beginning = inference_pb2.ScoreTextsRequest(options=self._texts)
                 beginning.MergeFrom(request)
                 request, first = beginning, False
-            await self._stream.write(request)
+            self._stream.write(request)
         if self._window.ended:
-            await self._stream.done_writing()
+            self._stream.done_writing()
 
     async def _read_answer(self) -> None:
         if self._stream is None:
-            return await self._open()
+            self._open()
+            return
         try:
             answer = await self._stream.read(self._patience)
             if answer is None:

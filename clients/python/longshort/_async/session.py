@@ -60,7 +60,7 @@ class AsyncSession:
         question = sessions_pb2.ExportSessionRequest(model=selector(self.model), session_id=self.id)
         call = self._calls.begin(options, session_id=self.id)
         while True:
-            stream = call.open(methods.EXPORT_SESSION, question, call.attempts.remaining())
+            stream = call.stream(methods.EXPORT_SESSION, question)
             try:
                 part = await stream.read()
             except errors.LongshortError as error:

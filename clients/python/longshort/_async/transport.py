@@ -4,7 +4,6 @@ names."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +16,8 @@ from longshort.methods import A, Method, Q
 
 T = TypeVar("T")
 Channel = grpc.aio.Channel
+# What gRPC says in the place of a call's status, once a question could not be sent.
+_LOST_STATUS = "Internal error from Core"
 # What is given one by one.
 Source = AsyncIterable[T] | Iterable[T]
 
@@ -99,79 +100,92 @@ async def client_stream(
         running.cancel()
 
 
-class Stream(Generic[Q, A]):
-    """A call with many answers, of one question or of many."""
+class Stream(Generic[A]):
+    """A call of one question with many answers. The server sends no more than its reader takes."""
 
     def __init__(
         self,
         channel: Channel,
         method: Method[Q, A],
-        question: Q | None,
+        question: Q,
         timeout: float | None,
         metadata: Metadata,
         request_id: str,
     ) -> None:
-        """`question`: None of a call with many, which are written one by one."""
+        call: Any = channel.unary_stream(method.path, method.question.SerializeToString, method.answer.FromString)
+        self._call: Any = call(question, timeout=timeout, metadata=metadata)
         self._request_id = request_id
-        make: Any = channel.stream_stream if question is None else channel.unary_stream
-        call = make(method.path, method.question.SerializeToString, method.answer.FromString)
-        questions = [] if question is None else [question]
-        self._call: Any = call(*questions, timeout=timeout, metadata=metadata)
-        self._reading: asyncio.Task[A | None] | None = None
-        self._broken = False
 
-    async def write(self, question: Q) -> None:
-        """Does nothing once the call has ended: reading tells why."""
-        if self._call.done():
-            return
+    async def read(self) -> A | None:
+        """The next answer; None at the end. Raises LongshortError."""
         try:
-            await self._call.write(question)
-        except (grpc.RpcError, asyncio.InvalidStateError):
-            self._broken = True
-
-    async def done_writing(self) -> None:
-        with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
-            await self._call.done_writing()
-
-    async def ready(self) -> bool:
-        """Whether reading would not wait."""
-        reading = self._begin_reading()
-        await asyncio.sleep(0)
-        return reading.done()
-
-    async def read(self, timeout: float | None = None) -> A | None:
-        """The next answer; None at the end. Raises LongshortError; DeadlineExceeded after `timeout` seconds."""
-        reading = self._begin_reading()
-        done, _ = await asyncio.wait({reading}, timeout=timeout)
-        if not done:
-            self.cancel()
-            raise errors.DeadlineExceeded(f"no answer came in {timeout:g} s", request_id=self._request_id)
-        self._reading = None
-        try:
-            return reading.result()
+            answer = await self._call.read()
         except grpc.RpcError as error:
-            failure = errors.of_rpc(error, self._request_id)
-            if self._broken and isinstance(failure, errors.Internal):
-                # gRPC forgets the status of a call on which writing failed.
-                raise errors.Unavailable("the connection was lost", request_id=self._request_id) from None
-            raise failure from None
+            raise errors.of_rpc(error, self._request_id) from None
+        return None if answer is grpc.aio.EOF else answer
 
     def cancel(self) -> None:
         """Ends the call, unless it has ended. May come from anywhere."""
         self._call.cancel()
 
-    def _begin_reading(self) -> asyncio.Task[A | None]:
-        if self._reading is None:
-            self._reading = asyncio.ensure_future(self._read())
-            # Nobody may be left to hear of an error.
-            self._reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        return self._reading
 
-    async def _read(self) -> A | None:
+class Exchange(Generic[Q, A]):
+    """A call of many questions with many answers.
+
+    Questions wait for the server, and answers for their reader, each in a queue: so neither side waits for the other.
+    Who asks bounds both, by how many questions are unanswered.
+    """
+
+    def __init__(self, channel: Channel, method: Method[Q, A], metadata: Metadata, request_id: str) -> None:
+        self._request_id = request_id
+        # None ends the questions.
+        self._questions: asyncio.Queue[Q | None] = asyncio.Queue()
+        # None, or the error, ends the answers.
+        self._answers: asyncio.Queue[A | None | grpc.RpcError] = asyncio.Queue()
+        call: Any = channel.stream_stream(method.path, method.question.SerializeToString, method.answer.FromString)
+        self._call: Any = call(self._each_question(), metadata=metadata)
+        self._reading = asyncio.ensure_future(self._read())
+
+    def write(self, question: Q) -> None:
+        self._questions.put_nowait(question)
+
+    def done_writing(self) -> None:
+        self._questions.put_nowait(None)
+
+    async def ready(self) -> bool:
+        """Whether reading would not wait."""
+        await asyncio.sleep(0)
+        return not self._answers.empty()
+
+    async def read(self, timeout: float | None) -> A | None:
+        """The next answer; None at the end. Raises LongshortError; DeadlineExceeded after `timeout` seconds."""
         try:
-            answer = await self._call.read()
+            answer = await asyncio.wait_for(self._answers.get(), timeout)
+        except TimeoutError:
+            self.cancel()
+            raise errors.DeadlineExceeded(f"no answer came in {timeout:g} s", request_id=self._request_id) from None
+        if isinstance(answer, grpc.RpcError):
+            failure = errors.of_rpc(answer, self._request_id)
+            if failure.message == _LOST_STATUS:
+                raise errors.Unavailable("the connection was lost", request_id=self._request_id)
+            raise failure
+        return answer
+
+    def cancel(self) -> None:
+        """Ends the call, unless it has ended."""
+        self._call.cancel()
+        self._questions.put_nowait(None)  # which the writing task waits for
+
+    async def _each_question(self) -> AsyncIterator[Q]:
+        while (question := await self._questions.get()) is not None:
+            yield question
+
+    async def _read(self) -> None:
+        try:
+            async for answer in self._call:
+                self._answers.put_nowait(answer)
+            self._answers.put_nowait(None)
+        except grpc.RpcError as error:
+            self._answers.put_nowait(error)
         except asyncio.CancelledError:
-            if self._call.cancelled():
-                return None  # by this side: nobody reads on
-            raise
-        return None if answer is grpc.aio.EOF else answer
+            self._answers.put_nowait(None)  # by this side: nobody reads on

@@ -25,11 +25,11 @@ class AnswerStream(Generic[T]):
     """Iterates over the answers to documents, which are read from their source as answers are taken.
 
     - At most `window` documents were read of the source and not yet answered to the caller. So the source may be
-    endless,   and a caller who is slow slows the stream.
+      endless, and a caller who is slow slows the stream.
     - The source is read in the caller's own thread or task. An answer that is there goes before a document that is not.
     - If the server is lost, what is unanswered goes to it, or to another one, again. Each document has one answer.
     - An error of the whole stream is raised; answers that were handed on stay good. That of one document is its
-    answer's   `error`.
+      answer's `error`.
     - The stream is ended when the loop is left, at the end of a `with`, and by `close()`.
     """
 
@@ -52,7 +52,7 @@ class AnswerStream(Generic[T]):
         patience = calls.timeout_of(options)
         self._patience = None if patience == float("inf") else patience
         self._call: Call = calls.begin(options, timeout=float("inf"))
-        self._stream: transport.Stream[inference_pb2.ScoreTextsRequest, Answer] | None = None
+        self._stream: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
         self._closed = False
 
     def __iter__(self) -> Iteration[T]:
@@ -104,7 +104,7 @@ class AnswerStream(Generic[T]):
 
     def _open(self) -> None:
         """A stream for all that is unanswered."""
-        self._stream = self._call.open(methods.SCORE_TEXTS, None, None)
+        self._stream = self._call.exchange(methods.SCORE_TEXTS)
         first = True
         for request in self._window.unanswered():
             if first:
@@ -117,7 +117,8 @@ class AnswerStream(Generic[T]):
 
     def _read_answer(self) -> None:
         if self._stream is None:
-            return self._open()
+            self._open()
+            return
         try:
             answer = self._stream.read(self._patience)
             if answer is None:

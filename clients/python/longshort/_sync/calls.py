@@ -112,9 +112,14 @@ class Call:
     def metadata(self) -> Metadata:
         return self._calls.metadata(self._options, self.request_id, self._session_id)
 
-    def open(self, method: Method[Q, A], question: Q | None, timeout: float | None) -> transport.Stream[Q, A]:
-        """A try of a call with many answers."""
-        return transport.Stream(self.channel(), method, question, timeout, self.metadata(), self.request_id)
+    def stream(self, method: Method[Q, A], question: Q) -> transport.Stream[A]:
+        """A try of a call of one question with many answers."""
+        left = self.attempts.remaining()
+        return transport.Stream(self.channel(), method, question, left, self.metadata(), self.request_id)
+
+    def exchange(self, method: Method[Q, A]) -> transport.Exchange[Q, A]:
+        """A try of a call of many questions with many answers."""
+        return transport.Exchange(self.channel(), method, self.metadata(), self.request_id)
 
     def recover(self, error: LongshortError) -> None:
         """Waits until the next try. Raises the error, with what is known of its cause, if there is none."""

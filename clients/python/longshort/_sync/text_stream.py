@@ -135,7 +135,7 @@ class TextStream:
     def _first_message(self) -> inference_pb2.GenerateStreamResponse | None:
         call = self._calls.begin(self._options, session_id=self._request.session.id, safe=self._safe)
         while True:
-            self._stream = call.open(methods.GENERATE_STREAM, self._request, call.attempts.remaining())
+            self._stream = call.stream(methods.GENERATE_STREAM, self._request)
             try:
                 message: inference_pb2.GenerateStreamResponse | None = self._stream.read()
                 return message

@@ -94,35 +94,52 @@ def client_stream(
         raise (wrong[0] if wrong else errors.of_rpc(error, request_id)) from None
 
 
-class Stream(Generic[Q, A]):
-    """A call with many answers, of one question or of many.
-
-    Answers are read by a thread, so that waiting for them can end. What it holds is bounded by what gRPC lets a server
-    send ahead of a reader (one question) or by how many questions are asked (many).
-    """
+class Stream(Generic[A]):
+    """A call of one question with many answers. The server sends no more than its reader takes."""
 
     def __init__(
         self,
         channel: Channel,
         method: Method[Q, A],
-        question: Q | None,
+        question: Q,
         timeout: float | None,
         metadata: Metadata,
         request_id: str,
     ) -> None:
-        """`question`: None of a call with many, which are written one by one."""
+        call: Any = channel.unary_stream(method.path, method.question.SerializeToString, method.answer.FromString)
+        self._call: Any = call(question, timeout=timeout, metadata=metadata)
         self._request_id = request_id
-        make: Any = channel.stream_stream if question is None else channel.unary_stream
-        call = make(method.path, method.question.SerializeToString, method.answer.FromString)
+
+    def read(self) -> A | None:
+        """The next answer; None at the end. Raises LongshortError."""
+        try:
+            return next(self._call, None)
+        except grpc.RpcError as error:
+            raise errors.of_rpc(error, self._request_id) from None
+
+    def cancel(self) -> None:
+        """Ends the call, unless it has ended. May come from anywhere."""
+        self._call.cancel()
+
+
+class Exchange(Generic[Q, A]):
+    """A call of many questions with many answers.
+
+    Questions wait for the server, and answers for their reader, each in a queue: so neither side waits for the other.
+    Who asks bounds both, by how many questions are unanswered. A thread reads; gRPC has another one that writes.
+    """
+
+    def __init__(self, channel: Channel, method: Method[Q, A], metadata: Metadata, request_id: str) -> None:
+        self._request_id = request_id
         # None ends the questions.
         self._questions: queue.SimpleQueue[Q | None] = queue.SimpleQueue()
-        self._call: Any = call(
-            iter(self._questions.get, None) if question is None else question, timeout=timeout, metadata=metadata
-        )
-        self._reader: _Reader[A] | None = _Reader(self._call) if question is None else None
+        # None, or the error, ends the answers.
+        self._answers: queue.SimpleQueue[A | None | grpc.RpcError] = queue.SimpleQueue()
+        call: Any = channel.stream_stream(method.path, method.question.SerializeToString, method.answer.FromString)
+        self._call: Any = call(iter(self._questions.get, None), metadata=metadata)
+        threading.Thread(target=_read, args=(self._call, self._answers), name="longshort-reader", daemon=True).start()
 
     def write(self, question: Q) -> None:
-        """Does nothing once the call has ended: reading tells why."""
         self._questions.put(question)
 
     def done_writing(self) -> None:
@@ -130,20 +147,15 @@ class Stream(Generic[Q, A]):
 
     def ready(self) -> bool:
         """Whether reading would not wait."""
-        return self._reader is not None and not self._reader.answers.empty()
+        return not self._answers.empty()
 
-    def read(self, timeout: float | None = None) -> A | None:
-        """The next answer; None at the end. Raises LongshortError; DeadlineExceeded after `timeout` seconds, for a
-        call of many questions."""
+    def read(self, timeout: float | None) -> A | None:
+        """The next answer; None at the end. Raises LongshortError; DeadlineExceeded after `timeout` seconds."""
         try:
-            if self._reader is None:
-                return next(self._call, None)
-            answer = self._reader.answers.get(timeout=timeout)
+            answer = self._answers.get(timeout=timeout)
         except queue.Empty:
             self.cancel()
             raise errors.DeadlineExceeded(f"no answer came in {timeout:g} s", request_id=self._request_id) from None
-        except grpc.RpcError as error:
-            raise errors.of_rpc(error, self._request_id) from None
         if isinstance(answer, grpc.RpcError):
             raise errors.of_rpc(answer, self._request_id)
         return answer
@@ -151,20 +163,14 @@ class Stream(Generic[Q, A]):
     def cancel(self) -> None:
         """Ends the call, unless it has ended. May come from anywhere."""
         self._call.cancel()
-        self._questions.put(None)
+        self._questions.put(None)  # which the writing thread waits for
 
 
-class _Reader(Generic[A]):
-    """Reads a call's answers into a queue: the answers, then None or the error."""
-
-    def __init__(self, call: Any) -> None:
-        self.answers: queue.SimpleQueue[A | None | grpc.RpcError] = queue.SimpleQueue()
-        threading.Thread(target=self._read, args=(call,), name="longshort-reader", daemon=True).start()
-
-    def _read(self, call: Any) -> None:
-        try:
-            for answer in call:
-                self.answers.put(answer)
-            self.answers.put(None)
-        except grpc.RpcError as error:
-            self.answers.put(error)
+def _read(call: Any, answers: queue.SimpleQueue[A | None | grpc.RpcError]) -> None:
+    """Holds no exchange: one that nobody has ends."""
+    try:
+        for answer in call:
+            answers.put(answer)
+        answers.put(None)
+    except grpc.RpcError as error:
+        answers.put(error)
