@@ -40,6 +40,10 @@ void AddValues(const RequestedOutput& requested, const std::vector<const Classif
   const bool logits = requested.output == Output::kLogits;
   std::vector<float> values;
   int64_t classes = 0;
+  if (items.size() == 1) {  // as most are
+    const std::vector<float>& only = logits ? items.front()->logits : items.front()->probabilities;
+    return writer.Add(requested.output, {1, static_cast<int64_t>(only.size())}, absl::MakeConstSpan(only));
+  }
   for (const Classification* item : items) {
     const std::vector<float>& of_item = logits ? item->logits : item->probabilities;
     classes = static_cast<int64_t>(of_item.size());

@@ -25,6 +25,7 @@ constexpr std::string_view kCommonParameters[] = {
     "timeout", "priority", "sequence_id", "sequence_start", "sequence_end", kEmptyFinalAnswer, "binary_data_output"};
 
 absl::Status RefuseUnknown(const Parameters& parameters, absl::Span<const std::string_view> of_model) {
+  if (parameters.empty()) return absl::OkStatus();  // as most are
   std::vector<std::string_view> known(of_model.begin(), of_model.end());
   known.insert(known.end(), std::begin(kCommonParameters), std::end(kCommonParameters));
   return parameters.RefuseUnknown(known);

@@ -22,6 +22,7 @@ class Parameters final {
   // `place` stands before a parameter's name in errors.
   Parameters(const Map& map, std::string place) : map_(map), place_(std::move(place)) {}
 
+  bool empty() const { return map_.empty(); }
   bool Has(const std::string& name) const { return map_.contains(name); }
 
   absl::StatusOr<std::optional<int64_t>> Integer(const std::string& name) const;

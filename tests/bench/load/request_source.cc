@@ -1,6 +1,7 @@
 #include "tests/bench/load/request_source.h"
 
 #include <fstream>
+#include <initializer_list>
 #include <sstream>
 #include <utility>
 
@@ -49,37 +50,16 @@ void AddTokens(Draws draws, int64_t count, const Range& ids, v1::Input& input) {
   }
 }
 
-// The same documents, as standard clients send them: raw, each behind its length.
-inference::ModelInferRequest ToOpenInference(const v1::ScoreTextRequest& request) {
+// Of one input, raw, as standard clients send it.
+inference::ModelInferRequest MakeInfer(const std::string& model, const char* name, const char* datatype,
+                                       std::initializer_list<int64_t> shape, std::string raw) {
   inference::ModelInferRequest message;
-  message.set_model_name(request.model().name());
+  message.set_model_name(model);
   auto& input = *message.add_inputs();
-  input.set_name("document");
-  input.set_datatype("BYTES");
-  input.add_shape(request.inputs_size());
-  input.add_shape(1);
-  std::string& raw = *message.add_raw_input_contents();
-  for (const v1::Input& document : request.inputs()) {
-    const auto length = static_cast<uint32_t>(document.text().size());
-    raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
-    raw.append(document.text());
-  }
-  return message;
-}
-
-inference::ModelInferRequest ToOpenInference(const v1::ClassifyImageRequest& request) {
-  inference::ModelInferRequest message;
-  message.set_model_name(request.model().name());
-  auto& input = *message.add_inputs();
-  input.set_name("image");
-  input.set_datatype("UINT8");
-  const v1::ImageTensor& first = request.images(0).tensor();
-  for (const int64_t size :
-       {int64_t{request.images_size()}, int64_t{first.height()}, int64_t{first.width()}, int64_t{first.channels()}}) {
-    input.add_shape(size);
-  }
-  std::string& raw = *message.add_raw_input_contents();
-  for (const v1::Image& image : request.images()) raw.append(image.tensor().uint8_values());
+  input.set_name(name);
+  input.set_datatype(datatype);
+  for (const int64_t size : shape) input.add_shape(size);
+  message.add_raw_input_contents(std::move(raw));
   return message;
 }
 
@@ -103,12 +83,12 @@ Request RequestSource::Make(int64_t index) const {
     case Rpc::kGenerateStream:
       return Generate(index);
     case Rpc::kScoreText:
-      if (workload_.open_inference) return ToOpenInference(Score(index));
+      if (workload_.open_inference) return InferDocuments(index);
       return Score(index);
     case Rpc::kClassifyImage:
       break;
   }
-  if (workload_.open_inference) return ToOpenInference(Classify(index));
+  if (workload_.open_inference) return InferPixels(index);
   return Classify(index);
 }
 
@@ -162,6 +142,25 @@ v1::ClassifyImageRequest RequestSource::Classify(int64_t index) const {
     for (char& value : pixels) value = static_cast<char>(draws.Next() >> 56);
   }
   return request;
+}
+
+inference::ModelInferRequest RequestSource::InferDocuments(int64_t index) const {
+  std::string raw;
+  for (int64_t i = 0; i < workload_.items; ++i) {
+    const v1::Input document = Prompt(index, static_cast<uint64_t>(index * workload_.items + i));
+    const auto length = static_cast<uint32_t>(document.text().size());
+    raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    raw.append(document.text());
+  }
+  return MakeInfer(workload_.model, "document", "BYTES", {workload_.items, 1}, std::move(raw));
+}
+
+inference::ModelInferRequest RequestSource::InferPixels(int64_t index) const {
+  const int64_t side = workload_.image_side;
+  Draws draws = DrawsFor(Purpose::kPixels, seed_, static_cast<uint64_t>(index));
+  std::string raw(static_cast<size_t>(workload_.items * side * side * 3), '\0');
+  for (char& value : raw) value = static_cast<char>(draws.Next() >> 56);
+  return MakeInfer(workload_.model, "image", "UINT8", {workload_.items, side, side, 3}, std::move(raw));
 }
 
 }  // namespace longshort::load

@@ -29,6 +29,9 @@ class RequestSource final {
   v1::GenerateRequest Generate(int64_t index) const;
   v1::ScoreTextRequest Score(int64_t index) const;
   v1::ClassifyImageRequest Classify(int64_t index) const;
+  // The same documents and pixels by the Open Inference Protocol.
+  inference::ModelInferRequest InferDocuments(int64_t index) const;
+  inference::ModelInferRequest InferPixels(int64_t index) const;
   // A prompt: the shared tokens of this index's prefix, then tokens drawn by `draw`.
   v1::Input Prompt(int64_t index, uint64_t draw) const;
 

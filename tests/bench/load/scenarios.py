@@ -185,9 +185,9 @@ def _compare_protocols(bench: Bench, server: ServerProcess, workload: str, calle
     """What a call takes by each protocol, and how much more by the second."""
     found: dict[str, list[dict]] = {"longshort": [], "open_inference": []}
     named = f"{workload}, {_callers(callers, connections)}"
-    # Turn and turn about, so that a machine that changes its mind changes it for all.
+    # Turn and turn about, so that a machine that changes its mind changes it for all, and each is first as often.
     for turn in range(bench.options.repeats):
-        for protocol, runs in found.items():
+        for protocol, runs in list(found.items())[:: -1 if turn % 2 else 1]:
             load = [f"--workload={workload},protocol={protocol},concurrency={callers}", f"--connections={connections}"]
             arguments = ["--warm-up=0.5s", f"--seconds={bench.options.seconds}s", f"--seed={turn}"]
             (done,) = bench.load(server, f"{protocol}, {named}", *load, *arguments, quiet=True)

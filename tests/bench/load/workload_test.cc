@@ -63,9 +63,12 @@ TEST(RequestSource, TheOpenInferenceProtocolAsksTheSame) {
       RequestSource::Create(Parsed("score,items=2,protocol=open_inference"), 1)->Make(5));
   const std::string length(std::string("@\0\0\0", 4));  // 64
   EXPECT_EQ(infer.raw_input_contents(0), length + score.inputs(0).text() + length + score.inputs(1).text());
+  const auto classify =
+      std::get<v1::ClassifyImageRequest>(RequestSource::Create(Parsed("classify,items=2,image_side=3"), 1)->Make(5));
   const auto pixels = std::get<inference::ModelInferRequest>(
-      RequestSource::Create(Parsed("classify,image_side=3,protocol=open_inference"), 1)->Make(5));
-  EXPECT_EQ(pixels.raw_input_contents(0).size(), 27);
+      RequestSource::Create(Parsed("classify,items=2,image_side=3,protocol=open_inference"), 1)->Make(5));
+  EXPECT_EQ(pixels.raw_input_contents(0),
+            classify.images(0).tensor().uint8_values() + classify.images(1).tensor().uint8_values());
 }
 
 TEST(RequestSource, PrefixesAreSharedAcrossRunsAndTakeTurns) {
