@@ -248,8 +248,7 @@ def restarted_at(places: Sequence[int], restart: Callable[[], None], count: int)
 
 
 def test_one_server_comes_back(driver: Driver, repository: Path, tmp_path: Path) -> None:
-    """Without another one, the stream waits for it. It dies as often as the policy has attempts: each time they begin anew."""
-    them again."""
+    """Without another one, the stream waits for it. It dies as often as the policy has attempts: they begin anew."""
     servers = [Server(repository, tmp_path / "0")]
     policy = longshort.RetryPolicy(attempts=4, first_wait=1.5, longest_wait=3)
     client = driver.client(address(servers[0]), retry=policy)
