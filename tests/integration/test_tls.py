@@ -264,6 +264,7 @@ class ReturningClient:
         self.context.load_cert_chain(certificate, write_at_once(folder / "client.key", pair.key_pem))
         self.address = ("127.0.0.1", server.grpc_port)
         self.session: ssl.SSLSession | None = None
+        self.took_up = False  # what it has, on its last connection
 
     def is_served(self) -> bool:
         """Whether the server begins to speak HTTP/2."""
@@ -271,7 +272,7 @@ class ReturningClient:
             socket.create_connection(self.address, timeout=PATIENCE) as plain,
             self.context.wrap_socket(plain, server_hostname="127.0.0.1", session=self.session) as connection,
         ):
-            assert connection.session_reused == (self.session is not None)
+            self.took_up = connection.session_reused
             connection.sendall(http2.BEGINNING)
             try:
                 served = connection.recv(9) != b""
@@ -297,16 +298,23 @@ def test_who_takes_up_a_session_is_checked_again(
             above = b"" if signer is top else middle.pem
             client = ReturningClient(server, tmp_path, signer.client("alice", end=short), above, version)
             assert client.is_served()
-            assert client.is_served()
-            wait_until(lambda client=client: not client.is_served())  # it has expired
+            assert client.is_served() and client.took_up
+            wait_until(lambda client=client: not client.is_served())
+            assert client.took_up, "it was not the files that changed, but the certificate expired"
     with Server(
         repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem
     ) as server:
         alice = middle.client("alice")
         client = ReturningClient(server, tmp_path, alice, middle.pem, version)
         assert client.is_served()
-        assert client.is_served()
+        assert client.is_served() and client.took_up
         write_at_once(lists, top.revocations() + middle.revocations(alice))
+        wait_until(lambda: not client.is_served())
+        write_at_once(lists, top.revocations() + middle.revocations())
+        client.session = None
+        wait_until(client.is_served)
+        assert client.is_served() and client.took_up
+        write_at_once(lists, top.revocations(Pair(middle.certificate, middle.key)) + middle.revocations())
         wait_until(lambda: not client.is_served())
 
 
@@ -359,6 +367,29 @@ def test_a_certificate_is_replaced_under_load(
         assert server.log().count("TLS files replaced") == 3
 
 
+def test_a_chain_that_is_being_written_is_not_taken(repository: Path, tmp_path: Path, authority: Authority) -> None:
+    middle = Authority("middle", above=authority)
+    options = files_of(tmp_path, middle.server())
+    with Server(repository, tmp_path, *options) as server:
+        taken = 0
+        for step in range(4):
+            time.sleep(0.25 * step)  # another part of the time between two looks
+            pair = middle.server()
+            certificate, _ = pair.write(tmp_path, "server")
+            begin = time.monotonic()
+            time.sleep(0.5)  # in two of these the server looks
+            with certificate.open("ab") as file:
+                file.write(middle.pem)
+            taken += 1 if time.monotonic() - begin < 0.9 else 2
+            wait_for_serial(server, pair)
+            wait_until(lambda: "BEGIN" in shown_chain(server.grpc_port).partition("END CERTIFICATE")[2])
+            assert server.log().count("TLS files replaced") <= taken
+
+
+def shown_chain(port: int) -> str:
+    return openssl_client(port, "-showcerts").stdout
+
+
 def test_wrong_files_leave_the_old_certificate_and_are_told_once(
     repository: Path, tmp_path: Path, authority: Authority
 ) -> None:
@@ -392,6 +423,8 @@ def test_a_client_that_never_shakes_hands_is_let_go(repository: Path, tmp_path: 
         for connection in silent:
             assert connection.recv(1) == b""
             connection.close()
+        wait_until(lambda: server.log().count("client refused") == len(silent))
+        assert " error " not in server.log()
 
 
 def test_what_is_wrong_with_files_is_told_at_the_start(
