@@ -53,6 +53,4 @@ if(LONGSHORT_TORCH)
       set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fopenmp SKIP_PRECOMPILE_HEADERS ON)
     endif()
   endfunction()
-  # Installed programs find LibTorch where the build found it: they need the checkout's .venv (or LONGSHORT_TORCH_ROOT).
-  set(CMAKE_INSTALL_RPATH ${LONGSHORT_TORCH_ROOT}/lib)
 endif()
