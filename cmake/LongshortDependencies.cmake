@@ -10,16 +10,15 @@ find_package(benchmark REQUIRED)
 if(LONGSHORT_TORCH OR LONGSHORT_FUZZ)
   # gRPC's package asks for Protobuf; finding both before LibTorch keeps torch's own Protobuf out of the way.
   find_package(Protobuf REQUIRED)
+  find_package(JPEG REQUIRED)
   find_package(PNG REQUIRED)
   find_package(TIFF REQUIRED)
-  # OpenCV without its CMake package, which Debian keeps in libopencv-dev with all modules: two libraries are enough.
-  find_path(LONGSHORT_OPENCV_INCLUDE opencv2/imgcodecs.hpp PATH_SUFFIXES opencv4 REQUIRED DOC "OpenCV's headers")
-  add_library(longshort::opencv INTERFACE IMPORTED)
-  target_include_directories(longshort::opencv SYSTEM INTERFACE ${LONGSHORT_OPENCV_INCLUDE})
-  foreach(_module core imgcodecs)
-    find_library(LONGSHORT_OPENCV_${_module} opencv_${_module} REQUIRED DOC "OpenCV's module ${_module}")
-    target_link_libraries(longshort::opencv INTERFACE ${LONGSHORT_OPENCV_${_module}})
-  endforeach()
+  # Debian's libwebp has no CMake package.
+  find_path(LONGSHORT_WEBP_INCLUDE webp/decode.h REQUIRED DOC "libwebp's headers")
+  find_library(LONGSHORT_WEBP webp REQUIRED DOC "libwebp")
+  add_library(longshort::webp INTERFACE IMPORTED)
+  target_include_directories(longshort::webp SYSTEM INTERFACE ${LONGSHORT_WEBP_INCLUDE})
+  target_link_libraries(longshort::webp INTERFACE ${LONGSHORT_WEBP})
 endif()
 
 if(LONGSHORT_TORCH)
