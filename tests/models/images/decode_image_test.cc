@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <string>
@@ -21,6 +23,12 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+int LargestDifference(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) {
+  int largest = a.size() == b.size() ? 0 : 256;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
 TEST(DecodeImage, MakesThePixelsThatPillowMakes) {
   const std::vector<std::string> names = ImageFileNames();
   ASSERT_GE(names.size(), 50U);
@@ -31,7 +39,8 @@ TEST(DecodeImage, MakesThePixelsThatPillowMakes) {
     ASSERT_THAT(image, IsOk());
     EXPECT_EQ(image->size.height, expected.height);
     EXPECT_EQ(image->size.width, expected.width);
-    EXPECT_EQ(image->values, expected.values);
+    // libtiff rounds down where four inks become three colours, Pillow to the nearest.
+    EXPECT_LE(LargestDifference(image->values, expected.values), name == "cmyk.tif" ? 1 : 0);
   }
 }
 

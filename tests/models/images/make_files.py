@@ -71,14 +71,17 @@ def exif(orientation: int) -> Image.Exif:
     return notes
 
 
+def inks(colours: Array8, alpha: Array8) -> Image.Image:
+    return Image.frombytes("CMYK", (WIDTH, HEIGHT), np.concatenate([colours, alpha // 2], axis=-1).tobytes())
+
+
 def write_jpegs(colours: Array8, alpha: Array8) -> None:
     image = Image.fromarray(colours)
     for subsampling in ("4:4:4", "4:2:2", "4:2:0"):
         image.save(FOLDER / f"colours_{subsampling.replace(':', '')}.jpg", subsampling=subsampling)
     image.save(FOLDER / "progressive.jpg", progressive=True)
     image.convert("L").save(FOLDER / "grey.jpg")
-    inks = Image.frombytes("CMYK", (WIDTH, HEIGHT), np.concatenate([colours, alpha // 2], axis=-1).tobytes())
-    inks.save(FOLDER / "cmyk.jpg", quality=95)
+    inks(colours, alpha).save(FOLDER / "cmyk.jpg", quality=95)
     for orientation in range(1, 9):
         image.save(FOLDER / f"orientation_{orientation}.jpg", exif=exif(orientation))
 
@@ -228,7 +231,7 @@ def write_tiffs(colours: Array8, alpha: Array8) -> None:
     image.convert("L").save(FOLDER / "grey.tif")
     image.quantize(16).save(FOLDER / "palette.tif")
     with_alpha(colours, alpha).save(FOLDER / "alpha.tif")
-    image.convert("CMYK").save(FOLDER / "cmyk.tif")
+    inks(colours, alpha).save(FOLDER / "cmyk.tif")
     image.save(FOLDER / "orientation_7.tif", exif=exif(7))
     image.save(FOLDER / "two_pages.tif", save_all=True, append_images=[image.resize((3, 2))])
     multiplied = np.concatenate([(colours.astype(np.uint16) * alpha // 255).astype(np.uint8), alpha], axis=-1)
