@@ -8,6 +8,10 @@
 ARG BASE=docker.io/library/debian:12-slim
 
 FROM ${BASE} AS build
+# The compiler cache finds only what was compiled with this locale. It is the builder's own, or a volume that is mounted
+# elsewhere.
+ENV LANG=C.UTF-8
+ARG CCACHE_DIR=/root/.cache/ccache
 WORKDIR /longshort
 COPY deploy/install deploy/steps.sh deploy/debian-packages.txt deploy/requirements.txt deploy/
 RUN deploy/install --build
