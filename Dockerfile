@@ -54,11 +54,10 @@ ENTRYPOINT ["longshort-server", "--model-repository=/models", "--listen=0.0.0.0:
 FROM run AS cuda
 COPY --from=build-cuda /installed /usr/local
 
-FROM run AS server
+FROM run AS demo
 COPY --from=build /installed /usr/local
-
-FROM server AS demo
 COPY models/zoo /models
 CMD ["--insecure"]
 
-FROM server AS cpu
+FROM run AS cpu
+COPY --from=build /installed /usr/local

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,16 @@ class Container:
     def execute(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return podman("exec", self.id, *command, check=check)
 
-    def start(self, *command: str) -> subprocess.Popen[str]:
+    @contextmanager
+    def running_stream(self, folder: Path, tokens: int) -> Iterator[None]:
+        """While a client in the container reads a stream."""
+        command = ["longshort", "--model=enwiki", "generate", "--prompt=A", f"--max-tokens={tokens}", "--json"]
         whole = [ROOT / "tests/image/containers", "podman", "exec", self.id, *command]
-        return subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        output = folder / "stream.jsonl"
+        with output.open("wb") as file, subprocess.Popen(whole, stdout=file, stderr=subprocess.STDOUT) as client:
+            wait_until(lambda: "delta" in output.read_text())
+            yield
+            client.wait(60)
 
     def wait_until_ready(self) -> None:
         def ready() -> bool:
