@@ -123,7 +123,7 @@ def test_with_a_certificate_it_is_healthy_too(start_container: Callable[..., Con
 def test_it_drains_within_its_grace_period(start_container: Callable[..., Container], tmp_path: Path) -> None:
     container = start_container("--insecure", "--drain-timeout=60s")
     container.wait_until_ready()
-    with container.running_stream(tmp_path, tokens=10000):
+    with container.running_stream(tmp_path, tokens=5000):
         podman("stop", "--time=65", container.id)
     state = container.inspect()["State"]
     assert state["ExitCode"] == 0 and not state["OOMKilled"]
