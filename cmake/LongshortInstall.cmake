@@ -2,7 +2,7 @@
 # deploy/debian-packages-run.txt. `cmake --install --component` takes one part of it:
 #   serve  bin/longshort-server, bin/longshort
 #          lib/longshort/           the libraries that they need and Debian does not have: LibTorch's
-#          share/doc/longshort/     LICENSE, NOTICE, CHANGELOG.md
+#          share/doc/longshort/     LICENSE, NOTICE, CHANGELOG.md, and the licences of what is in lib/longshort
 #   train  bin/longshort-train      needs `serve` beside it
 #   zoo    share/longshort/models/  the demo models: longshort-server --model-repository=PREFIX/share/longshort/models
 # The programs find lib/longshort from where they are (longshort_program). Included last: what is stripped is there then.
@@ -14,6 +14,13 @@ if(LONGSHORT_TORCH)
   install(RUNTIME_DEPENDENCY_SET longshort_serve
     POST_EXCLUDE_REGEXES "^/(usr/)?lib"
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/longshort COMPONENT serve)
+  file(GLOB _licences ${LONGSHORT_TORCH_ROOT}/../torch-*.dist-info/licenses
+    ${LONGSHORT_TORCH_ROOT}/../nvidia_cuda_*.dist-info/licenses)
+  foreach(_licence ${_licences})
+    cmake_path(GET _licence PARENT_PATH _package)
+    cmake_path(GET _package STEM LAST_ONLY _package)
+    install(DIRECTORY ${_licence}/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/${_package} COMPONENT serve)
+  endforeach()
   # LibTorch comes with symbols that only debuggers read, a fifth of it. CMake itself strips nothing but this project's.
   install(CODE "
     if(CMAKE_INSTALL_DO_STRIP)

@@ -15,7 +15,7 @@ constexpr uint64_t kCoreHeader = 12, kInfoHeader = 40;
 constexpr uint64_t kFileHeader = 14;
 // Where the masks stand: last in the info header's extensions, or right behind it.
 constexpr uint64_t kMasksOffset = kFileHeader + kInfoHeader;
-constexpr uint64_t kNotCompressed = 0, kRunLengths8 = 1, kRunLengths4 = 2, kBitFields = 3;
+constexpr uint64_t kRunLengths8 = 1, kRunLengths4 = 2, kBitFields = 3;
 constexpr BmpMasks kFiveBitMasks = {0x7C00, 0x03E0, 0x001F};
 constexpr BmpMasks kByteMasks = {0xFF0000, 0xFF00, 0xFF};
 
