@@ -6,12 +6,11 @@
 #include <openssl/pem.h>
 
 #include <ctime>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/secret_file.h"
 #include "base/status_macros.h"
 #include "base/stored_bytes.h"
 
@@ -83,13 +82,7 @@ absl::StatusOr<std::vector<RevocationList>> ReadRevocationLists(const PemFile& f
 }
 
 absl::StatusOr<PrivateKey> ReadPrivateKey(const PemFile& file) {
-  LS_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
-  std::error_code error;
-  const std::filesystem::perms others =
-      std::filesystem::status(file.path, error).permissions() & std::filesystem::perms::others_all;
-  if (error || others != std::filesystem::perms::none) {
-    return file.Wrong("may be used by everybody on this machine; chmod o= takes that away");
-  }
+  LS_ASSIGN_OR_RETURN(const std::string text, ReadSecretFile(file.option, file.path, kMostBytes));
   const Bio bio = ReaderOf(text);
   ERR_clear_error();
   bool has_passphrase = false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,20 +50,31 @@ bool IsIdentityName(const std::string& name) {
 }
 
 absl::Status ReadScopes(const std::string& text, std::string* scopes) {
+  std::set<absl::string_view> seen;
   for (const absl::string_view scope : absl::StrSplit(text, ',')) {
-    if (scope != "infer" && scope != "sessions" && scope != "manage" && scope != "observe") {
-      return absl::InvalidArgumentError("must be of infer, sessions, manage and observe, with commas between");
+    const bool known = scope == "infer" || scope == "sessions" || scope == "manage" || scope == "observe";
+    if (!known || !seen.insert(scope).second) {
+      return absl::InvalidArgumentError(
+          "must be of infer, sessions, manage and observe, each once, with commas between");
     }
   }
   *scopes = text;
   return absl::OkStatus();
 }
 
-// What stands in a line as it is.
+// What stands in a line as it is, and servers take.
 absl::Status ReadModels(const std::string& text, std::string* models) {
   const auto stands = [](unsigned char c) { return absl::ascii_isgraph(c) && c != '"' && c != '\\'; };
-  if (text.empty() || !std::all_of(text.begin(), text.end(), stands)) {
-    return absl::InvalidArgumentError("must be names with commas between, without blanks or quotes");
+  const auto is_name = [&stands](absl::string_view name) {
+    const absl::string_view begin = name.substr(0, std::min(name.find('*'), name.size()));
+    return !name.empty() && name.size() <= begin.size() + 1 && begin.size() <= 256 &&
+           std::all_of(name.begin(), name.end(), stands);
+  };
+  const std::vector<absl::string_view> names = absl::StrSplit(text, ',');
+  if (!std::all_of(names.begin(), names.end(), is_name)) {
+    return absl::InvalidArgumentError(
+        "must be names of 1 to 256 bytes with commas between, each with a * at its end or none, without blanks or "
+        "quotes");
   }
   *models = text;
   return absl::OkStatus();
@@ -105,7 +117,7 @@ Makes a token for the identity NAME. It asks no server, and keeps nothing. Stand
   1. the token. It is shown this once. Give it to whoever is to call, who keeps it like a password: in a file that only he may
      read (chmod 600).
   2. the line for the server's --token-file. It holds the SHA-256 of the token only, so it opens no door to who reads it.
-     The server sees a new line within a second; a line that is taken away is a token that is revoked.
+     The server takes a new line within two seconds; a line that is taken away is a token that is revoked.
 
 Several lines with one NAME are one identity: to change a token, add the new one's line, hand it out, then take the old one's away.
 Scopes: infer (ask models), sessions (conversations), manage (load and unload models), observe (reflection, metrics).
@@ -113,7 +125,7 @@ Scopes: infer (ask models), sessions (conversations), manage (load and unload mo
 Examples:
   longshort token new alice
   longshort token new batch --scopes=infer --models='enwiki,vil-*' --tokens-per-second=5000 --expires=30d
-  longshort token new scraper --scopes=observe | { read -r token; read -r line
+  longshort token new scraper --scopes=observe | { umask 077; read -r token; read -r line
     echo "$token" > scraper.token; echo "$line" >> server.tokens; }
 )";
   }

@@ -34,24 +34,31 @@ AccessControl::~AccessControl() {
   watcher_.join();
 }
 
-absl::StatusOr<Caller> AccessControl::Admit(const Credentials& credentials, std::string_view rpc,
-                                            absl::Time now) const {
+absl::StatusOr<Caller> AccessControl::Identify(const Credentials& credentials, std::string_view rpc,
+                                               absl::Time now) const {
   const std::optional<RpcAccess> access = AccessOf(rpc);
   if (access.has_value() && access->health && !options_.protect_health) return Caller();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const Grant> grant, table()->Find(credentials, ToWallClock(now)));
+  return Caller(std::move(grant));
+}
+
+absl::Status AccessControl::Admit(const Caller& caller, std::string_view rpc, absl::Time now) {
+  if (caller.identity() == nullptr) return absl::OkStatus();
+  const std::optional<RpcAccess> access = AccessOf(rpc);
   const std::string name(rpc);
   if (!access.has_value()) return absl::PermissionDeniedError(absl::StrCat(name, " is for nobody: no scope covers it"));
-  Caller caller(std::move(grant));
   LS_RETURN_IF_ERROR(caller.CheckScope(access->scope, name));
-  if (access->scope != Scope::kObserve) LS_RETURN_IF_ERROR(caller.identity()->TakeCall(now));
-  return caller;
+  return access->scope == Scope::kObserve ? absl::OkStatus() : caller.identity()->TakeCall(now);
 }
 
 void AccessControl::LookAtFile() {
   absl::StatusOr<std::string> text = ReadTokenFile(options_.token_file);
   absl::Status status = text.status();
   std::string seen = text.ok() ? *std::move(text) : std::string(status.message());
-  if (seen == seen_) return;
+  // Somebody may be writing yet: a line without its end may allow more than the whole one.
+  const bool is_whole = seen == looked_;
+  looked_ = seen;
+  if (!is_whole || seen == seen_) return;
   seen_ = std::move(seen);
   if (status.ok()) status = Take(seen_);
   told_(status);
@@ -59,7 +66,8 @@ void AccessControl::LookAtFile() {
 
 absl::Status AccessControl::Take(std::string_view text) {
   LS_ASSIGN_OR_RETURN(const std::vector<AccessEntry> entries, ParseTokenFile(text, options_.token_file));
-  for (const AccessEntry& entry : entries) IdentityOf(entry.name)->SetLimits(entry.limits);
+  const absl::Time now = MonotonicNow();
+  for (const AccessEntry& entry : entries) IdentityOf(entry.name)->SetLimits(entry.limits, now);
   auto table =
       std::make_shared<const AccessTable>(entries, [this](const std::string& name) { return IdentityOf(name); });
   const std::lock_guard lock(mutex_);

@@ -1,7 +1,7 @@
 // Who may call: asked once for each call, in front of everything else.
 //
-// The token file is looked at every second by a thread of its own, content and not date, and what it says then holds
-// for calls that come. Calls that are under way go on. A file that is wrong, or gone, changes nothing.
+// The token file is looked at every second by a thread of its own, content and not date. What it says twice the same
+// holds for calls that come. Calls that are under way go on. A file that is wrong, or gone, changes nothing.
 //
 // Thread-safe. What calls share is a reference to the table, which they take under a lock for some nanoseconds.
 #pragma once
@@ -48,10 +48,13 @@ class AccessControl final {
   AccessControl(const AccessControl&) = delete;
   AccessControl& operator=(const AccessControl&) = delete;
 
-  // Who makes this call. `now` is MonotonicNow()'s.
-  // Errors: UNAUTHENTICATED without a valid credential; PERMISSION_DENIED if its scopes do not cover the call;
-  // RESOURCE_EXHAUSTED with a Refusal if the identity has made too many (not of calls that observe).
-  absl::StatusOr<Caller> Admit(const Credentials& credentials, std::string_view rpc, absl::Time now) const;
+  // Who makes this call; anybody if that is asked of nobody. `now` is MonotonicNow()'s, here and below.
+  // Errors: UNAUTHENTICATED without a valid credential.
+  absl::StatusOr<Caller> Identify(const Credentials& credentials, std::string_view rpc, absl::Time now) const;
+  // Whether who was identified for this call may make it.
+  // Errors: PERMISSION_DENIED if the credential's scopes do not cover the call; RESOURCE_EXHAUSTED with a Refusal if
+  // the identity has made too many (not of calls that observe).
+  static absl::Status Admit(const Caller& caller, std::string_view rpc, absl::Time now);
 
   // Whether a call's certificate needs to be read.
   bool uses_certificates() const { return table()->has_certificates(); }
@@ -71,7 +74,8 @@ class AccessControl final {
   const Told told_;
 
   // By one thread at a time: Open, then the watching one.
-  std::string seen_;                                             // the file's text, or why it could not be read
+  std::string seen_;    // the file's text that was taken or found wrong, or why there was none
+  std::string looked_;  // the same of the last look
   std::map<std::string, std::shared_ptr<Identity>> identities_;  // all that there ever were: limits outlive a reload
 
   mutable std::mutex mutex_;  // guards what follows

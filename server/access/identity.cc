@@ -18,11 +18,11 @@ absl::Status Refuse(const std::string& identity, const char* unit, double per_se
 
 }  // namespace
 
-void Identity::SetLimits(const IdentityLimits& limits) {
+void Identity::SetLimits(const IdentityLimits& limits, absl::Time now) {
   const std::lock_guard lock(mutex_);
   limits_ = limits;
-  calls_.SetRate(limits.calls_per_second);
-  tokens_.SetRate(limits.tokens_per_second);
+  calls_.SetRate(limits.calls_per_second, now);
+  tokens_.SetRate(limits.tokens_per_second, now);
   limited_ = calls_.limited() || tokens_.limited();
 }
 

@@ -36,10 +36,10 @@ class Identity final {
   // By which metrics know it: its name, or that of all those together that have no series of their own.
   const std::string& metric_label() const { return label_; }
 
-  // What was taken before stays taken.
-  void SetLimits(const IdentityLimits& limits);
+  // What was taken before stays taken. `now` is MonotonicNow()'s, here and below.
+  void SetLimits(const IdentityLimits& limits, absl::Time now);
 
-  // Takes a call. `now` is MonotonicNow()'s. Errors: RESOURCE_EXHAUSTED with a Refusal (core/schedule/refusal.h) that
+  // Takes a call. Errors: RESOURCE_EXHAUSTED with a Refusal (core/schedule/refusal.h) that
   // says when there will be room; then nothing was taken.
   absl::Status TakeCall(absl::Time now);
   // Whether more tokens may be begun. Errors: as TakeCall.

@@ -4,7 +4,8 @@
 
 namespace longshort {
 
-void RateLimit::SetRate(double per_second) {
+void RateLimit::SetRate(double per_second, absl::Time now) {
+  if (limited() && per_second > per_second_ && paid_ > now) paid_ = now + (paid_ - now) * (per_second_ / per_second);
   per_second_ = per_second;
   unit_ = per_second > 0 ? absl::Seconds(1 / per_second) : absl::ZeroDuration();
   // At least a unit: a rate below one a second would otherwise never let one through.

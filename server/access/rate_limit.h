@@ -14,8 +14,8 @@ namespace longshort {
 
 class RateLimit final {
  public:
-  // Units a second; 0 is no limit. What was taken before stays taken.
-  void SetRate(double per_second);
+  // Units a second; 0 is no limit. What was taken before stays taken, and is paid for at a higher rate from now on.
+  void SetRate(double per_second, absl::Time now);
   bool limited() const { return unit_ > absl::ZeroDuration(); }
 
   // How long it takes until a whole unit is there; 0 if one is.

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -15,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/secret_file.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
@@ -23,7 +21,7 @@ namespace longshort {
 namespace {
 
 // A hundred thousand lines.
-constexpr uintmax_t kMostFileBytes = uintmax_t{16} << 20;
+constexpr size_t kMostFileBytes = size_t{16} << 20;
 constexpr double kLeastRate = 0.001;
 constexpr double kMostRate = 1e9;
 constexpr size_t kDigestHexDigits = 64;
@@ -213,26 +211,7 @@ absl::StatusOr<std::vector<AccessEntry>> ParseTokenFile(std::string_view text, c
 }
 
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
-  const auto wrong = [&path](const std::string& what) {
-    return absl::InvalidArgumentError(absl::StrCat("--token-file=", path, " ", what));
-  };
-  std::error_code error;
-  const uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error) return wrong(absl::StrCat("cannot be read: ", error.message()));
-  if (bytes > kMostFileBytes) {
-    return wrong(absl::StrCat("has ", bytes, " bytes; it must have at most ", kMostFileBytes));
-  }
-  const std::filesystem::perms others =
-      std::filesystem::status(path, error).permissions() & std::filesystem::perms::others_all;
-  if (error) return wrong(absl::StrCat("cannot be read: ", error.message()));
-  if (others != std::filesystem::perms::none) {
-    return wrong("may be used by everybody on this machine; chmod o= takes that away");
-  }
-  std::string text(bytes, '\0');
-  if (!std::ifstream(path, std::ios::binary).read(text.data(), static_cast<std::streamsize>(bytes))) {
-    return wrong("cannot be read");
-  }
-  return text;
+  return ReadSecretFile("--token-file", path, kMostFileBytes);
 }
 
 }  // namespace longshort

@@ -30,6 +30,11 @@ void CallGate::Close() {
   for (const auto& [watch, on_close] : watches) on_close();
 }
 
+bool CallGate::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
 int64_t CallGate::WhenClosed(std::function<void()> on_close) {
   {
     const std::lock_guard lock(mutex_);

@@ -24,6 +24,7 @@ class CallGate {
   void Leave(bool unavailable = false);
 
   void Close();
+  bool closed() const;
   // Calls `on_close` once, when the gate closes, by the thread that closes it; at once if it is closed. For calls that
   // would not end by themselves. Returns a number for Forget, after which it may still be running.
   int64_t WhenClosed(std::function<void()> on_close);
@@ -32,7 +33,7 @@ class CallGate {
   int64_t WaitUntilEmpty(absl::Time deadline);
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable left_;
   int64_t inside_ = 0;
   int64_t cut_off_ = 0;

@@ -27,7 +27,7 @@ std::string PeerOf(int socket);
 std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket);
 
 // Ends the connection at once: what was not read or not sent is thrown away, and both sides see a reset. Its owner
-// closes the socket. False if it was closed.
+// closes the socket. False if it was closed, or the process has no descriptor for this now.
 bool SeverConnection(const SocketIdentity& socket);
 
 }  // namespace longshort

@@ -38,10 +38,14 @@ absl::Status ReadField(absl::string_view line, HttpRequest* request) {
   const absl::string_view name = line.substr(0, colon);
   const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));
   if (absl::EqualsIgnoreCase(name, "Connection")) {
-    if (absl::EqualsIgnoreCase(value, "close")) request->keep_alive = false;
-    if (absl::EqualsIgnoreCase(value, "keep-alive")) request->keep_alive = true;
+    for (const absl::string_view option : absl::StrSplit(value, ',')) {
+      const absl::string_view word = absl::StripAsciiWhitespace(option);
+      if (absl::EqualsIgnoreCase(word, "close")) request->keep_alive = false;
+      if (absl::EqualsIgnoreCase(word, "keep-alive")) request->keep_alive = true;
+    }
   } else if (absl::EqualsIgnoreCase(name, "Content-Length")) {
-    request->has_body = value != "0";
+    // Of several one counts that says that there is a body: otherwise that would be read as the next request.
+    request->has_body |= value != "0";
   } else if (absl::EqualsIgnoreCase(name, "Transfer-Encoding")) {
     request->has_body = true;
   } else if (absl::EqualsIgnoreCase(name, "Authorization")) {

@@ -167,7 +167,8 @@ bool HttpServer::Advance(Connection& connection, absl::Time now) {
 bool HttpServer::ReadOn(Connection& connection, absl::Time now, bool* waits) {
   if (AnswerRequest(connection, now)) return true;
   std::array<char, 4096> bytes;
-  const int64_t read = connection.transport->Read(bytes.data(), bytes.size());
+  const size_t most = std::min(bytes.size(), limits_.head_bytes - connection.received.size());
+  const int64_t read = connection.transport->Read(bytes.data(), most);
   *waits = read == 0;
   if (read <= 0) return read == 0;
   // The next request has begun: its client is waited for from now on.

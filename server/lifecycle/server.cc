@@ -64,7 +64,10 @@ absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& o
 HttpEndpoints::MayReadMetrics MetricsAccess(const AccessControl* access) {
   if (access == nullptr) return nullptr;
   return [access](std::optional<std::string> authorization) {
-    return access->Admit({.authorization = std::move(authorization)}, "/metrics", MonotonicNow()).status();
+    constexpr char kName[] = "/metrics";
+    const absl::Time now = MonotonicNow();
+    const absl::StatusOr<Caller> caller = access->Identify({.authorization = std::move(authorization)}, kName, now);
+    return caller.ok() ? AccessControl::Admit(*caller, kName, now) : caller.status();
   };
 }
 

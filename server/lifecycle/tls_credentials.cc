@@ -24,11 +24,11 @@ constexpr unsigned int kReadAgainSeconds = 1;
 
 std::string_view View(grpc::string_ref text) { return {text.data(), text.size()}; }
 
-// Asked once OpenSSL has found a client's certificate to be valid. gRPC has revocation lists of its own, but reads
-// those again only when another certificate comes.
-class RevocationCheck final : public tls_api::ExternalCertificateVerifier {
+// Asked once OpenSSL has found a client's certificate to be valid, or takes up a session for which it did. gRPC has
+// revocation lists of its own, but reads those again only when another certificate comes.
+class ClientCheck final : public tls_api::ExternalCertificateVerifier {
  public:
-  RevocationCheck(const TlsWatch& tls, Logger& log) : tls_(tls), log_(log) {}
+  ClientCheck(const TlsWatch& tls, Logger& log) : tls_(tls), log_(log) {}
 
   bool Verify(tls_api::TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)> /*later*/,
               grpc::Status* now) override {
@@ -85,9 +85,7 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsWatch* t
   if (asks_clients) {
     options.watch_root_certs();
     options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  }
-  if (material->has_revocation_lists()) {
-    options.set_certificate_verifier(tls_api::ExternalCertificateVerifier::Create<RevocationCheck>(*tls, log));
+    options.set_certificate_verifier(tls_api::ExternalCertificateVerifier::Create<ClientCheck>(*tls, log));
   }
   return tls_api::TlsServerCredentials(options);
 }

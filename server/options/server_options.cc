@@ -74,6 +74,10 @@ absl::Status CheckBuckets(const std::vector<double>& buckets) {
 absl::Status CheckEncryption(const ServerOptions& options) {
   const TlsFiles& tls = options.tls;
   const bool any = !tls.certificate.empty() || !tls.key.empty() || !tls.client_ca.empty() || !tls.client_crl.empty();
+  if (any && options.insecure) {
+    return absl::InvalidArgumentError(
+        "--insecure serves without TLS, and --tls-... options are given: leave out the one or the others");
+  }
   if (any) return TlsMaterial::Load(tls, absl::Now()).status();
   if (options.insecure) return absl::OkStatus();
   LS_RETURN_IF_ERROR(CheckIsLoopback("listen", options.listen));
@@ -157,6 +161,9 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
     LS_RETURN_IF_ERROR(CheckRange("max-connection-age", options.max_connection_age, kConnectionAge));
   }
   if (options.max_connection_age_grace != absl::ZeroDuration()) {
+    if (options.max_connection_age == absl::ZeroDuration()) {
+      return absl::InvalidArgumentError("--max-connection-age-grace needs --max-connection-age: no connection ages");
+    }
     LS_RETURN_IF_ERROR(CheckRange("max-connection-age-grace", options.max_connection_age_grace, kConnectionAge));
   }
   if (options.watch_repository != absl::ZeroDuration()) {

@@ -6,18 +6,16 @@
 #include <openssl/params.h>
 
 #include <array>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/secret_file.h"
 #include "base/status_macros.h"
 
 namespace longshort {
 namespace {
 
 // No key is so long: somebody named another file.
-constexpr uintmax_t kMostKeyBytes = 4096;
+constexpr size_t kMostKeyBytes = 4096;
 
 absl::Status Failed() { return absl::InternalError("HMAC-SHA-256 failed in the crypto library"); }
 
@@ -28,26 +26,12 @@ bool IsSame(const std::string& a, const std::string& b) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadSessionKey(const std::string& path) {
-  const auto wrong = [&path](const std::string& what) {
-    return absl::InvalidArgumentError(absl::StrCat("--session-key-file=", path, " ", what));
-  };
-  std::error_code error;
-  const uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error) return wrong(absl::StrCat("cannot be read: ", error.message()));
-  if (bytes < kLeastKeyBytes || bytes > kMostKeyBytes) {
-    return wrong(absl::StrCat("has ", bytes, " bytes; a key has ", kLeastKeyBytes, " to ", kMostKeyBytes,
-                              ", as head -c 32 /dev/urandom gives them"));
-  }
-  const std::filesystem::perms others =
-      std::filesystem::status(path).permissions() & std::filesystem::perms::others_all;
-  if (others != std::filesystem::perms::none) {
-    return wrong("may be used by everybody on this machine; chmod o= takes that away");
-  }
-  std::string key(bytes, '\0');
-  if (!std::ifstream(path, std::ios::binary).read(key.data(), static_cast<std::streamsize>(bytes))) {
-    return wrong("cannot be read");
-  }
-  return key;
+  constexpr char kOption[] = "--session-key-file";
+  LS_ASSIGN_OR_RETURN(std::string key, ReadSecretFile(kOption, path, kMostKeyBytes));
+  if (key.size() >= kLeastKeyBytes) return key;
+  return absl::InvalidArgumentError(absl::StrCat(kOption, "=", path, " has ", key.size(), " bytes; a key has ",
+                                                 kLeastKeyBytes, " to ", kMostKeyBytes,
+                                                 ", as head -c 32 /dev/urandom gives them"));
 }
 
 void SessionSealer::Free::operator()(evp_mac_ctx_st* context) const { EVP_MAC_CTX_free(context); }

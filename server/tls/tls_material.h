@@ -33,9 +33,9 @@ class TlsMaterial final {
   // Has this connection show the certificate. False if OpenSSL has no memory for that.
   bool Use(SSL& connection) const;
 
-  bool has_revocation_lists() const { return !revocation_lists_.empty(); }
-  // Whether a client's certificate stands for it yet. `chain_pem`: what the client sent beside it.
-  // Errors: UNAUTHENTICATED saying why not (revoked, or a revocation list that is out of date, say).
+  // Whether a client's certificate, which OpenSSL has found to be valid when the connection or its session began, is
+  // so now. `chain_pem`: what the client sent beside it.
+  // Errors: UNAUTHENTICATED saying why not (revoked, expired, or a revocation list that is out of date, say).
   absl::Status CheckClient(std::string_view certificate_pem, std::string_view chain_pem) const;
 
   const X509& certificate() const { return *chain_.front(); }
@@ -57,6 +57,10 @@ class TlsMaterial final {
   absl::Status LoadIdentity(const TlsFiles& files, absl::Time now);
   absl::Status LoadClientAuthorities(const PemFile& file, absl::Time now);
   absl::Status LoadRevocationLists(const PemFile& file, absl::Time now);
+  bool has_revocation_lists() const { return !revocation_lists_.empty(); }
+  void MakeClientStore();
+  // What is wrong with a client's certificate by itself, as OpenSSL's number: its expiry and its revocation.
+  int CheckAlone(X509& certificate) const;
   // Whether OpenSSL takes the certificate and its key.
   absl::Status TryIdentity(const PemFile& file) const;
 
@@ -65,7 +69,7 @@ class TlsMaterial final {
   std::unique_ptr<STACK_OF(X509), Free> above_;  // those of chain_ behind the first
   std::vector<Certificate> client_authorities_;
   std::vector<RevocationList> revocation_lists_;
-  std::unique_ptr<X509_STORE, Free> client_store_;  // of both, if there are revocation lists
+  std::unique_ptr<X509_STORE, Free> client_store_;  // of both
 };
 
 }  // namespace longshort

@@ -61,13 +61,15 @@ class Pair:
 class Authority:
     """What signs certificates."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, above: Authority | None = None) -> None:
+        """`above`: who signs its own certificate; by default it does."""
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        issuer = above or self
         self.certificate = (
-            _builder(self.name, self.name, self.key, now() - DAY, now() + 10 * DAY)
+            _builder(self.name, issuer.name, self.key, now() - DAY, now() + 10 * DAY)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .sign(self.key, hashes.SHA256())
+            .sign(issuer.key, hashes.SHA256())
         )
 
     @property

@@ -41,8 +41,10 @@ def write_configuration(folder: Path, changes: dict[str, str]) -> Path:
 class Envoy:
     """Two servers' proxy. Use as a context manager."""
 
-    def __init__(self, folder: Path, ports: tuple[int, int], servers_ca: Path | None = None) -> None:
-        """`servers_ca`: the servers speak TLS, with certificates that it signs."""
+    def __init__(
+        self, folder: Path, ports: tuple[int, int], servers_ca: Path | None = None, health_token: str | None = None
+    ) -> None:
+        """`servers_ca`: the servers speak TLS, with certificates that it signs. `health_token`: they want to see it."""
         folder.mkdir(exist_ok=True)
         self.authority = Authority("proxy")
         write_certificate(folder / "tls", self.authority.server())
@@ -56,6 +58,9 @@ class Envoy:
         if servers_ca is not None:
             changes["{tls: false}"] = "{tls: true}"
             changes["/etc/ssl/certs/ca-certificates.crt"] = str(servers_ca)
+        if health_token is not None:
+            changes["# initial_metadata:"] = "initial_metadata:"
+            changes["Bearer TOKEN"] = f"Bearer {health_token}"
         configuration = write_configuration(folder, changes)
         self._admin = folder / "admin"
         self.log_path = folder / "envoy.log"

@@ -428,9 +428,8 @@ def test_a_changed_file_adds_and_revokes(api: SimpleNamespace, repository: Path,
 
 def test_an_identity_makes_so_many_calls_a_second(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     rest = "scopes=infer calls-per-second=4"
-    file = tokens.write(
-        tmp_path / "tokens", tokens.line("alice", "a1", rest), tokens.line("alice", "a2", rest), tokens.line("bob", "b")
-    )
+    lines = [tokens.line("alice", "a1", rest), tokens.line("alice", "a2", rest), tokens.line("bob", "b")]
+    file = tokens.write(tmp_path / "tokens", *lines, tokens.line("scraper", "observe", "scopes=observe"))
     with Server(repository, tmp_path, f"--token-file={file}") as server:
         calls = Calls(api, server)
         refused = []
@@ -445,6 +444,10 @@ def test_an_identity_makes_so_many_calls_a_second(api: SimpleNamespace, reposito
         assert 4 <= 40 - len(refused) <= most, "a second's worth at once, then so many a second"
         assert refused[-1].code() == EXHAUSTED
         assert "identity alice has used its 4 calls a second" in refused[-1].details()
+        counted = f'longshort_identity_requests_total{{code="RESOURCE_EXHAUSTED",identity="alice"}} {len(refused)}\n'
+        assert counted in metrics(server), "metrics and log know whose calls are refused"
+        wait_until(lambda: server.log().count("code=RESOURCE_EXHAUSTED") == len(refused))
+        assert len(re.findall("code=RESOURCE_EXHAUSTED .*identity=alice", server.log())) == len(refused)
         for _ in range(3):
             error = pytest.raises(grpc.RpcError, lambda: [calls.tokenize(bearer("a1")) for _ in range(100)]).value
             wait = tokens.retry_delay(error)

@@ -3,6 +3,7 @@ unless it says so."""
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import struct
@@ -18,13 +19,15 @@ from typing import Any
 import grpc
 import pytest
 
-from integration import http2
+from integration import http2, tokens
 from integration.certificates import Authority, write_at_once
 from integration.envoy_process import BINARY, Envoy, write_certificate, write_configuration
 from integration.server_process import Server, wait_until
 from integration.test_retries import FULL, FullServer, calls_with_one_answer, retry_options
 
 NO_RETRIES = ("grpc.enable_retries", 0)
+# Who calls in turn, by the token; None has none.
+CALLERS = ("alice", "bob", None)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +48,11 @@ def proxy(servers: tuple[Server, Server], tmp_path_factory: pytest.TempPathFacto
 
 
 @contextmanager
-def started(folder: Path, servers: tuple[Server, Server], servers_ca: Path | None = None) -> Iterator[Envoy]:
+def started(
+    folder: Path, servers: tuple[Server, Server], servers_ca: Path | None = None, health_token: str | None = None
+) -> Iterator[Envoy]:
     """An Envoy that has found both servers healthy."""
-    with Envoy(folder, (servers[0].grpc_port, servers[1].grpc_port), servers_ca) as running:
+    with Envoy(folder, (servers[0].grpc_port, servers[1].grpc_port), servers_ca, health_token) as running:
         wait_until(lambda: all(running.health(server.grpc_port) == {True} for server in servers))
         yield running
 
@@ -141,6 +146,36 @@ def test_sessions_stay_with_their_server(api: SimpleNamespace, servers: tuple[Se
     held = [server.metric("longshort_sessions") for server in servers]
     assert sum(held) == 16
     assert all(held), "both have some"
+
+
+def test_clients_that_share_connections_to_the_servers_are_told_apart_by_their_tokens(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    lines = [tokens.line(name, name) for name in ("alice", "bob")]
+    file = tokens.write(tmp_path / "tokens", *lines, tokens.line("envoy", "looks", "scopes=observe"))
+    options = (f"--token-file={file}", "--protect-health")
+    question = api.inference.TokenizeRequest(input={"text": "x"})
+
+    def ask(i: int) -> str:
+        metadata = [("x-request-id", f"apart-{i}"), *(tokens.bearer(CALLERS[i % 3]) if CALLERS[i % 3] else [])]
+        call = api.inference_grpc.InferenceStub(channels[i % 2]).Tokenize.future(question, metadata=metadata)
+        return call.code().name
+
+    with (
+        Server(repository, tmp_path / "first", *options) as first,
+        Server(repository, tmp_path / "second", *options) as second,
+        started(tmp_path / "envoy", (first, second), health_token="looks") as proxy,
+        proxy.new_channel(NO_RETRIES) as one,
+        proxy.new_channel(NO_RETRIES) as another,
+        ThreadPoolExecutor(8) as clients,
+    ):
+        channels = (one, another)
+        answers = list(clients.map(ask, range(150)))
+        assert answers == ["OK", "OK", "UNAUTHENTICATED"] * 50
+        wait_until(lambda: (first.log() + second.log()).count(" id=apart-") == 150)
+        for i, line in re.findall(r" id=apart-(\d+) (.*)", first.log() + second.log()):
+            found = re.search(r" identity=(\S+)", line)
+            assert (found and found[1]) == CALLERS[int(i) % 3]
 
 
 def test_refused_calls_are_tried_with_the_other_server(

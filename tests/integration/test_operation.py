@@ -116,6 +116,21 @@ def test_a_connection_holds_so_many_watches_and_no_more(server: Server) -> None:
     channel.close()
 
 
+def test_what_watches_and_reflection_are_asked_is_short(server: Server) -> None:
+    """A watch keeps its name as long as it lasts: 480 of 8 MB each took 9.7 GB."""
+    health = health_pb2_grpc.HealthStub(server.channel)
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "at most 4096"):
+        next(health.Watch(health_pb2.HealthCheckRequest(service="x" * 5000), timeout=60))
+    unknown = health.Watch(health_pb2.HealthCheckRequest(service="x" * 4000), timeout=60)
+    assert next(unknown).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+    unknown.cancel()
+    for version in ("v1", "v1alpha"):
+        ask = server.channel.stream_stream(f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo")
+        request = reflection_pb2.ServerReflectionRequest(host="x" * 5000, list_services="").SerializeToString()
+        with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "at most 4096"):
+            next(ask(iter([request]), timeout=60))
+
+
 def test_models_are_described(api: SimpleNamespace, models: Any) -> None:
     (model,) = models.ListModels(api.models.ListModelsRequest(), timeout=5).models
     assert (model.name, model.version, model.architecture) == ("tiny", 1, "language_model")
@@ -209,6 +224,7 @@ def test_log_lines_are_json_if_asked_for(api: SimpleNamespace, repository: Path,
         ("--drain-timeout=30", ("--drain-timeout", "30", "unit")),
         ("--max-queued-requests=0", ("--max-queued-requests is 0", "[1, 1048576]")),
         ("--latency-buckets=1,0.5", ("--latency-buckets", "0.5 after 1")),
+        ("--max-connection-age-grace=5s", ("--max-connection-age-grace needs --max-connection-age",)),
         ("--log-level=loud", ("--log-level", "loud", "debug")),
         ("--flagfile=/no/such/file", ("/no/such/file",)),
         ("positional", ("positional",)),

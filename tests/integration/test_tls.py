@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from integration import expect
+from integration import expect, http2
 from integration.certificates import DAY, Authority, Pair, write_at_once
 from integration.server_process import BINARY, Server, wait_until
 
@@ -238,6 +238,86 @@ def test_a_list_out_of_date_refuses_everybody(
         wait_until(lambda: is_taken(server, authority.pem, clients.client("alice")))
 
 
+def test_an_authority_need_not_be_at_the_top(repository: Path, tmp_path: Path, authority: Authority) -> None:
+    middle = Authority("middle", above=Authority("top"))
+    alice, bob = middle.client("alice"), middle.client("bob")
+    known = write_at_once(tmp_path / "clients.pem", middle.pem)
+    lists = write_at_once(tmp_path / "revoked.pem", middle.revocations(bob))
+    options = [*files_of(tmp_path, authority.server()), f"--tls-client-ca={known}"]
+    with Server(repository, tmp_path / "open", *options, trusted=authority.pem) as server:
+        assert is_taken(server, authority.pem, alice)
+    with Server(
+        repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem
+    ) as server:
+        assert is_taken(server, authority.pem, alice), "who stands above it needs no list"
+        assert not is_taken(server, authority.pem, bob)
+
+
+class ReturningClient:
+    """A client that takes up its TLS session on each new connection."""
+
+    def __init__(self, server: Server, folder: Path, pair: Pair, above: bytes, version: ssl.TLSVersion) -> None:
+        self.context = ssl.create_default_context(cadata=server.trusted.decode())
+        self.context.maximum_version = version
+        self.context.set_alpn_protocols(["h2"])
+        certificate = write_at_once(folder / "client.pem", pair.certificate_pem + above)
+        self.context.load_cert_chain(certificate, write_at_once(folder / "client.key", pair.key_pem))
+        self.address = ("127.0.0.1", server.grpc_port)
+        self.session: ssl.SSLSession | None = None
+        self.took_up = False  # what it has, on its last connection
+
+    def is_served(self) -> bool:
+        """Whether the server begins to speak HTTP/2."""
+        with (
+            socket.create_connection(self.address, timeout=PATIENCE) as plain,
+            self.context.wrap_socket(plain, server_hostname="127.0.0.1", session=self.session) as connection,
+        ):
+            self.took_up = connection.session_reused
+            connection.sendall(http2.BEGINNING)
+            try:
+                served = connection.recv(9) != b""
+            except OSError:
+                return False
+            self.session = self.session or connection.session
+            return served
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_who_takes_up_a_session_is_checked_again(
+    repository: Path, tmp_path: Path, authority: Authority, version: ssl.TLSVersion
+) -> None:
+    """A client shows no certificates above its own then."""
+    top = Authority("top")
+    middle = Authority("middle", above=top)
+    known = write_at_once(tmp_path / "clients.pem", top.pem)
+    lists = write_at_once(tmp_path / "revoked.pem", top.revocations() + middle.revocations())
+    options = [*files_of(tmp_path, authority.server()), f"--tls-client-ca={known}"]
+    short = datetime.timedelta(seconds=4)
+    with Server(repository, tmp_path / "open", *options, trusted=authority.pem) as server:
+        for signer in (top, middle):
+            above = b"" if signer is top else middle.pem
+            client = ReturningClient(server, tmp_path, signer.client("alice", end=short), above, version)
+            assert client.is_served()
+            assert client.is_served() and client.took_up
+            wait_until(lambda client=client: not client.is_served())
+            assert client.took_up, "it was not the files that changed, but the certificate expired"
+    with Server(
+        repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem
+    ) as server:
+        alice = middle.client("alice")
+        client = ReturningClient(server, tmp_path, alice, middle.pem, version)
+        assert client.is_served()
+        assert client.is_served() and client.took_up
+        write_at_once(lists, top.revocations() + middle.revocations(alice))
+        wait_until(lambda: not client.is_served())
+        write_at_once(lists, top.revocations() + middle.revocations())
+        client.session = None
+        wait_until(client.is_served)
+        assert client.is_served() and client.took_up
+        write_at_once(lists, top.revocations(Pair(middle.certificate, middle.key)) + middle.revocations())
+        wait_until(lambda: not client.is_served())
+
+
 def wait_for_serial(server: Server, pair: Pair) -> None:
     wait_until(lambda: [served_serial(port) for port in (server.grpc_port, server.http_port)] == [pair.serial] * 2)
 
@@ -287,6 +367,29 @@ def test_a_certificate_is_replaced_under_load(
         assert server.log().count("TLS files replaced") == 3
 
 
+def test_a_chain_that_is_being_written_is_not_taken(repository: Path, tmp_path: Path, authority: Authority) -> None:
+    middle = Authority("middle", above=authority)
+    options = files_of(tmp_path, middle.server())
+    with Server(repository, tmp_path, *options) as server:
+        taken = 0
+        for step in range(4):
+            time.sleep(0.25 * step)  # another part of the time between two looks
+            pair = middle.server()
+            certificate, _ = pair.write(tmp_path, "server")
+            begin = time.monotonic()
+            time.sleep(0.5)  # in two of these the server looks
+            with certificate.open("ab") as file:
+                file.write(middle.pem)
+            taken += 1 if time.monotonic() - begin < 0.9 else 2
+            wait_for_serial(server, pair)
+            wait_until(lambda: "BEGIN" in shown_chain(server.grpc_port).partition("END CERTIFICATE")[2])
+            assert server.log().count("TLS files replaced") <= taken
+
+
+def shown_chain(port: int) -> str:
+    return openssl_client(port, "-showcerts").stdout
+
+
 def test_wrong_files_leave_the_old_certificate_and_are_told_once(
     repository: Path, tmp_path: Path, authority: Authority
 ) -> None:
@@ -320,6 +423,8 @@ def test_a_client_that_never_shakes_hands_is_let_go(repository: Path, tmp_path: 
         for connection in silent:
             assert connection.recv(1) == b""
             connection.close()
+        wait_until(lambda: server.log().count("client refused") == len(silent))
+        assert " error " not in server.log()
 
 
 def test_what_is_wrong_with_files_is_told_at_the_start(
@@ -392,7 +497,10 @@ def test_beyond_loopback_without_tls_is_refused(
     for part in (f"--{option}={host}:0", "--tls-certificate", "--insecure"):
         assert part in ended.stderr
     assert run(*arguments, "--insecure").returncode == 0
-    assert run(*arguments, *files_of(tmp_path, authority.server())).returncode == 0
+    encrypted = files_of(tmp_path, authority.server())
+    assert run(*arguments, *encrypted).returncode == 0
+    both = run(*arguments, "--insecure", *encrypted)
+    assert both.returncode == 1 and "--insecure serves without TLS" in both.stderr
 
 
 def test_names_are_resolved(repository: Path) -> None:

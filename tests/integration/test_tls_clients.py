@@ -108,11 +108,13 @@ def test_the_server_s_certificate_is_not_right(
     done = load(port, f"--tls-ca={folder}/strangers.pem")
     assert done.returncode == 1 and "signed by no authority of --tls-ca" in done.stderr
 
-    authority.server("elsewhere.example").write(tmp_path, "other")
+    authority.server("elsewhere.example", "2001:db8::1", "\x1b[31mred").write(tmp_path, "other")
     options = [f"--tls-certificate={tmp_path}/other.pem", f"--tls-key={tmp_path}/other.key"]
     with Server(repository, tmp_path, *options, trusted=authority.pem) as server:
         trusted = f"--tls-ca={folder}/ca.pem"
-        assert "is not for 127.0.0.1 but for elsewhere.example" in likely_cause(client(server.grpc_port, trusted))
+        assert "is not for 127.0.0.1 but for elsewhere.example, 2001:db8::1, \\x1b[31mred:" in likely_cause(
+            client(server.grpc_port, trusted)
+        )
         assert client(server.grpc_port, trusted, "--tls-server-name=elsewhere.example").returncode == 0
 
 
@@ -172,7 +174,7 @@ def test_wrong_files_of_a_client_are_named(folder: Path, tmp_path: Path) -> None
         ([f"--tls-ca={tmp_path}/none"], "--tls-ca", f"{tmp_path}/none", "No such file"),
         ([f"--tls-ca={text}"], str(text), "no certificate in PEM form"),
         ([certificate], "--tls-certificate and --tls-key need each other"),
-        ([certificate, f"--tls-key={folder}/bob.key"], "bob.key is not the key of the certificate CN=alice"),
+        ([certificate, f"--tls-key={folder}/late.key"], "late.key is not the key of the certificate CN=alice"),
         ([f"--tls-certificate={tmp_path}/none", key], f"{tmp_path}/none", "No such file"),
         ([f"--token-file={tmp_path}/none"], "--token-file", f"{tmp_path}/none", "No such file"),
         ([f"--token-file={text}"], str(text), "must hold one token"),
@@ -218,8 +220,11 @@ def test_a_token_goes_to_this_machine_or_encrypted(tmp_path: Path, tls_server: S
         assert client(listener.port, f"--token-file={token}").returncode == 3
     assert b"Bearer c2VjcmV0" in listener.received
     assert client(tls_server.grpc_port, f"--tls-ca={folder}/ca.pem", f"--token-file={token}").returncode == 0
-    for host in ("192.0.2.1", "example.org", "127.example.org"):
+    # Of the last one only this test knows that it is this machine.
+    for host in ("192.0.2.1", "example.org", "127.example.org", "dns:127.0.0.1"):
         refused = client(1, f"--token-file={token}", "--timeout=1s", host=host)
         assert refused.returncode == 1 and "others could read the token" in refused.stderr
-    for more in (["--insecure"], ["--tls"]):
-        assert client(1, f"--token-file={token}", "--timeout=1s", *more, host="127.0.0.2").returncode in (3, 4)
+    with Listener() as listener:
+        client(listener.port, f"--token-file={token}", "--insecure", host="dns:127.0.0.1")
+    assert b"Bearer c2VjcmV0" in listener.received
+    assert client(1, f"--token-file={token}", "--tls", host="dns:127.0.0.1").returncode in (3, 4)

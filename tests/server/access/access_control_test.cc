@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "tests/base/temporary_directory.h"
 
@@ -52,8 +53,16 @@ class AccessControlTest : public ::testing::Test {
     access_ = *std::move(opened);
   }
 
+  // What is there is taken when it has been seen twice.
+  void Look() {
+    access_->LookAtFile();
+    access_->LookAtFile();
+  }
+
   absl::StatusOr<Caller> Admit(const Credentials& credentials, const char* rpc = "Generate") {
-    return access_->Admit(credentials, rpc, now_);
+    LS_ASSIGN_OR_RETURN(Caller caller, access_->Identify(credentials, rpc, now_));
+    LS_RETURN_IF_ERROR(AccessControl::Admit(caller, rpc, now_));
+    return caller;
   }
   std::string NameOf(const Credentials& credentials) {
     const auto caller = Admit(credentials);
@@ -106,7 +115,7 @@ TEST_F(AccessControlTest, AnExpiredTokenIsSaidToBe) {
   EXPECT_THAT(NameOf(Bearer("past")), HasSubstr("the token of old expired at 20"));
   EXPECT_EQ(NameOf(Bearer("future")), "old");
   EXPECT_EQ(
-      access_->Admit(Bearer("future"), "Generate", now_ + absl::Minutes(1) + absl::Milliseconds(1)).status().code(),
+      access_->Identify(Bearer("future"), "Generate", now_ + absl::Minutes(1) + absl::Milliseconds(1)).status().code(),
       StatusCode::kUnauthenticated);
 }
 
@@ -167,7 +176,7 @@ TEST_F(AccessControlTest, LimitsAreTheIdentitysAndObservingTakesNothing) {
   EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kOk);
   // Changing the file forgives nothing.
   Write(LineOf("alice", "a3", rest));
-  access_->LookAtFile();
+  Look();
   EXPECT_EQ(CodeOf(Bearer("a3")), StatusCode::kResourceExhausted);
 }
 
@@ -175,7 +184,7 @@ TEST_F(AccessControlTest, AChangedFileHoldsAndABrokenOneChangesNothing) {
   Open(LineOf("alice", "a", "scopes=infer"));
   const auto under_way = Admit(Bearer("a"));
   Write(LineOf("bob", "b", "scopes=infer"));
-  access_->LookAtFile();
+  Look();
   EXPECT_EQ(NameOf(Bearer("b")), "bob");
   EXPECT_EQ(CodeOf(Bearer("a")), StatusCode::kUnauthenticated);
   EXPECT_EQ(under_way->identity()->name(), "alice") << "who is in stays who he is";
@@ -183,20 +192,36 @@ TEST_F(AccessControlTest, AChangedFileHoldsAndABrokenOneChangesNothing) {
   EXPECT_TRUE(told_[0].ok());
 
   Write("bob scopes=infer\n");
-  for (int i = 0; i < 3; ++i) access_->LookAtFile();
+  for (int i = 0; i < 2; ++i) Look();
   EXPECT_EQ(NameOf(Bearer("b")), "bob");
   ASSERT_EQ(told_.size(), 2U) << "once, not every second";
   EXPECT_THAT(told_[1].message(), AllOf(HasSubstr(path_), HasSubstr("line 1")));
 
   std::filesystem::remove(path_);
-  for (int i = 0; i < 3; ++i) access_->LookAtFile();
+  for (int i = 0; i < 2; ++i) Look();
   EXPECT_EQ(NameOf(Bearer("b")), "bob");
   ASSERT_EQ(told_.size(), 3U);
 
   Write(LineOf("bob", "b", "scopes=infer"));
-  access_->LookAtFile();
+  Look();
   ASSERT_EQ(told_.size(), 4U);
   EXPECT_TRUE(told_[3].ok()) << "what is wrong no more is told, too";
+}
+
+TEST_F(AccessControlTest, AFileThatIsBeingWrittenIsNotTaken) {
+  const std::string alice = LineOf("alice", "a", "scopes=infer");
+  Open(alice);
+  const std::string bob = LineOf("bob", "b", "scopes=infer models=small");
+  Write(alice + bob.substr(0, bob.find(" models")));
+  access_->LookAtFile();
+  EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kUnauthenticated) << "he would have all models";
+  Write(alice + bob);
+  access_->LookAtFile();
+  EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kUnauthenticated);
+  access_->LookAtFile();
+  ASSERT_EQ(NameOf(Bearer("b")), "bob");
+  EXPECT_FALSE(Admit(Bearer("b"))->MayUse("large"));
+  EXPECT_EQ(told_.size(), 1U);
 }
 
 TEST_F(AccessControlTest, TheThreadLooksByItself) {
@@ -205,7 +230,7 @@ TEST_F(AccessControlTest, TheThreadLooksByItself) {
                                     [](const absl::Status& /*status*/) {});
   ASSERT_TRUE(opened.ok()) << opened.status();
   Write(LineOf("bob", "b", "scopes=infer"));
-  while (!(*opened)->Admit(Bearer("b"), "Generate", MonotonicNow()).ok()) absl::SleepFor(absl::Milliseconds(1));
+  while (!(*opened)->Identify(Bearer("b"), "Generate", MonotonicNow()).ok()) absl::SleepFor(absl::Milliseconds(1));
 }
 
 TEST_F(AccessControlTest, MetricsHaveSoManyLabelsAtMost) {

@@ -21,7 +21,7 @@ TEST(RateLimit, WithoutARateThereIsAlwaysRoom) {
 
 TEST(RateLimit, ASecondsWorthCanBeTakenAtOnceAndThenOneAtATime) {
   RateLimit limit;
-  limit.SetRate(10);
+  limit.SetRate(10, kStart);
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(limit.UntilOneIsThere(kStart), kNone) << i;
     limit.Take(1, kStart);
@@ -33,7 +33,7 @@ TEST(RateLimit, ASecondsWorthCanBeTakenAtOnceAndThenOneAtATime) {
 
 TEST(RateLimit, NoMoreThanASecondIsSavedUp) {
   RateLimit limit;
-  limit.SetRate(10);
+  limit.SetRate(10, kStart);
   const absl::Time later = kStart + absl::Hours(1);
   limit.Take(1, kStart);
   for (int i = 0; i < 10; ++i) limit.Take(1, later);
@@ -42,7 +42,7 @@ TEST(RateLimit, NoMoreThanASecondIsSavedUp) {
 
 TEST(RateLimit, ARateBelowOneASecondLetsOneThroughInItsTime) {
   RateLimit limit;
-  limit.SetRate(0.1);
+  limit.SetRate(0.1, kStart);
   EXPECT_EQ(limit.UntilOneIsThere(kStart), kNone);
   limit.Take(1, kStart);
   EXPECT_EQ(limit.UntilOneIsThere(kStart), absl::Seconds(10));
@@ -51,7 +51,7 @@ TEST(RateLimit, ARateBelowOneASecondLetsOneThroughInItsTime) {
 
 TEST(RateLimit, ADebtIsPaidBeforeAnythingElse) {
   RateLimit limit;
-  limit.SetRate(100);
+  limit.SetRate(100, kStart);
   limit.Take(600, kStart);  // a second's worth was there: 500 are owed
   EXPECT_EQ(limit.UntilNothingIsOwed(kStart), absl::Seconds(5));
   EXPECT_GT(limit.UntilNothingIsOwed(kStart + absl::Milliseconds(4999)), kNone);
@@ -60,7 +60,7 @@ TEST(RateLimit, ADebtIsPaidBeforeAnythingElse) {
 
 TEST(Identity, ARefusalSaysTheTimeWhenThereIsRoomAndTakesNothing) {
   Identity identity("alice", "alice");
-  identity.SetLimits({.calls_per_second = 2});
+  identity.SetLimits({.calls_per_second = 2}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
   for (int again = 0; again < 3; ++again) {
@@ -75,7 +75,7 @@ TEST(Identity, ARefusalSaysTheTimeWhenThereIsRoomAndTakesNothing) {
 
 TEST(Identity, TokensThatACallTookTooManyAreWaitedForByTheNext) {
   Identity identity("alice", "alice");
-  identity.SetLimits({.tokens_per_second = 1000});
+  identity.SetLimits({.tokens_per_second = 1000}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
   identity.TakeTokens(400, kStart);
   EXPECT_TRUE(identity.CheckTokens(kStart).ok());
@@ -87,7 +87,7 @@ TEST(Identity, TokensThatACallTookTooManyAreWaitedForByTheNext) {
 
 TEST(Identity, OfTwoWaitsTheLongerIsTold) {
   Identity identity("alice", "alice");
-  identity.SetLimits({.calls_per_second = 0.5, .tokens_per_second = 1000});
+  identity.SetLimits({.calls_per_second = 0.5, .tokens_per_second = 1000}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
   identity.TakeTokens(2000, kStart);
   EXPECT_EQ(GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(2));
@@ -97,11 +97,15 @@ TEST(Identity, OfTwoWaitsTheLongerIsTold) {
 
 TEST(Identity, ANewLimitDoesNotForgiveWhatWasTaken) {
   Identity identity("alice", "alice");
-  identity.SetLimits({.tokens_per_second = 10});
-  identity.TakeTokens(110, kStart);
-  identity.SetLimits({.tokens_per_second = 1000});
-  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Seconds(10));
-  identity.SetLimits({});
+  identity.SetLimits({.tokens_per_second = 10}, kStart);
+  identity.TakeTokens(10'010, kStart);
+  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Seconds(1000));
+  // Of the 10,010 a second's worth was there, and the others are paid for in 9.01 s.
+  identity.SetLimits({.tokens_per_second = 1000}, kStart);
+  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Milliseconds(9010));
+  identity.SetLimits({.tokens_per_second = 100}, kStart);
+  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Milliseconds(9010)) << "nobody waits longer";
+  identity.SetLimits({}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
 }
 

@@ -6,7 +6,10 @@
 namespace longshort {
 namespace {
 
+using testing::AllOf;
+using testing::Field;
 using testing::HasSubstr;
+using testing::Optional;
 
 TEST(Scopes, AreReadAsTheyAreListed) {
   ScopeSet scopes;
@@ -27,15 +30,17 @@ TEST(Scopes, WhatIsNoneIsRefusedWithWhatThereIs) {
 }
 
 TEST(Scopes, EachCallNeedsItsOwnAndAnUnknownOneIsForNobody) {
-  EXPECT_EQ(AccessOf("GenerateStream")->scope, Scope::kInfer);
-  EXPECT_EQ(AccessOf("ListModels")->scope, Scope::kInfer);
-  EXPECT_EQ(AccessOf("ExportSession")->scope, Scope::kSessions);
-  EXPECT_EQ(AccessOf("UnloadModel")->scope, Scope::kManage);
-  EXPECT_EQ(AccessOf("/metrics")->scope, Scope::kObserve);
-  EXPECT_FALSE(AccessOf("/metrics")->health);
-  EXPECT_FALSE(AccessOf("grpc.reflection.v1alpha.ServerReflection")->health);
-  EXPECT_TRUE(AccessOf("grpc.health.v1.Health.Check")->health);
-  EXPECT_TRUE(AccessOf("grpc.health.v1.Health.Watch")->health);
+  const auto needs = [](Scope scope, bool health = false) {
+    return Optional(AllOf(Field(&RpcAccess::scope, scope), Field(&RpcAccess::health, health)));
+  };
+  EXPECT_THAT(AccessOf("GenerateStream"), needs(Scope::kInfer));
+  EXPECT_THAT(AccessOf("ListModels"), needs(Scope::kInfer));
+  EXPECT_THAT(AccessOf("ExportSession"), needs(Scope::kSessions));
+  EXPECT_THAT(AccessOf("UnloadModel"), needs(Scope::kManage));
+  EXPECT_THAT(AccessOf("/metrics"), needs(Scope::kObserve));
+  EXPECT_THAT(AccessOf("grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo"), needs(Scope::kObserve));
+  EXPECT_THAT(AccessOf("grpc.health.v1.Health.Check"), needs(Scope::kObserve, true));
+  EXPECT_THAT(AccessOf("grpc.health.v1.Health.Watch"), needs(Scope::kObserve, true));
   EXPECT_FALSE(AccessOf("Nothing").has_value());
   EXPECT_FALSE(AccessOf("").has_value());
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "server/connections/listening_sockets.h"
 
 namespace longshort {
@@ -72,6 +74,32 @@ TEST(ConnectionGuard, EndsWhoTakesWithoutGivingAndNobodyElse) {
   while (open != 1) std::this_thread::yield();
   EXPECT_EQ(send(quiet.client.number(), "x", 1, 0), 1);
   EXPECT_EQ(recv(quiet.server.number(), &received, 1, 0), 1);
+}
+
+// Ending a connection takes a descriptor for some microseconds.
+TEST(ConnectionGuard, WithoutADescriptorLeftItTriesAgain) {
+  std::atomic<int64_t> open = -1;
+  std::atomic<int64_t> looks = 0;
+  absl::Notification ended;
+  ConnectionGuard guard({.idle_bytes = 1000, .messages_bytes = 0},
+                        {.open = [&](int64_t connections) { open = connections, ++looks; },
+                         .ended = [&](const std::vector<ConnectionGuard::Ended>& /*connections*/) { ended.Notify(); }});
+  const Pair greedy;
+  guard.Watch(greedy.server.number());
+  while (open != 1) std::this_thread::yield();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string bytes(80'000, 'x');
+  ASSERT_EQ(send(greedy.client.number(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  const absl::Time end = absl::Now() + kPatience;
+  // A look a second at the least.
+  for (const int64_t seen = looks; looks < seen + 6 && absl::Now() < end;) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(open, 1) << "it is watched still";
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(ended.WaitForNotificationWithTimeout(kPatience));
 }
 
 }  // namespace

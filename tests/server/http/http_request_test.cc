@@ -33,12 +33,17 @@ TEST(HttpRequest, MayEndTheConnection) {
   EXPECT_FALSE(HeadOf("GET / HTTP/1.0\r\n\r\n").request.keep_alive);
   EXPECT_TRUE(HeadOf("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").request.keep_alive);
   EXPECT_FALSE(HeadOf("GET / HTTP/1.1\r\nconnection: close\r\n\r\n").request.keep_alive);
+  EXPECT_FALSE(HeadOf("GET / HTTP/1.1\r\nConnection: TE, close\r\n\r\n").request.keep_alive);
 }
 
 TEST(HttpRequest, MayHaveABody) {
   EXPECT_TRUE(HeadOf("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc").request.has_body);
   EXPECT_TRUE(HeadOf("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").request.has_body);
   EXPECT_FALSE(HeadOf("POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n").request.has_body);
+  // What one field says is not taken back by the next.
+  for (const std::string body : {"Content-Length: 3", "Transfer-Encoding: chunked", "content-length: +0"}) {
+    EXPECT_TRUE(HeadOf("POST / HTTP/1.1\r\n" + body + "\r\nContent-Length: 0\r\n\r\n").request.has_body) << body;
+  }
 }
 
 TEST(HttpRequest, TwoAuthorizationsAreNone) {

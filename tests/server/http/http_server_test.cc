@@ -107,6 +107,15 @@ TEST_F(HttpServerTest, EverythingElseIsRefusedAndTheConnectionEnds) {
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nA: " + std::string(20'000, 'x')), StartsWith("HTTP/1.1 431 "));
 }
 
+TEST_F(HttpServerTest, AHeadMayBeSoLongAndNoLonger) {
+  const std::string head = "GET / HTTP/1.1\r\nConnection: close\r\nA: ";
+  const std::string end = "\r\n\r\n";
+  Serve({.head_bytes = 100});
+  const size_t room = 100 - head.size() - end.size();
+  EXPECT_THAT(Ask(head + std::string(room, 'x') + end), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Ask(head + std::string(room + 1, 'x') + end), StartsWith("HTTP/1.1 431 "));
+}
+
 // Ranges that overlap would make an answer of any length.
 TEST_F(HttpServerTest, RangesAreIgnored) {
   Serve();

@@ -71,8 +71,8 @@ class OrcaReader {
 TEST(LoadReport, TellsWhatWasDoneInTheLastWhile) {
   ServerMetrics metrics({1.0});
   MetricFamilies& families = metrics.families();
-  LoadReport report(families, {.cpus = 2, .memory_bytes = int64_t{1} << 40, .workers = 2});
   const absl::Time begin = absl::Now();
+  LoadReport report(families, {.cpus = 2, .memory_bytes = int64_t{1} << 40, .workers = 2});
   for (int i = 0; i < 60; ++i) metrics.CountRequest("Generate", "m", absl::StatusCode::kOk, absl::Seconds(1));
   for (int i = 0; i < 30; ++i) metrics.CountRequest("Generate", "", absl::StatusCode::kNotFound, absl::Seconds(1));
   for (int i = 0; i < 10; ++i)
