@@ -200,8 +200,8 @@ def test_models_are_not_loaded_for_a_server_that_stops(api: SimpleNamespace, rep
         server.terminate()
         wait_until(lambda: server.http("/readyz")[0] == 503)
         with expect.error(UNAVAILABLE, "stopping"):
-            reference = {"name": "tiny", "version": 1}
-            api.models_grpc.ModelsStub(server.channel).LoadModel(api.models.LoadModelRequest(model=reference), timeout=5)
+            asked = api.models.LoadModelRequest(model={"name": "tiny", "version": 1})
+            api.models_grpc.ModelsStub(server.channel).LoadModel(asked, timeout=5)
 
 
 def test_a_stream_of_documents_reads_no_more_at_the_end_of_the_drain(
