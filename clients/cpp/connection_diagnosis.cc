@@ -1,5 +1,6 @@
 #include "clients/cpp/connection_diagnosis.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -199,11 +201,15 @@ class Trial final {
         GENERAL_NAMES_free);
     for (int i = 0; all != nullptr && i < sk_GENERAL_NAME_num(all.get()); ++i) {
       const GENERAL_NAME* const name = sk_GENERAL_NAME_value(all.get(), i);
-      const ASN1_STRING* const text = name->d.ia5;
-      const unsigned char* const bytes = ASN1_STRING_get0_data(text);
-      if (name->type == GEN_DNS) names.emplace_back(bytes, bytes + ASN1_STRING_length(text));
-      if (name->type == GEN_IPADD && ASN1_STRING_length(text) == 4)
-        names.push_back(absl::StrJoin(bytes, bytes + 4, "."));
+      if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;  // others are no strings
+      const unsigned char* const bytes = ASN1_STRING_get0_data(name->d.ia5);
+      const auto length = static_cast<size_t>(ASN1_STRING_length(name->d.ia5));
+      // Who made the certificate may want to steer the terminal.
+      if (name->type == GEN_DNS) names.push_back(absl::CHexEscape({reinterpret_cast<const char*>(bytes), length}));
+      if (name->type == GEN_IPADD && (length == sizeof(in_addr) || length == sizeof(in6_addr))) {
+        char text[INET6_ADDRSTRLEN];
+        names.emplace_back(inet_ntop(length == sizeof(in_addr) ? AF_INET : AF_INET6, bytes, text, sizeof(text)));
+      }
     }
     return names.empty() ? "no name" : absl::StrJoin(names, ", ");
   }

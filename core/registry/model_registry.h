@@ -66,6 +66,9 @@ class ModelRegistry {
   // models.
   absl::StatusOr<std::shared_ptr<ServedModel>> Find(std::string_view name, int64_t version) const;
 
+  // What could be loaded, as the repository's folders say. Reads them. Errors: those of ListRepository.
+  absl::StatusOr<RepositoryListing> ListFolders() const { return ListRepository(repository_); }
+
   // By name, then version.
   std::vector<std::shared_ptr<ServedModel>> List() const;
 

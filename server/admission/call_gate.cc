@@ -44,6 +44,11 @@ void CallGate::Reach(Stage stage) {
   for (const std::function<void()>& on_reached : reached) on_reached();
 }
 
+bool CallGate::stopping() const {
+  const std::lock_guard lock(mutex_);
+  return stage_ != Stage::kOpen;
+}
+
 int64_t CallGate::When(Stage stage, std::function<void()> on_reached) {
   {
     const std::lock_guard lock(mutex_);
@@ -61,7 +66,7 @@ void CallGate::Forget(int64_t watch) {
   watches_.erase(watch);
 }
 
-CallGate::Traffic CallGate::traffic() {
+CallGate::Traffic CallGate::traffic() const {
   const std::lock_guard lock(mutex_);
   return traffic_;
 }

@@ -27,6 +27,7 @@ class CallGate {
 
   void BeginStop();
   void Close();
+  bool stopping() const;
   // Each calls what it is given once, when the gate is stopping, or closed, by the thread that makes it so; at once if
   // it is already. For calls that are of no use on a server that stops, and for those that would not end by themselves.
   // Returns a number for Forget, after which what was given may still be running.
@@ -38,7 +39,7 @@ class CallGate {
     int64_t entered = 0;  // calls, ever
     int64_t inside = 0;
   };
-  Traffic traffic();
+  Traffic traffic() const;
   // Waits until nobody is inside, or until `deadline`. Returns how many were cut off: those that are left count too.
   int64_t WaitUntilEmpty(absl::Time deadline);
 
@@ -52,7 +53,7 @@ class CallGate {
   void Reach(Stage stage);
   int64_t When(Stage stage, std::function<void()> on_reached);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable left_;
   Traffic traffic_;
   int64_t cut_off_ = 0;

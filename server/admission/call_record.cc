@@ -32,6 +32,19 @@ CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& name
       credentials_(std::move(origin.credentials)),
       named_client_(engine_context_.client) {}
 
+CallRecord::CallRecord(const CallRecord& call, const CallNames& names, std::string id)
+    : environment_(call.environment_),
+      names_(names),
+      arrived_(MonotonicNow()),
+      caller_(call.caller_),
+      named_client_(call.named_client_),
+      within_call_(true) {
+  engine_context_.id = std::move(id);
+  engine_context_.client = call.engine_context_.client;
+  engine_context_.priority = call.engine_context_.priority;
+  engine_context_.deadline = call.engine_context_.deadline;
+}
+
 CallRecord::~CallRecord() {
   if (inside_) environment_.gate.Leave(unavailable_);
 }
@@ -39,6 +52,10 @@ CallRecord::~CallRecord() {
 absl::Status CallRecord::Admit() {
   inside_ = !names_.observes() && environment_.gate.Enter();
   if (!inside_ && !names_.observes()) return absl::UnavailableError("the server is stopping");
+  if (within_call_) {
+    Identity* const identity = caller_.identity();
+    return identity == nullptr ? absl::OkStatus() : identity->TakeCall(MonotonicNow());
+  }
   if (environment_.access != nullptr) LS_RETURN_IF_ERROR(Identify());
   return origin_status_;
 }
@@ -120,7 +137,13 @@ void CallRecord::ChargeTokens(int64_t tokens) const {
   if (Identity* const identity = caller_.identity(); identity != nullptr) identity->TakeTokens(tokens, MonotonicNow());
 }
 
+void CallRecord::NoteWork() {
+  ++works_;
+  if (statistics_ != nullptr) worked_ = MonotonicNow();
+}
+
 void CallRecord::AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings) {
+  NoteWork();
   prompt_tokens_ += prompt_tokens;
   generated_tokens_ += generated_tokens;
   timings_.queue = std::max(timings_.queue, timings.queue);
@@ -129,6 +152,7 @@ void CallRecord::AddWork(int64_t prompt_tokens, int64_t generated_tokens, const 
 }
 
 void CallRecord::AddWork(int64_t tokens, const ClassificationTimings& timings) {
+  NoteWork();
   prompt_tokens_ += tokens;
   ++items_;
   item_timings_.preparation = std::max(item_timings_.preparation, timings.preparation);
@@ -168,11 +192,24 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
       environment_.metrics.CountIdentity(identity->metric_label(), code, prompt_tokens_ + generated_tokens_);
     }
   }
+  if (statistics_ != nullptr) AddToStatistics(code, now);
   const bool our_fault = code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
   const LogLevel usual = names_.observes() ? LogLevel::kDebug : LogLevel::kInfo;
   environment_.log.Log(our_fault ? LogLevel::kError : usual, "request", FieldsOf(status, code, now - arrived_));
   if (code == status.code()) return status;
   return absl::Status(code, status.message());
+}
+
+void CallRecord::AddToStatistics(absl::StatusCode code, absl::Time now) const {
+  const absl::Duration total = now - arrived_;
+  if (code != absl::StatusCode::kOk) return statistics_->CountFailure(total, ToWallClock(now));
+  const bool items = items_ > 0;
+  statistics_->CountAnswer({.total = total,
+                            .queue = items ? item_timings_.queue : timings_.queue,
+                            .run = items ? item_timings_.run : timings_.prefill + timings_.decode,
+                            .output = now - worked_,
+                            .items = works_},
+                           ToWallClock(now));
 }
 
 LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code, absl::Duration duration) const {

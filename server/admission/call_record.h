@@ -4,15 +4,18 @@
 // Thread: one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/requests/request_context.h"
 #include "core/requests/request_timings.h"
+#include "core/requests/serving_statistics.h"
 #include "server/access/caller.h"
 #include "server/access/credentials.h"
 #include "server/admission/call_environment.h"
@@ -35,6 +38,9 @@ struct CallOrigin {
 class CallRecord {
  public:
   CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin);
+  // A request within `call`, which was admitted: a call of its own, of the same caller and with the same priority and
+  // deadline. `names` are its own, and so is `id`.
+  CallRecord(const CallRecord& call, const CallNames& names, std::string id);
   // Leaves the gate: the call is over for its front too.
   ~CallRecord();
   CallRecord(const CallRecord&) = delete;
@@ -60,6 +66,9 @@ class CallRecord {
   // Whose an exported session is. Nobody can call himself so, here or on a server without authentication.
   std::string session_owner() const;
 
+  // The call is an inference: its end counts in the model's statistics.
+  void CountIn(std::shared_ptr<ServingStatistics> statistics) { statistics_ = std::move(statistics); }
+
   // Name and version of the model that was found.
   ModelReference answering_model() const { return {.name = model_, .version = version_}; }
 
@@ -67,6 +76,12 @@ class CallRecord {
   const CallNames& names() const { return names_; }
   // For the engine: id, client, priority, deadline, and the flags that Cancel() and Pause() set.
   const RequestContext& engine_context() const { return engine_context_; }
+  // What the call's message says of itself, before its work begins: how urgent it is, and that nobody waits for it
+  // longer than this after its arrival, whatever else its deadline is.
+  void SetPriority(Priority priority) { engine_context_.priority = priority; }
+  void EndWithin(absl::Duration longest) {
+    engine_context_.deadline = std::min(engine_context_.deadline, arrived_ + longest);
+  }
   // Thread-safe, from any thread.
   void Cancel() { engine_context_.cancelled->store(true); }
   // Whether the client's reading holds up the work. Thread-safe, from any thread.
@@ -93,8 +108,10 @@ class CallRecord {
 
  private:
   absl::Status Identify();
+  void NoteWork();
   // Find, of what the caller may use. REQUIRES: he may not use all models.
   absl::StatusOr<std::shared_ptr<ServedModel>> FindAmongAllowed(const ModelReference& reference) const;
+  void AddToStatistics(absl::StatusCode code, absl::Time now) const;
   LogFields FieldsOf(const absl::Status& status, absl::StatusCode code, absl::Duration duration) const;
 
   const CallEnvironment& environment_;
@@ -104,12 +121,16 @@ class CallRecord {
   absl::Status origin_status_;
   Credentials credentials_;  // until Admit: a secret is kept no longer than it is needed
   Caller caller_;
-  std::string named_client_;  // what the caller calls himself
+  std::string named_client_;        // what the caller calls himself
+  const bool within_call_ = false;  // its caller was known from the beginning
   bool inside_ = false;
   bool unavailable_ = false;  // is what the client is told
   bool slow_reader_ = false;
   std::string model_;
   int64_t version_ = 0;
+  std::shared_ptr<ServingStatistics> statistics_;  // null if it counts in none
+  int64_t works_ = 0;                              // completions, documents, items
+  absl::Time worked_ = absl::InfinitePast();       // when the last of them was done
   int64_t prompt_tokens_ = 0;
   int64_t generated_tokens_ = 0;
   int64_t items_ = 0;  // of classifiers

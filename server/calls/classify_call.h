@@ -18,6 +18,7 @@ namespace longshort {
 struct ClassOptions {
   int64_t top_k = 0;
   bool all_logits = false;
+  bool all_probabilities = false;
 };
 
 struct ClassProbability {
@@ -30,6 +31,7 @@ struct ClassProbability {
 struct Classification {
   std::vector<ClassProbability> classes;  // likeliest first
   std::vector<float> logits;              // [classes] if asked for
+  std::vector<float> probabilities;       // [classes] if asked for
   ClassificationTimings timings;
 };
 

@@ -29,14 +29,17 @@ absl::StatusOr<ClassAnswer> ReadClassAnswer(const ClassOptions& options, const C
     return CheckFieldRange(names.Of(CallField::kTopK), options.top_k, 0, kMost);
   }
   const int64_t top_k = options.top_k == 0 ? kDefaultTopK : options.top_k;
-  return ClassAnswer{.top_k = std::min(top_k, info.classes), .all_logits = options.all_logits};
+  return ClassAnswer{.top_k = std::min(top_k, info.classes),
+                     .all_logits = options.all_logits,
+                     .all_probabilities = options.all_probabilities};
 }
 
 int64_t MostBytes(const ClassAnswer& answer, const ClassifierInfo& info) {
   size_t longest_label = 0;
   for (const std::string& label : info.labels) longest_label = std::max(longest_label, label.size());
-  const int64_t logits = answer.all_logits ? info.classes * static_cast<int64_t>(sizeof(float)) : 0;
-  return kItemBytes + logits + answer.top_k * (kClassBytes + static_cast<int64_t>(longest_label));
+  const int64_t per_class = (answer.all_logits ? 1 : 0) + (answer.all_probabilities ? 1 : 0);
+  const int64_t values = per_class * info.classes * static_cast<int64_t>(sizeof(float));
+  return kItemBytes + values + answer.top_k * (kClassBytes + static_cast<int64_t>(longest_label));
 }
 
 absl::Status CheckAnswerFits(const ClassAnswer& answer, const ClassifierInfo& info, int64_t items,
@@ -58,6 +61,11 @@ Classification AnswerOf(ItemScores scores, const ClassAnswer& answer, const Clas
       named.index = likely.token;
       if (!info.labels.empty()) named.label = info.labels[likely.token];
       named.probability = std::exp(likely.log_probability);
+    }
+    if (answer.all_probabilities) {
+      for (int32_t i = 0; i < static_cast<int32_t>(scores.logits.size()); ++i) {
+        classification.probabilities.push_back(static_cast<float>(std::exp(probabilities.Of(i))));
+      }
     }
   }
   if (answer.all_logits) classification.logits = std::move(scores.logits);

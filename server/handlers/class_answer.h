@@ -17,6 +17,7 @@ struct ClassAnswer {
   // 1 to the number of classes.
   int64_t top_k = 0;
   bool all_logits = false;
+  bool all_probabilities = false;
 };
 
 // More classes than there are means all.

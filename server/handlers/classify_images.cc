@@ -111,6 +111,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   const RequestLimits& limits = record.environment().limits;
   const CallNames& names = record.names();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedClassifier> model, record.FindClassifier(call.model));
+  record.CountIn(model->statistics);
   if (model->preprocessor == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(names.rpc(), " needs a classifier of images; model ",
                                                       record.answering_model().name, " takes texts"));

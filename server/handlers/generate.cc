@@ -121,6 +121,7 @@ absl::Status Generate(CallRecord& record, const GenerateCall& call,
                       std::function<void(absl::StatusOr<GenerateResult>)> done) {
   const RequestLimits& limits = record.environment().limits;
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
+  record.CountIn(model->statistics);
   LS_ASSIGN_OR_RETURN(GenerationPlan plan,
                       PlanGeneration(call, *model, limits, record.names(), record.engine_context()));
   LS_RETURN_IF_ERROR(CheckFitsOneAnswer(plan, limits, record.names()));

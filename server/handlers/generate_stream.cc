@@ -91,6 +91,7 @@ class StreamedCompletion final : public GenerationListener {
 
 absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::shared_ptr<GenerationSink> sink) {
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
+  record.CountIn(model->statistics);
   LS_ASSIGN_OR_RETURN(GenerationPlan plan, PlanGeneration(call, *model, record.environment().limits, record.names(),
                                                           record.engine_context()));
   for (GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));

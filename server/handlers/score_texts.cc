@@ -117,6 +117,7 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
   const RequestLimits& limits = record.environment().limits;
   const CallNames& names = record.names();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedModel> model, record.FindModel(call.model));
+  record.CountIn(model->statistics());
   LS_RETURN_IF_ERROR(CheckSessionOf(call, *model, names));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<TextScorer> scorer, TextScorer::Make(model, call.options, limits, names));
   const int64_t most = std::min(limits.inputs, model->max_items());

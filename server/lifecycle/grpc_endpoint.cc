@@ -86,10 +86,12 @@ GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const ConductLimi
       inference_(environment),
       models_(environment),
       sessions_(environment),
+      open_inference_(environment),
       health_(environment),
       reflection_{.environment = environment,
                   .services = {v1::Inference::service_full_name(), v1::Models::service_full_name(),
-                               v1::Sessions::service_full_name(), grpc::health::v1::Health::service_full_name(),
+                               v1::Sessions::service_full_name(), inference::GRPCInferenceService::service_full_name(),
+                               grpc::health::v1::Health::service_full_name(),
                                grpc::reflection::v1::ServerReflection::service_full_name(),
                                grpc::reflection::v1alpha::ServerReflection::service_full_name()}},
       reflection_v1_(reflection_),
@@ -111,6 +113,7 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   builder.RegisterService(&endpoint->inference_);
   builder.RegisterService(&endpoint->models_);
   builder.RegisterService(&endpoint->sessions_);
+  builder.RegisterService(&endpoint->open_inference_);
   builder.RegisterService(&endpoint->health_);
   builder.RegisterService(&endpoint->reflection_v1_);
   builder.RegisterService(&endpoint->reflection_v1alpha_);
@@ -167,6 +170,7 @@ void GrpcEndpoint::AnnounceServing() {
   health.Set(v1::Inference::service_full_name(), true);
   health.Set(v1::Models::service_full_name(), true);
   health.Set(v1::Sessions::service_full_name(), true);
+  health.Set(inference::GRPCInferenceService::service_full_name(), true);
   for (const std::shared_ptr<ServedModel>& model : environment_.models.List()) {
     AnnounceModel(model->name, model->version);
   }

@@ -15,6 +15,7 @@
 #include "server/connections/connection_guard.h"
 #include "server/lifecycle/connection_listener.h"
 #include "server/longshort_v1/services.h"
+#include "server/open_inference_v2/services.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
 #include "server/standard_services/health_service.h"
@@ -61,6 +62,7 @@ class GrpcEndpoint {
   InferenceService inference_;
   ModelsService models_;
   SessionsService sessions_;
+  OpenInferenceService open_inference_;
   HealthService health_;
   ReflectionSite reflection_;
   ReflectionV1Service reflection_v1_;

@@ -16,8 +16,8 @@ std::atomic<Logger*> target = nullptr;
 
 void FromGrpc(gpr_log_func_args* line) {
   if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
-  // Whoever speaks no TLS, or has no right certificate, is no error of the server's.
-  if (absl::StartsWith(line->message, "Handshake failed")) {
+  // Whoever speaks no TLS, stops amid the handshake, or has no right certificate, is no error of the server's.
+  if (absl::StartsWith(line->message, "Handshake failed") || absl::StrContains(line->message, "Handshake timed out")) {
     return target.load()->Info("client refused", {{"why", std::string(line->message)}});
   }
   target.load()->Error("gRPC", {{"error", std::string(line->message)}});

@@ -52,7 +52,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // An error means that the engine was not asked.
   absl::Status Begin(const grpc::ByteBuffer& bytes) {
     LS_RETURN_IF_ERROR(record_.Admit());
-    LS_ASSIGN_OR_RETURN(const v1::ExportSessionRequest request, ParseMessage<v1::ExportSessionRequest>(bytes));
+    LS_ASSIGN_OR_RETURN(const v1::ExportSessionRequest request, TakeMessage<v1::ExportSessionRequest>(bytes));
     LS_RETURN_IF_ERROR(CheckSessionId(request.session_id(), record_.names()));
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers_));
     LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model,

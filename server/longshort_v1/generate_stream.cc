@@ -31,7 +31,7 @@ class EventSerializer {
 // An error means that nothing was begun.
 absl::Status Begin(const grpc::ByteBuffer& bytes, const std::shared_ptr<StreamWriter>& writer) {
   LS_RETURN_IF_ERROR(writer->record().Admit());
-  LS_ASSIGN_OR_RETURN(const v1::GenerateRequest request, ParseMessage<v1::GenerateRequest>(bytes));
+  LS_ASSIGN_OR_RETURN(const v1::GenerateRequest request, TakeMessage<v1::GenerateRequest>(bytes));
   return GenerateStream(writer->record(), FromMessage(request), writer);
 }
 

@@ -87,7 +87,7 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   absl::Status Take(const grpc::ByteBuffer& bytes) {
-    LS_ASSIGN_OR_RETURN(const v1::ImportSessionRequest request, ParseMessage<v1::ImportSessionRequest>(bytes));
+    LS_ASSIGN_OR_RETURN(const v1::ImportSessionRequest request, TakeMessage<v1::ImportSessionRequest>(bytes));
     if (!session_.has_value()) return Begin(request);
     if (!request.has_part()) return FieldError("kind", "another beginning", "a part of the session");
     const v1::SessionPart& part = request.part();

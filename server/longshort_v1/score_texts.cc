@@ -14,7 +14,7 @@ class Messages final : public ScoreStreamMessages {
  public:
   absl::Status Read(const grpc::ByteBuffer& bytes,
                     absl::FunctionRef<absl::Status(const StreamedText&)> take) const override {
-    LS_ASSIGN_OR_RETURN(const v1::ScoreTextsRequest request, ParseMessage<v1::ScoreTextsRequest>(bytes));
+    LS_ASSIGN_OR_RETURN(const v1::ScoreTextsRequest request, TakeMessage<v1::ScoreTextsRequest>(bytes));
     return take(FromMessage(request));
   }
 

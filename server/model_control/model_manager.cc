@@ -64,6 +64,13 @@ void ModelManager::Unload(std::string name, int64_t version, Unloaded done) {
   });
 }
 
+void ModelManager::ListFolders(Listed done) {
+  Post([this, done = std::move(done)](bool stopped) {
+    if (stopped) return done(Stopping());
+    done(models_.ListFolders());
+  });
+}
+
 void ModelManager::Post(Task task) {
   {
     const std::lock_guard lock(mutex_);

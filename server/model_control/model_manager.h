@@ -43,9 +43,12 @@ class ModelManager final {
   // Errors: RESOURCE_EXHAUSTED if there is no thread to be had.
   absl::Status Start(absl::Duration watch_interval, Listener listener);
 
+  using Listed = std::function<void(absl::StatusOr<RepositoryListing>)>;
+
   // As ModelRegistry's functions of these names.
   void LoadVersion(std::string name, int64_t version, Loaded done);
   void Unload(std::string name, int64_t version, Unloaded done);
+  void ListFolders(Listed done);
 
  private:
   // Called with whether the manager has stopped.

@@ -1,6 +1,7 @@
 #include "server/observers/engine_observers.h"
 
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "core/cache/cache_pages.h"
@@ -132,8 +133,10 @@ class Failures {
 // One language model's numbers, kept up by its engine.
 class LanguageModelMetrics final : public LanguageModelEngineObserver {
  public:
-  LanguageModelMetrics(MetricFamilies& all, Logger& log, const std::string& model)
-      : failures_(all, log, model),
+  LanguageModelMetrics(MetricFamilies& all, Logger& log, const std::string& model,
+                       std::shared_ptr<ServingStatistics> statistics)
+      : statistics_(std::move(statistics)),
+        failures_(all, log, model),
         queue_(all.queue_duration.Add({{"model", model}}, all.latency_buckets)),
         prefill_(all.prefill_duration.Add({{"model", model}}, all.latency_buckets)),
         step_(all.step_duration.Add({{"model", model}}, all.latency_buckets)),
@@ -168,6 +171,7 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
   void OnStep(absl::Duration step, int64_t rows) override {
     step_.Observe(absl::ToDoubleSeconds(step));
     rows_.Observe(static_cast<double>(rows));
+    statistics_->CountStep();
   }
   void OnFirstToken(absl::Duration since_submission) override {
     first_token_.Observe(absl::ToDoubleSeconds(since_submission));
@@ -201,6 +205,7 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
   }
 
  private:
+  const std::shared_ptr<ServingStatistics> statistics_;
   Failures failures_;
   prometheus::Histogram& queue_;
   prometheus::Histogram& prefill_;
@@ -233,8 +238,10 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
 // one at a time.
 class ClassifierMetrics final : public ClassifierEngineObserver {
  public:
-  ClassifierMetrics(MetricFamilies& all, Logger& log, const std::string& model)
-      : failures_(all, log, model),
+  ClassifierMetrics(MetricFamilies& all, Logger& log, const std::string& model,
+                    std::shared_ptr<ServingStatistics> statistics)
+      : statistics_(std::move(statistics)),
+        failures_(all, log, model),
         all_(all),
         model_(model),
         preparation_(all.preparation_duration.Add({{"model", model}}, all.latency_buckets)),
@@ -251,6 +258,7 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
   void OnBatch(const BatchReport& batch) override {
     batch_.Observe(absl::ToDoubleSeconds(batch.run));
     batch_items_.Observe(static_cast<double>(batch.items));
+    statistics_->CountBatch(batch.items, batch.run);
     multiply_adds_.Increment(static_cast<double>(batch.multiply_adds));
     tokens_.Increment(static_cast<double>(batch.tokens));
   }
@@ -263,6 +271,7 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
   void OnState(const ClassifierEngineState& state) override { queued_.Set(static_cast<double>(state.waiting_items)); }
 
  private:
+  const std::shared_ptr<ServingStatistics> statistics_;
   Failures failures_;
   MetricFamilies& all_;
   const std::string model_;
@@ -295,13 +304,15 @@ class SessionMetrics final : public SessionObserver {
 }  // namespace
 
 std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
-                                                           const std::string& model) {
-  return std::make_unique<LanguageModelMetrics>(metrics.families(), log, model);
+                                                           const std::string& model,
+                                                           std::shared_ptr<ServingStatistics> statistics) {
+  return std::make_unique<LanguageModelMetrics>(metrics.families(), log, model, std::move(statistics));
 }
 
 std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
-                                                            const std::string& model) {
-  return std::make_unique<ClassifierMetrics>(metrics.families(), log, model);
+                                                            const std::string& model,
+                                                            std::shared_ptr<ServingStatistics> statistics) {
+  return std::make_unique<ClassifierMetrics>(metrics.families(), log, model, std::move(statistics));
 }
 
 std::unique_ptr<SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model) {

@@ -35,7 +35,7 @@ class DeferredCall final : public UnaryCall {
 
  private:
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
-    LS_ASSIGN_OR_RETURN(Request request, ParseMessage<Request>(bytes));
+    LS_ASSIGN_OR_RETURN(Request request, TakeMessage<Request>(bytes));
     return begin_(record(), std::move(request), Answer(std::static_pointer_cast<DeferredCall>(self())));
   }
 

@@ -18,7 +18,7 @@ class ImmediateCall final : public UnaryCall {
 
  private:
   absl::Status Run(const grpc::ByteBuffer& bytes) override {
-    LS_ASSIGN_OR_RETURN(const Request request, ParseMessage<Request>(bytes));
+    LS_ASSIGN_OR_RETURN(const Request request, TakeMessage<Request>(bytes));
     LS_ASSIGN_OR_RETURN(const auto response, answer_(record(), request));
     FinishWith(response);
     return absl::OkStatus();

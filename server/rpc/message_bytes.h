@@ -16,13 +16,16 @@
 
 namespace longshort {
 
+// Parses the message, and lets go of its bytes: gRPC shows them as constant, and would keep them as long as the call
+// lasts. They are its own, or an object of ours, so they can be taken.
 // Errors: CANCELLED if no message came (CallRecord::Finish knows whether that was the deadline), INVALID_ARGUMENT.
 template <typename Message>
-absl::StatusOr<Message> ParseMessage(const grpc::ByteBuffer& bytes) {
+absl::StatusOr<Message> TakeMessage(const grpc::ByteBuffer& bytes) {
   if (!bytes.Valid()) return absl::CancelledError("the call ended before its message came");
-  grpc::ByteBuffer shared = bytes;  // the parser wants to own one; the bytes themselves are not copied
+  grpc::ByteBuffer taken;
+  taken.Swap(&const_cast<grpc::ByteBuffer&>(bytes));
   Message message;
-  if (grpc::SerializationTraits<Message>::Deserialize(&shared, &message).ok()) return message;
+  if (grpc::SerializationTraits<Message>::Deserialize(&taken, &message).ok()) return message;
   return absl::InvalidArgumentError(absl::StrCat("the request is not a ", Message::descriptor()->full_name(),
                                                  ": malformed, or a string field is not UTF-8"));
 }

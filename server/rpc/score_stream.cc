@@ -172,6 +172,7 @@ absl::Status ScoreStream::Take(const StreamedText& message) {
 
 absl::Status ScoreStream::Open(const ScoreStreamOptions& options) {
   LS_ASSIGN_OR_RETURN(model_, record_.FindModel(options.model));
+  record_.CountIn(model_->statistics());
   LS_ASSIGN_OR_RETURN(scorer_, TextScorer::Make(model_, options.scoring, environment_.limits, record_.names()));
   return absl::OkStatus();
 }

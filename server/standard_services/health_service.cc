@@ -53,7 +53,7 @@ class WatchCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
  private:
   absl::Status Begin(const grpc::ByteBuffer& bytes) {
     LS_RETURN_IF_ERROR(call_.record().Admit());
-    LS_ASSIGN_OR_RETURN(const HealthCheckRequest request, ParseShortRequest<HealthCheckRequest>(bytes));
+    LS_ASSIGN_OR_RETURN(const HealthCheckRequest request, TakeShortRequest<HealthCheckRequest>(bytes));
     name_ = request.service();
     LS_ASSIGN_OR_RETURN(held_, watches_.Add(context_.peer(), [weak = weak_from_this()] {
       if (const std::shared_ptr<WatchCall> call = weak.lock()) call->GiveWay();
@@ -74,8 +74,8 @@ class WatchCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       writing = writing_;
     }
     if (writing) context_.TryCancel();
-    ending_.End(absl::ResourceExhaustedError(
-        absl::StrCat("more than ", HealthService::kMostWatches, " watches: the oldest gave way")));
+    ending_.End(absl::ResourceExhaustedError(absl::StrCat("more than ", HealthService::kMostWatches,
+                                                          " watches: one of a connection that has many gave way")));
     FinishIf(ending_.Leave());
   }
 

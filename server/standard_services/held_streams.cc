@@ -1,5 +1,6 @@
 #include "server/standard_services/held_streams.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -12,20 +13,21 @@ absl::StatusOr<int64_t> HeldStreams::Add(const std::string& connection, std::fun
   int64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto count = of_connection_.find(connection);
-    if (count != of_connection_.end() && count->second >= most_of_connection_) {
+    const auto held = connections_.find(connection);
+    if (held != connections_.end() && held->second >= most_of_connection_) {
       return absl::ResourceExhaustedError(absl::StrCat("this connection holds ", most_of_connection_,
                                                        " such streams, as many as it may; end one of them"));
     }
     if (static_cast<int64_t>(streams_.size()) >= most_) {
-      const auto longest = streams_.find(silence_.front());
-      in_the_way = std::move(longest->second.give_way);
-      RemoveLocked(longest);
+      const auto stream = WhoGivesWay();
+      in_the_way = std::move(stream->give_way);
+      RemoveLocked(stream);
     }
     number = ++last_;
-    silence_.push_back(number);
-    streams_.emplace(number, Stream{connection, std::move(give_way), std::prev(silence_.end())});
-    ++of_connection_[connection];
+    const auto of = connections_.try_emplace(connection, 0).first;
+    ++of->second;
+    streams_.push_back({number, of, std::move(give_way)});
+    by_number_.emplace(number, std::prev(streams_.end()));
   }
   if (in_the_way != nullptr) in_the_way();
   return number;
@@ -33,19 +35,25 @@ absl::StatusOr<int64_t> HeldStreams::Add(const std::string& connection, std::fun
 
 void HeldStreams::Touch(int64_t stream) {
   const std::lock_guard lock(mutex_);
-  const auto found = streams_.find(stream);
-  if (found != streams_.end()) silence_.splice(silence_.end(), silence_, found->second.place);
+  const auto found = by_number_.find(stream);
+  if (found != by_number_.end()) streams_.splice(streams_.end(), streams_, found->second);
 }
 
 void HeldStreams::Remove(int64_t stream) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = streams_.find(stream); found != streams_.end()) RemoveLocked(found);
+  if (const auto found = by_number_.find(stream); found != by_number_.end()) RemoveLocked(found->second);
 }
 
-void HeldStreams::RemoveLocked(std::map<int64_t, Stream>::iterator stream) {
-  const auto count = of_connection_.find(stream->second.connection);
-  if (--count->second == 0) of_connection_.erase(count);
-  silence_.erase(stream->second.place);
+HeldStreams::Streams::iterator HeldStreams::WhoGivesWay() {
+  int64_t most = 0;
+  for (const auto& [connection, streams] : connections_) most = std::max(most, streams);
+  return std::find_if(streams_.begin(), streams_.end(),
+                      [most](const Stream& stream) { return stream.connection->second == most; });
+}
+
+void HeldStreams::RemoveLocked(Streams::iterator stream) {
+  if (--stream->connection->second == 0) connections_.erase(stream->connection);
+  by_number_.erase(stream->number);
   streams_.erase(stream);
 }
 

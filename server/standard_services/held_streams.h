@@ -1,6 +1,6 @@
 // Streams that clients keep open and that cost the server next to nothing until there are many: bounded for each
-// connection, and in all. Beyond that the one that has been silent for longest makes room, so that whoever comes is
-// served, whatever others hold.
+// connection, and in all. Beyond that one of the connection that has the most makes room, the one that has been silent
+// for longest: so whoever comes is served, whatever others hold, and keeps the few that he has.
 //
 // Thread-safe.
 #pragma once
@@ -29,22 +29,25 @@ class HeldStreams final {
   void Remove(int64_t stream);
 
  private:
+  using Connections = std::map<std::string, int64_t>;
   struct Stream {
-    std::string connection;
+    int64_t number = 0;
+    Connections::iterator connection;
     std::function<void()> give_way;
-    std::list<int64_t>::iterator place;  // in silence_
   };
+  using Streams = std::list<Stream>;
 
   // With the mutex held.
-  void RemoveLocked(std::map<int64_t, Stream>::iterator stream);
+  Streams::iterator WhoGivesWay();
+  void RemoveLocked(Streams::iterator stream);
 
   const int64_t most_of_connection_;
   const int64_t most_;
   std::mutex mutex_;  // guards what follows
   int64_t last_ = 0;
-  std::map<int64_t, Stream> streams_;
-  std::map<std::string, int64_t> of_connection_;
-  std::list<int64_t> silence_;  // the longest first
+  Connections connections_;  // how many streams each has
+  Streams streams_;          // the longest silent first
+  std::map<int64_t, Streams::iterator> by_number_;
 };
 
 }  // namespace longshort

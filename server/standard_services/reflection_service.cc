@@ -125,7 +125,7 @@ class ReflectionCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
     };
     LS_ASSIGN_OR_RETURN(held_, site_.streams.Add(context_.peer(), [end] {
       end(absl::ResourceExhaustedError(
-          absl::StrCat("more than ", ReflectionSite::kMost, " streams: the one that was silent for longest gave way")));
+          absl::StrCat("more than ", ReflectionSite::kMost, " streams: one of a connection that has many gave way")));
     }));
     watch_ = PauseWatch::Start(ReflectionSite::kLongestSilence, [end] {
       end(absl::UnavailableError(absl::StrCat(
@@ -140,7 +140,7 @@ class ReflectionCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, gr
     if (!ending_.Enter()) return;
     if (!ok) return Leave(absl::OkStatus());
     GoOn();
-    const auto request = ParseShortRequest<Request>(incoming_);
+    const auto request = TakeShortRequest<Request>(incoming_);
     if (!request.ok()) return Leave(request.status());
     absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(Answer<Request, Response>(*request, site_.services));
     if (!bytes.ok()) return Leave(bytes.status());

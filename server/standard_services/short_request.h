@@ -13,10 +13,10 @@ namespace longshort {
 // Far more than the longest name that there is.
 inline constexpr size_t kMostRequestBytes = 4096;
 
-// Errors: those of ParseMessage; INVALID_ARGUMENT for a longer request.
+// Errors: those of TakeMessage; INVALID_ARGUMENT for a longer request.
 template <typename Message>
-absl::StatusOr<Message> ParseShortRequest(const grpc::ByteBuffer& bytes) {
-  if (!bytes.Valid() || bytes.Length() <= kMostRequestBytes) return ParseMessage<Message>(bytes);
+absl::StatusOr<Message> TakeShortRequest(const grpc::ByteBuffer& bytes) {
+  if (!bytes.Valid() || bytes.Length() <= kMostRequestBytes) return TakeMessage<Message>(bytes);
   return absl::InvalidArgumentError(
       absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", kMostRequestBytes));
 }

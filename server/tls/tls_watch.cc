@@ -85,26 +85,21 @@ void TlsWatch::Watch() {
 
 void TlsWatch::Look() {
   std::string look = LookOf(files_);
-  if (look == taken_) {
-    is_wrong_ = absl::OkStatus();
-    return;
-  }
+  // Somebody may be writing yet: a chain without its end is a chain.
+  const bool is_whole = look == looked_;
+  looked_ = look;
+  if (!is_whole || look == taken_) return;
   absl::StatusOr<std::shared_ptr<const TlsMaterial>> material = TlsMaterial::Load(files_, absl::Now());
   const absl::Status status = material.ok() ? Publish(*material) : material.status();
   if (status.ok()) {
     taken_ = std::move(look);
     told_wrong_.clear();
-    is_wrong_ = absl::OkStatus();
     handlers_.replaced(**material);
     return;
   }
-  const std::string message(status.message());
-  const bool is_lasting = is_wrong_ == status;
-  is_wrong_ = status;
-  if (is_lasting && message != told_wrong_) {
-    told_wrong_ = message;
-    handlers_.broken(status);
-  }
+  if (status.message() == told_wrong_) return;
+  told_wrong_ = std::string(status.message());
+  handlers_.broken(status);
 }
 
 }  // namespace longshort

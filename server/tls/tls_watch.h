@@ -1,7 +1,7 @@
-// Keeps what TLS needs as its files have it: looks at them every second, and takes what is right there.
+// Keeps what TLS needs as its files have it: looks at them every second, and takes what is right there once it has not
+// changed since the last look. So the files of a pair may be written one after the other.
 //
-// What is wrong there changes nothing: what was taken before stays in use. The files of a pair may be written one after
-// the other: that they do not fit is told only if they still do not when they are looked at next.
+// What is wrong there changes nothing: what was taken before stays in use.
 #pragma once
 
 #include <condition_variable>
@@ -58,7 +58,7 @@ class TlsWatch final {
 
   // Of the watch's thread.
   std::string taken_;       // how the files looked when they were read last and were right
-  absl::Status is_wrong_;   // when they were looked at last
+  std::string looked_;      // how they looked last
   std::string told_wrong_;  // the last that was told
 
   mutable std::mutex mutex_;

@@ -6,6 +6,7 @@ import contextlib
 import random
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -110,6 +111,25 @@ def test_a_compressed_message_is_refused_and_not_unpacked(
 def test_so_is_one_of_a_stream(server: Server, method: str) -> None:
     with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"):
         list(server.channel.stream_stream(f"/longshort.v1.{method}")(iter([b"x" * (9 << 20)]), timeout=10))
+
+
+def test_the_bytes_of_a_message_are_not_kept_while_its_call_lasts(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    """Each of these has 7 MB of a field that nobody knows."""
+    request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000).SerializeToString()
+    unknown = b"\xfa\x7f\xc0\x9f\xab\x03" + bytes(7_000_000)  # field 2047
+    with Server(repository, tmp_path, "--max-queue-time=1h") as server:
+        ask = server.channel.unary_stream("/longshort.v1.Inference/GenerateStream")
+        calls = [ask(request)]
+        next(calls[0])
+        before = server.peak_memory()
+        for _ in range(40):
+            calls.append(ask(request + unknown))
+            next(calls[-1])
+        assert server.peak_memory() - before < 140 << 20, "of 280 MB"
+        for call in calls:
+            call.cancel()
 
 
 def test_many_empty_inputs_are_refused(api: SimpleNamespace, server: Server) -> None:

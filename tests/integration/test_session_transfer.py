@@ -226,6 +226,7 @@ def test_another_model_takes_nothing(
 def test_a_key_file_that_is_none_is_named(repository: Path, tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_bytes(b"short")
+    path.chmod(0o600)
     done = run(f"--model-repository={repository}", "--check-config", f"--session-key-file={path}")
     assert done.returncode == 1
     assert f"--session-key-file={path} has 5 bytes" in done.stderr

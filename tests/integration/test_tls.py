@@ -359,6 +359,29 @@ def test_a_certificate_is_replaced_under_load(
         assert server.log().count("TLS files replaced") == 3
 
 
+def test_a_chain_that_is_being_written_is_not_taken(repository: Path, tmp_path: Path, authority: Authority) -> None:
+    middle = Authority("middle", above=authority)
+    options = files_of(tmp_path, middle.server())
+    with Server(repository, tmp_path, *options) as server:
+        taken = 0
+        for step in range(4):
+            time.sleep(0.25 * step)  # another part of the time between two looks
+            pair = middle.server()
+            certificate, _ = pair.write(tmp_path, "server")
+            begin = time.monotonic()
+            time.sleep(0.5)  # in two of these the server looks
+            with certificate.open("ab") as file:
+                file.write(middle.pem)
+            taken += 1 if time.monotonic() - begin < 0.9 else 2
+            wait_for_serial(server, pair)
+            wait_until(lambda: "BEGIN" in shown_chain(server.grpc_port).partition("END CERTIFICATE")[2])
+            assert server.log().count("TLS files replaced") <= taken
+
+
+def shown_chain(port: int) -> str:
+    return openssl_client(port, "-showcerts").stdout
+
+
 def test_wrong_files_leave_the_old_certificate_and_are_told_once(
     repository: Path, tmp_path: Path, authority: Authority
 ) -> None:
@@ -392,6 +415,8 @@ def test_a_client_that_never_shakes_hands_is_let_go(repository: Path, tmp_path: 
         for connection in silent:
             assert connection.recv(1) == b""
             connection.close()
+        wait_until(lambda: server.log().count("client refused") == len(silent))
+        assert " error " not in server.log()
 
 
 def test_what_is_wrong_with_files_is_told_at_the_start(

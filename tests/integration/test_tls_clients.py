@@ -108,11 +108,13 @@ def test_the_server_s_certificate_is_not_right(
     done = load(port, f"--tls-ca={folder}/strangers.pem")
     assert done.returncode == 1 and "signed by no authority of --tls-ca" in done.stderr
 
-    authority.server("elsewhere.example").write(tmp_path, "other")
+    authority.server("elsewhere.example", "2001:db8::1", "\x1b[31mred").write(tmp_path, "other")
     options = [f"--tls-certificate={tmp_path}/other.pem", f"--tls-key={tmp_path}/other.key"]
     with Server(repository, tmp_path, *options, trusted=authority.pem) as server:
         trusted = f"--tls-ca={folder}/ca.pem"
-        assert "is not for 127.0.0.1 but for elsewhere.example" in likely_cause(client(server.grpc_port, trusted))
+        assert "is not for 127.0.0.1 but for elsewhere.example, 2001:db8::1, \\x1b[31mred:" in likely_cause(
+            client(server.grpc_port, trusted)
+        )
         assert client(server.grpc_port, trusted, "--tls-server-name=elsewhere.example").returncode == 0
 
 

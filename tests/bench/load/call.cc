@@ -34,29 +34,33 @@ class StreamCall final : public Call, private grpc::ClientReadReactor<v1::Genera
 
 using OnStatus = std::function<void(grpc::Status)>;
 
-void Ask(v1::Inference::Stub& stub, grpc::ClientContext& context, const v1::ScoreTextRequest& request,
+void Ask(const Stubs& stubs, grpc::ClientContext& context, const v1::ScoreTextRequest& request,
          v1::ScoreTextResponse& response, OnStatus on_status) {
-  stub.async()->ScoreText(&context, &request, &response, std::move(on_status));
+  stubs.longshort->async()->ScoreText(&context, &request, &response, std::move(on_status));
 }
-void Ask(v1::Inference::Stub& stub, grpc::ClientContext& context, const v1::ClassifyImageRequest& request,
+void Ask(const Stubs& stubs, grpc::ClientContext& context, const v1::ClassifyImageRequest& request,
          v1::ClassifyImageResponse& response, OnStatus on_status) {
-  stub.async()->ClassifyImage(&context, &request, &response, std::move(on_status));
+  stubs.longshort->async()->ClassifyImage(&context, &request, &response, std::move(on_status));
+}
+void Ask(const Stubs& stubs, grpc::ClientContext& context, const inference::ModelInferRequest& request,
+         inference::ModelInferResponse& response, OnStatus on_status) {
+  stubs.open_inference->async()->ModelInfer(&context, &request, &response, std::move(on_status));
 }
 
 template <typename Question, typename Answer>
 class UnaryCall final : public Call {
  public:
-  UnaryCall(const RunClock& clock, v1::Inference::Stub& stub, const Workload& workload, Question request,
+  UnaryCall(const RunClock& clock, const Stubs& stubs, const Workload& workload, Question request,
             absl::Duration planned, OnEnd on_end)
-      : Call(clock, workload, planned, std::move(on_end)), stub_(stub), request_(std::move(request)) {}
+      : Call(clock, workload, planned, std::move(on_end)), stubs_(stubs), request_(std::move(request)) {}
 
   void Start() override {
     NoteStart();
-    Ask(stub_, context(), request_, response_, [this](const grpc::Status& status) { End(status); });
+    Ask(stubs_, context(), request_, response_, [this](const grpc::Status& status) { End(status); });
   }
 
  private:
-  v1::Inference::Stub& stub_;
+  const Stubs& stubs_;
   const Question request_;
   Answer response_;
 };
@@ -83,17 +87,22 @@ void Call::End(const grpc::Status& status) {
   on_end(*this);
 }
 
-std::unique_ptr<Call> MakeCall(const RunClock& clock, v1::Inference::Stub& stub, const Workload& workload,
-                               Request request, absl::Duration planned, Call::OnEnd on_end) {
+std::unique_ptr<Call> MakeCall(const RunClock& clock, const Stubs& stubs, const Workload& workload, Request request,
+                               absl::Duration planned, Call::OnEnd on_end) {
   if (auto* generate = std::get_if<v1::GenerateRequest>(&request); generate != nullptr) {
-    return std::make_unique<StreamCall>(clock, stub, workload, std::move(*generate), planned, std::move(on_end));
+    return std::make_unique<StreamCall>(clock, *stubs.longshort, workload, std::move(*generate), planned,
+                                        std::move(on_end));
   }
   if (auto* score = std::get_if<v1::ScoreTextRequest>(&request); score != nullptr) {
     return std::make_unique<UnaryCall<v1::ScoreTextRequest, v1::ScoreTextResponse>>(
-        clock, stub, workload, std::move(*score), planned, std::move(on_end));
+        clock, stubs, workload, std::move(*score), planned, std::move(on_end));
+  }
+  if (auto* infer = std::get_if<inference::ModelInferRequest>(&request); infer != nullptr) {
+    return std::make_unique<UnaryCall<inference::ModelInferRequest, inference::ModelInferResponse>>(
+        clock, stubs, workload, std::move(*infer), planned, std::move(on_end));
   }
   return std::make_unique<UnaryCall<v1::ClassifyImageRequest, v1::ClassifyImageResponse>>(
-      clock, stub, workload, std::get<v1::ClassifyImageRequest>(std::move(request)), planned, std::move(on_end));
+      clock, stubs, workload, std::get<v1::ClassifyImageRequest>(std::move(request)), planned, std::move(on_end));
 }
 
 }  // namespace longshort::load

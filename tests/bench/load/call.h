@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
+#include "open_inference/v2/service.grpc.pb.h"
 #include "tests/bench/load/call_outcome.h"
 #include "tests/bench/load/request_source.h"
 #include "tests/bench/load/workload.h"
@@ -24,6 +25,12 @@ class RunClock final {
 
  private:
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Of one connection: each protocol's.
+struct Stubs {
+  std::unique_ptr<v1::Inference::Stub> longshort;
+  std::unique_ptr<inference::GRPCInferenceService::Stub> open_inference;
 };
 
 class Call {
@@ -60,8 +67,8 @@ class Call {
   CallOutcome outcome_;
 };
 
-// `clock` and `stub` must outlive the call.
-std::unique_ptr<Call> MakeCall(const RunClock& clock, v1::Inference::Stub& stub, const Workload& workload,
-                               Request request, absl::Duration planned, Call::OnEnd on_end);
+// `clock` and `stubs` must outlive the call.
+std::unique_ptr<Call> MakeCall(const RunClock& clock, const Stubs& stubs, const Workload& workload, Request request,
+                               absl::Duration planned, Call::OnEnd on_end);
 
 }  // namespace longshort::load

@@ -62,8 +62,8 @@ class RunningCalls final {
 // One workload of a run. Callers are what sends: N of a closed loop, or one arrival process.
 class Traffic final {
  public:
-  Traffic(const RunClock& clock, std::vector<std::unique_ptr<v1::Inference::Stub>>& stubs, const Workload& workload,
-          RequestSource source, absl::Duration until, RunningCalls& running)
+  Traffic(const RunClock& clock, std::vector<Stubs>& stubs, const Workload& workload, RequestSource source,
+          absl::Duration until, RunningCalls& running)
       : clock_(clock),
         stubs_(stubs),
         workload_(workload),
@@ -121,8 +121,8 @@ class Traffic final {
   }
 
   std::shared_ptr<Call> Make(int64_t index, absl::Duration due, Call::OnEnd on_end) {
-    v1::Inference::Stub& stub = *stubs_[static_cast<size_t>(index) % stubs_.size()];
-    return MakeCall(clock_, stub, workload_, source_.Make(index), due, std::move(on_end));
+    const Stubs& stubs = stubs_[static_cast<size_t>(index) % stubs_.size()];
+    return MakeCall(clock_, stubs, workload_, source_.Make(index), due, std::move(on_end));
   }
 
   std::optional<int64_t> NextIndex() {
@@ -144,7 +144,7 @@ class Traffic final {
   }
 
   const RunClock& clock_;
-  std::vector<std::unique_ptr<v1::Inference::Stub>>& stubs_;
+  std::vector<Stubs>& stubs_;
   const Workload& workload_;
   const RequestSource source_;
   const absl::Duration until_;
@@ -169,8 +169,10 @@ absl::Duration LastEnd(const std::vector<std::vector<CallOutcome>>& outcomes) {
 
 absl::StatusOr<RunResult> RunLoad(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
                                   const std::vector<Workload>& workloads, const RunOptions& options) {
-  std::vector<std::unique_ptr<v1::Inference::Stub>> stubs;
-  for (const auto& channel : channels) stubs.push_back(v1::Inference::NewStub(channel));
+  std::vector<Stubs> stubs;
+  for (const auto& channel : channels) {
+    stubs.push_back({v1::Inference::NewStub(channel), inference::GRPCInferenceService::NewStub(channel)});
+  }
   const RunClock clock;
   const absl::Duration until = options.warm_up + options.measured;
   RunningCalls running;

@@ -49,6 +49,40 @@ void AddTokens(Draws draws, int64_t count, const Range& ids, v1::Input& input) {
   }
 }
 
+// The same documents, as standard clients send them: raw, each behind its length.
+inference::ModelInferRequest ToOpenInference(const v1::ScoreTextRequest& request) {
+  inference::ModelInferRequest message;
+  message.set_model_name(request.model().name());
+  auto& input = *message.add_inputs();
+  input.set_name("document");
+  input.set_datatype("BYTES");
+  input.add_shape(request.inputs_size());
+  input.add_shape(1);
+  std::string& raw = *message.add_raw_input_contents();
+  for (const v1::Input& document : request.inputs()) {
+    const auto length = static_cast<uint32_t>(document.text().size());
+    raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    raw.append(document.text());
+  }
+  return message;
+}
+
+inference::ModelInferRequest ToOpenInference(const v1::ClassifyImageRequest& request) {
+  inference::ModelInferRequest message;
+  message.set_model_name(request.model().name());
+  auto& input = *message.add_inputs();
+  input.set_name("image");
+  input.set_datatype("UINT8");
+  const v1::ImageTensor& first = request.images(0).tensor();
+  for (const int64_t size :
+       {int64_t{request.images_size()}, int64_t{first.height()}, int64_t{first.width()}, int64_t{first.channels()}}) {
+    input.add_shape(size);
+  }
+  std::string& raw = *message.add_raw_input_contents();
+  for (const v1::Image& image : request.images()) raw.append(image.tensor().uint8_values());
+  return message;
+}
+
 }  // namespace
 
 absl::StatusOr<RequestSource> RequestSource::Create(const Workload& workload, uint64_t seed) {
@@ -69,10 +103,12 @@ Request RequestSource::Make(int64_t index) const {
     case Rpc::kGenerateStream:
       return Generate(index);
     case Rpc::kScoreText:
+      if (workload_.open_inference) return ToOpenInference(Score(index));
       return Score(index);
     case Rpc::kClassifyImage:
       break;
   }
+  if (workload_.open_inference) return ToOpenInference(Classify(index));
   return Classify(index);
 }
 

@@ -7,11 +7,13 @@
 
 #include "absl/status/statusor.h"
 #include "longshort/v1/inference.pb.h"
+#include "open_inference/v2/service.pb.h"
 #include "tests/bench/load/workload.h"
 
 namespace longshort::load {
 
-using Request = std::variant<v1::GenerateRequest, v1::ScoreTextRequest, v1::ClassifyImageRequest>;
+using Request =
+    std::variant<v1::GenerateRequest, v1::ScoreTextRequest, v1::ClassifyImageRequest, inference::ModelInferRequest>;
 
 // Thread-safe.
 class RequestSource final {

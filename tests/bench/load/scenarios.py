@@ -172,6 +172,36 @@ def identity(bench: Bench) -> None:
             _compare_with_echo(bench, rpc, found)
 
 
+def open_inference(bench: Bench) -> None:
+    """The identity model by the Open Inference Protocol, against the same calls by longshort.v1."""
+    repository = models.identity(bench.scratch)
+    with bench.server(repository, program="longshort-identity-server") as server:
+        for workload in ("score,model=text,prompt=64", "classify,model=image,image_side=16"):
+            for callers, connections in ((1, 1), (8, 8)):
+                _compare_protocols(bench, server, workload, callers, connections)
+
+
+def _compare_protocols(bench: Bench, server: ServerProcess, workload: str, callers: int, connections: int) -> None:
+    """What a call takes by each protocol, and how much more by the second."""
+    found: dict[str, list[dict]] = {"longshort": [], "open_inference": []}
+    named = f"{workload}, {_callers(callers, connections)}"
+    # Turn and turn about, so that a machine that changes its mind changes it for all.
+    for turn in range(bench.options.repeats):
+        for protocol, runs in found.items():
+            load = [f"--workload={workload},protocol={protocol},concurrency={callers}", f"--connections={connections}"]
+            arguments = ["--warm-up=0.5s", f"--seconds={bench.options.seconds}s", f"--seed={turn}"]
+            (done,) = bench.load(server, f"{protocol}, {named}", *load, *arguments, quiet=True)
+            runs.append(done)
+    p50 = {protocol: median([percentile(run, "OK", "p50") for run in runs]) for protocol, runs in found.items()}
+    rate = {protocol: median([run["answers_per_second"] for run in runs]) for protocol, runs in found.items()}
+    for protocol in found:
+        bench.tell(f"{named}: {protocol}, p50", 1e6 * p50[protocol], "us")
+        bench.tell(f"{named}: {protocol}", rate[protocol], "/s")
+    name = f"{named}: cost of a call by the Open Inference Protocol against longshort.v1"
+    bench.at_most(f"{name}, p50", ratio(p50["open_inference"], p50["longshort"]), 1.15)
+    bench.at_most(f"{name}, time per call", ratio(rate["longshort"], rate["open_inference"]), 1.15)
+
+
 def encryption(bench: Bench) -> None:
     """The identity model with TLS, and with a token too, against without: both sides encrypt on the same processors."""
     repository = models.identity(bench.scratch)
@@ -337,6 +367,7 @@ ALL = {
     "long-prompt": long_prompt,
     "overload": overload,
     "identity": identity,
+    "open-inference": open_inference,
     "encryption": encryption,
     "cache-count": cache_count,
     "prefixes": prefixes,

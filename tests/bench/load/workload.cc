@@ -80,13 +80,21 @@ absl::Status ReadMetadata(const std::string& text, Workload* workload) {
   return absl::OkStatus();
 }
 
+absl::Status ReadProtocol(const std::string& text, bool* open_inference) {
+  *open_inference = text == "open_inference";
+  if (*open_inference || text == "longshort") return absl::OkStatus();
+  return absl::InvalidArgumentError("must be longshort or open_inference");
+}
+
 std::vector<Key> KeysOf(Workload& to) {
   const auto rate = [&to](const std::string& text) { return ReadRate(text, &to.rate); };
+  const auto protocol = [&to](const std::string& text) { return ReadProtocol(text, &to.open_inference); };
   const auto deadline = [&to](const std::string& text) { return ReadDeadline(text, &to.deadline); };
   const auto metadata = [&to](const std::string& text) { return ReadMetadata(text, &to); };
   return {
       {"name=TEXT", "in the report; default: generate, score or classify", Words(&to.name)},
       {"model=NAME", "which model; default: the server's only one", Words(&to.model)},
+      {"protocol=NAME", "longshort (default), or open_inference: to score text and classify pixels", protocol},
       {"rate=R", "open loop: R requests per second, Poisson; latency counts from the planned arrival", rate},
       {"concurrency=N", "closed loop (default, with 1): N callers, each waits for its answer",
        Number(1, kMostCallers, &to.concurrency)},
@@ -153,6 +161,13 @@ absl::StatusOr<Workload> ParseWorkload(const std::string& text) {
   LS_ASSIGN_OR_RETURN(workload.rpc, ParseRpc(parts.front()));
   workload.name = parts.front();
   for (size_t i = 1; i < parts.size(); ++i) LS_RETURN_IF_ERROR(ReadKey(parts[i], workload));
+  const bool pixels_or_text = workload.rpc == Rpc::kClassifyImage
+                                  ? workload.image_file.empty()
+                                  : workload.rpc == Rpc::kScoreText && workload.ids.most == 0;
+  if (workload.open_inference && !pixels_or_text) {
+    return absl::InvalidArgumentError(
+        "has protocol=open_inference, which must be with score, of text, or classify, of pixels");
+  }
   if (workload.shared > workload.prompt.least) {
     return absl::InvalidArgumentError(absl::StrCat(
         "has shared=", workload.shared, ", which must be at most the prompt's tokens, ", workload.prompt.least));

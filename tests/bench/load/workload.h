@@ -27,6 +27,9 @@ struct Workload {
   // Which model; empty for the server's only one.
   std::string model;
 
+  // By the Open Inference Protocol, not longshort.v1: documents and pixels only.
+  bool open_inference = false;
+
   // Open loop: requests per second, as a Poisson process. 0: closed loop.
   double rate = 0;
   // Closed loop: so many callers, each sending its next request when it has its answer.

@@ -37,6 +37,9 @@ TEST(ParseWorkload, ErrorsNameKeyValueAndLimit) {
   EXPECT_THAT(error("score,pormpt=4"), HasSubstr("unknown key 'pormpt'"));
   EXPECT_THAT(error("score,prompt=9:4"), HasSubstr("prompt='9:4'"));
   EXPECT_THAT(error("score,items=65"), HasSubstr("[1, 64]"));
+  EXPECT_THAT(error("score,protocol=http"), HasSubstr("longshort or open_inference"));
+  EXPECT_THAT(error("generate,protocol=open_inference"), HasSubstr("must be with score, of text"));
+  EXPECT_THAT(error("score,ids=4:9,protocol=open_inference"), HasSubstr("must be with score, of text"));
   EXPECT_THAT(error("score,rate=0"), HasSubstr("above 0"));
   EXPECT_THAT(error("score,prompt=4,shared=5"), HasSubstr("shared=5"));
   EXPECT_THAT(error("score,metadata=Key:x"), HasSubstr("metadata='Key:x'"));
@@ -52,6 +55,17 @@ TEST(RequestSource, SeedAndIndexDecideTheRequest) {
     const size_t length = Generated(workload, 1, index).prompt().text().size();
     EXPECT_TRUE(length >= 20 && length <= 40) << length;
   }
+}
+
+TEST(RequestSource, TheOpenInferenceProtocolAsksTheSame) {
+  const auto score = std::get<v1::ScoreTextRequest>(RequestSource::Create(Parsed("score,items=2"), 1)->Make(5));
+  const auto infer = std::get<inference::ModelInferRequest>(
+      RequestSource::Create(Parsed("score,items=2,protocol=open_inference"), 1)->Make(5));
+  const std::string length(std::string("@\0\0\0", 4));  // 64
+  EXPECT_EQ(infer.raw_input_contents(0), length + score.inputs(0).text() + length + score.inputs(1).text());
+  const auto pixels = std::get<inference::ModelInferRequest>(
+      RequestSource::Create(Parsed("classify,image_side=3,protocol=open_inference"), 1)->Make(5));
+  EXPECT_EQ(pixels.raw_input_contents(0).size(), 27);
 }
 
 TEST(RequestSource, PrefixesAreSharedAcrossRunsAndTakeTurns) {

@@ -15,7 +15,7 @@ Logger& Log() {
 
 TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
   ServerMetrics metrics({0.1, 1});
-  const auto observer = ObserveEngine(metrics, Log(), "m");
+  const auto observer = ObserveEngine(metrics, Log(), "m", std::make_shared<ServingStatistics>());
   observer->OnQueued(absl::Milliseconds(1));
   observer->OnPrefilled(absl::Milliseconds(2), 7);
   observer->OnStep(absl::Milliseconds(3), 9);
@@ -44,8 +44,8 @@ TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
 
 TEST(EngineObservers, WhatGoesWrongIsCountedOfEveryKindOfEngine) {
   ServerMetrics metrics({0.1, 1});
-  const auto engine = ObserveEngine(metrics, Log(), "m");
-  const auto classifier = ObserveClassifier(metrics, Log(), "c");
+  const auto engine = ObserveEngine(metrics, Log(), "m", std::make_shared<ServingStatistics>());
+  const auto classifier = ObserveClassifier(metrics, Log(), "c", std::make_shared<ServingStatistics>());
   const absl::Status failure = absl::InternalError("as the test wants");
   const auto fail = [&](auto& observer) {
     for (int step = 0; step < 3; ++step) observer.OnFailure(failure);
@@ -81,8 +81,8 @@ TEST(EngineObservers, StoresOfAModelAddUpTheirSessions) {
 
 TEST(EngineObservers, EnginesOfAModelAddUpWhatTheirCachesCount) {
   ServerMetrics metrics({0.1, 1});
-  const auto first = ObserveEngine(metrics, Log(), "m");
-  auto second = ObserveEngine(metrics, Log(), "m");
+  const auto first = ObserveEngine(metrics, Log(), "m", std::make_shared<ServingStatistics>());
+  auto second = ObserveEngine(metrics, Log(), "m", std::make_shared<ServingStatistics>());
   LanguageModelEngineState state;
   state.queued_requests = 3;
   state.cache.counters = {.hits = 1,
@@ -113,8 +113,8 @@ TEST(EngineObservers, EnginesOfAModelAddUpWhatTheirCachesCount) {
 
 TEST(EngineObservers, ClassifiersOfAModelAddUpWhatWaits) {
   ServerMetrics metrics({0.1, 1});
-  const auto first = ObserveClassifier(metrics, Log(), "m");
-  auto second = ObserveClassifier(metrics, Log(), "m");
+  const auto first = ObserveClassifier(metrics, Log(), "m", std::make_shared<ServingStatistics>());
+  auto second = ObserveClassifier(metrics, Log(), "m", std::make_shared<ServingStatistics>());
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 0)"));
   first->OnState({.waiting_items = 5});
   second->OnState({.waiting_items = 7});
@@ -126,8 +126,8 @@ TEST(EngineObservers, ClassifiersOfAModelAddUpWhatWaits) {
 
 TEST(EngineObservers, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
   ServerMetrics metrics({0.1, 1});
-  auto first = ObserveEngine(metrics, Log(), "m");
-  auto second = ObserveEngine(metrics, Log(), "m");
+  auto first = ObserveEngine(metrics, Log(), "m", std::make_shared<ServingStatistics>());
+  auto second = ObserveEngine(metrics, Log(), "m", std::make_shared<ServingStatistics>());
   LanguageModelEngineState state;
   state.cache_bytes_free = 5000;
   state.cache_page_bytes = {.window = 1000, .segment = 2000, .open_chunk = 300};

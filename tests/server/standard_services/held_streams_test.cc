@@ -49,6 +49,15 @@ TEST_F(HeldStreamsTest, TheOneThatIsSilentForLongestGivesWay) {
   EXPECT_THAT(gave_way_, ElementsAre(2, 3, 1));
 }
 
+TEST_F(HeldStreamsTest, WhoHoldsMuchGivesWayToWhoHoldsLittle) {
+  Add("few", 1).value();
+  const auto first = Add("many", 2);
+  Add("many", 3).value();
+  streams_.Touch(*first);
+  Add("new", 4).value();
+  EXPECT_THAT(gave_way_, ElementsAre(3)) << "the oldest is of a connection that has no more";
+}
+
 TEST_F(HeldStreamsTest, WhatIsGoneIsNoneOfThem) {
   const auto first = Add("a", 1);
   streams_.Remove(*first);

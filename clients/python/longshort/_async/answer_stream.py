@@ -1,0 +1,142 @@
+"""Any number of documents, scored or classified over one stream."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from longshort import errors, methods
+from longshort._async import transport
+from longshort._async.calls import AsyncCalls, Call
+from longshort._async.iteration import AsyncIteration
+from longshort._proto import inference_pb2
+from longshort.errors import LongshortError
+from longshort.inputs import Document
+from longshort.metadata import CallOptions
+from longshort.window import Window
+
+T = TypeVar("T")
+Answer = inference_pb2.ScoreTextsResponse
+
+
+class AsyncAnswerStream(Generic[T]):
+    """Iterates over the answers to documents, which are read from their source as answers are taken.
+
+    - At most `window` documents were read of the source and not yet answered to the caller. So the source may be
+      endless, and a caller who is slow slows the stream.
+    - The source is read in the caller's own thread or task. An answer that is there goes before a document that is not.
+    - If the server is lost, what is unanswered goes to it, or to another one, again. Each document has one answer.
+    - An error of the whole stream is raised; answers that were handed on stay good. That of one document is its
+      answer's `error`.
+    - The stream is ended when the loop is left, at the end of a `with`, and by `close()`.
+    """
+
+    def __init__(
+        self,
+        calls: AsyncCalls,
+        documents: transport.Source[Document],
+        texts: inference_pb2.ScoreTextsOptions,
+        options: CallOptions,
+        convert: Callable[[Answer], T],
+        *,
+        window: int,
+        ordered: bool,
+    ) -> None:
+        self._convert = convert
+        self._source = transport.Items(documents)
+        self._texts = texts
+        self._window = Window(window, ordered)
+        # Nothing on the way knows when a stream of unknown length should end; so its timeout is for each answer.
+        patience = calls.timeout_of(options)
+        self._patience = None if patience == float("inf") else patience
+        self._call: Call = calls.begin(options, timeout=float("inf"))
+        self._stream: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
+        self._closed = False
+
+    def __aiter__(self) -> AsyncIteration[T]:
+        """The answers. Raises LongshortError, and what the source raises."""
+        return AsyncIteration(self._next, self.cancel)
+
+    def cancel(self) -> None:
+        """Ends the stream, unless it has ended."""
+        self._closed = True
+        if self._stream is not None:
+            self._stream.cancel()
+
+    async def close(self) -> None:
+        """The same; ends well, whatever was before."""
+        self.cancel()
+
+    async def __aenter__(self) -> AsyncAnswerStream[T]:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cancel()
+
+    async def _next(self) -> T | None:
+        """None at the end."""
+        while not self._closed:
+            answer = self._window.take()
+            if answer is not None:
+                return self._convert(answer)
+            if self._window.has_room() and not (self._stream is not None and await self._stream.ready()):
+                await self._read_document()
+            elif self._window.count_unanswered() > 0:
+                await self._read_answer()
+            else:
+                await self._end()
+        return None
+
+    async def _read_document(self) -> None:
+        item = await self._source.next()
+        if item is not None:
+            request = self._window.add(item[0])
+            if self._stream is not None:
+                self._stream.write(request)
+            else:
+                self._open()
+            return
+        self._window.end()
+        if self._stream is not None:
+            self._stream.done_writing()
+
+    def _open(self) -> None:
+        """A stream for all that is unanswered."""
+        self._stream = self._call.exchange(methods.SCORE_TEXTS)
+        first = True
+        for request in self._window.unanswered():
+            if first:
+                beginning = inference_pb2.ScoreTextsRequest(options=self._texts)
+                beginning.MergeFrom(request)
+                request, first = beginning, False
+            self._stream.write(request)
+        if self._window.ended:
+            self._stream.done_writing()
+
+    async def _read_answer(self) -> None:
+        if self._stream is None:
+            self._open()
+            return
+        try:
+            answer = await self._stream.read(self._patience)
+            if answer is None:
+                raise errors.Internal(f"the server left {self._window.count_unanswered()} documents unanswered")
+        except LongshortError as error:
+            if self._closed:
+                return
+            self._stream.cancel()
+            self._stream = None
+            await self._call.recover(error)
+            return
+        # A stream that goes on at another server stays with the model that began it.
+        self._texts.model.CopyFrom(answer.model)
+        self._call.attempts.succeeded()
+        self._window.answer(answer)
+
+    async def _end(self) -> None:
+        """All is answered: how the stream ends changes nothing."""
+        self._closed = True
+        if self._stream is not None:
+            with contextlib.suppress(LongshortError):
+                await self._stream.read(self._patience)

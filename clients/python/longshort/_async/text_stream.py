@@ -1,0 +1,144 @@
+"""Text as it is generated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from longshort import methods
+from longshort._async.calls import AsyncCalls
+from longshort._async.iteration import AsyncIteration
+from longshort._proto import inference_pb2
+from longshort.answers import Delta, Generation
+from longshort.errors import LongshortError
+from longshort.generation import Assembly
+from longshort.metadata import CallOptions
+
+
+class AsyncTextStream:
+    """Iterates over the text of a generation as it comes; `result` has all of it in the end.
+
+    The call begins with the first piece that is asked for. It is cancelled, and its work ends at the server, when
+    the loop is left (by break or by an exception), at the end of a `with`, by `close()`, and when nobody has the
+    stream any more. Before its first message it is tried again like any call; after that, never.
+
+    Thread: one at a time; close() may come from any.
+    """
+
+    def __init__(
+        self,
+        calls: AsyncCalls,
+        request: inference_pb2.GenerateRequest,
+        options: CallOptions,
+        on_end: Callable[[Generation], None] = lambda generation: None,
+    ) -> None:
+        session = request.session
+        self._safe = not session.id or session.HasField("expected_tokens")
+        self._calls = calls
+        self._request = request
+        self._options = options
+        self._on_end = on_end
+        self._assembly = Assembly()
+        self._stream: Any = None
+        self._result: Generation | None = None
+        self._closed = False
+
+    def __aiter__(self) -> AsyncIteration[str]:
+        """The pieces of text. Raises LongshortError, and ValueError for several completions: their text comes mixed."""
+        if self._request.completions > 1:
+            raise ValueError(
+                "iterate over deltas(), which tell whose text it is, or use finish(): completions is more than 1"
+            )
+        return AsyncIteration(self._next_text, self.cancel)
+
+    def deltas(self) -> AsyncIteration[Delta]:
+        """The pieces of all completions, with their tokens and bytes if asked for. Raises LongshortError."""
+        return AsyncIteration(self._next_delta, self.cancel)
+
+    def messages(self) -> AsyncIteration[inference_pb2.GenerateStreamResponse]:
+        """The messages as they come."""
+        return AsyncIteration(self._next_message, self.cancel)
+
+    async def finish(self) -> Generation:
+        """Reads the rest; the whole result. Raises LongshortError."""
+        try:
+            while await self._next_delta() is not None:
+                pass
+        finally:
+            self.cancel()
+        return self.result
+
+    @property
+    def result(self) -> Generation:
+        """The whole, once all text was read. Raises RuntimeError before."""
+        if self._result is None:
+            raise RuntimeError("the generation was not read to its end: iterate to the end, or call finish()")
+        return self._result
+
+    @property
+    def text(self) -> str:
+        """What has come of the first completion so far, also after an error."""
+        return self._assembly.text()
+
+    def cancel(self) -> None:
+        """Ends the call, unless it has ended."""
+        self._closed = True
+        if self._stream is not None:
+            self._stream.cancel()
+
+    async def close(self) -> None:
+        """The same; ends well, whatever was before."""
+        self.cancel()
+
+    async def __aenter__(self) -> AsyncTextStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cancel()
+
+    def __del__(self) -> None:
+        if getattr(self, "_stream", None) is not None:
+            self.cancel()
+
+    async def _next_text(self) -> str | None:
+        while (delta := await self._next_delta()) is not None:
+            if delta.text:
+                return delta.text
+        return None
+
+    async def _next_delta(self) -> Delta | None:
+        """None at the end."""
+        while (message := await self._next_message()) is not None:
+            delta = self._assembly.add(message)
+            if delta is not None:
+                return delta
+            if (result := self._assembly.generation()) is not None and self._result is None:
+                self._result = result
+                self._on_end(result)
+        return None
+
+    async def _next_message(self) -> inference_pb2.GenerateStreamResponse | None:
+        if self._closed:
+            return None
+        if self._stream is None:
+            return await self._first_message()
+        message: inference_pb2.GenerateStreamResponse | None
+        try:
+            message = await self._stream.read()
+        except LongshortError:
+            if self._closed:
+                return None  # by close(), from elsewhere
+            raise
+        return message
+
+    async def _first_message(self) -> inference_pb2.GenerateStreamResponse | None:
+        call = self._calls.begin(self._options, session_id=self._request.session.id, safe=self._safe)
+        while True:
+            self._stream = call.stream(methods.GENERATE_STREAM, self._request)
+            try:
+                message: inference_pb2.GenerateStreamResponse | None = await self._stream.read()
+                return message
+            except LongshortError as error:
+                if self._closed:
+                    return None
+                await call.recover(error)

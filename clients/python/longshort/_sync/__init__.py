@@ -1,0 +1,1 @@
+"""The synchronous client. All but its transport is generated from longshort/_async."""

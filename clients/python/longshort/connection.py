@@ -1,0 +1,267 @@
+"""How the client reaches servers, and by what both know each other."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import string
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import grpc
+
+from longshort.version import __version__
+
+C = TypeVar("C")
+Paths = str | os.PathLike[str] | None
+
+_MOST_TOKEN_BYTES = 4096
+# A server that is gone without a word is noticed while a call waits for it. No server takes it amiss so seldom.
+_PING_AFTER_MS = 5 * 60 * 1000
+_PING_TIMEOUT_MS = 20 * 1000
+# Calls are tried again within seconds: so must connections be. gRPC's own waits grow to two minutes.
+_FIRST_RECONNECT_MS = 200
+_LONGEST_RECONNECT_MS = 2000
+
+
+def split_servers(server: str | Sequence[str]) -> tuple[str, ...]:
+    """The addresses of "a:1,b:2" or of a sequence. Raises ValueError if there is none."""
+    if isinstance(server, str):
+        # gRPC's own form of several addresses has commas, too.
+        server = [server] if server.startswith(("ipv4:", "ipv6:")) else server.split(",")
+    servers = tuple(one.strip() for one in server)
+    if not servers or not all(servers):
+        raise ValueError(f"server is {server!r}; it must be HOST:PORT, or several of them")
+    return servers
+
+
+def is_this_machine(server: str) -> bool:
+    """Whether what is sent there leaves this machine for nobody. Of names only localhost: others may be resolved
+    anew."""
+    if server.startswith(("unix:", "[::1]:")):
+        return True
+    host = server.rpartition(":")[0]
+    return host == "localhost" or (host.startswith("127.") and set(host) <= set(string.digits + "."))
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Where servers are, and what they are shown. The fields are those of Client. Raises ValueError."""
+
+    servers: tuple[str, ...]
+    tls: bool = False
+    tls_ca: Paths = None
+    tls_certificate: Paths = None
+    tls_key: Paths = None
+    tls_server_name: str = ""
+    token: str = field(default="", repr=False)
+    token_file: Paths = None
+    insecure: bool = False
+    health_check: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key need each other")
+        if self.token and self.token_file is not None:
+            raise ValueError("give token or token_file, not both")
+        if self.token:
+            _check_token(self.token, "token")
+        if self.has_token and not self.encrypted and not self.insecure:
+            for server in self.servers:
+                if not is_this_machine(server):
+                    raise ValueError(
+                        f"on the way to {server} others could read the token, since nothing is encrypted: give tls_ca"
+                        " or tls, or insecure=True to send it all the same"
+                    )
+
+    @property
+    def encrypted(self) -> bool:
+        files = (self.tls_ca, self.tls_certificate, self.tls_key)
+        return self.tls or bool(self.tls_server_name) or any(file is not None for file in files)
+
+    @property
+    def has_token(self) -> bool:
+        return bool(self.token) or self.token_file is not None
+
+    def credentials(self) -> grpc.ChannelCredentials | None:
+        """Reads the files anew; None if nothing is encrypted. Raises ValueError naming a file that cannot be read."""
+        if not self.encrypted:
+            return None
+        return grpc.ssl_channel_credentials(
+            _read_pem(self.tls_ca, "tls_ca"),
+            _read_pem(self.tls_key, "tls_key"),
+            _read_pem(self.tls_certificate, "tls_certificate"),
+        )
+
+    def files_changed_at(self) -> tuple[int, ...]:
+        """Changes when one of the TLS files does."""
+        files = (self.tls_ca, self.tls_certificate, self.tls_key)
+        return tuple(_changed_at(file) for file in files if file is not None)
+
+    def channel_options(self) -> list[tuple[str, int | str]]:
+        options: list[tuple[str, int | str]] = [
+            ("grpc.service_config", json.dumps(self.service_config())),
+            # The client asked for the answer, so it takes one of any size.
+            ("grpc.max_receive_message_length", -1),
+            ("grpc.primary_user_agent", f"longshort-python/{__version__}"),
+            ("grpc.keepalive_time_ms", _PING_AFTER_MS),
+            ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
+            ("grpc.initial_reconnect_backoff_ms", _FIRST_RECONNECT_MS),
+            ("grpc.min_reconnect_backoff_ms", 10 * _LONGEST_RECONNECT_MS),
+            ("grpc.max_reconnect_backoff_ms", _LONGEST_RECONNECT_MS),
+            # A client's connections are its own, and end with it.
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
+        if self.tls_server_name:
+            options.append(("grpc.ssl_target_name_override", self.tls_server_name))
+        if self.has_token and not self.encrypted and not self.insecure:
+            # A token that may go unencrypted to this machine only must not go to a proxy on the way.
+            options.append(("grpc.enable_http_proxy", 0))
+        return options
+
+    def service_config(self) -> dict[str, object]:
+        """Calls in turn to all addresses of a name, but to those whose server says that it is not serving. Retries
+        are not gRPC's: it knows neither which calls are safe nor the changed files of a new try."""
+        config: dict[str, object] = {"loadBalancingConfig": [{"round_robin": {}}]}
+        if self.health_check:
+            config["healthCheckConfig"] = {"serviceName": ""}
+        return config
+
+
+def _check_token(token: str, what: str) -> None:
+    if not token or len(token) > _MOST_TOKEN_BYTES or not all("!" <= character <= "~" for character in token):
+        raise ValueError(f"{what} must hold one token: one line of printable ASCII characters without spaces")
+
+
+def _read_pem(file: Paths, what: str) -> bytes | None:
+    if file is None:
+        return None
+    try:
+        content = Path(file).read_bytes()
+    except OSError as error:
+        raise ValueError(f"{what}={os.fspath(file)} cannot be read: {error.strerror}") from error
+    if b"-----BEGIN " not in content:
+        raise ValueError(f"{what}={os.fspath(file)} is no PEM file")
+    return content
+
+
+def _changed_at(file: str | os.PathLike[str]) -> int:
+    """A number that changes when the file does; 0 while there is none."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return 0
+    return hash((status.st_mtime_ns, status.st_size, status.st_ino))
+
+
+class Token:
+    """The token of every call: read anew when its file changes. A file that is wrong for a while changes nothing.
+
+    Thread: any.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        """Raises ValueError for a file that is wrong from the start."""
+        self._file = connection.token_file
+        self._known = (0, connection.token)
+        if self._file is not None:
+            self._known = (_changed_at(self._file), self._read())
+
+    def authorization(self) -> str:
+        """The metadata `authorization`; empty without a token."""
+        if self._file is not None and (changed := _changed_at(self._file)) != self._known[0]:
+            with contextlib.suppress(ValueError):
+                self._known = (changed, self._read())
+        token = self._known[1]
+        return f"Bearer {token}" if token else ""
+
+    def _read(self) -> str:
+        name = f"token_file={os.fspath(self._file or '')}"
+        try:
+            text = Path(self._file or "").read_text("ascii")
+        except OSError as error:
+            raise ValueError(f"{name} cannot be read: {error.strerror}") from error
+        except UnicodeError:
+            text = ""
+        _check_token(text.strip(), name)
+        return text.strip()
+
+
+class Endpoints(Generic[C]):
+    """A channel for each address, opened when it is first asked for one.
+
+    Calls take the addresses in turn. A session's calls all take one, which its id chooses, since one server has the
+    session: so every client that knows the same addresses finds it.
+
+    Thread: any.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        open_channel: Callable[[str, grpc.ChannelCredentials | None, list[tuple[str, int | str]]], C],
+    ) -> None:
+        """Raises ValueError for files that cannot be read."""
+        self._connection = connection
+        self._open = open_channel
+        self._lock = threading.Lock()
+        self._files = connection.files_changed_at()
+        self._credentials = connection.credentials()
+        self._channels: dict[str, C] = {}
+        self._replaced: list[C] = []
+        self._turn = 0
+        self._unreachable = False
+        self._pid = os.getpid()
+        self._closed = False
+
+    def unreachable(self) -> None:
+        """A server could not be reached. TLS files that were replaced since hold for new channels then."""
+        self._unreachable = True
+
+    def channel(self, session_id: str = "") -> C:
+        """For a new call or a new try, which goes to the next address unless a session binds it."""
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                "this client was made before fork(): its connections are the parent's. Make a client in each process"
+            )
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the client is closed")
+            servers = self._connection.servers
+            if session_id:
+                server = max(servers, key=lambda one: hashlib.sha256(f"{session_id}\n{one}".encode()).digest())
+            else:
+                server = servers[self._turn % len(servers)]
+                self._turn += 1
+            if self._unreachable:
+                self._take_new_files()
+            if server not in self._channels:
+                self._channels[server] = self._open(server, self._credentials, self._connection.channel_options())
+            return self._channels[server]
+
+    def _take_new_files(self) -> None:
+        """Calls on the old channels go on."""
+        changed = self._connection.files_changed_at()
+        if changed == self._files:
+            self._unreachable = False
+            return
+        try:
+            self._credentials = self._connection.credentials()
+        except ValueError:
+            return  # half written: the next try looks again
+        self._files = changed
+        self._replaced += self._channels.values()
+        self._channels = {}
+
+    def close(self) -> list[C]:
+        """Those to be closed; none the second time."""
+        with self._lock:
+            self._closed = True
+            opened = [*self._channels.values(), *self._replaced]
+            self._channels, self._replaced = {}, []
+            return opened

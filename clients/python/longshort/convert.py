@@ -1,0 +1,67 @@
+"""Messages of items as answers."""
+
+from __future__ import annotations
+
+from longshort import errors
+from longshort._proto import inference_pb2, types_pb2
+from longshort.answers import Classification, DocumentReading, ItemError, TextScore, read
+
+
+def item_error(error: types_pb2.ItemError) -> ItemError:
+    retry_after = error.retry_after_seconds if error.HasField("retry_after_seconds") else None
+    return ItemError(errors.code_name(error.code), error.message, retry_after)
+
+
+def image_result(result: inference_pb2.ImageResult, model: types_pb2.ModelSelector, id: int) -> Classification:
+    if result.HasField("error"):
+        return Classification(id, item_error(result.error), model.name, model.version)
+    return read(Classification, result.classification, id=id, model=model.name, version=model.version)
+
+
+def scores(answer: inference_pb2.ScoreTextResponse, first_id: int) -> list[TextScore]:
+    if answer.classifications:
+        raise _is_a_classifier(answer.model.name)
+    return [_score(score, answer.model, first_id + i) for i, score in enumerate(answer.scores)]
+
+
+def classifications(answer: inference_pb2.ScoreTextResponse, first_id: int) -> list[Classification]:
+    if answer.scores:
+        raise _is_a_language_model(answer.model.name)
+    return [_classification(one, answer.model, first_id + i) for i, one in enumerate(answer.classifications)]
+
+
+def stream_score(answer: inference_pb2.ScoreTextsResponse) -> TextScore:
+    if answer.HasField("classification"):
+        raise _is_a_classifier(answer.model.name)
+    if answer.HasField("error"):
+        return TextScore(answer.id, item_error(answer.error), answer.model.name, answer.model.version)
+    return _score(answer.score, answer.model, answer.id)
+
+
+def stream_classification(answer: inference_pb2.ScoreTextsResponse) -> Classification:
+    if answer.HasField("score"):
+        raise _is_a_language_model(answer.model.name)
+    if answer.HasField("error"):
+        return Classification(answer.id, item_error(answer.error), answer.model.name, answer.model.version)
+    return _classification(answer.classification, answer.model, answer.id)
+
+
+def _score(score: inference_pb2.TextScore, model: types_pb2.ModelSelector, id: int) -> TextScore:
+    return read(TextScore, score, id=id, model=model.name, version=model.version)
+
+
+def _classification(one: inference_pb2.TextClassification, model: types_pb2.ModelSelector, id: int) -> Classification:
+    documents = tuple(read(DocumentReading, document) for document in one.documents)
+    return read(Classification, one.classification, id=id, model=model.name, version=model.version, documents=documents)
+
+
+def _is_a_classifier(name: str) -> errors.LongshortError:
+    return errors.FailedPrecondition(
+        f"the model {name} is a classifier: classify_texts and classify_stream tell the classes that it gives"
+    )
+
+
+def _is_a_language_model(name: str) -> errors.LongshortError:
+    return errors.FailedPrecondition(
+        f"the model {name} is a language model: score and score_stream tell how likely it finds a text"
+    )

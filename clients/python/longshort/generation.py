@@ -1,0 +1,61 @@
+"""A generation put together from the messages of its stream."""
+
+from __future__ import annotations
+
+from longshort._proto import inference_pb2
+from longshort.answers import Completion, Delta, Generation, Token, Usage, read
+
+
+class Assembly:
+    """Takes the messages of GenerateStream in their order."""
+
+    def __init__(self) -> None:
+        self._start = inference_pb2.StreamStart()
+        self._parts: dict[int, list[Delta]] = {}
+        self._ends: dict[int, inference_pb2.CompletionEnd] = {}
+        self._summary: inference_pb2.StreamSummary | None = None
+
+    def add(self, message: inference_pb2.GenerateStreamResponse) -> Delta | None:
+        """The message's delta, if it is one."""
+        event = message.WhichOneof("event")
+        if event == "start":
+            self._start = message.start
+        elif event == "end":
+            self._ends[message.end.index] = message.end
+        elif event == "summary":
+            self._summary = message.summary
+        elif event == "delta":
+            delta = read(Delta, message.delta)
+            self._parts.setdefault(delta.index, []).append(delta)
+            return delta
+        return None
+
+    def text(self, index: int = 0) -> str:
+        """What has come of a completion."""
+        return "".join(delta.text for delta in self._parts.get(index, ()))
+
+    def generation(self) -> Generation | None:
+        """The whole, once its summary has come."""
+        if self._summary is None:
+            return None
+        return Generation(
+            completions=tuple(self._completion(index) for index in sorted(self._ends)),
+            model=self._start.model.name,
+            version=self._start.model.version,
+            seed=self._start.seed,
+            usage=read(Usage, self._summary.usage),
+            session_tokens=self._summary.session_tokens if self._summary.HasField("session_tokens") else None,
+        )
+
+    def _completion(self, index: int) -> Completion:
+        deltas = self._parts.get(index, [])
+        tokens: list[Token] = []
+        for delta in deltas:
+            tokens += delta.tokens
+        return read(
+            Completion,
+            self._ends[index],
+            text=self.text(index),
+            raw=b"".join(delta.raw for delta in deltas),
+            tokens=tuple(tokens),
+        )

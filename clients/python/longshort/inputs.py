@@ -1,0 +1,168 @@
+"""What is given to calls, as messages: texts, images, and the names of models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from longshort._proto import inference_pb2, types_pb2
+
+# UTF-8 text, bytes of any value, or token ids.
+Text = str | bytes | Sequence[int]
+# A text, or two for classifiers that compare them.
+Document = Text | tuple[Text, Text]
+
+
+class PixelArray(Protocol):
+    """A numpy array, or what looks like one: [height, width] or [height, width, channels], channels 1 or 3; uint8, or
+    floats in [0, 1]."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> Any: ...
+    def tobytes(self) -> bytes: ...
+
+
+class PillowImage(Protocol):
+    """A PIL.Image.Image."""
+
+    @property
+    def mode(self) -> str: ...
+    @property
+    def size(self) -> tuple[int, int]: ...
+    def convert(self, mode: str) -> Any: ...
+    def tobytes(self) -> bytes: ...
+
+
+# The path of a file, the bytes of one (JPEG, PNG, WebP, BMP, TIFF), or pixels.
+Image = str | os.PathLike[str] | bytes | PixelArray | PillowImage
+
+# Of one call: enough to fill a model's batches, few enough for any server's largest message.
+IMAGES_PER_CALL = 8
+DOCUMENTS_PER_CALL = 64
+BYTES_PER_CALL = 4 << 20
+
+
+def selector(model: str) -> types_pb2.ModelSelector:
+    """ "name" or "name/version"; empty for the only model of a server."""
+    name, slash, version = model.partition("/")
+    if not slash:
+        return types_pb2.ModelSelector(name=name)
+    if not name or not version.isdecimal() or int(version) < 1:
+        raise ValueError(f"model: {model!r} is not of the form NAME or NAME/VERSION, with a version of at least 1")
+    return types_pb2.ModelSelector(name=name, version=int(version))
+
+
+def text_input(text: Text) -> types_pb2.Input:
+    """Raises TypeError for what is neither text, bytes nor ids."""
+    if isinstance(text, str):
+        return types_pb2.Input(text=text)
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return types_pb2.Input(raw=bytes(text))
+    try:
+        return types_pb2.Input(ids=types_pb2.TokenIds(ids=[int(token) for token in text]))
+    except TypeError:
+        raise TypeError(f"a text must be str, bytes or a sequence of token ids, not {type(text).__name__}") from None
+
+
+def document_inputs(document: Document) -> tuple[types_pb2.Input, types_pb2.Input | None]:
+    """The document, and the second one of a pair."""
+    if isinstance(document, tuple) and len(document) == 2 and not isinstance(document[0], int):
+        first, second = document
+        return text_input(first), text_input(second)
+    return text_input(document), None
+
+
+def image_message(image: Image) -> inference_pb2.Image:
+    """Reads a file; takes pixels as they are. Raises OSError, ValueError or TypeError for what is no image."""
+    if isinstance(image, (bytes, bytearray, memoryview)):
+        return inference_pb2.Image(encoded=bytes(image))
+    if isinstance(image, (str, os.PathLike)):
+        return inference_pb2.Image(encoded=Path(image).read_bytes())
+    if hasattr(image, "mode") and hasattr(image, "convert"):
+        return _pillow_message(image)
+    if hasattr(image, "shape") and hasattr(image, "dtype"):
+        return _array_message(image)
+    raise TypeError(
+        f"an image must be a path, the bytes of a file, a numpy array or a PIL image, not {type(image).__name__}"
+    )
+
+
+def _pillow_message(image: Any) -> inference_pb2.Image:
+    if image.mode.startswith(("I", "F")):
+        raise ValueError(f'a PIL image of mode "{image.mode}" has no fixed range of values: convert it to "L" or "RGB"')
+    pixels = image if image.mode in ("L", "RGB") else image.convert("RGB")
+    width, height = pixels.size
+    channels = 1 if pixels.mode == "L" else 3
+    return inference_pb2.Image(
+        tensor=inference_pb2.ImageTensor(height=height, width=width, channels=channels, uint8_values=pixels.tobytes())
+    )
+
+
+def _array_message(array: Any) -> inference_pb2.Image:
+    shape = tuple(array.shape)
+    if len(shape) == 2:
+        shape = (*shape, 1)
+    if len(shape) != 3 or shape[2] not in (1, 3):
+        raise ValueError(
+            f"an array of shape {tuple(array.shape)} is no image: it must be [height, width] or [height, width,"
+            " channels] with 1 or 3 channels"
+        )
+    height, width, channels = shape
+    tensor = inference_pb2.ImageTensor(height=height, width=width, channels=channels)
+    if str(array.dtype) == "uint8":
+        tensor.uint8_values = array.tobytes()
+    elif str(array.dtype).startswith("float"):
+        tensor.float_values.values.extend(array.ravel().tolist())
+    else:
+        raise ValueError(f"an image of dtype {array.dtype}: it must be uint8, or floats in [0, 1]")
+    return inference_pb2.Image(tensor=tensor)
+
+
+def each_image(images: Image | Iterable[Image]) -> Iterable[Image]:
+    """One image as a list of one."""
+    single = isinstance(images, (str, bytes, bytearray, memoryview, os.PathLike)) or hasattr(images, "tobytes")
+    return [images] if single else images  # type: ignore[list-item, return-value]
+
+
+def each_document(documents: Text | Iterable[Document]) -> Iterable[Document]:
+    """One text as a list of one."""
+    if isinstance(documents, (str, bytes, bytearray, memoryview)):
+        return [documents]
+    return documents  # type: ignore[return-value]
+
+
+def image_batches(images: Image | Iterable[Image]) -> Iterator[list[inference_pb2.Image]]:
+    """The images of each call, read as they are asked for."""
+    batch: list[inference_pb2.Image] = []
+    size = 0
+    for image in each_image(images):
+        message = image_message(image)
+        size += message.ByteSize()
+        if batch and (len(batch) == IMAGES_PER_CALL or size > BYTES_PER_CALL):
+            yield batch
+            batch, size = [], message.ByteSize()
+        batch.append(message)
+    if batch:
+        yield batch
+
+
+def document_batches(
+    documents: Text | Iterable[Document],
+) -> Iterator[list[tuple[types_pb2.Input, types_pb2.Input | None]]]:
+    """The documents of each call."""
+    batch: list[tuple[types_pb2.Input, types_pb2.Input | None]] = []
+    size = 0
+    for document in each_document(documents):
+        first, second = document_inputs(document)
+        bytes_of_it = first.ByteSize() + (second.ByteSize() if second is not None else 0)
+        size += bytes_of_it
+        if batch and (len(batch) == DOCUMENTS_PER_CALL or size > BYTES_PER_CALL):
+            yield batch
+            batch, size = [], bytes_of_it
+        batch.append((first, second))
+    if batch:
+        yield batch

@@ -1,0 +1,49 @@
+"""The calls of longshort.v1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from longshort._proto import inference_pb2, models_pb2, sessions_pb2
+
+Q = TypeVar("Q", bound=Message)
+A = TypeVar("A", bound=Message)
+
+
+@dataclass(frozen=True)
+class Method(Generic[Q, A]):
+    """What is asked, what is answered, and where."""
+
+    path: str
+    question: type[Q]
+    answer: type[A]
+
+
+SCORE_TEXT = Method(
+    "/longshort.v1.Inference/ScoreText", inference_pb2.ScoreTextRequest, inference_pb2.ScoreTextResponse
+)
+SCORE_TEXTS = Method(
+    "/longshort.v1.Inference/ScoreTexts", inference_pb2.ScoreTextsRequest, inference_pb2.ScoreTextsResponse
+)
+CLASSIFY_IMAGE = Method(
+    "/longshort.v1.Inference/ClassifyImage", inference_pb2.ClassifyImageRequest, inference_pb2.ClassifyImageResponse
+)
+GENERATE = Method("/longshort.v1.Inference/Generate", inference_pb2.GenerateRequest, inference_pb2.GenerateResponse)
+GENERATE_STREAM = Method(
+    "/longshort.v1.Inference/GenerateStream", inference_pb2.GenerateRequest, inference_pb2.GenerateStreamResponse
+)
+TOKENIZE = Method("/longshort.v1.Inference/Tokenize", inference_pb2.TokenizeRequest, inference_pb2.TokenizeResponse)
+LIST_MODELS = Method("/longshort.v1.Models/ListModels", models_pb2.ListModelsRequest, models_pb2.ListModelsResponse)
+GET_MODEL = Method("/longshort.v1.Models/GetModel", models_pb2.GetModelRequest, models_pb2.Model)
+CLOSE_SESSION = Method(
+    "/longshort.v1.Sessions/CloseSession", sessions_pb2.CloseSessionRequest, sessions_pb2.CloseSessionResponse
+)
+EXPORT_SESSION = Method(
+    "/longshort.v1.Sessions/ExportSession", sessions_pb2.ExportSessionRequest, sessions_pb2.SessionPart
+)
+IMPORT_SESSION = Method(
+    "/longshort.v1.Sessions/ImportSession", sessions_pb2.ImportSessionRequest, sessions_pb2.ImportSessionResponse
+)

@@ -1,0 +1,126 @@
+#include "server/open_inference_v2/descriptions.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "longshort_version.h"
+#include "server/open_inference_v2/model_tensors.h"
+
+namespace longshort {
+namespace {
+
+// Priorities of requests: 1 (high), 2 (normal), 3 (low).
+constexpr uint64_t kPriorityLevels = 3;
+constexpr uint64_t kNormalPriority = 2;
+
+std::string PlatformOf(const ModelDescription& model) {
+  return absl::StrCat("longshort_", std::string(model.architecture));
+}
+
+void Set(const TensorDescription& tensor, bool batched, inference::ModelMetadataResponse::TensorMetadata& message) {
+  message.set_name(std::string(tensor.name));
+  message.set_datatype(std::string(tensor.datatype));
+  if (batched) message.add_shape(-1);
+  for (const int64_t size : tensor.dims) message.add_shape(size);
+}
+
+void Set(const ServingStatistics::Times& times, inference::StatisticDuration& message) {
+  message.set_count(times.count());
+  message.set_ns(times.nanoseconds());
+}
+
+inference::DataType DataTypeOf(std::string_view datatype) {
+  if (datatype == "BYTES") return inference::TYPE_STRING;
+  if (datatype == "INT32") return inference::TYPE_INT32;
+  if (datatype == "INT64") return inference::TYPE_INT64;
+  if (datatype == "FP32") return inference::TYPE_FP32;
+  if (datatype == "FP64") return inference::TYPE_FP64;
+  return inference::TYPE_INVALID;
+}
+
+template <typename Message>
+void SetConfig(const TensorDescription& tensor, Message& message) {
+  message.set_name(std::string(tensor.name));
+  message.set_data_type(DataTypeOf(tensor.datatype));
+  message.mutable_dims()->Assign(tensor.dims.begin(), tensor.dims.end());
+}
+
+}  // namespace
+
+inference::ServerMetadataResponse DescribeServer(bool model_control) {
+  inference::ServerMetadataResponse message;
+  message.set_name("longshort");
+  message.set_version(std::string(kVersion));
+  for (const char* extension :
+       {"classification", "model_configuration", "parameters", "schedule_policy", "statistics"}) {
+    message.add_extensions(extension);
+  }
+  if (model_control) message.add_extensions("model_repository");
+  return message;
+}
+
+inference::ModelMetadataResponse ToMetadata(const ModelDescription& model, const std::vector<int64_t>& versions) {
+  const ModelTensors tensors = TensorsOf(model);
+  const bool batched = tensors.max_batch_size > 0;
+  inference::ModelMetadataResponse message;
+  message.set_name(model.served.name);
+  for (const int64_t version : versions) message.add_versions(absl::StrCat(version));
+  message.set_platform(PlatformOf(model));
+  for (const TensorDescription& tensor : tensors.inputs) Set(tensor, batched, *message.add_inputs());
+  for (const OutputDescription& output : tensors.outputs) Set(output.tensor, batched, *message.add_outputs());
+  return message;
+}
+
+inference::ModelConfig ToConfig(const ModelDescription& model) {
+  const ModelTensors tensors = TensorsOf(model);
+  inference::ModelConfig config;
+  config.set_name(model.served.name);
+  config.set_platform(PlatformOf(model));
+  config.set_backend("longshort");
+  config.set_max_batch_size(static_cast<int32_t>(tensors.max_batch_size));
+  for (const TensorDescription& tensor : tensors.inputs) {
+    inference::ModelInput& input = *config.add_input();
+    SetConfig(tensor, input);
+    input.set_optional(tensor.optional);
+  }
+  for (const OutputDescription& output : tensors.outputs) SetConfig(output.tensor, *config.add_output());
+  config.mutable_model_transaction_policy()->set_decoupled(tensors.decoupled);
+  if (const ServedClassifier* classifier = model.served.classifier(); classifier != nullptr) {
+    if (!classifier->info.labels.empty()) {
+      for (inference::ModelOutput& output : *config.mutable_output()) output.set_label_filename("labels.txt");
+    }
+    inference::ModelDynamicBatching& batching = *config.mutable_dynamic_batching();
+    batching.add_preferred_batch_size(static_cast<int32_t>(classifier->batches.max_size));
+    batching.set_max_queue_delay_microseconds(absl::ToInt64Microseconds(classifier->batches.max_queue_delay));
+    batching.set_priority_levels(kPriorityLevels);
+    batching.set_default_priority_level(kNormalPriority);
+  }
+  return config;
+}
+
+inference::ModelStatistics ToStatistics(const ServedModel& model) {
+  const ServingStatistics& statistics = *model.statistics();
+  inference::ModelStatistics message;
+  message.set_name(model.name);
+  message.set_version(absl::StrCat(model.version));
+  message.set_last_inference(statistics.last_milliseconds());
+  message.set_inference_count(statistics.items());
+  message.set_execution_count(statistics.executions());
+  inference::InferStatistics& requests = *message.mutable_inference_stats();
+  Set(statistics.answers(), *requests.mutable_success());
+  Set(statistics.failures(), *requests.mutable_fail());
+  Set(statistics.queue(), *requests.mutable_queue());
+  Set(statistics.input(), *requests.mutable_compute_input());
+  Set(statistics.run(), *requests.mutable_compute_infer());
+  Set(statistics.output(), *requests.mutable_compute_output());
+  for (size_t size = 0; size < statistics.batches().size(); ++size) {
+    if (statistics.batches()[size].count() == 0) continue;
+    inference::InferBatchStatistics& batch = *message.add_batch_stats();
+    batch.set_batch_size(size);
+    Set(statistics.batches()[size], *batch.mutable_compute_infer());
+  }
+  return message;
+}
+
+}  // namespace longshort

@@ -1,0 +1,179 @@
+#include "server/open_inference_v2/infer_answer.h"
+
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "server/open_inference_v2/answer_writer.h"
+
+namespace longshort {
+namespace {
+
+using inference::ModelInferResponse;
+
+// Of one item: "score:index:label", likeliest first; without the label of a model that has none.
+std::string ClassText(const ClassProbability& named, float score) {
+  const std::string text = absl::StrFormat("%.9g:%d", score, named.index);
+  return named.label.empty() ? text : absl::StrCat(text, ":", std::string(named.label));
+}
+
+void AddClasses(const RequestedOutput& requested, const std::vector<const Classification*>& items,
+                AnswerWriter& writer) {
+  std::vector<std::string> elements;
+  int64_t classes = 0;
+  for (const Classification* item : items) {
+    classes = std::min(requested.class_count, static_cast<int64_t>(item->classes.size()));
+    for (int64_t i = 0; i < classes; ++i) {
+      const ClassProbability& named = item->classes[i];
+      const bool logits = requested.output == Output::kLogits;
+      elements.push_back(ClassText(named, logits ? item->logits[named.index] : named.probability));
+    }
+  }
+  writer.Add(requested.output, {static_cast<int64_t>(items.size()), classes}, absl::MakeConstSpan(elements));
+}
+
+void AddValues(const RequestedOutput& requested, const std::vector<const Classification*>& items,
+               AnswerWriter& writer) {
+  const bool logits = requested.output == Output::kLogits;
+  std::vector<float> values;
+  int64_t classes = 0;
+  for (const Classification* item : items) {
+    const std::vector<float>& of_item = logits ? item->logits : item->probabilities;
+    classes = static_cast<int64_t>(of_item.size());
+    values.insert(values.end(), of_item.begin(), of_item.end());
+  }
+  writer.Add(requested.output, {static_cast<int64_t>(items.size()), classes}, absl::MakeConstSpan(values));
+}
+
+ModelInferResponse ClassificationAnswer(const AnswerForm& form, const ModelReference& model,
+                                        const std::vector<const Classification*>& items) {
+  ModelInferResponse response = EmptyAnswer(form, model);
+  AnswerWriter writer(form.raw, response);
+  for (const RequestedOutput& requested : form.outputs) {
+    if (requested.class_count > 0) {
+      AddClasses(requested, items, writer);
+    } else {
+      AddValues(requested, items, writer);
+    }
+  }
+  return response;
+}
+
+// A score for each document.
+ModelInferResponse ScoringAnswer(const AnswerForm& form, const ScoreResult& result) {
+  ModelInferResponse response = EmptyAnswer(form, result.model);
+  AnswerWriter writer(form.raw, response);
+  std::vector<double> likelihoods;
+  std::vector<int64_t> tokens;
+  std::vector<int64_t> scored_tokens;
+  for (const ScoredText& text : result.texts) {
+    const TextScore& score = std::get<TextScore>(text.result);
+    likelihoods.push_back(score.log_likelihood);
+    tokens.push_back(score.token_count);
+    scored_tokens.push_back(score.scored_token_count);
+  }
+  const std::vector<int64_t> shape = {static_cast<int64_t>(result.texts.size())};
+  for (const RequestedOutput& requested : form.outputs) {
+    if (requested.output == Output::kLogLikelihood) {
+      writer.Add(requested.output, shape, absl::MakeConstSpan(likelihoods));
+    } else if (requested.output == Output::kTokenCount) {
+      writer.Add(requested.output, shape, absl::MakeConstSpan(tokens));
+    } else if (requested.output == Output::kScoredTokenCount) {
+      writer.Add(requested.output, shape, absl::MakeConstSpan(scored_tokens));
+    } else {
+      writer.AddNothing(requested.output);
+    }
+  }
+  return response;
+}
+
+// What a generation gives, at once or bit by bit.
+struct Generated {
+  std::vector<std::string> texts;
+  std::vector<int32_t> ids;
+  std::vector<std::string> finish_reasons;
+};
+
+void AddGenerated(const AnswerForm& form, const Generated& generated, ModelInferResponse& response) {
+  AnswerWriter writer(form.raw, response);
+  const std::vector<int64_t> completions = {static_cast<int64_t>(generated.texts.size())};
+  for (const RequestedOutput& requested : form.outputs) {
+    if (requested.output == Output::kText) {
+      writer.Add(requested.output, completions, absl::MakeConstSpan(generated.texts));
+    } else if (requested.output == Output::kFinishReason) {
+      writer.Add(requested.output, completions, absl::MakeConstSpan(generated.finish_reasons));
+    } else if (requested.output == Output::kTokenIds) {
+      writer.Add(requested.output, {static_cast<int64_t>(generated.ids.size())}, absl::MakeConstSpan(generated.ids));
+    } else {
+      writer.AddNothing(requested.output);
+    }
+  }
+}
+
+}  // namespace
+
+const char* NameOf(FinishReason reason) { return reason == FinishReason::kStopString ? "stop" : "length"; }
+
+ModelInferResponse EmptyAnswer(const AnswerForm& form, const ModelReference& model) {
+  ModelInferResponse response;
+  response.set_model_name(model.name);
+  response.set_model_version(absl::StrCat(model.version));
+  response.set_id(form.id);
+  return response;
+}
+
+absl::StatusOr<ModelInferResponse> AnswerOf(const AnswerForm& form, const ClassifyResult& result) {
+  std::vector<const Classification*> items;
+  items.reserve(result.images.size());
+  for (const absl::StatusOr<Classification>& image : result.images) {
+    LS_RETURN_IF_ERROR(image.status());
+    items.push_back(&*image);
+  }
+  return ClassificationAnswer(form, result.model, items);
+}
+
+absl::StatusOr<ModelInferResponse> AnswerOf(const AnswerForm& form, const ScoreResult& result) {
+  if (result.served->language_model() != nullptr) return ScoringAnswer(form, result);
+  std::vector<const Classification*> items;
+  items.reserve(result.texts.size());
+  for (const ScoredText& text : result.texts) {
+    items.push_back(&std::get<TextClassification>(text.result).classification);
+  }
+  return ClassificationAnswer(form, result.model, items);
+}
+
+absl::StatusOr<ModelInferResponse> AnswerOf(const AnswerForm& form, const GenerateResult& result) {
+  ModelInferResponse response = EmptyAnswer(form, result.model);
+  Generated generated;
+  for (const Completion& completion : result.completions) {
+    generated.texts.push_back(completion.text);
+    generated.finish_reasons.emplace_back(NameOf(completion.finish_reason));
+    for (const GeneratedToken& token : completion.tokens) generated.ids.push_back(token.token);
+  }
+  AddGenerated(form, generated, response);
+  AddUsage(result.usage, response);
+  AddSeed(result.seed, response);
+  return response;
+}
+
+ModelInferResponse AnswerOf(const AnswerForm& form, const ModelReference& model, const TextPiece& piece) {
+  ModelInferResponse response = EmptyAnswer(form, model);
+  AddGenerated(form, {.texts = {piece.text}, .ids = piece.ids, .finish_reasons = {piece.finish_reason}}, response);
+  return response;
+}
+
+void AddUsage(const Usage& usage, ModelInferResponse& response) {
+  auto& parameters = *response.mutable_parameters();
+  parameters["prompt_tokens"].set_int64_param(usage.prompt_tokens);
+  parameters["generated_tokens"].set_int64_param(usage.generated_tokens);
+  parameters["cached_tokens"].set_int64_param(usage.cached_tokens);
+}
+
+void AddSeed(uint64_t seed, ModelInferResponse& response) {
+  (*response.mutable_parameters())["seed"].set_string_param(absl::StrCat(seed));
+}
+
+}  // namespace longshort

@@ -1,0 +1,37 @@
+// Results of calls as answers of the protocol, in the form that was asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "open_inference/v2/service.pb.h"
+#include "server/open_inference_v2/infer_plan.h"
+
+namespace longshort {
+
+// The error of an image is that of the whole request: the protocol has none of parts.
+absl::StatusOr<inference::ModelInferResponse> AnswerOf(const AnswerForm& form, const ClassifyResult& result);
+absl::StatusOr<inference::ModelInferResponse> AnswerOf(const AnswerForm& form, const ScoreResult& result);
+absl::StatusOr<inference::ModelInferResponse> AnswerOf(const AnswerForm& form, const GenerateResult& result);
+
+// Without outputs: names, version and id.
+inference::ModelInferResponse EmptyAnswer(const AnswerForm& form, const ModelReference& model);
+
+// A piece of a generation, or its end.
+struct TextPiece {
+  std::string text = {};
+  std::vector<int32_t> ids = {};
+  std::string finish_reason = {};  // empty before the end
+};
+inference::ModelInferResponse AnswerOf(const AnswerForm& form, const ModelReference& model, const TextPiece& piece);
+
+// As parameters of an answer. The seed is a string of digits, because no field of some clients has room for it.
+void AddUsage(const Usage& usage, inference::ModelInferResponse& response);
+void AddSeed(uint64_t seed, inference::ModelInferResponse& response);
+
+// "length" or "stop".
+const char* NameOf(FinishReason reason);
+
+}  // namespace longshort

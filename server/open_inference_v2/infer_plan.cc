@@ -1,0 +1,259 @@
+#include "server/open_inference_v2/infer_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/calls/field_error.h"
+#include "server/open_inference_v2/generation_parameters.h"
+#include "server/open_inference_v2/input_tensors.h"
+#include "server/open_inference_v2/names.h"
+#include "server/open_inference_v2/parameters.h"
+
+namespace longshort {
+namespace {
+
+constexpr char kEmptyFinalAnswer[] = "triton_enable_empty_final_response";
+
+// What every request may have. The last ones mean something to other servers, or over HTTP, and nothing here.
+constexpr std::string_view kCommonParameters[] = {
+    "timeout", "priority", "sequence_id", "sequence_start", "sequence_end", kEmptyFinalAnswer, "binary_data_output"};
+
+absl::Status RefuseUnknown(const Parameters& parameters, absl::Span<const std::string_view> of_model) {
+  std::vector<std::string_view> known(of_model.begin(), of_model.end());
+  known.insert(known.end(), std::begin(kCommonParameters), std::end(kCommonParameters));
+  return parameters.RefuseUnknown(known);
+}
+
+absl::Status ReadTimeout(const Parameters& parameters, CallRecord& record) {
+  LS_ASSIGN_OR_RETURN(const std::optional<int64_t> microseconds, parameters.Integer("timeout"));
+  if (!microseconds.has_value() || *microseconds == 0) return absl::OkStatus();
+  if (*microseconds < 0) return FieldError("parameters.timeout", *microseconds, "at least 0 (microseconds)");
+  record.EndWithin(absl::Microseconds(*microseconds));
+  return absl::OkStatus();
+}
+
+absl::Status ReadPriority(const Parameters& parameters, CallRecord& record) {
+  LS_ASSIGN_OR_RETURN(const std::optional<uint64_t> level, parameters.Unsigned("priority"));
+  switch (level.value_or(0)) {
+    case 0:
+      return absl::OkStatus();
+    case 1:
+      return record.SetPriority(Priority::kHigh), absl::OkStatus();
+    case 2:
+      return record.SetPriority(Priority::kNormal), absl::OkStatus();
+    case 3:
+      return record.SetPriority(Priority::kLow), absl::OkStatus();
+    default:
+      return FieldError("parameters.priority", *level, "1 (high), 2 (normal), 3 (low) or 0 (as the call says)");
+  }
+}
+
+absl::Status RefuseSequence(const Parameters& parameters) {
+  for (const char* name : {"sequence_id", "sequence_start", "sequence_end"}) {
+    if (!parameters.Has(name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameters.", name,
+                     " is set; no model here takes sequences: requests are independent, and conversations are the "
+                     "sessions of longshort.v1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ReadClassCount(const inference::ModelInferRequest::InferRequestedOutputTensor& tensor,
+                                       Output output) {
+  const Parameters parameters(tensor.parameters(), absl::StrCat("the parameters of output ", Quoted(tensor.name())));
+  for (const auto& [name, value] : tensor.parameters()) {
+    if (!absl::StartsWith(name, "shared_memory")) continue;
+    return absl::InvalidArgumentError(absl::StrCat("output ", Quoted(tensor.name()), " has the parameter ",
+                                                   Quoted(name),
+                                                   "; there is no shared memory: it comes in the answer"));
+  }
+  LS_ASSIGN_OR_RETURN(const std::optional<int64_t> count, parameters.Integer("classification"));
+  if (!count.has_value()) return 0;
+  if (*count < 1) return FieldError("parameters.classification of output " + tensor.name(), *count, "at least 1");
+  if (output == Output::kLogits || output == Output::kProbabilities) return *count;
+  return FieldError("parameters.classification of output " + tensor.name(), *count,
+                    "unset: only classifiers have classes");
+}
+
+// The outputs that are asked for; none if none are.
+absl::StatusOr<std::vector<RequestedOutput>> ReadOutputs(const inference::ModelInferRequest& request,
+                                                         const ModelTensors& tensors, const std::string& model) {
+  std::vector<RequestedOutput> outputs;
+  for (const auto& tensor : request.outputs()) {
+    const auto found = std::find_if(tensors.outputs.begin(), tensors.outputs.end(),
+                                    [&](const OutputDescription& known) { return known.tensor.name == tensor.name(); });
+    if (found == tensors.outputs.end()) {
+      std::string known;
+      for (const OutputDescription& one : tensors.outputs) {
+        if (!known.empty()) known += ", ";
+        known += one.tensor.name;
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat("output ", Quoted(tensor.name()), " is unknown; model ", model, " gives ", known));
+    }
+    const bool twice = std::any_of(outputs.begin(), outputs.end(),
+                                   [&](const RequestedOutput& one) { return one.output == found->output; });
+    if (twice) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("output ", Quoted(tensor.name()), " stands twice; once is enough"));
+    }
+    LS_ASSIGN_OR_RETURN(const int64_t count, ReadClassCount(tensor, found->output));
+    outputs.push_back({.output = found->output, .class_count = count});
+  }
+  return outputs;
+}
+
+// What an answer about one item must name for these outputs.
+ClassOptions ClassOptionsOf(const std::vector<RequestedOutput>& outputs) {
+  ClassOptions options{.top_k = 1};
+  for (const RequestedOutput& one : outputs) {
+    options.top_k = std::max(options.top_k, one.class_count);
+    if (one.output == Output::kLogits) options.all_logits = true;
+    if (one.output == Output::kProbabilities && one.class_count == 0) options.all_probabilities = true;
+  }
+  return options;
+}
+
+class Planner {
+ public:
+  Planner(InferPlan& plan, const InputTensors& inputs, const Parameters& parameters, const ServedModel& model)
+      : plan_(plan), inputs_(inputs), parameters_(parameters), model_(model) {}
+
+  absl::Status PlanClassifier(const ServedClassifier& classifier, const ModelReference& reference) const {
+    if (plan_.form.outputs.empty()) plan_.form.outputs = {{Output::kLogits}, {Output::kProbabilities}};
+    const ClassOptions options = ClassOptionsOf(plan_.form.outputs);
+    if (classifier.info.input == ClassifierInput::kText) return PlanDocuments(classifier, reference, options);
+    LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {}));
+    LS_RETURN_IF_ERROR(CheckInputs({kImageInput}, {kImageInput}));
+    LS_ASSIGN_OR_RETURN(std::vector<ImageInput> images, inputs_.Images(kImageInput));
+    plan_.call = ClassifyCall{.model = reference, .images = std::move(images), .options = options};
+    return absl::OkStatus();
+  }
+
+  absl::Status PlanLanguageModel(const ServedLanguageModel& model, const ModelReference& reference) const {
+    LS_RETURN_IF_ERROR(inputs_.RefuseOthers({kPromptInput, kDocumentInput}, model_.name));
+    if (inputs_.Has(kPromptInput) == inputs_.Has(kDocumentInput)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model ", model_.name, " takes one of the inputs prompt, to go on with, and document, to be scored; there ",
+          inputs_.Has(kPromptInput) ? "are both" : "is none"));
+    }
+    return inputs_.Has(kPromptInput) ? PlanGeneration(model, reference) : PlanScoring(reference);
+  }
+
+ private:
+  absl::Status CheckInputs(absl::Span<const std::string_view> known, absl::Span<const std::string_view> needed) const {
+    LS_RETURN_IF_ERROR(inputs_.RefuseOthers(known, model_.name));
+    for (const std::string_view name : needed) {
+      if (inputs_.Has(name)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no input ", std::string(name), ", which model ", model_.name, " needs"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PlanDocuments(const ServedClassifier& classifier, const ModelReference& reference,
+                             const ClassOptions& options) const {
+    LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {"truncate"}));
+    ScoreCall call{.model = reference, .options = {.classes = options}};
+    LS_ASSIGN_OR_RETURN(const std::optional<bool> truncate, parameters_.Boolean("truncate"));
+    call.options.truncate = truncate.value_or(false);
+    if (classifier.info.documents == 2) {
+      LS_RETURN_IF_ERROR(CheckInputs({kDocumentInput, kSecondDocumentInput}, {kDocumentInput, kSecondDocumentInput}));
+      LS_ASSIGN_OR_RETURN(call.second_texts, inputs_.Texts(kSecondDocumentInput, &plan_.second_ids));
+    } else {
+      LS_RETURN_IF_ERROR(CheckInputs({kDocumentInput}, {kDocumentInput}));
+    }
+    LS_ASSIGN_OR_RETURN(call.texts, inputs_.Texts(kDocumentInput, &plan_.ids));
+    plan_.call = std::move(call);
+    return absl::OkStatus();
+  }
+
+  absl::Status PlanScoring(const ModelReference& reference) const {
+    if (plan_.form.outputs.empty()) {
+      plan_.form.outputs = {{Output::kLogLikelihood}, {Output::kTokenCount}, {Output::kScoredTokenCount}};
+    }
+    LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {}));
+    ScoreCall call{.model = reference};
+    LS_ASSIGN_OR_RETURN(call.texts, inputs_.Texts(kDocumentInput, &plan_.ids));
+    plan_.call = std::move(call);
+    return absl::OkStatus();
+  }
+
+  absl::Status PlanGeneration(const ServedLanguageModel& model, const ModelReference& reference) const {
+    if (plan_.form.outputs.empty()) {
+      plan_.form.outputs = {{model.tokenizer != nullptr ? Output::kText : Output::kTokenIds}, {Output::kFinishReason}};
+    }
+    LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, GenerationParameterNames()));
+    LS_ASSIGN_OR_RETURN(GenerateCall call, ReadGenerationParameters(parameters_));
+    call.model = reference;
+    LS_ASSIGN_OR_RETURN(const std::vector<TextInput> prompts, inputs_.Texts(kPromptInput, &plan_.ids));
+    if (prompts.size() > 1) {
+      return FieldError("number of prompts", prompts.size(), "1; others are requests of their own");
+    }
+    call.prompt = prompts.front();
+    if (model.tokenizer == nullptr && call.completions > 1) {
+      return FieldError("parameters.completions", call.completions,
+                        "1, because the model has no vocabulary, and token_ids is one list");
+    }
+    plan_.call = std::move(call);
+    return absl::OkStatus();
+  }
+
+  InferPlan& plan_;
+  const InputTensors& inputs_;
+  const Parameters& parameters_;
+  const ServedModel& model_;
+};
+
+}  // namespace
+
+absl::StatusOr<ModelReference> ReferenceOf(const std::string& name, const std::string& version,
+                                           const CallNames& names) {
+  ModelReference reference{.name = name};
+  if (version.empty()) return reference;
+  if (absl::SimpleAtoi(version, &reference.version) && reference.version >= 1) return reference;
+  return FieldError(names.Of(CallField::kModelVersion), Quoted(version),
+                    "a whole number of at least 1, or empty for the newest");
+}
+
+absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferRequest request) {
+  InferPlan plan;
+  auto kept = std::make_shared<const inference::ModelInferRequest>(std::move(request));
+  plan.request = kept;
+  plan.form.id = kept->id();
+  LS_ASSIGN_OR_RETURN(const ModelReference reference,
+                      ReferenceOf(kept->model_name(), kept->model_version(), record.names()));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> model, record.FindModel(reference));
+
+  const Parameters parameters(kept->parameters(), "parameters");
+  if (!kept->parameters().empty()) {
+    LS_RETURN_IF_ERROR(RefuseSequence(parameters));
+    LS_RETURN_IF_ERROR(ReadTimeout(parameters, record));
+    LS_RETURN_IF_ERROR(ReadPriority(parameters, record));
+    LS_ASSIGN_OR_RETURN(const std::optional<bool> empty_final, parameters.Boolean(kEmptyFinalAnswer));
+    plan.empty_final_answer = empty_final.value_or(false);
+  }
+  if (!kept->outputs().empty()) {
+    const ModelTensors tensors = TensorsOf(DescribeModel(*model, record.environment().limits));
+    LS_ASSIGN_OR_RETURN(plan.form.outputs, ReadOutputs(*kept, tensors, model->name));
+  }
+  LS_ASSIGN_OR_RETURN(const InputTensors inputs, InputTensors::Read(*kept));
+  plan.form.raw = inputs.raw();
+
+  const Planner planner(plan, inputs, parameters, *model);
+  if (const ServedLanguageModel* language_model = model->language_model(); language_model != nullptr) {
+    LS_RETURN_IF_ERROR(planner.PlanLanguageModel(*language_model, reference));
+  } else {
+    LS_RETURN_IF_ERROR(planner.PlanClassifier(*model->classifier(), reference));
+  }
+  return plan;
+}
+
+}  // namespace longshort

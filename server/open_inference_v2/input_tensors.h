@@ -1,0 +1,64 @@
+// The inputs of a request: checked once as a whole, then read as what a model takes.
+//
+// Errors are INVALID_ARGUMENT naming the input, its value and what it must be.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "open_inference/v2/service.pb.h"
+#include "server/calls/image_input.h"
+#include "server/calls/text_input.h"
+
+namespace longshort {
+
+// Shows a request: valid as long as it.
+class InputTensors final {
+ public:
+  // Errors: an input that stands twice, has a size below 0, or contents in no form, in both forms, or in another form
+  // than the rest.
+  static absl::StatusOr<InputTensors> Read(const inference::ModelInferRequest& request);
+
+  // Whether the contents are raw: so must the answer's be.
+  bool raw() const { return raw_; }
+  bool Has(std::string_view name) const { return Find(name) != nullptr; }
+  // Errors: an input that is none of these, which `model` takes.
+  absl::Status RefuseOthers(absl::Span<const std::string_view> names, std::string_view model) const;
+
+  // BYTES [n] or [n, 1], or token ids, INT32 [tokens] or [n, tokens]. The ids are kept in `ids`.
+  // REQUIRES: Has(name).
+  absl::StatusOr<std::vector<TextInput>> Texts(std::string_view name, std::vector<int32_t>* ids) const;
+  // Encoded images, BYTES [n] or [n, 1], or pixels, UINT8 or FP32 [height, width, channels] or [n, height, width,
+  // channels]. Each image has memory of its own.
+  // REQUIRES: Has(name).
+  absl::StatusOr<std::vector<ImageInput>> Images(std::string_view name) const;
+
+ private:
+  // One input: its contents are in `raw`, or in `tensor`.
+  struct Input {
+    const inference::ModelInferRequest::InferInputTensor* tensor = nullptr;
+    std::string_view raw;
+    int64_t elements = 0;
+  };
+
+  explicit InputTensors(bool raw) : raw_(raw) {}
+
+  absl::StatusOr<Input> ReadInput(const inference::ModelInferRequest::InferInputTensor& tensor, std::string_view raw);
+  const Input* Find(std::string_view name) const;
+  // Errors: if the contents are not as many as the shape says.
+  absl::StatusOr<std::vector<std::string_view>> Bytes(const Input& input) const;
+  absl::StatusOr<std::vector<int32_t>> Int32(const Input& input) const;
+  absl::Status CheckElements(const Input& input, int64_t typed_elements, int64_t element_bytes) const;
+
+  absl::StatusOr<std::vector<ImageInput>> EncodedImages(const Input& input) const;
+  absl::StatusOr<std::vector<ImageInput>> Pixels(const Input& input) const;
+
+  const bool raw_;
+  std::vector<Input> inputs_;
+};
+
+}  // namespace longshort

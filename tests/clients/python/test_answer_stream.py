@@ -1,0 +1,289 @@
+"""Any number of documents over one stream: their order, how far the source is read, and servers that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import longshort
+import pytest
+from integration.server_process import Server, wait_until
+from longshort._proto import inference_pb2
+from longshort.window import Window
+
+from clients.python.conftest import address, stall
+from clients.python.drivers import Driver
+
+
+def texts(count: int) -> Iterator[str]:
+    """Documents that tell their place by their length."""
+    return ("x" * (2 + i % 50) for i in range(count))
+
+
+def assert_each_once(answers: list[longshort.TextScore], count: int) -> None:
+    assert [answer.id for answer in answers] == list(range(count))
+    assert [answer.token_count for answer in answers] == [2 + i % 50 for i in range(count)]
+
+
+def test_answers_come_in_order(driver: Driver, client: Any) -> None:
+    assert_each_once(driver.collect(client.score_stream(texts(500))), 500)
+    assert_each_once(driver.collect(client.score_stream(texts(5), timeout=float("inf"))), 5)
+
+
+def test_or_as_they_are_done(driver: Driver, client: Any) -> None:
+    """A long document is passed by short ones, within the window."""
+    documents = ["x" * 50_000, *texts(40)]
+    answers = driver.collect(client.score_stream(documents, ordered=False, window=8))
+    places = [answer.id for answer in answers]
+    assert places[0] != 0
+    assert sorted(places) == list(range(41))
+
+
+def test_no_documents_no_call(driver: Driver, client: Any, server: Server) -> None:
+    before = server.metric("longshort_requests_total", rpc="ScoreTexts")
+    assert driver.collect(client.score_stream([])) == []
+    assert server.metric("longshort_requests_total", rpc="ScoreTexts") == before
+
+
+def test_the_source_is_read_no_further_than_the_window(driver: Driver, client: Any) -> None:
+    """An endless source; who takes n answers has had at most n - 1 + window documents read."""
+    read = 0
+
+    def source() -> Iterator[str]:
+        nonlocal read
+        for _ in itertools.count():
+            read += 1
+            yield "xy"
+
+    stream = client.score_stream(source(), window=4)
+    assert len(driver.collect(stream, most=10)) == 10
+    assert 10 <= read <= 10 - 1 + 4
+
+
+def test_an_answer_that_is_there_does_not_wait_for_a_document(server: Server) -> None:
+    """The third document is asked for after the first one's answer was taken."""
+    answered: list[int] = []
+    stream: longshort.AnswerStream[longshort.TextScore]
+
+    def source() -> Iterator[str]:
+        yield "one"
+        wait_until(lambda: stream._stream is not None and stream._stream.ready())
+        yield "two"
+        assert answered == [0]
+        yield "three"
+
+    with longshort.Client(address(server)) as client:
+        stream = client.score_stream(source())
+        for answer in stream:
+            answered.append(answer.id)
+    assert answered == [0, 1, 2]
+
+
+def test_nor_does_it_for_one_that_is_awaited(server: Server) -> None:
+    answered: list[int] = []
+    stream: longshort.AsyncAnswerStream[longshort.TextScore]
+
+    async def source() -> AsyncIterator[str]:
+        yield "one"
+        while stream._stream is None or not await stream._stream.ready():
+            await asyncio.sleep(0.01)
+        yield "two"
+        assert answered == [0]
+        yield "three"
+
+    async def score() -> None:
+        nonlocal stream
+        async with longshort.AsyncClient(address(server)) as client:
+            stream = client.score_stream(source())
+            async for answer in stream:
+                answered.append(answer.id)
+
+    asyncio.run(asyncio.wait_for(score(), 60))
+    assert answered == [0, 1, 2]
+
+
+def test_asynchronous_sources(server: Server) -> None:
+    async def source() -> AsyncIterator[str]:
+        for text in texts(100):
+            await asyncio.sleep(0)
+            yield text
+
+    async def score() -> list[longshort.TextScore]:
+        async with longshort.AsyncClient(address(server)) as client:
+            return [answer async for answer in client.score_stream(source())]
+
+    assert_each_once(asyncio.run(score()), 100)
+
+
+def test_what_is_wrong_with_one_document_is_its_own(driver: Driver, client: Any) -> None:
+    good, bad, more = driver.collect(client.score_stream(["xy", "", "xyz"]))
+    assert (good.token_count, more.token_count) == (2, 3)
+    assert bad.error.code == "INVALID_ARGUMENT" and bad.id == 1
+    assert bad.log_likelihood != bad.log_likelihood, "NaN"
+    with pytest.raises(longshort.InvalidArgument, match="item 1: "):
+        bad.raise_for_error()
+
+
+def test_what_is_wrong_with_all_ends_the_stream(driver: Driver, client: Any) -> None:
+    with pytest.raises(longshort.NotFound, match="no model nobody"):
+        driver.collect(client.score_stream(texts(1000), model="nobody"))
+    with pytest.raises(ValueError, match="window is 0"):
+        client.score_stream(texts(1), window=0)
+    with pytest.raises(ValueError, match="timeout is -1"):
+        client.score_stream(texts(1), timeout=-1)
+
+
+def test_an_error_of_the_source_is_raised_and_ends_the_call(driver: Driver, client: Any, server: Server) -> None:
+    def source() -> Iterator[str]:
+        yield from texts(10)
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        driver.collect(client.score_stream(source()))
+    wait_until(lambda: server.metric("longshort_streams_active") == 0)
+
+
+def test_break_ends_the_call(driver: Driver, client: Any, server: Server) -> None:
+    before = server.metric("longshort_requests_total", rpc="ScoreTexts", code="CANCELLED")
+    stream = client.score_stream(itertools.repeat("x" * 200))
+    assert len(driver.collect(stream, most=20)) == 20
+    wait_until(lambda: server.metric("longshort_requests_total", rpc="ScoreTexts", code="CANCELLED") == before + 1)
+    assert driver.collect(stream) == []
+
+
+def test_a_server_that_stalls_is_left(driver: Driver, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path) as server:
+        client = driver.client(address(server))
+
+        def source() -> Iterator[str]:
+            yield from texts(100)
+            stall(server)
+            yield from texts(100)
+
+        with pytest.raises(longshort.DeadlineExceeded, match="no answer came in 3 s"):
+            driver.collect(client.score_stream(source(), timeout=3))
+        with pytest.raises(longshort.DeadlineExceeded):
+            driver.done(client.score("xy", timeout=0.5))
+        server.process.send_signal(signal.SIGCONT)
+        driver.done(client.close())
+
+
+class Pair:
+    """Two servers, of which one at a time stops or dies and comes back at its port."""
+
+    def __init__(self, repository: Path, folder: Path) -> None:
+        self._repository = repository
+        self._folder = folder
+        self._number = itertools.count()
+        self.servers = [self._start(0), self._start(0)]
+        self.addresses = [address(server) for server in self.servers]
+
+    def _start(self, port: int) -> Server:
+        return Server(self._repository, self._folder / str(next(self._number)), grpc_port=port)
+
+    def replace(self, place: int, gently: bool) -> None:
+        with self.servers[place] as server:
+            if gently:
+                server.terminate()
+                assert server.wait() == 0
+        self.servers[place] = self._start(server.grpc_port)
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.__exit__()
+
+
+@pytest.fixture
+def pair(repository: Path, tmp_path: Path) -> Iterator[Pair]:
+    pair = Pair(repository, tmp_path)
+    yield pair
+    pair.close()
+
+
+def test_servers_come_and_go(driver: Driver, pair: Pair) -> None:
+    """10,000 documents, and each server stops once and dies once meanwhile: no document is lost or answered twice."""
+    count = 10_000
+    taken = 0
+    replaced: list[int] = []
+
+    def replace_servers() -> None:
+        for number, (place, gently) in enumerate([(0, True), (1, False), (0, False), (1, True)]):
+            wait_until(lambda number=number: taken > 1500 * (number + 1))
+            pair.replace(place, gently)
+            replaced.append(taken)
+
+    def replacing_keeps_up() -> bool:
+        return taken <= 1500 * (len(replaced) + 2) or len(replaced) == 4
+
+    def source() -> Iterator[str]:
+        nonlocal taken
+        for text in texts(count):
+            taken += 1
+            wait_until(replacing_keeps_up)
+            yield text
+
+    replacing = threading.Thread(target=replace_servers)
+    replacing.start()
+    client = driver.client(pair.addresses)
+    answers = driver.collect(client.score_stream(source()))
+    replacing.join(60)
+    assert len(replaced) == 4
+    assert_each_once(answers, count)
+    assert not any(answer.error for answer in answers)
+    driver.done(client.close())
+
+
+def test_one_server_comes_back(driver: Driver, repository: Path, tmp_path: Path) -> None:
+    """Without another one, the stream waits for it."""
+    server = Server(repository, tmp_path / "0")
+    client = driver.client(address(server), retry=longshort.RetryPolicy(attempts=30, longest_wait=2))
+
+    def source() -> Iterator[str]:
+        nonlocal server
+        for place, text in enumerate(texts(300)):
+            if place == 150:
+                server.process.kill()
+                server.process.wait()
+                server = Server(repository, tmp_path / "1", grpc_port=server.grpc_port)
+            yield text
+
+    try:
+        assert_each_once(driver.collect(client.score_stream(source())), 300)
+    finally:
+        server.__exit__()
+    driver.done(client.close())
+
+
+def test_nobody_there_at_all(driver: Driver, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path) as server:
+        gone = address(server)
+    client = driver.client(gone, retry=longshort.RetryPolicy(attempts=3, first_wait=0.01))
+    with pytest.raises(longshort.Unavailable, match="likely cause: nobody answers at 127.0.0.1"):
+        driver.collect(client.score_stream(texts(5)))
+    driver.done(client.close())
+
+
+def answer(id: int) -> inference_pb2.ScoreTextsResponse:
+    return inference_pb2.ScoreTextsResponse(id=id)
+
+
+def test_the_window_takes_each_answer_once() -> None:
+    window = Window(3, ordered=True)
+    for text in ("a", "b", "c"):
+        assert window.has_room()
+        window.add(text)
+    assert not window.has_room()
+    window.answer(answer(1))
+    window.answer(answer(7))
+    assert window.take() is None, "0 is not there"
+    assert [request.id for request in window.unanswered()] == [0, 2]
+    assert not window.has_room(), "an answer that waits has its place"
+    window.answer(answer(0))
+    window.answer(answer(0))
+    assert [one.id for one in iter(window.take, None)] == [0, 1]
+    assert window.has_room() and window.count_unanswered() == 1

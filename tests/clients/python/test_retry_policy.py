@@ -1,0 +1,167 @@
+"""The retry policy under a clock and a die of the test's own."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import grpc
+import longshort
+import pytest
+from longshort import errors, retries
+from longshort._proto import error_details_pb2
+from longshort.retries import Attempts, RetryPolicy
+
+FULL = longshort.ResourceExhausted("full", retry_after=3.0)
+TOO_LARGE = longshort.ResourceExhausted("larger than max")
+GONE = longshort.Unavailable("gone")
+IN_USE = longshort.Aborted("in use")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def attempts(policy: RetryPolicy, timeout: float, clock: Clock, draw: float = 0.5, safe: bool = True) -> Attempts:
+    return Attempts(policy, timeout, safe, clock=clock, draw=lambda: draw)
+
+
+@pytest.mark.parametrize(
+    ("error", "safe", "repeated"),
+    [
+        (GONE, True, True),
+        (GONE, False, False),
+        (FULL, True, True),
+        (FULL, False, True),  # refused before anything was done
+        (TOO_LARGE, True, False),
+        (IN_USE, True, True),
+        (IN_USE, False, True),
+        (longshort.Unavailable("gone", may_retry=False), True, False),
+        (longshort.Unavailable("Ssl handshake failed: CERTIFICATE_VERIFY_FAILED"), True, False),
+        *(
+            (errors.of_code(code, "x", retry_after=1.0), True, False)
+            for code in grpc.StatusCode
+            if code.name not in ("OK", "UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED")
+        ),
+    ],
+)
+def test_what_is_tried_again(error: longshort.LongshortError, safe: bool, repeated: bool) -> None:
+    tries = attempts(RetryPolicy(), 60, Clock(), safe=safe)
+    if repeated:
+        assert tries.wait_after(error) > 0
+        assert tries.failures == 1
+    else:
+        with pytest.raises(type(error)) as caught:
+            tries.wait_after(error)
+        assert caught.value is error
+
+
+def test_waits_grow_to_the_longest_and_are_jittered() -> None:
+    policy = RetryPolicy(attempts=9, first_wait=1, multiplier=2, longest_wait=10)
+    for draw, share in ((0.0, 0.5), (0.5, 0.75), (0.999, 0.9995)):
+        tries = attempts(policy, float("inf"), Clock(), draw)
+        waits = [tries.wait_after(GONE) for _ in range(8)]
+        assert waits == pytest.approx([share * wait for wait in (1, 2, 4, 8, 10, 10, 10, 10)])
+        with pytest.raises(longshort.Unavailable):
+            tries.wait_after(GONE)  # the ninth failure
+
+
+def test_nobody_comes_back_sooner_than_told() -> None:
+    die = random.Random(1)
+    for _ in range(2000):
+        told = die.choice([0.0, 0.001, die.uniform(0, 2), die.uniform(0, 100)])
+        policy = RetryPolicy(first_wait=die.uniform(0, 1), longest_wait=die.uniform(1, 20))
+        wait = policy.wait(longshort.ResourceExhausted("full", retry_after=told), die.randint(1, 200), die.random())
+        assert told <= wait <= told * 1.1 + 1e-9
+
+
+def test_no_wait_leads_past_the_deadline() -> None:
+    die = random.Random(2)
+    for _ in range(500):
+        clock = Clock()
+        timeout = die.uniform(0.1, 30)
+        tries = Attempts(RetryPolicy(attempts=100), timeout, clock=clock, draw=die.random)
+        end = clock.now + timeout
+        with pytest.raises(longshort.LongshortError):
+            while True:
+                left = tries.remaining()
+                assert left is not None and 0 < left < timeout + 1e-9
+                clock.now += die.uniform(0, left)  # the try fails meanwhile
+                clock.now += tries.wait_after(die.choice([GONE, FULL, IN_USE]))
+                assert clock.now < end
+
+
+def test_a_refusal_beyond_the_deadline_is_told_at_once() -> None:
+    with pytest.raises(longshort.ResourceExhausted) as caught:
+        attempts(RetryPolicy(), 2.9, Clock()).wait_after(FULL)
+    assert caught.value.retry_after == 3.0
+
+
+def test_one_attempt_is_one_attempt() -> None:
+    with pytest.raises(longshort.Unavailable):
+        attempts(RetryPolicy(attempts=1), 60, Clock()).wait_after(GONE)
+
+
+def test_a_stream_that_goes_on_has_all_attempts_again() -> None:
+    tries = attempts(RetryPolicy(attempts=2), float("inf"), Clock())
+    for _ in range(10):
+        tries.wait_after(GONE)
+        tries.succeeded()
+    assert tries.remaining() is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"attempts": 0}, {"first_wait": -1.0}, {"multiplier": 0.5}, {"first_wait": 20.0}],
+)
+def test_policies_that_make_no_sense(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        RetryPolicy(**wrong)
+
+
+class Failed:
+    """A call of gRPC's that failed with these trailers."""
+
+    def __init__(self, **trailers: str | bytes) -> None:
+        self._trailers = tuple((key.replace("_", "-"), value) for key, value in trailers.items())
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    def details(self) -> str:
+        return "full"
+
+    def trailing_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
+        return self._trailers
+
+
+def retry_info(seconds: int, nanos: int = 0) -> bytes:
+    info = error_details_pb2.RetryInfo(retry_delay=error_details_pb2.Delay(seconds=seconds, nanos=nanos))
+    detail = error_details_pb2.Detail(type_url=errors.RETRY_INFO, value=info.SerializeToString())
+    other = error_details_pb2.Detail(type_url="type.googleapis.com/google.rpc.Help", value=b"\xff")
+    return error_details_pb2.ErrorStatus(details=[other, detail]).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("trailers", "retry_after", "repeated"),
+    [
+        ({}, None, False),
+        ({"grpc_retry_pushback_ms": "1500"}, 1.5, True),
+        ({"grpc_status_details_bin": retry_info(2, 250_000_000)}, 2.25, True),
+        ({"grpc_retry_pushback_ms": "1500", "grpc_status_details_bin": retry_info(2)}, 2.0, True),
+        ({"grpc_retry_pushback_ms": "-1", "grpc_status_details_bin": retry_info(2)}, None, False),
+        ({"grpc_retry_pushback_ms": "soon"}, None, False),
+        ({"grpc_status_details_bin": b"\xff\xff"}, None, False),
+    ],
+)
+def test_what_refusals_tell(trailers: dict[str, str | bytes], retry_after: float | None, repeated: bool) -> None:
+    error = errors.of_rpc(Failed(**trailers, longshort_queue_depth="12"), "mine")
+    assert isinstance(error, longshort.ResourceExhausted)
+    assert error.retry_after == retry_after
+    assert error.queue_depth == 12
+    assert error.request_id == "mine"
+    assert retries.may_repeat(error, safe=False) == repeated

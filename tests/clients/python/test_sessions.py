@@ -1,0 +1,195 @@
+"""Conversations: begun by use, continued, moved, closed."""
+
+from __future__ import annotations
+
+import io
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import longshort
+import pytest
+from integration.server_process import BINARY, Server, wait_until
+
+from clients.python.conftest import address
+from clients.python.drivers import Driver
+
+
+def finish(driver: Driver, session: Any, prompt: str | None, **options: Any) -> Any:
+    return driver.done(session.generate(prompt, temperature=0, **options).finish())
+
+
+def test_a_session_goes_on_where_it_ended(driver: Driver, client: Any) -> None:
+    """What one prompt of everything gives."""
+    session = driver.enter(client.session())
+    assert session.tokens == 0
+    first = finish(driver, session, "It was ", max_tokens=5)
+    assert session.tokens == first.session_tokens == len("It was ") + 5
+    pieces = driver.collect(session.generate(" But ", temperature=0, max_tokens=5))
+    assert session.tokens == len("It was ") + 5 + len(" But ") + 5
+    ids = driver.done(client.tokenize("It was " + first.text + " But ")).ids
+    if len(ids) == len("It was ") + 5 + len(" But "):  # the tiny model writes what is no UTF-8, too
+        whole = driver.done(client.generate(ids, temperature=0, max_tokens=5).finish())
+        assert "".join(pieces) == whole.text
+    more = finish(driver, session, None, max_tokens=3)
+    assert more.usage.prompt_tokens == 0
+    score = driver.done(session.score("the end"))
+    assert score.scored_token_count == len("the end")
+    assert session.tokens == score.session_tokens
+    driver.leave(session)
+    with pytest.raises(longshort.NotFound):
+        finish(driver, session, "x", max_tokens=1)
+
+
+def test_a_session_that_ended_meanwhile_is_left_quietly(driver: Driver, client: Any) -> None:
+    session = driver.enter(client.session())
+    finish(driver, session, "x", max_tokens=1)
+    driver.done(session.close())
+    driver.leave(session)
+
+
+def test_a_session_is_found_again_by_its_id(driver: Driver, client: Any) -> None:
+    name = f"talk-{driver.kind}"
+    tokens = finish(driver, client.session(name, tokens=0), "It was ", max_tokens=2).session_tokens
+    with pytest.raises(longshort.FailedPrecondition):
+        finish(driver, client.session(name, tokens=tokens - 1), "x", max_tokens=1)
+    again = client.session(name)
+    assert again.tokens is None
+    finish(driver, again, "x", max_tokens=1)
+    assert again.tokens == tokens + 2
+    driver.done(again.close())
+
+
+def test_a_call_that_was_left_changes_nothing(driver: Driver, client: Any) -> None:
+    """And the next one waits until the server knows that it was left (ABORTED is tried again)."""
+    session = driver.enter(client.session())
+    finish(driver, session, "It was ", max_tokens=2)
+    before = session.tokens
+    assert driver.collect(session.generate("x", max_tokens=60000), most=1)
+    assert session.tokens == before
+    finish(driver, session, "y", max_tokens=1)
+    assert session.tokens == before + 2
+    driver.leave(session)
+
+
+@pytest.fixture
+def other(repository: Path, key: Path, tmp_path: Path) -> Any:
+    """Another server, which shares the key."""
+    with Server(repository, tmp_path / "other", f"--session-key-file={key}") as server:
+        yield server
+
+
+def test_a_session_moves_to_another_server(driver: Driver, client: Any, other: Server, tmp_path: Path) -> None:
+    session = client.session(f"moves-{driver.kind}", tokens=0)
+    finish(driver, session, "It was ", max_tokens=5)
+    path = tmp_path / "talk.session"
+    assert driver.done(session.export(path)).session_tokens == session.tokens
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.glob("talk.session*")) == [path], "nothing is left beside"
+    stayed = finish(driver, session, " But ", max_tokens=20)
+
+    there = driver.client(address(other))
+    moved = driver.done(there.import_session("moved", path))
+    assert moved.tokens == stayed.session_tokens - len(" But ") - 20
+    assert finish(driver, moved, " But ", max_tokens=20).text == stayed.text
+
+    memory = io.BytesIO()
+    driver.done(moved.export(memory))
+    memory.seek(0)
+    with pytest.raises(longshort.AlreadyExists):
+        driver.done(there.import_session("moved", memory))
+    memory.seek(0)
+    driver.done(driver.done(there.import_session("again", memory)).close())
+    driver.done(there.close())
+    driver.done(session.close())
+
+
+def test_files_are_those_of_the_cpp_client(driver: Driver, client: Any, server: Server, tmp_path: Path) -> None:
+    def longshort_session(*arguments: str | Path) -> None:
+        program = [BINARY.with_name("longshort"), f"--server={address(server)}", "session", *arguments]
+        subprocess.run(program, check=True, timeout=60)
+
+    name = f"shared-{driver.kind}"
+    session = client.session(name, tokens=0)
+    finish(driver, session, "It was ", max_tokens=5)
+    driver.done(session.export(tmp_path / "ours"))
+    longshort_session("import", f"{name}-2", tmp_path / "ours")
+    longshort_session("export", f"{name}-2", tmp_path / "theirs")
+    imported = driver.done(client.import_session(f"{name}-3", tmp_path / "theirs"))
+    assert imported.tokens == session.tokens
+    for one in (session, client.session(f"{name}-2"), imported):
+        driver.done(one.close())
+
+
+def test_a_file_that_is_no_session(driver: Driver, client: Any, tmp_path: Path) -> None:
+    session = client.session(f"cut-{driver.kind}", tokens=0)
+    finish(driver, session, "It was ", max_tokens=5)
+    whole = tmp_path / "whole"
+    driver.done(session.export(whole))
+    driver.done(session.close())
+    content = whole.read_bytes()
+    for wrong in (content[:-5], b"\xff" * 20, content[:1]):
+        (tmp_path / "wrong").write_bytes(wrong)
+        with pytest.raises(ValueError, match=r"wrong is no exported session, or was damaged"):
+            driver.done(client.import_session("wrong", tmp_path / "wrong"))
+    with pytest.raises(FileNotFoundError):
+        driver.done(client.import_session("wrong", tmp_path / "none"))
+    changed = bytearray(content)
+    changed[-1] ^= 1
+    (tmp_path / "changed").write_bytes(changed)
+    with pytest.raises(longshort.LongshortError):
+        driver.done(client.import_session("wrong", tmp_path / "changed"))
+
+
+def test_an_export_that_fails_changes_no_file(driver: Driver, client: Any, tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    path.write_bytes(b"what was there")
+    with pytest.raises(longshort.NotFound):
+        driver.done(client.session("nobody").export(path))
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"what was there"]
+
+
+def test_a_lost_server_is_asked_again_only_by_who_knows_what_it_holds(
+    driver: Driver, repository: Path, tmp_path: Path
+) -> None:
+    """UNAVAILABLE may come behind an answer that was whole. With `tokens` unknown, nothing is repeated."""
+    with Server(repository, tmp_path / "0") as server:
+        client = driver.client(address(server), retry=longshort.RetryPolicy(attempts=30))
+        known, unknown = client.session("known", tokens=0), client.session("unknown")
+        finish(driver, known, "It was ", max_tokens=1)
+        driver.done(client.models())
+    with pytest.raises(longshort.Unavailable):
+        finish(driver, unknown, "It was ", max_tokens=1)
+    with Server(repository, tmp_path / "1", grpc_port=server.grpc_port) as server:
+        # The new server has no such session: known's call comes to it, and is not begun anew there.
+        with pytest.raises(longshort.NotFound):
+            finish(driver, known, " But ", max_tokens=1)
+        driver.done(client.close())
+
+
+def test_the_calls_of_a_session_go_to_one_of_several_servers(driver: Driver, server: Server, other: Server) -> None:
+    """Other calls go to both in turn. Another client that knows both finds the session, in whatever order."""
+
+    def asked(one: Server) -> float:
+        return one.metric("longshort_requests_total", rpc="Tokenize")
+
+    client = driver.client([address(server), address(other)])
+    before = asked(server), asked(other)
+    for _ in range(6):
+        driver.done(client.tokenize("x"))
+    wait_until(lambda: (asked(server) - before[0], asked(other) - before[1]) == (3, 3))
+
+    sessions = [client.session(f"several-{driver.kind}-{i}", tokens=0) for i in range(8)]
+    for _ in range(3):
+        for session in sessions:
+            finish(driver, session, "x", max_tokens=1)
+    assert [session.tokens for session in sessions] == [6] * 8
+    held = [one.metric("longshort_sessions") for one in (server, other)]
+    assert all(held), "both have some"
+    second = driver.client(f"{address(other)},{address(server)}")
+    for session in sessions:
+        finish(driver, second.session(session.id, tokens=6), "x", max_tokens=1)
+        driver.done(second.session(session.id).close())
+    driver.done(client.close())
+    driver.done(second.close())

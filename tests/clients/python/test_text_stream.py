@@ -1,0 +1,137 @@
+"""Generation is cancelled when nobody reads on."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from typing import Any
+
+import longshort
+import pytest
+from integration.server_process import Server, wait_until
+
+from clients.python.conftest import address
+from clients.python.drivers import Driver
+
+MANY = 60000
+
+
+def active(server: Server) -> float:
+    return server.metric("longshort_streams_active")
+
+
+def cancelled(server: Server) -> float:
+    return server.metric("longshort_requests_total", rpc="GenerateStream", code="CANCELLED")
+
+
+@pytest.fixture
+def before(server: Server) -> float:
+    return cancelled(server)
+
+
+def assert_cancelled_once(server: Server, before: float) -> None:
+    wait_until(lambda: cancelled(server) == before + 1)
+    wait_until(lambda: active(server) == 0)
+
+
+def test_break_ends_the_work(driver: Driver, client: Any, server: Server, before: float) -> None:
+    stream = client.generate("x", max_tokens=MANY)  # still held while the work ends
+    assert len(driver.collect(stream, most=3)) == 3
+    assert_cancelled_once(server, before)
+    assert stream.text
+    with pytest.raises(RuntimeError, match="not read to its end"):
+        _ = stream.result
+
+
+def test_an_exception_ends_the_work(driver: Driver, client: Any, server: Server, before: float) -> None:
+    stream = client.generate("x", max_tokens=MANY)
+    with pytest.raises(ArithmeticError):
+        driver.leave_by_error(stream)
+    assert_cancelled_once(server, before)
+
+
+def test_the_end_of_a_with_ends_the_work(driver: Driver, client: Any, server: Server, before: float) -> None:
+    stream = driver.enter(client.generate("x", max_tokens=MANY))
+    wait = driver.collect(stream.deltas(), most=1)
+    assert wait
+    driver.leave(stream)
+    assert_cancelled_once(server, before)
+
+
+def test_a_stream_that_nobody_has_ends(driver: Driver, client: Any, server: Server, before: float) -> None:
+    deltas = client.generate("x", max_tokens=MANY).deltas()
+    driver.done(deltas.__anext__() if driver.kind == "async" else next(deltas))
+    del deltas
+    gc.collect()
+    driver.done(asyncio.sleep(0) if driver.kind == "async" else None)
+    assert_cancelled_once(server, before)
+
+
+def test_close_from_another_thread_ends_the_loop(server: Server, before: float) -> None:
+    with longshort.Client(address(server)) as client:
+        stream = client.generate("x", max_tokens=MANY)
+        read: list[str] = []
+        reader = threading.Thread(target=lambda: read.extend(stream))
+        reader.start()
+        wait_until(lambda: stream.text != "")
+        stream.close()
+        reader.join(60)
+        assert not reader.is_alive()
+    assert_cancelled_once(server, before)
+
+
+def test_a_cancelled_task_ends_the_work(server: Server, before: float) -> None:
+    async def read_until_cancelled() -> None:
+        async with longshort.AsyncClient(address(server)) as client:
+            stream = client.generate("x", max_tokens=MANY)
+
+            async def read() -> None:
+                async for _ in stream:
+                    pass
+
+            task = asyncio.create_task(read())
+            while stream.text == "":
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(read_until_cancelled())
+    assert_cancelled_once(server, before)
+
+
+def test_a_cancelled_task_ends_a_call_with_one_answer(server: Server) -> None:
+    async def ask() -> None:
+        async with longshort.AsyncClient(address(server)) as client:
+            task = asyncio.create_task(client.score("x" * 400_000))
+            running = server.metric("longshort_requests_total", rpc="ScoreText", code="CANCELLED")
+            while await asyncio.to_thread(active, server) == 0:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            while server.metric("longshort_requests_total", rpc="ScoreText", code="CANCELLED") == running:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(ask(), 60))
+
+
+def test_the_timeout_ends_a_stream_and_keeps_what_came(driver: Driver, client: Any) -> None:
+    stream = client.generate("x", max_tokens=MANY, timeout=0.5)
+    with pytest.raises(longshort.DeadlineExceeded):
+        driver.collect(stream)
+    assert stream.text
+
+
+def test_a_stream_is_not_begun_anew_after_its_first_message(driver: Driver, repository: Any, tmp_path: Any) -> None:
+    with Server(repository, tmp_path) as server:
+        client = driver.client(address(server))
+        stream = client.generate("x", max_tokens=MANY, timeout=60)
+        deltas = stream.deltas()
+        driver.done(deltas.__anext__() if driver.kind == "async" else next(deltas))
+        server.process.kill()
+        with pytest.raises(longshort.Unavailable):
+            driver.collect(deltas)
+        assert stream.text
+        driver.done(client.close())

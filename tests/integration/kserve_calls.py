@@ -1,0 +1,76 @@
+"""Calls a server by KServe's own client, and says what came as JSON: its messages have the names of tritonclient's, so
+that one process cannot have both.
+
+Usage: kserve_calls.py families ADDRESS | kserve_calls.py refused ADDRESS
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import types
+from importlib.util import find_spec
+from typing import Any
+
+import grpc
+
+# Only the client: the package itself wants Kubernetes' library.
+_package = types.ModuleType("kserve")
+_package.__path__ = list(find_spec("kserve").submodule_search_locations)
+sys.modules["kserve"] = _package
+
+from kserve.inference_client import InferenceGRPCClient  # noqa: E402
+from kserve.protocol.infer_type import InferInput, InferRequest, RequestedOutput  # noqa: E402
+
+
+def request(model: str, name: str, data: list[Any], datatype: str = "BYTES", **more: Any) -> InferRequest:
+    """Of one input of typed contents."""
+    shape = more.pop("shape", [len(data)])
+    return InferRequest(model_name=model, infer_inputs=[InferInput(name, shape, datatype, data=data)], **more)
+
+
+def told(answer: Any) -> dict[str, Any]:
+    """An answer, with whether it was typed."""
+    outputs = {
+        one.name: [value.decode() if isinstance(value, bytes) else value for value in one.data or []]
+        for one in answer.outputs
+    }
+    return {"id": answer.id, "outputs": outputs, "typed": all(one._raw_data is None for one in answer.outputs)}
+
+
+async def families(client: InferenceGRPCClient) -> dict[str, Any]:
+    """A call of each family."""
+    pixels = [17 * value % 256 for value in range(4 * 4 * 3)]
+    classes = RequestedOutput("logits", {"classification": 2})
+    sampling = {"max_tokens": 6, "temperature": "0.0", "seed": 1}
+    return {
+        "live": await client.is_server_live(),
+        "ready": await client.is_server_ready(),
+        "models": [await client.is_model_ready(name) for name in ("tiny", "nobody")],
+        "text": told(await client.infer(request("texts", "document", ["good", "bad"], request_id="mine"))),
+        "classes": told(await client.infer(request("texts", "document", ["good"], request_outputs=[classes]))),
+        "pixels": told(await client.infer(request("images", "image", pixels, "UINT8", shape=[4, 4, 3]))),
+        "prompt": told(await client.infer(request("tiny", "prompt", ["hello"], parameters=sampling))),
+        "score": told(await client.infer(request("tiny", "document", ["hello", "you"]))),
+    }
+
+
+async def refused(client: InferenceGRPCClient) -> dict[str, Any]:
+    """What comes of a call to a server that is stopping."""
+    try:
+        await client.infer(request("texts", "document", ["good"]))
+    except grpc.RpcError as error:
+        return {"code": error.code().name}
+    return {"code": "OK"}
+
+
+async def main() -> None:
+    what, address = sys.argv[1:]
+    client = InferenceGRPCClient(address)
+    print(json.dumps(await {"families": families, "refused": refused}[what](client)))
+    await client.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
