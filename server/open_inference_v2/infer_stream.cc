@@ -51,7 +51,7 @@ void InferStream::OnReadDone(bool ok) {
 }
 
 absl::Status InferStream::TakeRequest() {
-  LS_ASSIGN_OR_RETURN(inference::ModelInferRequest message, ParseMessage<inference::ModelInferRequest>(incoming_));
+  LS_ASSIGN_OR_RETURN(inference::ModelInferRequest message, TakeMessage<inference::ModelInferRequest>(incoming_));
   const auto request = std::make_shared<StreamedRequest>(shared_from_this(), call_.record(), ++requests_);
   {
     const std::lock_guard lock(mutex_);

@@ -165,7 +165,8 @@ absl::Status TlsMaterial::CheckClient(std::string_view certificate_pem, std::str
   ERR_clear_error();
   if (holds) return absl::OkStatus();
   int error = X509_STORE_CTX_get_error(check.get());
-  // Who takes up a session of before shows again only the certificate. What stands above it was checked then.
+  // Who takes up a session of before shows again only the certificate. What stands above it was checked then, by the
+  // same lists: with other ones no session goes on.
   const bool takes_up = chain.empty() && error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
   if (takes_up) error = CheckAlone(*certificates.front());
   return error == X509_V_OK ? absl::OkStatus() : absl::UnauthenticatedError(X509_verify_cert_error_string(error));

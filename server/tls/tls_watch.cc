@@ -67,7 +67,9 @@ std::shared_ptr<const TlsMaterial> TlsWatch::current() const {
 }
 
 absl::Status TlsWatch::Publish(std::shared_ptr<const TlsMaterial> material) {
-  LS_RETURN_IF_ERROR(client_authorities_.Write(material->ClientAuthoritiesPem()));
+  // Another text each time: gRPC begins anew then, and takes up no session that began with other lists.
+  const std::string authorities = absl::StrCat("# ", ++published_, "\n", material->ClientAuthoritiesPem());
+  LS_RETURN_IF_ERROR(client_authorities_.Write(authorities));
   LS_RETURN_IF_ERROR(identity_.Write(material->IdentityPem()));
   const std::lock_guard lock(mutex_);
   current_ = std::move(material);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,6 +59,7 @@ class TlsWatch final {
 
   // Of the watch's thread.
   std::string taken_;       // how the files looked when they were read last and were right
+  int64_t published_ = 0;   // how often
   std::string looked_;      // how they looked last
   std::string told_wrong_;  // the last that was told
 

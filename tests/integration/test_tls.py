@@ -264,6 +264,7 @@ class ReturningClient:
         self.context.load_cert_chain(certificate, write_at_once(folder / "client.key", pair.key_pem))
         self.address = ("127.0.0.1", server.grpc_port)
         self.session: ssl.SSLSession | None = None
+        self.took_up = False  # what it has, on its last connection
 
     def is_served(self) -> bool:
         """Whether the server begins to speak HTTP/2."""
@@ -271,7 +272,7 @@ class ReturningClient:
             socket.create_connection(self.address, timeout=PATIENCE) as plain,
             self.context.wrap_socket(plain, server_hostname="127.0.0.1", session=self.session) as connection,
         ):
-            assert connection.session_reused == (self.session is not None)
+            self.took_up = connection.session_reused
             connection.sendall(http2.BEGINNING)
             try:
                 served = connection.recv(9) != b""
@@ -297,16 +298,23 @@ def test_who_takes_up_a_session_is_checked_again(
             above = b"" if signer is top else middle.pem
             client = ReturningClient(server, tmp_path, signer.client("alice", end=short), above, version)
             assert client.is_served()
-            assert client.is_served()
-            wait_until(lambda client=client: not client.is_served())  # it has expired
+            assert client.is_served() and client.took_up
+            wait_until(lambda client=client: not client.is_served())
+            assert client.took_up, "it was not the files that changed, but the certificate expired"
     with Server(
         repository, tmp_path / "listed", *options, f"--tls-client-crl={lists}", trusted=authority.pem
     ) as server:
         alice = middle.client("alice")
         client = ReturningClient(server, tmp_path, alice, middle.pem, version)
         assert client.is_served()
-        assert client.is_served()
+        assert client.is_served() and client.took_up
         write_at_once(lists, top.revocations() + middle.revocations(alice))
+        wait_until(lambda: not client.is_served())
+        write_at_once(lists, top.revocations() + middle.revocations())
+        client.session = None
+        wait_until(client.is_served)
+        assert client.is_served() and client.took_up
+        write_at_once(lists, top.revocations(Pair(middle.certificate, middle.key)) + middle.revocations())
         wait_until(lambda: not client.is_served())
 
 

@@ -267,10 +267,17 @@ TEST_F(SlowReadersTest, OfShortAnswersOnlySoManyMayBeLeftUntaken) {
   EXPECT_EQ(unwatched, 0);
 }
 
+// The connection has room for the first one only.
 TEST_F(SlowReadersTest, AShortAnswerThatIsLeftUntakenCountsWithItsCall) {
-  const UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
-  engine_->TakeGenerations(1)[0].listener->OnFinished(absl::OkStatus(), {});
-  EXPECT_GE(*environment_->unwatched_answer_bytes, int64_t{16} << 10);
+  const grpc::ByteBuffer request = *SerializeMessage(request_);
+  std::vector<std::unique_ptr<UnreadCall>> calls;
+  for (int i = 0; i < 2; ++i) {
+    calls.push_back(std::make_unique<UnreadCall>(channel_, "/longshort.v1.Inference/Generate", request));
+    const auto generation = engine_->TakeGenerations(1)[0];
+    for (int n = 0; n < 50; ++n) Push(*generation.listener, n);
+    generation.listener->OnFinished(absl::OkStatus(), {});
+  }
+  EXPECT_GE(*environment_->unwatched_answer_bytes, 50 * static_cast<int64_t>(kDeltaBytes) + (int64_t{16} << 10));
 }
 
 TEST_F(SlowReadersTest, ALongAnswerThatIsTakenEndsWell) {
