@@ -25,14 +25,19 @@ function(longshort_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE})
 endfunction()
 
-# longshort_program(name SOURCES main.cc ... DEPENDS library ... [INSTALL])
+# longshort_program(name SOURCES main.cc ... DEPENDS library ... [INSTALL component]): INSTALL names the part of the installed tree
+# (LongshortInstall.cmake) that it belongs to.
 function(longshort_program name)
-  cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "INSTALL" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
   if(ARG_INSTALL)
-    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    file(RELATIVE_PATH _libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/longshort)
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH $ORIGIN/${_libraries})
+    install(TARGETS ${name}
+      RUNTIME_DEPENDENCY_SET longshort_${ARG_INSTALL}
+      RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_INSTALL})
   endif()
 endfunction()
 

@@ -55,6 +55,7 @@ std::unique_ptr<Command> MakeClassifyCommand();
 std::unique_ptr<Command> MakeScoreCommand();
 std::unique_ptr<Command> MakeGenerateCommand();
 std::unique_ptr<Command> MakeModelsCommand();
+std::unique_ptr<Command> MakeReadyCommand();
 std::unique_ptr<Command> MakeTokenizeCommand();
 std::unique_ptr<Command> MakeSessionCommand();
 std::unique_ptr<Command> MakeTokenCommand();

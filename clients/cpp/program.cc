@@ -33,11 +33,11 @@ struct ProgramOptions {
   }
 };
 
-using Commands = std::array<std::unique_ptr<Command>, 7>;
+using Commands = std::array<std::unique_ptr<Command>, 8>;
 
 Commands MakeCommands() {
-  return {MakeScoreCommand(),    MakeClassifyCommand(), MakeGenerateCommand(), MakeModelsCommand(),
-          MakeTokenizeCommand(), MakeSessionCommand(),  MakeTokenCommand()};
+  return {MakeScoreCommand(), MakeClassifyCommand(), MakeGenerateCommand(), MakeModelsCommand(),
+          MakeReadyCommand(), MakeTokenizeCommand(), MakeSessionCommand(),  MakeTokenCommand()};
 }
 
 void WriteProgramHelp(const Commands& commands, const OptionTable& table, std::ostream& output) {

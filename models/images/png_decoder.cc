@@ -7,11 +7,10 @@
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/images/quiet_standard_error.h"
-#include "opencv2/core.hpp"
 
 namespace longshort {
 namespace {
@@ -19,7 +18,7 @@ namespace {
 // What libpng's callbacks know of an image. A callback that fails jumps over the frames of libpng to where it was
 // called, so nothing in between may have a destructor.
 struct Reading {
-  cv::Mat* pixels = nullptr;
+  StoredPixels* pixels = nullptr;
   bool complete = false;
   bool without_memory = false;
   std::array<char, 128> error = {};
@@ -35,10 +34,9 @@ Reading& ReadingOf(png_structp png) { return *static_cast<Reading*>(png_get_prog
 
 void OnWarning(png_structp /*png*/, png_const_charp /*message*/) {}
 
-bool MakePixels(cv::Mat& pixels, int height, int width, int type) {
-  const QuietStandardError quiet;
+bool MakePixels(StoredPixels& pixels, const ImageSize& size, int sample_bytes) {
   try {
-    pixels.create(height, width, type);
+    pixels = StoredPixels(size, 3, sample_bytes);
     return true;
   } catch (const std::exception&) {
     return false;
@@ -53,22 +51,20 @@ void OnHeader(png_structp png, png_infop info) {
   if (png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
   if (grey && png_get_bit_depth(png, info) < 8) png_set_expand_gray_1_2_4_to_8(png);
   if (grey) png_set_gray_to_rgb(png);
-  if (!grey) png_set_bgr(png);
   if (wide && std::endian::native == std::endian::little) png_set_swap(png);
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
 
   Reading& reading = ReadingOf(png);
-  const auto height = static_cast<int>(png_get_image_height(png, info));
-  const auto width = static_cast<int>(png_get_image_width(png, info));
-  reading.without_memory = !MakePixels(*reading.pixels, height, width, wide ? CV_16UC3 : CV_8UC3);
+  const ImageSize size = {png_get_image_height(png, info), png_get_image_width(png, info)};
+  reading.without_memory = !MakePixels(*reading.pixels, size, wide ? 2 : 1);
   if (reading.without_memory) png_error(png, "no memory");
-  if (png_get_rowbytes(png, info) != reading.pixels->step[0]) png_error(png, "rows of another length");
+  if (png_get_rowbytes(png, info) != reading.pixels->RowBytes()) png_error(png, "rows of another length");
 }
 
 // `row` is null where a pass of an interlaced image changes nothing.
 void OnRow(png_structp png, png_bytep row, png_uint_32 y, int /*pass*/) {
-  if (row != nullptr) png_progressive_combine_row(png, ReadingOf(png).pixels->ptr(static_cast<int>(y)), row);
+  if (row != nullptr) png_progressive_combine_row(png, ReadingOf(png).pixels->Row(y), row);
 }
 
 // Whether the last row of the last of an interlaced image's seven passes was read.
@@ -92,8 +88,8 @@ absl::Status NoMemory(const ImageSize& size) {
 
 }  // namespace
 
-absl::StatusOr<cv::Mat> DecodePngPixels(std::string& file, const ImageSize& size) {
-  cv::Mat pixels;
+absl::StatusOr<StoredPixels> DecodePngPixels(std::string& file, const ImageSize& size) {
+  StoredPixels pixels;
   Reading reading{.pixels = &pixels};
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, OnError, OnWarning);
   png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
@@ -107,7 +103,7 @@ absl::StatusOr<cv::Mat> DecodePngPixels(std::string& file, const ImageSize& size
   if (reading.error[0] != '\0') {
     return absl::InvalidArgumentError(absl::StrCat("the image cannot be decoded: ", reading.error.data()));
   }
-  if (!reading.complete || pixels.rows != size.height || pixels.cols != size.width) {
+  if (!reading.complete || pixels.size != size) {
     return absl::InvalidArgumentError("the image cannot be decoded: its data end before its last row");
   }
   return pixels;

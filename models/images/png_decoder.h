@@ -5,13 +5,13 @@
 
 #include "absl/status/statusor.h"
 #include "models/images/image_header.h"
-#include "opencv2/core/mat.hpp"
+#include "models/images/stored_pixels.h"
 
 namespace longshort {
 
-// Decodes to [height, width, 3]: blue, green, red of 8 or 16 bits, as they are stored. Grey and palettes become
+// Decodes to [height, width, 3]: red, green, blue of 8 or 16 bits, as they are stored. Grey and palettes become
 // colours, alpha is dropped. REQUIRES: `file` is a PlainPng's; `size`, which is within limits, is what its header says.
 // Errors: INVALID_ARGUMENT if the data are broken or end before the last row, RESOURCE_EXHAUSTED if there is no memory.
-absl::StatusOr<cv::Mat> DecodePngPixels(std::string& file, const ImageSize& size);
+absl::StatusOr<StoredPixels> DecodePngPixels(std::string& file, const ImageSize& size);
 
 }  // namespace longshort

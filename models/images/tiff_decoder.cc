@@ -13,8 +13,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "models/images/quiet_standard_error.h"
-#include "opencv2/core.hpp"
 
 namespace longshort {
 namespace {
@@ -92,57 +90,59 @@ bool HasHeader(TIFF* tiff, const TiffHeader& header) {
          height == header.size.height && bits == header.bits_per_sample && samples == header.samples;
 }
 
-bool ReadStrips(TIFF* tiff, cv::Mat& samples) {
+bool ReadStrips(TIFF* tiff, StoredPixels& samples) {
   uint32_t rows_per_strip = 0;
   TIFFGetFieldDefaulted(tiff, TIFFTAG_ROWSPERSTRIP, &rows_per_strip);
-  const auto height = static_cast<uint32_t>(samples.rows);
-  const auto row_bytes = static_cast<tmsize_t>(samples.step[0]);
+  const auto height = static_cast<uint32_t>(samples.size.height);
+  const auto row_bytes = static_cast<tmsize_t>(samples.RowBytes());
   if (rows_per_strip == 0 || TIFFScanlineSize(tiff) != row_bytes) return false;
   for (uint32_t row = 0; row < height; row += std::min(rows_per_strip, height - row)) {
     const tmsize_t bytes = row_bytes * std::min(rows_per_strip, height - row);
     const uint32_t strip = TIFFComputeStrip(tiff, row, 0);
-    if (TIFFReadEncodedStrip(tiff, strip, samples.ptr(static_cast<int>(row)), bytes) != bytes) return false;
+    if (TIFFReadEncodedStrip(tiff, strip, samples.Row(row), bytes) != bytes) return false;
   }
   return true;
 }
 
-bool ReadTiles(TIFF* tiff, cv::Mat& samples) {
+bool ReadTiles(TIFF* tiff, StoredPixels& samples) {
   uint32_t tile_width = 0, tile_height = 0;
   TIFFGetField(tiff, TIFFTAG_TILEWIDTH, &tile_width);
   TIFFGetField(tiff, TIFFTAG_TILELENGTH, &tile_height);
-  const auto right = static_cast<int>(tile_width), down = static_cast<int>(tile_height);
-  cv::Mat tile(down, right, samples.type());
-  const auto bytes = static_cast<tmsize_t>(tile.total() * tile.elemSize());
+  StoredPixels tile({tile_height, tile_width}, samples.channels, samples.sample_bytes);
+  const auto bytes = static_cast<tmsize_t>(tile.bytes.size());
   if (bytes == 0 || TIFFTileSize(tiff) != bytes) return false;
-  for (int top = 0; top < samples.rows; top += down) {
-    for (int left = 0; left < samples.cols; left += right) {
+  const auto pixel_bytes = samples.channels * samples.sample_bytes;
+  const auto [all_rows, all_columns] = samples.size;
+  for (int64_t top = 0; top < all_rows; top += tile.size.height) {
+    for (int64_t left = 0; left < all_columns; left += tile.size.width) {
       const auto x = static_cast<uint32_t>(left), y = static_cast<uint32_t>(top);
-      if (TIFFReadTile(tiff, tile.data, x, y, 0, 0) != bytes) return false;
-      const int width = std::min(right, samples.cols - left), height = std::min(down, samples.rows - top);
-      tile(cv::Rect(0, 0, width, height)).copyTo(samples(cv::Rect(left, top, width, height)));
+      if (TIFFReadTile(tiff, tile.bytes.data(), x, y, 0, 0) != bytes) return false;
+      const auto count = static_cast<size_t>(std::min(tile.size.width, all_columns - left) * pixel_bytes);
+      for (int64_t row = 0; row < std::min(tile.size.height, all_rows - top); ++row) {
+        std::memcpy(samples.Row(top + row) + left * pixel_bytes, tile.Row(row), count);
+      }
     }
   }
   return true;
 }
 
-bool ReadSamples(TIFF* tiff, const TiffHeader& header, cv::Mat& samples) {
-  const auto height = static_cast<int>(header.size.height), width = static_cast<int>(header.size.width);
+bool ReadSamples(TIFF* tiff, const TiffHeader& header, StoredPixels& samples) {
   if (header.bits_per_sample == 16) {
-    samples.create(height, width, CV_16UC(header.samples));
+    samples = StoredPixels(header.size, header.samples, 2);
     return TIFFIsTiled(tiff) != 0 ? ReadTiles(tiff, samples) : ReadStrips(tiff, samples);
   }
-  samples.create(height, width, CV_8UC4);
+  samples = StoredPixels(header.size, 4);
   constexpr int kStopAtErrors = 1;
-  return TIFFReadRGBAImageOriented(tiff, static_cast<uint32_t>(width), static_cast<uint32_t>(height),
-                                   samples.ptr<uint32_t>(), ORIENTATION_TOPLEFT, kStopAtErrors) == 1;
+  return TIFFReadRGBAImageOriented(
+             tiff, static_cast<uint32_t>(header.size.width), static_cast<uint32_t>(header.size.height),
+             reinterpret_cast<uint32_t*>(samples.bytes.data()), ORIENTATION_TOPLEFT, kStopAtErrors) == 1;
 }
 
 }  // namespace
 
-absl::StatusOr<cv::Mat> DecodeTiffSamples(const std::string& file, const TiffHeader& header) {
-  const QuietStandardError quiet;
+absl::StatusOr<StoredPixels> DecodeTiffSamples(const std::string& file, const TiffHeader& header) {
   Client client{file};
-  cv::Mat samples;
+  StoredPixels samples;
   const Tiff tiff = Open(client);
   if (tiff != nullptr && HasHeader(tiff.get(), header)) {
     uint16_t compression = COMPRESSION_NONE;

@@ -1,6 +1,8 @@
 #include "server/admission/call_gate.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -8,42 +10,54 @@ namespace longshort {
 
 bool CallGate::Enter() {
   const std::lock_guard lock(mutex_);
-  if (closed_) return false;
-  ++inside_;
+  if (stage_ == Stage::kClosed) return false;
+  ++traffic_.entered;
+  ++traffic_.inside;
   return true;
 }
 
 void CallGate::Leave(bool unavailable) {
   const std::lock_guard lock(mutex_);
-  --inside_;
-  if (closed_ && unavailable) ++cut_off_;
+  --traffic_.inside;
+  if (stage_ != Stage::kOpen && unavailable) ++cut_off_;
   left_.notify_all();
 }
 
-void CallGate::Close() {
-  std::map<int64_t, std::function<void()>> watches;
+void CallGate::BeginStop() { Reach(Stage::kStopping); }
+
+void CallGate::Close() { Reach(Stage::kClosed); }
+
+void CallGate::Reach(Stage stage) {
+  std::vector<std::function<void()>> reached;
   {
     const std::lock_guard lock(mutex_);
-    closed_ = true;
-    watches.swap(watches_);
+    stage_ = std::max(stage_, stage);
+    for (auto watch = watches_.begin(); watch != watches_.end();) {
+      if (watch->second.stage > stage_) {
+        ++watch;
+      } else {
+        reached.push_back(std::move(watch->second.on_reached));
+        watch = watches_.erase(watch);
+      }
+    }
   }
-  for (const auto& [watch, on_close] : watches) on_close();
+  for (const std::function<void()>& on_reached : reached) on_reached();
 }
 
-bool CallGate::closed() const {
+bool CallGate::stopping() const {
   const std::lock_guard lock(mutex_);
-  return closed_;
+  return stage_ != Stage::kOpen;
 }
 
-int64_t CallGate::WhenClosed(std::function<void()> on_close) {
+int64_t CallGate::When(Stage stage, std::function<void()> on_reached) {
   {
     const std::lock_guard lock(mutex_);
-    if (!closed_) {
-      watches_[++last_watch_] = std::move(on_close);
+    if (stage_ < stage) {
+      watches_[++last_watch_] = {.stage = stage, .on_reached = std::move(on_reached)};
       return last_watch_;
     }
   }
-  on_close();
+  on_reached();
   return 0;
 }
 
@@ -52,10 +66,15 @@ void CallGate::Forget(int64_t watch) {
   watches_.erase(watch);
 }
 
+CallGate::Traffic CallGate::traffic() const {
+  const std::lock_guard lock(mutex_);
+  return traffic_;
+}
+
 int64_t CallGate::WaitUntilEmpty(absl::Time deadline) {
   std::unique_lock lock(mutex_);
-  left_.wait_for(lock, absl::ToChronoNanoseconds(deadline - MonotonicNow()), [this] { return inside_ == 0; });
-  return cut_off_ + inside_;
+  left_.wait_for(lock, absl::ToChronoNanoseconds(deadline - MonotonicNow()), [this] { return traffic_.inside == 0; });
+  return cut_off_ + traffic_.inside;
 }
 
 }  // namespace longshort

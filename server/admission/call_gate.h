@@ -1,4 +1,5 @@
-// Counts the calls in flight, and lets no more in once the server stops.
+// Counts the calls in flight, and lets no more in at the end of a server that stops. The gate is open, then it is
+// stopping (calls are let in as before), then it is closed.
 //
 // Shutting gRPC down "until a deadline" would wait for every open health Watch, which never ends by itself. So the
 // server counts its own calls, waits for those, and then shuts gRPC down at once.
@@ -11,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "absl/time/time.h"
 
@@ -20,25 +22,43 @@ class CallGate {
  public:
   // False once closed. On true the caller owes one Leave.
   bool Enter();
-  // `unavailable`: the client was told so. Once the gate is closed, such a call counts as cut off.
+  // `unavailable`: the client was told so. Once the server stops, such a call counts as cut off.
   void Leave(bool unavailable = false);
 
+  void BeginStop();
   void Close();
-  bool closed() const;
-  // Calls `on_close` once, when the gate closes, by the thread that closes it; at once if it is closed. For calls that
-  // would not end by themselves. Returns a number for Forget, after which it may still be running.
-  int64_t WhenClosed(std::function<void()> on_close);
+  bool stopping() const;
+  // Each calls what it is given once, when the gate is stopping, or closed, by the thread that makes it so; at once if
+  // it is already. For calls that are of no use on a server that stops, and for those that would not end by themselves.
+  // Returns a number for Forget, after which what was given may still be running.
+  int64_t WhenStopping(std::function<void()> on_stopping) { return When(Stage::kStopping, std::move(on_stopping)); }
+  int64_t WhenClosed(std::function<void()> on_close) { return When(Stage::kClosed, std::move(on_close)); }
   void Forget(int64_t watch);
+
+  struct Traffic {
+    int64_t entered = 0;  // calls, ever
+    int64_t inside = 0;
+  };
+  Traffic traffic() const;
   // Waits until nobody is inside, or until `deadline`. Returns how many were cut off: those that are left count too.
   int64_t WaitUntilEmpty(absl::Time deadline);
 
  private:
+  enum class Stage { kOpen, kStopping, kClosed };
+  struct Watch {
+    Stage stage;
+    std::function<void()> on_reached;
+  };
+
+  void Reach(Stage stage);
+  int64_t When(Stage stage, std::function<void()> on_reached);
+
   mutable std::mutex mutex_;
   std::condition_variable left_;
-  int64_t inside_ = 0;
+  Traffic traffic_;
   int64_t cut_off_ = 0;
-  bool closed_ = false;
-  std::map<int64_t, std::function<void()>> watches_;
+  Stage stage_ = Stage::kOpen;
+  std::map<int64_t, Watch> watches_;
   int64_t last_watch_ = 0;
 };
 

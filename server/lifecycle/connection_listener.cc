@@ -27,6 +27,8 @@ constexpr int64_t kReserved = 128;
 constexpr int kLookAgainMilliseconds = 100;
 // Then the listener looks whether it is to end.
 constexpr int kMostAtOnce = 64;
+// What is accepted at the end: as much as waits at once, not all that goes on coming.
+constexpr int kMostLastTurns = 64;
 // How often it is said at the most that connections were refused.
 constexpr absl::Duration kSayAgain = absl::Seconds(1);
 
@@ -99,13 +101,19 @@ void ConnectionListener::Accept() {
                                   : refused_ > 0 ? static_cast<int>(absl::ToInt64Milliseconds(kSayAgain))
                                                  : -1;
     const int ready = poll(sockets.data(), has_room ? sockets.size() : 1, most_milliseconds);
-    if (ready > 0 && sockets[0].revents != 0) return;
+    if (ready > 0 && sockets[0].revents != 0) return AcceptLast({sockets.begin() + 1, sockets.end()});
     has_room = true;
     for (const Descriptor& listening : listening_.sockets) has_room = AcceptFrom(listening.number()) && has_room;
     if (const absl::Time now = MonotonicNow(); refused_ > 0 && now >= say_again) {
       handlers_.refused(std::exchange(refused_, 0));
       say_again = now + kSayAgain;
     }
+  }
+}
+
+void ConnectionListener::AcceptLast(std::vector<pollfd> listening) {
+  for (int i = 0; i < kMostLastTurns && poll(listening.data(), listening.size(), 0) > 0; ++i) {
+    for (const pollfd& socket : listening) AcceptFrom(socket.fd);
   }
 }
 

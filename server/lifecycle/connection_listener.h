@@ -5,11 +5,14 @@
 // descriptors stay for what else opens files (metrics, probes, models).
 #pragma once
 
+#include <poll.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,7 +40,7 @@ class ConnectionListener final {
   // Binds all addresses that the host stands for; connections are refused yet. "[::]" is any of either family,
   // "0.0.0.0" any of IPv4. Errors: UNAVAILABLE if there is none that can be bound, or one of them is in use.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const ListenAddress& address);
-  // Accepts no more: no handler is called after it.
+  // Accepts what has connected until now, and no more: no handler is called after it.
   ~ConnectionListener();
 
   int port() const { return listening_.port; }
@@ -51,6 +54,8 @@ class ConnectionListener final {
       : name_(std::move(name)), listening_(std::move(listening)) {}
 
   void Accept();
+  // Takes what has connected and waits to be accepted.
+  void AcceptLast(std::vector<pollfd> listening);
   // Takes some of what waits at one socket. Returns whether there are descriptors for more.
   bool AcceptFrom(int listening);
 

@@ -2,6 +2,7 @@
 
 #include <grpcpp/resource_quota.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
@@ -31,11 +32,15 @@ constexpr int kPingStrikes = 2;
 constexpr int kMostMetadataBytes = 16 << 10;
 // What is read at once is read to its end, however long that takes: a connection that is to be closed waits for it.
 constexpr int kMostReadAtOnceBytes = 64 << 10;
-// When the server has nothing to do any more, its clients have so long to leave before they are cut off: those that
-// only watch its health, say.
+// Clients that have no call open may have one on its way, as long as they have not answered the GOAWAY. Who has not
+// within this time only watches the server's health, or is gone.
+constexpr absl::Duration kQuiet = absl::Seconds(1);
+// Once no call is taken, clients have so long to leave before they are cut off.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 // How often it is looked meanwhile whether they have left.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
+// Connections that are shaking hands are not told yet, so GOAWAY is said again, at intervals that grow up to this.
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
 
 int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
 
@@ -77,6 +82,7 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
 GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
                            std::unique_ptr<ConnectionListener> listener)
     : environment_(environment),
+      port_(listener->port()),
       inference_(environment),
       models_(environment),
       sessions_(environment),
@@ -178,13 +184,34 @@ void GrpcEndpoint::AnnounceModel(const std::string& model, int64_t version) {
 
 void GrpcEndpoint::StopServing() { health_.board().StopServing(); }
 
+void GrpcEndpoint::LetClientsLeave(absl::Time deadline) {
+  listener_.reset();
+  const auto is_over = [this](absl::Time now, absl::Time last_seen) {
+    return CountConnections(port_) == 0 || now - last_seen >= kQuiet;
+  };
+  CallGate::Traffic seen = environment_.gate.traffic();
+  absl::Time last_seen = MonotonicNow();  // a call
+  absl::Time say_again = absl::InfinitePast();
+  for (absl::Duration pause = kLookAgain;; absl::SleepFor(kLookAgain)) {
+    const absl::Time now = MonotonicNow();
+    if (now >= say_again) {
+      SendGoaways(*server_);
+      say_again = now + pause;
+      pause = std::min(2 * pause, kLongestPause);
+    }
+    const CallGate::Traffic traffic = environment_.gate.traffic();
+    if (traffic.inside > 0 || traffic.entered > seen.entered) last_seen = now;
+    seen = traffic;
+    if (now >= deadline || (traffic.inside == 0 && is_over(now, last_seen))) return;
+  }
+}
+
 GrpcEndpoint::~GrpcEndpoint() {
   if (server_ == nullptr) return;
-  const int served_port = port();
   listener_.reset();
   // While there are connections, calls may come, which the closed gate refuses. gRPC would cancel them.
   const absl::Time end = MonotonicNow() + kGoodbye;
-  while (CountConnections(served_port) > 0 && MonotonicNow() < end) {
+  while (CountConnections(port_) > 0 && MonotonicNow() < end) {
     SendGoaways(*server_);
     absl::SleepFor(kLookAgain);
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/admission/call_environment.h"
 #include "server/connections/connection_guard.h"
 #include "server/lifecycle/connection_listener.h"
@@ -32,17 +33,21 @@ class GrpcEndpoint {
                                                              const CallEnvironment& environment,
                                                              std::unique_ptr<ConnectionListener> listener,
                                                              const TlsWatch* tls = nullptr);
-  // Tells clients to leave, refuses what they still send, and ends what they keep open half a second later (health
-  // watches, for instance).
+  // Tells clients to leave, and ends what they keep open half a second later (health watches, for instance). REQUIRES:
+  // the environment's gate is closed, so that what they still send is refused.
   ~GrpcEndpoint();
 
-  // The port that is listened on.
-  int port() const { return listener_->port(); }
+  // The port that is, or was, listened on.
+  int port() const { return port_; }
 
   // Health tells from now on whether this model, and this version of it, serve. Thread-safe.
   void AnnounceModel(const std::string& model, int64_t version);
   // Every name becomes NOT_SERVING, for good; watchers are told.
   void StopServing();
+  // Accepts no more connections, and asks the clients of those that there are to begin no more calls on them (GOAWAY).
+  // Calls that they began are let in, and go on. Returns when all clients have left, or no call is open and none has
+  // come for a second; at `deadline` at the latest. Once.
+  void LetClientsLeave(absl::Time deadline);
 
  private:
   GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
@@ -53,6 +58,7 @@ class GrpcEndpoint {
   void AnnounceServing();
 
   const CallEnvironment& environment_;
+  const int port_;
   InferenceService inference_;
   ModelsService models_;
   SessionsService sessions_;

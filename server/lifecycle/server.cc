@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "server/assembly/load_models.h"
@@ -21,6 +23,10 @@ namespace {
 
 // The engines end late calls at the drain's deadline; this is for their last messages to go out.
 constexpr absl::Duration kLastMessages = absl::Seconds(1);
+
+// The end of the drain, in which no call begins any more, and a ScoreTexts stream reads no more: so what it has in work
+// can be answered.
+absl::Duration LastPart(absl::Duration drain_timeout) { return std::min(drain_timeout / 10, absl::Seconds(2)); }
 
 RequestLimits LimitsOf(const ServerOptions& options) {
   RequestLimits limits;
@@ -130,12 +136,16 @@ Server::~Server() {
 }
 
 void Server::Drain() {
-  const absl::Time deadline = MonotonicNow() + options_.drain_timeout;
-  gate_.Close();  // first: who sees that the server is not ready finds it closed
   http_->SetReady(false);
   grpc_->StopServing();
-  log_.Info("draining", {{"timeout", absl::FormatDuration(options_.drain_timeout)}});
+  log_.Info("draining", {{"delay", absl::FormatDuration(options_.drain_delay)},
+                         {"timeout", absl::FormatDuration(options_.drain_timeout)}});
+  gate_.BeginStop();
   manager_->Stop();
+  absl::SleepFor(options_.drain_delay);
+  const absl::Time deadline = MonotonicNow() + options_.drain_timeout;
+  grpc_->LetClientsLeave(deadline - LastPart(options_.drain_timeout));
+  gate_.Close();
   models_->Drain(deadline);
   manager_->Join();  // after that: what is being loaded may take longer than the calls have
   const int64_t cut_off = gate_.WaitUntilEmpty(std::max(deadline, MonotonicNow() + kLastMessages));

@@ -32,8 +32,9 @@ class Server {
 
   ~Server();
 
-  // Not ready, health NOT_SERVING, new calls UNAVAILABLE; calls in flight go on until they end or --drain-timeout has
-  // passed, when the engines end them with UNAVAILABLE. Returns when all is over, whatever else clients keep open.
+  // Not ready, health NOT_SERVING, and for --drain-delay nothing else changes. Then no connection is accepted, and
+  // those that there are take no more calls. What was begun goes on until it ends or --drain-timeout has passed, when
+  // the engines end it with UNAVAILABLE. Returns when all is over, whatever else clients keep open.
   void Drain();
 
  private:

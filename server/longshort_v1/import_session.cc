@@ -47,7 +47,7 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       if (const std::shared_ptr<ImportCall> open = weak.lock()) open->OnPause();
     });
     // A server that stops would not have the session for long.
-    call->gate_watch_ = environment.gate.WhenClosed([weak = call->weak_from_this()] {
+    call->gate_watch_ = environment.gate.WhenStopping([weak = call->weak_from_this()] {
       if (const std::shared_ptr<ImportCall> open = weak.lock()) {
         open->End(absl::UnavailableError("the server is stopping"));
       }

@@ -125,7 +125,7 @@ ServerUnaryReactor* OpenInferenceService::ServerReady(CallbackServerContext* con
       environment_, kServerReadyNames, context, request, response,
       [this](CallRecord&, const inference::ServerReadyRequest&) -> absl::StatusOr<inference::ServerReadyResponse> {
         inference::ServerReadyResponse message;
-        message.set_ready(!environment_.gate.closed());
+        message.set_ready(!environment_.gate.stopping());
         return message;
       });
 }
@@ -141,7 +141,7 @@ ServerUnaryReactor* OpenInferenceService::ModelReady(CallbackServerContext* cont
         absl::Status found = record.FindModel(reference).status();
         if (!found.ok() && !absl::IsNotFound(found)) return found;
         inference::ModelReadyResponse answer;
-        answer.set_ready(found.ok() && !environment_.gate.closed());
+        answer.set_ready(found.ok() && !environment_.gate.stopping());
         return answer;
       });
 }

@@ -201,8 +201,12 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
             "FILE), that all servers share between which sessions may move (longshort.v1.Sessions ExportSession, "
             "ImportSession). Without it none are exported or imported.",
             &options.session_key_file);
+  table.Add("drain-delay", "duration",
+            "How long the server says that it is not ready, and serves what comes as before, after SIGTERM, SIGINT or "
+            "SIGHUP, 0 to 1h: as long as balancers take to send new connections elsewhere (Kubernetes: 10s).",
+            &options.drain_delay);
   table.Add("drain-timeout", "duration",
-            "How long requests in flight may go on after SIGTERM, SIGINT or SIGHUP, 0 to 1h. Some seconds below the "
+            "How long requests in flight may go on after that, 0 to 1h. With --drain-delay some seconds below the "
             "grace period of whatever stops the server (Kubernetes: 30 s; docker stop: 10 s). A second signal exits "
             "at once.",
             &options.drain_timeout);

@@ -152,6 +152,7 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckRange("session-time-to-live", options.session_time_to_live, kSessionTimeToLive));
   if (!options.session_key_file.empty()) LS_RETURN_IF_ERROR(ReadSessionKey(options.session_key_file).status());
   LS_RETURN_IF_ERROR(CheckTokenFile(options));
+  LS_RETURN_IF_ERROR(CheckRange("drain-delay", options.drain_delay, {absl::ZeroDuration(), absl::Hours(1)}));
   LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, {absl::ZeroDuration(), absl::Hours(1)}));
   LS_RETURN_IF_ERROR(
       CheckRange("keepalive-interval", options.keepalive_interval, {absl::Milliseconds(100), absl::Hours(1)}));

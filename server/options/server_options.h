@@ -110,7 +110,10 @@ struct ServerOptions {
   // are up.
   bool protect_health = false;
 
-  // How long requests in flight may go on after SIGTERM; 0 to 1 h.
+  // How long after SIGTERM everything is served as before, but for what tells that the server is not ready; 0 to 1 h. 0
+  // where no balancer has to find out.
+  absl::Duration drain_delay = absl::ZeroDuration();
+  // How long requests in flight may go on after that; 0 to 1 h.
   absl::Duration drain_timeout = absl::Seconds(25);
   // A stream that was silent for so long sends a keepalive message; 100 ms to 1 h. Shorter than what proxies usually
   // allow.

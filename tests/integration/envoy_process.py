@@ -6,7 +6,7 @@ import json
 import subprocess
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import envoy
 import grpc
@@ -38,30 +38,10 @@ def write_configuration(folder: Path, changes: dict[str, str]) -> Path:
     return folder / "envoy.yaml"
 
 
-class Envoy:
-    """Two servers' proxy. Use as a context manager."""
+class EnvoyProcess:
+    """An Envoy of one listener, on a port of the system's choice. Use as a context manager."""
 
-    def __init__(
-        self, folder: Path, ports: tuple[int, int], servers_ca: Path | None = None, health_token: str | None = None
-    ) -> None:
-        """`servers_ca`: the servers speak TLS, with certificates that it signs. `health_token`: they want to see it."""
-        folder.mkdir(exist_ok=True)
-        self.authority = Authority("proxy")
-        write_certificate(folder / "tls", self.authority.server())
-        host = "127.0.0.1" if servers_ca is None else "localhost"  # certificates are of names
-        changes = {
-            "address: 0.0.0.0, port_value: 8443": "address: 127.0.0.1, port_value: 0",
-            "port_value: 9901": "port_value: 0",
-            "address: longshort-1, port_value: 8500": f"address: {host}, port_value: {ports[0]}",
-            "address: longshort-2, port_value: 8500": f"address: {host}, port_value: {ports[1]}",
-        }
-        if servers_ca is not None:
-            changes["{tls: false}"] = "{tls: true}"
-            changes["/etc/ssl/certs/ca-certificates.crt"] = str(servers_ca)
-        if health_token is not None:
-            changes["# initial_metadata:"] = "initial_metadata:"
-            changes["Bearer TOKEN"] = f"Bearer {health_token}"
-        configuration = write_configuration(folder, changes)
+    def __init__(self, folder: Path, configuration: Path) -> None:
         self._admin = folder / "admin"
         self.log_path = folder / "envoy.log"
         arguments = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "warning"]
@@ -85,12 +65,6 @@ class Envoy:
         with opener.open(f"http://{self._admin.read_text()}{path}", timeout=60) as answer:
             return json.loads(answer.read())
 
-    def new_channel(self, *more: tuple[str, object]) -> grpc.Channel:
-        """A connection of its own, with these channel arguments more."""
-        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0), *more]
-        credentials = grpc.ssl_channel_credentials(self.authority.pem)
-        return grpc.secure_channel(f"localhost:{self.port}", credentials, options)
-
     def count(self, name: str) -> int:
         """A counter of Envoy's."""
         return sum(stat.get("value", 0) for stat in self._ask(f"/stats?format=json&filter=^{name}$")["stats"])
@@ -105,9 +79,41 @@ class Envoy:
             if host["address"]["socket_address"]["port_value"] == port
         }
 
-    def __enter__(self) -> Envoy:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
+
+
+class Envoy(EnvoyProcess):
+    """Two servers' proxy, as deploy/envoy has it."""
+
+    def __init__(
+        self, folder: Path, ports: tuple[int, int], servers_ca: Path | None = None, health_token: str | None = None
+    ) -> None:
+        """`servers_ca`: the servers speak TLS, with certificates that it signs. `health_token`: they want to see it."""
+        folder.mkdir(exist_ok=True)
+        self.authority = Authority("proxy")
+        write_certificate(folder / "tls", self.authority.server())
+        host = "127.0.0.1" if servers_ca is None else "localhost"  # certificates are of names
+        changes = {
+            "address: 0.0.0.0, port_value: 8443": "address: 127.0.0.1, port_value: 0",
+            "port_value: 9901": "port_value: 0",
+            "address: longshort-1, port_value: 8500": f"address: {host}, port_value: {ports[0]}",
+            "address: longshort-2, port_value: 8500": f"address: {host}, port_value: {ports[1]}",
+        }
+        if servers_ca is not None:
+            changes["{tls: false}"] = "{tls: true}"
+            changes["/etc/ssl/certs/ca-certificates.crt"] = str(servers_ca)
+        if health_token is not None:
+            changes["# initial_metadata:"] = "initial_metadata:"
+            changes["Bearer TOKEN"] = f"Bearer {health_token}"
+        super().__init__(folder, write_configuration(folder, changes))
+
+    def new_channel(self, *more: tuple[str, object]) -> grpc.Channel:
+        """A connection of its own, with these channel arguments more."""
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0), *more]
+        credentials = grpc.ssl_channel_credentials(self.authority.pem)
+        return grpc.secure_channel(f"localhost:{self.port}", credentials, options)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +26,14 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 # Far longer than Server.wait() does: what stops in that time has not waited for this.
 DRAIN_FOR_LONG = "--drain-timeout=10m"
+
+
+def accepts_connections(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except (ConnectionRefusedError, ConnectionResetError):
+        return False
+    return True
 
 
 def open_stream(api: SimpleNamespace, server: Server, max_tokens: int) -> Any:
@@ -148,26 +158,72 @@ def test_idle_connections_are_closed_without_an_error(repository: Path, tmp_path
     assert reasons and not any(reasons), "0 is NO_ERROR"
 
 
-def test_what_runs_is_finished_and_new_work_refused(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
-    with Server(repository, tmp_path, "--drain-timeout=60s") as server:
+def test_a_server_that_says_it_is_not_ready_serves_for_the_delay(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    with Server(repository, tmp_path, "--drain-delay=3s", DRAIN_FOR_LONG) as server:
         health = health_pb2_grpc.HealthStub(server.channel)
         watch = health.Watch(health_pb2.HealthCheckRequest(service="tiny"))
         next(watch)
-        running = open_stream(api, server, max_tokens=4000)
+        start = time.monotonic()
         server.terminate()
         wait_until(lambda: server.http("/readyz") == (503, "not ready\n"))
         assert server.http("/livez")[0] == 200
         assert next(watch).status == NOT_SERVING
         assert health.Check(health_pb2.HealthCheckRequest(), timeout=5).status == NOT_SERVING
-        with expect.error(UNAVAILABLE, "stopping"):
-            api.models_grpc.ModelsStub(server.channel).ListModels(api.models.ListModelsRequest(), timeout=5)
-        with expect.error(UNAVAILABLE, "stopping"):
-            question = api.inference.GenerateRequest(prompt={"text": "x"})
-            list(api.inference_grpc.InferenceStub(server.channel).GenerateStream(question, timeout=5))
+        question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=3)
+        for channel in (server.channel, server.new_channel()):
+            answer = api.inference_grpc.InferenceStub(channel).Generate(question, timeout=30)
+            assert answer.usage.generated_tokens == 3
+        assert time.monotonic() - start < 3, "a machine that is too slow for this test"
+        assert server.wait() == 0
+        assert time.monotonic() - start > 3
+        assert "drained calls_cut_off=0" in server.log()
+
+
+def test_what_runs_is_finished_and_nobody_can_connect(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, "--drain-timeout=60s") as server:
+        running = open_stream(api, server, max_tokens=4000)
+        server.terminate()
+        wait_until(lambda: server.http("/readyz") == (503, "not ready\n"))
+        wait_until(lambda: not accepts_connections(server.grpc_port))
+        with expect.error(UNAVAILABLE):
+            api.models_grpc.ModelsStub(server.new_channel()).ListModels(api.models.ListModelsRequest(), timeout=5)
         events = list(running)
         assert events[-1].summary.usage.generated_tokens == 4000
         assert server.wait() == 0
-        assert "drained calls_cut_off=0" in server.log(), "those that were refused are not cut off"
+        assert "drained calls_cut_off=0" in server.log()
+
+
+def test_models_are_not_loaded_for_a_server_that_stops(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with Server(repository, tmp_path, "--drain-delay=3s", "--model-control") as server:
+        server.terminate()
+        wait_until(lambda: server.http("/readyz")[0] == 503)
+        with expect.error(UNAVAILABLE, "stopping"):
+            asked = api.models.LoadModelRequest(model={"name": "tiny", "version": 1})
+            api.models_grpc.ModelsStub(server.channel).LoadModel(asked, timeout=5)
+
+
+def test_a_stream_of_documents_reads_no_more_at_the_end_of_the_drain(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    """What it has in work is answered: a tenth of the timeout is left for that."""
+
+    def texts() -> Iterator[Any]:
+        for number in itertools.count():
+            yield api.inference.ScoreTextsRequest(id=number, input={"text": "xy"})
+
+    with Server(repository, tmp_path, "--drain-timeout=2s") as server:
+        answers = api.inference_grpc.InferenceStub(server.channel).ScoreTexts(texts())
+        answered = {next(answers).id}
+        server.terminate()
+        with expect.error(UNAVAILABLE, "stopping"):
+            for answer in answers:
+                assert not answer.HasField("error")
+                answered.add(answer.id)
+        assert len(answered) > 10
+        assert server.wait() == 0
+        assert "drained calls_cut_off=1" in server.log()
 
 
 def test_what_takes_too_long_is_cut_off(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:

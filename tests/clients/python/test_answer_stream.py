@@ -6,12 +6,13 @@ import asyncio
 import itertools
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import longshort
 import pytest
+from integration import model_directory
 from integration.server_process import Server, wait_until
 from longshort._proto import inference_pb2
 from longshort.window import Window
@@ -238,24 +239,52 @@ def test_servers_come_and_go(driver: Driver, pair: Pair) -> None:
     driver.done(client.close())
 
 
+def restarted_at(places: Sequence[int], restart: Callable[[], None], count: int) -> Iterator[str]:
+    """Documents, and restarts before some of them."""
+    for place, text in enumerate(texts(count)):
+        if place in places:
+            restart()
+        yield text
+
+
 def test_one_server_comes_back(driver: Driver, repository: Path, tmp_path: Path) -> None:
-    """Without another one, the stream waits for it."""
-    server = Server(repository, tmp_path / "0")
-    client = driver.client(address(server), retry=longshort.RetryPolicy(attempts=30, longest_wait=2))
+    """Without another one, the stream waits for it. It dies as often as the policy has attempts: they begin anew."""
+    servers = [Server(repository, tmp_path / "0")]
+    policy = longshort.RetryPolicy(attempts=4, first_wait=1.5, longest_wait=3)
+    client = driver.client(address(servers[0]), retry=policy)
 
-    def source() -> Iterator[str]:
-        nonlocal server
-        for place, text in enumerate(texts(300)):
-            if place == 150:
-                server.process.kill()
-                server.process.wait()
-                server = Server(repository, tmp_path / "1", grpc_port=server.grpc_port)
-            yield text
+    def restart() -> None:
+        servers[-1].__exit__()
+        servers.append(Server(repository, tmp_path / str(len(servers)), grpc_port=servers[0].grpc_port))
 
+    documents = restarted_at([150, 300, 450, 600], restart, 750)
     try:
-        assert_each_once(driver.collect(client.score_stream(source())), 300)
+        assert_each_once(driver.collect(client.score_stream(documents)), 750)
     finally:
-        server.__exit__()
+        servers[-1].__exit__()
+    driver.done(client.close())
+
+
+def test_one_version_scores_all_documents(driver: Driver, tmp_path: Path) -> None:
+    """A server that comes back with another version has the rest only if it still has the one that began."""
+    model_directory.write(tmp_path / "models", version=1)
+    servers = [Server(tmp_path / "models", tmp_path / "0")]
+    client = driver.client(address(servers[0]), retry=longshort.RetryPolicy(first_wait=1.5, longest_wait=3))
+
+    def restart() -> None:
+        servers[-1].__exit__()
+        if not (tmp_path / "models/tiny/2").exists():
+            model_directory.write(tmp_path / "models", version=2, seed=2)
+        servers.append(Server(tmp_path / "models", tmp_path / "1", grpc_port=servers[0].grpc_port))
+
+    stream = client.score_stream(restarted_at([150], restart, 300))
+    found: list[longshort.TextScore] = []
+    try:
+        with pytest.raises(longshort.NotFound, match="tiny"):
+            found += driver.collect(stream)
+        assert [model.version for model in driver.done(client.models())] == [2]
+    finally:
+        servers[-1].__exit__()
     driver.done(client.close())
 
 

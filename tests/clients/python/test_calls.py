@@ -92,8 +92,9 @@ def test_images_are_classified_whatever_they_are_given_as(driver: Driver, zoo_cl
         assert answer.top.probability == pytest.approx(answers[0].top.probability, abs=0.02)
         assert sum(entry.probability for entry in answer.classes) == pytest.approx(1, abs=1e-5)
     assert answers[4].classes == answers[3].classes, "the same pixels"
-    (single,) = driver.done(zoo_client.classify(array[:, ::-1], model="flowers", all_logits=True))
-    assert len(single.logits) == 5, "a view that is not contiguous"
+    mirrored = array[:, ::-1]  # a view, not contiguous
+    views = driver.done(zoo_client.classify([mirrored, mirrored.copy()], model="flowers", all_logits=True))
+    assert views[0].logits == views[1].logits and len(views[0].logits) == 5
 
 
 def test_grey_and_transparent_images(driver: Driver, zoo_client: Any) -> None:
@@ -201,11 +202,13 @@ def test_answers_become_dicts_and_frames(driver: Driver, zoo_client: Any) -> Non
     assert driver.done(stream.finish()).to_dict()["completions"][0]["finish_reason"] == "length"
 
 
-def test_a_ready_server_is_not_waited_for(driver: Driver, client: Any) -> None:
+def test_a_ready_server_is_not_waited_for(driver: Driver, client: Any, server: Server) -> None:
     driver.done(client.wait_ready(timeout=10))
     driver.done(client.wait_ready(timeout=10, model="tiny"))
+    before = server.metric("longshort_requests_total", rpc="GetModel", code="NOT_FOUND")
     with pytest.raises(longshort.NotFound, match="there is no model other"):
-        driver.done(client.wait_ready(timeout=0.5, model="other"))
+        driver.done(client.wait_ready(timeout=2, model="other"))
+    assert server.metric("longshort_requests_total", rpc="GetModel", code="NOT_FOUND") > before + 1, "it may be loading"
 
 
 def test_errors_tell_code_and_request(driver: Driver, client: Any) -> None:

@@ -228,28 +228,33 @@ def test_the_client_s_words_name_options(zoo: Server, tmp_path: Path) -> None:
 @pytest.fixture
 def endless(server: Server) -> Iterator[subprocess.Popen[bytes]]:
     """A program that generates and does not end by itself."""
-    command = [*PROGRAMS["python"], f"--server={address(server)}", "--timeout=inf", "generate", "--prompt=x"]
+    # What runs in the background of a shell ignores Ctrl-C.
+    command = ["env", "--default-signal=INT", *PROGRAMS["python"], f"--server={address(server)}", "--timeout=inf"]
     process = subprocess.Popen(
-        [*command, "--max-tokens=60000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        [*command, "generate", "--prompt=x", "--max-tokens=60000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
     )
     yield process
     process.kill()
     process.communicate()
 
 
-def test_ctrl_c_ends_the_work(endless: subprocess.Popen[bytes], server: Server) -> None:
-    assert endless.stdout is not None
-    assert endless.stdout.read(1)
-    endless.send_signal(signal.SIGINT)
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_work(endless: subprocess.Popen[bytes], server: Server, how: signal.Signals) -> None:
+    assert endless.stdout is not None and endless.stderr is not None
+    assert endless.stdout.read(1), endless.stderr.read()
+    endless.send_signal(how)
     _, told = endless.communicate(timeout=60)
     assert endless.returncode == 4
-    assert told == b"longshort: CANCELLED: by Ctrl-C\n"
+    assert told == b"longshort: CANCELLED: the program was interrupted\n"
     wait_until(lambda: server.metric("longshort_streams_active") == 0)
 
 
 def test_a_reader_who_leaves_ends_the_work(endless: subprocess.Popen[bytes], server: Server) -> None:
     assert endless.stdout is not None and endless.stderr is not None
-    assert endless.stdout.read(1)
+    assert endless.stdout.read(1), endless.stderr.read()
     endless.stdout.close()
     assert endless.wait(60) == 5
     assert endless.stderr.read() == b"longshort: standard output cannot be written\n"

@@ -11,6 +11,7 @@ from typing import Any
 import longshort
 import pytest
 from integration.server_process import BINARY, Server, wait_until
+from longshort import session_file
 
 from clients.python.conftest import address
 from clients.python.drivers import Driver
@@ -142,6 +143,15 @@ def test_a_file_that_is_no_session(driver: Driver, client: Any, tmp_path: Path) 
         driver.done(client.import_session("wrong", tmp_path / "changed"))
 
 
+def test_a_file_that_is_not_written_to_its_end_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    path.write_bytes(b"what was there")
+    with pytest.raises(ArithmeticError), session_file.written(path) as file:
+        file.write(b"half")
+        raise ArithmeticError
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"what was there"]
+
+
 def test_an_export_that_fails_changes_no_file(driver: Driver, client: Any, tmp_path: Path) -> None:
     path = tmp_path / "kept"
     path.write_bytes(b"what was there")
@@ -150,22 +160,40 @@ def test_an_export_that_fails_changes_no_file(driver: Driver, client: Any, tmp_p
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"what was there"]
 
 
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the clients wait before they try again, which takes no time here."""
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("longshort._sync.transport.sleep", waited.append)
+    monkeypatch.setattr("longshort._async.transport.sleep", wait)
+    return waited
+
+
 def test_a_lost_server_is_asked_again_only_by_who_knows_what_it_holds(
-    driver: Driver, repository: Path, tmp_path: Path
+    driver: Driver, repository: Path, tmp_path: Path, waits: list[float]
 ) -> None:
     """UNAVAILABLE may come behind an answer that was whole. With `tokens` unknown, nothing is repeated."""
-    with Server(repository, tmp_path / "0") as server:
-        client = driver.client(address(server), retry=longshort.RetryPolicy(attempts=30))
+    with Server(repository, tmp_path) as server:
+        client = driver.client(address(server))
         known, unknown = client.session("known", tokens=0), client.session("unknown")
         finish(driver, known, "It was ", max_tokens=1)
-        driver.done(client.models())
-    with pytest.raises(longshort.Unavailable):
-        finish(driver, unknown, "It was ", max_tokens=1)
-    with Server(repository, tmp_path / "1", grpc_port=server.grpc_port) as server:
-        # The new server has no such session: known's call comes to it, and is not begun anew there.
-        with pytest.raises(longshort.NotFound):
-            finish(driver, known, " But ", max_tokens=1)
-        driver.done(client.close())
+    calls = {
+        "generate": lambda session: finish(driver, session, "x", max_tokens=1),
+        "score": lambda session: driver.done(session.score("xy")),
+    }
+    for name, call in calls.items():
+        with pytest.raises(longshort.Unavailable):
+            call(unknown)
+        assert waits == [], name
+        with pytest.raises(longshort.Unavailable):
+            call(known)
+        assert len(waits) == 4, name  # five tries
+        waits.clear()
+    driver.done(client.close())
 
 
 def test_the_calls_of_a_session_go_to_one_of_several_servers(driver: Driver, server: Server, other: Server) -> None:

@@ -71,14 +71,17 @@ def exif(orientation: int) -> Image.Exif:
     return notes
 
 
+def inks(colours: Array8, alpha: Array8) -> Image.Image:
+    return Image.frombytes("CMYK", (WIDTH, HEIGHT), np.concatenate([colours, alpha // 2], axis=-1).tobytes())
+
+
 def write_jpegs(colours: Array8, alpha: Array8) -> None:
     image = Image.fromarray(colours)
     for subsampling in ("4:4:4", "4:2:2", "4:2:0"):
         image.save(FOLDER / f"colours_{subsampling.replace(':', '')}.jpg", subsampling=subsampling)
     image.save(FOLDER / "progressive.jpg", progressive=True)
     image.convert("L").save(FOLDER / "grey.jpg")
-    inks = Image.frombytes("CMYK", (WIDTH, HEIGHT), np.concatenate([colours, alpha // 2], axis=-1).tobytes())
-    inks.save(FOLDER / "cmyk.jpg", quality=95)
+    inks(colours, alpha).save(FOLDER / "cmyk.jpg", quality=95)
     for orientation in range(1, 9):
         image.save(FOLDER / f"orientation_{orientation}.jpg", exif=exif(orientation))
 
@@ -164,8 +167,44 @@ def write_bmps(colours: Array8, alpha: Array8) -> None:
     image.quantize(16).save(FOLDER / "palette.bmp")
     with_alpha(colours, alpha).save(FOLDER / "alpha.bmp")
     red, green, blue = (colours[..., channel].astype(np.uint16) for channel in range(3))
+    write_palette_bmps(image)
     write_wide_bmp("555.bmp", red >> 3 << 10 | green >> 3 << 5 | blue >> 3, ())
     write_wide_bmp("565.bmp", red >> 3 << 11 | green >> 2 << 5 | blue >> 3, (0xF800, 0x07E0, 0x001F))
+
+
+def write_palette_bmps(image: Image.Image) -> None:
+    """Palettes of few colours; OS/2's header; run lengths, with literal runs, a row that ends early and a move."""
+    few = image.quantize(16)
+    indices, palette = np.asarray(few), np.asarray(few.getpalette()[:48], np.uint8).reshape(16, 3)[:, ::-1]
+    entries = np.concatenate([palette, np.zeros((16, 1), np.uint8)], axis=-1).tobytes()
+
+    def write(name: str, header: bytes, colours: bytes, body: bytes) -> None:
+        start = 14 + len(header) + len(colours)
+        file = b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start) + header + colours + body
+        (FOLDER / name).write_bytes(file)
+
+    def info(bits: int, compression: int) -> bytes:
+        return struct.pack("<IiiHHIIiiII", 40, WIDTH, HEIGHT, 1, bits, compression, 0, 0, 0, 16, 0)
+
+    def halves(row: Array8) -> bytes:
+        even = np.pad(row, (0, len(row) % 2))
+        return (even[::2] << 4 | even[1::2]).tobytes()
+
+    rows = b"".join(halves(row).ljust(8, b"\0") for row in indices[::-1])
+    write("palette_4.bmp", info(4, 0), entries, rows)
+    core = struct.pack("<IHHHH", 12, WIDTH, HEIGHT, 1, 4)
+    write("os_2.bmp", core, palette.tobytes(), rows)
+    for bits in (8, 4):
+        body = b""
+        for number, row in enumerate(indices[::-1]):
+            literal = row[3:10].tobytes() if bits == 8 else halves(row[3:10])
+            literal += bytes(len(literal) % 2)
+            first = int(row[0]) if bits == 8 else int(row[0]) << 4 | int(row[1])
+            body += bytes([3, first, 0, 7]) + literal
+            # 3 pixels are left; a move passes over two of them, and the end of the row over the rest.
+            body += bytes([0, 2, 2, 0]) if number == 2 else b""
+            body += bytes([0, 0]) if number % 3 else bytes([1, first, 0, 0])
+        write(f"run_lengths_{bits}.bmp", info(bits, 1 if bits == 8 else 2), entries, body + bytes([0, 1]))
 
 
 def write_wide_bmp(name: str, pixels: Array16, masks: tuple[int, ...]) -> None:
@@ -192,7 +231,7 @@ def write_tiffs(colours: Array8, alpha: Array8) -> None:
     image.convert("L").save(FOLDER / "grey.tif")
     image.quantize(16).save(FOLDER / "palette.tif")
     with_alpha(colours, alpha).save(FOLDER / "alpha.tif")
-    image.convert("CMYK").save(FOLDER / "cmyk.tif")
+    inks(colours, alpha).save(FOLDER / "cmyk.tif")
     image.save(FOLDER / "orientation_7.tif", exif=exif(7))
     image.save(FOLDER / "two_pages.tif", save_all=True, append_images=[image.resize((3, 2))])
     multiplied = np.concatenate([(colours.astype(np.uint16) * alpha // 255).astype(np.uint8), alpha], axis=-1)

