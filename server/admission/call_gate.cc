@@ -11,7 +11,7 @@ namespace longshort {
 bool CallGate::Enter() {
   const std::lock_guard lock(mutex_);
   if (stage_ == Stage::kClosed) return false;
-  ++traffic_.entered;
+  ++traffic_.begun;
   ++traffic_.inside;
   return true;
 }
@@ -69,6 +69,14 @@ void CallGate::Forget(int64_t watch) {
 CallGate::Traffic CallGate::traffic() const {
   const std::lock_guard lock(mutex_);
   return traffic_;
+}
+
+void CallGate::IdleNote::Set(bool idle) {
+  if (idle == idle_) return;
+  idle_ = idle;
+  const std::lock_guard lock(gate_.mutex_);
+  gate_.traffic_.idle += idle ? 1 : -1;
+  gate_.traffic_.begun += idle ? 0 : 1;
 }
 
 int64_t CallGate::WaitUntilEmpty(absl::Time deadline) {

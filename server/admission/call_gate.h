@@ -36,12 +36,27 @@ class CallGate {
   void Forget(int64_t watch);
 
   struct Traffic {
-    int64_t entered = 0;  // calls, ever
+    int64_t begun = 0;  // calls that entered, and idle ones that went on; ever
     int64_t inside = 0;
+    int64_t idle = 0;  // of these, streams that wait for their clients, with nothing in work
   };
   Traffic traffic() const;
   // Waits until nobody is inside, or until `deadline`. Returns how many were cut off: those that are left count too.
   int64_t WaitUntilEmpty(absl::Time deadline);
+
+  // Tells the gate whether a call that is inside is idle. Thread: one at a time.
+  class IdleNote {
+   public:
+    explicit IdleNote(CallGate& gate) : gate_(gate) {}
+    IdleNote(const IdleNote&) = delete;
+    IdleNote& operator=(const IdleNote&) = delete;
+    ~IdleNote() { Set(false); }
+    void Set(bool idle);
+
+   private:
+    CallGate& gate_;
+    bool idle_ = false;
+  };
 
  private:
   enum class Stage { kOpen, kStopping, kClosed };

@@ -187,7 +187,8 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
   }
   unavailable_ = code == absl::StatusCode::kUnavailable;
   if (!names_.observes()) {
-    environment_.metrics.CountRequest(names_.rpc(), model_, code, now - arrived_);
+    environment_.metrics.CountRequest({.rpc = names_.rpc(), .model = model_, .version = version_}, code,
+                                      now - arrived_);
     if (const Identity* identity = caller_.identity(); identity != nullptr) {
       environment_.metrics.CountIdentity(identity->metric_label(), code, prompt_tokens_ + generated_tokens_);
     }

@@ -200,9 +200,10 @@ void GrpcEndpoint::LetClientsLeave(absl::Time deadline) {
       pause = std::min(2 * pause, kLongestPause);
     }
     const CallGate::Traffic traffic = environment_.gate.traffic();
-    if (traffic.inside > 0 || traffic.entered > seen.entered) last_seen = now;
+    const bool busy = traffic.inside > traffic.idle;
+    if (busy || traffic.begun > seen.begun) last_seen = now;
     seen = traffic;
-    if (now >= deadline || (traffic.inside == 0 && is_over(now, last_seen))) return;
+    if (now >= deadline || (!busy && is_over(now, last_seen))) return;
   }
 }
 

@@ -45,8 +45,8 @@ class GrpcEndpoint {
   // Every name becomes NOT_SERVING, for good; watchers are told.
   void StopServing();
   // Accepts no more connections, and asks the clients of those that there are to begin no more calls on them (GOAWAY).
-  // Calls that they began are let in, and go on. Returns when all clients have left, or no call is open and none has
-  // come for a second; at `deadline` at the latest. Once.
+  // Calls that they began are let in, and go on. Returns when all clients have left, or no call but idle streams has
+  // been open for a second; at `deadline` at the latest. Once.
   void LetClientsLeave(absl::Time deadline);
 
  private:

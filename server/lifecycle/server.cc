@@ -86,6 +86,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                       const GuardedLoader& loader, Logger& log) {
   auto server = std::unique_ptr<Server>(new Server(options, log));
   ServerMetrics& metrics = server->metrics_;
+  metrics.SetMemoryLimit(machine.memory_bytes);
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
   LS_ASSIGN_OR_RETURN(server->tls_, WatchTlsFiles(options.tls, metrics, log));
   LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));

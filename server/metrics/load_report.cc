@@ -98,8 +98,9 @@ std::string LoadReport::Serialize(const Totals& before, const Totals& now) const
   if (capacity_.memory_bytes > 0) {
     AddDouble(kMemoryUtilization, ResidentBytes() / static_cast<double>(capacity_.memory_bytes), message);
   }
-  AddDouble(kCallsPerSecond, (now.calls - before.calls) / seconds, message);
-  AddDouble(kErrorsPerSecond, (now.failed_calls - before.failed_calls) / seconds, message);
+  // A version that left has taken its counts along.
+  AddDouble(kCallsPerSecond, std::max(0.0, now.calls - before.calls) / seconds, message);
+  AddDouble(kErrorsPerSecond, std::max(0.0, now.failed_calls - before.failed_calls) / seconds, message);
   AddDouble(kApplicationUtilization, busiest / seconds / static_cast<double>(capacity_.workers), message);
   return message;
 }

@@ -100,8 +100,16 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                        .Name("longshort_queued_items")
                        .Help("Images and documents that wait for a batch, those in preparation included")
                        .Register(registry)),
+      queue_length(BuildGauge()
+                       .Name("longshort_queue_length")
+                       .Help("What waits: requests of a language model, images and documents of a classifier")
+                       .Register(registry)),
       streams_active(
           BuildGauge().Name("longshort_streams_active").Help("Sequences that hold cache now").Register(registry)),
+      cache_use(BuildGauge()
+                    .Name("longshort_cache_use_ratio")
+                    .Help("Part of the cache that running sequences hold, 0 to 1; 0 of classifiers, which have none")
+                    .Register(registry)),
       cache_bytes(BuildGauge().Name("longshort_cache_bytes").Help("Bytes of cache pages, by state").Register(registry)),
       cache_pages(BuildGauge().Name("longshort_cache_pages").Help("Cache pages, by kind and state").Register(registry)),
       cache_page_bytes(
@@ -140,6 +148,11 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
                            .Help("gRPC connections, counted a few times a second")
                            .Register(registry)
                            .Add({})),
+      memory_limit(BuildGauge()
+                       .Name("longshort_memory_limit_bytes")
+                       .Help("Memory that the process may have: the machine's, or the cgroup's limit")
+                       .Register(registry)
+                       .Add({})),
       closed_connections(BuildCounter()
                              .Name("longshort_connections_closed_total")
                              .Help("gRPC connections closed because their clients took without giving")

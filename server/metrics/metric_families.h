@@ -48,7 +48,9 @@ struct MetricFamilies {
   prometheus::Family<prometheus::Counter>& evictions;
   prometheus::Family<prometheus::Gauge>& queued_requests;
   prometheus::Family<prometheus::Gauge>& queued_items;
+  prometheus::Family<prometheus::Gauge>& queue_length;
   prometheus::Family<prometheus::Gauge>& streams_active;
+  prometheus::Family<prometheus::Gauge>& cache_use;
   prometheus::Family<prometheus::Gauge>& cache_bytes;
   prometheus::Family<prometheus::Gauge>& cache_pages;
   prometheus::Family<prometheus::Gauge>& cache_page_bytes;
@@ -60,6 +62,7 @@ struct MetricFamilies {
   prometheus::Counter& token_file_failures;
   prometheus::Counter& refused_connections;
   prometheus::Gauge& open_connections;
+  prometheus::Gauge& memory_limit;
   prometheus::Family<prometheus::Counter>& closed_connections;
   prometheus::Family<prometheus::Gauge>& tls_expiry;
 };

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -30,8 +31,14 @@ class ServerMetrics {
   ServerMetrics(const ServerMetrics&) = delete;
   ServerMetrics& operator=(const ServerMetrics&) = delete;
 
-  // One call has ended. `model` is "" for calls that name no served model.
-  void CountRequest(const std::string& rpc, const std::string& model, absl::StatusCode code, absl::Duration duration);
+  // What a call asked for, and of which model: "" and 0 for calls that name no served model.
+  struct Asked {
+    std::string rpc;
+    std::string model;
+    int64_t version = 0;
+  };
+  // One call has ended. Versions that do not serve (SetModelLoadDuration, ForgetModel) share one label, "".
+  void CountRequest(const Asked& asked, absl::StatusCode code, absl::Duration duration);
 
   // The call was of this identity (Identity::metric_label), and this is what it was given.
   void CountIdentity(const std::string& label, absl::StatusCode code, int64_t tokens);
@@ -41,6 +48,9 @@ class ServerMetrics {
   void CountRefusedConnections(int64_t connections) {
     families_.refused_connections.Increment(static_cast<double>(connections));
   }
+
+  // 0 if it is not known.
+  void SetMemoryLimit(int64_t bytes) { families_.memory_limit.Set(static_cast<double>(bytes)); }
 
   // So many gRPC connections are open.
   void SetOpenConnections(int64_t connections) { families_.open_connections.Set(static_cast<double>(connections)); }
@@ -52,8 +62,9 @@ class ServerMetrics {
   // A call was cancelled because its client took nothing.
   void CountSlowReader(const std::string& rpc) { families_.slow_readers.Add({{"rpc", rpc}}).Increment(); }
 
+  // The version serves.
   void SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration);
-  // The version serves no more.
+  // The version serves no more; its calls' counts go, too.
   void ForgetModel(const std::string& model, int64_t version);
   void CountModelLoadFailure() { families_.load_failures.Increment(); }
 
@@ -67,7 +78,7 @@ class ServerMetrics {
   std::string Serialize() const;
 
  private:
-  // What the calls of one RPC, model and code are counted by: finding it among the labels takes longer than counting.
+  // What the calls of one RPC, version and code are counted by: finding it among the labels takes longer than counting.
   struct RequestMetrics {
     prometheus::Counter& requests;
     prometheus::Histogram& duration;
@@ -78,13 +89,16 @@ class ServerMetrics {
     prometheus::Counter& tokens;
   };
 
-  RequestMetrics FindRequestMetrics(const std::string& rpc, const std::string& model, absl::StatusCode code);
+  // With mutex_ held.
+  RequestMetrics& FindRequestMetrics(const Asked& asked, absl::StatusCode code);
   IdentityMetrics FindIdentityMetrics(const std::string& label, absl::StatusCode code);
 
   MetricFamilies families_;
 
-  std::mutex mutex_;  // guards what follows
-  std::map<std::tuple<std::string, std::string, absl::StatusCode>, RequestMetrics> found_;
+  std::mutex mutex_;                                  // guards what follows
+  std::set<std::pair<std::string, int64_t>> served_;  // models and their versions
+  // By RPC, model, version (0 if it does not serve) and code.
+  std::map<std::tuple<std::string, std::string, int64_t, absl::StatusCode>, RequestMetrics> found_;
   std::map<std::pair<std::string, absl::StatusCode>, IdentityMetrics> found_identities_;
 };
 

@@ -57,11 +57,13 @@ class PagePortions {
 };
 
 // Bytes of a page of each kind: the same of all engines of a model, but for versions of different sizes; then of the
-// one that ran last. Nothing once none of them has a page any more: so this is to be destroyed behind their Portions.
+// one that ran last. And how much of their caches is used. Nothing once none of them has a page any more: so this is to
+// be destroyed behind their Portions.
 class PageBytes {
  public:
   PageBytes(MetricFamilies& all, const std::string& model)
-      : used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
+      : use_(all.cache_use.Add({{"model", model}})),
+        used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
         idle_(all.cache_bytes.Add({{"model", model}, {"state", "idle"}})),
         free_(all.cache_bytes.Add({{"model", model}, {"state", "free"}})),
         window_(all.cache_page_bytes.Add({{"model", model}, {"kind", "window"}})),
@@ -73,13 +75,17 @@ class PageBytes {
     if (used_.Value() + idle_.Value() + free_.Value() == 0) Set({});
   }
 
+  // To be told behind the Portions.
   void Set(const CachePages& bytes) {
+    const double all = used_.Value() + idle_.Value() + free_.Value();
+    use_.Set(all == 0 ? 0 : used_.Value() / all);
     window_.Set(static_cast<double>(bytes.window));
     segment_.Set(static_cast<double>(bytes.segment));
     open_chunk_.Set(static_cast<double>(bytes.open_chunk));
   }
 
  private:
+  prometheus::Gauge& use_;
   prometheus::Gauge& used_;
   prometheus::Gauge& idle_;
   prometheus::Gauge& free_;
@@ -153,6 +159,7 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
         evicted_pages_(all.evictions.Add({{"model", model}, {"kind", "page"}})),
         page_bytes_(all, model),
         queued_(all.queued_requests.Add({{"model", model}})),
+        queue_length_(all.queue_length.Add({{"model", model}})),
         streams_(all.streams_active.Add({{"model", model}})),
         cache_used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
         cache_idle_(all.cache_bytes.Add({{"model", model}, {"state", "idle"}})),
@@ -192,6 +199,7 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
     evicted_ends_.Set(cache.evicted_ends);
     evicted_pages_.Set(cache.evicted_window + cache.evicted_segment);
     queued_.Set(static_cast<double>(state.queued_requests));
+    queue_length_.Set(static_cast<double>(state.queued_requests));
     streams_.Set(static_cast<double>(state.active_streams));
     cache_used_.Set(static_cast<double>(state.cache_bytes_used));
     cache_idle_.Set(static_cast<double>(state.cache_bytes_idle));
@@ -223,6 +231,7 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
   Count evicted_pages_;
   PageBytes page_bytes_;
   Portion queued_;
+  Portion queue_length_;
   Portion streams_;
   Portion cache_used_;
   Portion cache_idle_;
@@ -251,7 +260,10 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
         multiply_adds_(all.multiply_adds.Add({{"model", model}})),
         tokens_(all.prompt_tokens.Add({{"model", model}})),
         queued_(all.queued_items.Add({{"model", model}})),
-        ok_items_(all.items.Add({{"model", model}, {"code", CodeName(absl::StatusCode::kOk)}})) {}
+        queue_length_(all.queue_length.Add({{"model", model}})),
+        ok_items_(all.items.Add({{"model", model}, {"code", CodeName(absl::StatusCode::kOk)}})) {
+    all.cache_use.Add({{"model", model}});  // 0, for those who read it of every model
+  }
 
   void OnPrepared(absl::Duration preparation) override { preparation_.Observe(absl::ToDoubleSeconds(preparation)); }
   void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
@@ -268,7 +280,10 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
     if (status.ok()) return ok_items_.Increment();
     all_.items.Add({{"model", model_}, {"code", CodeName(status.code())}}).Increment();
   }
-  void OnState(const ClassifierEngineState& state) override { queued_.Set(static_cast<double>(state.waiting_items)); }
+  void OnState(const ClassifierEngineState& state) override {
+    queued_.Set(static_cast<double>(state.waiting_items));
+    queue_length_.Set(static_cast<double>(state.waiting_items));
+  }
 
  private:
   const std::shared_ptr<ServingStatistics> statistics_;
@@ -282,6 +297,7 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
   prometheus::Counter& multiply_adds_;
   prometheus::Counter& tokens_;
   Portion queued_;
+  Portion queue_length_;
   prometheus::Counter& ok_items_;  // the usual end
 };
 

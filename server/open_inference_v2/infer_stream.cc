@@ -13,6 +13,7 @@ InferStream::InferStream(const CallEnvironment& environment, grpc::CallbackServe
     : environment_(environment),
       call_(environment, kModelStreamInferNames, *context),
       delivery_(environment.deliveries.Next()),
+      idle_(environment.gate),
       watch_(environment.slow_reader_timeout) {}
 
 InferStream::~InferStream() { environment_.gate.Forget(gate_watch_); }
@@ -131,6 +132,7 @@ void InferStream::Advance() {
     lock.lock();
     --busy_;
   }
+  idle_.Set(!ended_.has_value() && in_work_.empty() && !watch_.writing() && busy_ == 0);
   if (!ended_.has_value() || !in_work_.empty() || watch_.writing() || busy_ > 0) return;
   finished_ = true;
   const absl::Status status = *ended_;

@@ -77,6 +77,7 @@ class InferStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   int64_t requests_ = 0;  // so far
 
   std::mutex mutex_;  // guards what follows
+  CallGate::IdleNote idle_;
   std::set<std::shared_ptr<StreamedRequest>> in_work_;
   std::deque<std::shared_ptr<StreamedRequest>> in_order_;  // of these, those with one answer, as they came
   std::deque<std::shared_ptr<StreamedRequest>> ready_;     // those that have something to say, by turns

@@ -24,6 +24,7 @@ ScoreStream::ScoreStream(const CallEnvironment& environment, const CallNames& na
       messages_(messages),
       call_(environment, names, *context),
       record_(call_.record()),
+      idle_(environment.gate),
       watch_(environment.slow_reader_timeout) {}
 
 ScoreStream::~ScoreStream() { environment_.gate.Forget(gate_watch_); }
@@ -116,6 +117,7 @@ void ScoreStream::Advance() {
     lock.lock();
     --busy_;
   }
+  idle_.Set(!ended_.has_value() && in_work_ == 0 && !watch_.writing() && busy_ == 0);
   if (!ended_.has_value() || in_work_ > 0 || watch_.writing() || busy_ > 0) return;
   finished_ = true;
   const absl::Status status = *ended_;

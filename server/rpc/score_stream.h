@@ -121,6 +121,7 @@ class ScoreStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   grpc::ByteBuffer outgoing_;
 
   std::mutex mutex_;  // guards what follows
+  CallGate::IdleNote idle_;
   int64_t window_documents_ = 0;
   int64_t window_bytes_ = 0;   // of answers, at the most
   int64_t in_work_ = 0;        // documents that were read and not replied to

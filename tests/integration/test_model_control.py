@@ -219,3 +219,26 @@ def test_without_model_control_nothing_can_be_changed(api: SimpleNamespace, serv
     ]:
         with expect.error(grpc.StatusCode.PERMISSION_DENIED, "--model-control"):
             call(request)
+
+
+def test_calls_are_counted_by_version_while_it_serves(api: SimpleNamespace, watched: SimpleNamespace) -> None:
+    server, repository = watched.server, watched.repository
+    (repository / "tiny/serving.json").write_text('{"version_policy": "all"}')
+    add_version(repository, 2)
+    wait_until(lambda: versions(api, server) == [1, 2])
+    stub = api.inference_grpc.InferenceStub(server.channel)
+    for version in (1, 2, 2, 2):
+        model = {"name": "tiny", "version": version}
+        stub.Generate(api.inference.GenerateRequest(model=model, prompt={"text": "x"}, max_tokens=2), timeout=20)
+
+    def counted(version: str) -> tuple[float, float]:
+        labels = {"model": "tiny", "rpc": "Generate", "version": version}
+        calls = server.metric("longshort_requests_total", code="OK", **labels)
+        return calls, server.metric("longshort_request_duration_seconds_count", **labels)
+
+    wait_until(lambda: (counted("1"), counted("2")) == ((1, 1), (3, 3)))
+    shutil.rmtree(repository / "tiny/1")
+    wait_until(lambda: versions(api, server) == [2])
+    wait_until(lambda: counted("1") == (0, 0))
+    assert 'version="1"' not in server.http("/metrics")[1]
+    assert counted("2") == (3, 3)

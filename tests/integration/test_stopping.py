@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -136,6 +137,24 @@ def test_open_watches_do_not_hold_the_server(repository: Path, tmp_path: Path) -
         assert server.wait() == 0
         for watch in watches:
             watch.cancel()
+
+
+def test_a_stream_that_waits_for_its_client_does_not_hold_the_server(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    def texts() -> Iterator[Any]:
+        yield api.inference.ScoreTextsRequest(id=7, input={"text": "xy"})
+        over.wait(60)
+
+    over = threading.Event()
+    with Server(repository, tmp_path, DRAIN_FOR_LONG) as server:
+        answers = api.inference_grpc.InferenceStub(server.channel).ScoreTexts(texts())
+        assert next(answers).id == 7
+        server.terminate()
+        assert server.wait() == 0
+        with expect.error(UNAVAILABLE, "stopping"):
+            next(answers)
+        over.set()
 
 
 def test_idle_connections_are_closed_without_an_error(repository: Path, tmp_path: Path) -> None:

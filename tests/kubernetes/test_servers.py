@@ -122,6 +122,21 @@ def test_metrics_that_scalers_and_rules_ask_for_are_there(tmp_path: Path) -> Non
     assert asked <= told
 
 
+def test_metrics_that_an_endpoint_picker_asks_for_are_there_of_every_kind_of_model(tmp_path: Path) -> None:
+    model_directory.write(tmp_path / "models")
+    classifier_directory.write_text(tmp_path / "models", "texts", documents=1)
+    document = (ROOT / "docs/operations/kubernetes.md").read_text()
+    table = document[document.index("| the picker's name") : document.index("- Select the pods by")]
+    asked = METRIC.findall(table)
+    assert len(asked) == 3
+    with Server(tmp_path / "models", tmp_path) as server:
+        told = server.http("/metrics")[1]
+    for metric in asked:
+        assert f'{metric}{{model="tiny"}} 0' in told
+        if metric != "longshort_streams_active":  # of language models
+            assert f'{metric}{{model="texts"}} 0' in told
+
+
 def test_the_document_has_what_an_adapter_must_know() -> None:
     hpa = render(MANIFESTS / "overlays/hpa").one("HorizontalPodAutoscaler")["spec"]["metrics"]
     document = (ROOT / "docs/operations/kubernetes.md").read_text()

@@ -51,12 +51,29 @@ TEST(CallGate, LetsCallsInWhileItIsStopping) {
   EXPECT_TRUE(gate.Enter());
   EXPECT_TRUE(gate.Enter());
   gate.Leave(/*unavailable=*/true);
-  EXPECT_EQ(gate.traffic().entered, 2);
+  EXPECT_EQ(gate.traffic().begun, 2);
   EXPECT_EQ(gate.traffic().inside, 1);
   gate.Close();
   EXPECT_FALSE(gate.Enter());
   gate.Leave();
   EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 1) << "who was told UNAVAILABLE while it was stopping";
+}
+
+TEST(CallGate, KnowsWhichCallsAreIdleAndThatOneWentOn) {
+  CallGate gate;
+  gate.Enter();
+  {
+    CallGate::IdleNote note(gate);
+    note.Set(true);
+    note.Set(true);
+    EXPECT_EQ(gate.traffic().idle, 1);
+    EXPECT_EQ(gate.traffic().begun, 1);
+    note.Set(false);
+    EXPECT_EQ(gate.traffic().idle, 0);
+    EXPECT_EQ(gate.traffic().begun, 2) << "whoever looks now and then sees that something came";
+    note.Set(true);
+  }
+  EXPECT_EQ(gate.traffic().idle, 0) << "the call is over";
 }
 
 TEST(CallGate, TellsWhoAskedForTheStopBeforeWhoAskedForTheEnd) {

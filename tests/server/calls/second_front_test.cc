@@ -223,7 +223,8 @@ TEST_F(SecondFrontTest, ALanguageModelScoresInTheOrderOfTheTexts) {
   ASSERT_TRUE(call->reply().has_value());
   EXPECT_TRUE(call->reply()->status.ok()) << call->reply()->status;
   EXPECT_THAT(call->reply()->lines, ElementsAre("-1 for 2 tokens", "-4 for 3 tokens"));
-  EXPECT_THAT(metrics_.Serialize(), HasSubstr(R"(longshort_requests_total{code="OK",model="speaker",rpc="Ask"} 1)"));
+  EXPECT_THAT(metrics_.Serialize(),
+              HasSubstr(R"(longshort_requests_total{code="OK",model="speaker",rpc="Ask",version=""} 1)"));
 }
 
 TEST_F(SecondFrontTest, AClassifierScoresTexts) {

@@ -260,8 +260,8 @@ TEST_F(ServicesTest, ACallWithoutAMessageIsNotTakenForAMalformedOne) {
     ASSERT_TRUE(finish_step());
     EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED) << rpc << ": " << status.error_message();
     EXPECT_THAT(metrics_.Serialize(),
-                testing::HasSubstr(
-                    absl::StrCat(R"(longshort_requests_total{code="CANCELLED",model="",rpc=")", rpc, R"("} 1)")));
+                testing::HasSubstr(absl::StrCat(R"(longshort_requests_total{code="CANCELLED",model="",rpc=")", rpc,
+                                                R"(",version=""} 1)")));
   }
 }
 

@@ -73,10 +73,13 @@ TEST(LoadReport, TellsWhatWasDoneInTheLastWhile) {
   MetricFamilies& families = metrics.families();
   const absl::Time begin = absl::Now();
   LoadReport report(families, {.cpus = 2, .memory_bytes = int64_t{1} << 40, .workers = 2});
-  for (int i = 0; i < 60; ++i) metrics.CountRequest("Generate", "m", absl::StatusCode::kOk, absl::Seconds(1));
-  for (int i = 0; i < 30; ++i) metrics.CountRequest("Generate", "", absl::StatusCode::kNotFound, absl::Seconds(1));
+  for (int i = 0; i < 60; ++i)
+    metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kOk, absl::Seconds(1));
+  for (int i = 0; i < 30; ++i)
+    metrics.CountRequest({.rpc = "Generate", .model = ""}, absl::StatusCode::kNotFound, absl::Seconds(1));
   for (int i = 0; i < 10; ++i)
-    metrics.CountRequest("Generate", "m", absl::StatusCode::kResourceExhausted, absl::Seconds(1));
+    metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kResourceExhausted,
+                         absl::Seconds(1));
   families.step_duration.Add({{"model", "m"}}, families.latency_buckets).Observe(0.25);
   families.batch_duration.Add({{"model", "idle"}}, families.latency_buckets).Observe(0.1);
   absl::SleepFor(absl::Milliseconds(260));
@@ -94,7 +97,7 @@ TEST(LoadReport, IsLookedUpAFewTimesASecondOnly) {
   LoadReport report(metrics.families(), {});
   const absl::Time begin = absl::Now();
   const std::string first = report.Get();
-  metrics.CountRequest("Generate", "m", absl::StatusCode::kOk, absl::Seconds(1));
+  metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kOk, absl::Seconds(1));
   const std::string second = report.Get();
   if (absl::Now() - begin < absl::Milliseconds(200)) {
     EXPECT_EQ(second, first);
@@ -115,7 +118,7 @@ TEST(LoadReport, MayBeAskedByManyAtOnce) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int n = 0; n < 20000; ++n) {
-        metrics.CountRequest("Generate", "m", absl::StatusCode::kOk, absl::Seconds(1));
+        metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kOk, absl::Seconds(1));
         report.Get();
       }
     });

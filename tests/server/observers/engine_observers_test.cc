@@ -34,6 +34,7 @@ TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
            R"(longshort_prompt_tokens_total{model="m"} 7)",
            R"(longshort_generated_tokens_total{model="m"} 3)",
            R"(longshort_streams_active{model="m"} 2)",
+           R"(longshort_cache_use_ratio{model="m"} 0.3)",
            R"(longshort_cache_bytes{model="m",state="used"} 30)",
            R"(longshort_cache_bytes{model="m",state="idle"} 20)",
            R"(longshort_cache_bytes{model="m",state="free"} 50)",
@@ -113,6 +114,7 @@ TEST(EngineObservers, EnginesOfAModelAddUpWhatTheirCachesCount) {
   const std::string text = metrics.Serialize();
   for (const char* line : {
            R"(longshort_queued_requests{model="m"} 3)",
+           R"(longshort_queue_length{model="m"} 3)",
            R"(longshort_cache_hits_total{model="m"} 11)",
            R"(longshort_cache_misses_total{model="m"} 4)",
            R"(longshort_reused_tokens_total{model="m"} 128)",
@@ -133,6 +135,8 @@ TEST(EngineObservers, ClassifiersOfAModelAddUpWhatWaits) {
   second->OnState({.waiting_items = 7});
   first->OnState({.waiting_items = 2});
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 9)"));
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queue_length{model="m"} 9)"));
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_cache_use_ratio{model="m"} 0)")) << "it has none";
   second.reset();
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m"} 2)"));
 }
