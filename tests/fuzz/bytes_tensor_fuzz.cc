@@ -1,5 +1,5 @@
-// Any bytes as the raw form of a tensor of BYTES: refused, or elements that are these bytes when they are written again.
-// The first byte says how many elements there are to be.
+// Any bytes as the raw form of a tensor of BYTES: refused, or elements that are these bytes when they are written
+// again. The first byte says how many elements there are to be.
 
 #include <cstddef>
 #include <cstdint>
