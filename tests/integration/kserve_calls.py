@@ -21,6 +21,7 @@ _package.__path__ = list(find_spec("kserve").submodule_search_locations)
 sys.modules["kserve"] = _package
 
 from kserve.inference_client import InferenceGRPCClient  # noqa: E402
+from kserve.protocol.grpc.grpc_predict_v2_pb2 import RepositoryModelLoadRequest  # noqa: E402
 from kserve.protocol.infer_type import InferInput, InferRequest, RequestedOutput  # noqa: E402
 
 
@@ -57,9 +58,9 @@ async def families(client: InferenceGRPCClient) -> dict[str, Any]:
 
 
 async def refused(client: InferenceGRPCClient) -> dict[str, Any]:
-    """What comes of a call to a server that is stopping."""
+    """What comes of a model that a server which is stopping is to load, over the client's channel with its retries."""
     try:
-        await client.infer(request("texts", "document", ["good"]))
+        await client._client_stub.RepositoryModelLoad(RepositoryModelLoadRequest(model_name="texts"), timeout=60)
     except grpc.RpcError as error:
         return {"code": error.code().name}
     return {"code": "OK"}
