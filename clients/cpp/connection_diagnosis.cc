@@ -108,7 +108,7 @@ class Trial final {
   // What is wrong with the handshake, or with what was said by it; empty if nothing is.
   std::string Problem() {
     if (!is_connected_) return was_asked_ || IsAboutCertificates(alert()) ? AboutOwnCertificate() : AboutHandshake();
-    const std::string about_server = AboutServerCertificate();
+    std::string about_server = AboutServerCertificate();
     if (!about_server.empty()) return about_server;
     // A server begins with its settings. What it thinks of the client's certificate comes in their place.
     char byte = 0;

@@ -60,8 +60,9 @@ absl::Status ReadField(absl::string_view line, HttpRequest* request) {
 absl::StatusOr<std::optional<HttpRequestHead>> ReadHttpRequest(std::string_view bytes) {
   const size_t end = bytes.find(kEndOfHead);
   if (end == std::string_view::npos) return std::nullopt;
+  bytes = bytes.substr(0, end);
   const std::vector<absl::string_view> lines =
-      absl::StrSplit(absl::string_view(bytes.data(), end), absl::ByString(kEndOfLine));
+      absl::StrSplit(absl::string_view(bytes.data(), bytes.size()), absl::ByString(kEndOfLine));
   HttpRequestHead head;
   LS_ASSIGN_OR_RETURN(head.request, ReadRequestLine(lines.front()));
   for (size_t i = 1; i < lines.size(); ++i) LS_RETURN_IF_ERROR(ReadField(lines[i], &head.request));

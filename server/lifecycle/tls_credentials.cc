@@ -22,7 +22,7 @@ namespace tls_api = grpc::experimental;
 // The least that gRPC takes. It reads files of memory.
 constexpr unsigned int kReadAgainSeconds = 1;
 
-std::string_view View(grpc::string_ref text) { return {text.data(), text.size()}; }
+std::string_view View(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
 // Asked once OpenSSL has found a client's certificate to be valid, or takes up a session for which it did. gRPC has
 // revocation lists of its own, but reads those again only when another certificate comes.

@@ -50,7 +50,7 @@ absl::Time ExpiryOf(const X509_CRL& list) { return TimeOf(X509_CRL_get0_nextUpda
 
 absl::StatusOr<std::shared_ptr<const TlsMaterial>> TlsMaterial::Load(const TlsFiles& files, absl::Time now) {
   LS_RETURN_IF_ERROR(CheckCombination(files));
-  const std::shared_ptr<TlsMaterial> material(new TlsMaterial());
+  std::shared_ptr<TlsMaterial> material(new TlsMaterial());
   LS_RETURN_IF_ERROR(material->LoadIdentity(files, now));
   if (!files.client_ca.empty()) {
     LS_RETURN_IF_ERROR(material->LoadClientAuthorities({.option = "--tls-client-ca", .path = files.client_ca}, now));
