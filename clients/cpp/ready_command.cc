@@ -78,7 +78,7 @@ Probe Ask(const char* scheme, const std::string& address, SSL_CTX* tls, absl::Du
 Probe AskEither(const std::string& address, absl::Duration timeout) {
   // Any certificate is taken, as probes do: nothing secret is sent.
   const TlsContext tls(SSL_CTX_new(TLS_client_method()));
-  const Probe plain = Ask("http", address, tls.get(), timeout);
+  Probe plain = Ask("http", address, tls.get(), timeout);
   if (plain.answered) return plain;
   const Probe encrypted = Ask("https", address, tls.get(), timeout);
   return encrypted.answered ? encrypted : plain;

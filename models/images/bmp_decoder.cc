@@ -73,7 +73,7 @@ absl::StatusOr<Colours> ReadColours(const ByteReader& reader, const BmpPalette& 
 }
 
 // The pixel at `x` of bytes that hold so many bits a pixel, the first one in the highest bits.
-uint8_t IndexAt(const char* bytes, int64_t x, int bits) {
+uint8_t IndexAt(std::string_view bytes, int64_t x, int bits) {
   const int64_t in_a_byte = 8 / bits;
   const auto byte = static_cast<uint8_t>(bytes[x / in_a_byte]);
   return static_cast<uint8_t>(byte >> (8 - bits - bits * (x % in_a_byte)) & ((1 << bits) - 1));
@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<uint8_t>> ReadIndices(const ByteReader& reader, const
   LS_ASSIGN_OR_RETURN(const std::string_view rows, Rows(reader, header, &row_bytes));
   std::vector<uint8_t> indices(static_cast<size_t>(header.size.height * header.size.width));
   for (int64_t row = 0; row < header.size.height; ++row) {
-    const char* in = rows.data() + static_cast<uint64_t>(row) * row_bytes;
+    const std::string_view in = rows.substr(static_cast<uint64_t>(row) * row_bytes, row_bytes);
     uint8_t* out = indices.data() + Begin(header, row, 1);
     for (int64_t x = 0; x < header.size.width; ++x) out[x] = IndexAt(in, x, header.bits_per_pixel);
   }
@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<uint8_t>> ReadRuns(const ByteReader& reader, const Bm
     if (count == 0) {
       const uint64_t bytes = (second * static_cast<uint64_t>(bits) + 7) / 8;
       LS_ASSIGN_OR_RETURN(const std::string_view in, reader.Slice(at, bytes));
-      for (int64_t i = 0; i < pixels; ++i) out[i] = IndexAt(in.data(), i, bits);
+      for (int64_t i = 0; i < pixels; ++i) out[i] = IndexAt(in, i, bits);
       at += bytes + bytes % 2;
     } else {
       const auto repeated = static_cast<char>(second);

@@ -90,7 +90,7 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
 // Gives up loading once a signal has asked to stop: the server never becomes ready after it, and loads nothing more.
 GuardedLoader UnlessStopped(const GuardedLoader& loader, const SignalWatcher& signals) {
   return [&loader, &signals](const std::string& directory, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
-    const absl::Status stopping = absl::CancelledError("asked to stop while loading");
+    absl::Status stopping = absl::CancelledError("asked to stop while loading");
     LoadGuard until_stopped = guard;
     until_stopped.stop_requested = [&signals] { return signals.stop_requested(); };
     if (signals.stop_requested()) return stopping;
