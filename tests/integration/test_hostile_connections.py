@@ -22,7 +22,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from integration import expect, http2
 from integration.certificates import Authority
 from integration.running_stream import RunningStream
-from integration.server_process import Server, wait_until
+from integration.server_process import MEASURED, Server, wait_until
 
 TOKENIZE = "/longshort.v1.Inference/Tokenize"
 CANCEL = struct.pack(">I", 8)
@@ -31,10 +31,9 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def attacked(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that none of the tests below may end. Of what it frees the address sanitizer may keep little, since its
-    memory is measured."""
-    folder, sanitizer = tmp_path_factory.mktemp("attacked"), {"ASAN_OPTIONS": "quarantine_size_mb=8"}
-    with Server(repository, folder, "--max-message-bytes=67108864", environment=sanitizer) as running:
+    """A server that none of the tests below may end."""
+    folder = tmp_path_factory.mktemp("attacked")
+    with Server(repository, folder, "--max-message-bytes=67108864", environment=MEASURED) as running:
         yield running
         assert running.process.poll() is None, running.log()
 

@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from integration import expect
-from integration.server_process import Server, wait_until
+from integration.server_process import MEASURED, Server, wait_until
 
 METHODS = [
     "/longshort.v1.Inference/ScoreText",
@@ -119,7 +119,7 @@ def test_the_bytes_of_a_message_are_not_kept_while_its_call_lasts(
     """Each of these has 7 MB of a field that nobody knows."""
     request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000).SerializeToString()
     unknown = b"\xfa\x7f\xc0\x9f\xab\x03" + bytes(7_000_000)  # field 2047
-    with Server(repository, tmp_path, "--max-queue-time=1h") as server:
+    with Server(repository, tmp_path, "--max-queue-time=1h", environment=MEASURED) as server:
         ask = server.channel.unary_stream("/longshort.v1.Inference/GenerateStream")
         calls = [ask(request)]
         next(calls[0])

@@ -269,7 +269,8 @@ def test_one_version_scores_all_documents(driver: Driver, tmp_path: Path) -> Non
     """A server that comes back with another version has the rest only if it still has the one that began."""
     model_directory.write(tmp_path / "models", version=1)
     servers = [Server(tmp_path / "models", tmp_path / "0")]
-    client = driver.client(address(servers[0]), retry=longshort.RetryPolicy(attempts=20, first_wait=1.5, longest_wait=3))
+    patient = longshort.RetryPolicy(attempts=20, first_wait=1.5, longest_wait=3)
+    client = driver.client(address(servers[0]), retry=patient)
 
     def restart() -> None:
         servers[-1].__exit__()
