@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<uint8_t>> ReadRuns(const ByteReader& reader, const Bm
       at += bytes + bytes % 2;
     } else {
       const auto repeated = static_cast<char>(second);
-      for (int64_t i = 0; i < pixels; ++i) out[i] = IndexAt(&repeated, i % (8 / bits), bits);
+      for (int64_t i = 0; i < pixels; ++i) out[i] = IndexAt({&repeated, 1}, i % (8 / bits), bits);
     }
     x += pixels;
   }
