@@ -12,6 +12,7 @@ import pytest
 from grpc_tools import protoc
 
 from integration import model_directory
+from integration.certificates import Authority
 from integration.server_process import ROOT, Server
 
 
@@ -54,3 +55,15 @@ def inference(api: SimpleNamespace, server: Server) -> object:
 @pytest.fixture
 def models(api: SimpleNamespace, server: Server) -> object:
     return api.models_grpc.ModelsStub(server.channel)
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    """Who signs the certificates of servers."""
+    return Authority("servers")
+
+
+@pytest.fixture(scope="module")
+def clients() -> Authority:
+    """Who signs the certificates of clients."""
+    return Authority("clients")

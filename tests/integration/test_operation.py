@@ -89,9 +89,10 @@ def test_held_reflection_streams_deny_it_to_nobody(server: Server) -> None:
 
     path = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
     channels = [server.new_channel() for _ in range(20)]
-    streams = [channel.stream_stream(path)(hold(), timeout=60) for channel in channels for _ in range(15)]
-    for stream in streams:
-        next(stream)
+    streams = []
+    for channel in channels * 15:
+        streams.append(channel.stream_stream(path)(hold(), timeout=60))
+        next(streams[-1])  # what is still being answered would be cancelled when it gives way
     begin = time.monotonic()
     assert "longshort.v1.Inference" in ProtoReflectionDescriptorDatabase(server.new_channel()).get_services()
     assert time.monotonic() - begin < 5

@@ -20,16 +20,6 @@ LOAD = BINARY.with_name("longshort-load")
 
 
 @pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority("servers")
-
-
-@pytest.fixture(scope="module")
-def clients() -> Authority:
-    return Authority("clients")
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, authority: Authority, clients: Authority) -> Path:
     """ca.pem, clients.pem, and pairs that are right and wrong."""
     made = tmp_path_factory.mktemp("certificates")

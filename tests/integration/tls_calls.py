@@ -1,0 +1,42 @@
+"""Connections with TLS, as clients written elsewhere make them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from integration.certificates import Pair
+from integration.server_process import Server
+
+# Handshakes with nobody answering end by this; what a refused client waits for its answer, too.
+PATIENCE = 20
+
+
+def files_of(folder: Path, pair: Pair) -> list[str]:
+    """The options of this certificate, in files of `folder`."""
+    certificate, key = pair.write(folder, "server")
+    return [f"--tls-certificate={certificate}", f"--tls-key={key}"]
+
+
+def call(channel: grpc.Channel) -> None:
+    health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
+
+
+def channel_to(server: Server, trusted: bytes, pair: Pair | None = None) -> grpc.Channel:
+    """A new connection of a client that has this certificate."""
+    own = (None, None) if pair is None else (pair.key_pem, pair.certificate_pem)
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
+    return grpc.secure_channel(f"127.0.0.1:{server.grpc_port}", grpc.ssl_channel_credentials(trusted, *own), options)
+
+
+def is_taken(server: Server, trusted: bytes, pair: Pair | None = None) -> bool:
+    """Whether a client that comes now with this certificate is served."""
+    with channel_to(server, trusted, pair) as channel:
+        try:
+            call(channel)
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.UNAVAILABLE, error
+            return False
+    return True
