@@ -130,7 +130,7 @@ LIFE = (
             f"sum by (instance) (increase({SERVERS.select('longshort_token_file_failures_total')}[1h]))",
             "token file, {{instance}}",
         ),
-        alerts=["LongshortVersionsDoNotLoad"],
+        alerts=["LongshortVersionsDoNotLoad", "LongshortTokenFileWrong"],
     ),
 )
 

@@ -17,8 +17,8 @@ HITS = MODELS.rate("longshort_cache_hits_total", by=BY_VERSION)
 MISSES = MODELS.rate("longshort_cache_misses_total", by=BY_VERSION)
 REUSED = MODELS.rate("longshort_reused_tokens_total", by=BY_VERSION)
 READ = MODELS.rate("longshort_prompt_tokens_total", by=BY_VERSION)
-IN_TIME = MODELS.rate(f"{FIRST}_bucket", 'le="2"', by="model")
-LATE = f"1 - {IN_TIME} / {MODELS.rate(f'{FIRST}_count', by='model')}"
+IN_TIME = MODELS.rate(f"{FIRST}_bucket", 'le="2"', by=BY_VERSION)
+LATE = f"1 - {IN_TIME} / {MODELS.rate(f'{FIRST}_count', by=BY_VERSION)}"
 
 NOW = (
     number(
@@ -132,7 +132,7 @@ LATENCY = (
         "Late first tokens",
         "Share of streams whose first token took longer than 2 s. Beyond the line for an hour, an alert fires.",
         "percentunit",
-        Query(LATE, "{{model}}"),
+        Query(LATE, VERSION),
         line_at=0.05,
         alerts=["LongshortFirstTokensLate"],
     ),
