@@ -7,15 +7,27 @@ Needs `pip install 'longshort[batch]'`. The program longshort-batch does the sam
 
 from __future__ import annotations
 
-from longshort.batch.api import BatchOptions, classify, score
-from longshort.batch.failures import BatchError, ModelChanged, Refused, TooManyErrors
-from longshort.batch.summary import Summary
+try:
+    from longshort.batch.api import BatchOptions, classify, score
+    from longshort.batch.failures import BatchError, ModelChanged, Refused, TooManyErrors
+    from longshort.batch.pool import Pool
+    from longshort.batch.rows import RowError
+    from longshort.batch.summary import Summary
+except ModuleNotFoundError as error:
+    if (error.name or "longshort").startswith("longshort"):
+        raise
+    missing = (error.name or "").partition(".")[0]
+    raise ModuleNotFoundError(
+        f"longshort.batch needs {missing}: pip install 'longshort[batch]'", name=missing
+    ) from None
 
 __all__ = [
     "BatchError",
     "BatchOptions",
     "ModelChanged",
+    "Pool",
     "Refused",
+    "RowError",
     "Summary",
     "TooManyErrors",
     "classify",

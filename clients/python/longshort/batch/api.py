@@ -8,37 +8,22 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from longshort._proto import inference_pb2, models_pb2
+from longshort._proto import inference_pb2
 from longshort.batch import inputs, manifest, output
-from longshort.batch.failures import Refused
+from longshort.batch.connecting import ConnectionOptions, connection_of
 from longshort.batch.files import Folder, open_folder
 from longshort.batch.inputs import Format
+from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
 from longshort.batch.progress import Progress, Style
 from longshort.batch.reading import open_reader, read_shards
 from longshort.batch.rows import Columns
 from longshort.batch.run import Run
-from longshort.batch.scorer import Priority, Scorer, identity
+from longshort.batch.scorer import Priority, Scorer
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS, Cut, Part
 from longshort.batch.summary import Summary
-from longshort.connection import Connection, Paths, split_servers
-
-
-class ConnectionOptions(TypedDict, total=False):
-    """Where servers are, as of longshort.Client. Names with several addresses stand for a server each."""
-
-    server: str | Sequence[str]
-    tls: bool
-    tls_ca: Paths
-    tls_certificate: Paths
-    tls_key: Paths
-    tls_server_name: str
-    token: str
-    token_file: Paths
-    insecure: bool
-    health_check: bool
 
 
 class BatchOptions(ConnectionOptions, total=False):
@@ -115,22 +100,6 @@ def classify(
     return _run(_Task("classify", inputs, out, texts, options, second=second))
 
 
-def connection_of(options: ConnectionOptions) -> Connection:
-    """Raises ValueError for what cannot be used."""
-    return Connection(
-        servers=split_servers(options.get("server", "127.0.0.1:8500")),
-        tls=options.get("tls", False),
-        tls_ca=options.get("tls_ca"),
-        tls_certificate=options.get("tls_certificate"),
-        tls_key=options.get("tls_key"),
-        tls_server_name=options.get("tls_server_name", ""),
-        token=options.get("token", ""),
-        token_file=options.get("token_file"),
-        insecure=options.get("insecure", False),
-        health_check=options.get("health_check", True),
-    )
-
-
 @dataclass(frozen=True)
 class _Task:
     """What one call asks for."""
@@ -188,7 +157,7 @@ async def _run_task(task: _Task) -> Summary:
         )
         try:
             model = await scorer.start()
-            _check_model(model, task)
+            check_model(model, task.command, 2 if task.second else 1)
             record = manifest.Manifest(folder)
             record.begin(manifest.Run(task.command, identity(model), _decisive(task, columns, limits, format), found))
             done = record.done(output.ROWS, output.ERRORS)
@@ -247,22 +216,6 @@ def _decisive(task: _Task, columns: Columns, limits: Cut, format: str) -> dict[s
         "shard_bytes": limits.bytes,
         **own,
     }
-
-
-def _check_model(model: models_pb2.Model, task: _Task) -> None:
-    """Raises Refused if the model does not do what is asked for."""
-    is_classifier = model.HasField("classifier")
-    if task.command == "score" and is_classifier:
-        raise Refused(f"the model {model.name} is a classifier: classify tells the classes that it gives")
-    if task.command == "classify" and not is_classifier:
-        raise Refused(f"the model {model.name} is a language model: score tells how likely it finds a text")
-    if not is_classifier:
-        return
-    if model.classifier.input != models_pb2.CLASSIFIER_INPUT_TEXT:
-        raise Refused(f"the model {model.name} takes images; documents are classified here")
-    if (model.classifier.documents == 2) != bool(task.second):
-        wanted = "two documents: name the column of the second" if not task.second else "one document: name no second"
-        raise Refused(f"the model {model.name} takes {wanted}")
 
 
 def entries_of(out: str) -> list[manifest.Entry]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 # Documents at the beginning: enough for a look at what more would bring.
 _FIRST = 8
-# A server that works on all that it has, with as much again waiting, is full. Above, its queue grows for nothing, or
-# others use it, too: then less is right.
-_TOO_LONG_A_WAIT = 0.75
+# A server with as much waiting as it works on is full: more would bring nothing.
+_WAIT_ENOUGH = 0.5
+# Above that its queue is long for nothing, or others use it, too: then less is right.
+_TOO_LONG_A_WAIT = 0.67
 # More documents must bring so much more work done, or there were enough.
 _LEAST_GAIN = 1.03
 _ROUND_SECONDS = 0.3
@@ -28,6 +29,8 @@ class Pace:
         self._before: tuple[int, float] | None = None
         self._pause = 0
         self._next_pause = 2
+        # As long as more has always paid, it is twice as much.
+        self._doubling = True
         self._starved = False
         self._begun: float | None = None
         self._answers = 0
@@ -61,7 +64,7 @@ class Pace:
     def refused(self) -> None:
         """The server is full, or was lost."""
         self.size = max(1, self.size // 2)
-        self._before = None
+        self._before, self._doubling = None, False
         self._pause = 4
         self._begin_round(None)
 
@@ -76,14 +79,14 @@ class Pace:
         rate = self._work / elapsed
         waited = 1 - self._served_seconds / self._seconds if self._seconds > 0 else 0.0
         before, self._before = self._before, None
-        if waited > _TOO_LONG_A_WAIT and self.size > 1:
-            self.size = max(1, self.size * 4 // 5)
-            self._pause = 2
-        elif before is not None and rate < _LEAST_GAIN * before[1]:
-            self.size = before[0]
+        if before is not None and rate < _LEAST_GAIN * before[1]:
+            self.size, self._doubling = before[0], False
             self._pause, self._next_pause = self._next_pause, min(_LONGEST_PAUSE, 2 * self._next_pause)
+        elif waited > _TOO_LONG_A_WAIT and self.size > 1:
+            self.size = max(1, self.size * 4 // 5)
+            self._pause, self._doubling = 2, False
         elif self._pause > 0:
             self._pause -= 1
-        elif self.size < self.most:
+        elif self.size < self.most and waited < _WAIT_ENOUGH:
             self._before = (self.size, rate)
-            self.size = min(self.most, self.size + max(1, self.size // 2))
+            self.size = min(self.most, self.size + max(1, self.size if self._doubling else self.size // 2))

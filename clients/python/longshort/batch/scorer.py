@@ -13,6 +13,7 @@ from longshort import errors, inputs
 from longshort._proto import inference_pb2, models_pb2
 from longshort.batch.addresses import servers_of
 from longshort.batch.failures import ModelChanged
+from longshort.batch.models import identity
 from longshort.batch.server import Server
 from longshort.batch.work import Job, Work
 from longshort.connection import Connection
@@ -200,17 +201,3 @@ class Scorer:
         if len(wrong) == len(servers) and now - heard > self._patience:
             last = wrong[-1] if wrong else errors.Unavailable("there is no server")
             self._fail(last)
-
-
-def identity(model: models_pb2.Model) -> dict[str, Any]:
-    """What results depend on, and what people know a model by."""
-    told: dict[str, Any] = {
-        "name": model.name,
-        "version": model.version,
-        "fingerprint": model.fingerprint,
-        "precision": model.precision,
-    }
-    if model.HasField("language_model"):
-        told["M"] = model.language_model.memory_length
-        told["L"] = model.language_model.segment_length
-    return told

@@ -167,7 +167,11 @@ class Server:
         self.error = None
 
     def _send(self, job: Job, now: float) -> None:
-        request = job.request(self._next_id)
+        try:
+            request = job.request(self._next_id)
+        except (TypeError, ValueError) as error:
+            job.fail(_INVALID_ARGUMENT, str(error))
+            return
         size = request.ByteSize()
         if size > self._message_bytes > 0:
             job.fail(
