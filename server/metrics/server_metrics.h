@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "server/metrics/code_name.h"
 #include "server/metrics/metric_families.h"
+#include "server/metrics/version_series.h"
 
 namespace longshort {
 
@@ -89,6 +90,7 @@ class ServerMetrics {
 
   // For who counts what engines do.
   MetricFamilies& families() { return families_; }
+  SeriesOfVersions& series_of_versions() { return series_of_versions_; }
 
   // Everything, in Prometheus' text form (version 0.0.4).
   std::string Serialize() const;
@@ -111,6 +113,7 @@ class ServerMetrics {
 
   MetricFamilies families_;
   const std::array<prometheus::Counter*, 4> dropped_spans_;  // by SpanLoss
+  SeriesOfVersions series_of_versions_;
 
   std::mutex mutex_;                                  // guards what follows
   std::set<std::pair<std::string, int64_t>> served_;  // models and their versions
