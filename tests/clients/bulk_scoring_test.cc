@@ -75,7 +75,10 @@ class BulkScoringTest : public testing::Test {
       EXPECT_TRUE(answer.has_error() || answer.classification().classification().classes(0).label() == name);
       return static_cast<int64_t>(handed_on_.size()) < most_;
     };
-    const auto on_news = [this](const std::string& news) { news_.push_back(news); };
+    const auto on_news = [this](const std::string& news) {
+      news_.push_back(news);
+      if (waits_for_news_ != nullptr) std::exchange(waits_for_news_, nullptr)->first_document_may_go.Notify();
+    };
     return ScoreInBulk(servers, first_.models.front(), options, source, TakeAll, {on_scored, on_news}).status;
   }
 
@@ -87,6 +90,14 @@ class BulkScoringTest : public testing::Test {
   const grpc::Status stopping_{grpc::StatusCode::UNAVAILABLE, "the server is stopping"};
   FakeServer first_;
   FakeServer second_;
+  // Makes a server work on one document until there are news: the other one has its turn, however fast this one is.
+  void WaitForNews(FakeServer& server) {
+    server.models.front().mutable_limits()->set_window(1);
+    server.keeps_first_document = true;
+    waits_for_news_ = &server;
+  }
+
+  FakeServer* waits_for_news_ = nullptr;
   int64_t most_ = 1'000'000;  // then no more answers are wanted
   std::vector<std::string> handed_on_;
   std::vector<std::string> news_;
@@ -166,6 +177,17 @@ TEST_F(BulkScoringTest, WithRetryABrokenStreamIsTakenUpWhereItWas) {
   EXPECT_THAT(news_[1], HasSubstr("is back"));
 }
 
+// By itself the client would be back after half a second.
+TEST_F(BulkScoringTest, NoServerIsAskedSoonerThanItSays) {
+  first_.first_ends = {stopping_};
+  first_.pushback = "700";
+  Numbers source(2);
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(Run({ClientOf(first_)}, {.retry = true}, source).ok());
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(700));
+  ExpectAllInOrder(2);
+}
+
 TEST_F(BulkScoringTest, WithoutRetryABrokenStreamIsTheEnd) {
   first_.first_ends = {stopping_};
   Numbers source(20);
@@ -197,6 +219,7 @@ TEST_F(BulkScoringTest, WithRetryADocumentThatAFullServerRefusedIsAskedAgain) {
 }
 
 TEST_F(BulkScoringTest, WhatAServerThatGoesAwayLeavesIsGivenToTheOthers) {
+  WaitForNews(second_);
   first_.first_ends = {stopping_};
   Numbers source(200);
   const absl::Status status = Run({ClientOf(first_), ClientOf(second_)}, {}, source);
@@ -229,6 +252,7 @@ TEST_F(BulkScoringTest, OnceTheLastServerIsLeftItIsTheEnd) {
 }
 
 TEST_F(BulkScoringTest, AServerWithOtherWeightsIsLeft) {
+  WaitForNews(first_);
   second_.models.front().set_fingerprint("f2");
   Numbers source(20);
   const absl::Status status = Run({ClientOf(first_), ClientOf(second_)}, {.retry = true}, source);
