@@ -10,6 +10,7 @@
 
 #include "models/kernels/cuda/causal_attention.h"
 #include "models/kernels/cuda/device.h"
+#include "models/kernels/cuda/row_access.h"
 
 namespace longshort::cuda {
 
@@ -272,18 +273,6 @@ LS_DEVICE SeenInBlock RowSees(const CausalAttention& attention, const SeenKeys& 
 }
 
 // --- rows ---
-
-LS_DEVICE float RowElement(ElementType type, const void* rows, int64_t index) {
-  return type == ElementType::kFloat ? static_cast<const float*>(rows)[index]
-                                     : ToFloat(static_cast<const BFloat16*>(rows)[index]);
-}
-LS_DEVICE void SetRowElement(ElementType type, void* rows, int64_t index, float value) {
-  if (type == ElementType::kFloat) {
-    static_cast<float*>(rows)[index] = value;
-  } else {
-    Convert(value, static_cast<BFloat16*>(rows)[index]);
-  }
-}
 
 // A channel of a query, 0 where it is padded; with a bias, or none.
 LS_DEVICE float QueryElement(const CausalAttention& attention, int64_t row, int head, int channel, const float* bias) {
