@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -28,6 +29,9 @@
 #include "longshort/v1/sessions.grpc.pb.h"
 
 namespace longshort {
+
+// How long the server wants to be left alone, if it said so with the status.
+std::optional<absl::Duration> RetryAfter(const absl::Status& status);
 
 class Client final {
  public:
@@ -86,6 +90,7 @@ class Client final {
       const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer,
       absl::FunctionRef<void()> on_end = [] {});
 
+  absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
   absl::Status CloseSession(const v1::CloseSessionRequest& request);
 
   // Calls `on_part` for each part of the session as it arrives, in the caller's thread; once it returns false, the call
@@ -119,5 +124,8 @@ class Client final {
   std::mutex mutex_;
   std::unordered_set<grpc::ClientContext*> running_;  // guarded by mutex_
 };
+
+// Whether a call ended so because Cancel was called, and not because the server said so.
+bool CancelledHere(const absl::Status& status);
 
 }  // namespace longshort
