@@ -267,10 +267,22 @@ absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::Import
   return response;
 }
 
+absl::Status Client::Pause(absl::Duration duration) {
+  std::unique_lock lock(mutex_);
+  const int64_t cancels = cancels_;
+  ++pauses_;
+  const bool cancelled =
+      pauses_end_.wait_for(lock, absl::ToChronoNanoseconds(duration), [&] { return cancels_ != cancels; });
+  --pauses_;
+  return cancelled ? absl::CancelledError(kCancelledHere) : absl::OkStatus();
+}
+
 bool Client::Cancel() {
   const std::lock_guard lock(mutex_);
   for (grpc::ClientContext* context : running_) context->TryCancel();
-  return !running_.empty();
+  ++cancels_;
+  pauses_end_.notify_all();
+  return !running_.empty() || pauses_ > 0;
 }
 
 bool CancelledHere(const absl::Status& status) {

@@ -11,6 +11,7 @@
 // Thread: any number of calls at once, from any threads, over one connection; Cancel may come from any thread.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -103,6 +104,9 @@ class Client final {
   // Sends the parts, as long as the server takes them.
   absl::StatusOr<v1::ImportSessionResponse> ImportSession(const v1::ImportBeginning& beginning, NextPart next);
 
+  // Waits so long: a running call that nobody is asked for. Errors: CANCELLED at once if Cancel is called.
+  absl::Status Pause(absl::Duration duration);
+
   // Ends all running calls with CANCELLED. Returns whether there was one. A ScoreTexts that has ended and only waits
   // for `next` is no running call.
   bool Cancel();
@@ -123,6 +127,9 @@ class Client final {
 
   std::mutex mutex_;
   std::unordered_set<grpc::ClientContext*> running_;  // guarded by mutex_
+  std::condition_variable pauses_end_;
+  int pauses_ = 0;       // guarded by mutex_
+  int64_t cancels_ = 0;  // guarded by mutex_: calls of Cancel
 };
 
 // Whether a call ended so because Cancel was called, and not because the server said so.

@@ -31,7 +31,8 @@ class TransferProgress final {
   void Show(const v1::SessionPart& part) {
     if (part.has_header()) {
       header_ = part.header();
-      bar_.emplace(terminal_, "MiB", std::max<int64_t>(1, header_.data_bytes() / kMiB));
+      bar_.emplace(terminal_,
+                   ProgressBar::Options{.unit = "MiB", .total = std::max<int64_t>(1, header_.data_bytes() / kMiB)});
     }
     bytes_ += static_cast<int64_t>(part.data().size());
     for (; bar_.has_value() && shown_ < bytes_ / kMiB; ++shown_) bar_->Advance();
@@ -202,7 +203,11 @@ Examples:
 
     std::optional<ProgressBar> bar;
     SessionDrain drain(context.client, to, context.model, drain_timeout_,
-                       {.on_sessions = [&](int64_t sessions) { bar.emplace(context.terminal, "sessions", sessions); },
+                       {.on_sessions =
+                            [&](int64_t sessions) {
+                              bar.emplace(context.terminal,
+                                          ProgressBar::Options{.unit = "sessions", .total = sessions});
+                            },
                         .on_moved = [&] { bar->Advance(); }});
     const absl::StatusOr<SessionDrain::Result> result = drain.Run();
     bar.reset();

@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "clients/cpp/exit_code.h"
+#include "clients/cpp/retry_delay.h"
 #include "clients/cpp/session_move.h"
 
 namespace longshort {
@@ -24,9 +25,11 @@ constexpr absl::Duration kLongestWait = absl::Seconds(10);
 // Calls that began as others were cancelled are cancelled so much later.
 constexpr absl::Duration kCancelAgain = absl::Milliseconds(20);
 
-// Whether asking again may end otherwise.
-bool MayPass(const absl::Status& status) {
-  return absl::IsDataLoss(status) || ExitCodeOf(status) != ExitCode::kRefused;
+// Whether another try may end otherwise.
+bool MayBeTriedAgain(const absl::Status& status) {
+  const ExitCode code = ExitCodeOf(status);
+  if (code == ExitCode::kUnavailable) return MayPass(status);
+  return code != ExitCode::kRefused || absl::IsDataLoss(status);
 }
 
 absl::Duration WaitAfter(const absl::Status& status) {
@@ -96,7 +99,7 @@ absl::StatusOr<SessionDrain::Result> SessionDrain::MoveUntilNoneIsLeft() {
 absl::StatusOr<std::vector<SessionOfModel>> SessionDrain::List() {
   for (;;) {
     absl::StatusOr<std::vector<SessionOfModel>> sessions = ListSessions(from_, model_, /*all_owners=*/true);
-    if (sessions.ok() || !MayPass(sessions.status()) || CancelledHere(sessions.status())) return sessions;
+    if (sessions.ok() || !MayBeTriedAgain(sessions.status()) || CancelledHere(sessions.status())) return sessions;
     WaitUntil(absl::Now() + WaitAfter(sessions.status()));
     if (ended()) return sessions;
   }
@@ -142,7 +145,7 @@ void SessionDrain::MoveOne(const SessionOfModel& session) {
     return;
   }
   absl::Time again = absl::InfiniteFuture();
-  if (MayPass(moved.status)) again = absl::Now() + WaitAfter(moved.status);
+  if (MayBeTriedAgain(moved.status)) again = absl::Now() + WaitAfter(moved.status);
   failures_[NameOf(session)] = {moved.status, again};
   if (CancelledHere(moved.status)) {  // by somebody who does not want to wait
     ended_ = true;

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "server/metrics/code_name.h"
 #include "server/metrics/metric_families.h"
+#include "server/metrics/version_series.h"
 
 namespace longshort {
 
@@ -73,6 +74,7 @@ class ServerMetrics {
 
   // For who counts what engines do.
   MetricFamilies& families() { return families_; }
+  SeriesOfVersions& series_of_versions() { return series_of_versions_; }
 
   // Everything, in Prometheus' text form (version 0.0.4).
   std::string Serialize() const;
@@ -94,6 +96,7 @@ class ServerMetrics {
   IdentityMetrics FindIdentityMetrics(const std::string& label, absl::StatusCode code);
 
   MetricFamilies families_;
+  SeriesOfVersions series_of_versions_;
 
   std::mutex mutex_;                                  // guards what follows
   std::set<std::pair<std::string, int64_t>> served_;  // models and their versions

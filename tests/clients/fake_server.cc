@@ -1,5 +1,6 @@
 #include "tests/clients/fake_server.h"
 
+#include <optional>
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
@@ -34,6 +35,7 @@ FakeServer::~FakeServer() { server_->Shutdown(absl::ToChronoTime(absl::Now())); 
 grpc::Status FakeServer::ScoreText(grpc::ServerContext* context, const v1::ScoreTextRequest* request,
                                    v1::ScoreTextResponse* response) {
   score_request = *request;
+  if (!pushback.empty()) context->AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
   session_header = Header(*context, "x-session-id");
   *response = score;
   return status;
@@ -41,6 +43,12 @@ grpc::Status FakeServer::ScoreText(grpc::ServerContext* context, const v1::Score
 
 grpc::Status FakeServer::ScoreTexts(grpc::ServerContext* context,
                                     grpc::ServerReaderWriter<v1::ScoreTextsResponse, v1::ScoreTextsRequest>* stream) {
+  if (!pushback.empty()) context->AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
+  std::optional<grpc::Status> early_end;
+  if (!first_ends.empty()) {
+    early_end = first_ends.front();
+    first_ends.pop_front();
+  }
   std::mutex writing;
   const auto answer_one = [&](const v1::ScoreTextsRequest& document) {
     v1::ScoreTextsResponse answer = score_document(document);
@@ -68,7 +76,9 @@ grpc::Status FakeServer::ScoreTexts(grpc::ServerContext* context,
       continue;
     }
     work.push_back(request);
-    if (work.size() == documents_in_work) answer_all();
+    if (work.size() < documents_in_work) continue;
+    answer_all();
+    if (early_end.has_value()) return *early_end;
   }
   answer_all();
   return status;

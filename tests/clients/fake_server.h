@@ -1,6 +1,7 @@
 // A server of longshort.v1 in this process that answers what a test puts into it and keeps what it was asked.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -41,6 +42,11 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   // ScoreTexts answers the first document only once it may, and others meanwhile.
   bool keeps_first_document = false;
   absl::Notification first_document_may_go;
+  // Each ends one call of ScoreTexts behind its first answers, the front one the first call; later calls end with
+  // `status`.
+  std::deque<grpc::Status> first_ends;
+  // Trailing metadata grpc-retry-pushback-ms of ScoreTexts and ScoreText; empty: none.
+  std::string pushback;
   // Calls of GenerateStream send their messages and then wait until they are cancelled; ScoreTexts after its first
   // answers, and ClassifyImage at once.
   bool stream_hangs = false;
