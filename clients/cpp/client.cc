@@ -226,6 +226,12 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
   return ToAbslStatus(stream->Finish(), *running.context());
 }
 
+absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSessionsRequest& request) {
+  return Unary<v1::ListSessionsResponse>([&](grpc::ClientContext* context, v1::ListSessionsResponse* response) {
+    return sessions_->ListSessions(context, request, response);
+  });
+}
+
 absl::Status Client::CloseSession(const v1::CloseSessionRequest& request) {
   return Unary<v1::CloseSessionResponse>(
              [&](grpc::ClientContext* context, v1::CloseSessionResponse* response) {
@@ -277,6 +283,10 @@ bool Client::Cancel() {
   ++cancels_;
   pauses_end_.notify_all();
   return !running_.empty() || pauses_ > 0;
+}
+
+bool CancelledHere(const absl::Status& status) {
+  return absl::IsCancelled(status) && status.message() == kCancelledHere;
 }
 
 }  // namespace longshort

@@ -91,6 +91,7 @@ class Client final {
       const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer,
       absl::FunctionRef<void()> on_end = [] {});
 
+  absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
   absl::Status CloseSession(const v1::CloseSessionRequest& request);
 
   // Calls `on_part` for each part of the session as it arrives, in the caller's thread; once it returns false, the call
@@ -130,5 +131,8 @@ class Client final {
   int pauses_ = 0;       // guarded by mutex_
   int64_t cancels_ = 0;  // guarded by mutex_: calls of Cancel
 };
+
+// Whether a call ended so because Cancel was called, and not because the server said so.
+bool CancelledHere(const absl::Status& status);
 
 }  // namespace longshort

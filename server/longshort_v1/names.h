@@ -35,6 +35,7 @@ inline const V1Names kListModelsNames("ListModels");
 inline const V1Names kGetModelNames("GetModel");
 inline const V1Names kLoadModelNames("LoadModel");
 inline const V1Names kUnloadModelNames("UnloadModel");
+inline const V1Names kListSessionsNames("ListSessions");
 inline const V1Names kCloseSessionNames("CloseSession");
 inline const V1Names kExportSessionNames("ExportSession");
 inline const V1Names kImportSessionNames("ImportSession", "beginning.session_id");

@@ -133,6 +133,15 @@ grpc::Status FakeServer::GetModel(grpc::ServerContext* /*context*/, const v1::Ge
   return grpc::Status::OK;
 }
 
+grpc::Status FakeServer::ListSessions(grpc::ServerContext* /*context*/, const v1::ListSessionsRequest* request,
+                                      v1::ListSessionsResponse* response) {
+  list_request = *request;
+  const size_t page = request->page_token().size();
+  if (page < listed_sessions.size()) *response->add_sessions() = listed_sessions[page];
+  if (page + 1 < listed_sessions.size()) response->set_next_page_token(request->page_token() + "x");
+  return status;
+}
+
 grpc::Status FakeServer::CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
                                       v1::CloseSessionResponse* /*response*/) {
   close_request = *request;

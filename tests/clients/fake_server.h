@@ -51,10 +51,13 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   // answers, and ClassifyImage at once.
   bool stream_hangs = false;
 
+  // What ListSessions answers, one to a page.
+  std::vector<v1::ListedSession> listed_sessions;
   // What ExportSession sends.
   std::vector<v1::SessionPart> session;
 
   // Read after the call.
+  v1::ListSessionsRequest list_request;
   v1::ExportSessionRequest export_request;
   std::vector<v1::ImportSessionRequest> import_requests;
   v1::CloseSessionRequest close_request;
@@ -85,6 +88,8 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
                         v1::TokenizeResponse* response) override;
   grpc::Status ListModels(grpc::ServerContext* context, const v1::ListModelsRequest* request,
                           v1::ListModelsResponse* response) override;
+  grpc::Status ListSessions(grpc::ServerContext* context, const v1::ListSessionsRequest* request,
+                            v1::ListSessionsResponse* response) override;
   grpc::Status CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
                             v1::CloseSessionResponse* response) override;
   grpc::Status ExportSession(grpc::ServerContext* context, const v1::ExportSessionRequest* request,
