@@ -77,14 +77,10 @@ absl::Status CallRecord::CheckMayUse(const std::string& model) const {
       absl::StrCat("identity ", caller_.identity()->name(), " may not use model ", model, " with this credential"));
 }
 
-// No name of a client, a session or an identity has a slash (IsName), so nothing that is said makes one out of another.
-std::string CallRecord::SessionIdOf(const std::string& id) const {
-  return caller_.identity() == nullptr || named_client_.empty() ? id : absl::StrCat(named_client_, "/", id);
-}
-
-std::string CallRecord::session_owner() const {
-  if (caller_.identity() == nullptr) return engine_context_.client;
-  return absl::StrCat("/", caller_.identity()->name(), "/", named_client_);
+SessionOwner CallRecord::session_owner() const {
+  const Identity* const identity = caller_.identity();
+  if (identity == nullptr) return {.identity = std::nullopt, .client = engine_context_.client};
+  return {.identity = identity->name(), .client = named_client_};
 }
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> CallRecord::FindModel(const ModelReference& reference) {

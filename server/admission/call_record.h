@@ -26,6 +26,7 @@
 #include "server/calls/call_names.h"
 #include "server/calls/model_reference.h"
 #include "server/calls/score_call.h"
+#include "server/calls/session_owner.h"
 
 namespace longshort {
 
@@ -66,10 +67,8 @@ class CallRecord {
   // Errors: PERMISSION_DENIED if the caller may not use a model of this name, whether there is one or not.
   absl::Status CheckMayUse(const std::string& model) const;
 
-  // How the engines know the caller's session of this id: nobody reaches another's by naming it.
-  std::string SessionIdOf(const std::string& id) const;
-  // Whose an exported session is. Nobody can call himself so, here or on a server without authentication.
-  std::string session_owner() const;
+  // Whose sessions the caller has, and so how the engines know them: nobody reaches another's by naming it.
+  SessionOwner session_owner() const;
 
   // The call is an inference: its end counts in the model's statistics. `operation`, a literal, is what its trace calls
   // it.

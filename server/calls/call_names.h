@@ -40,11 +40,16 @@ enum class CallField {
   kFrequencyPenalty,
   kPresencePenalty,
   kLogitBias,  // the index is the token
-  // The conversation that a call goes on with, closes or moves.
+  // The conversation that a call goes on with, closes or moves; and those that are listed.
   kSession,
   kSessionId,
   kExpectedTokens,
   kSessionBytes,
+  kOwner,
+  kKeepOwner,
+  kAllOwners,
+  kPageSize,
+  kPageToken,
 };
 
 // Of a text: all of it, or what it consists of.

@@ -37,6 +37,7 @@ inline const V1Names kListModelsNames("longshort.v1.Models/ListModels");
 inline const V1Names kGetModelNames("longshort.v1.Models/GetModel");
 inline const V1Names kLoadModelNames("longshort.v1.Models/LoadModel");
 inline const V1Names kUnloadModelNames("longshort.v1.Models/UnloadModel");
+inline const V1Names kListSessionsNames("longshort.v1.Sessions/ListSessions");
 inline const V1Names kCloseSessionNames("longshort.v1.Sessions/CloseSession");
 inline const V1Names kExportSessionNames("longshort.v1.Sessions/ExportSession");
 inline const V1Names kImportSessionNames("longshort.v1.Sessions/ImportSession", "beginning.session_id");

@@ -35,7 +35,7 @@ class BatchOptions(ConnectionOptions, total=False):
     carry       columns that are carried through; default: all others
     output      "parquet" (default) or "jsonl"
     shard_rows  rows in a shard at the most; default 10,000
-    shard_bytes bytes of input after which a shard takes no more rows; default 8 MiB
+    shard_bytes bytes of input after which a shard takes no more rows; default 2 MiB
     part        which part of the shards this call does, from 0
     parts       how many parts there are; default 1
     max_errors  rows with errors after which the run stops; default: it does not
@@ -150,6 +150,7 @@ async def _run_task(task: _Task) -> Summary:
             connection,
             options.get("model", ""),
             task.texts,
+            region_tokens=task.region_tokens,
             priority=options.get("priority", "low"),
             client_id=options.get("client_id", ""),
             timeout=options.get("timeout", 1800.0),

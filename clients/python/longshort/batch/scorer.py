@@ -37,6 +37,7 @@ class Scorer:
         model: str,
         texts: inference_pb2.ScoreTextsOptions,
         *,
+        region_tokens: int = 0,
         priority: Priority = "low",
         client_id: str = "",
         timeout: float = 1800.0,
@@ -45,6 +46,7 @@ class Scorer:
         """
         model     "name" or "name/version"; empty for the only one of the servers
         texts     options of the stream; `model` is filled in
+        region_tokens  the window of surprise by region, of documents that take several calls; 0: it is not asked for
         timeout   seconds that a server may give no answer while it has documents, before others get them
         patience  seconds that no server may be there (at the beginning: a minute at the most)
 
@@ -52,6 +54,7 @@ class Scorer:
         """
         self._connection = connection
         self._texts = texts
+        self._region_tokens = region_tokens
         self._texts.model.CopyFrom(inputs.selector(model))
         self._options = CallOptions(priority=priority)
         self._client_id = client_id
@@ -139,6 +142,7 @@ class Scorer:
                     client_id=self._client_id,
                     options=self._options,
                     timeout=self._timeout,
+                    region_tokens=self._region_tokens,
                 )
                 if self._identity is not None:
                     self._begin(name, self._servers[name])

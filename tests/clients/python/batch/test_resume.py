@@ -49,7 +49,7 @@ def test_what_is_done_is_not_done_again(corpus: Path, out: Path, server: Server)
     ("options", "difference"),
     [
         ({"shard_rows": 11}, "options.shard_rows was 10 and is 11"),
-        ({"shard_bytes": 99}, "options.shard_bytes was 8388608 and is 99"),
+        ({"shard_bytes": 99}, "options.shard_bytes was 2097152 and is 99"),
         ({"carry": ["id"]}, 'options.carry was null and is ["id"]'),
         ({"output": "jsonl"}, 'options.output was "parquet" and is "jsonl"'),
         ({"region_tokens": 5}, "options.region_tokens was 0 and is 5"),
