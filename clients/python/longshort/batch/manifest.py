@@ -3,6 +3,7 @@
     manifest/run.json                what the run is of: model, options. Written first.
     manifest/inputs.jsonl            its inputs, in order: name, format, bytes, hash.
     manifest/shard-NAME.json         a shard that is done. Written when its output is safe; it alone says so.
+    manifest/complete-I-of-N.json    all shards of this part are done.
 
 Each is put whole. A shard's entry has a checksum of itself, so that one that a broken disk has changed does not count.
 """
@@ -19,7 +20,7 @@ from typing import Any
 from longshort.batch.failures import ModelChanged, Refused
 from longshort.batch.files import UNFINISHED, Folder
 from longshort.batch.inputs import Input
-from longshort.batch.shards import shard_name
+from longshort.batch.shards import Part, shard_name
 
 FOLDER = "manifest"
 RUN = f"{FOLDER}/run.json"
@@ -121,6 +122,16 @@ class Manifest:
         told = dataclasses.asdict(entry)
         content = _json(told | {"check": _check(told)})
         self._folder.put(f"{FOLDER}/shard-{shard_name(entry.source, entry.shard)}.json", content)
+
+    def finish(self, part: Part) -> None:
+        """All shards of the part are done."""
+        self._folder.put(f"{FOLDER}/complete-{part.index}-of-{part.count}.json", _json(dataclasses.asdict(part)))
+
+    def is_complete(self) -> bool:
+        """Whether all parts are, of any number of them."""
+        told = self._folder.sizes(FOLDER)
+        counts = {int(name.split("-of-")[1].split(".")[0]) for name in told if name.startswith("complete-")}
+        return any(all(f"complete-{index}-of-{count}.json" in told for index in range(count)) for count in counts)
 
     def _refuse_strange_files(self) -> None:
         strange = [name for name in self._folder.sizes("") if name != UNFINISHED]

@@ -143,6 +143,11 @@ def test_the_same_rows_have_the_same_scores_in_every_format(server: Server, tmp_
         assert [row["log_likelihood"] for row in found] == pytest.approx(wanted, abs=1e-4), make.__name__
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n{"text": "b"}')
+    assert [row.document for shard in rows_of(tmp_path / "a.jsonl", Cut()) for row in shard.rows] == ["a", "b"]
+
+
 BROKEN = [
     (b"", "the line is empty"),
     (b"{", "the line is not JSON"),

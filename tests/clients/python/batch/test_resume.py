@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import Server
-from longshort.batch.api import entries_of
 from longshort.batch.files import open_folder
+from longshort.batch.verifying import entries_of
 
 from clients.python.batch.corpus import documents, hashes, read_rows, write_jsonl
 from clients.python.conftest import address
@@ -141,6 +141,28 @@ def test_an_entry_tells_what_its_shard_is_of(corpus: Path, out: Path) -> None:
         assert json.loads(lines[0])["text"].startswith(f"document {entry.first_row} ")
         assert entry.scored == entry.rows and entry.tokens > 0 and entry.input == str(corpus)
     assert entry.end == len(content)
+
+
+def test_what_was_written_can_be_verified(corpus: Path, out: Path, server: Server) -> None:
+    found = longshort.batch.verify(str(out))
+    assert (found.shards, found.rows, found.errors, found.complete, found.wrong) == (5, 45, 0, True, ())
+    changed, missing = out / "rows/000000-00000001.parquet", out / "rows/000000-00000003.parquet"
+    content = bytearray(changed.read_bytes())
+    content[100] ^= 1
+    changed.write_bytes(content)
+    missing.unlink()
+    found = longshort.batch.verify(str(out))
+    assert not found.complete
+    assert found.wrong == (f"rows/{changed.name} is not what was written", f"rows/{missing.name} is missing")
+    assert "not complete" in str(found) and str(found).endswith("is missing")
+
+
+def test_a_run_is_complete_when_all_its_parts_are(corpus: Path, tmp_path: Path, server: Server) -> None:
+    out = tmp_path / "parts"
+    for part in (1, 0):
+        assert not longshort.batch.verify(str(out)).complete
+        go_on(corpus, out, server, part=part, parts=2)
+    assert longshort.batch.verify(str(out)).complete
 
 
 def test_a_folder_with_something_else_is_refused(corpus: Path, tmp_path: Path, server: Server) -> None:
