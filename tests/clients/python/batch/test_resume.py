@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,26 @@ def test_a_folder_has_one_run_at_a_time_but_for_its_parts(out: Path, corpus: Pat
             go_on(corpus, out, server, part=1, parts=3)
         go_on(corpus, out, server, part=2, parts=3)
     go_on(corpus, out, server)
+
+
+def test_what_killed_parts_have_left_is_swept_by_their_next_run(out: Path, corpus: Path, server: Server) -> None:
+    left = [out / ".unfinished" / name for name in ("1-of-3-77-rows-x", "2-of-3-77-rows-x", "77-ab-rows-x")]
+    for path in left:
+        path.write_bytes(b"x")
+    go_on(corpus, out, server, part=1, parts=3)
+    assert [path.exists() for path in left] == [False, True, True]
+    go_on(corpus, out, server)
+    assert [path.exists() for path in left] == [False, False, False]
+
+
+def test_parts_that_begin_at_once_begin_one_run(corpus: Path, tmp_path: Path, server: Server) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        runs = [
+            threads.submit(go_on, corpus, tmp_path / "parts", server, part=part, parts=8, shard_rows=2)
+            for part in range(8)
+        ]
+        assert sum(run.result(60).rows for run in runs) == 45
+    assert [row["ordinal"] for row in read_rows(tmp_path / "parts")] == list(range(45))
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
