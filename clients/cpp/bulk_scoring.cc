@@ -161,6 +161,7 @@ BulkEnd ScoreInBulk(absl::Span<const ServerClient> servers, const v1::Model& mod
   BulkEnd end;                      // guarded by mutex
   size_t working = servers.size();  // guarded by mutex
   std::vector<std::thread> threads;
+  threads.reserve(servers.size());
   for (size_t i = 0; i < servers.size(); ++i) {
     threads.emplace_back([&, i] {
       const absl::Status status = Worker(static_cast<int>(i), servers[i], model, options, documents, in_turn).Run();

@@ -44,7 +44,7 @@ std::string Count(int64_t done, int64_t total, const std::string& unit) {
 }  // namespace
 
 std::string ProgressText(int64_t done, int64_t total, const std::string& unit, absl::Duration elapsed, int64_t before) {
-  const std::string text = absl::StrCat(Count(done, total, unit), Pace(done, total, elapsed, before));
+  std::string text = absl::StrCat(Count(done, total, unit), Pace(done, total, elapsed, before));
   if (total == 0 || done > total) return text;
   const auto filled = static_cast<size_t>(kBarLength * done / total);
   return absl::StrCat("[", std::string(filled, '#'), std::string(kBarLength - filled, '-'), "]  ", text);

@@ -258,16 +258,32 @@ LS_DEVICE RowKeys KeysOfRow(const KeyBlock& block, const NewestKeys& newest, int
   return keys;
 }
 
+// Where the ids of a slice's pages are, from the block on where counting begins.
+struct PageIds {
+  int memory, segment, window;
+};
+LS_DEVICE int FirstPageId(const PageTable& table, int64_t slice, int64_t block) {
+  return static_cast<int>(table.first_ids[slice] + block - table.first_pages[slice]);
+}
+LS_DEVICE PageIds PageIdsOf(const CausalAttention& attention, const SeenKeys& seen, int64_t slice) {
+  PageIds ids;
+  ids.memory = FirstPageId(attention.memory.table, slice, seen.vectors_block);
+  ids.segment = FirstPageId(attention.segment.table, slice, seen.vectors_block);
+  ids.window = FirstPageId(attention.window.table, slice, seen.window_block);
+  return ids;
+}
+
 // The keys of a head in this block, [kPageRows, width]; its values follow.
 template <typename Element, int width>
-LS_DEVICE const unsigned char* KeysOfBlock(const CausalAttention& attention, const SeenKeys& seen, int64_t slice,
-                                           const KeyBlock& block, int head) {
+LS_DEVICE const unsigned char* KeysOfBlock(const CausalAttention& attention, const PageIds& ids, const KeyBlock& block,
+                                           int head) {
   const KeyPages& pages = block.part == Part::kMemory    ? attention.memory
                           : block.part == Part::kSegment ? attention.segment
                                                          : attention.window;
-  const int64_t page_of_grid =
-      (block.part == Part::kWindow ? seen.window_block : seen.vectors_block) + block.first / kPageRows;
-  const int64_t id = pages.table.ids[pages.table.first_ids[slice] + page_of_grid - pages.table.first_pages[slice]];
+  const int first_id = block.part == Part::kMemory    ? ids.memory
+                       : block.part == Part::kSegment ? ids.segment
+                                                      : ids.window;
+  const int64_t id = pages.table.ids[first_id + block.first / kPageRows];
   const auto* const page =
       static_cast<const Element*>(id < 0 ? pages.zero_page : pages.pages) + (id < 0 ? 0 : id * attention.page_elements);
   return reinterpret_cast<const unsigned char*>(page + int64_t{head} * 2 * kPageRows * width);

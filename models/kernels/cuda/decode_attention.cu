@@ -52,7 +52,8 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   const SeenKeys seen = KeysSeenFrom(attention, attention.segment_starts[row], position, position);
   if (index >= BlockCount(seen)) return;
   const KeyBlock block = BlockNumber(seen, index);
-  const unsigned char* const keys = KeysOfBlock<Element, width>(attention, seen, slice, block, head);
+  const unsigned char* const keys =
+      KeysOfBlock<Element, width>(attention, PageIdsOf(attention, seen, slice), block, head);
 
   unsigned char* const values = SharedMemory();
   auto* const probabilities = reinterpret_cast<float*>(values + Shape::kBlockBytes);

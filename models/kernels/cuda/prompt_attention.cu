@@ -43,8 +43,8 @@ class PromptTile {
   LS_DEVICE PromptTile(const CausalAttention& attention, int64_t first_row, int rows, int head)
       : attention_(attention), head_(head), rows_(rows), first_row_(first_row) {
     const int64_t position = attention.positions[first_row];
-    slice_ = attention.row_slices[first_row];
     seen_ = KeysSeenFrom(attention, attention.segment_starts[first_row], position, position + rows - 1);
+    ids_ = PageIdsOf(attention, seen_, attention.row_slices[first_row]);
     group_ = Lane() / 4;
     quad_ = Lane() % 4;
     for (int half = 0; half < 2; ++half) {
@@ -122,7 +122,7 @@ class PromptTile {
 
   LS_DEVICE void LoadBlock(int index) {
     const KeyBlock block = BlockNumber(seen_, index);
-    const unsigned char* const keys = KeysOfBlock<Element, width>(attention_, seen_, slice_, block, head_);
+    const unsigned char* const keys = KeysOfBlock<Element, width>(attention_, ids_, block, head_);
     unsigned char* const to = SharedMemory() + index % Layout::kStages * Shape::kBlockBytes;
     for (int i = Thread(); i < kPageRows * Shape::kPiecesOfRow; i += kThreads) {
       const int key = i / Shape::kPiecesOfRow, place = PieceOffset<Shape::kPiecesOfRow>(key, i % Shape::kPiecesOfRow);
@@ -293,8 +293,8 @@ class PromptTile {
   const CausalAttention& attention_;
   const int head_, rows_;
   const int64_t first_row_;
-  int64_t slice_;
   SeenKeys seen_;
+  PageIds ids_;
   int group_, quad_;
   NewestKeys newest_[2];  // of rows g and g + 8
   // Of all blocks so far, for rows g and g + 8.
