@@ -1,4 +1,4 @@
-"""Two servers with two versions of a language model and two classifiers, and a third whose model computes nothing: TLS,
+"""Servers with two versions of a language model and two classifiers, and one more whose model computes nothing: TLS,
 tokens, sessions that can move."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ RIGHTS = {"batch": "scopes=infer calls-per-second=2", "prometheus": "scopes=obse
 class Fleet:
     """Use as a context manager."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, servers: int = 2) -> None:
+        self._count = servers
         self.folder = folder
         self.repository = folder / "models"
         self._write_models()
@@ -73,23 +75,34 @@ class Fleet:
         lines = [tokens.line(name, token, RIGHTS.get(name, "scopes=infer,sessions")) for name, token in TOKENS.items()]
         return tokens.write(self.folder / "tokens", *lines, *more)
 
-    def start(self, index: int, program: Path = BINARY, repository: Path | None = None, **ports: int) -> Server:
-        folder = self.folder / f"server{index}"
-        return Server(
-            repository or self.repository, folder, *self._options, program=program, trusted=self.authority, **ports
+    def _start(self, repository: Path, *options: str, **more: Any) -> Server:
+        folder = self.folder / f"server.{time.monotonic_ns()}"
+        return self._stack.enter_context(
+            Server(repository, folder, *self._options, *options, trusted=self.authority, **more)
         )
 
+    def drain(self, index: int) -> None:
+        """Has one of the servers end, as whoever replaces it would."""
+        self.servers[index].terminate()
+        self.servers[index].wait()
+
+    def start_again(self, index: int) -> None:
+        """At the same ports."""
+        old = self.servers[index]
+        at = f"--http-listen=127.0.0.1:{old.http_port}"
+        self.servers[index] = self._start(self.repository, at, grpc_port=old.grpc_port)
+
     def client(self, identity: str, *servers: Server, **more: Any) -> longshort.Client:
-        """Of these servers, or of both, in turn."""
+        """Of these servers, or of all, in turn."""
         addresses = [f"127.0.0.1:{server.grpc_port}" for server in servers or self.servers]
         token = TOKENS.get(identity, identity)
         return longshort.Client(addresses, tls_ca=self._ca, token=token, **more)
 
     def __enter__(self) -> Fleet:
-        with contextlib.ExitStack() as stack:
-            self.servers = [stack.enter_context(self.start(index)) for index in (1, 2)]
-            self.identity = stack.enter_context(self.start(3, IDENTITY_SERVER, self.folder / "identity"))
-            self._stack = stack.pop_all()
+        with contextlib.ExitStack() as self._stack:
+            self.servers = [self._start(self.repository) for _ in range(self._count)]
+            self.identity = self._start(self.folder / "identity", program=IDENTITY_SERVER)
+            self._stack = self._stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -14,7 +14,7 @@ from integration.prometheus_process import Prometheus
 from integration.server_process import wait_until
 
 from dashboards.fleet import TOKENS, Fleet
-from dashboards.panels import DASHBOARDS, expression, panels, queries
+from dashboards.panels import DASHBOARDS, Asked, offered, panels, queries, variables
 from dashboards.traffic import Traffic
 
 METRIC = re.compile(r"\b(?:longshort|process)_\w+")
@@ -46,14 +46,15 @@ def prometheus(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield prometheus
 
 
-def asked() -> list[tuple[str, str]]:
+def asked(prometheus: Prometheus) -> dict[str, str]:
     """Each query, by the panel that asks it."""
-    return [
-        (f"{name}: {panel['title']}: {query['refId']}", expression(query, WINDOW))
-        for name, board in DASHBOARDS.items()
-        for panel in panels(board)
-        for query in queries(panel)
-    ]
+    every = {}
+    for name, board in DASHBOARDS.items():
+        opened = Asked(prometheus, board, WINDOW)
+        for panel in panels(board):
+            kind = f"{panel['type']} {panel['title']}"
+            every |= {f"{name}, {kind}, {query['refId']}": opened.expression(query) for query in queries(panel)}
+    return every
 
 
 def has_data(prometheus: Prometheus, query: str) -> bool:
@@ -65,7 +66,7 @@ def has_data(prometheus: Prometheus, query: str) -> bool:
 
 
 def test_every_query_of_every_panel_has_data(prometheus: Prometheus) -> None:
-    waiting = dict(asked())
+    waiting = asked(prometheus)
     assert len(waiting) > 100
 
     def answered() -> bool:
@@ -81,23 +82,43 @@ def test_every_query_of_every_panel_has_data(prometheus: Prometheus) -> None:
 
 def test_every_metric_that_is_asked_for_is_there(fleet: Fleet, prometheus: Prometheus) -> None:
     told = set(prometheus.ask("metadata"))
-    for name, query in asked():
+    for name, query in asked(prometheus).items():
         for metric in METRIC.findall(query):
             assert metric in told or re.sub(r"_(bucket|sum|count)$", "", metric) in told, name
 
 
 def test_variables_offer_what_is_served(prometheus: Prometheus) -> None:
-    offered = {}
-    for board in DASHBOARDS.values():
-        for variable in board["templating"].get("list", []):
-            if variable["type"] == "query":
-                series, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
-                series = expression({"expr": series}, WINDOW)
-                values = prometheus.ask(f"label/{label}/values", **{"match[]": series})
-                offered[board["uid"], variable["name"]] = set(values)
-    assert offered["longshort-overview", "model"] == {"enwiki", "flowers", "movie_reviews", "echo"}
-    assert offered["longshort-language-models", "model"] == {"enwiki"}
-    assert offered["longshort-classifiers", "model"] == {"flowers", "movie_reviews", "echo"}
-    assert {"1", "2"} <= offered["longshort-overview", "version"]
-    assert len(offered["longshort-fleet", "instance"]) == 3
-    assert all(offered[uid, name] == {"longshort"} for uid, name in offered if name == "job")
+    found = {
+        (board["uid"], variable["name"]): set(offered(prometheus, variable, {"job": ".*", "model": ".*"}))
+        for board in DASHBOARDS.values()
+        for variable in variables(board)
+    }
+    assert found["longshort-overview", "model"] == {"enwiki", "flowers", "movie_reviews", "echo"}
+    assert found["longshort-language-models", "model"] == {"enwiki"}
+    assert found["longshort-classifiers", "model"] == {"flowers", "movie_reviews", "echo"}
+    assert {"1", "2"} <= found["longshort-overview", "version"]
+    assert len(found["longshort-fleet", "instance"]) == 3
+    assert all(found[uid, name] == {"longshort"} for uid, name in found if name == "job")
+
+
+def test_an_old_and_a_new_version_are_told_apart_until_one_leaves(fleet: Fleet, prometheus: Prometheus) -> None:
+    def versions(query: str) -> set[str]:
+        lines = [line["metric"] for line in prometheus.ask("query", query=query)["result"]]
+        assert {line["model"] for line in lines} <= {"enwiki"}, "the dashboard has no classifiers"
+        return {line["version"] for line in lines}
+
+    opened = Asked(prometheus, DASHBOARDS["longshort-language-models"], WINDOW)
+    by_version = [
+        opened.expression(query)
+        for panel in panels(DASHBOARDS["longshort-language-models"])
+        for query in queries(panel)
+        if "{{version}}" in query["legendFormat"]
+    ]
+    assert len(by_version) >= 10
+    for query in by_version:
+        wait_until(lambda query=query: versions(query) == {"1", "2"}, 20)
+    fleet.remove_version(2)
+    wait_until(lambda: versions("longshort_streams_active") == {"1"}, 20)
+    # What failed within a quarter of an hour is still told.
+    now = [query for query in by_version if "[15m]" not in query]
+    wait_until(lambda: all(versions(query) == {"1"} for query in now), 20)

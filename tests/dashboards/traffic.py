@@ -25,8 +25,8 @@ class Traffic:
     `pace` tells how long a user thinks between two calls, on average, by the time since the beginning (seconds both).
     """
 
-    def __init__(self, fleet: Fleet, pace: Callable[[float], float], users: int = 1) -> None:
-        """`users`: how many there are of each kind."""
+    def __init__(self, fleet: Fleet, pace: Callable[[float], float], users: int = 1, echo: bool = True) -> None:
+        """`users`: how many there are of each kind; `echo`: whether some ask the model that computes nothing."""
         self._fleet = fleet
         self._pace = pace
         self._stop = threading.Event()
@@ -35,7 +35,15 @@ class Traffic:
         self._batch = fleet.client("batch", retry=NO_RETRIES, timeout=30)
         self._stranger = fleet.client("unknown", retry=NO_RETRIES)
         self._identity = fleet.client("app", fleet.identity)
-        kinds = [self._read, self._write, self._talk, self._score, self._review, self._look, self._echo]
+        kinds = [
+            self._read,
+            self._write,
+            self._talk,
+            self._score,
+            self._review,
+            self._look,
+            *([self._echo] if echo else []),
+        ]
         self._threads = [
             threading.Thread(target=self._run, args=(kind, user)) for kind in kinds for user in range(users)
         ]

@@ -26,7 +26,8 @@ def check(*arguments: str | Path, standard_input: str = "") -> None:
 
 
 class Prometheus:
-    """Reads servers, which speak TLS and know each other's authority, every second. Use as a context manager."""
+    """Reads servers, which speak TLS by one authority, every second, and calls them server-1, server-2 and so
+    on. Use as a context manager."""
 
     def __init__(self, folder: Path, *servers: Server, token: str | None = None) -> None:
         """`token`: what it shows the servers."""
@@ -35,9 +36,15 @@ class Prometheus:
         access = f"    scheme: https\n    tls_config: {{ca_file: {trusted}}}\n"
         if token is not None:
             access += f"    authorization: {{credentials: {token}}}\n"
-        targets = ", ".join(f'"127.0.0.1:{server.http_port}"' for server in servers)
+        targets = "".join(
+            f"      - {{targets: ['127.0.0.1:{server.http_port}'], labels: {{instance: server-{number}}}}}\n"
+            for number, server in enumerate(servers, start=1)
+        )
         configuration = CONFIGURATION.read_text()
-        for old, new in (('"127.0.0.1:8501"', targets), ("    static_configs:", access + "    static_configs:")):
+        for old, new in (
+            ('      - targets: ["127.0.0.1:8501"]\n', targets),
+            ("    static_configs:", access + "    static_configs:"),
+        ):
             assert old in configuration
             configuration = configuration.replace(old, new)
         (folder / "prometheus.yaml").write_text(configuration.replace("15s", "1s"))

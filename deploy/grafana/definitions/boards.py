@@ -17,12 +17,14 @@ Row = tuple[str, Sequence[Any]]
 ALL = dashboard.VariableOption(selected=True, text=["All"], value=["$__all"])
 
 
-def labels(name: str, label: str, title: str, series: str, description: str) -> build.QueryVariable:
-    """A variable of the values that a label has; "All" is also what has no such label."""
-    query = f"label_values({series}, {label})"
+def labels(name: str, title: str, series: str, description: str, *, with_none: bool = False) -> build.QueryVariable:
+    """A variable of the values that the label `name` has. "All" is these; or, `with_none`, any value and none."""
+    query = f"label_values({series}, {name})"
     variable = build.QueryVariable(name).label(title).description(description).datasource(SOURCE)
-    variable.query({"query": query, "refId": name}).definition(query)
-    variable.multi(True).include_all(True).all_value(".*").current(ALL)
+    variable.query(query).definition(query)
+    variable.multi(True).include_all(True).current(ALL)
+    if with_none:
+        variable.all_value(".*")
     return variable.refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(dashboard.VariableSort.NATURAL_ASC)
 
 
@@ -31,18 +33,18 @@ def _source() -> build.DatasourceVariable:
     return variable.description("The Prometheus that reads the servers.").type("prometheus")
 
 
-JOB = labels("job", "job", "Job", "longshort_build_info", "What the scrape configuration calls the servers.")
-INSTANCE = labels("instance", "instance", "Server", 'longshort_build_info{job=~"$job"}', "One server, or several.")
+JOB = labels("job", "Job", "longshort_build_info", "What the scrape configuration calls the servers.")
+INSTANCE = labels("instance", "Server", 'longshort_build_info{job=~"$job"}', "One server, or several.")
 
 
-def model(series: str = "longshort_model_load_duration_seconds") -> build.QueryVariable:
-    """Of those that have this series."""
-    return labels("model", "model", "Model", f'{series}{{job=~"$job"}}', "Models that are served, by name.")
-
-
-def version(series: str = "longshort_model_load_duration_seconds") -> build.QueryVariable:
-    of_model = f'{series}{{job=~"$job", model=~"$model"}}'
-    return labels("version", "version", "Version", of_model, "Versions of these models, such as an old and a new one.")
+def models(series: str, *, with_none: bool = False) -> list[build.QueryVariable]:
+    """Model and version, of those that have this series; `with_none`: calls that name no model are in "All"."""
+    of_job, of_model = f'{series}{{job=~"$job"}}', f'{series}{{job=~"$job", model=~"$model"}}'
+    versions = "Versions of these models, such as an old and a new one."
+    return [
+        labels("model", "Model", of_job, "Models that are served, by name.", with_none=with_none),
+        labels("version", "Version", of_model, versions, with_none=True),
+    ]
 
 
 def board(uid: str, title: str, description: str, variables: Sequence[build.QueryVariable], rows: Sequence[Row]) -> Any:

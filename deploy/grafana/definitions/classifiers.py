@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from definitions.boards import JOB, board, model, version
+from definitions.boards import JOB, board, models
 from definitions.panels import buckets, limit, lines, number
 from definitions.queries import FAILURE, MODELS, Query
 
@@ -177,6 +177,6 @@ def make() -> Any:
         "longshort-classifiers",
         "Classifiers",
         __doc__,
-        [JOB, model(series), version(series)],
+        [JOB, *models(series)],
         [("", NOW), ("Work", WORK), ("Batches", BATCHES), ("Waiting and trouble", WAITING)],
     )

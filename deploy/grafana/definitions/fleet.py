@@ -57,7 +57,7 @@ NOW = (
         "Versions not loaded",
         "Versions of models that could not be loaded within a day.",
         "none",
-        Query(f"sum(increase({SERVERS.select('longshort_model_load_failures_total')}[1d]))", "not loaded"),
+        Query(f"round(sum(increase({SERVERS.select('longshort_model_load_failures_total')}[1d])))", "not loaded"),
         ((None, "green"), (0.5, "red")),
         alerts=["LongshortVersionsDoNotLoad"],
     ),
@@ -123,11 +123,11 @@ LIFE = (
         "Versions of models that could not be loaded, and new contents of the token file that were wrong, in an hour.",
         "none",
         Query(
-            f"sum by (instance) (increase({SERVERS.select('longshort_model_load_failures_total')}[1h]))",
+            f"round(sum by (instance) (increase({SERVERS.select('longshort_model_load_failures_total')}[1h])))",
             "model, {{instance}}",
         ),
         Query(
-            f"sum by (instance) (increase({SERVERS.select('longshort_token_file_failures_total')}[1h]))",
+            f"round(sum by (instance) (increase({SERVERS.select('longshort_token_file_failures_total')}[1h])))",
             "token file, {{instance}}",
         ),
         alerts=["LongshortVersionsDoNotLoad", "LongshortTokenFileWrong"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from definitions.boards import JOB, board, model, version
+from definitions.boards import JOB, board, models
 from definitions.panels import buckets, limit, lines, number
 from definitions.queries import MODELS, Query
 
@@ -272,7 +272,7 @@ def make() -> Any:
         "longshort-language-models",
         "Language models",
         __doc__,
-        [JOB, model(series), version(series)],
+        [JOB, *models(series)],
         [
             ("", NOW),
             ("Streams and tokens", STREAMS),

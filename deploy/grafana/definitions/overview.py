@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from definitions.boards import JOB, board, model, version
+from definitions.boards import JOB, board, models
 from definitions.panels import buckets, limit, lines, number, states
 from definitions.queries import FAILURE, MODELS, PROCESSES, REFUSAL, WINDOW, Query
 
 CALLS = "longshort_requests_total"
 DURATION = "longshort_request_duration_seconds"
+# Calls that came as far as their model.
+NAMED = 'model!=""'
 FIRING = 'ALERTS{alertname=~"Longshort.+", alertstate="firing"}'
 
 NOW = (
@@ -86,17 +88,17 @@ TRAFFIC = (
     ),
     lines(
         "Refused, by model",
-        "Share of calls that end RESOURCE_EXHAUSTED.",
+        "Share of calls on a model that end RESOURCE_EXHAUSTED.",
         "percentunit",
-        Query(MODELS.share(CALLS, REFUSAL, by="model"), "{{model}}"),
+        Query(MODELS.share(CALLS, REFUSAL, NAMED, by="model"), "{{model}}"),
         line_at=0.05,
         alerts=["LongshortFull"],
     ),
     lines(
         "Late, by model",
-        "Share of calls whose deadline passed before they were done.",
+        "Share of calls on a model whose deadline passed before they were done.",
         "percentunit",
-        Query(MODELS.share(CALLS, 'code="DEADLINE_EXCEEDED"', by="model"), "{{model}}"),
+        Query(MODELS.share(CALLS, 'code="DEADLINE_EXCEEDED"', NAMED, by="model"), "{{model}}"),
         line_at=0.05,
         alerts=["LongshortLate"],
     ),
@@ -213,6 +215,6 @@ def make() -> Any:
         "longshort-overview",
         "Overview",
         __doc__,
-        [JOB, model(), version()],
+        [JOB, *models("longshort_model_load_duration_seconds", with_none=True)],
         [("", NOW), ("Traffic and errors", TRAFFIC), ("Latency", LATENCY), ("Saturation and refusals", SATURATION)],
     )

@@ -146,8 +146,8 @@ def states(
 def rows(
     title: str, description: str, key: str, columns: Sequence[tuple[Query, str, Steps]], *, alerts: Sequence[str] = ()
 ) -> table.Panel:
-    """A row for each value of the label `key`, and a column for each query, which its legend is the name of. Of each
-    column: the query, its unit, its colours."""
+    """A row for each value of the label `key`, and a column for each query below its legend; of the first query it is
+    the label "version". Of each column: the query, its unit, its colours."""
     panel = _prepare(table.Panel(), title, description, "none", [], (24, 7), alerts)
     names = {}
     for letter, (query, unit, steps) in zip(string.ascii_uppercase, columns, strict=False):
@@ -161,7 +161,9 @@ def rows(
         panel.override_by_name(query.legend, properties)
     panel.with_transformation(dashboard.DataTransformerConfig("merge", options={}))
     order = {name: index for index, name in enumerate([key, "version", *names.values()])}
-    options = {"excludeByName": {"Time": True}, "renameByName": names, "indexByName": order}
+    # The first query is there for its label: its value is 1.
+    hidden = {"Time": True, "Value #A": True}
+    options = {"excludeByName": hidden, "renameByName": names, "indexByName": order}
     return panel.with_transformation(dashboard.DataTransformerConfig("organize", options=options))
 
 

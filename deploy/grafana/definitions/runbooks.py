@@ -58,4 +58,4 @@ RUNBOOKS = _read()
 def link_to(alert: str) -> build.DashboardLink:
     """A panel's link to what to do about an alert."""
     link = build.DashboardLink(f"What to do: {alert}").type(dashboard.DashboardLinkType.LINK)
-    return link.url(f"/d/{UID}?viewPanel={RUNBOOKS[alert].panel}")
+    return link.url(f"/d/{UID}?viewPanel=panel-{RUNBOOKS[alert].panel}")

@@ -49,7 +49,7 @@ TEST_F(SessionMoverTest, ASessionGoesOnInAnotherEngineAsInItsOwn) {
   for (const int64_t prompt : {1, 3, 50, 64, 300, 1000}) {
     const auto here = MakeEngine({.workers = CpuWorkers(2)}), there = MakeEngine({.workers = CpuWorkers(3)});
     Say(*there, kTalk, SomeTokens(40, 9));
-    ASSERT_TRUE(there->CloseSession(Key(kTalk)).ok());
+    ASSERT_TRUE(there->CloseSession(Key(kTalk), {}).ok());
     Say(*here, kTalk, SomeTokens(prompt));
     const absl::StatusOr<SessionArchive> archive = Export(*here);
     ASSERT_TRUE(archive.ok()) << archive.status();
@@ -67,6 +67,24 @@ TEST_F(SessionMoverTest, ASessionGoesOnInAnotherEngineAsInItsOwn) {
     }
     EXPECT_EQ(there->state().cache.counters.imported, 1);
   }
+}
+
+// here:  200 tokens ---------> 39 more --> 30 more
+// there: the 200 ---> (again)  those   --> the same 30
+TEST_F(SessionMoverTest, ASessionThatIsThereGoesOnToTheOneThatComes) {
+  const auto here = MakeEngine(), there = MakeEngine({.workers = CpuWorkers(2)});
+  Say(*here, kTalk, SomeTokens(190));
+  const SessionArchive early = *Export(*here);
+  ASSERT_TRUE(Import(*there, early).ok());
+  EXPECT_TRUE(HoldsAllOf(Import(*there, early)));
+  Say(*here, kTalk, SomeTokens(29, 2));
+  const SessionArchive late = *Export(*here);
+  ASSERT_TRUE(Import(*there, late).ok());
+  EXPECT_TRUE(HoldsAllOf(Import(*there, early))) << "it does not go back";
+  const auto stayed = Say(*here, kTalk, SomeTokens(30, 4)), moved = Say(*there, kTalk, SomeTokens(30, 4));
+  EXPECT_EQ(moved->tokens, stayed->tokens);
+  EXPECT_EQ(moved->summary.reused_tokens, 200 + 39 - 1);
+  EXPECT_EQ(there->state().cache.counters.imported, 2) << "nothing was taken in of what was there already";
 }
 
 TEST_F(SessionMoverTest, ASessionWhosePagesAreGoneMovesAsTokens) {
@@ -141,13 +159,13 @@ TEST_F(SessionMoverTest, NobodyElseHasASessionWhileItsPagesAreRead) {
     exported = std::move(archive);
     end.Notify();
   });
-  EXPECT_TRUE(absl::IsAborted(engine->CloseSession(Key(kTalk))));
+  EXPECT_TRUE(absl::IsAborted(engine->CloseSession(Key(kTalk), {})));
   EXPECT_TRUE(absl::IsAborted(Export(*engine).status()));
   gate.Open();
   ASSERT_TRUE(end.Wait());
   ASSERT_TRUE(exported.ok()) << exported.status();
   EXPECT_TRUE(exported->cached.has_value());
-  EXPECT_TRUE(engine->CloseSession(Key(kTalk)).ok());
+  EXPECT_TRUE(engine->CloseSession(Key(kTalk), {}).ok());
 }
 
 TEST_F(SessionMoverTest, AnEngineThatIsDrainedTakesNoneAndStillGivesTokens) {
@@ -189,7 +207,7 @@ TEST_F(SessionMoverTest, MovesWhileOthersRun) {
     absl::StatusOr<SessionArchive> archive = Export(*from);
     ASSERT_TRUE(archive.ok()) << archive.status();
     ASSERT_TRUE(Import(*to, *std::move(archive)).ok());
-    ASSERT_TRUE(from->CloseSession(Key(kTalk)).ok());
+    ASSERT_TRUE(from->CloseSession(Key(kTalk), {}).ok());
     std::swap(from, to);
   }
   stop = true;

@@ -192,7 +192,8 @@ TEST(EngineObservers, SeriesOfAVersionLeaveWithItsLastEngine) {
   auto loaded_anew = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
   auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<ServingStatistics>());
   const auto other = ObserveClassifier(metrics, Log(), "c", 2, std::make_shared<ServingStatistics>());
-  for (const auto& each : {&classifier, &other}) (*each)->OnEnded(absl::InvalidArgumentError("as the test wants"));
+  classifier->OnEnded(absl::InvalidArgumentError("as the test wants"));
+  other->OnEnded(absl::InvalidArgumentError("as the test wants"));
   engine->OnNextToken(absl::Milliseconds(4));
   engine.reset();
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 1)"));

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from longshort._proto import inference_pb2
 from longshort.batch import inputs, manifest, output
 from longshort.batch.connecting import ConnectionOptions, connection_of
-from longshort.batch.files import Folder, open_folder
+from longshort.batch.files import open_folder
 from longshort.batch.inputs import Format
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
@@ -35,7 +35,7 @@ class BatchOptions(ConnectionOptions, total=False):
     carry       columns that are carried through; default: all others
     output      "parquet" (default) or "jsonl"
     shard_rows  rows in a shard at the most; default 10,000
-    shard_bytes bytes of input after which a shard takes no more rows; default 8 MiB
+    shard_bytes bytes of input after which a shard takes no more rows; default 2 MiB
     part        which part of the shards this call does, from 0
     parts       how many parts there are; default 1
     max_errors  rows with errors after which the run stops; default: it does not
@@ -150,6 +150,7 @@ async def _run_task(task: _Task) -> Summary:
             connection,
             options.get("model", ""),
             task.texts,
+            region_tokens=task.region_tokens,
             priority=options.get("priority", "low"),
             client_id=options.get("client_id", ""),
             timeout=options.get("timeout", 1800.0),
@@ -177,6 +178,7 @@ async def _run_task(task: _Task) -> Summary:
             )
             try:
                 await run.run()
+                record.finish(part)
             finally:
                 progress.end()
         finally:
@@ -216,9 +218,3 @@ def _decisive(task: _Task, columns: Columns, limits: Cut, format: str) -> dict[s
         "shard_bytes": limits.bytes,
         **own,
     }
-
-
-def entries_of(out: str) -> list[manifest.Entry]:
-    """The shards that are done in a folder, in the order of their rows. Raises BatchError."""
-    folder: Folder = open_folder(out)
-    return list(manifest.Manifest(folder).entries())

@@ -20,7 +20,7 @@ from longshort.batch.connecting import ConnectionOptions, connection_of
 from longshort.batch.models import check_model
 from longshort.batch.rows import RowError, document_bytes
 from longshort.batch.scorer import Priority, Scorer
-from longshort.batch.work import Answer, Job
+from longshort.batch.work import AnyAnswer, Job
 from longshort.inputs import Document
 
 T = TypeVar("T")
@@ -64,7 +64,14 @@ class Pool:
 
             async def start() -> models_pb2.Model:
                 self._scorer = Scorer(
-                    where, model, texts, priority=priority, client_id=client_id, timeout=timeout, patience=patience
+                    where,
+                    model,
+                    texts,
+                    region_tokens=region_tokens,
+                    priority=priority,
+                    client_id=client_id,
+                    timeout=timeout,
+                    patience=patience,
                 )
                 return await self._scorer.start()
 
@@ -122,7 +129,7 @@ class Pool:
         done = asyncio.Event()
 
         def taker(place: int) -> Any:
-            def take(answer: Answer) -> None:
+            def take(answer: AnyAnswer) -> None:
                 nonlocal left
                 found[place] = results.result(answer, self._region_tokens)
                 left -= 1

@@ -39,12 +39,14 @@ class Progress:
         """What was done before, or by others."""
         self._skipped += stored_bytes
 
-    def advance(self, rows: int, errors: int, tokens: int, stored_bytes: float) -> None:
-        self.rows += rows
-        self.errors += errors
+    def advance(self, good: bool, tokens: int, stored_bytes: float) -> None:
+        """A row is answered, or an error."""
+        if good:
+            self.rows += 1
+        else:
+            self.errors += 1
         self.tokens += tokens
         self._read += stored_bytes
-        self.show()
 
     def show(self, troubles: Mapping[str, str] | None = None) -> None:
         """If it is time."""

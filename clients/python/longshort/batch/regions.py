@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+
+class Regions:
+    """-log2 of the tokens' probabilities, added up over each window of the document."""
+
+    def __init__(self, window: int) -> None:
+        """`window`: tokens in each region; the last one may have fewer."""
+        if window < 1:
+            raise ValueError(f"window is {window}; it must be at least 1 token")
+        self._window = window
+        # The first token is in the first region, and costs nothing.
+        self._tokens = 1
+        self._nats = [0.0]
+
+    def add(self, log_probabilities: Sequence[float]) -> None:
+        """Of the next tokens, beginning with the document's second one; nats."""
+        begin = 0
+        while begin < len(log_probabilities):
+            if self._tokens % self._window == 0:
+                self._nats.append(0.0)
+            end = min(len(log_probabilities), begin + self._window - self._tokens % self._window)
+            self._nats[-1] -= math.fsum(log_probabilities[begin:end])
+            self._tokens += end - begin
+            begin = end
+
+    def bits(self) -> list[float]:
+        """[ceil(tokens / window)]"""
+        return [nats / math.log(2) for nats in self._nats]
 
 
 def region_bits(log_probabilities: Sequence[float], window: int) -> list[float]:
-    """-log2 of the probabilities, added up over each window of `window` tokens of the document.
+    """The same of all at once.
 
-    log_probabilities  [tokens - 1], nats: of the document's tokens from the second one on
-    returns            [ceil(tokens / window)], bits; the first token is in the first window and costs nothing, the last
-                       window may be shorter
+    log_probabilities  [tokens - 1]
     """
-    if window < 1:
-        raise ValueError(f"window is {window}; it must be at least 1 token")
-    ends = [0, *range(window - 1, len(log_probabilities), window), len(log_probabilities)]
-    if ends[-2] == ends[-1] and len(ends) > 2:
-        ends.pop()
-    return [_bits(log_probabilities[begin:end]) for begin, end in zip(ends, ends[1:], strict=False)]
-
-
-def _bits(log_probabilities: Iterable[float]) -> float:
-    return -math.fsum(log_probabilities) / math.log(2) + 0.0
+    regions = Regions(window)
+    regions.add(log_probabilities)
+    return regions.bits()

@@ -6,9 +6,10 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from longshort.batch.long_documents import LongScore
 from longshort.batch.regions import region_bits
 from longshort.batch.rows import RowError
-from longshort.batch.work import Answer
+from longshort.batch.work import Answer, AnyAnswer
 from longshort.errors import code_name
 
 _CLASS = pa.struct([("index", pa.int32()), ("label", pa.string()), ("probability", pa.float32())])
@@ -41,8 +42,11 @@ def columns(command: str, region_tokens: int) -> pa.Schema:
     return SCORE_COLUMNS.append(REGION_COLUMN) if region_tokens else SCORE_COLUMNS
 
 
-def result(answer: Answer, region_tokens: int) -> dict[str, Any] | RowError:
+def result(answer: AnyAnswer, region_tokens: int) -> dict[str, Any] | RowError:
     """The values of these columns, or why there are none."""
+    if isinstance(answer, LongScore):
+        names = columns("score", region_tokens).names
+        return {name: getattr(answer, name) for name in names}
     if answer.HasField("error"):
         return RowError(code_name(answer.error.code), answer.error.message)
     if answer.HasField("classification"):

@@ -81,8 +81,14 @@ def text_hash(document: Document) -> str:
 
 
 def document_bytes(document: Document) -> int:
-    """About how long it is in a message."""
-    return sum(len(part) if isinstance(part, (str, bytes)) else 3 * len(part) for part in _parts(document))
+    """How long it is in a message; of token ids about."""
+    return sum(_bytes(part) for part in _parts(document))
+
+
+def _bytes(part: Text) -> int:
+    if isinstance(part, str):
+        return len(part) if part.isascii() else len(part.encode(errors="surrogatepass"))
+    return len(part) if isinstance(part, bytes) else 3 * len(part)
 
 
 def _parts(document: Document) -> Sequence[Text]:

@@ -22,7 +22,7 @@ from longshort.batch.reading import ReadShard, Skipped
 from longshort.batch.rows import RowError, document_bytes
 from longshort.batch.scorer import Scorer
 from longshort.batch.shards import shard_name
-from longshort.batch.work import Answer, Job
+from longshort.batch.work import AnyAnswer, Job
 
 # Text that is read and not answered, at the most, beside one shard.
 _AHEAD_BYTES = 32 << 20
@@ -51,6 +51,8 @@ class OpenShard:
         self.found: list[dict[str, Any] | None] = [None] * len(read.rows.rows)
         self.unanswered = 0
         self.tokens = 0
+        # Of the stored input, for each byte of a document.
+        self.stored_bytes_by_byte = 0.0
 
     @property
     def errors(self) -> int:
@@ -146,12 +148,14 @@ class Run:
         for place, row in enumerate(read.rows.rows):
             if row.document is None:
                 self._count_error()
+                self._progress.advance(False, 0, 0.0)
                 continue
             size = document_bytes(row.document)
             jobs.append(Job(row.document, size, self._taker(shard, place, size)))
             row.document = None
             self._unanswered_bytes += size
         shard.unanswered = len(jobs)
+        shard.stored_bytes_by_byte = read.stored_bytes / max(1, sum(job.bytes for job in jobs))
         self._open += 1
         if not jobs:
             self._end(shard)
@@ -161,14 +165,17 @@ class Run:
         self._scorer.put(jobs)
 
     def _taker(self, shard: OpenShard, place: int, size: int) -> Any:
-        def take(answer: Answer) -> None:
+        def take(answer: AnyAnswer) -> None:
             found = results.result(answer, self._region_tokens)
+            tokens = 0
             if isinstance(found, RowError):
                 shard.read.rows.rows[place].error = found
                 self._count_error()
             else:
                 shard.found[place] = found
-                shard.tokens += results.tokens_of(found)
+                tokens = results.tokens_of(found)
+                shard.tokens += tokens
+            self._progress.advance(isinstance(found, dict), tokens, size * shard.stored_bytes_by_byte)
             self._unanswered_bytes -= size
             shard.unanswered -= 1
             if shard.unanswered == 0:
@@ -208,7 +215,6 @@ class Run:
         self.totals.errors += errors
         self.totals.tokens += shard.tokens
         self.totals.shards += 1
-        self._progress.advance(len(shard.found) - errors, errors, shard.tokens, shard.read.stored_bytes)
 
     def _write_now(self, shard: OpenShard) -> None:
         read = shard.read

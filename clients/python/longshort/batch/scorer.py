@@ -37,6 +37,7 @@ class Scorer:
         model: str,
         texts: inference_pb2.ScoreTextsOptions,
         *,
+        region_tokens: int = 0,
         priority: Priority = "low",
         client_id: str = "",
         timeout: float = 1800.0,
@@ -45,6 +46,7 @@ class Scorer:
         """
         model     "name" or "name/version"; empty for the only one of the servers
         texts     options of the stream; `model` is filled in
+        region_tokens  the window of surprise by region, of documents that take several calls; 0: it is not asked for
         timeout   seconds that a server may give no answer while it has documents, before others get them
         patience  seconds that no server may be there (at the beginning: a minute at the most)
 
@@ -52,6 +54,7 @@ class Scorer:
         """
         self._connection = connection
         self._texts = texts
+        self._region_tokens = region_tokens
         self._texts.model.CopyFrom(inputs.selector(model))
         self._options = CallOptions(priority=priority)
         self._client_id = client_id
@@ -72,24 +75,35 @@ class Scorer:
         self._began = loop.time()
         end = self._began + min(_FIRST_PATIENCE, self._patience)
         await self._find_servers()
-        while True:
-            answers = await asyncio.gather(*(one.model() for one in self._servers.values()), return_exceptions=True)
-            found = [one for one in answers if isinstance(one, models_pb2.Model)]
-            if found:
-                break
-            wrong = next(one for one in answers if isinstance(one, BaseException))
-            lasting = not isinstance(wrong, (errors.Unavailable, errors.DeadlineExceeded, errors.ResourceExhausted))
+        while not isinstance(found := await self._first_model(), models_pb2.Model):
+            lasting = not isinstance(found, (errors.Unavailable, errors.DeadlineExceeded, errors.ResourceExhausted))
             if lasting or loop.time() >= end:
-                raise wrong
+                raise found
             await asyncio.sleep(0.5)
             await self._find_servers()
-        model = found[0]
+        model = found
         self._identity = identity(model)
         self._texts.model.name, self._texts.model.version = model.name, model.version
         for name, server in self._servers.items():
             self._begin(name, server)
         self._watch = asyncio.ensure_future(self._look_after())
         return model
+
+    async def _first_model(self) -> models_pb2.Model | LongshortError:
+        """Of the server that answers first; or what is wrong with one if none answers."""
+        asked = {asyncio.ensure_future(server.model()) for server in self._servers.values()}
+        wrong: LongshortError = errors.Unavailable("there is no server")
+        try:
+            for answer in asyncio.as_completed(asked):
+                try:
+                    return await answer
+                except LongshortError as error:
+                    wrong = error
+        finally:
+            for one in asked:
+                one.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+        return wrong
 
     def put(self, jobs: Iterable[Job]) -> None:
         """Each job is told its answer once."""
@@ -139,6 +153,7 @@ class Scorer:
                     client_id=self._client_id,
                     options=self._options,
                     timeout=self._timeout,
+                    region_tokens=self._region_tokens,
                 )
                 if self._identity is not None:
                     self._begin(name, self._servers[name])

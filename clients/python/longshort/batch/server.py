@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from longshort import errors, methods
 from longshort._async import transport
 from longshort._async.calls import AsyncCalls
 from longshort._proto import inference_pb2, models_pb2, types_pb2
+from longshort.batch.long_documents import score_long
 from longshort.batch.pace import Pace
+from longshort.batch.ways import Way, way_of
 from longshort.batch.work import LOSSES, Answer, Job, Work
 from longshort.connection import Connection
 from longshort.errors import LongshortError
@@ -23,7 +25,8 @@ _ONCE = RetryPolicy(attempts=1)
 _WAITS = RetryPolicy(attempts=1 << 30, first_wait=0.2, longest_wait=10.0)
 _INVALID_ARGUMENT = 3
 _RESOURCE_EXHAUSTED = 8
-_UNAVAILABLE = 14
+# CANCELLED, UNAVAILABLE: what a server says of documents that it did not come to.
+_STOPPING = (1, 14)
 
 
 class Server:
@@ -42,9 +45,13 @@ class Server:
         client_id: str,
         options: CallOptions,
         timeout: float,
+        region_tokens: int,
     ) -> None:
-        """check    is told the model that the server has, and the server's name; raises what is wrong with it
-        timeout  seconds that no answer may come while documents are unanswered"""
+        """
+        check          is told the model that the server has, and the server's name; raises what is wrong with it
+        timeout        seconds that no answer may come while documents are unanswered
+        region_tokens  the window of surprise by region; 0: it is not asked for
+        """
         self.name = connection.servers[0]
         # When it last answered anything, by the loop's clock.
         self.answered_at: float | None = None
@@ -56,13 +63,17 @@ class Server:
         self._check = check
         self._options = options
         self._timeout = timeout
+        self._region_tokens = region_tokens
         self._calls = AsyncCalls(connection, client_id=client_id, timeout=_LOOK_SECONDS, retry=_ONCE)
-        self._message_bytes = 0
+        # What the server said of it last.
+        self._model = models_pb2.Model()
+        # Of documents that take several calls.
+        self._long: dict[int, asyncio.Task[None]] = {}
         self._exchange: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
         self._unanswered: dict[int, Job] = {}
         self._next_id = 0
-        # The first id of the stream.
-        self._begun = 0
+        # Whether the stream's first message was sent, which has its options.
+        self._opened = False
         self._alone = False
         self._failures = 0
         # Documents that were refused are not sent before that time.
@@ -133,10 +144,10 @@ class Server:
         self._check(model, self.name)
         self._heard()
         self.pace.most = max(1, model.limits.window)
-        self._message_bytes = model.limits.message_bytes
+        self._model = model
         call = self._calls.begin(self._options, timeout=float("inf"))
         self._exchange = call.exchange(methods.SCORE_TEXTS)
-        self._begun = self._next_id
+        self._opened = False
         self._timed_out = False
         self.fill()
 
@@ -167,29 +178,59 @@ class Server:
         self.error = None
 
     def _send(self, job: Job, now: float) -> None:
+        way = way_of(job, self._model, self._region_tokens, self._texts.truncate)
+        if isinstance(way, str):
+            job.fail(_INVALID_ARGUMENT, way)
+            return
+        job.sent = now
+        if way is Way.PIECES:
+            self._begin_long(job)
+            return
         try:
             request = job.request(self._next_id)
         except (TypeError, ValueError) as error:
             job.fail(_INVALID_ARGUMENT, str(error))
             return
-        size = request.ByteSize()
-        if size > self._message_bytes > 0:
-            job.fail(
-                _INVALID_ARGUMENT,
-                f"it takes a message of {size} bytes; the server takes at most {self._message_bytes}"
-                " (--max-message-bytes)",
-            )
-            return
-        if self._next_id == self._begun:
+        if not self._opened:
+            self._opened = True
             first = inference_pb2.ScoreTextsRequest(options=self._texts)
             first.MergeFrom(request)
             request = first
-        job.sent = now
         self._alone = job.alone
         self._unanswered[self._next_id] = job
         self._next_id += 1
         assert self._exchange is not None
         self._exchange.write(request)
+
+    def _begin_long(self, job: Job) -> None:
+        id, self._next_id = self._next_id, self._next_id + 1
+        self._alone = job.alone
+        self._unanswered[id] = job
+        self._long[id] = asyncio.ensure_future(self._score_long(id, job))
+
+    async def _score_long(self, id: int, job: Job) -> None:
+        assert job.document is not None and not isinstance(job.document, tuple)
+        options = CallOptions(timeout=self._timeout, **self._options)
+        try:
+            found = await score_long(
+                self._calls,
+                job.document,
+                self._texts.model,
+                self._region_tokens,
+                self._model.limits.message_bytes or 1 << 20,
+                options,
+                self._heard,
+            )
+        except LongshortError as error:
+            lasting = isinstance(error, (errors.InvalidArgument, errors.PermissionDenied))
+            del self._unanswered[id], self._long[id]
+            self._alone = False
+            self._give_back([job], error, lasting)
+        else:
+            del self._unanswered[id], self._long[id]
+            self._alone = False
+            job.finish(found)
+        self.fill()
 
     def _take(self, answer: Answer) -> None:
         self._heard()
@@ -198,9 +239,9 @@ class Server:
             return
         self._alone = False
         now = asyncio.get_running_loop().time()
-        if answer.HasField("error") and answer.error.code in (_RESOURCE_EXHAUSTED, _UNAVAILABLE):
+        if answer.HasField("error") and self._is_refusal(answer.error, now, job):
             self.pace.refused()
-            self._not_before = now + max(0.01, answer.error.retry_after_seconds) * random.uniform(1.0, 1.1)
+            job.losses += 0 if answer.error.code == _RESOURCE_EXHAUSTED else 1
             self._work.put_back([job])
             asyncio.get_running_loop().call_at(self._not_before + 0.001, self.fill)
             return
@@ -208,24 +249,43 @@ class Server:
         self.pace.answered(tokens, now - job.sent, served, now)
         job.finish(answer)
 
+    def _is_refusal(self, error: types_pb2.ItemError, now: float, job: Job) -> bool:
+        """Whether the document may be sent again, and then when. A server that stops is left by its documents."""
+        if error.code == _RESOURCE_EXHAUSTED and error.HasField("retry_after_seconds"):
+            wait = error.retry_after_seconds
+        elif error.code in _STOPPING and job.losses + 1 < 2 * LOSSES:
+            wait = 1.0
+        else:
+            return False
+        self._not_before = now + max(0.01, wait) * random.uniform(1.0, 1.1)
+        return True
+
     def _lose(self, error: LongshortError | None) -> None:
         """The stream is over: what is unanswered is for others."""
         if self._exchange is not None:
             self._exchange.cancel()
             self._exchange = None
+        for task in self._long.values():
+            task.cancel()
+        self._long.clear()
         jobs, self._unanswered, self._alone = list(self._unanswered.values()), {}, False
         if error is None:
             self._work.put_back(jobs)
             return
         self.error = error
         self.pace.refused()
-        if not (isinstance(error, errors.ResourceExhausted) and error.retry_after is not None):
-            for job in jobs:
-                job.losses += 1
-        self._work.put_back(job for job in jobs if job.losses < 2 * LOSSES)
+        self._give_back(jobs, error)
+
+    def _give_back(self, jobs: Sequence[Job], error: LongshortError, lasting: bool = False) -> None:
+        """Documents that were not answered. `lasting`: they never will be."""
+        refused = isinstance(error, errors.ResourceExhausted) and error.retry_after is not None
         for job in jobs:
-            if job.losses >= 2 * LOSSES:
-                job.fail(error.code.value[0], f"{job.losses} times in a row: {error.message}")
+            job.losses += 0 if refused else 1
+        hopeless = [job for job in jobs if lasting or job.losses >= 2 * LOSSES]
+        self._work.put_back(job for job in jobs if job not in hopeless)
+        for job in hopeless:
+            often = "" if lasting else f"{job.losses} times in a row: "
+            job.fail(error.code.value[0], f"{often}{error.message}")
 
 
 def _passes(error: LongshortError) -> bool:

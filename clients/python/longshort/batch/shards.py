@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 SHARD_ROWS = 10_000
-SHARD_BYTES = 8 << 20
+SHARD_BYTES = 2 << 20
 
 
 class RawRow(NamedTuple):

@@ -43,7 +43,7 @@ class Warc:
                     content = record.content_stream().read(MAX_ROW_BYTES + 1) if is_text else b""
                     # Reads to the record's end, which only that tells.
                     begin, end = records.get_record_offset(), records.offset
-                    if record.raw_stream.limit > 0:
+                    if not _is_whole(record, records.reader.decompressor):
                         raise EOFError("a record is cut short")
                     self._offset = end
                     if is_text:
@@ -84,6 +84,14 @@ class Warc:
 def _content_type(record: Any) -> str:
     headers = record.http_headers if record.http_headers is not None else record.rec_headers
     return (headers.get_header("Content-Type") or "").partition(";")[0].strip().lower()
+
+
+def _is_whole(record: Any, decompressor: Any) -> bool:
+    """Once it was read to its end: whether all of it was there, and with it the gzip member that it is."""
+    length = record.rec_headers.get_header("Content-Length") or ""
+    if not length.isdecimal() or record.raw_stream.limit > 0:
+        return False
+    return decompressor is None or bool(decompressor.eof)
 
 
 def _is_text(record: Any) -> bool:

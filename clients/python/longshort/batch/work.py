@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from longshort._proto import inference_pb2, types_pb2
+from longshort.batch.long_documents import LongScore
 from longshort.inputs import Document, document_inputs
 
 Answer = inference_pb2.ScoreTextsResponse
+AnyAnswer = Answer | LongScore
 # After so many lost connections a document is sent with no other beside it; after as many alone, it is to blame.
 LOSSES = 3
 
@@ -23,7 +25,7 @@ class Job:
     # About its length in a message.
     bytes: int
     # Is told the answer, once, in the event loop's thread.
-    done: Callable[[Answer], None]
+    done: Callable[[AnyAnswer], None]
     # How often a connection was lost while a server had it.
     losses: int = 0
     # When it was sent, by the loop's clock.
@@ -34,7 +36,7 @@ class Job:
         first, second = document_inputs(self.document)
         return inference_pb2.ScoreTextsRequest(id=id, input=first, second_input=second)
 
-    def finish(self, answer: Answer) -> None:
+    def finish(self, answer: AnyAnswer) -> None:
         self.document = None
         self.done(answer)
 

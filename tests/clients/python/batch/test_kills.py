@@ -14,7 +14,7 @@ from clients.python.batch import crash_runs
 from clients.python.batch.corpus import documents, hashes, read_errors, read_rows, write_jsonl
 from clients.python.conftest import address
 
-KILLS = 120
+KILLS = 110
 
 
 def test_killed_runs_come_to_what_an_uninterrupted_one_does(repeatable: Server, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import longshort.batch
 import pytest
 from integration import model_directory, tokens
 from integration.server_process import Server, wait_until
-from longshort.batch.api import entries_of
+from longshort.batch.verifying import entries_of
 
 from clients.python.batch.corpus import documents, read_errors, read_rows, write_jsonl
 from clients.python.conftest import address, stall
@@ -295,3 +295,32 @@ def test_a_pool_answers_lists_of_documents(classifiers: Server, server: Server) 
         assert isinstance(found, dict) and len(found["classes"]) == 2 and found["label"] == found["classes"][0]["label"]
     with pytest.raises(longshort.batch.Refused, match="the model one is a classifier"):
         longshort.batch.Pool("score", server=address(classifiers), model="one")
+
+
+def test_a_long_document_has_its_regions_and_the_score_of_one_call(
+    repository: Path, server: Server, tmp_path: Path
+) -> None:
+    """Of 150,000 tokens no answer names all, and a message takes 100,000 bytes: it goes in pieces."""
+    letters = "".join(chr(97 + i * i * 7 % 23) for i in range(149_000)) + "\u00e9" * 500
+    texts = [letters, letters.encode() + b"\xff", [4 + i % 250 for i in range(150_000)], "short"]
+    with longshort.Client(address(server)) as client:
+        wanted = client.score(texts)
+    path = write_jsonl(tmp_path / "a.jsonl", [{"text": text} for text in (texts[0], texts[2], texts[3])])
+    (tmp_path / "b.txt").write_bytes(texts[1])  # type: ignore[arg-type]
+    with Server(repository, tmp_path / "0", "--max-message-bytes=100000") as narrow:
+        for region_tokens in (0, 1000):
+            out = tmp_path / f"out{region_tokens}"
+            summary = longshort.batch.score(
+                [str(path), str(tmp_path / "b.txt")], str(out), server=address(narrow), region_tokens=region_tokens
+            )
+            assert (summary.rows, summary.errors) == (4, 0), read_errors(out)
+            for row, score in zip(read_rows(out), [wanted[place] for place in (0, 2, 3, 1)], strict=True):
+                assert row["log_likelihood"] == pytest.approx(score.log_likelihood, rel=1e-6)
+                assert row["token_count"] == score.token_count
+                assert row["scored_token_count"] == score.scored_token_count == score.token_count - 1
+                assert row["bits_per_byte"] == pytest.approx(score.bits_per_byte, rel=1e-6)
+                if region_tokens:
+                    assert len(row["region_bits"]) == -(-score.token_count // 1000)
+                    assert sum(row["region_bits"]) == pytest.approx(-score.log_likelihood / 0.69314718056, rel=1e-5)
+        # No session is left behind.
+        assert narrow.metric("longshort_sessions") == 0
