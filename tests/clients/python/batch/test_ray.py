@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import ray.data
 from integration.server_process import BINARY, Server, wait_until
+from ray.data.checkpoint import CheckpointConfig
 
 from clients.python.batch.corpus import documents, read_rows
 from clients.python.conftest import address
@@ -148,6 +149,41 @@ def test_a_server_that_does_not_start_fails_the_dataset_with_its_words(tmp_path:
     )
     with pytest.raises(Exception, match="ended with 1: .*nowhere', which is not a directory"):
         scored.take_all()
+
+
+def test_what_was_written_before_a_failure_is_not_done_again_with_rays_checkpoints(
+    corpus: Path, wanted: list[dict[str, Any]], server: Server, repository: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+
+    def fail(batch: pa.Table) -> pa.Table:
+        """Once something is written."""
+        if out.exists() and any(out.glob("*.parquet")):
+            raise RuntimeError("power cut")
+        return batch
+
+    def scored(server: Server) -> ray.data.Dataset:
+        read = ray.data.read_parquet(str(corpus))
+        # Ray's filter of rows that are done holds one processor, and reading the other.
+        return longshort.ray.score(read, server=address(server), batch_size=50, concurrency=1, num_cpus=0)
+
+    context = ray.data.DataContext.get_current()
+    context.checkpoint_config = CheckpointConfig(
+        id_column="id", checkpoint_path=str(tmp_path / "checkpoint"), delete_checkpoint_on_success=False
+    )
+    try:
+        with pytest.raises(Exception, match="power cut"):
+            scored(server).map_batches(fail, batch_format="pyarrow").write_parquet(str(out))
+        done = sum(pq.read_metadata(path).num_rows for path in out.glob("*.parquet"))
+        assert 0 < done < ROWS
+        written = {row["id"] for path in out.glob("*.parquet") for row in pq.read_table(path).to_pylist()}
+        with Server(repository, tmp_path / "another") as another:
+            scored(another).write_parquet(str(out))
+            read = another.metric("longshort_prompt_tokens_total")
+    finally:
+        context.checkpoint_config = None
+    check([row for path in out.glob("*.parquet") for row in pq.read_table(path).to_pylist()], wanted)
+    assert read == sum(row["token_count"] for row in wanted if row["id"] not in written)
 
 
 def test_rows_that_cannot_be_scored_say_why(server: Server) -> None:
