@@ -2,11 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/gpu/gpu_platform.h"
 #include "models/images/image_limits.h"
 #include "models/loading/load_guard.h"
 #include "models/loading/loaded_model.h"
+#include "models/worker_device.h"
 
 namespace longshort {
 
@@ -15,6 +18,10 @@ struct LoadOptions {
   std::string precision = "fp32";
   // Threads that loading and one step or batch use; 0 takes one for each core.
   int threads = 0;
+  // Devices that the model is to run on, each once; none: the CPU.
+  std::vector<WorkerDevice> devices = {};
+  // Where its GPUs are; null if there are none among the devices.
+  const GpuPlatform* gpus = nullptr;
   // Of the images that a classifier is asked about.
   ImageLimits image_limits = {};
 };

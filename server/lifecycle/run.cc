@@ -89,12 +89,13 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
 
 // Gives up loading once a signal has asked to stop: the server never becomes ready after it, and loads nothing more.
 GuardedLoader UnlessStopped(const GuardedLoader& loader, const SignalWatcher& signals) {
-  return [&loader, &signals](const std::string& directory, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+  return [&loader, &signals](const std::string& directory, const std::vector<WorkerDevice>& workers,
+                             const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
     absl::Status stopping = absl::CancelledError("asked to stop while loading");
     LoadGuard until_stopped = guard;
     until_stopped.stop_requested = [&signals] { return signals.stop_requested(); };
     if (signals.stop_requested()) return stopping;
-    absl::StatusOr<LoadedModel> loaded = loader(directory, until_stopped);
+    absl::StatusOr<LoadedModel> loaded = loader(directory, workers, until_stopped);
     if (signals.stop_requested()) return stopping;
     return loaded;
   };
@@ -117,13 +118,14 @@ int Serve(const ServerOptions& options, const MachineLimits& machine, const Guar
   return 0;
 }
 
-int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
+int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpuFinder& find_gpus) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
   if (!line.ok()) return Fail(line.status());
   if (line->help) return Print(HelpText());
   if (line->version) return Print(absl::StrFormat("longshort-server %s\n", std::string(kVersion)));
 
-  const MachineLimits machine = ReadMachineLimits();
+  MachineLimits machine = ReadMachineLimits();
+  machine.gpus = find_gpus();
   const absl::StatusOr<ServerOptions> options = ValidateServerOptions(line->options, machine);
   if (!options.ok()) return Fail(options.status());
 
@@ -145,12 +147,12 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
 
 }  // namespace
 
-int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
+int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpuFinder& find_gpus) {
   OpenStandardStreams();
   SwitchOffChunkedReads();
   // Libraries throw where the system has no thread or no memory to give.
   try {
-    return Run(arguments, make_loader);
+    return Run(arguments, make_loader, find_gpus);
   } catch (const std::exception& error) {
     return Fail(absl::ResourceExhaustedError(error.what()));
   }

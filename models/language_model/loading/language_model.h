@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/gpu/gpu_platform.h"
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/weights/model_directory.h"
@@ -17,11 +19,15 @@ struct LanguageModelOptions {
   std::string precision = "fp32";
   // Threads that loading and one step use; 0 takes one for each core.
   int threads = 0;
+  // Devices that the model is to run on, each once; none: the CPU.
+  std::vector<WorkerDevice> devices = {};
+  // Where its GPUs are; null if there are none among the devices.
+  const GpuPlatform* gpus = nullptr;
 };
 
 // Loads config.json and model.safetensors of a model directory.
 // Errors: those of OpenModelDirectory, ParseLanguageModelConfig, CheckTensors and TensorReader; INVALID_ARGUMENT for
-// another precision; INTERNAL if the library fails.
+// another precision; those of MakeBackend; INTERNAL if the library fails.
 absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const std::string& directory,
                                                                  const LanguageModelOptions& options);
 absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDirectory& directory,
