@@ -1,0 +1,213 @@
+#include "models/gpu/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace longshort {
+namespace {
+
+// Above it a kernel must be allowed its shared memory.
+constexpr size_t kSharedBytesOfEveryKernel = 48 * 1024;
+
+class CudaEvent final : public GpuEvent {
+ public:
+  explicit CudaEvent(cudaEvent_t event) : event_(event) {}
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_;
+};
+
+class CudaGraph final : public GpuGraph {
+ public:
+  ~CudaGraph() override {
+    if (executable != nullptr) cudaGraphExecDestroy(executable);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+  }
+
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  std::vector<cudaGraphNode_t> launches;
+};
+
+class CudaDevice final : public GpuDevice {
+ public:
+  CudaDevice(CudaDeviceOptions options, GpuFacts facts)
+      : options_(std::move(options)), facts_(std::move(facts)), stream_(static_cast<cudaStream_t>(options_.stream)) {}
+  ~CudaDevice() override {
+    if (options_.stream == nullptr && stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+
+  absl::Status MakeStream() {
+    LS_RETURN_IF_ERROR(Use());
+    if (options_.stream != nullptr) return absl::OkStatus();
+    return Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  }
+
+  const GpuFacts& facts() const override { return facts_; }
+  absl::StatusOr<int64_t> FreeBytes() override {
+    size_t free = 0, total = 0;
+    LS_RETURN_IF_ERROR(Use());
+    LS_RETURN_IF_ERROR(Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
+    return static_cast<int64_t>(free);
+  }
+
+  absl::StatusOr<void*> Allocate(size_t bytes, GpuMemoryUse) override {
+    void* memory = nullptr;
+    LS_RETURN_IF_ERROR(Use());
+    LS_RETURN_IF_ERROR(Check(cudaMalloc(&memory, bytes), absl::StrCat("cudaMalloc of ", bytes, " bytes")));
+    return memory;
+  }
+  absl::StatusOr<void*> AllocatePinned(size_t bytes) override {
+    void* memory = nullptr;
+    LS_RETURN_IF_ERROR(Use());
+    LS_RETURN_IF_ERROR(Check(cudaMallocHost(&memory, bytes), absl::StrCat("cudaMallocHost of ", bytes, " bytes")));
+    return memory;
+  }
+  void Free(void* memory) override { cudaFree(memory); }
+  void FreePinned(void* memory) override { cudaFreeHost(memory); }
+
+  absl::Status Copy(void* to, const void* from, size_t bytes) override {
+    return Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
+  }
+  absl::Status Fill(void* to, uint8_t byte, size_t bytes) override {
+    return Check(cudaMemsetAsync(to, byte, bytes, stream_), "cudaMemsetAsync");
+  }
+  absl::Status Launch(const KernelCall& call) override;
+  absl::Status BeforeLibraryCalls() override { return absl::OkStatus(); }
+
+  absl::StatusOr<std::unique_ptr<GpuEvent>> Record() override {
+    cudaEvent_t event = nullptr;
+    LS_RETURN_IF_ERROR(Check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags"));
+    auto owned = std::make_unique<CudaEvent>(event);
+    LS_RETURN_IF_ERROR(Check(cudaEventRecord(event, stream_), "cudaEventRecord"));
+    return owned;
+  }
+  absl::Status Wait(const GpuEvent& event) override {
+    return Check(cudaEventSynchronize(static_cast<const CudaEvent&>(event).get()), "cudaEventSynchronize");
+  }
+  absl::Status Synchronize() override { return Check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+  absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) override;
+  absl::Status Update(GpuGraph& graph, int64_t launch, const KernelCall& call) override;
+  absl::Status Replay(GpuGraph& graph) override {
+    return Check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).executable, stream_), "cudaGraphLaunch");
+  }
+
+  bool has_failed() const override { return failed_; }
+
+ private:
+  // CUDA's calls are for the thread's current device.
+  absl::Status Use() { return Check(cudaSetDevice(facts_.number), "cudaSetDevice"); }
+  absl::Status Check(cudaError_t error, const std::string& what);
+  absl::Status AllowSharedMemory(const KernelCall& call);
+
+  const CudaDeviceOptions options_;
+  const GpuFacts facts_;
+  cudaStream_t stream_ = nullptr;
+  CudaGraph* captured_ = nullptr;
+  bool failed_ = false;
+};
+
+absl::Status CudaDevice::Check(cudaError_t error, const std::string& what) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  const std::string message = absl::StrCat("cuda:", facts_.number, ": ", what, ": ", cudaGetErrorString(error), " (",
+                                           cudaGetErrorName(error), ")");
+  // An error that is left after it was taken has come to stay.
+  cudaGetLastError();
+  failed_ = failed_ || (cudaFree(nullptr) != cudaSuccess);
+  if (error == cudaErrorMemoryAllocation && !failed_) return absl::ResourceExhaustedError(message);
+  return absl::InternalError(message);
+}
+
+absl::Status CudaDevice::AllowSharedMemory(const KernelCall& call) {
+  if (call.shape.shared_bytes <= kSharedBytesOfEveryKernel) return absl::OkStatus();
+  return Check(cudaFuncSetAttribute(call.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(call.shape.shared_bytes)),
+               absl::StrCat("to allow kernel ", call.name, " its shared memory"));
+}
+
+absl::Status CudaDevice::Launch(const KernelCall& call) {
+  if (call.empty()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(AllowSharedMemory(call));
+  const GridSize& grid = call.shape.grid;
+  cudaLaunchConfig_t configuration = {};
+  configuration.gridDim = dim3(grid.x, grid.y, grid.z);
+  configuration.blockDim = dim3(call.shape.threads);
+  configuration.dynamicSmemBytes = call.shape.shared_bytes;
+  configuration.stream = stream_;
+  void* arguments[] = {const_cast<unsigned char*>(call.arguments)};
+  LS_RETURN_IF_ERROR(Check(cudaLaunchKernelExC(&configuration, call.function, arguments),
+                           absl::StrCat("to launch kernel ", call.name)));
+  if (captured_ == nullptr) return absl::OkStatus();
+  // What the stream would wait for next is the node that was just made.
+  cudaStreamCaptureStatus status = {};
+  const cudaGraphNode_t* nodes = nullptr;
+  size_t count = 0;
+  LS_RETURN_IF_ERROR(Check(cudaStreamGetCaptureInfo(stream_, &status, nullptr, nullptr, &nodes, nullptr, &count),
+                           "cudaStreamGetCaptureInfo"));
+  if (count != 1) return absl::InternalError(absl::StrCat("a captured launch has ", count, " nodes"));
+  captured_->launches.push_back(nodes[0]);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<GpuGraph>> CudaDevice::Capture(const std::function<absl::Status()>& body) {
+  auto captured = std::make_unique<CudaGraph>();
+  options_.before_capture();
+  absl::Status status =
+      Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  if (status.ok()) {
+    captured_ = captured.get();
+    status = body();
+    captured_ = nullptr;
+    status.Update(Check(cudaStreamEndCapture(stream_, &captured->graph), "cudaStreamEndCapture"));
+  }
+  options_.after_capture();
+  LS_RETURN_IF_ERROR(status);
+  LS_RETURN_IF_ERROR(Check(cudaGraphInstantiate(&captured->executable, captured->graph, 0), "cudaGraphInstantiate"));
+  return captured;
+}
+
+absl::Status CudaDevice::Update(GpuGraph& graph, int64_t launch, const KernelCall& call) {
+  auto& captured = static_cast<CudaGraph&>(graph);
+  LS_RETURN_IF_ERROR(AllowSharedMemory(call));
+  const GridSize& grid = call.shape.grid;
+  void* arguments[] = {const_cast<unsigned char*>(call.arguments)};
+  cudaKernelNodeParams parameters = {};
+  parameters.func = const_cast<void*>(call.function);
+  parameters.gridDim = dim3(grid.x, grid.y, grid.z);
+  parameters.blockDim = dim3(call.shape.threads);
+  parameters.sharedMemBytes = static_cast<unsigned>(call.shape.shared_bytes);
+  parameters.kernelParams = arguments;
+  return Check(cudaGraphExecKernelNodeSetParams(captured.executable, captured.launches.at(launch), &parameters),
+               absl::StrCat("to update kernel ", call.name, " of a graph"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GpuDevice>> MakeCudaDevice(const CudaDeviceOptions& options) {
+  cudaDeviceProp properties = {};
+  const cudaError_t error = cudaGetDeviceProperties(&properties, options.number);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return absl::UnavailableError(
+        absl::StrCat("there is no GPU cuda:", options.number, " here: ", cudaGetErrorString(error)));
+  }
+  auto device =
+      std::make_unique<CudaDevice>(options, GpuFacts{.name = properties.name,
+                                                     .number = options.number,
+                                                     .major = properties.major,
+                                                     .minor = properties.minor,
+                                                     .multiprocessors = properties.multiProcessorCount,
+                                                     .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem)});
+  LS_RETURN_IF_ERROR(device->MakeStream());
+  return device;
+}
+
+}  // namespace longshort

@@ -1,0 +1,49 @@
+// A kernel with its arguments, ready to be launched: what the code that knows kernels hands to a device. Plain C++17,
+// which nvcc reads as well.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+namespace longshort {
+
+// Blocks of a grid along each axis: x up to 2^31 - 1, y and z up to 65,535.
+struct GridSize {
+  unsigned x = 1;
+  unsigned y = 1;
+  unsigned z = 1;
+};
+
+struct LaunchShape {
+  GridSize grid = {};
+  unsigned threads = 32;    // of a block: a multiple of 32, at most 1,024
+  size_t shared_bytes = 0;  // of a block; above 48 KiB it is the device that has to allow them
+};
+
+// Copied where it is queued, so that what it was made of may go at once.
+struct KernelCall {
+  static constexpr size_t kMostArgumentBytes = 512;
+
+  const char* name = "";           // of static duration; for messages
+  const void* function = nullptr;  // what CUDA launches
+  // Where the compiler is not nvcc: what each thread of an emulated device runs.
+  void (*run)(const void* arguments) = nullptr;
+  LaunchShape shape;
+  size_t argument_bytes = 0;
+  alignas(16) unsigned char arguments[kMostArgumentBytes] = {};
+
+  template <typename Arguments>
+  void SetArguments(const Arguments& values) {
+    static_assert(std::is_trivially_copyable<Arguments>::value && sizeof(Arguments) <= kMostArgumentBytes &&
+                      alignof(Arguments) <= 16,
+                  "a kernel takes one plain struct");
+    std::memcpy(arguments, &values, sizeof(values));
+    argument_bytes = sizeof(values);
+  }
+
+  // Nothing to do: a device launches nothing.
+  bool empty() const { return shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0; }
+};
+
+}  // namespace longshort

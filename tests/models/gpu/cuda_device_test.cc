@@ -1,0 +1,40 @@
+// CUDA's device, where the build has it: most machines that compile it have no GPU.
+
+#include "models/gpu/cuda_device.h"
+
+#include <cstring>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+TEST(CudaDevice, IsNamedWhereThereIsNone) {
+  const auto device = MakeCudaDevice({.number = 1000});
+  EXPECT_EQ(device.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(device.status().message()), ::testing::HasSubstr("there is no GPU cuda:1000 here"));
+}
+
+TEST(CudaDevice, CopiesFillsAndReplays) {
+  auto made = MakeCudaDevice({});
+  if (!made.ok()) GTEST_SKIP() << made.status();
+  GpuDevice& device = **made;
+  void* const memory = device.Allocate(8, GpuMemoryUse::kKernels).value();
+  auto* const host = static_cast<char*>(device.AllocatePinned(8).value());
+  const auto graph = device.Capture([&]() -> absl::Status {
+    absl::Status status = device.Fill(memory, 'a', 8);
+    status.Update(device.Copy(host, memory, 8));
+    return status;
+  });
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::memset(host, 0, 8);
+  ASSERT_TRUE(device.Replay(**graph).ok());
+  ASSERT_TRUE(device.Wait(**device.Record()).ok());
+  EXPECT_EQ(std::string(host, 8), "aaaaaaaa");
+  device.Free(memory);
+  device.FreePinned(host);
+}
+
+}  // namespace
+}  // namespace longshort

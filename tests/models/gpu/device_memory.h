@@ -1,0 +1,40 @@
+// Memory of an emulated device: pieces of one mapping, with strips between them that nobody may write.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace longshort {
+
+class DeviceMemory final {
+ public:
+  // `hidden`: cannot be touched but while it is open. Throws std::bad_alloc.
+  DeviceMemory(int64_t bytes, bool hidden);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  // Filled with NaN; null if there is no room.
+  void* Allocate(size_t bytes);
+  // False if there is no such piece.
+  bool Free(void* memory);
+
+  void Open();
+  void Close();
+
+  bool Holds(const void* begin, size_t bytes) const;
+  int64_t pieces() const { return static_cast<int64_t>(pieces_.size()); }
+  int64_t free_bytes() const { return bytes_ - used_; }
+  // What was written where no piece is; empty if nothing was. REQUIRES: it is open.
+  std::string Damage() const;
+
+ private:
+  unsigned char* base_ = nullptr;
+  int64_t bytes_ = 0, used_ = 0;
+  bool hidden_ = false, open_ = true;
+  std::map<int64_t, size_t> pieces_;  // bytes by where they begin
+};
+
+}  // namespace longshort

@@ -1,0 +1,357 @@
+#include "tests/models/gpu/emulated_device.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tests/models/gpu/device_memory.h"
+
+namespace longshort {
+namespace {
+
+// A piece of queued work.
+struct Work {
+  std::string name;
+  std::function<absl::Status()> run;
+  bool loses_the_device = false;
+};
+
+struct Event final : GpuEvent {
+  int64_t works = 0;  // how many had been queued before
+};
+
+struct Graph final : GpuGraph {
+  std::function<absl::Status()> body;
+  std::vector<Work> works;
+  std::vector<size_t> launches;   // among the works
+  std::vector<KernelCall> calls;  // of the launches
+};
+
+class Device final : public EmulatedDevice {
+ public:
+  explicit Device(const EmulatedDeviceOptions& options)
+      : emulation_(options.emulation),
+        hidden_(options.memory_bytes, /*hidden=*/true),
+        shared_(options.memory_bytes, /*hidden=*/false),
+        memory_bytes_(options.memory_bytes) {
+    facts_ = {.name = "emulated",
+              .number = options.number,
+              .major = 8,
+              .minor = 0,
+              .multiprocessors = 1,
+              .memory_bytes = options.memory_bytes};
+  }
+
+  ~Device() override {
+    for (const auto& [memory, bytes] : pinned_) std::free(memory);
+  }
+
+  const GpuFacts& facts() const override { return facts_; }
+  int64_t calls() const override { return calls_; }
+  void FailAfter(int64_t calls, DeviceFault fault) override {
+    fault_call_ = calls_ + calls;
+    fault_ = fault;
+  }
+  int64_t allocations() const override {
+    return hidden_.pieces() + shared_.pieces() + static_cast<int64_t>(pinned_.size());
+  }
+  void SetEmulation(const cuda::emulated::EmulationOptions& options) override { emulation_ = options; }
+  bool has_failed() const override { return lost_; }
+
+  absl::StatusOr<int64_t> FreeBytes() override {
+    LS_RETURN_IF_ERROR(Call("FreeBytes"));
+    return memory_bytes_ - used_bytes();
+  }
+  absl::StatusOr<void*> Allocate(size_t bytes, GpuMemoryUse use) override;
+  absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
+  void Free(void* memory) override;
+  void FreePinned(void* memory) override;
+
+  absl::Status Copy(void* to, const void* from, size_t bytes) override;
+  absl::Status Fill(void* to, uint8_t byte, size_t bytes) override;
+  absl::Status Launch(const KernelCall& call) override;
+  absl::Status BeforeLibraryCalls() override;
+
+  absl::StatusOr<std::unique_ptr<GpuEvent>> Record() override;
+  absl::Status Wait(const GpuEvent& event) override;
+  absl::Status Synchronize() override;
+
+  absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) override;
+  absl::Status Update(GpuGraph& graph, int64_t launch, const KernelCall& call) override;
+  absl::Status Replay(GpuGraph& graph) override;
+
+ private:
+  int64_t used_bytes() const { return 2 * memory_bytes_ - hidden_.free_bytes() - shared_.free_bytes(); }
+  // Counts a call; the error that it is to have. What queues work does not see that the device is lost by it.
+  absl::Status CallThatQueues();
+  absl::Status Call(const char* verb);
+  absl::Status CallOutsideOfCaptures(const char* verb);
+  absl::Status Lose(absl::string_view why);
+  absl::Status Lost() const { return absl::InternalError(absl::StrCat("the emulated device is lost: ", why_lost_)); }
+  absl::Status CheckCopied(const void* begin, size_t bytes, const char* field) const;
+
+  // Queues it, records it, or, in the run of a graph, puts what was recorded in its place.
+  absl::Status Add(Work work);
+  absl::Status RunQueued(int64_t end);
+  absl::Status RunOne(const Work& work);
+  absl::Status RunGraph(const std::function<absl::Status()>& body, const std::vector<Work>& works);
+  absl::Status RunGraphUpTo(size_t end);
+
+  GpuFacts facts_;
+  cuda::emulated::EmulationOptions emulation_;
+  DeviceMemory hidden_, shared_;
+  const int64_t memory_bytes_;
+  std::map<void*, size_t> pinned_;
+
+  std::vector<Work> queue_;  // what has not run yet
+  int64_t queued_ = 0;       // ever
+  Graph* recorded_ = nullptr;
+  // Of the graph that runs; what its body has come to, and what has been run of that.
+  const std::vector<Work>* running_ = nullptr;
+  size_t reached_ = 0, run_ = 0;
+
+  int64_t calls_ = 0, fault_call_ = -1;
+  DeviceFault fault_ = DeviceFault::kError;
+  bool next_work_loses_ = false, lost_ = false;
+  std::string why_lost_;
+};
+
+absl::Status Device::CallThatQueues() {
+  if (lost_) return Lost();
+  if (calls_++ != fault_call_) return absl::OkStatus();
+  switch (fault_) {
+    case DeviceFault::kOutOfMemory:
+      return absl::ResourceExhaustedError("the emulated device was told to have no memory");
+    case DeviceFault::kError:
+      return absl::InternalError("the emulated device was told to fail");
+    case DeviceFault::kLost:
+      break;
+  }
+  next_work_loses_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Device::Call(const char* verb) {
+  LS_RETURN_IF_ERROR(CallThatQueues());
+  return next_work_loses_ ? Lose(absl::StrCat("it was told so, at ", verb)) : absl::OkStatus();
+}
+
+absl::Status Device::CallOutsideOfCaptures(const char* verb) {
+  if (recorded_ != nullptr || running_ != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(verb, " within a capture; it may only queue work"));
+  }
+  return Call(verb);
+}
+
+absl::Status Device::Lose(absl::string_view why) {
+  if (!lost_) why_lost_ = std::string(why);
+  lost_ = true;
+  return Lost();
+}
+
+absl::StatusOr<void*> Device::Allocate(size_t bytes, GpuMemoryUse use) {
+  LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Allocate"));
+  if (bytes == 0) return absl::InvalidArgumentError("an allocation of 0 bytes; at least 1 is needed");
+  DeviceMemory& memory = use == GpuMemoryUse::kKernels ? hidden_ : shared_;
+  void* const piece = used_bytes() + static_cast<int64_t>(bytes) > memory_bytes_ ? nullptr : memory.Allocate(bytes);
+  if (piece == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("the emulated device has no memory for ", bytes, " bytes; ",
+                                                     memory_bytes_ - used_bytes(), " are free"));
+  }
+  return piece;
+}
+
+absl::StatusOr<void*> Device::AllocatePinned(size_t bytes) {
+  LS_RETURN_IF_ERROR(CallOutsideOfCaptures("AllocatePinned"));
+  void* const memory = std::malloc(bytes);
+  std::memset(memory, 0xff, bytes);
+  pinned_[memory] = bytes;
+  return memory;
+}
+
+void Device::Free(void* memory) {
+  if (memory != nullptr && !hidden_.Free(memory) && !shared_.Free(memory)) std::abort();
+}
+
+void Device::FreePinned(void* memory) {
+  if (memory == nullptr) return;
+  if (pinned_.erase(memory) == 0) std::abort();
+  std::free(memory);
+}
+
+absl::Status Device::CheckCopied(const void* begin, size_t bytes, const char* field) const {
+  if (hidden_.Holds(begin, bytes) || shared_.Holds(begin, bytes)) return absl::OkStatus();
+  auto piece = pinned_.upper_bound(const_cast<void*>(begin));
+  if (piece != pinned_.begin()) {
+    piece = std::prev(piece);
+    const auto* const end = static_cast<const char*>(piece->first) + piece->second;
+    if (static_cast<const char*>(begin) + bytes <= end) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", bytes, " bytes at ",
+                                                 absl::Hex(reinterpret_cast<uintptr_t>(begin)),
+                                                 " are neither device memory nor pinned"));
+}
+
+absl::Status Device::Copy(void* to, const void* from, size_t bytes) {
+  LS_RETURN_IF_ERROR(CallThatQueues());
+  LS_RETURN_IF_ERROR(CheckCopied(to, bytes, "to"));
+  LS_RETURN_IF_ERROR(CheckCopied(from, bytes, "from"));
+  return Add({.name = "Copy", .run = [=] {
+                std::memcpy(to, from, bytes);
+                return absl::OkStatus();
+              }});
+}
+
+absl::Status Device::Fill(void* to, uint8_t byte, size_t bytes) {
+  LS_RETURN_IF_ERROR(CallThatQueues());
+  LS_RETURN_IF_ERROR(CheckCopied(to, bytes, "to"));
+  return Add({.name = "Fill", .run = [=] {
+                std::memset(to, byte, bytes);
+                return absl::OkStatus();
+              }});
+}
+
+absl::Status Device::Launch(const KernelCall& call) {
+  LS_RETURN_IF_ERROR(CallThatQueues());
+  if (call.empty()) return absl::OkStatus();
+  if (recorded_ != nullptr) {
+    recorded_->launches.push_back(recorded_->works.size());
+    recorded_->calls.push_back(call);
+  }
+  return Add({.name = call.name, .run = [this, call] { return cuda::emulated::RunKernel(call, emulation_); }});
+}
+
+absl::Status Device::Add(Work work) {
+  work.loses_the_device = std::exchange(next_work_loses_, false);
+  if (running_ != nullptr) {
+    if (work.loses_the_device) return RunOne(work);
+    if (reached_ == running_->size() || (*running_)[reached_].name != work.name) {
+      return absl::FailedPreconditionError(absl::StrCat("the body of a graph queues ", work.name, " as its work ",
+                                                        reached_, ", and did not when it was captured"));
+    }
+    ++reached_;
+    return absl::OkStatus();
+  }
+  if (recorded_ != nullptr) {
+    recorded_->works.push_back(std::move(work));
+    return absl::OkStatus();
+  }
+  queue_.push_back(std::move(work));
+  ++queued_;
+  return absl::OkStatus();
+}
+
+absl::Status Device::RunOne(const Work& work) {
+  if (work.loses_the_device) return Lose(absl::StrCat("it was told so, at ", work.name));
+  absl::Status status = work.run();
+  if (const std::string damage = hidden_.Damage() + shared_.Damage(); status.ok() && !damage.empty()) {
+    status = absl::InternalError(absl::StrCat(work.name, ": ", damage));
+  }
+  return status.ok() ? status : Lose(status.message());
+}
+
+absl::Status Device::RunQueued(int64_t end) {
+  const int64_t first = queued_ - static_cast<int64_t>(queue_.size());
+  if (end <= first) return absl::OkStatus();
+  std::vector<Work> works(std::make_move_iterator(queue_.begin()),
+                          std::make_move_iterator(queue_.begin() + (end - first)));
+  queue_.erase(queue_.begin(), queue_.begin() + (end - first));
+  hidden_.Open();
+  const absl::Cleanup close = [this] { hidden_.Close(); };
+  for (const Work& work : works) LS_RETURN_IF_ERROR(RunOne(work));
+  return absl::OkStatus();
+}
+
+absl::Status Device::BeforeLibraryCalls() {
+  LS_RETURN_IF_ERROR(Call("BeforeLibraryCalls"));
+  if (recorded_ != nullptr) return absl::OkStatus();
+  if (running_ != nullptr) return RunGraphUpTo(reached_);
+  return RunQueued(queued_);
+}
+
+absl::StatusOr<std::unique_ptr<GpuEvent>> Device::Record() {
+  LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Record"));
+  auto event = std::make_unique<Event>();
+  event->works = queued_;
+  return event;
+}
+
+absl::Status Device::Wait(const GpuEvent& event) {
+  LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Wait"));
+  return RunQueued(static_cast<const Event&>(event).works);
+}
+
+absl::Status Device::Synchronize() {
+  LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Synchronize"));
+  return RunQueued(queued_);
+}
+
+absl::StatusOr<std::unique_ptr<GpuGraph>> Device::Capture(const std::function<absl::Status()>& body) {
+  LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Capture"));
+  auto graph = std::make_unique<Graph>();
+  graph->body = body;
+  recorded_ = graph.get();
+  const absl::Cleanup end = [this] { recorded_ = nullptr; };
+  LS_RETURN_IF_ERROR(body());
+  return graph;
+}
+
+absl::Status Device::Update(GpuGraph& graph, int64_t launch, const KernelCall& call) {
+  LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Update"));
+  auto& captured = static_cast<Graph&>(graph);
+  if (launch < 0 || launch >= static_cast<int64_t>(captured.launches.size()) ||
+      captured.calls[launch].function != call.function) {
+    return absl::InvalidArgumentError(absl::StrCat("launch ", launch, " of the graph is not kernel ", call.name));
+  }
+  captured.calls[launch] = call;
+  captured.works[captured.launches[launch]].run = [this, call] {
+    return call.empty() ? absl::OkStatus() : cuda::emulated::RunKernel(call, emulation_);
+  };
+  return absl::OkStatus();
+}
+
+absl::Status Device::Replay(GpuGraph& graph) {
+  LS_RETURN_IF_ERROR(CallThatQueues());
+  if (recorded_ != nullptr || running_ != nullptr) return absl::FailedPreconditionError("Replay within a capture");
+  // A copy of the works: a later update is not for this run.
+  auto& captured = static_cast<Graph&>(graph);
+  return Add({.name = "Replay",
+              .run = [this, body = captured.body, works = captured.works] { return RunGraph(body, works); }});
+}
+
+absl::Status Device::RunGraph(const std::function<absl::Status()>& body, const std::vector<Work>& works) {
+  running_ = &works;
+  reached_ = run_ = 0;
+  const absl::Cleanup end = [this] {
+    running_ = nullptr;
+    hidden_.Open();
+  };
+  hidden_.Close();
+  LS_RETURN_IF_ERROR(body());
+  if (reached_ != works.size()) {
+    return absl::FailedPreconditionError(absl::StrCat("the body of a graph queues ", reached_, " works, and queued ",
+                                                      works.size(), " when it was captured"));
+  }
+  return RunGraphUpTo(reached_);
+}
+
+absl::Status Device::RunGraphUpTo(size_t end) {
+  hidden_.Open();
+  const absl::Cleanup close = [this] { hidden_.Close(); };
+  for (; run_ < end; ++run_) LS_RETURN_IF_ERROR(RunOne((*running_)[run_]));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<EmulatedDevice> MakeEmulatedDevice(const EmulatedDeviceOptions& options) {
+  return std::make_unique<Device>(options);
+}
+
+}  // namespace longshort
