@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/gpu/gpu_platform.h"
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort {
+
+class GpuBackends;
 
 struct LanguageModelOptions {
   // "fp32", or "bf16": weights and cache pages in bfloat16, products where the processor has them; sums, norms and
@@ -21,8 +22,8 @@ struct LanguageModelOptions {
   int threads = 0;
   // Devices that the model is to run on, each once; none: the CPU.
   std::vector<WorkerDevice> devices = {};
-  // Where its GPUs are; null if there are none among the devices.
-  const GpuPlatform* gpus = nullptr;
+  // For the GPUs among them; null in a build for the CPU only.
+  const GpuBackends* gpus = nullptr;
 };
 
 // Loads config.json and model.safetensors of a model directory.

@@ -1,0 +1,25 @@
+// The language model's backend on a GPU: cache pages in its memory, kernels of models/kernels/cuda.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "ATen/core/Tensor.h"
+#include "absl/status/statusor.h"
+#include "models/gpu/gpu_device.h"
+#include "models/language_model/backend.h"
+#include "models/language_model/decoder.h"
+
+namespace longshort {
+
+// A stream of its own on the GPU of the model, for one worker. Errors: those of GpuDevice.
+using OpenGpu = std::function<absl::StatusOr<std::unique_ptr<GpuDevice>>()>;
+
+// Pages hold float32 numbers, or bfloat16 ones if such are the decoder's matrices that meet tokens. Brings the decoder
+// to `tensors`, the device of LibTorch's tensors on that GPU, and drops what only position tables are made of.
+// Throws what LibTorch throws. Errors: those of GpuDevice; UNIMPLEMENTED for heads that are too wide for the kernels.
+absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeGpuBackend(Decoder& decoder, const at::Device& tensors,
+                                                                     OpenGpu open,
+                                                                     const std::function<void()>& between);
+
+}  // namespace longshort
