@@ -1,0 +1,343 @@
+// Attention of tiles of rows: up to 64 rows of one sequence and segment, and one head, for each block of the GPU.
+//
+// A block has four warps of 16 rows each. Keys and values of 64 rows of the grid come through shared memory, the next
+// ones while these are worked on; position terms come straight from their table, which every block of the GPU reads and
+// its L2 cache holds. Nothing of the size [rows, keys] is ever in memory: a block of scores is in registers,
+//   scores [16 rows][64 keys] a warp, and mixed values [16 rows][width]
+//   shared: keys and values [stages][64][width], queries [2: for content, for distances][64][width], swizzled;
+//           position terms [4 warps][16][kRelativeStride] float32
+// What a row has at distance n of its newest key is wanted at key `newest - n`, a different column for each row. A warp
+// computes products of its rows with the distances of a band of columns, counted from the newest row, and each lane
+// writes them where its rows want them. Where all rows have the same newest key, which chunks of 16 rows and more have,
+// columns are keys, and nothing is moved.
+
+#include "models/kernels/cuda/attention_tile.h"
+
+namespace longshort::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarpRows = 16;
+// In floats: rows of a fragment's 8-byte loads lie in different banks.
+constexpr int kRelativeStride = kPageRows + 8;
+constexpr int kRelativeBytes = kTileRows * kRelativeStride * 4;
+
+template <typename Element, int width>
+struct SharedLayout {
+  using Shape = Tile<Element, width>;
+  // Two where they fit beside each other on every chip.
+  static constexpr int kStages = Shape::kBlockBytes <= 16 * 1024 ? 2 : 1;
+  static constexpr int kKeys = 0;
+  static constexpr int kValues = kKeys + kStages * Shape::kBlockBytes;
+  static constexpr int kQueries = kValues + kStages * Shape::kBlockBytes;
+  static constexpr int kRelative = kQueries + 2 * Shape::kBlockBytes;
+  static constexpr int kBytes = kRelative + kRelativeBytes;
+};
+
+template <typename Element, int width>
+class PromptTile {
+ public:
+  using Shape = Tile<Element, width>;
+  using Layout = SharedLayout<Element, width>;
+
+  LS_DEVICE PromptTile(const CausalAttention& attention, int64_t first_row, int rows, int head)
+      : attention_(attention), head_(head), rows_(rows), first_row_(first_row) {
+    position_ = attention.positions[first_row];
+    slice_ = attention.row_slices[first_row];
+    seen_ = KeysSeenFrom(attention, attention.segment_starts[first_row], position_, position_ + rows - 1);
+    group_ = Lane() / 4;
+    quad_ = Lane() % 4;
+  }
+
+  LS_DEVICE void Run() {
+    const int blocks = BlockCount(seen_);
+    Part staged = Part::kMemory;
+    StageQueries(staged);
+    LoadBlock(0);
+    CommitCopies();
+    for (int index = 0; index < blocks; ++index) {
+      if constexpr (Layout::kStages == 2) {
+        if (index + 1 < blocks) LoadBlock(index + 1);
+        CommitCopies();
+        WaitForCopies<1>();
+      } else {
+        WaitForCopies<0>();
+      }
+      const KeyBlock block = BlockNumber(seen_, index);
+      if (block.part == Part::kWindow && staged != Part::kWindow) {
+        staged = Part::kWindow;
+        StageQueries(staged);
+      }
+      SyncBlock();
+      AddBlock(block, index % Layout::kStages);
+      SyncBlock();  // before the next copies come to where these were
+      if constexpr (Layout::kStages == 1) {
+        if (index + 1 < blocks) LoadBlock(index + 1);
+        CommitCopies();
+      }
+    }
+    WriteOutput();
+  }
+
+ private:
+  // The tile's row of fragment row g (half 0) or g + 8 (half 1).
+  LS_DEVICE int TileRow(int half) const { return Warp() * kWarpRows + group_ + 8 * half; }
+  // A row that is not there is as the last one.
+  LS_DEVICE int64_t PositionOf(int tile_row) const { return position_ + (tile_row < rows_ ? tile_row : rows_ - 1); }
+
+  LS_DEVICE unsigned char* Queries(bool distances) const {
+    return SharedMemory() + Layout::kQueries + (distances ? Shape::kBlockBytes : 0);
+  }
+  LS_DEVICE float* Relative() const {
+    return reinterpret_cast<float*>(SharedMemory() + Layout::kRelative) + Warp() * kWarpRows * kRelativeStride;
+  }
+
+  // Each warp brings its own rows, as elements and with their biases.
+  LS_DEVICE void StageQueries(Part part) {
+    SyncWarp();
+    const float* const biases[2] = {ContentBias(attention_, part), DistanceBias(attention_, part)};
+    constexpr int kPairs = width / 2;
+    for (int i = Lane(); i < kWarpRows * kPairs; i += kWarpThreads) {
+      const int row = Warp() * kWarpRows + i / kPairs, channel = i % kPairs * 2;
+      const int64_t from = first_row_ + (row < rows_ ? row : rows_ - 1);
+      LS_UNROLL
+      for (int kind = 0; kind < 2; ++kind) {
+        const float first = QueryElement(attention_, from, head_, channel, biases[kind]);
+        const float second = QueryElement(attention_, from, head_, channel + 1, biases[kind]);
+        unsigned char* const place = Queries(kind == 1) +
+                                     PieceOffset<Shape::kPiecesOfRow>(row, channel / Shape::kElementsOfPiece) +
+                                     channel % Shape::kElementsOfPiece * static_cast<int>(sizeof(Element));
+        if constexpr (sizeof(Element) == 2) {
+          Store<1>(place, {{PackBFloat16(first, second)}});
+        } else {
+          Store<2>(place, {{BitsOf(first), BitsOf(second)}});
+        }
+      }
+    }
+    SyncWarp();
+  }
+
+  LS_DEVICE void LoadBlock(int index) {
+    const KeyBlock block = BlockNumber(seen_, index);
+    const unsigned char* const keys = KeysOfBlock<Element, width>(attention_, slice_, block, head_);
+    unsigned char* const to = SharedMemory() + index % Layout::kStages * Shape::kBlockBytes;
+    for (int i = Thread(); i < kPageRows * Shape::kPiecesOfRow; i += kThreads) {
+      const int key = i / Shape::kPiecesOfRow, place = PieceOffset<Shape::kPiecesOfRow>(key, i % Shape::kPiecesOfRow);
+      // Of rows that nobody sees values must be numbers; they are multiplied by 0.
+      const bool is_seen = key >= block.begin && key < block.end;
+      CopyAsync(to + Layout::kKeys + place, keys + i * 16, is_seen);
+      CopyAsync(to + Layout::kValues + place, keys + Shape::kBlockBytes + i * 16, is_seen);
+    }
+  }
+
+  LS_DEVICE void AddBlock(const KeyBlock& block, int stage) {
+    float scores[kPageRows / 8][4] = {};
+    AddContent(scores, SharedMemory() + Layout::kKeys + stage * Shape::kBlockBytes);
+    AddDistances(scores, block);
+    float block_largest[2];
+    Softmax(scores, block, block_largest);
+    MixAndMerge(scores, block_largest, SharedMemory() + Layout::kValues + stage * Shape::kBlockBytes);
+  }
+
+  // scores[16][64] += queries . keys
+  LS_DEVICE void AddContent(float (&scores)[kPageRows / 8][4], const unsigned char* keys) const {
+    const unsigned char* const queries = Queries(false);
+    LS_UNROLL
+    for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
+      const int piece = 4 * c + quad_;
+      const Words<4> row = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(0), piece));
+      const Words<4> row_8 = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(1), piece));
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) {
+        const Words<4> key = Load<4>(keys + PieceOffset<Shape::kPiecesOfRow>(8 * n + group_, piece));
+        MultiplyPiece<Element>(scores[n], row, row_8, key);
+      }
+    }
+  }
+
+  // Products of the warp's rows with the 8 distances newest - 8 * tile - 0..7.
+  LS_DEVICE void DistanceProducts(float (&products)[4], const Distances& distances, int64_t newest, int tile) const {
+    const unsigned char* const queries = Queries(true);
+    const unsigned char* const from = DistanceRow<Element, width>(distances, newest - 8 * tile - group_) + quad_ * 16;
+    LS_UNROLL
+    for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
+      const int piece = 4 * c + quad_;
+      const Words<4> row = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(0), piece));
+      const Words<4> row_8 = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(1), piece));
+      MultiplyPiece<Element>(products, row, row_8, LoadConstant<4>(from + c * 64));
+    }
+  }
+
+  LS_DEVICE void AddDistances(float (&scores)[kPageRows / 8][4], const KeyBlock& block) const {
+    const Distances distances = DistancesOf<Element, width>(attention_, block.part, head_);
+    const auto newest = [&](int tile_row) {
+      return NewestKey(attention_, block.part, PositionOf(tile_row)) - block.first;
+    };
+    const int64_t first = newest(Warp() * kWarpRows), last = newest(Warp() * kWarpRows + kWarpRows - 1);
+    if (first == last) {
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) {
+        float products[4] = {};
+        DistanceProducts(products, distances, last, n);
+        LS_UNROLL
+        for (int i = 0; i < 4; ++i) scores[n][i] = Add(scores[n][i], products[i]);
+      }
+      return;
+    }
+    // Column e of the band is distance last - e, which a row wants at key e - (last - its newest).
+    const int shifts[2] = {static_cast<int>(last - newest(TileRow(0))), static_cast<int>(last - newest(TileRow(1)))};
+    const int tiles = (kPageRows - 1 + static_cast<int>(last - first)) / 8 + 1;
+    float* const relative = Relative();
+    for (int tile = 0; tile < tiles; ++tile) {
+      float products[4] = {};
+      DistanceProducts(products, distances, last, tile);
+      LS_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int half = i / 2, key = 8 * tile + 2 * quad_ + i % 2 - shifts[half];
+        if (key >= 0 && key < kPageRows) relative[(group_ + 8 * half) * kRelativeStride + key] = products[i];
+      }
+    }
+    SyncWarp();
+    LS_UNROLL
+    for (int n = 0; n < kPageRows / 8; ++n) {
+      LS_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const Words<2> terms = Load<2>(relative + (group_ + 8 * half) * kRelativeStride + 8 * n + 2 * quad_);
+        LS_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          scores[n][2 * half + i] = Add(scores[n][2 * half + i], FloatOf(terms.word[i]));
+        }
+      }
+    }
+  }
+
+  // Makes probabilities of scores, each row's relative to its largest one.
+  LS_DEVICE void Softmax(float (&scores)[kPageRows / 8][4], const KeyBlock& block, float (&block_largest)[2]) const {
+    LS_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int tile_row = TileRow(half);
+      SeenInBlock row_sees = RowSees(attention_, seen_, block, PositionOf(tile_row));
+      if (tile_row >= rows_) row_sees.end = 0;
+      float largest = kMinusInfinity;
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) {
+        LS_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          float& score = scores[n][2 * half + i];
+          score = row_sees.Has(8 * n + 2 * quad_ + i) ? Multiply(score, kLog2E) : kMinusInfinity;
+          largest = Larger(largest, score);
+        }
+      }
+      largest = Larger(largest, ShuffleXor(largest, 1));
+      largest = Larger(largest, ShuffleXor(largest, 2));
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) {
+        LS_UNROLL
+        for (int i = 0; i < 2; ++i) scores[n][2 * half + i] = Probability(scores[n][2 * half + i], largest);
+      }
+      block_largest[half] = largest;
+    }
+  }
+
+  LS_DEVICE void MixAndMerge(const float (&probabilities)[kPageRows / 8][4], const float (&block_largest)[2],
+                             const unsigned char* values) {
+    constexpr int kSteps = kPageRows / Shape::kKeysOfProduct, kTilesOfStep = Shape::kKeysOfProduct / 8;
+    uint32_t operands[kSteps][4];
+    float block_sums[4] = {};
+    LS_UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      ProbabilityOperand<Element>(operands[step], probabilities[step * kTilesOfStep],
+                                  probabilities[step * kTilesOfStep + kTilesOfStep - 1]);
+      AddSums<Element>(block_sums, operands[step]);
+    }
+    MergeFactors factors[2];
+    LS_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      factors[half] = Merge(largest_[half], block_largest[half]);
+      sums_[half] = Merged(sums_[half], block_sums[2 * half], factors[half]);
+    }
+    LS_UNROLL
+    for (int pair = 0; pair < width / 16; ++pair) {
+      float mixed[2][4] = {};
+      LS_UNROLL
+      for (int step = 0; step < kSteps; ++step) MixValues<Element, width>(mixed, operands[step], values, step, pair);
+      LS_UNROLL
+      for (int n = 0; n < 2; ++n) {
+        LS_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          float& merged = mixed_[2 * pair + n][i];
+          merged = Merged(merged, mixed[n][i], factors[i / 2]);
+        }
+      }
+    }
+  }
+
+  LS_DEVICE void WriteOutput() const {
+    LS_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int tile_row = TileRow(half);
+      if (tile_row >= rows_) continue;
+      const float scale = Reciprocal(sums_[half]);
+      const int64_t to = (first_row_ + tile_row) * attention_.output_stride + head_ * attention_.head_width;
+      LS_UNROLL
+      for (int n = 0; n < width / 8; ++n) {
+        LS_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          const int channel = 8 * n + 2 * quad_ + i;
+          if (channel >= attention_.head_width) continue;
+          SetRowElement(attention_.row, attention_.output, to + channel, Multiply(mixed_[n][2 * half + i], scale));
+        }
+      }
+    }
+  }
+
+  const CausalAttention& attention_;
+  const int head_, rows_;
+  const int64_t first_row_;
+  int64_t position_, slice_;
+  SeenKeys seen_;
+  int group_, quad_;
+  // Of all blocks so far, for rows g and g + 8.
+  float mixed_[width / 8][4] = {};
+  float largest_[2] = {kMinusInfinity, kMinusInfinity};
+  float sums_[2] = {};
+};
+
+template <typename Element, int width>
+LS_KERNEL(kThreads)
+void AttendFromTiles(LS_ARGUMENTS PromptAttention arguments) {
+  const int64_t* const tile = arguments.tiles + 2 * Block().y;
+  const int rows = static_cast<int>(tile[1]);
+  if (rows == 0) return;
+  PromptTile<Element, width>(arguments.attention, tile[0], rows, Block().x).Run();
+}
+
+template <typename Element, int width>
+KernelCall CallOfWidth(const PromptAttention& arguments) {
+  LaunchShape shape;
+  // Heads of a tile beside each other: they read the same pages' neighbourhoods.
+  shape.grid.x = static_cast<unsigned>(arguments.attention.heads);
+  shape.grid.y = static_cast<unsigned>(arguments.tile_count);
+  shape.threads = kThreads;
+  shape.shared_bytes = SharedLayout<Element, width>::kBytes;
+  return MakeCall<AttendFromTiles<Element, width>>("AttendFromTiles", shape, arguments);
+}
+template <typename Element>
+KernelCall CallOf(const PromptAttention& arguments) {
+  switch (PaddedHeadWidth(arguments.attention.head_width)) {
+    case 32:
+      return CallOfWidth<Element, 32>(arguments);
+    case 64:
+      return CallOfWidth<Element, 64>(arguments);
+    default:
+      return CallOfWidth<Element, 128>(arguments);
+  }
+}
+
+}  // namespace
+
+KernelCall PromptAttentionCall(const PromptAttention& arguments) {
+  return arguments.attention.element == ElementType::kFloat ? CallOf<float>(arguments) : CallOf<BFloat16>(arguments);
+}
+
+}  // namespace longshort::cuda

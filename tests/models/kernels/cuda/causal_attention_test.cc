@@ -1,0 +1,115 @@
+// The attention kernels on the emulated device, against plain sums in double precision.
+
+#include "models/kernels/cuda/causal_attention.h"
+
+#include <cmath>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/models/gpu/emulated_device.h"
+#include "tests/models/kernels/cuda/attention_problem.h"
+#include "tests/models/kernels/cuda/emulation/every_order.h"
+
+namespace longshort::cuda {
+namespace {
+
+template <typename E, typename R>
+struct Types {
+  using Element = E;
+  using Row = R;
+};
+
+template <typename T>
+class GpuCausalAttention : public ::testing::Test {
+ protected:
+  using Problem = AttentionProblem<typename T::Element, typename T::Row>;
+  // Probabilities are rounded to elements, 8 bits of bfloat16; so is the output.
+  static constexpr double kBound = sizeof(typename T::Element) == 4 ? 1e-5 : 2e-2;
+
+  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+};
+using TestedTypes = ::testing::Types<Types<float, float>, Types<BFloat16, float>, Types<BFloat16, BFloat16>>;
+TYPED_TEST_SUITE(GpuCausalAttention, TestedTypes);
+
+// Sequences at their start, in the middle of a chunk, at the end of a segment, across it, and long ones.
+const std::vector<TestedSlice> kSlices = {{.position = 0, .segment_start = 0, .count = 3},
+                                          {.position = 158, .segment_start = 0, .count = 5},
+                                          {.position = 1001, .segment_start = 960, .count = 1},
+                                          {.position = 483, .segment_start = 480, .count = 20}};
+
+TYPED_TEST(GpuCausalAttention, DecodesAnyMixOfSequences) {
+  typename TestFixture::Problem problem(*this->device_, {}, kSlices, 1);
+  EXPECT_LT(problem.Error(problem.DecodeAll()), this->kBound);
+}
+
+TYPED_TEST(GpuCausalAttention, ReadsPromptsInTiles) {
+  typename TestFixture::Problem problem(*this->device_, {}, kSlices, 1);
+  EXPECT_LT(problem.Error(problem.Prompt()), this->kBound);
+}
+
+TYPED_TEST(GpuCausalAttention, MeetsPlainSumsForAnyShape) {
+  const std::vector<AttentionModel> models = {
+      {.heads = 1, .head_width = 1, .window_length = 1, .chunk_size = 1, .memory_length = 1, .segment_length = 1},
+      {.heads = 3, .head_width = 33, .window_length = 64, .chunk_size = 16, .memory_length = 64, .segment_length = 64},
+      {.heads = 1,
+       .head_width = 64,
+       .window_length = 65,
+       .chunk_size = 3,
+       .chunk_rank = 3,
+       .memory_length = 99,
+       .segment_length = 90},
+      {.heads = 1,
+       .head_width = 100,
+       .window_length = 20,
+       .chunk_size = 5,
+       .chunk_rank = 7,
+       .memory_length = 50,
+       .segment_length = 100}};
+  for (const AttentionModel& model : models) {
+    const int64_t start = 5 * model.segment_length;
+    typename TestFixture::Problem problem(
+        *this->device_, model,
+        {{.position = start, .segment_start = start, .count = 1},
+         {.position = start + model.segment_length / 2, .segment_start = start, .count = 18}},
+        model.head_width);
+    EXPECT_LT(problem.Error(problem.DecodeAll()), this->kBound) << "width " << model.head_width;
+    EXPECT_LT(problem.Error(problem.Prompt()), this->kBound) << "width " << model.head_width;
+  }
+}
+
+TYPED_TEST(GpuCausalAttention, ARowsBitsDependOnItsHistoryOnly) {
+  typename TestFixture::Problem problem(*this->device_, {}, kSlices, 2);
+  const std::vector<float> together = problem.DecodeAll();
+  const int64_t columns = static_cast<int64_t>(together.size()) / problem.rows();
+  // Alone, in another order, with gaps.
+  const std::vector<float> others = problem.Decode({-1, 8, 3, -1, 12, 0});
+  for (const int64_t row : {0, 3, 8, 12}) {
+    for (int64_t c = 0; c < columns; ++c) EXPECT_EQ(others[row * columns + c], together[row * columns + c]);
+  }
+  EXPECT_TRUE(std::isnan(others[columns]));  // row 1 was not asked for
+  // In tiles, of any size.
+  EXPECT_EQ(problem.Prompt(), together);
+  EXPECT_EQ(problem.Prompt(7), together);
+}
+
+TYPED_TEST(GpuCausalAttention, IsTheSameInEveryOrderOfThreads) {
+  const AttentionModel model = {
+      .heads = 1, .head_width = 8, .window_length = 30, .memory_length = 40, .segment_length = 40};
+  std::vector<float> first;
+  for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
+    this->device_->SetEmulation(options);
+    typename TestFixture::Problem problem(*this->device_, model, {{.position = 70, .segment_start = 40, .count = 20}},
+                                          3);
+    const std::vector<float> output = problem.Prompt();
+    EXPECT_LT(problem.Error(output), this->kBound) << NameOf(options);
+    if (first.empty()) first = output;
+    EXPECT_EQ(output, first) << NameOf(options);
+    EXPECT_EQ(problem.DecodeAll(), first) << NameOf(options);
+  }
+}
+
+}  // namespace
+}  // namespace longshort::cuda

@@ -1,0 +1,68 @@
+// Arrays of a test in a device's memory.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "models/gpu/gpu_device.h"
+#include "tests/models/gpu/emulated_device.h"
+
+namespace longshort::cuda {
+
+class DeviceArrays final {
+ public:
+  explicit DeviceArrays(GpuDevice& device) : device_(device) {}
+  ~DeviceArrays() {
+    for (void* const memory : memory_) device_.Free(memory);
+  }
+  DeviceArrays(const DeviceArrays&) = delete;
+  DeviceArrays& operator=(const DeviceArrays&) = delete;
+
+  // Of undefined values: NaN.
+  template <typename T>
+  T* Make(int64_t count) {
+    memory_.push_back(device_.Allocate(std::max<int64_t>(count, 1) * sizeof(T), GpuMemoryUse::kKernels).value());
+    return static_cast<T*>(memory_.back());
+  }
+  template <typename T>
+  T* Put(const std::vector<T>& values) {
+    T* const array = Make<T>(values.size());
+    Set(array, values);
+    return array;
+  }
+  template <typename T>
+  void Set(T* array, const std::vector<T>& values) {
+    const size_t bytes = values.size() * sizeof(T);
+    if (bytes == 0) return;
+    void* const pinned = device_.AllocatePinned(bytes).value();
+    std::memcpy(pinned, values.data(), bytes);
+    EXPECT_TRUE(device_.Copy(array, pinned, bytes).ok());
+    EXPECT_TRUE(device_.Synchronize().ok());
+    device_.FreePinned(pinned);
+  }
+  template <typename T>
+  std::vector<T> Get(const T* array, int64_t count) {
+    const size_t bytes = count * sizeof(T);
+    std::vector<T> values(count);
+    if (bytes == 0) return values;
+    void* const pinned = device_.AllocatePinned(bytes).value();
+    EXPECT_TRUE(device_.Copy(pinned, array, bytes).ok());
+    const absl::Status status = device_.Synchronize();
+    EXPECT_TRUE(status.ok()) << status;
+    std::memcpy(values.data(), pinned, bytes);
+    device_.FreePinned(pinned);
+    return values;
+  }
+  void Launch(const KernelCall& call) {
+    const absl::Status status = device_.Launch(call);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+ private:
+  GpuDevice& device_;
+  std::vector<void*> memory_;
+};
+
+}  // namespace longshort::cuda

@@ -1,0 +1,170 @@
+// The row kernels on the emulated device, against plain sums in double precision.
+
+#include "models/kernels/cuda/rows.h"
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/models/gpu/emulated_device.h"
+#include "tests/models/kernels/cuda/device_arrays.h"
+#include "tests/models/kernels/cuda/emulation/every_order.h"
+#include "tests/models/kernels/cuda/random_elements.h"
+
+namespace longshort::cuda {
+namespace {
+
+// Row is what rows are made of.
+template <typename Row>
+class GpuRows : public ::testing::Test {
+ protected:
+  // What a result may differ by: of bfloat16, half of the last of its 8 bits, and a little for the sum.
+  static double Bound(double expected) { return 1e-5 + (sizeof(Row) == 4 ? 0 : std::abs(expected) / 256); }
+
+  struct Matrix {
+    std::vector<float> values;  // [rows * stride]
+    Rows rows;
+    float At(int64_t row, int64_t column) const { return values[row * rows.stride + column]; }
+  };
+  // `stride` elements from row to row, and what is between them NaN.
+  Matrix Random(int64_t rows, int64_t stride) {
+    const std::vector<Row> elements = RandomElements<Row>(random_, rows * stride);
+    return {.values = Floats(elements), .rows = {.data = arrays_.Put(elements), .stride = stride}};
+  }
+  Rows Output(int64_t rows, int64_t stride) { return {.data = arrays_.Make<Row>(rows * stride), .stride = stride}; }
+  std::vector<float> RandomFloats(int64_t count) { return RandomElements<float>(random_, count); }
+  const float* Put(const std::vector<float>& values) { return arrays_.Put(values); }
+
+  // expected(row, column) of every element, and nothing written beside the rows.
+  template <typename Expected>
+  void Check(const Rows& output, int64_t rows, int width, const Expected& expected) {
+    const std::vector<float> got = Floats(arrays_.Get(static_cast<const Row*>(output.data), rows * output.stride));
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t c = 0; c < output.stride; ++c) {
+        const float value = got[i * output.stride + c];
+        if (c < width) {
+          ASSERT_NEAR(value, expected(i, c), Bound(expected(i, c)))
+              << "row " << i << ", column " << c << " of " << width;
+        } else {
+          ASSERT_TRUE(std::isnan(value)) << "a write past row " << i;
+        }
+      }
+    }
+  }
+
+  // Widths that are read by vectors, that are not, and wider than a block of threads.
+  const std::vector<int> widths_ = {1, 7, 24, 130, 516};
+  std::mt19937_64 random_{1};
+  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+  DeviceArrays arrays_{*device_};
+};
+using RowTypes = ::testing::Types<float, BFloat16>;
+TYPED_TEST_SUITE(GpuRows, RowTypes);
+
+TYPED_TEST(GpuRows, EmbedsTokens) {
+  const std::vector<int64_t> tokens = {4, 0, 4, 2};
+  for (const int width : this->widths_) {
+    const std::vector<float> table = this->RandomFloats(5 * width);
+    const Rows output = this->Output(4, width + width % 2);
+    this->arrays_.Launch(EmbedRowsCall({.table_type = ElementType::kFloat,
+                                        .row = kTypeOf<TypeParam>,
+                                        .table = this->Put(table),
+                                        .tokens = this->arrays_.Put(tokens),
+                                        .count = 4,
+                                        .width = width,
+                                        .scale = 1.5f,
+                                        .output = output}));
+    this->Check(output, 4, width, [&](int64_t i, int64_t c) { return 1.5 * table[tokens[i] * width + c]; });
+  }
+}
+
+TYPED_TEST(GpuRows, NormalizesSums) {
+  for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
+    this->device_->SetEmulation(options);
+    for (const int width : this->widths_) {
+      const int64_t rows = 6;
+      const auto input = this->Random(rows, width), addend = this->Random(rows, 2 * width);
+      const std::vector<float> addend_bias = this->RandomFloats(width), gain = this->RandomFloats(width),
+                               bias = this->RandomFloats(width);
+      for (const bool adds : {false, true}) {
+        const Rows output = this->Output(rows, width + 4);
+        this->arrays_.Launch(NormRowsCall({.row = kTypeOf<TypeParam>,
+                                           .input = input.rows,
+                                           .addend = adds ? addend.rows : Rows{nullptr, 0},
+                                           .addend_bias = adds ? this->Put(addend_bias) : nullptr,
+                                           .gain = this->Put(gain),
+                                           .bias = this->Put(bias),
+                                           .epsilon = 1e-5f,
+                                           .count = rows,
+                                           .width = width,
+                                           .output = output}));
+        const auto sum = [&](int64_t i, int64_t c) {
+          return input.At(i, c) + (adds ? double{addend.At(i, c)} + addend_bias[c] : 0.0);
+        };
+        this->Check(output, rows, width, [&](int64_t i, int64_t c) {
+          double mean = 0, variance = 0;
+          for (int k = 0; k < width; ++k) mean += sum(i, k) / width;
+          for (int k = 0; k < width; ++k) variance += std::pow(sum(i, k) - mean, 2) / width;
+          return (sum(i, c) - mean) / std::sqrt(variance + 1e-5) * gain[c] + bias[c];
+        });
+      }
+    }
+  }
+}
+
+TYPED_TEST(GpuRows, ActivatesInPlace) {
+  for (const int width : this->widths_) {
+    for (const RowActivation activation : {RowActivation::kGelu, RowActivation::kRelu}) {
+      for (const bool adds : {false, true}) {
+        const auto input = this->Random(3, width);
+        const std::vector<float> bias = this->RandomFloats(width);
+        this->arrays_.Launch(ActivateRowsCall({.row = kTypeOf<TypeParam>,
+                                               .activation = activation,
+                                               .rows = input.rows,
+                                               .bias = adds ? this->Put(bias) : nullptr,
+                                               .count = 3,
+                                               .width = width}));
+        this->Check(input.rows, 3, width, [&](int64_t i, int64_t c) {
+          const double x = input.At(i, c) + (adds ? double{bias[c]} : 0.0);
+          return activation == RowActivation::kRelu ? std::max(x, 0.0) : x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+        });
+      }
+    }
+  }
+}
+
+TYPED_TEST(GpuRows, GathersTheWantedOnes) {
+  const std::vector<int64_t> indices = {5, -1, 0, 5};
+  for (const int width : this->widths_) {
+    const auto input = this->Random(6, width + 4), addend = this->Random(6, width);
+    const std::vector<float> bias = this->RandomFloats(width);
+    for (const bool adds : {false, true}) {
+      const Rows output = this->Output(4, width);
+      this->arrays_.Launch(GatherRowsCall({.row = kTypeOf<TypeParam>,
+                                           .input = input.rows,
+                                           .addend = adds ? addend.rows : Rows{nullptr, 0},
+                                           .addend_bias = adds ? this->Put(bias) : nullptr,
+                                           .indices = this->arrays_.Put(indices),
+                                           .count = 4,
+                                           .width = width,
+                                           .output = output}));
+      const std::vector<float> got = Floats(this->arrays_.Get(static_cast<const TypeParam*>(output.data), 4 * width));
+      for (size_t i = 0; i < indices.size(); ++i) {
+        for (int c = 0; c < width; ++c) {
+          const float value = got[i * width + c];
+          if (indices[i] < 0) {
+            EXPECT_TRUE(std::isnan(value));
+          } else {
+            const double sum = input.At(indices[i], c) + (adds ? double{addend.At(indices[i], c)} + bias[c] : 0.0);
+            EXPECT_NEAR(value, sum, this->Bound(sum));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longshort::cuda
