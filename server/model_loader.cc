@@ -10,9 +10,10 @@
 
 namespace longshort {
 
-GuardedLoader MakeModelLoader(const ServerOptions& options) {
+GuardedLoader MakeModelLoader(const ServerOptions& options, const GpuBackends* gpus) {
   const LoadOptions load{.precision = options.precision,
                          .threads = static_cast<int>(options.threads),
+                         .gpus = gpus,
                          .image_limits = ServedImageLimits(options)};
   return [load](const std::string& directory, const std::vector<WorkerDevice>& workers,
                 const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {

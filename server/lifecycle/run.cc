@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -10,6 +11,7 @@
 #include <string>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -102,7 +104,15 @@ GuardedLoader UnlessStopped(const GuardedLoader& loader, const SignalWatcher& si
 }
 
 int Serve(const ServerOptions& options, const MachineLimits& machine, const GuardedLoader& loader, Logger& log,
-          SignalWatcher& signals) {
+          SignalWatcher& signals, GpuLoss& gpu_loss) {
+  // The driver gives a lost GPU back to a new process only.
+  std::atomic<bool> is_lost = false;
+  const absl::Cleanup deaf = [&gpu_loss] { gpu_loss.SetListener(nullptr); };
+  gpu_loss.SetListener([&](const std::string& why) {
+    log.Error("GPU lost", {{"error", why}, {"next", std::string("the server stops, to be started anew")}});
+    is_lost = true;
+    signals.Stop();
+  });
   const auto server = Server::Start(options, machine, loader, log);
   if (absl::IsCancelled(server.status())) {
     log.Info("stopped", {{"why", std::string(server.status().message())}});
@@ -115,17 +125,17 @@ int Serve(const ServerOptions& options, const MachineLimits& machine, const Guar
   signals.WaitForStop();
   (*server)->Drain();
   signals.ExitAfter(kLibrariesEndSeconds);
-  return 0;
+  return is_lost ? 1 : 0;
 }
 
-int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpuFinder& find_gpus) {
+int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpusOfBuild& gpus) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
   if (!line.ok()) return Fail(line.status());
   if (line->help) return Print(HelpText());
   if (line->version) return Print(absl::StrFormat("longshort-server %s\n", std::string(kVersion)));
 
   MachineLimits machine = ReadMachineLimits();
-  machine.gpus = find_gpus();
+  machine.gpus = gpus.find();
   const absl::StatusOr<ServerOptions> options = ValidateServerOptions(line->options, machine);
   if (!options.ok()) return Fail(options.status());
 
@@ -140,19 +150,19 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   const GuardedLoader make = make_loader(*options);
   const GuardedLoader loader = UnlessStopped(make, signals);
   const int code = options->check_config ? CheckConfig(*options, machine, loader, log)
-                                         : Serve(*options, machine, loader, log, signals);
+                                         : Serve(*options, machine, loader, log, signals, *gpus.loss);
   log.Flush(kLastLines);
   return code;
 }
 
 }  // namespace
 
-int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpuFinder& find_gpus) {
+int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpusOfBuild& gpus) {
   OpenStandardStreams();
   SwitchOffChunkedReads();
   // Libraries throw where the system has no thread or no memory to give.
   try {
-    return Run(arguments, make_loader, find_gpus);
+    return Run(arguments, make_loader, gpus);
   } catch (const std::exception& error) {
     return Fail(absl::ResourceExhaustedError(error.what()));
   }

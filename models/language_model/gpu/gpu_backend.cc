@@ -19,11 +19,6 @@
 namespace longshort {
 namespace {
 
-// Of the verbs that return no status: LanguageModelBackend says that they throw.
-void ThrowUnlessOk(const absl::Status& status) {
-  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
-}
-
 cuda::Rows RowsOf(const at::Tensor& rows) {
   return {.data = const_cast<void*>(rows.const_data_ptr()), .stride = rows.stride(0)};
 }
@@ -80,9 +75,9 @@ int64_t OpenRowFloats(const SharedTables& tables) {
 class GpuBackend final : public LanguageModelBackend {
  public:
   static absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Create(std::shared_ptr<const SharedTables> tables,
-                                                                      OpenGpu open) {
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, open());
-    std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(tables), std::move(open), std::move(device)));
+                                                                      ModelGpu gpu) {
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
+    std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(tables), std::move(gpu), std::move(device)));
     LS_RETURN_IF_ERROR(backend->AllocateZeroPages());
     return backend;
   }
@@ -92,7 +87,7 @@ class GpuBackend final : public LanguageModelBackend {
   }
 
   std::unique_ptr<LanguageModelBackend> Replicate(const WorkerDevice&) const override {
-    absl::StatusOr<std::unique_ptr<LanguageModelBackend>> replica = Create(tables_, open_);
+    absl::StatusOr<std::unique_ptr<LanguageModelBackend>> replica = Create(tables_, gpu_);
     ThrowUnlessOk(replica.status());
     return *std::move(replica);
   }
@@ -109,18 +104,20 @@ class GpuBackend final : public LanguageModelBackend {
   }
 
   absl::Status Allocate(const CachePages& pages) override {
-    LS_RETURN_IF_ERROR(window_pages_.Allocate(pages.window));
-    LS_RETURN_IF_ERROR(segment_pages_.Allocate(pages.segment));
-    return open_chunks_.Allocate(pages.open_chunk);
+    LS_RETURN_IF_ERROR(Noted(window_pages_.Allocate(pages.window)));
+    LS_RETURN_IF_ERROR(Noted(segment_pages_.Allocate(pages.segment)));
+    return Noted(open_chunks_.Allocate(pages.open_chunk));
   }
   void WriteZeroRows(int64_t layer, const at::Tensor& in_window, const at::Tensor& in_segment) override;
 
-  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override { return PagesOf(kind).Copy(from, to); }
+  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override { return Noted(PagesOf(kind).Copy(from, to)); }
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override {
-    return const_cast<GpuBackend*>(this)->PagesOf(kind).Read(page, rows);
+    absl::StatusOr<std::string> bytes = PagesOf(kind).Read(page, rows);
+    Noted(bytes.status()).IgnoreError();
+    return bytes;
   }
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override {
-    return PagesOf(kind).Write(page, bytes);
+    return Noted(PagesOf(kind).Write(page, bytes));
   }
 
   at::Tensor BeginStep(const StepPlan& plan) override;
@@ -130,9 +127,9 @@ class GpuBackend final : public LanguageModelBackend {
   absl::Span<const float> EndStep(const at::Tensor& logits) override;
 
  private:
-  GpuBackend(std::shared_ptr<const SharedTables> tables, OpenGpu open, std::unique_ptr<GpuDevice> device)
+  GpuBackend(std::shared_ptr<const SharedTables> tables, ModelGpu gpu, std::unique_ptr<GpuDevice> device)
       : tables_(std::move(tables)),
-        open_(std::move(open)),
+        gpu_(std::move(gpu)),
         device_(std::move(device)),
         window_pages_(*device_, LayoutOfPages(*tables_)),
         segment_pages_(*device_, LayoutOfPages(*tables_)),
@@ -145,12 +142,23 @@ class GpuBackend final : public LanguageModelBackend {
   int heads() const { return static_cast<int>(config().heads); }
   // Of one layer's part of a window or segment page.
   int64_t LayerBytes() const { return window_pages_.page_bytes() / config().layers; }
-  int64_t PageElements() const {
-    return config().layers * cuda::LayerElements(config().heads, tables_->head_width());
-  }
-  GpuPages& PagesOf(PageKind kind) {
+  int64_t PageElements() const { return config().layers * cuda::LayerElements(config().heads, tables_->head_width()); }
+  const GpuPages& PagesOf(PageKind kind) const {
     if (kind == PageKind::kOpenChunk) return open_chunks_;
     return kind == PageKind::kWindow ? window_pages_ : segment_pages_;
+  }
+  GpuPages& PagesOf(PageKind kind) { return const_cast<GpuPages&>(std::as_const(*this).PagesOf(kind)); }
+
+  // The status; if it is the GPU's loss, that is told.
+  absl::Status Noted(absl::Status status) const {
+    if (!status.ok() && device_->has_failed()) {
+      gpu_.loss->Tell(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
+    }
+    return status;
+  }
+  // Of the verbs that return no status: LanguageModelBackend says that they throw.
+  void ThrowUnlessOk(const absl::Status& status) const {
+    if (!Noted(status).ok()) throw std::runtime_error(std::string(status.message()));
   }
 
   absl::Status AllocateZeroPages();
@@ -158,17 +166,18 @@ class GpuBackend final : public LanguageModelBackend {
   // Writes `rows` [n, 2, d] where `slots` says, [n] on the device: to a layer's part of pages that begin at `pages`.
   void Append(int64_t layer, const cuda::Rows& rows, const int64_t* slots, int64_t count, char* pages);
   cuda::ChunkRows ChunkRowsOf(int64_t layer, const LayerRows& rows) const;
-  cuda::KeyPages KeyPagesOf(const StepPlan::PageTables& pages, int64_t layer, const char* first, const char* zero) const;
+  cuda::KeyPages KeyPagesOf(const StepPlan::PageTables& pages, int64_t layer, const char* first,
+                            const char* zero) const;
   void AttendSingleRows(const cuda::CausalAttention& attention);
 
   const std::shared_ptr<const SharedTables> tables_;
-  const OpenGpu open_;
+  const ModelGpu gpu_;
   const std::unique_ptr<GpuDevice> device_;
   GpuPages window_pages_, segment_pages_, open_chunks_;
   GpuMemory zero_window_page_, zero_segment_page_;
   GpuMemory partial_results_;  // of single rows
   StepUpload upload_;
-  GpuMemory logits_;              // pinned; until the next step
+  GpuMemory logits_;                // pinned; until the next step
   const StepPlan* plan_ = nullptr;  // of the step
 };
 
@@ -222,8 +231,8 @@ cuda::ChunkRows GpuBackend::ChunkRowsOf(int64_t layer, const LayerRows& rows) co
           .head_width = static_cast<int>(tables_->head_width()),
           .chunk_size = static_cast<int>(config().chunk_size),
           .chunk_rank = static_cast<int>(config().chunk_rank),
-          .open_chunks = reinterpret_cast<float*>(open_chunks_.data()) +
-                         layer * config().chunk_size * OpenRowFloats(*tables_),
+          .open_chunks =
+              reinterpret_cast<float*>(open_chunks_.data()) + layer * config().chunk_size * OpenRowFloats(*tables_),
           .page_floats = config().layers * config().chunk_size * OpenRowFloats(*tables_)};
 }
 
@@ -295,9 +304,8 @@ at::Tensor GpuBackend::Attend(int64_t layer, const at::Tensor& queries) {
       .output_stride = attended.stride(0),
   };
   if (upload_.tile_count() > 0) {
-    Launch(cuda::PromptAttentionCall({.attention = attention,
-                                      .tiles = upload_.tiles(),
-                                      .tile_count = static_cast<int>(upload_.tile_count())}));
+    Launch(cuda::PromptAttentionCall(
+        {.attention = attention, .tiles = upload_.tiles(), .tile_count = static_cast<int>(upload_.tile_count())}));
   }
   if (upload_.single_count() > 0) AttendSingleRows(attention);
   ThrowUnlessOk(device_->BeforeLibraryCalls());
@@ -374,18 +382,17 @@ void MoveTo(const at::Device& device, Decoder& decoder, const std::function<void
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeGpuBackend(Decoder& decoder, const at::Device& tensors,
-                                                                     OpenGpu open,
+absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeGpuBackend(Decoder& decoder, ModelGpu gpu,
                                                                      const std::function<void()>& between) {
   const int64_t head_width = decoder.config.model_width / decoder.config.heads;
   if (head_width > cuda::kMostHeadWidth) {
     return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
                                                  cuda::kMostHeadWidth, " at the most; run it on the CPU"));
   }
-  MoveTo(tensors, decoder, between);
+  MoveTo(gpu.tensors, decoder, between);
   auto tables = std::make_shared<const SharedTables>(decoder, decoder.output.weight.scalar_type());
   for (DecoderLayer& layer : decoder.layers) layer.window_positions = layer.chunk_positions = {};
-  return GpuBackend::Create(std::move(tables), std::move(open));
+  return GpuBackend::Create(std::move(tables), std::move(gpu));
 }
 
 }  // namespace longshort

@@ -46,7 +46,7 @@ class StepUpload final {
  private:
   // Host memory of one step.
   struct Staging {
-    GpuMemory memory;                 // pinned
+    GpuMemory memory;                  // pinned
     std::unique_ptr<GpuEvent> copied;  // null: nothing has been
   };
 

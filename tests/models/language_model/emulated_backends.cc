@@ -1,7 +1,5 @@
 #include "tests/models/language_model/emulated_backends.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "models/language_model/gpu/gpu_backend.h"
 
@@ -14,12 +12,12 @@ absl::StatusOr<std::unique_ptr<LanguageModelBackend>> EmulatedBackends::Make(
   }
   EmulatedDeviceOptions options = options_;
   options.number = device.index;
-  const OpenGpu open = [options, hook = hook_]() -> absl::StatusOr<std::unique_ptr<GpuDevice>> {
+  const auto open = [options, hook = hook_]() -> absl::StatusOr<std::unique_ptr<GpuDevice>> {
     std::unique_ptr<EmulatedDevice> opened = MakeEmulatedDevice(options);
     hook(*opened);
     return opened;
   };
-  return MakeGpuBackend(decoder, at::kCPU, open, between);
+  return MakeGpuBackend(decoder, {.tensors = at::kCPU, .open = open, .loss = loss_}, between);
 }
 
 }  // namespace longshort

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
+#include "models/gpu/gpu_loss.h"
 #include "models/language_model/gpu_backends.h"
 #include "tests/models/gpu/emulated_device.h"
 
@@ -17,8 +19,10 @@ class EmulatedBackends final : public GpuBackends {
   // Called with every device that is opened, before its first use.
   using DeviceHook = std::function<void(EmulatedDevice&)>;
 
-  explicit EmulatedBackends(const EmulatedDeviceOptions& options = {}, DeviceHook hook = [](EmulatedDevice&) {})
-      : options_(options), hook_(std::move(hook)) {}
+  explicit EmulatedBackends(
+      const EmulatedDeviceOptions& options = {}, DeviceHook hook = [](EmulatedDevice&) {},
+      std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>())
+      : options_(options), hook_(std::move(hook)), loss_(std::move(loss)) {}
 
   absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
                                                              const std::function<void()>& between) const override;
@@ -26,6 +30,7 @@ class EmulatedBackends final : public GpuBackends {
  private:
   const EmulatedDeviceOptions options_;
   const DeviceHook hook_;
+  const std::shared_ptr<GpuLoss> loss_;
 };
 
 }  // namespace longshort
