@@ -3,8 +3,8 @@
 #   auto  on where nvcc is there and nvidia-smi lists a GPU
 #   on    needs nvcc, not a GPU: for build machines
 #   off   never
-# With it, CUDA is a language of the project (CMake's own check compiles with nvcc) and the programs' --version says which
-# toolkit. No device runs a model but the CPU in this version.
+# With it, CUDA is a language of the project (CMake's own check compiles with nvcc), the kernels of models/kernels/cuda are
+# compiled for the chip, and the programs' --version says which toolkit. No device runs a model but the CPU in this version.
 
 if(NOT LONGSHORT_CUDA MATCHES "^(auto|on|off)$")
   message(FATAL_ERROR "LONGSHORT_CUDA is \"${LONGSHORT_CUDA}\"; it must be auto, on or off.")
@@ -31,12 +31,15 @@ if(LONGSHORT_WITH_CUDA)
     message(FATAL_ERROR "LONGSHORT_CUDA=on needs nvcc: put it on PATH, set CUDA_HOME, or configure with LONGSHORT_CUDA=off.")
   endif()
   set(CMAKE_CUDA_COMPILER ${LONGSHORT_NVCC})
+  if(LONGSHORT_CCACHE)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${LONGSHORT_CCACHE})
+  endif()
   # CMake 3.25 does not know C++20 for nvcc 13.
   set(CMAKE_CUDA_STANDARD 17)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    # A100, and H100 with H200.
-    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+    # A100, and what later chips make their own of; H100 and H200.
+    set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)

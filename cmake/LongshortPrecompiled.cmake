@@ -2,7 +2,7 @@
 # alone are nine). A file includes what it uses all the same: preset `tidy` compiles without these.
 
 # GCC takes a precompiled header only under the flags that it was made with, and some libraries ask for this one.
-add_compile_options(-pthread)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-pthread>)
 
 set(_common_headers
   <algorithm> <array> <chrono> <cstdint> <functional> <map> <memory> <mutex> <optional> <string> <thread> <utility> <variant>

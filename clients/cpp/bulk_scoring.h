@@ -1,37 +1,49 @@
-// Any number of documents scored over one stream, with results in the documents' order.
+// Any number of documents scored by one or several servers, with results in the documents' order.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "clients/cpp/client.h"
+#include "absl/types/span.h"
+#include "clients/cpp/command.h"
 #include "clients/cpp/document_source.h"
+#include "clients/cpp/documents_in_hand.h"
+#include "longshort/v1/inference.pb.h"
+#include "longshort/v1/models.pb.h"
 
 namespace longshort {
 
-// Checks a document before it is sent, and may cut it. A status that is not OK becomes the document's error.
-using CheckDocument = absl::FunctionRef<absl::Status(DocumentInputs&)>;
-
-// An answer holds the score, the classification or the error; its id means nothing.
-using OnScored = absl::FunctionRef<void(const std::string& name, const v1::ScoreTextsResponse& answer)>;
-
-struct BulkLimits {
-  // Documents in work.
-  int32_t window = 1;
-  // Of the message of one document, which is refused beyond; 0 is no limit.
-  int64_t message_bytes = 0;
-  // Of answers that wait for those before them: then no more documents are sent.
-  size_t held_bytes = size_t{256} << 20;
+struct BulkOptions {
+  v1::ScoreTextsOptions texts = {};
+  // Servers that fail are waited for, as far as their failures may pass. Otherwise they are left.
+  bool retry = false;
+  BulkLimits limits = {};
 };
 
-// Reads, checks and sends documents, and calls `on_scored`, in one thread at a time, for each in the order of `source`:
-// an answer that comes early waits for those before it. `source` and `check` are used in a thread of their own. Errors:
-// what ended the stream; INTERNAL if it ended well and left documents unanswered. Those of single documents are
-// answers.
-absl::Status ScoreInBulk(Client& client, const v1::ScoreTextsOptions& options, const BulkLimits& limits,
-                         DocumentSource& source, CheckDocument check, OnScored on_scored);
+struct BulkListener {
+  OnScored on_scored;
+  // A server failed and is left, or is waited for, or is back: a sentence.
+  absl::FunctionRef<void(const std::string& news)> on_news;
+};
+
+struct BulkEnd {
+  absl::Status status;
+  // Whose status that is.
+  std::string server = {};
+};
+
+// The model as the first server that answers describes it; with `retry`, waits until one does. Errors: what ended the
+// last try.
+absl::StatusOr<v1::Model> DescribeModel(absl::Span<const ServerClient> servers, const v1::ModelSelector& selector,
+                                        bool retry, absl::FunctionRef<void(const std::string& news)> on_news);
+
+// Gives the documents of `source` to all servers, to each as fast as it answers, over one stream each. `on_scored` is
+// called for each document in the order of `source`. A server is only asked while it has `model`: by fingerprint and
+// precision, so that all answers are of the same weights. What a server leaves unanswered is asked again, of any.
+// All functions are called in one thread at a time. The status is OK if all documents were answered; otherwise what the
+// last server failed by, or CANCELLED. Errors of single documents are answers.
+BulkEnd ScoreInBulk(absl::Span<const ServerClient> servers, const v1::Model& model, const BulkOptions& options,
+                    DocumentSource& source, CheckDocument check, const BulkListener& listener);
 
 }  // namespace longshort

@@ -104,7 +104,7 @@ Examples:
     ImageBatches batches(std::move(names), model.limits(), {}, RequestWithoutImages(model), context.terminal);
     ItemFailures failures(context.terminal, context.options.json, "images");
     const absl::Status status = [&] {
-      ProgressBar progress(context.terminal, "images", total);
+      ProgressBar progress(context.terminal, {.unit = "images", .total = total});
       return ClassifyBatches(batches, failures, progress, context);
     }();
     const ExitCode items = failures.Summarize(total);

@@ -5,20 +5,35 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+
 namespace longshort {
 namespace {
 
 constexpr int kPingAfterMilliseconds = 5 * 60 * 1000;
 constexpr int kPingTimeoutMilliseconds = 20 * 1000;
 
-absl::Status ToAbslStatus(const grpc::Status& status) {
+constexpr char kCancelledHere[] = "the call was cancelled on this side";
+
+// Where a status keeps the milliseconds of RetryAfter.
+constexpr char kRetryAfter[] = "longshort/retry-after-milliseconds";
+
+// The status of a call that has ended.
+absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext& context) {
   // Both follow the same canonical codes.
   const auto code = static_cast<absl::StatusCode>(status.error_code());
   // gRPC's message where this program cancelled the call.
   if (code == absl::StatusCode::kCancelled && status.error_message() == "CANCELLED") {
-    return absl::CancelledError("the call was cancelled on this side");
+    return absl::CancelledError(kCancelledHere);
   }
-  return absl::Status(code, status.error_message());
+  absl::Status result(code, status.error_message());
+  const auto& trailers = context.GetServerTrailingMetadata();
+  if (const auto pushback = trailers.find("grpc-retry-pushback-ms"); pushback != trailers.end()) {
+    result.SetPayload(kRetryAfter, absl::Cord(absl::string_view(pushback->second.data(), pushback->second.size())));
+  }
+  return result;
 }
 
 std::shared_ptr<grpc::Channel> Connect(const Client::Options& options) {
@@ -87,6 +102,14 @@ void SendDocuments(const v1::ScoreTextsOptions& options, Client::NextDocument ne
 
 }  // namespace
 
+std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
+  const absl::optional<absl::Cord> told = status.GetPayload(kRetryAfter);
+  int64_t milliseconds = 0;
+  if (!told.has_value() || !absl::SimpleAtoi(std::string(*told), &milliseconds) || milliseconds < 0)
+    return std::nullopt;
+  return absl::Milliseconds(milliseconds);
+}
+
 class Client::RunningCall final {
  public:
   // `session_id`: what the message names, or empty; for proxies, which send the calls of a session to one server.
@@ -132,7 +155,7 @@ absl::StatusOr<Response> Client::Unary(Call call, const std::string& session_id)
   RunningCall running(*this, session_id);
   Response response;
   const grpc::Status status = call(running.context(), &response);
-  if (!status.ok()) return ToAbslStatus(status);
+  if (!status.ok()) return ToAbslStatus(status, *running.context());
   return response;
 }
 
@@ -182,7 +205,7 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
       inference_->GenerateStream(running.context(), request);
   v1::GenerateStreamResponse message;
   while (reader->Read(&message)) on_message(message);
-  return ToAbslStatus(reader->Finish());
+  return ToAbslStatus(reader->Finish(), *running.context());
 }
 
 absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
@@ -200,7 +223,13 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
   on_end();
   running.Leave();
   sender.join();
-  return ToAbslStatus(stream->Finish());
+  return ToAbslStatus(stream->Finish(), *running.context());
+}
+
+absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSessionsRequest& request) {
+  return Unary<v1::ListSessionsResponse>([&](grpc::ClientContext* context, v1::ListSessionsResponse* response) {
+    return sessions_->ListSessions(context, request, response);
+  });
 }
 
 absl::Status Client::CloseSession(const v1::CloseSessionRequest& request) {
@@ -221,7 +250,7 @@ absl::Status Client::ExportSession(const v1::ExportSessionRequest& request,
   while (reader->Read(&part)) {
     if (!on_part(part)) running.context()->TryCancel();
   }
-  return ToAbslStatus(reader->Finish());
+  return ToAbslStatus(reader->Finish(), *running.context());
 }
 
 absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::ImportBeginning& beginning, NextPart next) {
@@ -234,14 +263,30 @@ absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::Import
   while (writer->Write(request) && next(*request.mutable_part())) continue;
   writer->WritesDone();
   const grpc::Status status = writer->Finish();
-  if (!status.ok()) return ToAbslStatus(status);
+  if (!status.ok()) return ToAbslStatus(status, *running.context());
   return response;
+}
+
+absl::Status Client::Pause(absl::Duration duration) {
+  std::unique_lock lock(mutex_);
+  const int64_t cancels = cancels_;
+  ++pauses_;
+  const bool cancelled =
+      pauses_end_.wait_for(lock, absl::ToChronoNanoseconds(duration), [&] { return cancels_ != cancels; });
+  --pauses_;
+  return cancelled ? absl::CancelledError(kCancelledHere) : absl::OkStatus();
 }
 
 bool Client::Cancel() {
   const std::lock_guard lock(mutex_);
   for (grpc::ClientContext* context : running_) context->TryCancel();
-  return !running_.empty();
+  ++cancels_;
+  pauses_end_.notify_all();
+  return !running_.empty() || pauses_ > 0;
+}
+
+bool CancelledHere(const absl::Status& status) {
+  return absl::IsCancelled(status) && status.message() == kCancelledHere;
 }
 
 }  // namespace longshort

@@ -11,9 +11,11 @@
 // Thread: any number of calls at once, from any threads, over one connection; Cancel may come from any thread.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -28,6 +30,9 @@
 #include "longshort/v1/sessions.grpc.pb.h"
 
 namespace longshort {
+
+// How long the server wants to be left alone, if it said so with the status.
+std::optional<absl::Duration> RetryAfter(const absl::Status& status);
 
 class Client final {
  public:
@@ -86,6 +91,7 @@ class Client final {
       const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer,
       absl::FunctionRef<void()> on_end = [] {});
 
+  absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
   absl::Status CloseSession(const v1::CloseSessionRequest& request);
 
   // Calls `on_part` for each part of the session as it arrives, in the caller's thread; once it returns false, the call
@@ -97,6 +103,9 @@ class Client final {
   using NextPart = absl::FunctionRef<bool(v1::SessionPart&)>;
   // Sends the parts, as long as the server takes them.
   absl::StatusOr<v1::ImportSessionResponse> ImportSession(const v1::ImportBeginning& beginning, NextPart next);
+
+  // Waits so long: a running call that nobody is asked for. Errors: CANCELLED at once if Cancel is called.
+  absl::Status Pause(absl::Duration duration);
 
   // Ends all running calls with CANCELLED. Returns whether there was one. A ScoreTexts that has ended and only waits
   // for `next` is no running call.
@@ -118,6 +127,12 @@ class Client final {
 
   std::mutex mutex_;
   std::unordered_set<grpc::ClientContext*> running_;  // guarded by mutex_
+  std::condition_variable pauses_end_;
+  int pauses_ = 0;       // guarded by mutex_
+  int64_t cancels_ = 0;  // guarded by mutex_: calls of Cancel
 };
+
+// Whether a call ended so because Cancel was called, and not because the server said so.
+bool CancelledHere(const absl::Status& status);
 
 }  // namespace longshort

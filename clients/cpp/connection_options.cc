@@ -73,7 +73,11 @@ absl::Status ReadPair(const ConnectionOptions& options, grpc::SslCredentialsOpti
 }  // namespace
 
 void ConnectionOptions::AddTo(OptionTable& table) {
-  table.Add("server", "HOST:PORT", "Where the server listens.", &server);
+  table.AddCustom("server", "HOST:PORT", server, "Where the server listens.", [this](const std::string& value) {
+    server = value;
+    servers.push_back(value);
+    return absl::OkStatus();
+  });
   table.AddSwitch("tls", "Encrypt, and trust the authorities that this system trusts. The options below encrypt, too.",
                   &tls);
   table.Add("tls-ca", "FILE", "Trust the authorities in this PEM file instead.", &tls_ca);

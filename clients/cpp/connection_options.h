@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "command_line/option_table.h"
@@ -14,6 +15,8 @@ namespace longshort {
 struct ConnectionOptions {
   // host:port, or any other address that gRPC takes.
   std::string server = "127.0.0.1:8500";
+  // Every --server in order, of which `server` is the last; empty if there is none. For clients of several servers.
+  std::vector<std::string> servers;
   // Encrypted, by the authorities that this system trusts. Each of the four below asks for encryption, too.
   bool tls = false;
   // PEM file of the authorities that are trusted instead.

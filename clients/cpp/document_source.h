@@ -20,6 +20,14 @@ struct NamedDocument {
   absl::StatusOr<DocumentInputs> inputs;
 };
 
+// A document that is not wanted.
+struct PassedDocument {
+  // As NamedDocument has it.
+  std::string name;
+  // Of the first text, as far as they are known without reading a file for it.
+  std::optional<int64_t> bytes;
+};
+
 // Thread: one at a time.
 class DocumentSource {
  public:
@@ -29,6 +37,8 @@ class DocumentSource {
   virtual int64_t total() const = 0;
   // The next one in order; none at the end.
   virtual std::optional<NamedDocument> Next() = 0;
+  // Passes over the next one.
+  virtual std::optional<PassedDocument> Pass() = 0;
 };
 
 // Each file is a document. `second_names` is empty, or the i-th names the second document of the i-th file.
@@ -39,13 +49,14 @@ std::unique_ptr<DocumentSource> MakeFileSource(std::vector<std::string> names, s
 enum class LineForm {
   // The line is the document, without its end (\n or \r\n). Two documents have a tab between.
   kText,
-  // {"text": ..., "second_text": ..., "name": ...}; `name`, which may be left out, takes the place of "file:line".
-  // Other fields are passed over.
+  // {"text": ..., "second_text": ..., "name": ...}; `name`, which may be left out, takes the place of "file:line", also
+  // where there is no text. Other fields are passed over.
   kJson,
 };
 
-// Each line of each file is an item of `documents` documents. Lines are read as they are asked for.
+// Each line of each file is an item of `documents` documents. Lines are read as they are asked for; with `counts`, the
+// files are read before, to know the total.
 std::unique_ptr<DocumentSource> MakeLineSource(std::vector<std::string> names, LineForm form, int64_t documents,
-                                               bool as_ids, Terminal& terminal);
+                                               bool as_ids, bool counts, Terminal& terminal);
 
 }  // namespace longshort

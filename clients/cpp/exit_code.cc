@@ -38,7 +38,7 @@ absl::string_view ExitCodesHelp() {
   2  the server refused the request (INVALID_ARGUMENT, NOT_FOUND, too large, ...): the same will be refused again
   3  nobody answers, or the server is stopping or full (UNAVAILABLE, RESOURCE_EXHAUSTED): later may do
   4  --timeout ran out, or Ctrl-C (DEADLINE_EXCEEDED, CANCELLED)
-  5  any other error
+  5  any other error; also output that cannot be written, as on a full disk
 )";
 }
 

@@ -1,4 +1,6 @@
 // Files as documents.
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "clients/cpp/document_source.h"
@@ -17,6 +19,15 @@ class FileSource final : public DocumentSource {
     if (next_ == names_.size()) return std::nullopt;
     const size_t place = next_++;
     return NamedDocument{names_[place], ReadInputs(place)};
+  }
+
+  std::optional<PassedDocument> Pass() override {
+    if (next_ == names_.size()) return std::nullopt;
+    const std::string& name = names_[next_++];
+    if (name == "-") (void)ReadDocument(name, terminal_);  // it may be named once more, and is then empty
+    std::error_code error;
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(name, error));
+    return PassedDocument{name, error || as_ids_ ? std::nullopt : std::optional(bytes)};
   }
 
  private:

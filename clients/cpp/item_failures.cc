@@ -19,17 +19,25 @@ v1::ItemError MakeItemError(const absl::Status& status) {
   return error;
 }
 
+absl::Status StatusOf(const v1::ItemError& error) {
+  return absl::Status(static_cast<absl::StatusCode>(error.code()), error.message());
+}
+
 ItemFailures::ItemFailures(Terminal& terminal, bool json, std::string unit)
     : terminal_(terminal), json_(json), unit_(std::move(unit)) {}
 
-void ItemFailures::Add(const std::string& name, const v1::ItemError& error) {
-  const absl::Status status(static_cast<absl::StatusCode>(error.code()), error.message());
-  if (status.code() == absl::StatusCode::kNotFound) {
+void ItemFailures::Count(const absl::Status& failure) {
+  if (absl::IsNotFound(failure)) {
     ++unread_;
   } else {
-    const ExitCode code = ExitCodeOf(status);
+    const ExitCode code = ExitCodeOf(failure);
     ++(code == ExitCode::kRefused ? refused_ : code == ExitCode::kUnavailable ? unavailable_ : other_);
   }
+}
+
+void ItemFailures::Add(const std::string& name, const v1::ItemError& error) {
+  const absl::Status status = StatusOf(error);
+  Count(status);
   absl::string_view message = error.message();
   absl::ConsumePrefix(&message, absl::StrCat(name, ": "));  // it stands beside
   if (json_) {

@@ -14,13 +14,16 @@ namespace longshort {
 // An error of this side as the server would have sent it. NOT_FOUND, which the server never sends of an item, stands
 // for a file that cannot be read.
 v1::ItemError MakeItemError(const absl::Status& status);
+absl::Status StatusOf(const v1::ItemError& error);
 
 class ItemFailures final {
  public:
   // With `json`, each failure is an object in the output instead of a line in `terminal.error`. `unit` as in "images".
   ItemFailures(Terminal& terminal, bool json, std::string unit);
 
-  // Tells of it beside the name.
+  // Counts what was told before.
+  void Count(const absl::Status& failure);
+  // Counts it, and tells of it beside the name.
   void Add(const std::string& name, const v1::ItemError& error);
 
   int64_t count() const { return refused_ + unavailable_ + other_ + unread_; }

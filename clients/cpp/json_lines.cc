@@ -19,6 +19,28 @@ std::string JsonOf(const google::protobuf::Message& message) {
   return json;
 }
 
+// Takes "list":[] out of the JSON, with one of the commas beside it. In a string, the quote before the colon would have
+// a backslash.
+std::string WithoutEmptyLists(std::string json) {
+  const std::string empty = "\":[]";
+  for (size_t end = json.find(empty); end != std::string::npos; end = json.find(empty, end)) {
+    if (json[end - 1] == '\\') {
+      ++end;
+      continue;
+    }
+    size_t begin = json.rfind('"', end - 1);
+    size_t behind = end + empty.size();
+    if (json[begin - 1] == ',') {
+      --begin;
+    } else if (json[behind] == ',') {
+      ++behind;
+    }
+    json.erase(begin, behind - begin);
+    end = begin;
+  }
+  return json;
+}
+
 std::string JsonString(const std::string& bytes) {
   google::protobuf::Value value;
   value.set_string_value(ValidUtf8(bytes));
@@ -35,6 +57,15 @@ void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message
   const std::string json = JsonOf(message);
   const absl::string_view fields = absl::string_view(json).substr(1);
   output << "{\"name\":" << JsonString(name) << (fields == "}" ? "" : ",") << fields << "\n" << std::flush;
+}
+
+void WriteAnswerJsonLine(const std::string& name, const v1::ModelSelector& model,
+                         const google::protobuf::Message& message, std::ostream& output) {
+  const std::string json = WithoutEmptyLists(JsonOf(message));
+  const absl::string_view fields = absl::string_view(json).substr(1);
+  output << "{\"name\":" << JsonString(name);
+  if (!model.name().empty()) output << ",\"model\":" << JsonOf(model);
+  output << (fields == "}" ? "" : ",") << fields << "\n" << std::flush;
 }
 
 void WriteErrorJsonLine(const std::string& name, const v1::ItemError& error, std::ostream& output) {

@@ -17,6 +17,10 @@ void WriteJsonLine(const google::protobuf::Message& message, std::ostream& outpu
 // that are not UTF-8 become U+FFFD.
 void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output);
 
+// The same with the model that answered, if it is set, behind the name, and without lists that have no elements.
+void WriteAnswerJsonLine(const std::string& name, const v1::ModelSelector& model,
+                         const google::protobuf::Message& message, std::ostream& output);
+
 // {"name": ..., "error": {"code": ..., "message": ...}}
 void WriteErrorJsonLine(const std::string& name, const v1::ItemError& error, std::ostream& output);
 

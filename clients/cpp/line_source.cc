@@ -55,17 +55,16 @@ absl::StatusOr<bool> ReadLine(std::istream& input, std::string& line) {
 
 // What a line holds.
 struct LineTexts {
-  std::optional<std::string> name;
   std::string first;
   std::optional<std::string> second;
 };
 
 // Errors: INVALID_ARGUMENT if there is no tab between two documents.
 absl::StatusOr<LineTexts> SplitLine(const std::string& line, int64_t documents) {
-  if (documents == 1) return LineTexts{std::nullopt, line, std::nullopt};
+  if (documents == 1) return LineTexts{line, std::nullopt};
   const size_t tab = line.find('\t');
   if (tab == std::string::npos) return absl::InvalidArgumentError("the line has no tab between two documents");
-  return LineTexts{std::nullopt, line.substr(0, tab), line.substr(tab + 1)};
+  return LineTexts{line.substr(0, tab), line.substr(tab + 1)};
 }
 
 // The field's string, if it has one.
@@ -75,26 +74,34 @@ std::optional<std::string> StringField(const google::protobuf::Struct& object, c
   return entry->second.string_value();
 }
 
-// Errors: INVALID_ARGUMENT if it is not what LineForm::kJson says.
-absl::StatusOr<LineTexts> ParseJsonLine(const std::string& line, int64_t documents) {
+// Puts the name of the line's object, if it has one, into `name`, also before an error. Errors: INVALID_ARGUMENT if the
+// line is not what LineForm::kJson says.
+absl::StatusOr<LineTexts> ParseJsonLine(const std::string& line, int64_t documents, std::string& name) {
   google::protobuf::Struct object;
   if (!google::protobuf::util::JsonStringToMessage(line, &object).ok()) {
     return absl::InvalidArgumentError("the line is not a JSON object");
   }
+  name = StringField(object, "name").value_or(std::move(name));
   std::optional<std::string> first = StringField(object, "text");
   std::optional<std::string> second = documents == 2 ? StringField(object, "second_text") : std::nullopt;
   if (!first.has_value() || (documents == 2 && !second.has_value())) {
     return absl::InvalidArgumentError(
         absl::StrCat("the line's object has no string \"", first.has_value() ? "second_text" : "text", "\""));
   }
-  return LineTexts{StringField(object, "name"), *std::move(first), std::move(second)};
+  return LineTexts{*std::move(first), std::move(second)};
 }
 
 class LineSource final : public DocumentSource {
  public:
-  LineSource(std::vector<std::string> names, LineForm form, int64_t documents, bool as_ids, Terminal& terminal)
-      : names_(std::move(names)), form_(form), documents_(documents), as_ids_(as_ids), terminal_(terminal) {
-    if (!terminal.error_is_terminal) return;  // nobody looks how far it is
+  LineSource(std::vector<std::string> names, LineForm form, int64_t documents, bool as_ids, bool counts,
+             Terminal& terminal)
+      : names_(std::move(names)),
+        form_(form),
+        documents_(documents),
+        as_ids_(as_ids),
+        terminal_(terminal),
+        total_known_(counts) {
+    if (!counts) return;
     for (const std::string& name : names_) {
       const std::optional<int64_t> lines = CountLines(name);
       total_known_ = total_known_ && lines.has_value();
@@ -113,6 +120,16 @@ class LineSource final : public DocumentSource {
       if (*is_line) return MakeDocument(absl::StrCat(names_[file_], ":", ++line_), line);
     }
     return std::nullopt;
+  }
+
+  std::optional<PassedDocument> Pass() override {
+    std::optional<NamedDocument> document = Next();
+    if (!document.has_value()) return std::nullopt;
+    PassedDocument passed = {std::move(document->name), std::nullopt};
+    if (document->inputs.ok() && document->inputs->first.has_raw()) {
+      passed.bytes = static_cast<int64_t>(document->inputs->first.raw().size());
+    }
+    return passed;
   }
 
  private:
@@ -141,10 +158,11 @@ class LineSource final : public DocumentSource {
   }
 
   NamedDocument MakeDocument(std::string place, const std::string& line) const {
+    std::string name = std::move(place);
     absl::StatusOr<LineTexts> texts =
-        form_ == LineForm::kJson ? ParseJsonLine(line, documents_) : SplitLine(line, documents_);
-    if (!texts.ok()) return {std::move(place), texts.status()};
-    return {texts->name.value_or(place), MakeInputs(std::move(texts->first), std::move(texts->second), as_ids_)};
+        form_ == LineForm::kJson ? ParseJsonLine(line, documents_, name) : SplitLine(line, documents_);
+    if (!texts.ok()) return {std::move(name), texts.status()};
+    return {std::move(name), MakeInputs(std::move(texts->first), std::move(texts->second), as_ids_)};
   }
 
   const std::vector<std::string> names_;
@@ -153,7 +171,7 @@ class LineSource final : public DocumentSource {
   const bool as_ids_;
   Terminal& terminal_;
   int64_t total_ = 0;
-  bool total_known_ = true;
+  bool total_known_;
 
   // Where reading is: the file, its stream once it is open, and the lines that were read of it.
   size_t file_ = 0;
@@ -165,8 +183,8 @@ class LineSource final : public DocumentSource {
 }  // namespace
 
 std::unique_ptr<DocumentSource> MakeLineSource(std::vector<std::string> names, LineForm form, int64_t documents,
-                                               bool as_ids, Terminal& terminal) {
-  return std::make_unique<LineSource>(std::move(names), form, documents, as_ids, terminal);
+                                               bool as_ids, bool counts, Terminal& terminal) {
+  return std::make_unique<LineSource>(std::move(names), form, documents, as_ids, counts, terminal);
 }
 
 }  // namespace longshort

@@ -2,15 +2,18 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <mutex>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "clients/cpp/interrupt.h"
+#include "clients/cpp/line_output.h"
 #include "clients/cpp/program.h"
 
 namespace {
@@ -27,7 +30,7 @@ int main(int argc, char** argv) {
   std::cin.tie(nullptr);
   std::cerr.tie(nullptr);
   std::mutex mutex;
-  std::shared_ptr<Client> client;  // guarded by mutex
+  std::vector<std::shared_ptr<Client>> clients;  // guarded by mutex
 
   // Cancels the running calls, which then end with CANCELLED; if there is none, or they end and the program does not,
   // it waits for input: then leave.
@@ -36,28 +39,26 @@ int main(int argc, char** argv) {
     bool cancelled = false;
     {
       const std::lock_guard lock(mutex);
-      cancelled = client != nullptr && client->Cancel();
+      for (const std::shared_ptr<Client>& client : clients) cancelled = client->Cancel() || cancelled;
     }
     if (!cancelled || !ended.WaitForNotificationWithTimeout(kLastResults)) {
       std::_Exit(static_cast<int>(longshort::ExitCode::kCancelled));
     }
   });
 
-  longshort::Terminal terminal{std::cin,
-                               std::cout,
-                               std::cerr,
-                               isatty(STDIN_FILENO) == 1,
-                               isatty(STDERR_FILENO) == 1,
-                               isatty(STDOUT_FILENO) == 1};
-  const longshort::ExitCode code = longshort::RunProgram(std::vector<std::string>(argv + 1, argv + argc), terminal,
-                                                         [&](const Client::Options& options) {
-                                                           const std::lock_guard lock(mutex);
-                                                           return client = std::make_shared<Client>(options);
-                                                         });
-  std::cout << std::flush;
+  longshort::LineOutput standard_output(STDOUT_FILENO);
+  std::ostream output(&standard_output);
+  longshort::Terminal terminal{
+      std::cin, output, std::cerr, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1, isatty(STDOUT_FILENO) == 1};
+  const longshort::ExitCode code = longshort::RunProgram(
+      std::vector<std::string>(argv + 1, argv + argc), terminal, [&](const Client::Options& options) {
+        const std::lock_guard lock(mutex);
+        return clients.emplace_back(std::make_shared<Client>(options));
+      });
+  output << std::flush;
   ended.Notify();
-  if (!std::cout) {  // a full disk, for instance: what was asked for did not arrive, whatever the server said
-    std::cerr << "longshort: standard output cannot be written\n";
+  if (!output) {  // a full disk, for instance: what was asked for did not arrive, whatever the server said
+    std::cerr << "longshort: standard output cannot be written: " << std::strerror(standard_output.error()) << "\n";
     return static_cast<int>(longshort::ExitCode::kOther);
   }
   return static_cast<int>(code);

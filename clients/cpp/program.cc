@@ -80,7 +80,13 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
     return FailUsage(terminal, absl::StrCat("--timeout is ", absl::FormatDuration(values.common.timeout),
                                             "; it must be longer than 0"));
   }
-  if (values.common.connection.server.empty()) return FailUsage(terminal, "--server is empty; it must be HOST:PORT");
+  std::vector<std::string> addresses = {values.common.connection.server};
+  if (command.takes_several_servers() && values.common.connection.servers.size() > 1) {
+    addresses = values.common.connection.servers;
+  }
+  if (std::any_of(addresses.begin(), addresses.end(), [](const std::string& address) { return address.empty(); })) {
+    return FailUsage(terminal, "--server is empty; it must be HOST:PORT");
+  }
   // gRPC would end the program.
   if (!std::all_of(values.common.client_id.begin(), values.common.client_id.end(), absl::ascii_isprint)) {
     return FailUsage(terminal, absl::StrCat("--client-id is \"", absl::CHexEscape(values.common.client_id),
@@ -89,14 +95,18 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
   const absl::StatusOr<v1::ModelSelector> model = ParseModel(values.common.model);
   if (!model.ok()) return FailUsage(terminal, model.status().message());
 
-  const absl::StatusOr<ClientCredentials> credentials = ReadCredentials(values.common.connection);
-  if (!credentials.ok()) return FailUsage(terminal, credentials.status().message());
-
-  const std::shared_ptr<Client> client = make_client({.server = values.common.connection.server,
-                                                      .timeout = values.common.timeout,
-                                                      .client_id = values.common.client_id,
-                                                      .credentials = *credentials});
-  return command.Run(*others, {values.common, *model, *client, terminal});
+  std::vector<ServerClient> servers;
+  for (const std::string& address : addresses) {
+    ConnectionOptions connection = values.common.connection;
+    connection.server = address;
+    const absl::StatusOr<ClientCredentials> credentials = ReadCredentials(connection);
+    if (!credentials.ok()) return FailUsage(terminal, credentials.status().message());
+    servers.push_back({address, make_client({.server = address,
+                                             .timeout = values.common.timeout,
+                                             .client_id = values.common.client_id,
+                                             .credentials = *credentials})});
+  }
+  return command.Run(*others, {values.common, *model, *servers.back().client, terminal, servers});
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace longshort {
 
-// Makes the client that a command uses; RunProgram keeps it until the command has ended.
+// Makes a client that a command uses, one for each server; RunProgram keeps it until the command has ended.
 using ClientFactory = std::function<std::shared_ptr<Client>(const Client::Options&)>;
 
 // Runs one command line (without the program's name).

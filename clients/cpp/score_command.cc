@@ -1,11 +1,14 @@
 // `longshort score`: how likely a language model finds documents, or which classes a classifier gives them.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "clients/cpp/answer_file.h"
 #include "clients/cpp/bulk_scoring.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/document_limits.h"
@@ -13,8 +16,8 @@
 #include "clients/cpp/file_collection.h"
 #include "clients/cpp/item_failures.h"
 #include "clients/cpp/progress.h"
-#include "clients/cpp/progress_bar.h"
 #include "clients/cpp/score_printer.h"
+#include "clients/cpp/score_run.h"
 
 namespace longshort {
 namespace {
@@ -42,41 +45,35 @@ class ScoreCommand final : public Command {
   absl::string_view description() const override {
     return R"(Usage: longshort score [options] [FILE|FOLDER|PATTERN|-]...
 
-Scores each file (or standard input) as one document: its bytes from the first to the last, a newline at the end included. A
-folder stands for all files in it and in its folders, a pattern in quotes ('reviews/*.txt') for what it matches. Of several
-documents the server works on many at a time over one stream; results come in the order of the documents. A document that
-cannot be scored is told beside its name and the others go on; a closing line tells how many. The exit code is then 2, or 3 if
-all were only refused by a full server, or 1 if none could be read.
+Scores each file (or standard input) as one document, with all its bytes. A folder stands for all files in it and in its folders,
+a pattern in quotes ('reviews/*.txt') for what it matches. With --lines each line is a document, named FILE:LINE; with
+--json-lines an object {"text": ..., "name": ...} (the name may be left out, other fields are passed over).
+Results come in the order of the documents. One that cannot be scored is told beside its name, and the others go on.
 
-Language models: the model carries its memory through the document, however long it is. A line a document:
-  tokens          tokens in the document
-  scored          how many of them were scored: all but the first, which nothing comes before
-  log-likelihood  sum of the natural logarithms of the scored tokens' probabilities (nats)
-  bits/byte       -log2 likelihood per scored byte; bits/char per character, for character vocabularies
-  tokens/s        how fast the server read it
-With --log-probabilities a line a scored token comes behind it: log-probability, id, bytes.
+Language models: a row a document, however long it is, with
+  tokens, scored     tokens in it, and how many were scored: all but the first, which nothing comes before
+  log-likelihood     sum of the natural logarithms of the scored tokens' probabilities (nats)
+  bits/byte          -log2 likelihood per scored byte; bits/char per character, for character vocabularies
+  tokens/s           how fast the server read it
+Classifiers: a table a document, the likeliest classes with their probabilities. For models that compare two documents, --second
+names the second one, once for each file; --lines have a tab between the two, --json-lines the field "second_text".
+With --json, a line a document: {"name": ..., ...} with the fields of ScoreTextResponse, or of TextClassification and "model";
+lists without elements are left out. A document that failed: {"name": ..., "error": {...}}.
 
-Classifiers: a table a document, the likeliest classes with their probabilities. A document longer than the model takes is
-refused, or with --truncate read as far as it takes.
-
-Many small documents in one file: with --lines each line is a document, named FILE:LINE. With --json-lines each line is an
-object {"text": ..., "name": ...} (the name may be left out, other fields are passed over), so that a document may have newlines.
-
-Two documents, for models that compare them: --second names the second one, once for each file, in their order. With --lines,
-a tab parts the two; with --json-lines, they are the fields "text" and "second_text".
-
-With --json, one object a document: {"name": ..., ...} with the fields of ScoreTextResponse for language models and of
-TextClassification for classifiers, or {"name": ..., "error": {...}}.
+Many documents, for as long as it takes:
+  longshort score --server=a:8500 --server=b:8500 --retry --json-lines --resume=scores.jsonl documents.jsonl
+The same command goes on where it ended, whatever ended it (kill -9, Ctrl-C, a full disk): scores.jsonl has a line for each of the
+first documents, and the others follow. A file of other documents, or of another model, is refused and left as it is.
+The exit code tells of all documents in the file, also those of earlier runs: 0 if all were scored; otherwise 2 if one was
+refused, 3 if all that failed found the server full, 1 if none could be read. If the run ended early, --retry or not, it is that
+of what ended it, and the last words tell how to go on.
 
 Examples:
-  longshort score book.txt
-  longshort score chapter-*.txt
+  longshort score book.txt chapter-*.txt
   printf 'The cat sat.' | longshort score --log-probabilities --top-alternatives=3
   longshort score --json book.txt | jq '.scores[0].bits_per_byte'
   longshort score --model=reviews --truncate --top-k=1 reviews/
-  longshort score --model=reviews --lines --json reviews.txt > scored.jsonl
   longshort score --model=citations --second cited.txt citing.txt
-  longshort score --model=citations --lines pairs.tsv
 )";
   }
   void AddOptions(OptionTable& table) override {
@@ -87,10 +84,17 @@ Examples:
     table.AddSwitch("truncate", "Classifiers: of a longer document, read the first tokens.", &truncate_);
     table.Add("top-k", "N", "Classifiers: how many of the likeliest classes to show; unset, 5.", &top_k_);
     table.AddSwitch("logits", "Classifiers: show the logits of all classes too.", &logits_);
-    table.AddSwitch("log-probabilities", "Language models: print the log-probability of each token.",
+    table.AddSwitch("log-probabilities", "Language models: print each token's log-probability, id and bytes.",
                     &log_probabilities_);
     table.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
+    table.AddSwitch("timings", "With --json, show where each document's time went.", &timings_);
+    table.BeginSection("Options for many documents:");
+    table.Add("resume", "FILE", "Write JSON lines to FILE, behind those that it has; it need not be there.", &resume_);
+    table.AddSwitch("retry", "Wait for servers that are full, stopping or not there, and ask again, until all is done.",
+                    &retry_);
+    table.AddSwitch("quiet", "Tell neither progress nor news of servers.", &quiet_);
   }
+  bool takes_several_servers() const override { return true; }
 
   ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
     if (lines_ && json_lines_) return FailUsage(context.terminal, "give --lines or --json-lines, not both");
@@ -98,27 +102,45 @@ Examples:
     if (!names.ok()) return FailUsage(context.terminal, names.status().message());
     absl::StatusOr<std::vector<std::string>> second_names = CollectFiles(second_, AnyFile);
     if (!second_names.ok()) return FailUsage(context.terminal, second_names.status().message());
+    std::unique_ptr<AnswerFile> file;
+    if (resume_.has_value()) {
+      absl::StatusOr<std::unique_ptr<AnswerFile>> opened = OpenAnswers(*resume_, *names);
+      if (!opened.ok()) return FailUsage(context.terminal, absl::StrCat("--resume: ", opened.status().message()));
+      file = *std::move(opened);
+    }
 
-    v1::GetModelRequest request;
-    *request.mutable_model() = context.model;
-    const absl::StatusOr<v1::Model> model = context.client.GetModel(request);
+    const absl::StatusOr<v1::Model> model =
+        DescribeModel(context.servers, context.model, retry_,
+                      [&](const std::string& news) { TellNews(context.terminal, quiet_, news); });
     if (!model.ok()) return FailCall(context, model.status());
     const absl::Status suits = CheckModel(*model);
     if (!suits.ok()) return FailCall(context, suits);
     const absl::Status options = CheckOptions(*model, names->size(), second_names->size());
     if (!options.ok()) return FailUsage(context.terminal, options.message());
 
-    if (lines_ || json_lines_) {
-      const LineForm form = json_lines_ ? LineForm::kJson : LineForm::kText;
-      const int64_t documents = std::max<int64_t>(model->classifier().documents(), 1);
-      return ScoreMany(*MakeLineSource(*std::move(names), form, documents, ids_, context.terminal), *model, context);
-    }
-    const std::unique_ptr<DocumentSource> files =
-        MakeFileSource(*std::move(names), *std::move(second_names), ids_, context.terminal);
-    return files->total() == 1 ? ScoreOne(*files, *model, context) : ScoreMany(*files, *model, context);
+    const bool by_lines = lines_ || json_lines_;
+    const bool is_one = !by_lines && names->size() == 1;
+    const std::unique_ptr<DocumentSource> source =
+        by_lines
+            ? MakeLineSource(*std::move(names), json_lines_ ? LineForm::kJson : LineForm::kText,
+                             std::max<int64_t>(model->classifier().documents(), 1), ids_, !quiet_, context.terminal)
+            : MakeFileSource(*std::move(names), *std::move(second_names), ids_, context.terminal);
+    if (is_one && file == nullptr && !retry_ && context.servers.size() == 1) return ScoreOne(*source, *model, context);
+    return ScoreMany(*source, *model, file.get(), context);
   }
 
  private:
+  // Errors: those of AnswerFile; INVALID_ARGUMENT if it is also a document.
+  static absl::StatusOr<std::unique_ptr<AnswerFile>> OpenAnswers(const std::string& path,
+                                                                 const std::vector<std::string>& documents) {
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<AnswerFile> file, AnswerFile::Open(path));
+    for (const std::string& document : documents) {
+      if (!file->IsSameFile(document)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(path, " is one of the documents, too"));
+    }
+    return file;
+  }
+
   static absl::Status CheckModel(const v1::Model& model) {
     if (!model.has_classifier() || model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat("the model ", model.name(), " (", model.architecture(),
@@ -201,7 +223,8 @@ Examples:
     }
     const v1::ScoreTextRequest request = MakeRequest(model, *std::move(document.inputs));
     absl::StatusOr<v1::ScoreTextResponse> response = [&] {
-      const Progress progress(context.terminal, what);
+      std::optional<Progress> progress;
+      if (!quiet_) progress.emplace(context.terminal, what);
       return context.client.ScoreText(request);
     }();
     if (context.options.json && ExitCodeOf(response.status()) == ExitCode::kRefused) {
@@ -210,42 +233,34 @@ Examples:
     if (!response.ok()) return FailCall(context, response.status());
     const absl::StatusOr<v1::ScoreTextsResponse> answer = OnlyAnswer(*std::move(response));
     if (!answer.ok()) return FailCall(context, answer.status());
-    ScorePrinter(context.terminal, context.options.json, !model.has_classifier()).Print(document.name, *answer);
+    ScorePrinter(context.terminal, FormFor(model, context.options.json)).Print(document.name, *answer);
     return ExitCode::kOk;
   }
 
   // As of one of many.
-  static ExitCode WriteFailure(const std::string& name, const absl::Status& status, const v1::Model& model,
-                               const CommandContext& context) {
+  ExitCode WriteFailure(const std::string& name, const absl::Status& status, const v1::Model& model,
+                        const CommandContext& context) const {
     v1::ScoreTextsResponse answer;
     *answer.mutable_error() = MakeItemError(status);
-    ScorePrinter printer(context.terminal, context.options.json, !model.has_classifier());
+    ScorePrinter printer(context.terminal, FormFor(model, context.options.json));
     printer.Print(name, answer);
     return printer.failures().Summarize(1);
   }
 
-  ExitCode ScoreMany(DocumentSource& source, const v1::Model& model, const CommandContext& context) const {
-    ScorePrinter printer(context.terminal, context.options.json, !model.has_classifier());
-    int64_t finished = 0;
-    const absl::Status status = [&] {
-      ProgressBar progress(context.terminal, "documents", source.total());
-      const BulkLimits limits = {.window = std::max(model.limits().window(), 1),
-                                 .message_bytes = model.limits().message_bytes()};
-      return ScoreInBulk(
-          context.client, MakeOptions(model), limits, source,
-          [&](DocumentInputs& inputs) { return FitDocument(model, truncate_, inputs); },
-          [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
-            progress.Hide();
-            printer.Print(name, answer);
-            progress.Advance();
-            ++finished;
-            CancelUnlessWritable(context);
-          });
-    }();
-    const ExitCode documents = printer.failures().Summarize(finished);
-    if (status.ok()) return documents;
-    context.terminal.error << "longshort: " << finished << " documents were answered, then it ended:\n";
-    return FailCall(context, status);
+  ExitCode ScoreMany(DocumentSource& source, const v1::Model& model, AnswerFile* file,
+                     const CommandContext& context) const {
+    const ScoreRun run = {.bulk = {.texts = MakeOptions(model),
+                                   .retry = retry_,
+                                   .limits = {.message_bytes = model.limits().message_bytes()}},
+                          .form = FormFor(model, context.options.json || file != nullptr),
+                          .quiet = quiet_,
+                          .file = file};
+    return ScoreDocuments(
+        run, model, source, [&](DocumentInputs& inputs) { return FitDocument(model, truncate_, inputs); }, context);
+  }
+
+  ScoreForm FormFor(const v1::Model& model, bool json) const {
+    return {.json = json, .timings = timings_, .language_model = !model.has_classifier()};
   }
 
   bool lines_ = false;
@@ -257,6 +272,10 @@ Examples:
   bool logits_ = false;
   bool log_probabilities_ = false;
   int32_t top_alternatives_ = 0;
+  bool timings_ = false;
+  std::optional<std::string> resume_;
+  bool retry_ = false;
+  bool quiet_ = false;
 };
 
 }  // namespace

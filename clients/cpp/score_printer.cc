@@ -1,5 +1,6 @@
 #include "clients/cpp/score_printer.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,26 +35,17 @@ std::string ClassHeading(const std::string& name, const v1::TextClassification& 
   return absl::StrCat(name, "  (", absl::StrJoin(readings, "; "), ")");
 }
 
-// The answer as ScoreText gives it.
-v1::ScoreTextResponse WholeResponse(const v1::ScoreTextsResponse& answer) {
-  v1::ScoreTextResponse response;
-  *response.add_scores() = answer.score();
-  *response.mutable_model() = answer.model();
-  response.mutable_usage()->set_prompt_tokens(answer.score().token_count());
-  return response;
-}
-
 }  // namespace
 
-ScorePrinter::ScorePrinter(Terminal& terminal, bool json, bool language_model)
-    : terminal_(terminal), json_(json), failures_(terminal, json, "documents") {
-  if (language_model && !json) terminal_.output << kHeader << std::flush;
+ScorePrinter::ScorePrinter(Terminal& terminal, const ScoreForm& form)
+    : terminal_(terminal), form_(form), failures_(terminal, form.json, "documents") {
+  if (form.language_model && !form.json) terminal_.output << kHeader << std::flush;
 }
 
 void ScorePrinter::Print(const std::string& name, const v1::ScoreTextsResponse& answer) {
   if (answer.has_error()) {
     failures_.Add(name, answer.error());
-  } else if (json_) {
+  } else if (form_.json) {
     PrintJson(name, answer);
   } else if (answer.has_classification()) {
     WriteClassTable(ClassHeading(name, answer.classification()), answer.classification().classification(), terminal_);
@@ -64,12 +56,18 @@ void ScorePrinter::Print(const std::string& name, const v1::ScoreTextsResponse& 
   }
 }
 
-void ScorePrinter::PrintJson(const std::string& name, const v1::ScoreTextsResponse& answer) {
+void ScorePrinter::PrintJson(const std::string& name, v1::ScoreTextsResponse answer) {
   if (answer.has_classification()) {
-    WriteNamedJsonLine(name, answer.classification(), terminal_.output);
-  } else {
-    WriteNamedJsonLine(name, WholeResponse(answer), terminal_.output);
+    if (!form_.timings) answer.mutable_classification()->mutable_classification()->clear_timings();
+    WriteAnswerJsonLine(name, answer.model(), answer.classification(), terminal_.output);
+    return;
   }
+  if (!form_.timings) answer.mutable_score()->clear_timings();
+  v1::ScoreTextResponse response;  // as ScoreText gives it
+  response.mutable_usage()->set_prompt_tokens(answer.score().token_count());
+  *response.mutable_model() = answer.model();
+  *response.add_scores() = std::move(*answer.mutable_score());
+  WriteAnswerJsonLine(name, {}, response, terminal_.output);
 }
 
 }  // namespace longshort

@@ -9,23 +9,30 @@
 
 namespace longshort {
 
+struct ScoreForm {
+  bool json = false;
+  // Whether objects have "timings".
+  bool timings = false;
+  bool language_model = true;
+};
+
 // Scores of a language model: a table with a row a document, behind it a line a token if there are tokens. Classes: a
 // table a document. With `json`, one object a document.
 class ScorePrinter final {
  public:
   // Writes the table's heading.
-  ScorePrinter(Terminal& terminal, bool json, bool language_model);
+  ScorePrinter(Terminal& terminal, const ScoreForm& form);
 
   // `answer` as ScoreTexts gives it; its id is not shown.
   void Print(const std::string& name, const v1::ScoreTextsResponse& answer);
 
-  const ItemFailures& failures() const { return failures_; }
+  ItemFailures& failures() { return failures_; }
 
  private:
-  void PrintJson(const std::string& name, const v1::ScoreTextsResponse& answer);
+  void PrintJson(const std::string& name, v1::ScoreTextsResponse answer);
 
   Terminal& terminal_;
-  const bool json_;
+  const ScoreForm form_;
   ItemFailures failures_;
 };
 

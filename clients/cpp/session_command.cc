@@ -1,19 +1,27 @@
-// `longshort session`: takes conversations that a server remembers to another, or ends them.
+// `longshort session`: lists conversations that a server remembers, takes them to another, or ends them.
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/json_lines.h"
 #include "clients/cpp/progress_bar.h"
+#include "clients/cpp/session_drain.h"
 #include "clients/cpp/session_file.h"
+#include "clients/cpp/session_list.h"
+#include "google/protobuf/struct.pb.h"
 
 namespace longshort {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
+
+// Sessions that a drain has left are named up to so many.
+constexpr size_t kMostTold = 20;
 
 // Shows how many MiB of a session have come or gone, as its parts pass by.
 class TransferProgress final {
@@ -23,7 +31,8 @@ class TransferProgress final {
   void Show(const v1::SessionPart& part) {
     if (part.has_header()) {
       header_ = part.header();
-      bar_.emplace(terminal_, "MiB", std::max<int64_t>(1, header_.data_bytes() / kMiB));
+      bar_.emplace(terminal_,
+                   ProgressBar::Options{.unit = "MiB", .total = std::max<int64_t>(1, header_.data_bytes() / kMiB)});
     }
     bytes_ += static_cast<int64_t>(part.data().size());
     for (; bar_.has_value() && shown_ < bytes_ / kMiB; ++shown_) bar_->Advance();
@@ -43,42 +52,63 @@ class TransferProgress final {
 class SessionCommand final : public Command {
  public:
   absl::string_view name() const override { return "session"; }
-  absl::string_view summary() const override { return "Move conversations between servers, or end them"; }
+  absl::string_view summary() const override { return "List conversations, move them between servers, or end them"; }
   absl::string_view description() const override {
-    return R"(Usage: longshort session [options] export ID FILE|-
+    return R"(Usage: longshort session [options] list
+       longshort session [options] export ID FILE|-
        longshort session [options] import ID FILE|-
        longshort session [options] close ID
+       longshort session [options] drain --to=HOST:PORT
 
 A session is a conversation that a server remembers between calls (session.id of a request), for one client (--client-id).
 
+list    Shows the sessions of --model, or of all language models: the caller's own, or with --all-owners everybody's.
 export  Writes the session to FILE, or to standard output: its tokens and its cache. It stays on the server, too.
 import  Gives a server the session in FILE, under the name ID, which may be another one. It goes on there with the very
         same results, and nothing is read again.
 close   Ends the session and frees what it holds.
+drain   Moves everybody's sessions from the server to another one, or to those behind a proxy that chooses by the header
+        x-session-id: before the server stops. Those in use are waited for. Each ends here once it is there. Calls that
+        name it here are then told that it has moved. What failed is tried again until --drain-timeout is over, and may
+        be drained by another run. Exit code 0 means that no session is left.
 
 Servers let sessions go and come if they share a --session-key-file. A session goes on with the same model only (by
-fingerprint), and belongs to its client.
+fingerprint), and belongs to its client. Where there are tokens, --all-owners and drain need one with the scopes infer,
+sessions and manage, which both servers take.
 
 Examples:
   longshort --server=a:8500 --model=enwiki session export talk talk.session
   longshort --server=b:8500 --model=enwiki session import talk talk.session
   longshort --server=a:8500 --model=enwiki session close talk
   longshort --server=a:8500 --model=enwiki session export talk - | longshort --server=b:8500 --model=enwiki session import talk -
+  longshort --server=a:8500 session list --all-owners
+  longshort --server=a:8500 session drain --to=b:8500
 )";
   }
-  void AddOptions(OptionTable& /*table*/) override {}
+  void AddOptions(OptionTable& table) override {
+    table.AddSwitch("all-owners", "list: the sessions of all clients.", &all_owners_);
+    table.Add(
+        "to", "HOST:PORT",
+        "drain: where the sessions go. What --server is shown, it is shown, too (--token-file, --tls-certificate), "
+        "and it is reached in the same way (--tls) but for the two options below.",
+        &to_);
+    table.Add("to-tls-ca", "FILE", "drain: trust these authorities for --to, and encrypt.", &to_tls_ca_);
+    table.Add("to-tls-server-name", "NAME", "drain: the name in the certificate of --to; encrypt.",
+              &to_tls_server_name_);
+    table.Add("drain-timeout", "TIME", "drain: how long it may take.", &drain_timeout_);
+  }
 
   ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
     const std::string action = arguments.empty() ? "" : arguments[0];
-    const size_t count = action == "close" ? 2 : 3;
-    if ((action != "export" && action != "import" && action != "close") || arguments.size() != count) {
-      return FailUsage(
-          context.terminal,
-          "session takes export ID FILE, import ID FILE, or close ID\n\"longshort session --help\" explains");
-    }
-    if (action == "close") return Close(arguments[1], context);
-    return action == "export" ? Export(arguments[1], arguments[2], context)
-                              : Import(arguments[1], arguments[2], context);
+    const size_t count = arguments.size();
+    if (action == "list" && count == 1) return List(context);
+    if (action == "drain" && count == 1) return Drain(context);
+    if (action == "close" && count == 2) return Close(arguments[1], context);
+    if (action == "export" && count == 3) return Export(arguments[1], arguments[2], context);
+    if (action == "import" && count == 3) return Import(arguments[1], arguments[2], context);
+    return FailUsage(context.terminal,
+                     "session takes list, export ID FILE, import ID FILE, close ID, or drain --to=HOST:PORT\n"
+                     "\"longshort session --help\" explains");
   }
 
  private:
@@ -139,6 +169,87 @@ Examples:
     const absl::Status status = context.client.CloseSession(request);
     return status.ok() ? ExitCode::kOk : FailCall(context, status);
   }
+
+  ExitCode List(const CommandContext& context) const {
+    const absl::StatusOr<std::vector<SessionOfModel>> sessions =
+        ListSessions(context.client, context.model, all_owners_);
+    if (!sessions.ok()) return FailCall(context, sessions.status());
+    if (!context.options.json) {
+      WriteSessions(*sessions, context.terminal.output);
+      return ExitCode::kOk;
+    }
+    for (const SessionOfModel& each : *sessions) {
+      WriteNamedJsonLine(each.model_name(), each.session, context.terminal.output);
+    }
+    return ExitCode::kOk;
+  }
+
+  ExitCode Drain(const CommandContext& context) const {
+    if (to_.empty()) return FailUsage(context.terminal, "drain needs --to=HOST:PORT, where the sessions go");
+    if (drain_timeout_ <= absl::ZeroDuration()) {
+      return FailUsage(context.terminal, absl::StrCat("--drain-timeout is ", absl::FormatDuration(drain_timeout_),
+                                                      "; it must be longer than 0"));
+    }
+    ConnectionOptions connection = context.options.connection;
+    connection.server = to_;
+    if (!to_tls_ca_.empty()) connection.tls_ca = to_tls_ca_;
+    if (!to_tls_server_name_.empty()) connection.tls_server_name = to_tls_server_name_;
+    const absl::StatusOr<ClientCredentials> credentials = ReadCredentials(connection);
+    if (!credentials.ok()) return FailUsage(context.terminal, credentials.status().message());
+    Client to({.server = to_,
+               .timeout = context.options.timeout,
+               .client_id = context.options.client_id,
+               .credentials = *credentials});
+
+    std::optional<ProgressBar> bar;
+    SessionDrain drain(context.client, to, context.model, drain_timeout_,
+                       {.on_sessions =
+                            [&](int64_t sessions) {
+                              bar.emplace(context.terminal,
+                                          ProgressBar::Options{.unit = "sessions", .total = sessions});
+                            },
+                        .on_moved = [&] { bar->Advance(); }});
+    const absl::StatusOr<SessionDrain::Result> result = drain.Run();
+    bar.reset();
+    if (!result.ok()) return FailCall(context, result.status());
+    const size_t told = std::min(result->left.size(), kMostTold);
+    for (size_t i = 0; i < told; ++i) Tell(result->left[i], context.terminal.error);
+    if (told < result->left.size()) {
+      context.terminal.error << "longshort: and " << result->left.size() - told << " more are left\n";
+    }
+    Summarize(*result, context);
+    return result->left.empty() ? ExitCode::kOk : ExitCodeOf(result->left.front().why);
+  }
+
+  static void Tell(const SessionDrain::Left& left, std::ostream& output) {
+    const std::string& owner = left.session.session.owner();
+    output << absl::StrCat("longshort: session ", left.session.session.session_id(),
+                           owner.empty() ? "" : absl::StrCat(" of ", owner), ", model ", left.session.model_name(),
+                           ", is left: ", absl::StatusCodeToString(left.why.code()), ": ", left.why.message(), "\n");
+  }
+
+  static void Summarize(const SessionDrain::Result& result, const CommandContext& context) {
+    const auto left = static_cast<int64_t>(result.left.size());
+    const double seconds = absl::ToDoubleSeconds(result.elapsed);
+    if (!context.options.json) {
+      context.terminal.output << absl::StrFormat("%d sessions moved, %d left; %.1f MiB in %.1f s\n", result.moved, left,
+                                                 static_cast<double>(result.bytes) / kMiB, seconds);
+      return;
+    }
+    google::protobuf::Struct summary;
+    const auto set = [&](const char* name, double value) { (*summary.mutable_fields())[name].set_number_value(value); };
+    set("moved", static_cast<double>(result.moved));
+    set("left", static_cast<double>(left));
+    set("bytes", static_cast<double>(result.bytes));
+    set("seconds", seconds);
+    WriteJsonLine(summary, context.terminal.output);
+  }
+
+  bool all_owners_ = false;
+  std::string to_;
+  std::string to_tls_ca_;
+  std::string to_tls_server_name_;
+  absl::Duration drain_timeout_ = absl::Seconds(60);
 };
 
 }  // namespace

@@ -36,9 +36,11 @@ absl::Status ClassificationJob::WhyAbandoned(absl::Time now) const {
 void ClassificationJob::Fail(const absl::Status& status) { listener_->OnFinished(status); }
 
 void ClassificationJob::Finish(std::vector<float> logits, absl::Time begin, absl::Time end) {
-  listener_->OnFinished(ItemScores{
-      .logits = std::move(logits),
-      .timings = {.preparation = prepared_at_ - submitted_, .queue = begin - prepared_at_, .run = end - begin}});
+  listener_->OnFinished(ItemScores{.logits = std::move(logits),
+                                   .timings = {.submitted = submitted_,
+                                               .preparation = prepared_at_ - submitted_,
+                                               .queue = begin - prepared_at_,
+                                               .run = end - begin}});
 }
 
 }  // namespace longshort

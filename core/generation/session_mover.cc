@@ -44,7 +44,7 @@ void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::fu
   workers_[worker]->Post(
       [this, key, worker, archive = std::move(archive), done = std::move(done)](PagedCache* cache) mutable {
         // First: the cache may give up others' pages for those that come.
-        absl::Status status = sessions_.CheckImport(key, static_cast<int64_t>(archive.tokens.size()));
+        absl::Status status = sessions_.CheckImport(key, archive.tokens);
         if (!status.ok()) return done(std::move(status));
         std::optional<ParkedPlace> parked;
         if (cache != nullptr && cache->layout() == archive.cache_layout) {

@@ -33,9 +33,10 @@ struct ClassificationRequest {
 
 // Where an item's time went.
 struct ClassificationTimings {
-  absl::Duration preparation;  // from submission until it was an item; 0 for what was one already
-  absl::Duration queue;        // from then until its batch began
-  absl::Duration run;          // of the whole batch
+  absl::Time submitted = absl::InfinitePast();  // by the engine's clock; in the infinite past if it never was
+  absl::Duration preparation;                   // from submission until it was an item; 0 for what was one already
+  absl::Duration queue;                         // from then until its batch began
+  absl::Duration run;                           // of the whole batch
 };
 
 struct ItemScores {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -68,16 +70,20 @@ class LanguageModelEngine {
   virtual absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) = 0;
   virtual absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) = 0;
 
-  // Errors: NOT_FOUND, ABORTED while a request has it.
-  virtual absl::Status CloseSession(const SessionKey& key) = 0;
+  // Errors: NOT_FOUND, ABORTED while a request has it; FAILED_PRECONDITION if it holds other than the expected tokens.
+  virtual absl::Status CloseSession(const SessionKey& key, const SessionClosing& closing) = 0;
+  // As SessionStore::List.
+  virtual SessionStore::Page ListSessions(const std::optional<std::string>& client,
+                                          const std::optional<SessionKey>& after, int most) = 0;
 
   // Gives `done` the session as it is, which stays; nobody else can use it meanwhile. `done` is called once, at once or
   // later, by any thread; it must not block. Errors: NOT_FOUND, ABORTED while a request has it; INTERNAL if the model
   // cannot read its pages.
   virtual void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) = 0;
-  // Begins a session that was exported by an engine of the same model. `done` as above. Errors, and then nothing has
-  // changed: ALREADY_EXISTS; RESOURCE_EXHAUSTED as SessionStore::Import; DATA_LOSS if the archive cannot be a session
-  // of this model; UNAVAILABLE while draining; INTERNAL if the model cannot write its pages.
+  // Begins a session that was exported by an engine of the same model, or lets one go on to it, as
+  // SessionStore::Import does. `done` as above. Errors, and then nothing has changed: those of SessionStore::Import;
+  // DATA_LOSS if the archive cannot be a session of this model; UNAVAILABLE while draining; INTERNAL if the model
+  // cannot write its pages.
   virtual void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) = 0;
   // What an archive may be.
   virtual SessionSize LargestSession() const = 0;

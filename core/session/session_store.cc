@@ -19,10 +19,16 @@ constexpr absl::Duration kMostRetryAfter = absl::Minutes(1);
 // tens of microseconds.
 constexpr int kMostEndedAtOnce = 64;
 
+constexpr char kHoldsAllUrl[] = "type.longshort/core.HoldsAllOfTheSession";
+
 int64_t Count(const std::vector<int32_t>& tokens) { return static_cast<int64_t>(tokens.size()); }
 
 absl::Status InUse(const SessionKey& key) {
   return absl::AbortedError(absl::StrCat("session ", key.id, " is in use by another call"));
+}
+
+bool BeginsWith(const std::vector<int32_t>& tokens, const std::vector<int32_t>& beginning) {
+  return tokens.size() >= beginning.size() && std::equal(beginning.begin(), beginning.end(), tokens.begin());
 }
 
 bool IsSame(const std::weak_ptr<SessionPages>& a, const std::weak_ptr<SessionPages>& b) {
@@ -30,6 +36,8 @@ bool IsSame(const std::weak_ptr<SessionPages>& a, const std::weak_ptr<SessionPag
 }
 
 }  // namespace
+
+bool HoldsAllOf(const absl::Status& import_error) { return import_error.GetPayload(kHoldsAllUrl).has_value(); }
 
 SessionStore::Visit::~Visit() {
   if (store_.observer_ != nullptr) {
@@ -105,7 +113,11 @@ SessionStore::Lease SessionStore::Lend(Sessions::iterator session, const std::sh
 }
 
 absl::Status SessionStore::NotThere(const SessionKey& key) const {
-  if (remembered_.count(key) == 0) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
+  const auto remembered = remembered_.find(key);
+  if (remembered == remembered_.end()) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
+  if (remembered->second.moved) {
+    return absl::NotFoundError(absl::StrCat("session ", key.id, " has moved to another server; ask there"));
+  }
   return absl::NotFoundError(absl::StrCat("session ", key.id, " has ended: it was not used for ",
                                           absl::FormatDuration(time_to_live_), "; begin another under a new id"));
 }
@@ -113,37 +125,87 @@ absl::Status SessionStore::NotThere(const SessionKey& key) const {
 absl::Status SessionStore::Import(const SessionKey& key, SessionState state,
                                   const std::shared_ptr<SessionPages>& pages) {
   const Visit visit(*this);
-  LS_RETURN_IF_ERROR(CheckNew(key, Count(state.tokens)));
+  LS_RETURN_IF_ERROR(CheckNew(key, state.tokens));
   Forget(key);
-  const auto session = Add(key);
+  auto session = sessions_.find(key);
+  if (session == sessions_.end()) {
+    session = Add(key);
+  } else {
+    idle_.erase(session->second.idle_since);
+  }
   SetState(session, std::move(state), pages);
   MakeIdle(session);
   return absl::OkStatus();
 }
 
-absl::Status SessionStore::CheckImport(const SessionKey& key, int64_t tokens) {
+absl::Status SessionStore::CheckImport(const SessionKey& key, const std::vector<int32_t>& tokens) {
   const Visit visit(*this);
   return CheckNew(key, tokens);
 }
 
-absl::Status SessionStore::CheckNew(const SessionKey& key, int64_t tokens) {
+absl::Status SessionStore::CheckNew(const SessionKey& key, const std::vector<int32_t>& tokens) {
   EndSomeExpired();
-  if (Find(key) != sessions_.end()) {
-    return absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
-  }
+  const auto session = Find(key);
+  if (session != sessions_.end()) return CheckGoesOn(key, session->second, tokens);
   LS_RETURN_IF_ERROR(CheckRoom(key.client));
-  return CheckTokensOfNew(key.client, tokens);
+  return CheckMoreTokens(key.client, Count(tokens));
 }
 
-absl::Status SessionStore::Close(const SessionKey& key) {
+absl::Status SessionStore::CheckGoesOn(const SessionKey& key, const Session& session,
+                                       const std::vector<int32_t>& tokens) const {
+  const std::vector<int32_t>& there = *session.tokens;
+  if (!session.is_new && BeginsWith(there, tokens)) {
+    absl::Status status = absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
+    status.SetPayload(kHoldsAllUrl, absl::Cord());
+    return status;
+  }
+  if (!BeginsWith(tokens, there)) {
+    return absl::AlreadyExistsError(absl::StrCat("there is another session ", key.id, " already"));
+  }
+  if (session.leased) return InUse(key);
+  return CheckMoreTokens(key.client, Count(tokens) - Count(there));
+}
+
+absl::Status SessionStore::Close(const SessionKey& key, const SessionClosing& closing) {
   const Visit visit(*this);
   EndSomeExpired();
   const auto session = Find(key);
   if (session == sessions_.end()) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
   if (session->second.leased) return InUse(key);
+  const int64_t tokens = Count(*session->second.tokens);
+  if (closing.expected_tokens.value_or(tokens) != tokens) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("session ", key.id, " holds ", tokens, " tokens, not ", *closing.expected_tokens));
+  }
   idle_.erase(session->second.idle_since);
   Remove(session);
+  if (closing.moved) Remember(key, true);
   return absl::OkStatus();
+}
+
+SessionStore::Page SessionStore::List(const std::optional<std::string>& client, const std::optional<SessionKey>& after,
+                                      int most) {
+  const Visit visit(*this);
+  EndSomeExpired();
+  const absl::Time now = clock_.Now();
+  Page page;
+  auto session = after.has_value()    ? sessions_.upper_bound(*after)
+                 : client.has_value() ? sessions_.lower_bound({.client = *client, .id = ""})
+                                      : sessions_.begin();
+  const auto there_are_more = [&] {
+    return session != sessions_.end() && (!client.has_value() || session->first.client == *client);
+  };
+  for (int i = 0; i < most && there_are_more(); ++i, ++session) {
+    const auto& [key, state] = *session;
+    if (i + 1 == most) page.next = key;
+    if (HasEnded(state)) continue;
+    page.sessions.push_back({.key = key,
+                             .tokens = Count(*state.tokens),
+                             .idle = state.leased ? absl::ZeroDuration() : now - state.idle_since->first,
+                             .in_use = state.leased});
+  }
+  if (!there_are_more()) page.next.reset();
+  return page;
 }
 
 absl::Time SessionStore::EndExpired() {
@@ -167,14 +229,17 @@ void SessionStore::EndSomeExpired() {
 
 SessionStore::Sessions::iterator SessionStore::Find(const SessionKey& key) {
   const auto session = sessions_.find(key);
-  if (session == sessions_.end() || session->second.leased) return session;
-  if (session->second.idle_since->first > clock_.Now() - time_to_live_) return session;
+  if (session == sessions_.end() || !HasEnded(session->second)) return session;
   End(session);
   return sessions_.end();
 }
 
+bool SessionStore::HasEnded(const Session& session) const {
+  return !session.leased && session.idle_since->first <= clock_.Now() - time_to_live_;
+}
+
 void SessionStore::End(Sessions::iterator session) {
-  Remember(session->first);
+  Remember(session->first, false);
   idle_.erase(session->second.idle_since);
   Remove(session);
 }
@@ -203,7 +268,7 @@ absl::Status SessionStore::CheckTokens(const std::string& client) const {
   return absl::OkStatus();
 }
 
-absl::Status SessionStore::CheckTokensOfNew(const std::string& client, int64_t tokens) const {
+absl::Status SessionStore::CheckMoreTokens(const std::string& client, int64_t tokens) const {
   if (tokens_ + tokens > options_.max_tokens) {
     return Refuse("tokens that sessions would hold: ", tokens_ + tokens, options_.max_tokens);
   }
@@ -259,16 +324,16 @@ void SessionStore::Remove(Sessions::iterator session) {
   sessions_.erase(session);
 }
 
-void SessionStore::Remember(const SessionKey& key) {
+void SessionStore::Remember(const SessionKey& key, bool moved) {
   Forget(key);
-  remembered_[key] = ended_.insert(ended_.end(), key);
+  remembered_[key] = {.place = ended_.insert(ended_.end(), key), .moved = moved};
   if (static_cast<int64_t>(ended_.size()) > options_.max_remembered) Forget(SessionKey(ended_.front()));
 }
 
 void SessionStore::Forget(const SessionKey& key) {
   const auto found = remembered_.find(key);
   if (found == remembered_.end()) return;
-  ended_.erase(found->second);
+  ended_.erase(found->second.place);
   remembered_.erase(found);
 }
 

@@ -13,8 +13,8 @@
 // A session ends when it is closed, or when it was not used for its time to live. A call that failed is a use, too.
 // - Once its time is over no call finds it. What it has is given back by whatever call comes next, or by EndExpired.
 // - The ids of the sessions that ended so last are remembered. So a client that comes too late is told, and does not
-//   begin anew unawares.
-// - The id of a session that was closed may be used again at once.
+//   begin anew unawares. So are those of sessions that have moved to another server.
+// - The id of a session that was closed otherwise may be used again at once.
 //
 // Anonymous clients are one client here, because nothing tells them apart. The limits per client do not hold for them:
 // where nobody says who asks, such a limit would only give room away.
@@ -56,6 +56,14 @@ struct SessionState {
   std::vector<int32_t> tokens;
   // The parked sequence that has the rows of all but the last one, until its pages are wanted for another.
   std::optional<ParkedPlace> parked;
+};
+
+// How a session is closed.
+struct SessionClosing {
+  // It goes on at another server: its id is remembered.
+  bool moved = false;
+  // How many tokens it must hold.
+  std::optional<int64_t> expected_tokens = std::nullopt;
 };
 
 // Thread-safe.
@@ -133,17 +141,35 @@ class SessionStore final {
   // Errors: NOT_FOUND, ABORTED as Open.
   absl::StatusOr<Lease> OpenToRead(const SessionKey& key, const std::shared_ptr<SessionPages>& pages = nullptr);
 
-  // Begins a session from `state`. Errors: ALREADY_EXISTS; RESOURCE_EXHAUSTED as Open, and if its tokens are more than
-  // there is room for.
+  // Begins a session from `state`. One that is there and began with the same tokens, and has no others, goes on to
+  // these. Errors, and then nothing has changed:
+  // - ALREADY_EXISTS if another one is there. HoldsAllOf tells whether it has all of these tokens;
+  // - ABORTED while another call has one that might go on;
+  // - RESOURCE_EXHAUSTED as Open, and if its tokens are more than there is room for.
   absl::Status Import(const SessionKey& key, SessionState state, const std::shared_ptr<SessionPages>& pages = nullptr);
-  // What Import would say now to a session of so many tokens.
-  absl::Status CheckImport(const SessionKey& key, int64_t tokens);
+  // What Import would say now to a session of these tokens.
+  absl::Status CheckImport(const SessionKey& key, const std::vector<int32_t>& tokens);
 
   // Tokens that all sessions, and so any of them, may hold.
   int64_t max_tokens() const { return options_.max_tokens; }
 
-  // Ends a session; its id may be used anew at once. Errors: NOT_FOUND, ABORTED.
-  absl::Status Close(const SessionKey& key);
+  // Ends a session; unless it moved, its id may be used anew at once. Errors: NOT_FOUND, ABORTED; FAILED_PRECONDITION
+  // if it holds other than the expected tokens.
+  absl::Status Close(const SessionKey& key, const SessionClosing& closing = {});
+
+  // One that lives, as others see it.
+  struct Listed {
+    SessionKey key;
+    int64_t tokens = 0;
+    absl::Duration idle = absl::ZeroDuration();  // since a call had it
+    bool in_use = false;
+  };
+  struct Page {
+    std::vector<Listed> sessions;    // by key
+    std::optional<SessionKey> next;  // behind which the next page begins; none if there is no more
+  };
+  // Of the sessions of `client`, or of all, those that come behind `after`. Looks at `most` of them.
+  Page List(const std::optional<std::string>& client, const std::optional<SessionKey>& after, int most);
 
   // Gives back what sessions have whose time is over, of a bounded number of sessions. Returns when to call it again,
   // unless something comes before: at once if there are more, in the infinite future if no session is idle.
@@ -191,11 +217,13 @@ class SessionStore final {
   // Ends an idle session whose time is over.
   void End(Sessions::iterator session);
   Counts CountsOf(const std::string& client) const;
-  absl::Status CheckNew(const SessionKey& key, int64_t tokens);
+  absl::Status CheckNew(const SessionKey& key, const std::vector<int32_t>& tokens);
+  // Whether a session that is there may go on to these tokens.
+  absl::Status CheckGoesOn(const SessionKey& key, const Session& session, const std::vector<int32_t>& tokens) const;
   absl::Status CheckRoom(const std::string& client) const;
   absl::Status CheckTokens(const std::string& client) const;
-  // Whether there is room for a session of so many tokens.
-  absl::Status CheckTokensOfNew(const std::string& client, int64_t tokens) const;
+  // Whether there is room for so many tokens more.
+  absl::Status CheckMoreTokens(const std::string& client, int64_t tokens) const;
   absl::Status NotThere(const SessionKey& key) const;
   Lease Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages);
   absl::Status Refuse(const char* what, int64_t value, int64_t limit) const;
@@ -204,7 +232,8 @@ class SessionStore final {
   void GiveUpPages(Session& session);
   void MakeIdle(Sessions::iterator session);
   void Remove(Sessions::iterator session);
-  void Remember(const SessionKey& key);
+  bool HasEnded(const Session& session) const;
+  void Remember(const SessionKey& key, bool moved);
   void Forget(const SessionKey& key);
 
   void GiveBack(Lease& lease);
@@ -220,7 +249,15 @@ class SessionStore final {
   int64_t tokens_ = 0;
   std::vector<GivenUp> given_up_;  // of which their engines have not heard
   std::list<SessionKey> ended_;    // that are remembered, oldest first
-  std::map<SessionKey, std::list<SessionKey>::iterator> remembered_;
+  struct Remembered {
+    std::list<SessionKey>::iterator place;  // in ended_
+    bool moved = false;
+  };
+  std::map<SessionKey, Remembered> remembered_;
 };
+
+// Of an error of SessionStore::Import: whether the session that is there has all tokens of the one that was to come, so
+// that nothing is lost without it.
+bool HoldsAllOf(const absl::Status& import_error);
 
 }  // namespace longshort

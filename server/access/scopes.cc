@@ -27,6 +27,8 @@ constexpr std::array kTable = {
     Row{"Tokenize", {Scope::kInfer}},
     Row{"ListModels", {Scope::kInfer}},
     Row{"GetModel", {Scope::kInfer}},
+    // Of others' sessions these four need kManage too (server/handlers/session_check.h).
+    Row{"ListSessions", {Scope::kSessions}},
     Row{"CloseSession", {Scope::kSessions}},
     Row{"ExportSession", {Scope::kSessions}},
     Row{"ImportSession", {Scope::kSessions}},

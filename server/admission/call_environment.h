@@ -16,6 +16,7 @@
 #include "server/model_control/model_manager.h"
 #include "server/sessions/session_transfers.h"
 #include "server/streaming/delivery_threads.h"
+#include "server/tracing/tracer.h"
 
 namespace longshort {
 
@@ -40,6 +41,8 @@ struct CallEnvironment {
   const AccessControl* access = nullptr;
   // What every answer tells of the server's load; null: nothing.
   LoadReport* load_report = nullptr;
+  // Records calls; null: none is.
+  Tracer* tracer = nullptr;
 };
 
 }  // namespace longshort

@@ -28,6 +28,7 @@ CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& name
       names_(names),
       arrived_(MonotonicNow()),
       engine_context_(std::move(origin.context)),
+      trace_(environment.tracer, names, std::move(origin.trace), arrived_),
       origin_status_(std::move(origin.status)),
       credentials_(std::move(origin.credentials)),
       named_client_(engine_context_.client) {}
@@ -36,6 +37,7 @@ CallRecord::CallRecord(const CallRecord& call, const CallNames& names, std::stri
     : environment_(call.environment_),
       names_(names),
       arrived_(MonotonicNow()),
+      trace_(call.trace_, names, arrived_),
       caller_(call.caller_),
       named_client_(call.named_client_),
       within_call_(true) {
@@ -75,14 +77,10 @@ absl::Status CallRecord::CheckMayUse(const std::string& model) const {
       absl::StrCat("identity ", caller_.identity()->name(), " may not use model ", model, " with this credential"));
 }
 
-// No name of a client, a session or an identity has a slash (IsName), so nothing that is said makes one out of another.
-std::string CallRecord::SessionIdOf(const std::string& id) const {
-  return caller_.identity() == nullptr || named_client_.empty() ? id : absl::StrCat(named_client_, "/", id);
-}
-
-std::string CallRecord::session_owner() const {
-  if (caller_.identity() == nullptr) return engine_context_.client;
-  return absl::StrCat("/", caller_.identity()->name(), "/", named_client_);
+SessionOwner CallRecord::session_owner() const {
+  const Identity* const identity = caller_.identity();
+  if (identity == nullptr) return {.identity = std::nullopt, .client = engine_context_.client};
+  return {.identity = identity->name(), .client = named_client_};
 }
 
 absl::StatusOr<std::shared_ptr<const ServedModel>> CallRecord::FindModel(const ModelReference& reference) {
@@ -137,12 +135,23 @@ void CallRecord::ChargeTokens(int64_t tokens) const {
   if (Identity* const identity = caller_.identity(); identity != nullptr) identity->TakeTokens(tokens, MonotonicNow());
 }
 
+void CallRecord::CountIn(std::shared_ptr<ServingStatistics> statistics, const char* operation) {
+  statistics_ = std::move(statistics);
+  trace_.Set("gen_ai.operation.name", operation);
+  trace_.Set("gen_ai.provider.name", "longshort");
+}
+
 void CallRecord::NoteWork() {
   ++works_;
   if (statistics_ != nullptr) worked_ = MonotonicNow();
 }
 
-void CallRecord::AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings) {
+void CallRecord::AddWork(int64_t index, const GenerationSummary& summary, bool complete) {
+  trace_.AddGeneration(index, summary, complete);
+  AddTokens(summary.prompt_tokens, summary.generated_tokens, summary.timings);
+}
+
+void CallRecord::AddTokens(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings) {
   NoteWork();
   prompt_tokens_ += prompt_tokens;
   generated_tokens_ += generated_tokens;
@@ -151,7 +160,9 @@ void CallRecord::AddWork(int64_t prompt_tokens, int64_t generated_tokens, const 
   timings_.decode = std::max(timings_.decode, timings.decode);
 }
 
-void CallRecord::AddWork(int64_t tokens, const ClassificationTimings& timings) {
+void CallRecord::AddItem(int64_t tokens, const ClassificationTimings& timings,
+                         const std::optional<DocumentArrival>& arrival) {
+  trace_.AddItem(works_, tokens, timings, arrival);
   NoteWork();
   prompt_tokens_ += tokens;
   ++items_;
@@ -160,11 +171,12 @@ void CallRecord::AddWork(int64_t tokens, const ClassificationTimings& timings) {
   item_timings_.run = std::max(item_timings_.run, timings.run);
 }
 
-void CallRecord::AddWork(const ScoredText& text) {
+void CallRecord::AddWork(const ScoredText& text, const std::optional<DocumentArrival>& arrival) {
   if (const auto* score = std::get_if<TextScore>(&text.result); score != nullptr) {
-    AddWork(text.tokens, 0, score->timings);
+    trace_.AddScore(works_, text.tokens, text.cached_tokens, score->timings, arrival);
+    AddTokens(text.tokens, 0, score->timings);
   } else {
-    AddWork(text.tokens, std::get<TextClassification>(text.result).classification.timings);
+    AddItem(text.tokens, std::get<TextClassification>(text.result).classification.timings, arrival);
   }
 }
 
@@ -197,8 +209,15 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
   const bool our_fault = code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
   const LogLevel usual = names_.observes() ? LogLevel::kDebug : LogLevel::kInfo;
   environment_.log.Log(our_fault ? LogLevel::kError : usual, "request", FieldsOf(status, code, now - arrived_));
-  if (code == status.code()) return status;
-  return absl::Status(code, status.message());
+  if (code != status.code()) status = absl::Status(code, status.message());
+  trace_.End({.status = status,
+              .time = now,
+              .id = engine_context_.id,
+              .model = {.name = model_, .version = version_},
+              .prompt_tokens = prompt_tokens_,
+              .generated_tokens = generated_tokens_,
+              .parts = works_});
+  return status;
 }
 
 void CallRecord::AddToStatistics(absl::StatusCode code, absl::Time now) const {
@@ -221,6 +240,7 @@ LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code
     fields.emplace_back("identity", identity->name());
   }
   if (!named_client_.empty()) fields.emplace_back("client", named_client_);
+  trace_.AppendTo(fields);
   if (items_ > 0) {
     fields.insert(fields.end(), {{"items", items_},
                                  {"prompt_tokens", prompt_tokens_},

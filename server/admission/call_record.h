@@ -7,21 +7,26 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/requests/classification_request.h"
+#include "core/requests/generation_request.h"
 #include "core/requests/request_context.h"
 #include "core/requests/request_timings.h"
 #include "core/requests/serving_statistics.h"
 #include "server/access/caller.h"
 #include "server/access/credentials.h"
 #include "server/admission/call_environment.h"
+#include "server/admission/traced_call.h"
 #include "server/calls/call_names.h"
 #include "server/calls/model_reference.h"
 #include "server/calls/score_call.h"
+#include "server/calls/session_owner.h"
 
 namespace longshort {
 
@@ -31,6 +36,7 @@ struct CallOrigin {
   RequestContext context;
   // What proves it, or what else proves who asks.
   Credentials credentials;
+  TraceOrigin trace;
   // INVALID_ARGUMENT naming what is wrong with it, its value and what it may be.
   absl::Status status;
 };
@@ -61,13 +67,12 @@ class CallRecord {
   // Errors: PERMISSION_DENIED if the caller may not use a model of this name, whether there is one or not.
   absl::Status CheckMayUse(const std::string& model) const;
 
-  // How the engines know the caller's session of this id: nobody reaches another's by naming it.
-  std::string SessionIdOf(const std::string& id) const;
-  // Whose an exported session is. Nobody can call himself so, here or on a server without authentication.
-  std::string session_owner() const;
+  // Whose sessions the caller has, and so how the engines know them: nobody reaches another's by naming it.
+  SessionOwner session_owner() const;
 
-  // The call is an inference: its end counts in the model's statistics.
-  void CountIn(std::shared_ptr<ServingStatistics> statistics) { statistics_ = std::move(statistics); }
+  // The call is an inference: its end counts in the model's statistics. `operation`, a literal, is what its trace calls
+  // it.
+  void CountIn(std::shared_ptr<ServingStatistics> statistics, const char* operation);
 
   // Name and version of the model that was found.
   ModelReference answering_model() const { return {.name = model_, .version = version_}; }
@@ -96,11 +101,15 @@ class CallRecord {
   // Counts tokens that an engine has taken or generated for the call against its identity's limit. Thread-safe.
   void ChargeTokens(int64_t tokens) const;
 
-  // Adds to what the log line tells of one completion or document.
-  void AddWork(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings);
-  // The same of one item of a classifier; `tokens` is 0 for an image.
-  void AddWork(int64_t tokens, const ClassificationTimings& timings);
-  void AddWork(const ScoredText& text);
+  // Adds to what log line and trace tell of completion `index`; `complete`: it has ended as it should.
+  void AddWork(int64_t index, const GenerationSummary& summary, bool complete);
+  // The same of one image.
+  void AddWork(const ClassificationTimings& timings) { AddItem(0, timings, std::nullopt); }
+  // The same of one document; `arrival` of a stream's.
+  void AddWork(const ScoredText& text, const std::optional<DocumentArrival>& arrival = std::nullopt);
+  // What the call's trace tells of it.
+  TracedCall& trace() { return trace_; }
+  const TracedCall& trace() const { return trace_; }
 
   // Counts and logs the call. Returns what to tell the client, with the Refusal (core/schedule/refusal.h) that
   // `work_status` carries. To be called once, right before the client is told.
@@ -109,6 +118,8 @@ class CallRecord {
  private:
   absl::Status Identify();
   void NoteWork();
+  void AddTokens(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings);
+  void AddItem(int64_t tokens, const ClassificationTimings& timings, const std::optional<DocumentArrival>& arrival);
   // Find, of what the caller may use. REQUIRES: he may not use all models.
   absl::StatusOr<std::shared_ptr<ServedModel>> FindAmongAllowed(const ModelReference& reference) const;
   void AddToStatistics(absl::StatusCode code, absl::Time now) const;
@@ -118,6 +129,7 @@ class CallRecord {
   const CallNames& names_;
   const absl::Time arrived_;
   RequestContext engine_context_;
+  TracedCall trace_;
   absl::Status origin_status_;
   Credentials credentials_;  // until Admit: a secret is kept no longer than it is needed
   Caller caller_;

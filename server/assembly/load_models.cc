@@ -129,10 +129,10 @@ class EngineMaker {
                                .tokenizer = loaded.tokenizer,
                                .engine = nullptr,
                                .max_items = MaxItems(serving)};
-    LS_ASSIGN_OR_RETURN(served.engine,
-                        ContinuousBatchingEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
-                                                         ObserveEngine(metrics_, log_, name, served.statistics),
-                                                         SystemClock(), engine));
+    LS_ASSIGN_OR_RETURN(
+        served.engine, ContinuousBatchingEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
+                                                        ObserveEngine(metrics_, log_, name, version, served.statistics),
+                                                        SystemClock(), engine));
     engine.session_store->SetTimeToLive(serving.session_time_to_live);  // it may have been another's
     return served;
   }
@@ -171,10 +171,10 @@ class EngineMaker {
                             .batches = {.max_size = serving.max_batch_size, .max_queue_delay = serving.max_queue_delay},
                             .max_items = MaxItems(serving),
                             .statistics = std::make_shared<ServingStatistics>(serving.max_batch_size)};
-    LS_ASSIGN_OR_RETURN(served.engine,
-                        DynamicBatchingEngine::Create(std::move(loaded.classifier), preparation_,
-                                                      ObserveClassifier(metrics_, log_, name, served.statistics),
-                                                      SystemClock(), engine));
+    LS_ASSIGN_OR_RETURN(
+        served.engine, DynamicBatchingEngine::Create(
+                           std::move(loaded.classifier), preparation_,
+                           ObserveClassifier(metrics_, log_, name, version, served.statistics), SystemClock(), engine));
     return served;
   }
 

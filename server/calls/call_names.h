@@ -40,11 +40,16 @@ enum class CallField {
   kFrequencyPenalty,
   kPresencePenalty,
   kLogitBias,  // the index is the token
-  // The conversation that a call goes on with, closes or moves.
+  // The conversation that a call goes on with, closes or moves; and those that are listed.
   kSession,
   kSessionId,
   kExpectedTokens,
   kSessionBytes,
+  kOwner,
+  kKeepOwner,
+  kAllOwners,
+  kPageSize,
+  kPageToken,
 };
 
 // Of a text: all of it, or what it consists of.
@@ -57,11 +62,22 @@ struct FieldPath {
   std::optional<int64_t> id_index = std::nullopt;  // with kIds: which id
 };
 
+// What stands behind the slash of package.Service/Method.
+constexpr const char* AfterSlash(const char* method) {
+  const char* after = method;
+  for (const char* at = method; *at != '\0'; ++at) {
+    if (*at == '/') after = at + 1;
+  }
+  return after;
+}
+
 // Immutable, and there until the process ends: calls refer to it from any thread.
 class CallNames {
  public:
   // Of the RPC, for messages, metrics and logs.
   virtual const char* rpc() const = 0;
+  // The same in full, for traces: package.Service/Method.
+  virtual const char* method() const = 0;
   // Of the RPC that takes what is too long for one answer of this one.
   virtual const char* streaming_rpc() const = 0;
   // Whether it only asks how the server is: such a call is answered while the server stops, which does not wait for it;

@@ -13,6 +13,7 @@
 #include "server/handlers/class_answer.h"
 #include "server/handlers/fan_out.h"
 #include "server/handlers/image_reader.h"
+#include "server/handlers/traced_request.h"
 
 namespace longshort {
 namespace {
@@ -87,7 +88,7 @@ class ImagesInWork final : public std::enable_shared_from_this<ImagesInWork> {
   }
 
   void End() {
-    for (const ClassificationTimings& timings : timings_) record_.AddWork(0, timings);
+    for (const ClassificationTimings& timings : timings_) record_.AddWork(timings);
     const auto done = std::exchange(done_, nullptr);  // it holds the call, whose end may not wait for this one's
     if (const absl::Status status = fan_out_->status(); !status.ok()) return done(status);
     result_.model = record_.answering_model();
@@ -111,7 +112,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   const RequestLimits& limits = record.environment().limits;
   const CallNames& names = record.names();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedClassifier> model, record.FindClassifier(call.model));
-  record.CountIn(model->statistics);
+  record.CountIn(model->statistics, kClassificationOperation);
   if (model->preprocessor == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(names.rpc(), " needs a classifier of images; model ",
                                                       record.answering_model().name, " takes texts"));

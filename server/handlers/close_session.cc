@@ -7,10 +7,12 @@
 
 namespace longshort {
 
-absl::Status CloseSession(CallRecord& record, const ModelReference& model, const std::string& session_id) {
-  LS_RETURN_IF_ERROR(CheckSessionId(session_id, record.names()));
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> served, record.FindLanguageModel(model));
-  return served->engine->CloseSession({.client = record.engine_context().client, .id = record.SessionIdOf(session_id)});
+absl::Status CloseSession(CallRecord& record, const CloseSessionCall& call) {
+  LS_RETURN_IF_ERROR(
+      CheckSession({.id = call.session_id, .expected_tokens = call.closing.expected_tokens}, record.names()));
+  LS_ASSIGN_OR_RETURN(const SessionKey key, FindSessionKey(record, call.owner, call.session_id));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
+  return model->engine->CloseSession(key, call.closing);
 }
 
 }  // namespace longshort

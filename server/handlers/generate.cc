@@ -11,6 +11,7 @@
 #include "server/handlers/generation_plan.h"
 #include "server/handlers/session_check.h"
 #include "server/handlers/token_charge.h"
+#include "server/handlers/traced_request.h"
 
 namespace longshort {
 namespace {
@@ -91,13 +92,14 @@ class CompletionsInWork final : public std::enable_shared_from_this<CompletionsI
   };
 
   void CompletionEnded(int32_t index, const absl::Status& status, const GenerationSummary& summary) {
-    summaries_[index] = summary;
+    summaries_[index] = {summary, status.ok()};
     if (fan_out_->Finished(status)) End();
   }
 
   void End() {
-    for (const GenerationSummary& summary : summaries_) {
-      record_.AddWork(summary.prompt_tokens, summary.generated_tokens, summary.timings);
+    for (size_t i = 0; i < summaries_.size(); ++i) {
+      const auto& [summary, complete] = summaries_[i];
+      record_.AddWork(static_cast<int64_t>(i), summary, complete);
       Add(summary, result_.usage);
       if (summary.session_tokens > 0) result_.session_tokens = summary.session_tokens;
     }
@@ -112,7 +114,7 @@ class CompletionsInWork final : public std::enable_shared_from_this<CompletionsI
   std::function<void(absl::StatusOr<GenerateResult>)> done_;
   std::optional<FanOut> fan_out_;
   GenerateResult result_;
-  std::vector<GenerationSummary> summaries_;
+  std::vector<std::pair<GenerationSummary, bool>> summaries_;  // and whether it has ended as it should
 };
 
 }  // namespace
@@ -121,10 +123,11 @@ absl::Status Generate(CallRecord& record, const GenerateCall& call,
                       std::function<void(absl::StatusOr<GenerateResult>)> done) {
   const RequestLimits& limits = record.environment().limits;
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
-  record.CountIn(model->statistics);
+  record.CountIn(model->statistics, kGenerationOperation);
   LS_ASSIGN_OR_RETURN(GenerationPlan plan,
                       PlanGeneration(call, *model, limits, record.names(), record.engine_context()));
   LS_RETURN_IF_ERROR(CheckFitsOneAnswer(plan, limits, record.names()));
+  TraceGeneration(record, call, plan);
   for (GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
   std::make_shared<CompletionsInWork>(record, std::move(model), std::move(done))->Submit(std::move(plan));
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "server/handlers/generation_plan.h"
 #include "server/handlers/session_check.h"
 #include "server/handlers/token_charge.h"
+#include "server/handlers/traced_request.h"
 
 namespace longshort {
 namespace {
@@ -28,14 +29,14 @@ class StreamWork {
   const CallRecord& record() const { return record_; }
   FanOut& fan_out() { return fan_out_; }
 
-  void AddSummary(const GenerationSummary& summary) {
+  void AddSummary(int32_t index, const GenerationSummary& summary, bool complete) {
     const std::lock_guard lock(mutex_);
     summary_.usage.prompt_tokens += summary.prompt_tokens;
     summary_.usage.generated_tokens += summary.generated_tokens;
     summary_.usage.cached_tokens += summary.reused_tokens;
     // A stream with a session has one completion.
     if (summary.session_tokens > 0) summary_.session_tokens = summary.session_tokens;
-    record_.AddWork(summary.prompt_tokens, summary.generated_tokens, summary.timings);
+    record_.AddWork(index, summary, complete);
   }
 
   // When every part has ended.
@@ -56,7 +57,7 @@ class StreamWork {
 class StreamedCompletion final : public GenerationListener {
  public:
   StreamedCompletion(std::shared_ptr<StreamWork> work, int32_t index, const GenerationPlan& plan)
-      : work_(std::move(work)), translator_(index, plan), charge_(work_->record()) {
+      : work_(std::move(work)), index_(index), translator_(index, plan), charge_(work_->record()) {
     Push(translator_.Echo(plan.echo));
   }
 
@@ -71,7 +72,7 @@ class StreamedCompletion final : public GenerationListener {
 
   void OnFinished(const absl::Status& status, const GenerationSummary& summary) override {
     charge_.Settle(summary.generated_tokens);
-    work_->AddSummary(summary);
+    work_->AddSummary(index_, summary, status.ok());
     work_->sink().Push(translator_.Rest());
     if (status.ok()) work_->sink().Push(translator_.End(summary));
     if (work_->fan_out().Finished(status)) work_->End();
@@ -83,6 +84,7 @@ class StreamedCompletion final : public GenerationListener {
   }
 
   const std::shared_ptr<StreamWork> work_;
+  const int32_t index_;
   CompletionTranslator translator_;
   TokenCharge charge_;
 };
@@ -91,9 +93,11 @@ class StreamedCompletion final : public GenerationListener {
 
 absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::shared_ptr<GenerationSink> sink) {
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
-  record.CountIn(model->statistics);
+  record.CountIn(model->statistics, kGenerationOperation);
   LS_ASSIGN_OR_RETURN(GenerationPlan plan, PlanGeneration(call, *model, record.environment().limits, record.names(),
                                                           record.engine_context()));
+  TraceGeneration(record, call, plan);
+  record.trace().Set("gen_ai.request.stream", true);
   for (GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
 
   const auto count = static_cast<int64_t>(plan.requests.size());

@@ -12,6 +12,7 @@
 #include "server/handlers/fan_out.h"
 #include "server/handlers/session_check.h"
 #include "server/handlers/text_scorer.h"
+#include "server/handlers/traced_request.h"
 
 namespace longshort {
 namespace {
@@ -117,7 +118,7 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
   const RequestLimits& limits = record.environment().limits;
   const CallNames& names = record.names();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedModel> model, record.FindModel(call.model));
-  record.CountIn(model->statistics());
+  record.CountIn(model->statistics(), OperationOfTexts(*model));
   LS_RETURN_IF_ERROR(CheckSessionOf(call, *model, names));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<TextScorer> scorer, TextScorer::Make(model, call.options, limits, names));
   const int64_t most = std::min(limits.inputs, model->max_items());

@@ -5,6 +5,7 @@
 #include "server/access/scopes.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
+#include "server/calls/session_owner.h"
 
 namespace longshort {
 
@@ -23,8 +24,36 @@ absl::Status TakeSession(const CallRecord& record, std::optional<SessionReferenc
   const CallNames& names = record.names();
   LS_RETURN_IF_ERROR(
       record.caller().CheckScope(Scope::kSessions, absl::StrCat(names.rpc(), " with ", names.Of(CallField::kSession))));
-  (*session)->id = record.SessionIdOf((*session)->id);
+  (*session)->id = KeyOfSession(record.session_owner(), (*session)->id).id;
   return absl::OkStatus();
+}
+
+absl::StatusOr<SessionKey> FindSessionKey(const CallRecord& record, const std::optional<std::string>& owner,
+                                          const std::string& id) {
+  if (!owner.has_value()) return KeyOfSession(record.session_owner(), id);
+  const CallNames& names = record.names();
+  const absl::StatusOr<SessionOwner> read = ReadSessionOwner(*owner, record.session_owner().identity.has_value());
+  if (!read.ok()) {
+    return FieldError(names.Of(CallField::kOwner), Quoted(*owner), std::string(read.status().message()));
+  }
+  if (read->identity != record.session_owner().identity) {
+    LS_RETURN_IF_ERROR(record.caller().CheckScope(
+        Scope::kManage, absl::StrCat(names.rpc(), " with another's ", names.Of(CallField::kOwner))));
+  }
+  return KeyOfSession(*read, id);
+}
+
+absl::Status CheckKeepsOwner(const CallRecord& record) {
+  const CallNames& names = record.names();
+  return record.caller().CheckScope(Scope::kManage,
+                                    absl::StrCat(names.rpc(), " with ", names.Of(CallField::kKeepOwner)));
+}
+
+absl::StatusOr<SessionKey> KeyOfImported(const CallRecord& record, const std::string& owner, const std::string& id) {
+  const absl::StatusOr<SessionOwner> read = ReadSessionOwner(owner, record.session_owner().identity.has_value());
+  if (read.ok()) return KeyOfSession(*read, id);
+  return absl::FailedPreconditionError(
+      absl::StrCat("the session's owner is ", Quoted(owner), "; here it must be ", read.status().message()));
 }
 
 }  // namespace longshort

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/session/session_reference.h"
+#include "core/session/session_store.h"
 #include "server/admission/call_record.h"
 #include "server/calls/call_names.h"
 
@@ -18,5 +20,16 @@ absl::Status CheckSession(const SessionReference& session, const CallNames& name
 // Makes the session that a call names, if it names one, the caller's own, as the engines know it. To be called once,
 // after CheckSession. Errors: PERMISSION_DENIED without the scope `sessions`.
 absl::Status TakeSession(const CallRecord& record, std::optional<SessionReference>* session);
+// The session of this id as the engines know it: the caller's own, or the owner's (server/calls/session_owner.h).
+// Errors: INVALID_ARGUMENT for an owner that nobody is; PERMISSION_DENIED without the scope `manage` for another
+// identity's.
+absl::StatusOr<SessionKey> FindSessionKey(const CallRecord& record, const std::optional<std::string>& owner,
+                                          const std::string& id);
+
+// Whether the caller may import a session that stays its owner's. Errors: PERMISSION_DENIED without the scope `manage`.
+absl::Status CheckKeepsOwner(const CallRecord& record);
+// How the engines are to know an imported session, whose data name this owner. Errors: FAILED_PRECONDITION if nobody on
+// this server is called so.
+absl::StatusOr<SessionKey> KeyOfImported(const CallRecord& record, const std::string& owner, const std::string& id);
 
 }  // namespace longshort

@@ -9,6 +9,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "absl/cleanup/cleanup.h"
@@ -82,6 +83,9 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
   if (!models.ok()) return Fail(models.status());
   std::string text = absl::StrFormat("would serve gRPC on %s and HTTP on %s, with %d threads per step:\n",
                                      options.listen.ToString(), options.http_listen.ToString(), options.threads);
+  if (!options.tracing.endpoint.empty()) {
+    absl::StrAppendFormat(&text, "with traces %s\n", options.tracing.Summary());
+  }
   for (const std::shared_ptr<ServedModel>& model : (*models)->List()) {
     absl::StrAppendFormat(&text, "  %s/%d: %s\n", model->name, model->version,
                           std::visit([](const auto& kind) { return Summary(kind); }, model->kind));
@@ -136,8 +140,11 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
 
   MachineLimits machine = ReadMachineLimits();
   machine.gpus = gpus.find();
-  const absl::StatusOr<ServerOptions> options = ValidateServerOptions(line->options, machine);
+  absl::StatusOr<ServerOptions> options = ValidateServerOptions(line->options, machine);
   if (!options.ok()) return Fail(options.status());
+  auto tracing = ReadTracingOptions(options->otlp_endpoint, options->trace_sample_ratio, ProcessEnvironment());
+  if (!tracing.ok()) return Fail(tracing.status());
+  options->tracing = *std::move(tracing);
 
   // Debian's Abseil is built with its debug checks: it would write down the order of all of gRPC's locks, behind one
   // lock for the process, and end the process where two orders differ.

@@ -5,9 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/random_number.h"
 #include "base/status_macros.h"
 #include "server/assembly/load_models.h"
 #include "server/lifecycle/port_file.h"
@@ -23,6 +25,10 @@ namespace {
 
 // The engines end late calls at the drain's deadline; this is for their last messages to go out.
 constexpr absl::Duration kLastMessages = absl::Seconds(1);
+
+// What may be left of the drain for traces to be exported, which gets a little in any case.
+constexpr absl::Duration kLeastForTraces = absl::Seconds(1);
+constexpr absl::Duration kMostForTraces = absl::Seconds(3);
 
 // The end of the drain, in which no call begins any more, and a ScoreTexts stream reads no more: so what it has in work
 // can be answered.
@@ -44,6 +50,7 @@ absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const
   if (options.session_key_file.empty()) return transfers;
   LS_ASSIGN_OR_RETURN(transfers.key, ReadSessionKey(options.session_key_file));
   transfers.budget = std::make_shared<TransferBudget>(SessionTransferBytes(options, machine));
+  transfers.server = absl::StrFormat("%016x", RandomNumber());
   return transfers;
 }
 
@@ -105,20 +112,25 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
         metrics.families(),
         LoadReport::Capacity{.cpus = machine.cpus, .memory_bytes = machine.memory_bytes, .workers = devices.workers()});
   }
-  server->environment_ =
-      std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *server->models_,
-                                                           .manager = *server->manager_,
-                                                           .metrics = metrics,
-                                                           .log = log,
-                                                           .gate = server->gate_,
-                                                           .deliveries = *server->deliveries_,
-                                                           .limits = LimitsOf(options),
-                                                           .keepalive_interval = options.keepalive_interval,
-                                                           .slow_reader_timeout = options.slow_reader_timeout,
-                                                           .model_control = options.model_control,
-                                                           .session_transfers = *std::move(transfers),
-                                                           .access = server->access_.get(),
-                                                           .load_report = server->load_report_.get()});
+  if (!options.tracing.endpoint.empty()) {
+    server->tracing_ = std::make_unique<Tracing>(options.tracing, metrics, log);
+    log.Info("calls are traced", {{"spans", options.tracing.Summary()}});
+  }
+  server->environment_ = std::unique_ptr<CallEnvironment>(
+      new CallEnvironment{.models = *server->models_,
+                          .manager = *server->manager_,
+                          .metrics = metrics,
+                          .log = log,
+                          .gate = server->gate_,
+                          .deliveries = *server->deliveries_,
+                          .limits = LimitsOf(options),
+                          .keepalive_interval = options.keepalive_interval,
+                          .slow_reader_timeout = options.slow_reader_timeout,
+                          .model_control = options.model_control,
+                          .session_transfers = *std::move(transfers),
+                          .access = server->access_.get(),
+                          .load_report = server->load_report_.get(),
+                          .tracer = server->tracing_ == nullptr ? nullptr : &server->tracing_->tracer()});
   LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener),
                                                          server->tls_.get()));
   LS_RETURN_IF_ERROR(server->manager_->Start(
@@ -150,6 +162,9 @@ void Server::Drain() {
   manager_->Join();  // after that: what is being loaded may take longer than the calls have
   const int64_t cut_off = gate_.WaitUntilEmpty(std::max(deadline, MonotonicNow() + kLastMessages));
   log_.Info("drained", {{"calls_cut_off", cut_off}});
+  if (tracing_ != nullptr) {
+    tracing_->Shutdown(std::clamp(deadline - MonotonicNow(), kLeastForTraces, kMostForTraces));
+  }
 }
 
 }  // namespace longshort

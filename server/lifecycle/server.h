@@ -11,6 +11,7 @@
 #include "server/assembly/load_models.h"
 #include "server/http/http_endpoints.h"
 #include "server/lifecycle/grpc_endpoint.h"
+#include "server/lifecycle/tracing.h"
 #include "server/log/logger.h"
 #include "server/metrics/load_report.h"
 #include "server/metrics/server_metrics.h"
@@ -51,6 +52,7 @@ class Server {
   std::unique_ptr<ModelRegistry> models_;
   std::unique_ptr<ModelManager> manager_;
   std::unique_ptr<LoadReport> load_report_;
+  std::unique_ptr<Tracing> tracing_;  // null if nothing is traced
   std::unique_ptr<CallEnvironment> environment_;
   std::unique_ptr<DeliveryThreads> deliveries_;
   std::unique_ptr<GrpcEndpoint> grpc_;

@@ -55,14 +55,17 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     LS_ASSIGN_OR_RETURN(const v1::ExportSessionRequest request, TakeMessage<v1::ExportSessionRequest>(bytes));
     LS_RETURN_IF_ERROR(CheckSessionId(request.session_id(), record_.names()));
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers_));
+    const std::optional<std::string> owner = request.has_owner() ? std::optional(request.owner()) : std::nullopt;
+    LS_ASSIGN_OR_RETURN(const SessionKey key, FindSessionKey(record_, owner, request.session_id()));
+    owner_ = owner.value_or(record_.session_owner().name());
     LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model,
                         record_.FindLanguageModel(FromMessage(request.model())));
     LS_ASSIGN_OR_RETURN(SessionExport session,
                         SessionExport::Create(transfers_, record_.engine_context().client, model));
     session_.emplace(std::move(session));
-    model->engine->ExportSession(
-        {.client = record_.engine_context().client, .id = record_.SessionIdOf(request.session_id())},
-        [keep = shared_from_this()](absl::StatusOr<SessionArchive> archive) { keep->OnExported(std::move(archive)); });
+    model->engine->ExportSession(key, [keep = shared_from_this()](absl::StatusOr<SessionArchive> archive) {
+      keep->OnExported(std::move(archive));
+    });
     return absl::OkStatus();
   }
 
@@ -78,7 +81,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     watch_ = PauseWatch::Start(slow_reader_timeout_, [weak = weak_from_this()] {
       if (const std::shared_ptr<ExportCall> call = weak.lock()) call->OnPause();
     });
-    session_->Begin(record_.session_owner(), std::move(archive_));
+    session_->Begin(owner_, std::move(archive_));
     WriteNext();
   }
 
@@ -135,6 +138,7 @@ class ExportCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::shared_ptr<PauseWatch> watch_;
   // By one thread at a time: Begin's, the engine's, then those of gRPC, one after the other.
   std::optional<SessionExport> session_;
+  std::string owner_;
   SessionArchive archive_;
   grpc::Alarm relief_;
   grpc::ByteBuffer on_its_way_;

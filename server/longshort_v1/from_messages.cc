@@ -131,10 +131,26 @@ TokenizeCall FromMessage(const v1::TokenizeRequest& message) {
   return {.model = FromMessage(message.model()), .text = FromMessage(message.input())};
 }
 
+ListSessionsCall FromMessage(const v1::ListSessionsRequest& message) {
+  return {.model = FromMessage(message.model()),
+          .all_owners = message.all_owners(),
+          .page_size = message.page_size(),
+          .page_token = message.page_token()};
+}
+
+CloseSessionCall FromMessage(const v1::CloseSessionRequest& message) {
+  CloseSessionCall call{.model = FromMessage(message.model()), .session_id = message.session_id()};
+  if (message.has_owner()) call.owner = message.owner();
+  call.closing.moved = message.moved();
+  if (message.has_expected_tokens()) call.closing.expected_tokens = message.expected_tokens();
+  return call;
+}
+
 SessionHeader FromMessage(const v1::SessionHeader& message) {
   return {.data_bytes = message.data_bytes(),
           .fingerprint = message.fingerprint(),
-          .session_tokens = message.session_tokens()};
+          .session_tokens = message.session_tokens(),
+          .server = message.server()};
 }
 
 Seal FromMessage(const v1::SessionSeal& message) {

@@ -7,7 +7,9 @@
 #include "server/calls/classify_call.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
+#include "server/calls/session_list.h"
 #include "server/calls/tokenize_call.h"
+#include "server/handlers/close_session.h"
 #include "server/sessions/session_export.h"
 
 namespace longshort {
@@ -25,6 +27,8 @@ ClassifyCall FromMessage(v1::ClassifyImageRequest message);
 GenerateCall FromMessage(const v1::GenerateRequest& message);
 TokenizeCall FromMessage(const v1::TokenizeRequest& message);
 
+ListSessionsCall FromMessage(const v1::ListSessionsRequest& message);
+CloseSessionCall FromMessage(const v1::CloseSessionRequest& message);
 SessionHeader FromMessage(const v1::SessionHeader& message);
 Seal FromMessage(const v1::SessionSeal& message);
 

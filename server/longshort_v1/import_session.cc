@@ -107,9 +107,14 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     const v1::ImportBeginning& beginning = request.beginning();
     LS_RETURN_IF_ERROR(CheckSessionId(beginning.session_id(), record_.names()));
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers_));
-    session_id_ = record_.SessionIdOf(beginning.session_id());
+    session_id_ = beginning.session_id();
+    std::optional<std::string> owner = record_.session_owner().name();
+    if (beginning.keep_owner()) {
+      LS_RETURN_IF_ERROR(CheckKeepsOwner(record_));
+      owner.reset();
+    }
     LS_ASSIGN_OR_RETURN(model_, record_.FindLanguageModel(FromMessage(beginning.model())));
-    session_.emplace(transfers_, record_.names(), model_, record_.session_owner(), record_.engine_context().client);
+    session_.emplace(transfers_, record_.names(), model_, std::move(owner), record_.engine_context().client);
     return absl::OkStatus();
   }
 
@@ -131,12 +136,13 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   absl::Status TakeSeal(const Seal& seal) {
     sealed_ = true;
-    LS_ASSIGN_OR_RETURN(SessionArchive archive, session_->TakeSeal(seal));
+    LS_ASSIGN_OR_RETURN(ExportedSession session, session_->TakeSeal(seal));
+    LS_ASSIGN_OR_RETURN(const SessionKey key, KeyOfImported(record_, session.origin.client, session_id_));
     watch_->Stop();
     if (!ending_.Enter()) return absl::CancelledError("the call ended before its session was whole");  // for the engine
-    const auto tokens = static_cast<int64_t>(archive.tokens.size());
+    const auto tokens = static_cast<int64_t>(session.archive.tokens.size());
     model_->engine->ImportSession(
-        {.client = record_.engine_context().client, .id = session_id_}, std::move(archive),
+        key, std::move(session.archive),
         [keep = shared_from_this(), tokens](const absl::Status& status) { keep->OnImported(status, tokens); });
     return absl::OkStatus();
   }
@@ -151,7 +157,7 @@ class ImportCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   // By a thread of the engine's.
   void OnImported(const absl::Status& status, int64_t tokens) {
-    absl::Status ended = status;
+    absl::Status ended = session_->ResultOf(status);
     if (ended.ok()) {
       v1::ImportSessionResponse response;
       response.set_session_tokens(tokens);

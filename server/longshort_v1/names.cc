@@ -1,5 +1,7 @@
 #include "server/longshort_v1/names.h"
 
+#include <string_view>
+
 #include "absl/strings/str_cat.h"
 
 namespace longshort {
@@ -65,9 +67,19 @@ const char* NameOf(CallField field, const char* session_id) {
     case CallField::kSessionId:
       return session_id;
     case CallField::kExpectedTokens:
-      return "session.expected_tokens";
+      return std::string_view(session_id) == "session.id" ? "session.expected_tokens" : "expected_tokens";
     case CallField::kSessionBytes:
       return "header.data_bytes";
+    case CallField::kOwner:
+      return "owner";
+    case CallField::kKeepOwner:
+      return "beginning.keep_owner";
+    case CallField::kAllOwners:
+      return "all_owners";
+    case CallField::kPageSize:
+      return "page_size";
+    case CallField::kPageToken:
+      return "page_token";
   }
   return "";
 }

@@ -7,6 +7,7 @@
 #include "server/handlers/classify_images.h"
 #include "server/handlers/close_session.h"
 #include "server/handlers/generate.h"
+#include "server/handlers/list_sessions.h"
 #include "server/handlers/manage_models.h"
 #include "server/handlers/score_texts.h"
 #include "server/handlers/tokenize.h"
@@ -137,12 +138,21 @@ grpc::ServerUnaryReactor* ModelsService::UnloadModel(grpc::CallbackServerContext
       });
 }
 
+grpc::ServerUnaryReactor* SessionsService::ListSessions(grpc::CallbackServerContext* context,
+                                                        const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return AnswerAtOnce<v1::ListSessionsRequest>(
+      environment_, kListSessionsNames, context, request, response,
+      [](CallRecord& record, const v1::ListSessionsRequest& message) {
+        return MessageOf<v1::ListSessionsResponse>(longshort::ListSessions(record, FromMessage(message)));
+      });
+}
+
 grpc::ServerUnaryReactor* SessionsService::CloseSession(grpc::CallbackServerContext* context,
                                                         const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   return AnswerAtOnce<v1::CloseSessionRequest>(
       environment_, kCloseSessionNames, context, request, response,
       [](CallRecord& record, const v1::CloseSessionRequest& message) -> absl::StatusOr<v1::CloseSessionResponse> {
-        LS_RETURN_IF_ERROR(longshort::CloseSession(record, FromMessage(message.model()), message.session_id()));
+        LS_RETURN_IF_ERROR(longshort::CloseSession(record, FromMessage(message)));
         return v1::CloseSessionResponse();
       });
 }

@@ -16,9 +16,9 @@ using RawInferenceService = v1::Inference::WithRawCallbackMethod_ScoreText<
 using RawModelsService = v1::Models::WithRawCallbackMethod_ListModels<v1::Models::WithRawCallbackMethod_GetModel<
     v1::Models::WithRawCallbackMethod_LoadModel<v1::Models::WithRawCallbackMethod_UnloadModel<v1::Models::Service>>>>;
 
-using RawSessionsService =
+using RawSessionsService = v1::Sessions::WithRawCallbackMethod_ListSessions<
     v1::Sessions::WithRawCallbackMethod_CloseSession<v1::Sessions::WithRawCallbackMethod_ExportSession<
-        v1::Sessions::WithRawCallbackMethod_ImportSession<v1::Sessions::Service>>>;
+        v1::Sessions::WithRawCallbackMethod_ImportSession<v1::Sessions::Service>>>>;
 
 class InferenceService final : public RawInferenceService {
  public:
@@ -65,6 +65,8 @@ class SessionsService final : public RawSessionsService {
   // `environment` must outlive the service.
   explicit SessionsService(const CallEnvironment& environment) : environment_(environment) {}
 
+  grpc::ServerUnaryReactor* ListSessions(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                         grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* CloseSession(grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
                                          grpc::ByteBuffer* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* ExportSession(grpc::CallbackServerContext* context,

@@ -301,12 +301,27 @@ v1::Model ToMessage(const ModelDescription& description) {
   return message;
 }
 
+v1::ListSessionsResponse ToMessage(SessionList list) {
+  v1::ListSessionsResponse message;
+  for (ListedSession& session : list.sessions) {
+    v1::ListedSession& listed = *message.add_sessions();
+    listed.set_owner(std::move(session.owner));
+    listed.set_session_id(std::move(session.id));
+    listed.set_session_tokens(session.tokens);
+    listed.set_idle_seconds(absl::ToDoubleSeconds(session.idle));
+    listed.set_in_use(session.in_use);
+  }
+  message.set_next_page_token(std::move(list.next_page_token));
+  return message;
+}
+
 v1::SessionPart ToMessage(SessionPart part) {
   v1::SessionPart message;
   if (const auto* header = std::get_if<SessionHeader>(&part); header != nullptr) {
     message.mutable_header()->set_data_bytes(header->data_bytes);
     message.mutable_header()->set_fingerprint(header->fingerprint);
     message.mutable_header()->set_session_tokens(header->session_tokens);
+    message.mutable_header()->set_server(header->server);
   } else if (auto* data = std::get_if<std::string>(&part); data != nullptr) {
     message.set_data(std::move(*data));
   } else {

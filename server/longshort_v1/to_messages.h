@@ -11,6 +11,7 @@
 #include "server/calls/generate_call.h"
 #include "server/calls/model_description.h"
 #include "server/calls/score_call.h"
+#include "server/calls/session_list.h"
 #include "server/calls/tokenize_call.h"
 #include "server/sessions/session_export.h"
 
@@ -33,6 +34,7 @@ v1::GenerateStreamResponse ToMessage(StreamEvent event, const Tokenizer* tokeniz
 
 v1::Model ToMessage(const ModelDescription& description);
 
+v1::ListSessionsResponse ToMessage(SessionList list);
 v1::SessionPart ToMessage(SessionPart part);
 
 }  // namespace longshort

@@ -161,7 +161,21 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
           BuildGauge()
               .Name("longshort_tls_certificate_expiry_seconds")
               .Help("When it expires, unix time: the server's certificate, clients' authorities, revocation lists")
-              .Register(registry)) {
+              .Register(registry)),
+      exported_spans(BuildCounter()
+                         .Name("longshort_spans_exported_total")
+                         .Help("Spans that the collector of traces has taken")
+                         .Register(registry)
+                         .Add({})),
+      dropped_spans(BuildCounter()
+                        .Name("longshort_spans_dropped_total")
+                        .Help("Spans of recorded calls that were not exported, by reason")
+                        .Register(registry)),
+      failed_span_exports(BuildCounter()
+                              .Name("longshort_span_export_failures_total")
+                              .Help("Tries to export spans that failed; most are tried again")
+                              .Register(registry)
+                              .Add({})) {
   // From 0 on, so that the first one is an increase.
   for (const char* reason : {"calls", "bytes", "stalled"}) closed_connections.Add({{"reason", reason}});
   BuildGauge()

@@ -65,6 +65,9 @@ struct MetricFamilies {
   prometheus::Gauge& memory_limit;
   prometheus::Family<prometheus::Counter>& closed_connections;
   prometheus::Family<prometheus::Gauge>& tls_expiry;
+  prometheus::Counter& exported_spans;
+  prometheus::Family<prometheus::Counter>& dropped_spans;
+  prometheus::Counter& failed_span_exports;
 };
 
 }  // namespace longshort

@@ -8,6 +8,13 @@
 
 namespace longshort {
 
+ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
+    : families_(std::move(latency_buckets)),
+      dropped_spans_({&families_.dropped_spans.Add({{"reason", "queue_full"}}),
+                      &families_.dropped_spans.Add({{"reason", "call_limit"}}),
+                      &families_.dropped_spans.Add({{"reason", "export_failed"}}),
+                      &families_.dropped_spans.Add({{"reason", "rejected"}})}) {}
+
 void ServerMetrics::CountRequest(const Asked& asked, absl::StatusCode code, absl::Duration duration) {
   const std::lock_guard lock(mutex_);  // ForgetModel removes what it finds
   const RequestMetrics& metrics = FindRequestMetrics(asked, code);

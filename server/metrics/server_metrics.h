@@ -8,6 +8,8 @@
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -21,13 +23,22 @@
 #include "absl/time/time.h"
 #include "server/metrics/code_name.h"
 #include "server/metrics/metric_families.h"
+#include "server/metrics/version_series.h"
 
 namespace longshort {
+
+// Why spans were not exported.
+enum class SpanLoss {
+  kQueueFull,  // too many waited for the collector
+  kCallLimit,  // their call had too many
+  kFailed,     // the collector did not take them, however often they were tried
+  kRejected,   // the collector said that it does not want them
+};
 
 class ServerMetrics {
  public:
   // `latency_buckets`: upper bounds of all latency histograms, seconds, rising.
-  explicit ServerMetrics(std::vector<double> latency_buckets) : families_(std::move(latency_buckets)) {}
+  explicit ServerMetrics(std::vector<double> latency_buckets);
   ServerMetrics(const ServerMetrics&) = delete;
   ServerMetrics& operator=(const ServerMetrics&) = delete;
 
@@ -71,8 +82,15 @@ class ServerMetrics {
   // When what `file` (of a fixed list) stands for expires; InfiniteFuture if there is none.
   void SetTlsExpiry(const std::string& file, absl::Time expiry);
 
+  void CountExportedSpans(int64_t spans) { families_.exported_spans.Increment(static_cast<double>(spans)); }
+  void CountDroppedSpans(SpanLoss why, int64_t spans) {
+    dropped_spans_[static_cast<size_t>(why)]->Increment(static_cast<double>(spans));
+  }
+  void CountFailedSpanExport() { families_.failed_span_exports.Increment(); }
+
   // For who counts what engines do.
   MetricFamilies& families() { return families_; }
+  SeriesOfVersions& series_of_versions() { return series_of_versions_; }
 
   // Everything, in Prometheus' text form (version 0.0.4).
   std::string Serialize() const;
@@ -94,6 +112,8 @@ class ServerMetrics {
   IdentityMetrics FindIdentityMetrics(const std::string& label, absl::StatusCode code);
 
   MetricFamilies families_;
+  const std::array<prometheus::Counter*, 4> dropped_spans_;  // by SpanLoss
+  SeriesOfVersions series_of_versions_;
 
   std::mutex mutex_;                                  // guards what follows
   std::set<std::pair<std::string, int64_t>> served_;  // models and their versions

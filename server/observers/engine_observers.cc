@@ -39,10 +39,10 @@ class Portion {
 // The same of a page of each kind.
 class PagePortions {
  public:
-  PagePortions(prometheus::Family<prometheus::Gauge>& pages, const std::string& model, const std::string& state)
-      : window_(pages.Add({{"model", model}, {"kind", "window"}, {"state", state}})),
-        segment_(pages.Add({{"model", model}, {"kind", "segment"}, {"state", state}})),
-        open_chunk_(pages.Add({{"model", model}, {"kind", "open_chunk"}, {"state", state}})) {}
+  PagePortions(VersionSeries& series, prometheus::Family<prometheus::Gauge>& pages, const std::string& state)
+      : window_(series.Add(pages, {{"kind", "window"}, {"state", state}})),
+        segment_(series.Add(pages, {{"kind", "segment"}, {"state", state}})),
+        open_chunk_(series.Add(pages, {{"kind", "open_chunk"}, {"state", state}})) {}
 
   void Set(const CachePages& pages) {
     window_.Set(static_cast<double>(pages.window));
@@ -56,24 +56,17 @@ class PagePortions {
   Portion open_chunk_;
 };
 
-// Bytes of a page of each kind: the same of all engines of a model, but for versions of different sizes; then of the
-// one that ran last. And how much of their caches is used. Nothing once none of them has a page any more: so this is to
-// be destroyed behind their Portions.
+// Bytes of a page of each kind, which are the same of all engines of a version. And how much of their caches is used.
 class PageBytes {
  public:
-  PageBytes(MetricFamilies& all, const std::string& model)
-      : use_(all.cache_use.Add({{"model", model}})),
-        used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
-        idle_(all.cache_bytes.Add({{"model", model}, {"state", "idle"}})),
-        free_(all.cache_bytes.Add({{"model", model}, {"state", "free"}})),
-        window_(all.cache_page_bytes.Add({{"model", model}, {"kind", "window"}})),
-        segment_(all.cache_page_bytes.Add({{"model", model}, {"kind", "segment"}})),
-        open_chunk_(all.cache_page_bytes.Add({{"model", model}, {"kind", "open_chunk"}})) {}
-  PageBytes(const PageBytes&) = delete;
-  PageBytes& operator=(const PageBytes&) = delete;
-  ~PageBytes() {
-    if (used_.Value() + idle_.Value() + free_.Value() == 0) Set({});
-  }
+  PageBytes(VersionSeries& series, MetricFamilies& all)
+      : use_(series.Add(all.cache_use)),
+        used_(series.Add(all.cache_bytes, {{"state", "used"}})),
+        idle_(series.Add(all.cache_bytes, {{"state", "idle"}})),
+        free_(series.Add(all.cache_bytes, {{"state", "free"}})),
+        window_(series.Add(all.cache_page_bytes, {{"kind", "window"}})),
+        segment_(series.Add(all.cache_page_bytes, {{"kind", "segment"}})),
+        open_chunk_(series.Add(all.cache_page_bytes, {{"kind", "open_chunk"}})) {}
 
   // To be told behind the Portions.
   void Set(const CachePages& bytes) {
@@ -113,11 +106,11 @@ class Count {
 // What goes wrong with one model: counted, and said in the log. Thread-safe.
 class Failures {
  public:
-  Failures(MetricFamilies& all, Logger& log, const std::string& model)
+  Failures(VersionSeries& series, MetricFamilies& all, Logger& log, const std::string& model)
       : log_(log, model),
-        steps_(all.step_failures.Add({{"model", model}})),
-        rebuilds_(all.worker_rebuilds.Add({{"model", model}})),
-        failed_rebuilds_(all.failed_worker_rebuilds.Add({{"model", model}})) {}
+        steps_(series.Add(all.step_failures)),
+        rebuilds_(series.Add(all.worker_rebuilds)),
+        failed_rebuilds_(series.Add(all.failed_worker_rebuilds)) {}
 
   void CountStep(const absl::Status& failure) {
     steps_.Increment();
@@ -139,36 +132,37 @@ class Failures {
 // One language model's numbers, kept up by its engine.
 class LanguageModelMetrics final : public LanguageModelEngineObserver {
  public:
-  LanguageModelMetrics(MetricFamilies& all, Logger& log, const std::string& model,
+  LanguageModelMetrics(MetricFamilies& all, SeriesOfVersions::Held series, Logger& log, const std::string& model,
                        std::shared_ptr<ServingStatistics> statistics)
-      : statistics_(std::move(statistics)),
-        failures_(all, log, model),
-        queue_(all.queue_duration.Add({{"model", model}}, all.latency_buckets)),
-        prefill_(all.prefill_duration.Add({{"model", model}}, all.latency_buckets)),
-        step_(all.step_duration.Add({{"model", model}}, all.latency_buckets)),
-        first_token_(all.time_to_first_token.Add({{"model", model}}, all.latency_buckets)),
-        next_token_(all.inter_token_duration.Add({{"model", model}}, all.latency_buckets)),
-        rows_(all.batch_rows.Add({{"model", model}}, kRowBuckets)),
-        prompt_tokens_(all.prompt_tokens.Add({{"model", model}})),
-        generated_tokens_(all.generated_tokens.Add({{"model", model}})),
-        cache_hits_(all.cache_hits.Add({{"model", model}})),
-        cache_misses_(all.cache_misses.Add({{"model", model}})),
-        reused_tokens_(all.reused_tokens.Add({{"model", model}})),
-        evicted_parked_(all.evictions.Add({{"model", model}, {"kind", "parked"}})),
-        evicted_ends_(all.evictions.Add({{"model", model}, {"kind", "end"}})),
-        evicted_pages_(all.evictions.Add({{"model", model}, {"kind", "page"}})),
-        page_bytes_(all, model),
-        queued_(all.queued_requests.Add({{"model", model}})),
-        queue_length_(all.queue_length.Add({{"model", model}})),
-        streams_(all.streams_active.Add({{"model", model}})),
-        cache_used_(all.cache_bytes.Add({{"model", model}, {"state", "used"}})),
-        cache_idle_(all.cache_bytes.Add({{"model", model}, {"state", "idle"}})),
-        cache_free_(all.cache_bytes.Add({{"model", model}, {"state", "free"}})),
-        pages_used_(all.cache_pages, model, "used"),
-        pages_kept_(all.cache_pages, model, "kept"),
-        pages_spare_(all.cache_pages, model, "spare"),
-        pages_free_(all.cache_pages, model, "free"),
-        ends_(all.cache_ends.Add({{"model", model}})) {}
+      : series_(std::move(series)),
+        statistics_(std::move(statistics)),
+        failures_(*series_, all, log, model),
+        queue_(series_->Add(all.queue_duration, {}, all.latency_buckets)),
+        prefill_(series_->Add(all.prefill_duration, {}, all.latency_buckets)),
+        step_(series_->Add(all.step_duration, {}, all.latency_buckets)),
+        first_token_(series_->Add(all.time_to_first_token, {}, all.latency_buckets)),
+        next_token_(series_->Add(all.inter_token_duration, {}, all.latency_buckets)),
+        rows_(series_->Add(all.batch_rows, {}, kRowBuckets)),
+        prompt_tokens_(series_->Add(all.prompt_tokens)),
+        generated_tokens_(series_->Add(all.generated_tokens)),
+        cache_hits_(series_->Add(all.cache_hits)),
+        cache_misses_(series_->Add(all.cache_misses)),
+        reused_tokens_(series_->Add(all.reused_tokens)),
+        evicted_parked_(series_->Add(all.evictions, {{"kind", "parked"}})),
+        evicted_ends_(series_->Add(all.evictions, {{"kind", "end"}})),
+        evicted_pages_(series_->Add(all.evictions, {{"kind", "page"}})),
+        page_bytes_(*series_, all),
+        queued_(series_->Add(all.queued_requests)),
+        queue_length_(series_->Add(all.queue_length)),
+        streams_(series_->Add(all.streams_active)),
+        cache_used_(series_->Add(all.cache_bytes, {{"state", "used"}})),
+        cache_idle_(series_->Add(all.cache_bytes, {{"state", "idle"}})),
+        cache_free_(series_->Add(all.cache_bytes, {{"state", "free"}})),
+        pages_used_(*series_, all.cache_pages, "used"),
+        pages_kept_(*series_, all.cache_pages, "kept"),
+        pages_spare_(*series_, all.cache_pages, "spare"),
+        pages_free_(*series_, all.cache_pages, "free"),
+        ends_(series_->Add(all.cache_ends)) {}
 
   void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
   void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) override {
@@ -213,6 +207,7 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
   }
 
  private:
+  const SeriesOfVersions::Held series_;  // outlives what is below
   const std::shared_ptr<ServingStatistics> statistics_;
   Failures failures_;
   prometheus::Histogram& queue_;
@@ -247,22 +242,22 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
 // one at a time.
 class ClassifierMetrics final : public ClassifierEngineObserver {
  public:
-  ClassifierMetrics(MetricFamilies& all, Logger& log, const std::string& model,
+  ClassifierMetrics(MetricFamilies& all, SeriesOfVersions::Held series, Logger& log, const std::string& model,
                     std::shared_ptr<ServingStatistics> statistics)
-      : statistics_(std::move(statistics)),
-        failures_(all, log, model),
+      : series_(std::move(series)),
+        statistics_(std::move(statistics)),
+        failures_(*series_, all, log, model),
         all_(all),
-        model_(model),
-        preparation_(all.preparation_duration.Add({{"model", model}}, all.latency_buckets)),
-        queue_(all.queue_duration.Add({{"model", model}}, all.latency_buckets)),
-        batch_(all.batch_duration.Add({{"model", model}}, all.latency_buckets)),
-        batch_items_(all.batch_items.Add({{"model", model}}, kItemBuckets)),
-        multiply_adds_(all.multiply_adds.Add({{"model", model}})),
-        tokens_(all.prompt_tokens.Add({{"model", model}})),
-        queued_(all.queued_items.Add({{"model", model}})),
-        queue_length_(all.queue_length.Add({{"model", model}})),
-        ok_items_(all.items.Add({{"model", model}, {"code", CodeName(absl::StatusCode::kOk)}})) {
-    all.cache_use.Add({{"model", model}});  // 0, for those who read it of every model
+        preparation_(series_->Add(all.preparation_duration, {}, all.latency_buckets)),
+        queue_(series_->Add(all.queue_duration, {}, all.latency_buckets)),
+        batch_(series_->Add(all.batch_duration, {}, all.latency_buckets)),
+        batch_items_(series_->Add(all.batch_items, {}, kItemBuckets)),
+        multiply_adds_(series_->Add(all.multiply_adds)),
+        tokens_(series_->Add(all.prompt_tokens)),
+        queued_(series_->Add(all.queued_items)),
+        queue_length_(series_->Add(all.queue_length)),
+        ok_items_(series_->Add(all.items, {{"code", CodeName(absl::StatusCode::kOk)}})) {
+    series_->Add(all.cache_use);  // 0, for those who read it of every model
   }
 
   void OnPrepared(absl::Duration preparation) override { preparation_.Observe(absl::ToDoubleSeconds(preparation)); }
@@ -278,7 +273,7 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
   void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
   void OnEnded(const absl::Status& status) override {
     if (status.ok()) return ok_items_.Increment();
-    all_.items.Add({{"model", model_}, {"code", CodeName(status.code())}}).Increment();
+    series_->Add(all_.items, {{"code", CodeName(status.code())}}).Increment();
   }
   void OnState(const ClassifierEngineState& state) override {
     queued_.Set(static_cast<double>(state.waiting_items));
@@ -286,10 +281,10 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
   }
 
  private:
+  const SeriesOfVersions::Held series_;  // outlives what is below
   const std::shared_ptr<ServingStatistics> statistics_;
   Failures failures_;
   MetricFamilies& all_;
-  const std::string model_;
   prometheus::Histogram& preparation_;
   prometheus::Histogram& queue_;
   prometheus::Histogram& batch_;
@@ -320,15 +315,17 @@ class SessionMetrics final : public SessionObserver {
 }  // namespace
 
 std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
-                                                           const std::string& model,
+                                                           const std::string& model, int64_t version,
                                                            std::shared_ptr<ServingStatistics> statistics) {
-  return std::make_unique<LanguageModelMetrics>(metrics.families(), log, model, std::move(statistics));
+  return std::make_unique<LanguageModelMetrics>(metrics.families(), metrics.series_of_versions().Of(model, version),
+                                                log, model, std::move(statistics));
 }
 
 std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
-                                                            const std::string& model,
+                                                            const std::string& model, int64_t version,
                                                             std::shared_ptr<ServingStatistics> statistics) {
-  return std::make_unique<ClassifierMetrics>(metrics.families(), log, model, std::move(statistics));
+  return std::make_unique<ClassifierMetrics>(metrics.families(), metrics.series_of_versions().Of(model, version), log,
+                                             model, std::move(statistics));
 }
 
 std::unique_ptr<SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model) {

@@ -1,8 +1,9 @@
-// Listeners that turn what engines and stores of sessions tell into numbers, one for each, labelled with the model's
-// name, and failures into lines of the log too. Those of one name add up, and one that ends takes back what it added to
-// gauges.
+// Listeners that turn what engines and stores of sessions tell into numbers, one for each, labelled with model
+// and version (sessions, which versions may share, with the model), and failures into lines of the log too. Those of
+// one version add up; one that ends takes back what it added to gauges, and the last one the version's series.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -18,10 +19,10 @@ namespace longshort {
 // Runs of the model are counted in `statistics`, too. `metrics` and `log` must outlive what is returned, which must
 // outlive the engine or store.
 std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
-                                                           const std::string& model,
+                                                           const std::string& model, int64_t version,
                                                            std::shared_ptr<ServingStatistics> statistics);
 std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
-                                                            const std::string& model,
+                                                            const std::string& model, int64_t version,
                                                             std::shared_ptr<ServingStatistics> statistics);
 std::unique_ptr<SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model);
 

@@ -62,6 +62,11 @@ std::string NameOf(CallField field) {
     case CallField::kSessionId:
     case CallField::kExpectedTokens:
     case CallField::kSessionBytes:
+    case CallField::kOwner:
+    case CallField::kKeepOwner:
+    case CallField::kAllOwners:
+    case CallField::kPageSize:
+    case CallField::kPageToken:
       break;
   }
   return "";

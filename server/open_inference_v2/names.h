@@ -10,9 +10,11 @@ namespace longshort {
 class OpenInferenceNames final : public CallNames {
  public:
   // A literal.
-  explicit constexpr OpenInferenceNames(const char* rpc, bool observes = false) : rpc_(rpc), observes_(observes) {}
+  explicit constexpr OpenInferenceNames(const char* method, bool observes = false)
+      : method_(method), rpc_(AfterSlash(method)), observes_(observes) {}
 
   const char* rpc() const override { return rpc_; }
+  const char* method() const override { return method_; }
   const char* streaming_rpc() const override { return "ModelStreamInfer"; }
   bool observes() const override { return observes_; }
   using CallNames::Of;
@@ -20,27 +22,28 @@ class OpenInferenceNames final : public CallNames {
   std::string KindsOf(CallField field) const override;
 
  private:
+  const char* const method_;
   const char* const rpc_;
   const bool observes_;
 };
 
-inline const OpenInferenceNames kServerLiveNames("ServerLive", true);
-inline const OpenInferenceNames kServerReadyNames("ServerReady", true);
-inline const OpenInferenceNames kModelReadyNames("ModelReady", true);
-inline const OpenInferenceNames kServerMetadataNames("ServerMetadata");
-inline const OpenInferenceNames kModelMetadataNames("ModelMetadata");
-inline const OpenInferenceNames kModelConfigNames("ModelConfig");
-inline const OpenInferenceNames kModelStatisticsNames("ModelStatistics");
-inline const OpenInferenceNames kModelInferNames("ModelInfer");
-inline const OpenInferenceNames kModelStreamInferNames("ModelStreamInfer");
+inline const OpenInferenceNames kServerLiveNames("inference.GRPCInferenceService/ServerLive", true);
+inline const OpenInferenceNames kServerReadyNames("inference.GRPCInferenceService/ServerReady", true);
+inline const OpenInferenceNames kModelReadyNames("inference.GRPCInferenceService/ModelReady", true);
+inline const OpenInferenceNames kServerMetadataNames("inference.GRPCInferenceService/ServerMetadata");
+inline const OpenInferenceNames kModelMetadataNames("inference.GRPCInferenceService/ModelMetadata");
+inline const OpenInferenceNames kModelConfigNames("inference.GRPCInferenceService/ModelConfig");
+inline const OpenInferenceNames kModelStatisticsNames("inference.GRPCInferenceService/ModelStatistics");
+inline const OpenInferenceNames kModelInferNames("inference.GRPCInferenceService/ModelInfer");
+inline const OpenInferenceNames kModelStreamInferNames("inference.GRPCInferenceService/ModelStreamInfer");
 // One request of a stream, which counts as a call of its own.
-inline const OpenInferenceNames kStreamedRequestNames("ModelStreamInfer.request");
-inline const OpenInferenceNames kRepositoryIndexNames("RepositoryIndex");
-inline const OpenInferenceNames kRepositoryModelLoadNames("RepositoryModelLoad");
-inline const OpenInferenceNames kRepositoryModelUnloadNames("RepositoryModelUnload");
-inline const OpenInferenceNames kSharedMemoryNames("SharedMemory");
-inline const OpenInferenceNames kTraceSettingNames("TraceSetting");
-inline const OpenInferenceNames kLogSettingsNames("LogSettings");
+inline const OpenInferenceNames kStreamedRequestNames("inference.GRPCInferenceService/ModelStreamInfer.request");
+inline const OpenInferenceNames kRepositoryIndexNames("inference.GRPCInferenceService/RepositoryIndex");
+inline const OpenInferenceNames kRepositoryModelLoadNames("inference.GRPCInferenceService/RepositoryModelLoad");
+inline const OpenInferenceNames kRepositoryModelUnloadNames("inference.GRPCInferenceService/RepositoryModelUnload");
+inline const OpenInferenceNames kSharedMemoryNames("inference.GRPCInferenceService/SharedMemory");
+inline const OpenInferenceNames kTraceSettingNames("inference.GRPCInferenceService/TraceSetting");
+inline const OpenInferenceNames kLogSettingsNames("inference.GRPCInferenceService/LogSettings");
 
 // The inputs and outputs of models, and the parameters of requests.
 inline constexpr char kPromptInput[] = "prompt";

@@ -99,6 +99,7 @@ std::optional<inference::ModelStreamInferResponse> StreamedRequest::Take() {
     std::optional<inference::ModelInferResponse> next = generation_->Pop();
     SetPause();
     if (next.has_value()) {
+      record_.trace().BeginMessage();
       *message.mutable_infer_response() = *std::move(next);
       return message;
     }

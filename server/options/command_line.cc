@@ -191,6 +191,20 @@ void AddAccess(OptionTable& table, ServerOptions& options) {
                   &options.protect_health);
 }
 
+void AddTraces(OptionTable& table, ServerOptions& options) {
+  table.Add("otlp-endpoint", "host:port",
+            "Collector of traces, which takes OTLP by gRPC (mostly on port 4317): host:port or http://host:port, "
+            "https://host:port by TLS. Without it the variables OTEL_EXPORTER_OTLP_ENDPOINT and "
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT count, and without these nothing is recorded. The other OTEL_... "
+            "variables hold as far as no option says otherwise.",
+            &options.otlp_endpoint);
+  table.Add("trace-sample-ratio", "R",
+            "Part of the traces that is recorded, 0 to 1, of those that begin at this server; of a client's trace "
+            "the client has decided. The trace's id decides, so servers with one ratio decide alike. Without "
+            "it OTEL_TRACES_SAMPLER counts, and without that all are recorded.",
+            &options.trace_sample_ratio);
+}
+
 void AddOperation(OptionTable& table, ServerOptions& options) {
   table.Add("session-time-to-live", "duration",
             "A session that was not used for so long ends, 1s to 720h. Its tokens are kept until then; its cache only "
@@ -252,6 +266,7 @@ OptionTable MakeTable(CommandLine& line) {
   AddExecution(table, line.options);
   AddLimits(table, line.options);
   AddAccess(table, line.options);
+  AddTraces(table, line.options);
   AddOperation(table, line.options);
   table.AddSwitch("help", "Print this and exit.", &line.help);
   table.AddSwitch("version", "Print the version and exit.", &line.version);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/options/machine_limits.h"
+#include "server/options/tracing_options.h"
 #include "server/tls/tls_files.h"
 
 namespace longshort {
@@ -137,6 +139,15 @@ struct ServerOptions {
   // Upper bounds of the latency histograms, seconds, rising. 1-2-5 steps from 50 us to 200 s.
   std::vector<double> latency_buckets = {0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
                                          0.2,     0.5,    1,      2,      5,     10,    20,    50,   100,  200};
+
+  // Where recorded calls go, as host:port or a URL; empty leaves it to OpenTelemetry's environment variables, without
+  // which none is recorded.
+  std::string otlp_endpoint;
+  // Of the traces that begin here, how many are recorded, 0 to 1. Unset: OTEL_TRACES_SAMPLER, or all.
+  std::optional<double> trace_sample_ratio;
+
+  // What these and the environment's variables say: not for the command line.
+  TracingOptions tracing;
 
   // Load everything, say what would be served, and exit.
   bool check_config = false;

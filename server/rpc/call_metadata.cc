@@ -17,6 +17,7 @@
 #include "server/access/credentials.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
+#include "server/tracing/trace_context.h"
 
 namespace longshort {
 namespace {
@@ -59,14 +60,22 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   return MonotonicNow() + absl::Seconds(left.tv_sec) + absl::Nanoseconds(left.tv_nsec);
 }
 
-std::optional<std::string> ReadAuthorization(const grpc::CallbackServerContext& context) {
-  const auto [first, last] = context.client_metadata().equal_range("authorization");
+// All values of the metadata, with commas between.
+std::optional<std::string> FindAll(const grpc::CallbackServerContext& context, const char* key) {
+  const auto [first, last] = context.client_metadata().equal_range(key);
   if (first == last) return std::nullopt;
   std::string value(first->second.data(), first->second.size());
   for (auto next = std::next(first); next != last; ++next) {
     absl::StrAppend(&value, ",", absl::string_view(next->second.data(), next->second.size()));
   }
   return value;
+}
+
+// Two traceparents are as bad as none: with a comma between they cannot be read.
+std::optional<TraceContext> ReadTraceContext(const grpc::CallbackServerContext& context) {
+  const std::optional<std::string> parent = FindAll(context, "traceparent");
+  if (!parent.has_value()) return std::nullopt;
+  return ParseTraceContext(*parent, FindAll(context, "tracestate").value_or(""));
 }
 
 std::string FirstProperty(const grpc::AuthContext& peer, const char* name) {
@@ -87,13 +96,19 @@ void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* cr
 
 }  // namespace
 
-CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, bool certificates) {
+CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const CallMetadataOptions& options) {
   CallOrigin origin;
   std::optional<std::string> id = Find(context, "x-request-id");
   origin.context.id = id.has_value() && IsName(*id) ? *std::move(id) : DrawId();
   origin.context.deadline = DeadlineOf(context);
-  origin.credentials.authorization = ReadAuthorization(context);
-  if (certificates && !origin.credentials.authorization.has_value()) ReadCertificate(context, &origin.credentials);
+  origin.credentials.authorization = FindAll(context, "authorization");
+  if (options.certificates && !origin.credentials.authorization.has_value())
+    ReadCertificate(context, &origin.credentials);
+  origin.trace.parent = ReadTraceContext(context);
+  if (options.authority) {
+    const grpc::string_ref authority = context.ExperimentalGetAuthority();
+    origin.trace.authority.assign(authority.data(), authority.size());
+  }
   origin.status = ReadClient(context, &origin.context.client);
   origin.status.Update(ReadPriority(context, &origin.context.priority));
   return origin;

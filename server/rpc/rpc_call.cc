@@ -21,9 +21,12 @@ constexpr char kIdKey[] = "x-request-id";
 RpcCall::RpcCall(const CallEnvironment& environment, const CallNames& names, grpc::CallbackServerContext& context)
     : context_(context),
       record_(environment, names,
-              ReadCallMetadata(context, environment.access != nullptr && environment.access->uses_certificates())) {}
+              ReadCallMetadata(
+                  context, {.certificates = environment.access != nullptr && environment.access->uses_certificates(),
+                            .authority = environment.tracer != nullptr})) {}
 
 void RpcCall::BeginAnswer() {
+  record_.trace().BeginMessage();
   if (!std::exchange(answering_, true)) context_.AddInitialMetadata(kIdKey, record_.engine_context().id);
 }
 
@@ -42,8 +45,10 @@ std::shared_ptr<PauseWatch> RpcCall::WatchAnswer(std::weak_ptr<const void> owner
     if (keep == nullptr) return;
     const char* rpc = record_.names().rpc();
     environment.metrics.CountSlowReader(rpc);
+    LogFields fields = {{"id", record_.engine_context().id}, {"rpc", std::string(rpc)}};
+    record_.trace().AppendTo(fields);
     environment.log.Info("cancelled: the client did not take its answer within --slow-reader-timeout",
-                         {{"id", record_.engine_context().id}, {"rpc", std::string(rpc)}});
+                         std::move(fields));
     grpc_call_cancel(call.get(), nullptr);
   });
 }

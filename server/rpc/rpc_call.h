@@ -20,9 +20,9 @@ class RpcCall {
 
   CallRecord& record() { return record_; }
 
-  // To be called before the first message begins to be written, or more often: sends the call's id before it, in the
-  // initial metadata. A client takes that for the answer's beginning, and tries no such call again; so calls that end
-  // without a message have their id in the trailing metadata only.
+  // To be called before each message begins to be written. Before the first one it sends the call's id before it, in
+  // the initial metadata. A client takes that for the answer's beginning, and tries no such call again; so calls that
+  // end without a message have their id in the trailing metadata only.
   void BeginAnswer();
 
   // Cancels work and call, because the client took nothing for --slow-reader-timeout: a status would wait behind what

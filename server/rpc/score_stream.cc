@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/calls/call_status.h"
+#include "server/handlers/traced_request.h"
 
 namespace longshort {
 namespace {
@@ -156,8 +157,11 @@ absl::Status ScoreStream::Take(const StreamedText& message) {
     return absl::InvalidArgumentError(absl::StrCat(record_.names().Of(CallField::kOptions),
                                                    " is set in a later message; it must be in the first one only"));
   }
+  const absl::Time read = MonotonicNow();
   absl::StatusOr<TextToScore> text = ReadText(message);
-  const Question question{.id = message.id, .answer_bytes = scorer_->AnswerBytes(1, text.ok() ? text->tokens() : 0)};
+  const Question question{.id = message.id,
+                          .answer_bytes = scorer_->AnswerBytes(1, text.ok() ? text->tokens() : 0),
+                          .arrival = {.read = read, .ready = MonotonicNow()}};
   {
     const std::lock_guard lock(mutex_);
     ++in_work_;
@@ -174,7 +178,7 @@ absl::Status ScoreStream::Take(const StreamedText& message) {
 
 absl::Status ScoreStream::Open(const ScoreStreamOptions& options) {
   LS_ASSIGN_OR_RETURN(model_, record_.FindModel(options.model));
-  record_.CountIn(model_->statistics());
+  record_.CountIn(model_->statistics(), OperationOfTexts(*model_));
   LS_ASSIGN_OR_RETURN(scorer_, TextScorer::Make(model_, options.scoring, environment_.limits, record_.names()));
   return absl::OkStatus();
 }
@@ -255,7 +259,7 @@ void ScoreStream::DocumentEnded(const Question& question, absl::StatusOr<ScoredT
 void ScoreStream::Reply(const Question& question, absl::StatusOr<ScoredText> scored) {
   if (scored.ok()) {
     const std::lock_guard lock(mutex_);
-    record_.AddWork(*scored);
+    record_.AddWork(*scored, question.arrival);
   }
   absl::StatusOr<grpc::ByteBuffer> message =
       EndsCall(scored.status()) ? scored.status() : messages_.Write(question.id, *model_, scored);

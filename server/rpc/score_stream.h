@@ -61,6 +61,7 @@ class ScoreStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   struct Question {
     uint64_t id = 0;
     int64_t answer_bytes = 0;  // at the most
+    DocumentArrival arrival;
   };
   // What is kept until the engine has taken it.
   struct Document {

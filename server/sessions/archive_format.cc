@@ -35,9 +35,9 @@ uint64_t FromLittleEndian(std::string_view bytes) {
 
 archive::SessionDescription Describe(const ExportedSession& session) {
   archive::SessionDescription description;
-  description.set_client(session.owner.client);
-  description.set_fingerprint(session.owner.fingerprint);
-  description.set_precision(session.owner.precision);
+  description.set_client(session.origin.client);
+  description.set_fingerprint(session.origin.fingerprint);
+  description.set_precision(session.origin.precision);
   description.mutable_tokens()->Add(session.archive.tokens.begin(), session.archive.tokens.end());
   description.set_cache_layout(session.archive.cache_layout);
   if (session.archive.cached.has_value()) {
@@ -107,9 +107,9 @@ absl::StatusOr<ExportedSession> ArchiveReader::Finish() {
     return absl::DataLossError("the session's description cannot be read");
   }
   ExportedSession session;
-  session.owner.client = std::move(*description.mutable_client());
-  session.owner.fingerprint = std::move(*description.mutable_fingerprint());
-  session.owner.precision = std::move(*description.mutable_precision());
+  session.origin.client = std::move(*description.mutable_client());
+  session.origin.fingerprint = std::move(*description.mutable_fingerprint());
+  session.origin.precision = std::move(*description.mutable_precision());
   session.archive.tokens.assign(description.tokens().begin(), description.tokens().end());
   session.archive.cache_layout = std::move(*description.mutable_cache_layout());
   if (description.has_cached()) {

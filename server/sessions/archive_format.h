@@ -21,14 +21,14 @@
 namespace longshort {
 
 // What must be the same where a session goes on. The fingerprint covers M and L.
-struct SessionOwner {
+struct SessionOrigin {
   std::string client;
   std::string fingerprint;
   std::string precision;
 };
 
 struct ExportedSession {
-  SessionOwner owner;
+  SessionOrigin origin;
   SessionArchive archive;
 };
 

@@ -17,22 +17,24 @@ absl::StatusOr<SessionExport> SessionExport::Create(const SessionTransfers& tran
   LS_ASSIGN_OR_RETURN(TransferBudget::Share share,
                       transfers.budget->Take(client, model->engine->LargestSession().cache_bytes));
   LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers.key));
-  return SessionExport(std::move(model), std::move(share), std::move(sealer));
+  return SessionExport(transfers.server, std::move(model), std::move(share), std::move(sealer));
 }
 
 void SessionExport::Begin(const std::string& owner, SessionArchive archive) {
   session_tokens_ = static_cast<int64_t>(archive.tokens.size());
   const LanguageModelInfo& info = model_->info;
   writer_.emplace(
-      ExportedSession{.owner = {.client = owner, .fingerprint = info.fingerprint, .precision = info.precision},
+      ExportedSession{.origin = {.client = owner, .fingerprint = info.fingerprint, .precision = info.precision},
                       .archive = std::move(archive)});
   share_.SetAmount(writer_->bytes());
 }
 
 absl::StatusOr<std::optional<SessionPart>> SessionExport::Next() {
   if (!std::exchange(header_given_, true)) {
-    return SessionHeader{
-        .data_bytes = writer_->bytes(), .fingerprint = model_->info.fingerprint, .session_tokens = session_tokens_};
+    return SessionHeader{.data_bytes = writer_->bytes(),
+                         .fingerprint = model_->info.fingerprint,
+                         .session_tokens = session_tokens_,
+                         .server = server_};
   }
   if (std::string data = writer_->Next(kChunkBytes); !data.empty()) {
     LS_RETURN_IF_ERROR(sealer_.Add(data));

@@ -23,6 +23,7 @@ struct SessionHeader {
   int64_t data_bytes = 0;
   std::string fingerprint;
   int64_t session_tokens = 0;
+  std::string server;  // SessionTransfers::server of where it came from
 };
 
 // A header, then data, then a seal.
@@ -41,9 +42,11 @@ class SessionExport final {
   absl::StatusOr<std::optional<SessionPart>> Next();
 
  private:
-  SessionExport(std::shared_ptr<const ServedLanguageModel> model, TransferBudget::Share share, SessionSealer sealer)
-      : model_(std::move(model)), share_(std::move(share)), sealer_(std::move(sealer)) {}
+  SessionExport(std::string server, std::shared_ptr<const ServedLanguageModel> model, TransferBudget::Share share,
+                SessionSealer sealer)
+      : server_(std::move(server)), model_(std::move(model)), share_(std::move(share)), sealer_(std::move(sealer)) {}
 
+  std::string server_;
   std::shared_ptr<const ServedLanguageModel> model_;
   TransferBudget::Share share_;
   SessionSealer sealer_;

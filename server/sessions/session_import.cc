@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "core/session/session_store.h"
 #include "server/calls/field_error.h"
 
 namespace longshort {
@@ -30,6 +31,7 @@ absl::Status SessionImport::TakeHeader(const SessionHeader& header) {
   LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers_.key));
   sealer_.emplace(std::move(sealer));
   reader_.emplace(header.data_bytes);
+  from_here_ = !header.server.empty() && header.server == transfers_.server;
   return absl::OkStatus();
 }
 
@@ -40,14 +42,23 @@ absl::Status SessionImport::TakeData(std::string_view data) {
   return sealer_->Add(data);
 }
 
-absl::StatusOr<SessionArchive> SessionImport::TakeSeal(const Seal& seal) {
+absl::StatusOr<ExportedSession> SessionImport::TakeSeal(const Seal& seal) {
   LS_ASSIGN_OR_RETURN(const Seal made, sealer_->Finish());
   LS_RETURN_IF_ERROR(CheckSeal(made, seal));
   LS_ASSIGN_OR_RETURN(ExportedSession session, reader_->Finish());
-  LS_RETURN_IF_ERROR(CheckModel("fingerprint", session.owner.fingerprint, model_->info.fingerprint));
-  LS_RETURN_IF_ERROR(CheckModel("precision", session.owner.precision, model_->info.precision));
-  if (session.owner.client != owner_) return absl::PermissionDeniedError("the session belongs to another client");
-  return std::move(session.archive);
+  LS_RETURN_IF_ERROR(CheckModel("fingerprint", session.origin.fingerprint, model_->info.fingerprint));
+  LS_RETURN_IF_ERROR(CheckModel("precision", session.origin.precision, model_->info.precision));
+  if (owner_.value_or(session.origin.client) != session.origin.client) {
+    return absl::PermissionDeniedError("the session belongs to another client");
+  }
+  return session;
+}
+
+absl::Status SessionImport::ResultOf(const absl::Status& engine_status) const {
+  if (!HoldsAllOf(engine_status)) return engine_status;
+  if (!from_here_) return absl::OkStatus();
+  return absl::AbortedError(
+      "the session came from this very server, which has it yet: what led it back here must lead it to another one");
 }
 
 }  // namespace longshort

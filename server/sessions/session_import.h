@@ -24,9 +24,10 @@ namespace longshort {
 
 class SessionImport final {
  public:
-  // For this model. The session must be `owner`'s; `client` is whose room it takes. The references must outlive this.
+  // For this model. The session must be `owner`'s, or anybody's without one; `client` is whose room it takes. The
+  // references must outlive this.
   SessionImport(const SessionTransfers& transfers, const CallNames& names,
-                std::shared_ptr<const ServedLanguageModel> model, std::string owner, std::string client)
+                std::shared_ptr<const ServedLanguageModel> model, std::optional<std::string> owner, std::string client)
       : transfers_(transfers),
         names_(names),
         model_(std::move(model)),
@@ -42,20 +43,24 @@ class SessionImport final {
   absl::Status TakeHeader(const SessionHeader& header);
   // Errors: DATA_LOSS for what cannot be a session's, RESOURCE_EXHAUSTED if others have taken the room meanwhile.
   absl::Status TakeData(std::string_view data);
-  // The session, which is this client's and this model's. Once, last. Errors: DATA_LOSS if the data were changed or are
+  // The session, which is the owner's and this model's. Once, last. Errors: DATA_LOSS if the data were changed or are
   // cut short, PERMISSION_DENIED for another key or client, FAILED_PRECONDITION for another model.
-  absl::StatusOr<SessionArchive> TakeSeal(const Seal& seal);
+  absl::StatusOr<ExportedSession> TakeSeal(const Seal& seal);
+  // What the engine said to the session, as the client is told: OK if all of it was here already. Errors: also ABORTED
+  // if that is because it came from this very run of the server.
+  absl::Status ResultOf(const absl::Status& engine_status) const;
 
  private:
   const SessionTransfers& transfers_;
   const CallNames& names_;
   const std::shared_ptr<const ServedLanguageModel> model_;
-  const std::string owner_;
+  const std::optional<std::string> owner_;
   const std::string client_;
   // From the header on.
   TransferBudget::Share share_;
   std::optional<SessionSealer> sealer_;
   std::optional<ArchiveReader> reader_;
+  bool from_here_ = false;
 };
 
 }  // namespace longshort

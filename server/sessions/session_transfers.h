@@ -13,6 +13,8 @@ struct SessionTransfers {
   // From --session-key-file. Empty: this server lets no session go, and takes none.
   std::string key;
   std::shared_ptr<TransferBudget> budget;
+  // This run of the server: no other one, here or elsewhere, is called so.
+  std::string server;
 };
 
 // Errors: FAILED_PRECONDITION if the server has no key, saying what to do.

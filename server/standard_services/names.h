@@ -13,6 +13,7 @@ class ObserverNames final : public CallNames {
   explicit constexpr ObserverNames(const char* rpc) : rpc_(rpc) {}
 
   const char* rpc() const override { return rpc_; }
+  const char* method() const override { return rpc_; }
   const char* streaming_rpc() const override { return rpc_; }
   bool observes() const override { return true; }
   using CallNames::Of;

@@ -1,14 +1,7 @@
 // `longshort score` with classifiers and with many documents: one stream, results in the documents' order.
-#include <atomic>
-#include <optional>
 #include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "clients/cpp/bulk_scoring.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
@@ -20,6 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 // The fake model's likeliest class is the document itself; it takes none that begins with '!'. It answers three
@@ -53,101 +47,6 @@ class BulkScoreTest : public ProgramTest {
 
   TemporaryFolder folder_;
 };
-
-// Documents that cannot be sent, of which the next is only read once the one before was handed on.
-class UnsendableDocuments final : public DocumentSource {
- public:
-  explicit UnsendableDocuments(const int& handed_on) : handed_on_(handed_on) {}
-  int64_t total() const override { return 0; }
-  std::optional<NamedDocument> Next() override {
-    EXPECT_EQ(handed_on_, read_);
-    if (++read_ > 3) return std::nullopt;
-    return NamedDocument{absl::StrCat(read_), absl::NotFoundError("it cannot be read")};
-  }
-
- private:
-  const int& handed_on_;
-  int read_ = 0;
-};
-
-TEST_F(BulkScoreTest, WhatCannotBeSentIsToldAtOnce) {
-  Client client(Client::Options{.server = server_.address()});
-  int handed_on = 0;
-  UnsendableDocuments source(handed_on);
-  const absl::Status status = ScoreInBulk(
-      client, {}, {.window = 8}, source, [](DocumentInputs&) { return absl::OkStatus(); },
-      [&](const std::string& name, const v1::ScoreTextsResponse& answer) {
-        EXPECT_EQ(name, absl::StrCat(++handed_on));
-        EXPECT_TRUE(answer.has_error());
-      });
-  EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(handed_on, 3);
-}
-
-// Any number of documents; counts those that were asked for.
-class EndlessDocuments final : public DocumentSource {
- public:
-  explicit EndlessDocuments(int64_t documents) : documents_(documents) {}
-  int64_t total() const override { return 0; }
-  std::optional<NamedDocument> Next() override {
-    if (asked_for_ == documents_) return std::nullopt;
-    ++asked_for_;
-    return NamedDocument{"", MakeInputs("x", std::nullopt, false)};
-  }
-  int64_t asked_for() const { return asked_for_; }
-
- private:
-  const int64_t documents_;
-  std::atomic<int64_t> asked_for_ = 0;
-};
-
-TEST_F(BulkScoreTest, AnswersThatWaitForTheFirstTakeALimitedPlace) {
-  constexpr int64_t kDocuments = 2000;
-  constexpr size_t kPlace = size_t{256} << 10;
-  constexpr size_t kAnswer = size_t{1} << 10;
-  server_.keeps_first_document = true;
-  server_.score_document = [&](const v1::ScoreTextsRequest&) {
-    v1::ScoreTextsResponse answer;
-    *answer.mutable_classification() = Answer(std::string(kAnswer, 'x'));
-    return answer;
-  };
-  Client client(Client::Options{.server = server_.address()});
-  EndlessDocuments source(kDocuments);
-  std::atomic<int64_t> handed_on = 0;
-  std::thread scoring([&] {
-    const absl::Status status = ScoreInBulk(
-        client, {}, {.window = 8, .held_bytes = kPlace}, source, [](DocumentInputs&) { return absl::OkStatus(); },
-        [&](const std::string&, const v1::ScoreTextsResponse&) { ++handed_on; });
-    EXPECT_TRUE(status.ok()) << status;
-  });
-  int64_t before = 0;
-  while (source.asked_for() < 100 || std::exchange(before, source.asked_for()) != source.asked_for()) {
-    absl::SleepFor(absl::Milliseconds(100));
-  }
-  EXPECT_LT(source.asked_for(), kPlace / kAnswer + 16);
-  EXPECT_EQ(handed_on, 0);
-  server_.first_document_may_go.Notify();
-  scoring.join();
-  EXPECT_EQ(handed_on, kDocuments);
-}
-
-// Nor is there a wait for room that nobody makes any more.
-TEST_F(BulkScoreTest, AStreamThatEndsWhileAnswersWaitIsAnError) {
-  server_.keeps_first_document = true;
-  server_.score_document = [&](const v1::ScoreTextsRequest&) {
-    v1::ScoreTextsResponse answer;
-    *answer.mutable_classification() = Answer("good");
-    return answer;
-  };
-  Client client(Client::Options{.server = server_.address(), .timeout = absl::Seconds(1)});
-  EndlessDocuments source(1'000'000);
-  const absl::Status status = ScoreInBulk(
-      client, {}, {.window = 8, .held_bytes = 1}, source, [](DocumentInputs&) { return absl::OkStatus(); },
-      [&](const std::string&, const v1::ScoreTextsResponse&) {});
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-  EXPECT_LT(source.asked_for(), 100);
-  server_.first_document_may_go.Notify();
-}
 
 // gRPC would end the whole stream.
 TEST_F(BulkScoreTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
@@ -188,6 +87,7 @@ TEST_F(BulkScoreTest, JsonHasTheNameAndTheFieldsOfTheClassification) {
   *server_.score.add_classifications() = Answer("good");
   ASSERT_EQ(Run({"score", "--json"}, "x"), ExitCode::kOk) << error_;
   EXPECT_THAT(output_, StartsWith(R"({"name":"-","classification":{"classes":[{"index":0,"label":"good",)"));
+  EXPECT_THAT(output_, Not(HasSubstr("logits")));
   EXPECT_THAT(output_, HasSubstr(R"("documents":[{"token_count":"4","truncated":false}])"));
 }
 
@@ -273,10 +173,25 @@ TEST_F(BulkScoreTest, ModelsOfImagesAreRefusedBeforeAnythingIsSent) {
 }
 
 TEST_F(BulkScoreTest, AStreamThatFailsEndsTheRunBehindWhatWasAnswered) {
-  server_.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
-  EXPECT_EQ(Run({"score", "--lines"}, "a\nb\n"), ExitCode::kUnavailable);
-  EXPECT_THAT(output_, HasSubstr("-:2  (1 tokens)"));
+  server_.documents_in_work = 2;
+  server_.first_ends = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping")};
+  EXPECT_EQ(Run({"score", "--lines"}, "a\nb\nc\n"), ExitCode::kUnavailable);
+  EXPECT_THAT(output_, AllOf(HasSubstr("-:2  (1 tokens)"), Not(HasSubstr("-:3"))));
   EXPECT_THAT(error_, HasSubstr("the server is stopping"));
+}
+
+TEST_F(BulkScoreTest, AStreamThatFailsBehindTheLastAnswerHasDoneItsWork) {
+  server_.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
+  EXPECT_EQ(Run({"score", "--lines"}, "a\nb\n"), ExitCode::kOk) << error_;
+}
+
+TEST_F(BulkScoreTest, SeveralServersAreForScoreAndOtherCommandsTakeTheLast) {
+  ASSERT_EQ(RunAlone({"--server=127.0.0.1:1", "models", "--server", server_.address()}), ExitCode::kOk) << error_;
+  ASSERT_EQ(RunAlone({"--server", server_.address(), "score", "--lines", "--server=127.0.0.1:1"}, "a\nb\n"),
+            ExitCode::kOk)
+      << error_;
+  EXPECT_THAT(output_, HasSubstr("-:2  (1 tokens)"));
+  EXPECT_EQ(RunAlone({"--server=", "score", "--server", server_.address()}, "a"), ExitCode::kUsage);
 }
 
 TEST_F(BulkScoreTest, ManyFilesOfALanguageModelAreARowEach) {

@@ -86,6 +86,32 @@ TEST(Client, ACancelledCallLeavesTheNextOneAlone) {
   EXPECT_TRUE(client.ListModels().ok());
 }
 
+TEST(Client, CancelEndsAPause) {
+  Client client({.server = "127.0.0.1:1"});
+  EXPECT_TRUE(client.Pause(absl::Milliseconds(1)).ok());
+  absl::Status status;
+  std::thread pause([&] { status = client.Pause(absl::Hours(1)); });
+  while (!client.Cancel()) std::this_thread::yield();
+  pause.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(client.Cancel());
+}
+
+TEST(Client, StatusesKeepWhenTheServerWantsToBeAskedAgain) {
+  FakeServer server;
+  server.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "it is full");
+  Client client({.server = server.address()});
+  const auto told = [&] { return RetryAfter(client.ScoreText({}).status()); };
+  EXPECT_EQ(told(), std::nullopt);
+  server.pushback = "2500";
+  EXPECT_EQ(told(), absl::Milliseconds(2500));
+  EXPECT_EQ(RetryAfter(client.ScoreTexts(
+                {}, 1, [](auto&) { return false; }, [](const auto&) {})),
+            absl::Milliseconds(2500));
+  server.pushback = "-1";
+  EXPECT_EQ(told(), std::nullopt);
+}
+
 TEST(Client, CancelEndsAllCallsThatRun) {
   FakeServer server;
   server.stream_hangs = true;

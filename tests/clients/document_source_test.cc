@@ -67,7 +67,7 @@ TEST_F(DocumentSourceTest, AFileThatFailsWhileItIsReadIsAnErrorAndTheOthersGoOn)
   const std::string file = folder_.Write("a", "A");
   EXPECT_THAT(All(*MakeFileSource({broken, file}, {}, false, terminal_)),
               ElementsAre(broken + "!" + broken + ": Input/output error", file + "=A"));
-  EXPECT_THAT(All(*MakeLineSource({broken, file}, LineForm::kText, 1, false, terminal_)),
+  EXPECT_THAT(All(*MakeLineSource({broken, file}, LineForm::kText, 1, false, false, terminal_)),
               ElementsAre(broken + "!Input/output error", file + ":1=A"));
 }
 
@@ -75,7 +75,7 @@ TEST_F(DocumentSourceTest, WhatHasNoEndIsAnError) {
   EXPECT_THAT(All(*MakeFileSource({"/dev/zero"}, {}, false, terminal_)),
               ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server takes as much in one message"));
   const std::string file = folder_.Write("a", "A");
-  EXPECT_THAT(All(*MakeLineSource({"/dev/zero", file}, LineForm::kText, 1, false, terminal_)),
+  EXPECT_THAT(All(*MakeLineSource({"/dev/zero", file}, LineForm::kText, 1, false, false, terminal_)),
               ElementsAre("/dev/zero!a line of more than 1073741824 bytes", file + ":1=A"));
 }
 
@@ -90,12 +90,12 @@ TEST_F(DocumentSourceTest, LinesOfAnyLengthAreWhole) {
       const std::string file = folder_.Write("long", absl::StrJoin(lines, end) + (is_ended ? end : ""));
       std::vector<std::string> expected;
       for (size_t i = 0; i < lines.size(); ++i) expected.push_back(absl::StrCat(file, ":", i + 1, "=", lines[i]));
-      EXPECT_TRUE(All(*MakeLineSource({file}, LineForm::kText, 1, false, terminal_)) == expected);
+      EXPECT_TRUE(All(*MakeLineSource({file}, LineForm::kText, 1, false, false, terminal_)) == expected);
     }
   }
   for (const size_t length : {65'534, 65'535, 65'536}) {
     const std::string file = folder_.Write("one", std::string(length, 'x'));
-    EXPECT_TRUE(All(*MakeLineSource({file}, LineForm::kText, 1, false, terminal_)) ==
+    EXPECT_TRUE(All(*MakeLineSource({file}, LineForm::kText, 1, false, false, terminal_)) ==
                 std::vector{file + ":1=" + std::string(length, 'x')});
   }
 }
@@ -103,24 +103,23 @@ TEST_F(DocumentSourceTest, LinesOfAnyLengthAreWhole) {
 TEST_F(DocumentSourceTest, LinesAreDocumentsWithoutTheirEnds) {
   const std::string first = folder_.Write("first", "one\r\n\nthree\n");
   const std::string second = folder_.Write("second", "no newline at the end");
-  terminal_.error_is_terminal = true;  // somebody looks
-  const auto source = MakeLineSource({first, second}, LineForm::kText, 1, false, terminal_);
+  const auto source = MakeLineSource({first, second}, LineForm::kText, 1, false, true, terminal_);
   EXPECT_EQ(source->total(), 4);
   EXPECT_THAT(All(*source),
               ElementsAre(first + ":1=one", first + ":2=", first + ":3=three", second + ":1=no newline at the end"));
 }
 
 TEST_F(DocumentSourceTest, StandardInputHasLinesOfUnknownNumber) {
-  const auto source = MakeLineSource({"-"}, LineForm::kText, 1, false, terminal_);
+  const auto source = MakeLineSource({"-"}, LineForm::kText, 1, false, true, terminal_);
   EXPECT_EQ(source->total(), 0);
   EXPECT_THAT(All(*source), ElementsAre("-:1=from", "-:2=standard input"));
 }
 
 TEST_F(DocumentSourceTest, ATabPartsTwoDocumentsOfALine) {
   const std::string file = folder_.Write("pairs.tsv", "a\tb\tc\nno tab\n\t\n");
-  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kText, 2, false, terminal_)),
+  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kText, 2, false, false, terminal_)),
               ElementsAre(file + ":1=a|b\tc", file + ":2!the line has no tab between two documents", file + ":3=|"));
-  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kText, 1, false, terminal_)),
+  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kText, 1, false, false, terminal_)),
               ElementsAre(file + ":1=a\tb\tc", file + ":2=no tab", file + ":3=\t"));
 }
 
@@ -129,23 +128,46 @@ TEST_F(DocumentSourceTest, JsonLinesHoldTextsAndNames) {
                                          "{\"text\": \"two\\nlines\", \"label\": 3}\n"
                                          "{\"name\": \"review 7\", \"text\": \"\\u00e9\"}\n"
                                          "[1]\n"
-                                         "{\"text\": 5}\n");
-  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kJson, 1, false, terminal_)),
+                                         "{\"text\": 5}\n"
+                                         "{\"name\": \"review 8\"}\n");
+  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kJson, 1, false, false, terminal_)),
               ElementsAre(file + ":1=two\nlines", "review 7=\u00e9", file + ":3!the line is not a JSON object",
-                          file + ":4!the line's object has no string \"text\""));
+                          file + ":4!the line's object has no string \"text\"",
+                          "review 8!the line's object has no string \"text\""));
 }
 
 TEST_F(DocumentSourceTest, JsonLinesHoldPairs) {
   const std::string file = folder_.Write("pairs.jsonl",
                                          "{\"text\": \"a\", \"second_text\": \"b\"}\n"
                                          "{\"text\": \"a\"}\n");
-  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kJson, 2, false, terminal_)),
+  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kJson, 2, false, false, terminal_)),
               ElementsAre(file + ":1=a|b", file + ":2!the line's object has no string \"second_text\""));
+}
+
+TEST_F(DocumentSourceTest, DocumentsThatAreNotWantedArePassedOver) {
+  const std::string file = folder_.Write("a.jsonl",
+                                         "{\"text\": \"\u00e9\"}\n{\"name\": \"no text\"}\n"
+                                         "{\"text\": \"last\"}\n");
+  const auto lines = MakeLineSource({file}, LineForm::kJson, 1, false, false, terminal_);
+  const std::optional<PassedDocument> first = lines->Pass();
+  EXPECT_EQ(first->name, file + ":1");
+  EXPECT_EQ(first->bytes, 2);
+  const std::optional<PassedDocument> second = lines->Pass();
+  EXPECT_EQ(second->name, "no text");
+  EXPECT_EQ(second->bytes, std::nullopt);
+  EXPECT_THAT(All(*lines), ElementsAre(file + ":3=last"));
+  EXPECT_FALSE(lines->Pass().has_value());
+
+  const auto files = MakeFileSource({folder_.Write("b", "12345"), folder_ / "missing", file}, {}, false, terminal_);
+  EXPECT_EQ(files->Pass()->bytes, 5);
+  EXPECT_EQ(files->Pass()->bytes, std::nullopt);
+  EXPECT_EQ(files->Next()->name, file);
+  EXPECT_FALSE(files->Pass().has_value());
 }
 
 TEST_F(DocumentSourceTest, LinesMayListTokenIds) {
   const std::string file = folder_.Write("ids", "7 8,9\n7 x\n");
-  const auto source = MakeLineSource({file}, LineForm::kText, 1, true, terminal_);
+  const auto source = MakeLineSource({file}, LineForm::kText, 1, true, false, terminal_);
   EXPECT_THAT(source->Next()->inputs->first.ids().ids(), ElementsAre(7, 8, 9));
   EXPECT_THAT(source->Next()->inputs.status().message(), HasSubstr("\"x\""));
 }

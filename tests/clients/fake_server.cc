@@ -1,5 +1,6 @@
 #include "tests/clients/fake_server.h"
 
+#include <optional>
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
@@ -34,6 +35,7 @@ FakeServer::~FakeServer() { server_->Shutdown(absl::ToChronoTime(absl::Now())); 
 grpc::Status FakeServer::ScoreText(grpc::ServerContext* context, const v1::ScoreTextRequest* request,
                                    v1::ScoreTextResponse* response) {
   score_request = *request;
+  if (!pushback.empty()) context->AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
   session_header = Header(*context, "x-session-id");
   *response = score;
   return status;
@@ -41,6 +43,12 @@ grpc::Status FakeServer::ScoreText(grpc::ServerContext* context, const v1::Score
 
 grpc::Status FakeServer::ScoreTexts(grpc::ServerContext* context,
                                     grpc::ServerReaderWriter<v1::ScoreTextsResponse, v1::ScoreTextsRequest>* stream) {
+  if (!pushback.empty()) context->AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
+  std::optional<grpc::Status> early_end;
+  if (!first_ends.empty()) {
+    early_end = first_ends.front();
+    first_ends.pop_front();
+  }
   std::mutex writing;
   const auto answer_one = [&](const v1::ScoreTextsRequest& document) {
     v1::ScoreTextsResponse answer = score_document(document);
@@ -68,7 +76,9 @@ grpc::Status FakeServer::ScoreTexts(grpc::ServerContext* context,
       continue;
     }
     work.push_back(request);
-    if (work.size() == documents_in_work) answer_all();
+    if (work.size() < documents_in_work) continue;
+    answer_all();
+    if (early_end.has_value()) return *early_end;
   }
   answer_all();
   return status;
@@ -121,6 +131,15 @@ grpc::Status FakeServer::GetModel(grpc::ServerContext* /*context*/, const v1::Ge
   if (models.empty()) return {grpc::StatusCode::NOT_FOUND, "model.name: there is no model"};
   *response = models.front();
   return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::ListSessions(grpc::ServerContext* /*context*/, const v1::ListSessionsRequest* request,
+                                      v1::ListSessionsResponse* response) {
+  list_request = *request;
+  const size_t page = request->page_token().size();
+  if (page < listed_sessions.size()) *response->add_sessions() = listed_sessions[page];
+  if (page + 1 < listed_sessions.size()) response->set_next_page_token(request->page_token() + "x");
+  return status;
 }
 
 grpc::Status FakeServer::CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,

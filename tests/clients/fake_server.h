@@ -1,6 +1,7 @@
 // A server of longshort.v1 in this process that answers what a test puts into it and keeps what it was asked.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -41,14 +42,22 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   // ScoreTexts answers the first document only once it may, and others meanwhile.
   bool keeps_first_document = false;
   absl::Notification first_document_may_go;
+  // Each ends one call of ScoreTexts behind its first answers, the front one the first call; later calls end with
+  // `status`.
+  std::deque<grpc::Status> first_ends;
+  // Trailing metadata grpc-retry-pushback-ms of ScoreTexts and ScoreText; empty: none.
+  std::string pushback;
   // Calls of GenerateStream send their messages and then wait until they are cancelled; ScoreTexts after its first
   // answers, and ClassifyImage at once.
   bool stream_hangs = false;
 
+  // What ListSessions answers, one to a page.
+  std::vector<v1::ListedSession> listed_sessions;
   // What ExportSession sends.
   std::vector<v1::SessionPart> session;
 
   // Read after the call.
+  v1::ListSessionsRequest list_request;
   v1::ExportSessionRequest export_request;
   std::vector<v1::ImportSessionRequest> import_requests;
   v1::CloseSessionRequest close_request;
@@ -79,6 +88,8 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
                         v1::TokenizeResponse* response) override;
   grpc::Status ListModels(grpc::ServerContext* context, const v1::ListModelsRequest* request,
                           v1::ListModelsResponse* response) override;
+  grpc::Status ListSessions(grpc::ServerContext* context, const v1::ListSessionsRequest* request,
+                            v1::ListSessionsResponse* response) override;
   grpc::Status CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
                             v1::CloseSessionResponse* response) override;
   grpc::Status ExportSession(grpc::ServerContext* context, const v1::ExportSessionRequest* request,

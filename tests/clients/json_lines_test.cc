@@ -22,6 +22,29 @@ TEST(JsonLines, AMessageWithoutFieldsLeavesTheNameAlone) {
   EXPECT_EQ(output.str(), "{\"name\":\"a.jpg\"}\n");
 }
 
+TEST(JsonLines, AnswersHaveTheirModelAndNoEmptyLists) {
+  v1::ModelSelector model;
+  model.set_name("reviews");
+  model.set_version(2);
+  v1::TextClassification answer;
+  // What looks like an empty list in a text is none.
+  answer.mutable_classification()->add_classes()->set_label("\"logits\":[],");
+  std::ostringstream output;
+  WriteAnswerJsonLine("a", model, answer, output);
+  EXPECT_EQ(output.str(),
+            R"({"name":"a","model":{"name":"reviews","version":"2"},"classification":{"classes":[{"index":0,)"
+            R"("label":"\"logits\":[],","probability":0}]}})"
+            "\n");
+  answer.Clear();
+  answer.mutable_classification()->add_logits(0.5F);
+  output.str("");
+  WriteAnswerJsonLine("a", {}, answer, output);
+  EXPECT_EQ(output.str(), "{\"name\":\"a\",\"classification\":{\"logits\":[0.5]}}\n");
+  output.str("");
+  WriteAnswerJsonLine("a", {}, v1::ScoreTextResponse(), output);
+  EXPECT_EQ(output.str(), "{\"name\":\"a\"}\n");
+}
+
 TEST(JsonLines, NamesAreEscapedAndMadeUtf8) {
   std::ostringstream output;
   // A lone byte, a cut character, a surrogate's bytes, and what is right.

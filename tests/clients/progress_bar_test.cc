@@ -10,6 +10,7 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 TEST(ProgressText, TellsTheShareTheRateAndTheRemainingTime) {
   // 512 in 10 s are 51.2 a second; the other 768 take 15 s.
@@ -22,6 +23,13 @@ TEST(ProgressText, TellsTheShareTheRateAndTheRemainingTime) {
 TEST(ProgressText, LongerTimesHaveMinutesAndHours) {
   EXPECT_THAT(ProgressText(10, 310, "images", absl::Seconds(10)), EndsWith("  5 min 00 s left"));
   EXPECT_THAT(ProgressText(1, 7501, "images", absl::Seconds(1)), EndsWith("  2 h 05 min left"));
+}
+
+// Of 600, 500 were done before: 100 in 10 s, and the other 680 take 68 s.
+TEST(ProgressText, WhatAnEarlierRunHasDoneIsNoPartOfTheRate) {
+  EXPECT_EQ(ProgressText(600, 1280, "documents", absl::Seconds(10), 500),
+            "[#########-----------]  600/1280 documents  10.0/s  1 min 08 s left");
+  EXPECT_EQ(ProgressText(500, 0, "documents", absl::Seconds(10), 500), "500 documents");
 }
 
 TEST(ProgressText, WithoutATotalThereIsACountAndARate) {
@@ -43,7 +51,7 @@ TEST(ProgressText, ATotalThatWasPassedIsNoTotal) {
 TEST_F(ProgressBarTest, NothingRemainsOfTheLine) {
   Terminal terminal{.input = input_, .output = output_, .error = error_, .error_is_terminal = true};
   {
-    ProgressBar bar(terminal, "images", 2);
+    ProgressBar bar(terminal, {.unit = "images", .total = 2});
     EXPECT_THAT(error_.str(), HasSubstr("0/2 images"));
     bar.Hide();
     EXPECT_THAT(error_.str(), EndsWith("\r\033[K"));
@@ -55,9 +63,33 @@ TEST_F(ProgressBarTest, NothingRemainsOfTheLine) {
 
 TEST_F(ProgressBarTest, NothingIsDrawnForOneThingOrWhereNobodyLooks) {
   Terminal terminal{.input = input_, .output = output_, .error = error_, .error_is_terminal = true};
-  ProgressBar(terminal, "images", 1).Advance();
+  ProgressBar(terminal, {.unit = "images", .total = 1}).Advance();
   terminal.error_is_terminal = false;
-  ProgressBar(terminal, "images", 2).Advance();
+  ProgressBar(terminal, {.unit = "images", .total = 2}).Advance();
+  EXPECT_EQ(error_.str(), "");
+}
+
+TEST_F(ProgressBarTest, WhereThereIsNoTerminalALineIsWrittenNowAndThen) {
+  Terminal terminal{.input = input_, .output = output_, .error = error_};
+  {
+    ProgressBar bar(terminal, {.unit = "documents", .total = 12, .before = 10, .line_interval = absl::ZeroDuration()});
+    EXPECT_EQ(error_.str(), "");
+    bar.Advance();
+    EXPECT_THAT(error_.str(), MatchesRegex("longshort: 11/12 documents  [0-9.]+/s  1 s left\n"));
+    bar.Hide();
+  }
+  // What is there at the end is told, too.
+  EXPECT_THAT(error_.str(), MatchesRegex(".*\nlongshort: 11/12 documents  .* left\n"));
+}
+
+TEST_F(ProgressBarTest, ShortRunsAndQuietOnesWriteNoLine) {
+  Terminal terminal{.input = input_, .output = output_, .error = error_};
+  ProgressBar(terminal, {.unit = "documents", .total = 2, .line_interval = absl::Hours(1)}).Advance();
+  const ProgressBar::Options quiet = {
+      .unit = "documents", .total = 2, .line_interval = absl::ZeroDuration(), .quiet = true};
+  ProgressBar(terminal, quiet).Advance();
+  terminal.error_is_terminal = true;
+  ProgressBar(terminal, quiet).Advance();
   EXPECT_EQ(error_.str(), "");
 }
 

@@ -118,6 +118,40 @@ TEST_F(SessionTest, ShowsHowFarItIsToAPerson) {
   EXPECT_THAT(error_, HasSubstr("0/5 MiB"));
 }
 
+TEST_F(SessionTest, AreListedFromAllPages) {
+  for (const char* id : {"talk", "chat"}) {
+    v1::ListedSession& listed = server_.listed_sessions.emplace_back();
+    listed.set_session_id(id);
+    listed.set_session_tokens(17);
+  }
+  server_.listed_sessions[0].set_owner("alice");
+  server_.listed_sessions[0].set_idle_seconds(61.7);
+  server_.listed_sessions[1].set_in_use(true);
+  ASSERT_EQ(Run({"session", "list", "--all-owners"}), ExitCode::kOk);
+  EXPECT_EQ(output_,
+            "MODEL         OWNER  SESSION  TOKENS  IDLE\n"
+            "characters/3  alice  talk     17      62 s\n"
+            "characters/3  -      chat     17      in use\n");
+  EXPECT_TRUE(server_.list_request.all_owners());
+  EXPECT_EQ(server_.list_request.model().version(), 3);
+  ASSERT_EQ(Run({"session", "list", "--json", "--model=characters/2"}), ExitCode::kOk);
+  EXPECT_THAT(output_,
+              HasSubstr(R"({"name":"characters/2","owner":"alice","session_id":"talk","session_tokens":"17")"));
+  EXPECT_FALSE(server_.list_request.all_owners());
+  server_.status = grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "needs the scope manage");
+  EXPECT_EQ(Run({"session", "list", "--model=characters/2"}), ExitCode::kRefused);
+}
+
+TEST_F(SessionTest, ADrainNeedsAPlaceToGoAndTime) {
+  EXPECT_EQ(Run({"session", "drain"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("drain needs --to=HOST:PORT"));
+  EXPECT_EQ(Run({"session", "drain", "--to=127.0.0.1:1", "--drain-timeout=0s"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("--drain-timeout is 0"));
+  const std::string token = folder_.Write("token", "secret");
+  EXPECT_EQ(Run({"session", "drain", "--to=elsewhere.example:8500", "--token-file=" + token}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("on the way to elsewhere.example:8500 others could read the token"));
+}
+
 TEST_F(SessionTest, IsClosed) {
   ASSERT_EQ(Run({"session", "close", "talk"}), ExitCode::kOk);
   EXPECT_EQ(server_.close_request.session_id(), "talk");
@@ -129,7 +163,7 @@ TEST_F(SessionTest, ACommandLineThatIsWrongIsExplained) {
                                                     {"session", "close", "a", "b"},
                                                     {"session", "rename", "a", "b"}}) {
     EXPECT_EQ(Run(arguments), ExitCode::kUsage);
-    EXPECT_THAT(error_, HasSubstr("export ID FILE, import ID FILE, or close ID"));
+    EXPECT_THAT(error_, HasSubstr("list, export ID FILE, import ID FILE, close ID, or drain --to=HOST:PORT"));
   }
 }
 

@@ -30,8 +30,8 @@ bool IsSame(const ExportedSession& a, const ExportedSession& b) {
        a.archive.cached->contents != b.archive.cached->contents)) {
     return false;
   }
-  return a.owner.client == b.owner.client && a.owner.fingerprint == b.owner.fingerprint &&
-         a.owner.precision == b.owner.precision && a.archive.tokens == b.archive.tokens &&
+  return a.origin.client == b.origin.client && a.origin.fingerprint == b.origin.fingerprint &&
+         a.origin.precision == b.origin.precision && a.archive.tokens == b.archive.tokens &&
          a.archive.cache_layout == b.archive.cache_layout;
 }
 

@@ -35,7 +35,7 @@ def test_a_run_whose_output_cannot_be_written_ends(server: Server) -> None:
         ["bash", "-c", f"{command}; exit $?"], stderr=subprocess.PIPE, text=True, timeout=60, check=False
     )
     assert done.returncode == 5
-    assert done.stderr.endswith("standard output cannot be written\n")
+    assert done.stderr.endswith("standard output cannot be written: No space left on device\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -221,7 +221,7 @@ def test_without_model_control_nothing_can_be_changed(api: SimpleNamespace, serv
             call(request)
 
 
-def test_calls_are_counted_by_version_while_it_serves(api: SimpleNamespace, watched: SimpleNamespace) -> None:
+def test_each_version_is_counted_while_it_serves(api: SimpleNamespace, watched: SimpleNamespace) -> None:
     server, repository = watched.server, watched.repository
     (repository / "tiny/serving.json").write_text('{"version_policy": "all"}')
     add_version(repository, 2)
@@ -236,9 +236,13 @@ def test_calls_are_counted_by_version_while_it_serves(api: SimpleNamespace, watc
         calls = server.metric("longshort_requests_total", code="OK", **labels)
         return calls, server.metric("longshort_request_duration_seconds_count", **labels)
 
+    def generated(version: str) -> float:
+        return server.metric("longshort_generated_tokens_total", model="tiny", version=version)
+
     wait_until(lambda: (counted("1"), counted("2")) == ((1, 1), (3, 3)))
+    assert (generated("1"), generated("2")) == (2, 6), "tokens of each call"
     shutil.rmtree(repository / "tiny/1")
     wait_until(lambda: versions(api, server) == [2])
     wait_until(lambda: counted("1") == (0, 0))
-    assert 'version="1"' not in server.http("/metrics")[1]
-    assert counted("2") == (3, 3)
+    wait_until(lambda: 'version="1"' not in server.http("/metrics")[1])
+    assert counted("2") == (3, 3) and generated("2") == 6

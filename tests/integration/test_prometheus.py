@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,60 +11,11 @@ from typing import Any
 import pytest
 
 from integration import classifier_directory, model_directory
-from integration.certificates import DAY, Authority, write_at_once
+from integration.certificates import DAY, Authority
+from integration.prometheus_process import CONFIGURATION, Prometheus, check
 from integration.server_process import ROOT, Server, wait_until
 
-PROGRAMS = ROOT / "build/prometheus/usr/bin"  # deploy/install --tests
-CONFIGURATION = ROOT / "deploy/prometheus/prometheus.yaml"
 NAME = re.compile(r"\b(?:longshort|process)_\w+")
-
-
-def check(*arguments: str | Path, standard_input: str = "") -> None:
-    done = subprocess.run(
-        [PROGRAMS / "promtool", *arguments], input=standard_input, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-class Prometheus:
-    """A Prometheus that reads one server, which speaks TLS, every second. Use as a context manager."""
-
-    def __init__(self, server: Server, folder: Path) -> None:
-        folder.mkdir()
-        configuration = CONFIGURATION.read_text().replace("127.0.0.1:8501", f"127.0.0.1:{server.http_port}")
-        trusted = write_at_once(folder / "ca.pem", server.trusted)
-        encrypted = f"    scheme: https\n    tls_config: {{ca_file: {trusted}}}\n    static_configs:"
-        assert "    static_configs:" in configuration
-        configuration = configuration.replace("    static_configs:", encrypted)
-        (folder / "prometheus.yaml").write_text(configuration.replace("15s", "1s"))
-        (folder / "alerts.yaml").write_text((CONFIGURATION.parent / "alerts.yaml").read_text())
-        self._log_path = folder / "log"
-        self._log = self._log_path.open("wb")
-        arguments = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]
-        self._process = subprocess.Popen(
-            [PROGRAMS / "prometheus", *arguments, "--web.listen-address=127.0.0.1:0"], stderr=self._log
-        )
-        wait_until(self._ready)
-
-    def _ready(self) -> bool:
-        log = self._log_path.read_text()
-        assert self._process.poll() is None, log
-        return "Server is ready to receive web requests" in log
-
-    def ask(self, path: str) -> Any:
-        """The data of an answer of its HTTP interface."""
-        address = re.search(r'msg="Listening on" address=(\S+)', self._log_path.read_text())[1]
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://{address}/api/v1/{path}", timeout=60) as answer:
-            return json.load(answer)["data"]
-
-    def __enter__(self) -> Prometheus:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._log.close()
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +46,7 @@ def test_metrics_are_named_as_they_should_be(busy: Server) -> None:
 
 
 def test_prometheus_reads_what_the_alerts_and_the_documentation_name(busy: Server, tmp_path: Path) -> None:
-    with Prometheus(busy, tmp_path / "prometheus") as prometheus:
+    with Prometheus(tmp_path / "prometheus", busy) as prometheus:
 
         def targets() -> list[str]:
             return [target["health"] for target in prometheus.ask("targets")["activeTargets"]]

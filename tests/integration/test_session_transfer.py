@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 from collections.abc import Iterator
@@ -13,18 +12,12 @@ from typing import Any
 import grpc
 import pytest
 
-from integration import expect, model_directory
+from integration import expect, model_directory, session_calls
 from integration.server_process import BINARY, Server, run
+from integration.session_calls import expect_same, write_key
 
 CLIENT = BINARY.with_name("longshort")
 ALICE = [("x-client-id", "alice")]
-
-
-def write_key(folder: Path, name: str) -> Path:
-    path = folder / name
-    path.write_bytes(os.urandom(32))
-    path.chmod(0o600)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -46,24 +39,7 @@ def there(repository: Path, keys: SimpleNamespace, tmp_path_factory: pytest.Temp
 
 
 def say(api: SimpleNamespace, server: Server, session: str, prompt: str, **sampling: Any) -> Any:
-    request = api.inference.GenerateRequest(
-        prompt={"text": prompt},
-        max_tokens=40,
-        sampling=sampling,
-        session={"id": session},
-        return_raw=True,
-        token_log_probabilities=True,
-    )
-    stub = api.inference_grpc.InferenceStub(server.channel)
-    return stub.Generate(request, timeout=30, metadata=ALICE)
-
-
-def expect_same(one: Any, other: Any) -> None:
-    """The same tokens; log-probabilities up to rounding, because how a prompt is cut into steps follows the time."""
-    assert one.raw == other.raw
-    for mine, yours in zip(one.tokens, other.tokens, strict=True):
-        assert mine.id == yours.id
-        assert abs(mine.log_probability - yours.log_probability) < 1e-5
+    return session_calls.say(api, server, session, prompt, ALICE, **sampling)
 
 
 def export(api: SimpleNamespace, server: Server, session: str) -> list[Any]:
@@ -182,8 +158,13 @@ def test_a_session_belongs_to_its_client_and_its_name_to_one(
     stub = api.sessions_grpc.SessionsStub(here.channel)
     with expect.error(grpc.StatusCode.NOT_FOUND, "exported"):
         list(stub.ExportSession(api.sessions.ExportSessionRequest(session_id="exported")))
-    with expect.error(grpc.StatusCode.ALREADY_EXISTS, "exported"):
+    with expect.error(grpc.StatusCode.ABORTED, "came from this very server"):
         import_parts(api, here, "exported", parts)
+    for _ in range(2):
+        assert import_parts(api, there, "exported", parts).session_tokens == 72, "a second import changes nothing"
+    say(api, here, "taken", "another beginning")
+    with expect.error(grpc.StatusCode.ALREADY_EXISTS, "there is another session taken"):
+        import_parts(api, here, "taken", parts)
 
 
 def test_servers_with_other_keys_or_none_take_nothing(

@@ -232,7 +232,7 @@ def test_a_stream_of_documents_reads_no_more_at_the_end_of_the_drain(
         for number in itertools.count():
             yield api.inference.ScoreTextsRequest(id=number, input={"text": "xy"})
 
-    with Server(repository, tmp_path, "--drain-timeout=2s") as server:
+    with Server(repository, tmp_path, "--drain-timeout=5s") as server:
         answers = api.inference_grpc.InferenceStub(server.channel).ScoreTexts(texts())
         answered = {next(answers).id}
         server.terminate()

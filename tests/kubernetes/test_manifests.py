@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from integration.prometheus_process import check
 from integration.server_process import ROOT
-from integration.test_prometheus import check
 
 from kubernetes import prometheus_rule
 from kubernetes.rendered import (

@@ -132,9 +132,9 @@ def test_metrics_that_an_endpoint_picker_asks_for_are_there_of_every_kind_of_mod
     with Server(tmp_path / "models", tmp_path) as server:
         told = server.http("/metrics")[1]
     for metric in asked:
-        assert f'{metric}{{model="tiny"}} 0' in told
+        assert f'{metric}{{model="tiny",version="1"}} 0' in told
         if metric != "longshort_streams_active":  # of language models
-            assert f'{metric}{{model="texts"}} 0' in told
+            assert f'{metric}{{model="texts",version="1"}} 0' in told
 
 
 def test_the_document_has_what_an_adapter_must_know() -> None:

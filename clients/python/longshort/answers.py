@@ -284,6 +284,20 @@ class Model(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class ListedSession(Record):
+    """A conversation that a server remembers."""
+
+    # Whose it is: the client's id; with authentication "/IDENTITY/CLIENT".
+    owner: str
+    session_id: str
+    # 0 while the call that begins it goes on.
+    session_tokens: int
+    # Since a call used it; 0 while one does.
+    idle_seconds: float
+    in_use: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ExportedSession(Record):
     """What was exported. Servers trust the data only."""
 

@@ -38,6 +38,9 @@ GENERATE_STREAM = Method(
 TOKENIZE = Method("/longshort.v1.Inference/Tokenize", inference_pb2.TokenizeRequest, inference_pb2.TokenizeResponse)
 LIST_MODELS = Method("/longshort.v1.Models/ListModels", models_pb2.ListModelsRequest, models_pb2.ListModelsResponse)
 GET_MODEL = Method("/longshort.v1.Models/GetModel", models_pb2.GetModelRequest, models_pb2.Model)
+LIST_SESSIONS = Method(
+    "/longshort.v1.Sessions/ListSessions", sessions_pb2.ListSessionsRequest, sessions_pb2.ListSessionsResponse
+)
 CLOSE_SESSION = Method(
     "/longshort.v1.Sessions/CloseSession", sessions_pb2.CloseSessionRequest, sessions_pb2.CloseSessionResponse
 )

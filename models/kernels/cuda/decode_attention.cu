@@ -52,7 +52,8 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   const SeenKeys seen = KeysSeenFrom(attention, attention.segment_starts[row], position, position);
   if (index >= BlockCount(seen)) return;
   const KeyBlock block = BlockNumber(seen, index);
-  const unsigned char* const keys = KeysOfBlock<Element, width>(attention, slice, block, head);
+  const unsigned char* const keys =
+      KeysOfBlock<Element, width>(attention, PageIdsOf(attention, seen, slice), block, head);
 
   unsigned char* const values = SharedMemory();
   auto* const probabilities = reinterpret_cast<float*>(values + Shape::kBlockBytes);
@@ -60,7 +61,7 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   for (int i = Thread(); i < kPageRows * Shape::kPiecesOfRow; i += kThreads) {
     const int key = i / Shape::kPiecesOfRow, piece = i % Shape::kPiecesOfRow;
     CopyAsync(values + PieceOffset<Shape::kPiecesOfRow>(key, piece), keys + Shape::kBlockBytes + i * 16,
-              key >= block.begin && key < block.end);
+              block.IsSeen(key));
   }
   CommitCopies();
 
@@ -69,31 +70,33 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   float content[2][4] = {}, relative[2][4] = {};
   {
     const Distances distances = DistancesOf<Element, width>(attention, block.part, head);
-    const int64_t newest = NewestKey(attention, block.part, position) - block.first;
+    const int newest = NewestKeysOf(attention, seen, position).Of(block.part) - block.first;
     Words<4> queries[Shape::kPiecesOfLane], distance_queries[Shape::kPiecesOfLane];
     QueryPieces<Element, width>(queries, attention, row, head, ContentBias(attention, block.part));
     QueryPieces<Element, width>(distance_queries, attention, row, head, DistanceBias(attention, block.part));
     const Words<4> nothing = {};
+    const unsigned char *key_rows[2], *distance_rows[2];
     LS_UNROLL
     for (int n = 0; n < 2; ++n) {
       const int key = Warp() * 16 + n * 8 + group;
-      const unsigned char* const key_row = keys + key * Shape::kRowBytes + quad * 16;
-      const unsigned char* const distance_row = DistanceRow<Element, width>(distances, newest - key) + quad * 16;
-      // As many loads on their way as there are registers for.
-      constexpr int kAhead = Shape::kPiecesOfLane < 4 ? Shape::kPiecesOfLane : 4;
+      key_rows[n] = keys + key * Shape::kRowBytes + quad * 16;
+      distance_rows[n] = DistanceRow<Element, width>(distances, newest - key) + quad * 16;
+    }
+    // As many loads on their way as there are registers for.
+    constexpr int kAhead = Shape::kPiecesOfLane < 2 ? 1 : 2;
+    LS_UNROLL
+    for (int first = 0; first < Shape::kPiecesOfLane; first += kAhead) {
+      Words<4> key_pieces[kAhead][2], distance_pieces[kAhead][2];
       LS_UNROLL
-      for (int first = 0; first < Shape::kPiecesOfLane; first += kAhead) {
-        Words<4> key_pieces[kAhead], distance_pieces[kAhead];
-        LS_UNROLL
-        for (int c = 0; c < kAhead; ++c) {
-          key_pieces[c] = LoadConstant<4>(key_row + (first + c) * 64);
-          distance_pieces[c] = LoadConstant<4>(distance_row + (first + c) * 64);
-        }
-        LS_UNROLL
-        for (int c = 0; c < kAhead; ++c) {
-          MultiplyPiece<Element>(content[n], queries[first + c], nothing, key_pieces[c]);
-          MultiplyPiece<Element>(relative[n], distance_queries[first + c], nothing, distance_pieces[c]);
-        }
+      for (int i = 0; i < 2 * kAhead; ++i) {
+        key_pieces[i / 2][i % 2] = LoadConstant<4>(key_rows[i % 2] + (first + i / 2) * 64);
+        distance_pieces[i / 2][i % 2] = LoadConstant<4>(distance_rows[i % 2] + (first + i / 2) * 64);
+      }
+      LS_UNROLL
+      for (int i = 0; i < 2 * kAhead; ++i) {
+        MultiplyPiece<Element>(content[i % 2], queries[first + i / 2], nothing, key_pieces[i / 2][i % 2]);
+        MultiplyPiece<Element>(relative[i % 2], distance_queries[first + i / 2], nothing,
+                               distance_pieces[i / 2][i % 2]);
       }
     }
   }
@@ -105,7 +108,7 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
     LS_UNROLL
     for (int i = 0; i < 2; ++i) {
       const int key = Warp() * 16 + n * 8 + quad * 2 + i;
-      const bool is_seen = group == 0 && key >= block.begin && key < block.end;
+      const bool is_seen = group == 0 && block.IsSeen(key);
       scores[n][i] = is_seen ? Multiply(Add(content[n][i], relative[n][i]), kLog2E) : kMinusInfinity;
       largest = Larger(largest, scores[n][i]);
     }

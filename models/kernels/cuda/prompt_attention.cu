@@ -42,11 +42,14 @@ class PromptTile {
 
   LS_DEVICE PromptTile(const CausalAttention& attention, int64_t first_row, int rows, int head)
       : attention_(attention), head_(head), rows_(rows), first_row_(first_row) {
-    position_ = attention.positions[first_row];
-    slice_ = attention.row_slices[first_row];
-    seen_ = KeysSeenFrom(attention, attention.segment_starts[first_row], position_, position_ + rows - 1);
+    const int64_t position = attention.positions[first_row];
+    seen_ = KeysSeenFrom(attention, attention.segment_starts[first_row], position, position + rows - 1);
+    ids_ = PageIdsOf(attention, seen_, attention.row_slices[first_row]);
     group_ = Lane() / 4;
     quad_ = Lane() % 4;
+    for (int half = 0; half < 2; ++half) {
+      newest_[half] = NewestKeysOf(attention, seen_, position + ExistingRow(TileRow(half)));
+    }
   }
 
   LS_DEVICE void Run() {
@@ -83,7 +86,7 @@ class PromptTile {
   // The tile's row of fragment row g (half 0) or g + 8 (half 1).
   LS_DEVICE int TileRow(int half) const { return Warp() * kWarpRows + group_ + 8 * half; }
   // A row that is not there is as the last one.
-  LS_DEVICE int64_t PositionOf(int tile_row) const { return position_ + (tile_row < rows_ ? tile_row : rows_ - 1); }
+  LS_DEVICE int ExistingRow(int tile_row) const { return tile_row < rows_ ? tile_row : rows_ - 1; }
 
   LS_DEVICE unsigned char* Queries(bool distances) const {
     return SharedMemory() + Layout::kQueries + (distances ? Shape::kBlockBytes : 0);
@@ -99,7 +102,7 @@ class PromptTile {
     constexpr int kPairs = width / 2;
     for (int i = Lane(); i < kWarpRows * kPairs; i += kWarpThreads) {
       const int row = Warp() * kWarpRows + i / kPairs, channel = i % kPairs * 2;
-      const int64_t from = first_row_ + (row < rows_ ? row : rows_ - 1);
+      const int64_t from = first_row_ + ExistingRow(row);
       LS_UNROLL
       for (int kind = 0; kind < 2; ++kind) {
         const float first = QueryElement(attention_, from, head_, channel, biases[kind]);
@@ -119,14 +122,13 @@ class PromptTile {
 
   LS_DEVICE void LoadBlock(int index) {
     const KeyBlock block = BlockNumber(seen_, index);
-    const unsigned char* const keys = KeysOfBlock<Element, width>(attention_, slice_, block, head_);
+    const unsigned char* const keys = KeysOfBlock<Element, width>(attention_, ids_, block, head_);
     unsigned char* const to = SharedMemory() + index % Layout::kStages * Shape::kBlockBytes;
     for (int i = Thread(); i < kPageRows * Shape::kPiecesOfRow; i += kThreads) {
       const int key = i / Shape::kPiecesOfRow, place = PieceOffset<Shape::kPiecesOfRow>(key, i % Shape::kPiecesOfRow);
       // Of rows that nobody sees values must be numbers; they are multiplied by 0.
-      const bool is_seen = key >= block.begin && key < block.end;
-      CopyAsync(to + Layout::kKeys + place, keys + i * 16, is_seen);
-      CopyAsync(to + Layout::kValues + place, keys + Shape::kBlockBytes + i * 16, is_seen);
+      CopyAsync(to + Layout::kKeys + place, keys + i * 16, block.IsSeen(key));
+      CopyAsync(to + Layout::kValues + place, keys + Shape::kBlockBytes + i * 16, block.IsSeen(key));
     }
   }
 
@@ -156,7 +158,7 @@ class PromptTile {
   }
 
   // Products of the warp's rows with the 8 distances newest - 8 * tile - 0..7.
-  LS_DEVICE void DistanceProducts(float (&products)[4], const Distances& distances, int64_t newest, int tile) const {
+  LS_DEVICE void DistanceProducts(float (&products)[4], const Distances& distances, int newest, int tile) const {
     const unsigned char* const queries = Queries(true);
     const unsigned char* const from = DistanceRow<Element, width>(distances, newest - 8 * tile - group_) + quad_ * 16;
     LS_UNROLL
@@ -170,10 +172,9 @@ class PromptTile {
 
   LS_DEVICE void AddDistances(float (&scores)[kPageRows / 8][4], const KeyBlock& block) const {
     const Distances distances = DistancesOf<Element, width>(attention_, block.part, head_);
-    const auto newest = [&](int tile_row) {
-      return NewestKey(attention_, block.part, PositionOf(tile_row)) - block.first;
-    };
-    const int64_t first = newest(Warp() * kWarpRows), last = newest(Warp() * kWarpRows + kWarpRows - 1);
+    // Distance 0 of the lane's two rows, and of the warp's first and last row, in keys of the block.
+    const int newest[2] = {newest_[0].Of(block.part) - block.first, newest_[1].Of(block.part) - block.first};
+    const int first = Shuffle(newest[0], 0), last = Shuffle(newest[1], kWarpThreads - 1);
     if (first == last) {
       LS_UNROLL
       for (int n = 0; n < kPageRows / 8; ++n) {
@@ -185,15 +186,14 @@ class PromptTile {
       return;
     }
     // Column e of the band is distance last - e, which a row wants at key e - (last - its newest).
-    const int shifts[2] = {static_cast<int>(last - newest(TileRow(0))), static_cast<int>(last - newest(TileRow(1)))};
-    const int tiles = (kPageRows - 1 + static_cast<int>(last - first)) / 8 + 1;
+    const int tiles = (kPageRows - 1 + last - first) / 8 + 1;
     float* const relative = Relative();
     for (int tile = 0; tile < tiles; ++tile) {
       float products[4] = {};
       DistanceProducts(products, distances, last, tile);
       LS_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const int half = i / 2, key = 8 * tile + 2 * quad_ + i % 2 - shifts[half];
+        const int half = i / 2, key = 8 * tile + 2 * quad_ + i % 2 - (last - newest[half]);
         if (key >= 0 && key < kPageRows) relative[(group_ + 8 * half) * kRelativeStride + key] = products[i];
       }
     }
@@ -215,16 +215,15 @@ class PromptTile {
   LS_DEVICE void Softmax(float (&scores)[kPageRows / 8][4], const KeyBlock& block, float (&block_largest)[2]) const {
     LS_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const int tile_row = TileRow(half);
-      SeenInBlock row_sees = RowSees(attention_, seen_, block, PositionOf(tile_row));
-      if (tile_row >= rows_) row_sees.end = 0;
+      RowKeys keys = KeysOfRow(block, newest_[half], attention_.window_length);
+      if (TileRow(half) >= rows_) keys.end = 0;
       float largest = kMinusInfinity;
       LS_UNROLL
       for (int n = 0; n < kPageRows / 8; ++n) {
         LS_UNROLL
         for (int i = 0; i < 2; ++i) {
           float& score = scores[n][2 * half + i];
-          score = row_sees.Has(8 * n + 2 * quad_ + i) ? Multiply(score, kLog2E) : kMinusInfinity;
+          score = keys.Has(8 * n + 2 * quad_ + i) ? Multiply(score, kLog2E) : kMinusInfinity;
           largest = Larger(largest, score);
         }
       }
@@ -294,9 +293,10 @@ class PromptTile {
   const CausalAttention& attention_;
   const int head_, rows_;
   const int64_t first_row_;
-  int64_t position_, slice_;
   SeenKeys seen_;
+  PageIds ids_;
   int group_, quad_;
+  NewestKeys newest_[2];  // of rows g and g + 8
   // Of all blocks so far, for rows g and g + 8.
   float mixed_[width / 8][4] = {};
   float largest_[2] = {kMinusInfinity, kMinusInfinity};

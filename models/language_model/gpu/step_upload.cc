@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
-#include "models/kernels/cuda/causal_attention.h"
+#include "models/kernels/cuda/query_tiles.h"
 
 namespace longshort {
 namespace {
@@ -13,30 +13,12 @@ constexpr int64_t kLeastTileRows = 8;
 
 }  // namespace
 
-AttentionRows ShareOutRows(const StepPlan& plan) {
-  const auto slices = plan.Of(plan.row_slices), positions = plan.Of(plan.positions);
-  const auto segment_starts = plan.Of(plan.segment_starts);
-  AttentionRows rows;
-  for (int64_t first = 0, end = 0; first < plan.rows(); first = end) {
-    end = first + 1;
-    while (end < plan.rows() && slices[end] == slices[first] && segment_starts[end] == segment_starts[first] &&
-           positions[end] % cuda::kTileRows != 0) {
-      ++end;
-    }
-    if (end - first >= kLeastTileRows) {
-      rows.tiles.insert(rows.tiles.end(), {first, end - first});
-    } else {
-      for (int64_t row = first; row < end; ++row) rows.single.push_back(row);
-    }
-  }
-  return rows;
-}
-
 absl::Status StepUpload::Queue(const StepPlan& plan) {
-  const AttentionRows rows = ShareOutRows(plan);
+  const cuda::QueryTiles rows =
+      cuda::TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), kLeastTileRows);
   const auto planned = static_cast<int64_t>(plan.numbers.size());
   first_single_ = planned;
-  single_count_ = static_cast<int64_t>(rows.single.size());
+  single_count_ = static_cast<int64_t>(rows.rows.size());
   tile_count_ = static_cast<int64_t>(rows.tiles.size()) / 2;
   const int64_t all = planned + single_count_ + 2 * tile_count_;
 
@@ -44,7 +26,7 @@ absl::Status StepUpload::Queue(const StepPlan& plan) {
   if (staging.copied != nullptr) LS_RETURN_IF_ERROR(device_.Wait(*staging.copied));
   LS_RETURN_IF_ERROR(Grow(staging, all));
   int64_t* to = std::copy(plan.numbers.begin(), plan.numbers.end(), staging.memory.as<int64_t>());
-  to = std::copy(rows.single.begin(), rows.single.end(), to);
+  to = std::copy(rows.rows.begin(), rows.rows.end(), to);
   std::copy(rows.tiles.begin(), rows.tiles.end(), to);
   LS_RETURN_IF_ERROR(device_.Copy(numbers(), staging.memory.data(), all * sizeof(int64_t)));
   LS_ASSIGN_OR_RETURN(staging.copied, device_.Record());

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "models/gpu/gpu_device.h"
@@ -14,17 +13,6 @@
 #include "models/language_model/step_plan.h"
 
 namespace longshort {
-
-// The rows of a step, shared out between the two ways to attend (models/kernels/cuda/causal_attention.h), whose bits
-// are equal.
-struct AttentionRows {
-  std::vector<int64_t> single;  // rows that attend one by one
-  std::vector<int64_t> tiles;   // [tiles, 2]: first row and number of rows
-};
-
-// Consecutive rows of one segment become tiles, cut at multiples of kTileRows of their positions; of fewer rows than a
-// tile is worth, each attends by itself.
-AttentionRows ShareOutRows(const StepPlan& plan);
 
 class StepUpload final {
  public:

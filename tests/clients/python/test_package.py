@@ -93,7 +93,7 @@ def test_generated_files_are_those_that_are_generated(tmp_path: Path) -> None:
 
 
 def test_the_package_is_typed(cache: Path) -> None:
-    done = mypy(PACKAGE / "longshort", cache=cache)
+    done = mypy(f"--config-file={PACKAGE / 'pyproject.toml'}", PACKAGE / "longshort", cache=cache)
     assert done.returncode == 0, done.stdout
 
 

@@ -95,11 +95,17 @@ def test_a_session_moves_to_another_server(driver: Driver, client: Any, other: S
     assert moved.tokens == stayed.session_tokens - len(" But ") - 20
     assert finish(driver, moved, " But ", max_tokens=20).text == stayed.text
 
+    taken = there.session("taken")
+    finish(driver, taken, "It was not ", max_tokens=5)
+    with pytest.raises(longshort.AlreadyExists):
+        driver.done(there.import_session("taken", path))
+    listed = {each.session_id: each for each in driver.done(there.list_sessions())}
+    assert set(listed) == {"moved", "taken"}
+    assert listed["moved"].session_tokens == moved.tokens
+    assert not listed["moved"].in_use
+
     memory = io.BytesIO()
     driver.done(moved.export(memory))
-    memory.seek(0)
-    with pytest.raises(longshort.AlreadyExists):
-        driver.done(there.import_session("moved", memory))
     memory.seek(0)
     driver.done(driver.done(there.import_session("again", memory)).close())
     driver.done(there.close())

@@ -236,32 +236,29 @@ TEST_F(SessionStoreTest, AClosedOneMayBeBegunAnew) {
   EXPECT_TRUE(anew->tokens().empty());
 }
 
-TEST_F(SessionStoreTest, AnImportedOneIsThereAndNeverReplacesAnother) {
-  ASSERT_TRUE(store_.Import(key_, {.tokens = {1}, .parked = {}}).ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(store_.Import(key_, {})));
-  EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});
+TEST_F(SessionStoreTest, OneThatMovedIsNotBegunAnewUnlessItComesBack) {
+  Call(store_, key_, {1});
+  ASSERT_TRUE(store_.Close(key_, {.moved = true}).ok());
+  for (const bool must_exist : {false, true}) {
+    const absl::Status told = store_.Open(key_, must_exist).status();
+    EXPECT_TRUE(absl::IsNotFound(told));
+    EXPECT_EQ(told.message(), "session talk has moved to another server; ask there");
+  }
+  EXPECT_TRUE(absl::IsNotFound(store_.OpenToRead(key_).status()));
+  ASSERT_TRUE(store_.Import(key_, {.tokens = {1, 2}, .parked = {}}).ok());
+  EXPECT_EQ(TokensOf(store_, key_), (std::vector<int32_t>{1, 2}));
   clock_.Advance(kTimeToLive);
-  EXPECT_TRUE(store_.Import(key_, {}).ok()) << "an ended session may be brought back";
-  EXPECT_TRUE(store_.Close(key_).ok());
-  EXPECT_TRUE(store_.Open(key_, false).ok());
+  EXPECT_THAT(store_.Open(key_, false).status().message(), testing::HasSubstr("has ended")) << "it did not move again";
 }
 
-TEST_F(SessionStoreTest, AnImportedOneMustFit) {
-  SessionStore::Options options = Options();
-  options.max_tokens = 10;
-  options.max_tokens_per_client = 6;
-  SessionStore store(clock_, options);
-  const auto import = [&](const char* client, int64_t tokens) {
-    const SessionKey key{.client = client, .id = absl::StrCat(tokens)};
-    return store.Import(key, {.tokens = std::vector<int32_t>(tokens), .parked = {}});
-  };
-  ASSERT_TRUE(import("a", 2).ok());
-  EXPECT_EQ(import("a", 5).message(),
-            "tokens that sessions of this client would hold: 7, the limit is 6; close one, or wait");
-  EXPECT_EQ(import("", 9).message(), "tokens that sessions would hold: 11, the limit is 10; close one, or wait");
-  ASSERT_TRUE(import("a", 4).ok());
-  ASSERT_TRUE(import("", 3).ok());
-  EXPECT_EQ(store.counts().tokens, 9);
+TEST_F(SessionStoreTest, OneThatWentOnIsNotClosedByWhoExpectsIts) {
+  Call(store_, key_, {1, 2});
+  const absl::Status refused = store_.Close(key_, {.expected_tokens = 1});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.message(), "session talk holds 2 tokens, not 1");
+  EXPECT_EQ(TokensOf(store_, key_), (std::vector<int32_t>{1, 2}));
+  EXPECT_TRUE(store_.Close(key_, {.expected_tokens = 2}).ok());
+  EXPECT_TRUE(store_.Open(key_, false).ok()) << "it did not move";
 }
 
 // So that a full server can be relieved.

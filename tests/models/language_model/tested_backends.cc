@@ -19,8 +19,10 @@ TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBa
 
 }  // namespace
 
+std::vector<TestedBackend> QuickBackends() { return {OnDevice("Cpu", {.kind = DeviceKind::kCpu, .threads = 1})}; }
+
 std::vector<TestedBackend> TestedBackends() {
-  std::vector<TestedBackend> backends = {OnDevice("Cpu", {.kind = DeviceKind::kCpu, .threads = 1})};
+  std::vector<TestedBackend> backends = QuickBackends();
 #ifdef LONGSHORT_EMULATED_GPU
   static const EmulatedBackends emulated;
   backends.push_back(OnDevice("EmulatedGpu", {.kind = DeviceKind::kEmulated}, &emulated));

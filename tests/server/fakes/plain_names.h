@@ -11,6 +11,7 @@ namespace longshort {
 class PlainNames final : public CallNames {
  public:
   const char* rpc() const override { return "Ask"; }
+  const char* method() const override { return "plain.Questions/Ask"; }
   const char* streaming_rpc() const override { return "Tell"; }
   using CallNames::Of;
   std::string Of(const FieldPath& path) const override {

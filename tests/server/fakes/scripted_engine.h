@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,7 +39,10 @@ class ScriptedEngine final : public LanguageModelEngine {
 
   absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
   absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
-  absl::Status CloseSession(const SessionKey&) override { return absl::OkStatus(); }
+  absl::Status CloseSession(const SessionKey&, const SessionClosing&) override { return absl::OkStatus(); }
+  SessionStore::Page ListSessions(const std::optional<std::string>&, const std::optional<SessionKey>&, int) override {
+    return {};
+  }
   void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) override;
   void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) override;
   SessionSize LargestSession() const override { return largest_session; }

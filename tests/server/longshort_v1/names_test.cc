@@ -29,13 +29,15 @@ TEST(V1Names, ASessionsIdStandsWhereItsMessageHasIt) {
   EXPECT_EQ(kScoreTextNames.Of(CallField::kSessionId), "session.id");
   EXPECT_EQ(kCloseSessionNames.Of(CallField::kSessionId), "session_id");
   EXPECT_EQ(kImportSessionNames.Of(CallField::kSessionId), "beginning.session_id");
+  EXPECT_EQ(kGenerateNames.Of(CallField::kExpectedTokens), "session.expected_tokens");
+  EXPECT_EQ(kCloseSessionNames.Of(CallField::kExpectedTokens), "expected_tokens");
 }
 
 TEST(V1Names, EveryRpcNeedsAScopeThatTheTableKnows) {
   for (const V1Names* names :
        {&kScoreTextNames, &kScoreTextsNames, &kClassifyImageNames, &kGenerateNames, &kGenerateStreamNames,
-        &kTokenizeNames, &kListModelsNames, &kGetModelNames, &kLoadModelNames, &kUnloadModelNames, &kCloseSessionNames,
-        &kExportSessionNames, &kImportSessionNames}) {
+        &kTokenizeNames, &kListModelsNames, &kGetModelNames, &kLoadModelNames, &kUnloadModelNames, &kListSessionsNames,
+        &kCloseSessionNames, &kExportSessionNames, &kImportSessionNames}) {
     EXPECT_TRUE(AccessOf(names->rpc()).has_value()) << names->rpc();
   }
 }

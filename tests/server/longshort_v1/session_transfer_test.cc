@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,8 +37,8 @@ class SessionTransferTest : public ServingFixture {
         .cache_layout = "fake",
         .cached = ParkedPages{.begin = 0, .position = 2, .contents = std::string(5 * kMiB / 2, 'k')}};
     Serve(RegistryOf(std::move(scripted)));
-    environment_->session_transfers = {.key = std::string(32, 'k'),
-                                       .budget = std::make_shared<TransferBudget>(8 * kMiB)};
+    environment_->session_transfers = {
+        .key = std::string(32, 'k'), .budget = std::make_shared<TransferBudget>(8 * kMiB), .server = "here"};
     sessions_ = v1::Sessions::NewStub(NewChannel());
   }
 
@@ -50,12 +51,14 @@ class SessionTransferTest : public ServingFixture {
                                      arguments);
   }
 
-  // What is exported, and how that ends.
-  std::pair<Parts, grpc::Status> Export(const std::string& client, const std::string& id) {
+  // What is exported, of the client or of this owner, and how that ends.
+  std::pair<Parts, grpc::Status> Export(const std::string& client, const std::string& id,
+                                        const std::optional<std::string>& owner = std::nullopt) {
     grpc::ClientContext context;
     context.AddMetadata("x-client-id", client);
     v1::ExportSessionRequest request;
     request.set_session_id(id);
+    if (owner.has_value()) request.set_owner(*owner);
     const auto reader = sessions_->ExportSession(&context, request);
     Parts parts;
     v1::SessionPart part;
@@ -63,12 +66,13 @@ class SessionTransferTest : public ServingFixture {
     return {std::move(parts), reader->Finish()};
   }
 
-  grpc::Status Import(const std::string& client, const std::string& id, const Parts& parts) {
+  grpc::Status Import(const std::string& client, const std::string& id, const Parts& parts, bool keep_owner = false) {
     grpc::ClientContext context;
     context.AddMetadata("x-client-id", client);
     const auto writer = sessions_->ImportSession(&context, &imported_);
     v1::ImportSessionRequest request;
     request.mutable_beginning()->set_session_id(id);
+    request.mutable_beginning()->set_keep_owner(keep_owner);
     bool open = writer->Write(request);
     for (const v1::SessionPart& part : parts) {
       *request.mutable_part() = part;
@@ -118,6 +122,18 @@ TEST_F(SessionTransferTest, BelongsToItsClient) {
   const grpc::Status stolen = Import("mallory", "talk", parts);
   EXPECT_EQ(stolen.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(stolen.error_message(), "the session belongs to another client");
+}
+
+TEST_F(SessionTransferTest, MayBeMovedForItsOwner) {
+  const auto [parts, status] = Export("operator", "talk", "alice");
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_TRUE(Import("operator", "copy", parts, /*keep_owner=*/true).ok());
+  EXPECT_EQ(engine_->sessions.count("alice/copy"), 1U);
+  EXPECT_EQ(Import("operator", "copy", parts).error_code(), grpc::StatusCode::PERMISSION_DENIED) << "not the caller's";
+  EXPECT_EQ(Export("operator", "talk", "bob").second.error_code(), grpc::StatusCode::NOT_FOUND);
+  const grpc::Status nobody = Export("operator", "talk", "/alice/").second;
+  EXPECT_EQ(nobody.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(nobody.error_message(), HasSubstr("owner is \"/alice/\"; it must be what a client calls itself"));
 }
 
 TEST_F(SessionTransferTest, WithoutAKeyNothingMoves) {

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 ExportedSession SomeSession() {
   ExportedSession session;
-  session.owner = {.client = "alice", .fingerprint = "f00d", .precision = "bf16"};
+  session.origin = {.client = "alice", .fingerprint = "f00d", .precision = "bf16"};
   session.archive.tokens = {5, 0, 2147483647, 7};
   session.archive.cache_layout = "fake";
   session.archive.cached = {.begin = 1024, .position = 3, .contents = std::string(1000, 'k') + '\0' + "end"};
@@ -47,9 +47,9 @@ TEST(ArchiveFormat, ASessionComesBackHoweverItsDataWereCut) {
     EXPECT_EQ(DataOf(SomeSession(), chunk), data);
     const auto session = Read(data, chunk);
     ASSERT_TRUE(session.ok()) << session.status();
-    EXPECT_EQ(session->owner.client, "alice");
-    EXPECT_EQ(session->owner.fingerprint, "f00d");
-    EXPECT_EQ(session->owner.precision, "bf16");
+    EXPECT_EQ(session->origin.client, "alice");
+    EXPECT_EQ(session->origin.fingerprint, "f00d");
+    EXPECT_EQ(session->origin.precision, "bf16");
     EXPECT_EQ(session->archive.tokens, (std::vector<int32_t>{5, 0, 2147483647, 7}));
     EXPECT_EQ(session->archive.cache_layout, "fake");
     EXPECT_EQ(session->archive.cached->begin, 1024);
@@ -69,7 +69,7 @@ TEST(ArchiveFormat, ASessionWithoutCacheComesBack) {
 
 TEST(ArchiveFormat, IsNeverLargerThanWasSaid) {
   ExportedSession session = SomeSession();
-  session.owner.client = std::string(128, 'c');
+  session.origin.client = std::string(128, 'c');
   session.archive.tokens.assign(5000, 2147483647);
   const SessionSize size = {.tokens = 5000, .cache_bytes = 1004};
   EXPECT_LE(static_cast<int64_t>(DataOf(session).size()), MostArchiveBytes(size));

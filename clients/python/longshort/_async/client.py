@@ -12,8 +12,8 @@ from longshort._async.answer_stream import AsyncAnswerStream
 from longshort._async.calls import AsyncCalls
 from longshort._async.session import AsyncSession
 from longshort._async.text_stream import AsyncTextStream
-from longshort._proto import inference_pb2, models_pb2
-from longshort.answers import Classification, Model, TextScore, Tokens
+from longshort._proto import inference_pb2, models_pb2, sessions_pb2
+from longshort.answers import Classification, ListedSession, Model, TextScore, Tokens
 from longshort.connection import Connection, Paths, split_servers
 from longshort.inputs import Document, Image, Text
 from longshort.metadata import CallOptions
@@ -194,11 +194,26 @@ class AsyncClient:
             id, tokens = uuid.uuid4().hex, 0
         return AsyncSession(self._calls, id, model or self._model, tokens)
 
+    async def list_sessions(
+        self, *, all_owners: bool = False, model: str = "", **options: Unpack[CallOptions]
+    ) -> list[ListedSession]:
+        """The sessions that the server has of a model: one's own, or those of all clients, which with authentication
+        needs the scope `manage`."""
+        requests.check_options(options, CallOptions)
+        question = sessions_pb2.ListSessionsRequest(model=inputs.selector(model or self._model), all_owners=all_owners)
+        sessions = []
+        while True:
+            answer = await self._calls.unary(methods.LIST_SESSIONS, question, options)
+            sessions += [answers.read(ListedSession, session) for session in answer.sessions]
+            if not answer.next_page_token:
+                return sessions
+            question.page_token = answer.next_page_token
+
     async def import_session(
         self, id: str, file: File, *, model: str = "", **options: Unpack[CallOptions]
     ) -> AsyncSession:
         """The session that `export` wrote to a file (a path, or what is open for bytes) goes on here under this id.
-        Made once; after Unavailable it may be here all the same."""
+        Made once; after Unavailable it may be here all the same, and importing it again is safe."""
         requests.check_options(options, CallOptions)
         session = self.session(id, model=model)
         questions = session_file.import_messages(id, session.model, file)

@@ -52,6 +52,18 @@ def write_named_json(name: str, message: Message) -> None:
     write_json({"name": name, **message_dict(message)})
 
 
+def write_answer_json(name: str, model: types_pb2.ModelSelector, message: Message) -> None:
+    """The same with the model that answered, if it is set, and without lists that have no elements."""
+    named = {"name": name, "model": message_dict(model)} if model.name else {"name": name}
+    write_json(_without_empty_lists({**named, **message_dict(message)}))
+
+
+def _without_empty_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_empty_lists(inner) for key, inner in value.items() if inner != []}
+    return [_without_empty_lists(inner) for inner in value] if isinstance(value, list) else value
+
+
 def write_table(rows: Sequence[Sequence[str]], indent: int = 0) -> None:
     widths = [max(len(row[i]) for row in rows if len(row) > i) for i in range(max(map(len, rows)))]
     for row in rows:

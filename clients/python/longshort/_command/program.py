@@ -132,10 +132,10 @@ def make_client(options: argparse.Namespace) -> Client:
             insecure=options.insecure,
         )
     except ValueError as error:
-        raise UsageError(_with_options(str(error))) from None
+        raise UsageError(with_options(str(error))) from None
 
 
-def _with_options(message: str) -> str:
+def with_options(message: str) -> str:
     """The client's words, with the program's: tls_ca is --tls-ca here."""
     names = r"\b(tls_(?:ca|certificate|key|server_name)|token_file)\b"
     return re.sub(names, lambda found: "--" + found[1].replace("_", "-"), message)
@@ -169,7 +169,7 @@ def main(arguments: Sequence[str]) -> int:
         output.tell(f"longshort: {error}")
         return exits.USAGE
     except LongshortError as error:
-        output.tell(f"longshort: {_with_options(str(error))}")
+        output.tell(f"longshort: {with_options(str(error))}")
         return exits.of_error(error)
     except KeyboardInterrupt:
         output.tell("longshort: CANCELLED: the program was interrupted")

@@ -41,8 +41,8 @@ is an object {"text": ..., "name": ...} (the name may be left out, other fields 
 Two documents, for models that compare them: --second names the second one, once for each file, in their order. With
 --lines, a tab parts the two; with --json-lines, they are the fields "text" and "second_text".
 
-With --json, one object a document: {"name": ..., ...} with the fields of ScoreTextResponse for language models and of
-TextClassification for classifiers, or {"name": ..., "error": {...}}.
+With --json, one object a document: {"name": ..., ...} with the fields of ScoreTextResponse for language models, of
+TextClassification and "model" for classifiers, or {"name": ..., "error": {...}}. Lists without elements are left out.
 
 Examples:
   python -m longshort score book.txt
@@ -73,6 +73,7 @@ def add_options(parser: Any) -> None:
     add("--logits", action="store_true", help="Classifiers: show the logits of all classes too.")
     add("--log-probabilities", action="store_true", help="Language models: print each token's log-probability.")
     add("--top-alternatives", metavar="N", type=int, default=0, help="With it, the N likeliest tokens at each place.")
+    add("--timings", action="store_true", help="With --json, show where each document's time went.")
     parser.add_argument("files", nargs="*", metavar="FILE")
 
 
@@ -130,7 +131,7 @@ def _score(context: Context, model: models_pb2.Model, documents: Iterator[NamedD
         top_k=options.top_k or 0,
         all_logits=options.logits,
     )
-    printer = _Printer(options.json, not model.HasField("classifier"), total)
+    printer = _Printer(options.json, options.timings, not model.HasField("classifier"), total)
     sendable = printer.note(documents, model, options.truncate)
     window = max(1, model.limits.window)
     try:
@@ -151,8 +152,9 @@ def _same(answer: Answer) -> Answer:
 class _Printer:
     """Results in the order of the documents; those that could not be sent stand at their places."""
 
-    def __init__(self, json: bool, language_model: bool, total: int) -> None:
+    def __init__(self, json: bool, timings: bool, language_model: bool, total: int) -> None:
         self._json = json
+        self._timings = timings
         self._progress = output.Progress("documents", total)
         self._failures = output.ItemFailures("documents", json)
         # Read and not told of: the name, and the error of what was not sent.
@@ -181,7 +183,7 @@ class _Printer:
         if answer.HasField("error"):
             self._failures.add(name, answer.error)
         elif answer.HasField("classification"):
-            self._print_classification(name, answer.classification)
+            self._print_classification(name, answer)
         else:
             self._print_score(name, answer)
         self._advance()
@@ -202,9 +204,12 @@ class _Printer:
         self._progress.advance()
         self.finished += 1
 
-    def _print_classification(self, name: str, found: inference_pb2.TextClassification) -> None:
+    def _print_classification(self, name: str, answer: Answer) -> None:
+        found = answer.classification
         if self._json:
-            output.write_named_json(name, found)
+            if not self._timings:
+                found.classification.ClearField("timings")
+            output.write_answer_json(name, answer.model, found)
             return
         readings = [f"{one.token_count} tokens{', truncated' if one.truncated else ''}" for one in found.documents]
         output.write_classes(f"{name}  ({'; '.join(readings)})", found.classification)
@@ -212,10 +217,11 @@ class _Printer:
     def _print_score(self, name: str, answer: Answer) -> None:
         score = answer.score
         if self._json:  # as ScoreText gives it
+            if not self._timings:
+                score.ClearField("timings")
             usage = types_pb2.Usage(prompt_tokens=score.token_count)
-            output.write_named_json(
-                name, inference_pb2.ScoreTextResponse(scores=[score], model=answer.model, usage=usage)
-            )
+            response = inference_pb2.ScoreTextResponse(scores=[score], model=answer.model, usage=usage)
+            output.write_answer_json(name, types_pb2.ModelSelector(), response)
             return
         by_byte = f"{score.bits_per_byte:.4f}" if score.HasField("bits_per_byte") else "-"
         by_character = f"{score.bits_per_character:.4f}" if score.HasField("bits_per_character") else "-"

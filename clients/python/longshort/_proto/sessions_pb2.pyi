@@ -3,8 +3,10 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from longshort._proto import types_pb2 as _types_pb2
 import builtins as _builtins
 import sys
@@ -18,13 +20,119 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class ListSessionsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    ALL_OWNERS_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    all_owners: _builtins.bool
+    """Those of all owners; with authentication this needs the scope `manage`. Otherwise the caller's own, of an identity
+    those of all its clients.
+    """
+    page_size: _builtins.int
+    """At most so many, at least 0. 0, and more than 256, mean 256. A page may have fewer, even none, and not be the last."""
+    page_token: _builtins.str
+    """next_page_token of the answer before; empty for the first page."""
+    @_builtins.property
+    def model(self) -> _types_pb2.ModelSelector:
+        """Whose sessions."""
+
+    def __init__(
+        self,
+        *,
+        model: _types_pb2.ModelSelector | None = ...,
+        all_owners: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_owners", b"all_owners", "model", b"model", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsRequest: _TypeAlias = ListSessionsRequest  # noqa: Y015
+
+@_typing.final
+class ListSessionsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty if there is none."""
+    @_builtins.property
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedSession]:
+        """In no order that means anything."""
+
+    def __init__(
+        self,
+        *,
+        sessions: _abc.Iterable[Global___ListedSession] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "sessions", b"sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsResponse: _TypeAlias = ListSessionsResponse  # noqa: Y015
+
+@_typing.final
+class ListedSession(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OWNER_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    SESSION_TOKENS_FIELD_NUMBER: _builtins.int
+    IDLE_SECONDS_FIELD_NUMBER: _builtins.int
+    IN_USE_FIELD_NUMBER: _builtins.int
+    owner: _builtins.str
+    """Whose it is."""
+    session_id: _builtins.str
+    session_tokens: _builtins.int
+    """Tokens that it holds; 0 while the call that begins it goes on."""
+    idle_seconds: _builtins.float
+    """Since a call used it, in seconds; 0 while one does."""
+    in_use: _builtins.bool
+    """Whether a call uses it."""
+    def __init__(
+        self,
+        *,
+        owner: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        session_tokens: _builtins.int = ...,
+        idle_seconds: _builtins.float = ...,
+        in_use: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["idle_seconds", b"idle_seconds", "in_use", b"in_use", "owner", b"owner", "session_id", b"session_id", "session_tokens", b"session_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListedSession: _TypeAlias = ListedSession  # noqa: Y015
+
+@_typing.final
 class CloseSessionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MODEL_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    EXPECTED_TOKENS_FIELD_NUMBER: _builtins.int
+    MOVED_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Which one."""
+    owner: _builtins.str
+    """Whose, as ListSessions tells it; absent: the caller's own."""
+    expected_tokens: _builtins.int
+    """FAILED_PRECONDITION unless it holds so many tokens, at least 0: so that nothing is ended that went on meanwhile."""
+    moved: _builtins.bool
+    """It goes on at another server. Its id is remembered: calls that name it are NOT_FOUND, and begin nothing anew here."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
         """Whose session."""
@@ -34,12 +142,22 @@ class CloseSessionRequest(_message.Message):
         *,
         model: _types_pb2.ModelSelector | None = ...,
         session_id: _builtins.str = ...,
+        owner: _builtins.str | None = ...,
+        expected_tokens: _builtins.int | None = ...,
+        moved: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_tokens", b"_expected_tokens", "_owner", b"_owner", "expected_tokens", b"expected_tokens", "model", b"model", "owner", b"owner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_tokens", b"_expected_tokens", "_owner", b"_owner", "expected_tokens", b"expected_tokens", "model", b"model", "moved", b"moved", "owner", b"owner", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__expected_tokens: _TypeAlias = _typing.Literal["expected_tokens"]  # noqa: Y015
+    _WhichOneofArgType__expected_tokens: _TypeAlias = _typing.Literal["_expected_tokens", b"_expected_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__owner: _TypeAlias = _typing.Literal["owner"]  # noqa: Y015
+    _WhichOneofArgType__owner: _TypeAlias = _typing.Literal["_owner", b"_owner"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_tokens) -> _WhichOneofReturnType__expected_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__owner) -> _WhichOneofReturnType__owner | None: ...
 
 Global___CloseSessionRequest: _TypeAlias = CloseSessionRequest  # noqa: Y015
 
@@ -64,8 +182,11 @@ class ExportSessionRequest(_message.Message):
 
     MODEL_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Which one."""
+    owner: _builtins.str
+    """Whose, as ListSessions tells it; absent: the caller's own."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
         """Whose session."""
@@ -75,12 +196,15 @@ class ExportSessionRequest(_message.Message):
         *,
         model: _types_pb2.ModelSelector | None = ...,
         session_id: _builtins.str = ...,
+        owner: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_owner", b"_owner", "model", b"model", "owner", b"owner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_owner", b"_owner", "model", b"model", "owner", b"owner", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__owner: _TypeAlias = _typing.Literal["owner"]  # noqa: Y015
+    _WhichOneofArgType__owner: _TypeAlias = _typing.Literal["_owner", b"_owner"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__owner) -> _WhichOneofReturnType__owner | None: ...
 
 Global___ExportSessionRequest: _TypeAlias = ExportSessionRequest  # noqa: Y015
 
@@ -125,22 +249,26 @@ class SessionHeader(_message.Message):
     DATA_BYTES_FIELD_NUMBER: _builtins.int
     FINGERPRINT_FIELD_NUMBER: _builtins.int
     SESSION_TOKENS_FIELD_NUMBER: _builtins.int
+    SERVER_FIELD_NUMBER: _builtins.int
     data_bytes: _builtins.int
     """Bytes of all the data together."""
     fingerprint: _builtins.str
     """Fingerprint of the model that the session belongs to."""
     session_tokens: _builtins.int
     """Tokens that the session holds."""
+    server: _builtins.str
+    """Which run of a server it came from: so that the same one knows it again."""
     def __init__(
         self,
         *,
         data_bytes: _builtins.int = ...,
         fingerprint: _builtins.str = ...,
         session_tokens: _builtins.int = ...,
+        server: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_bytes", b"data_bytes", "fingerprint", b"fingerprint", "session_tokens", b"session_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_bytes", b"data_bytes", "fingerprint", b"fingerprint", "server", b"server", "session_tokens", b"session_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -208,8 +336,13 @@ class ImportBeginning(_message.Message):
 
     MODEL_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
+    KEEP_OWNER_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The session's id from now on; it may be the old one."""
+    keep_owner: _builtins.bool
+    """It belongs to whom its data name, not to the caller; with authentication this needs the scope `manage`.
+    FAILED_PRECONDITION if one of the two servers has authentication and the other has not.
+    """
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
         """The model to go on with."""
@@ -219,10 +352,11 @@ class ImportBeginning(_message.Message):
         *,
         model: _types_pb2.ModelSelector | None = ...,
         session_id: _builtins.str = ...,
+        keep_owner: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keep_owner", b"keep_owner", "model", b"model", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -174,7 +174,7 @@ class Session(_message.Message):
     server, and under other weights its id begins a new conversation. One call at a time may use it: another gets ABORTED.
     A call that fails leaves it as it was, unless its answer was whole already and did not come through: a client to whom
     that matters says with its next call what it knows of the session (expected_tokens). It ends when it is closed or was
-    not used for the server's --session-time-to-live; who comes later gets NOT_FOUND.
+    not used for the server's --session-time-to-live, or when it moved to another server; who comes later gets NOT_FOUND.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

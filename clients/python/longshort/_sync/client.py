@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from typing import Unpack
 
 from longshort import answers, convert, errors, inputs, methods, requests, session_file
-from longshort._proto import inference_pb2, models_pb2
+from longshort._proto import inference_pb2, models_pb2, sessions_pb2
 from longshort._sync import transport
 from longshort._sync.answer_stream import AnswerStream
 from longshort._sync.calls import Calls
 from longshort._sync.session import Session
 from longshort._sync.text_stream import TextStream
-from longshort.answers import Classification, Model, TextScore, Tokens
+from longshort.answers import Classification, ListedSession, Model, TextScore, Tokens
 from longshort.connection import Connection, Paths, split_servers
 from longshort.inputs import Document, Image, Text
 from longshort.metadata import CallOptions
@@ -193,9 +193,24 @@ class Client:
             id, tokens = uuid.uuid4().hex, 0
         return Session(self._calls, id, model or self._model, tokens)
 
+    def list_sessions(
+        self, *, all_owners: bool = False, model: str = "", **options: Unpack[CallOptions]
+    ) -> list[ListedSession]:
+        """The sessions that the server has of a model: one's own, or those of all clients, which with authentication
+        needs the scope `manage`."""
+        requests.check_options(options, CallOptions)
+        question = sessions_pb2.ListSessionsRequest(model=inputs.selector(model or self._model), all_owners=all_owners)
+        sessions = []
+        while True:
+            answer = self._calls.unary(methods.LIST_SESSIONS, question, options)
+            sessions += [answers.read(ListedSession, session) for session in answer.sessions]
+            if not answer.next_page_token:
+                return sessions
+            question.page_token = answer.next_page_token
+
     def import_session(self, id: str, file: File, *, model: str = "", **options: Unpack[CallOptions]) -> Session:
         """The session that `export` wrote to a file (a path, or what is open for bytes) goes on here under this id.
-        Made once; after Unavailable it may be here all the same."""
+        Made once; after Unavailable it may be here all the same, and importing it again is safe."""
         requests.check_options(options, CallOptions)
         session = self.session(id, model=model)
         questions = session_file.import_messages(id, session.model, file)

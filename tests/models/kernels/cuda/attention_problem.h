@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <random>
 #include <vector>
 
 #include "models/kernels/cuda/causal_attention.h"
+#include "models/kernels/cuda/query_tiles.h"
 #include "tests/models/kernels/cuda/device_arrays.h"
 #include "tests/models/kernels/cuda/random_elements.h"
 
@@ -91,20 +91,10 @@ class AttentionProblem final {
 
   int64_t rows() const { return rows_; }
 
-  // The output rows [rows][heads * head_width], of these rows by DecodeAttention; the others are NaN.
+  // Output rows [rows][heads * head_width], of these rows by DecodeAttention; the others are NaN.
   std::vector<float> Decode(const std::vector<int64_t>& rows) {
-    const int blocks = static_cast<int>(MostKeyBlocks(model_.window_length, memory_vectors_,
-                                                      model_.segment_length / model_.chunk_size * model_.chunk_rank));
-    const auto count = static_cast<int64_t>(rows.size()) * model_.heads * blocks;
     Forget();
-    const DecodeAttention decode = {.attention = attention_,
-                                    .rows = arrays_.Put(rows),
-                                    .row_count = static_cast<int>(rows.size()),
-                                    .most_blocks = blocks,
-                                    .partial_outputs = arrays_.Make<float>(count * PaddedHeadWidth(model_.head_width)),
-                                    .partial_sums = arrays_.Make<float>(count * 2)};
-    arrays_.Launch(AttendToBlocksCall(decode));
-    arrays_.Launch(MergeBlocksCall(decode));
+    LaunchDecode(rows);
     return Output();
   }
   std::vector<float> DecodeAll() {
@@ -113,21 +103,20 @@ class AttentionProblem final {
     return Decode(rows);
   }
 
-  // By PromptAttention, in tiles of so many rows at the most.
-  std::vector<float> Prompt(int64_t most_rows = kTileRows) {
-    std::vector<int64_t> tiles = {0, 0};  // one of no rows
-    for (int64_t row = 0; row < rows_;) {
-      int64_t end = row;
-      while (end < rows_ && row_slices_[end] == row_slices_[row] && segment_starts_[end] == segment_starts_[row] &&
-             end - row < most_rows) {
-        ++end;
-      }
-      tiles.insert(tiles.end(), {row, end - row});
-      row = end;
-    }
+  // By PromptAttention.
+  std::vector<float> Prompt(const std::vector<int64_t>& tiles) {
     Forget();
-    arrays_.Launch(PromptAttentionCall(
-        {.attention = attention_, .tiles = arrays_.Put(tiles), .tile_count = static_cast<int>(tiles.size() / 2)}));
+    LaunchPrompt(tiles);
+    return Output();
+  }
+  std::vector<float> PromptAll() { return Prompt(Tiles(1).tiles); }
+
+  // As a backend does it: by both, each for its rows.
+  std::vector<float> Attend(int64_t least_tile_rows) {
+    const QueryTiles tiles = Tiles(least_tile_rows);
+    Forget();
+    LaunchDecode(tiles.rows);
+    LaunchPrompt(tiles.tiles);
     return Output();
   }
 
@@ -214,6 +203,25 @@ class AttentionProblem final {
       if (static_cast<int64_t>(i) % padded() >= model_.head_width) table[i] = ElementOf<Element>(0);
     }
     return table;
+  }
+
+  QueryTiles Tiles(int64_t least) const { return TilesOf(row_slices_, segment_starts_, least); }
+  void LaunchDecode(const std::vector<int64_t>& rows) {
+    const int blocks = static_cast<int>(MostKeyBlocks(model_.window_length, memory_vectors_,
+                                                      model_.segment_length / model_.chunk_size * model_.chunk_rank));
+    const auto count = static_cast<int64_t>(rows.size()) * model_.heads * blocks;
+    const DecodeAttention decode = {.attention = attention_,
+                                    .rows = arrays_.Put(rows),
+                                    .row_count = static_cast<int>(rows.size()),
+                                    .most_blocks = blocks,
+                                    .partial_outputs = arrays_.Make<float>(count * PaddedHeadWidth(model_.head_width)),
+                                    .partial_sums = arrays_.Make<float>(count * 2)};
+    arrays_.Launch(AttendToBlocksCall(decode));
+    arrays_.Launch(MergeBlocksCall(decode));
+  }
+  void LaunchPrompt(const std::vector<int64_t>& tiles) {
+    arrays_.Launch(PromptAttentionCall(
+        {.attention = attention_, .tiles = arrays_.Put(tiles), .tile_count = static_cast<int>(tiles.size() / 2)}));
   }
 
   void Forget() { arrays_.Set(output_, std::vector<Row>(rows_ * stride_, ElementOf<Row>(NAN))); }

@@ -47,7 +47,7 @@ TYPED_TEST(GpuCausalAttention, DecodesAnyMixOfSequences) {
 
 TYPED_TEST(GpuCausalAttention, ReadsPromptsInTiles) {
   typename TestFixture::Problem problem(*this->device_, {}, kSlices, 1);
-  EXPECT_LT(problem.Error(problem.Prompt()), this->kBound);
+  EXPECT_LT(problem.Error(problem.PromptAll()), this->kBound);
 }
 
 TYPED_TEST(GpuCausalAttention, MeetsPlainSumsForAnyShape) {
@@ -76,7 +76,7 @@ TYPED_TEST(GpuCausalAttention, MeetsPlainSumsForAnyShape) {
          {.position = start + model.segment_length / 2, .segment_start = start, .count = 18}},
         model.head_width);
     EXPECT_LT(problem.Error(problem.DecodeAll()), this->kBound) << "width " << model.head_width;
-    EXPECT_LT(problem.Error(problem.Prompt()), this->kBound) << "width " << model.head_width;
+    EXPECT_LT(problem.Error(problem.PromptAll()), this->kBound) << "width " << model.head_width;
   }
 }
 
@@ -90,9 +90,20 @@ TYPED_TEST(GpuCausalAttention, ARowsBitsDependOnItsHistoryOnly) {
     for (int64_t c = 0; c < columns; ++c) EXPECT_EQ(others[row * columns + c], together[row * columns + c]);
   }
   EXPECT_TRUE(std::isnan(others[columns]));  // row 1 was not asked for
-  // In tiles, of any size.
-  EXPECT_EQ(problem.Prompt(), together);
-  EXPECT_EQ(problem.Prompt(7), together);
+  // In tiles of any size, and one of no rows; some rows so, and others so.
+  EXPECT_EQ(problem.PromptAll(), together);
+  EXPECT_EQ(problem.Prompt({0, 3, 3, 2, 5, 3, 0, 0, 8, 1, 9, 7, 16, 13}), together);
+  EXPECT_EQ(problem.Attend(4), together);
+}
+
+TEST(QueryTiles, AreOfOneSliceAndSegment) {
+  // Slice 0: two rows. Slice 1: 3 rows of a segment, then 130 of the next.
+  std::vector<int64_t> slices = {0, 0, 1, 1, 1}, starts = {0, 0, 60, 60, 60};
+  slices.resize(135, 1);
+  starts.resize(135, 120);
+  const QueryTiles tiles = TilesOf(slices, starts, 3);
+  EXPECT_THAT(tiles.rows, ::testing::ElementsAre(0, 1));
+  EXPECT_THAT(tiles.tiles, ::testing::ElementsAre(2, 3, 5, 64, 69, 64, 133, 2));
 }
 
 TYPED_TEST(GpuCausalAttention, IsTheSameInEveryOrderOfThreads) {
@@ -103,7 +114,7 @@ TYPED_TEST(GpuCausalAttention, IsTheSameInEveryOrderOfThreads) {
     this->device_->SetEmulation(options);
     typename TestFixture::Problem problem(*this->device_, model, {{.position = 70, .segment_start = 40, .count = 20}},
                                           3);
-    const std::vector<float> output = problem.Prompt();
+    const std::vector<float> output = problem.PromptAll();
     EXPECT_LT(problem.Error(output), this->kBound) << NameOf(options);
     if (first.empty()) first = output;
     EXPECT_EQ(output, first) << NameOf(options);

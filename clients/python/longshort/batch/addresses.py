@@ -1,0 +1,45 @@
+"""The servers behind the names that a user gives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import ipaddress
+import socket
+
+from longshort.connection import Connection
+
+
+async def servers_of(connection: Connection) -> list[Connection]:
+    """A connection for each server: DNS names of several addresses (of a headless Kubernetes service, say) are one for
+    each. A name that cannot be resolved now stands for itself."""
+    found: dict[str, Connection] = {}
+    for server in connection.servers:
+        host, _, port = server.rpartition(":")
+        addresses = [] if _stands_for_one(server, host) else await _resolve(host, port)
+        if len(addresses) < 2:
+            found[server] = dataclasses.replace(connection, servers=(server,))
+            continue
+        name = connection.tls_server_name or (host if connection.encrypted else "")
+        for address in addresses:
+            found[address] = dataclasses.replace(connection, servers=(address,), tls_server_name=name)
+    return list(found.values())
+
+
+def _stands_for_one(server: str, host: str) -> bool:
+    if server.startswith(("unix:", "ipv4:", "ipv6:", "dns:")) or "/" in server or host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host.strip("[]"))
+        return True
+    return False
+
+
+async def _resolve(host: str, port: str) -> list[str]:
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []
+    hosts = sorted({(family == socket.AF_INET6, address[0]) for family, _, _, _, address in found})
+    return [f"[{address}]:{port}" if is_v6 else f"{address}:{port}" for is_v6, address in hosts]

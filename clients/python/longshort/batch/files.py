@@ -1,0 +1,225 @@
+"""Folders for output, local or of an object store, in which a file is there whole or not at all.
+
+- Locally a file is written under a temporary name, fsynced, renamed, and its folder fsynced.
+- In an object store (any fsspec path, such as s3://bucket/folder) a file is put in one piece.
+- Either way a file counts only if the manifest says so: names alone never do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+from typing import Any, BinaryIO, Protocol, TextIO, cast
+
+import fsspec  # type: ignore[import-untyped]
+
+from longshort.batch.failures import BatchError, Refused
+
+# Folder, below the output, of files that are being written and of locks. Locally only.
+UNFINISHED = ".unfinished"
+
+
+class Folder(Protocol):
+    """Thread: any. Names are relative to the folder, with "/" between."""
+
+    # As the user gave it.
+    name: str
+
+    def put(self, name: str, content: bytes) -> None:
+        """The file is there, whole, when this returns, and also after a crash of the machine. Takes the place of an
+        older one. Raises BatchError if it cannot be written."""
+
+    def read(self, name: str) -> bytes | None:
+        """The whole file; None if there is none. Raises BatchError."""
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Bytes of each file in a folder below, by its name in there; empty if there is no such folder."""
+
+    def lock(self, part: int, parts: int) -> Any:
+        """Keeps other processes from the same part, until the result is closed. Raises Refused if one has it. Object
+        stores have no locks."""
+
+
+def open_folder(name: str) -> Folder:
+    """A path, or an fsspec URL. Makes the folder. Raises BatchError."""
+    if is_local(name):
+        return LocalFolder(local_path(name))
+    filesystem, path = fsspec.core.url_to_fs(name)
+    return ObjectFolder(name, filesystem, path.rstrip("/"))
+
+
+def is_local(name: str) -> bool:
+    return "://" not in name or name.startswith("file://")
+
+
+def local_path(name: str) -> str:
+    return name.removeprefix("file://")
+
+
+def open_input(name: str) -> BinaryIO:
+    """An input file for reading; seekable. Raises OSError."""
+    if is_local(name):
+        return open(local_path(name), "rb")
+    filesystem, path = fsspec.core.url_to_fs(name)
+    return cast(BinaryIO, filesystem.open(path, "rb"))
+
+
+class LocalFolder:
+    """Of this machine, or mounted."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._made: set[str] = set()
+        # Of this process alone, so that it never opens what another one writes.
+        self._own = f"{os.getpid()}-{secrets.token_hex(4)}"
+
+    def put(self, name: str, content: bytes) -> None:
+        target = os.path.join(self.name, name)
+        temporary = os.path.join(self.name, UNFINISHED, f"{self._own}-{name.replace('/', '-')}")
+        try:
+            self._make(os.path.dirname(target))
+            self._make(os.path.dirname(temporary))
+            try:
+                _write_synced(temporary, content)
+                os.replace(temporary, target)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise
+            _sync_folder(os.path.dirname(target))
+        except OSError as error:
+            raise BatchError(
+                f"{target} cannot be written: {error.strerror or error}. What was written before stays valid: make room"
+                " or mend the folder, and run the same command again"
+            ) from error
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with open(os.path.join(self.name, name), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BatchError(f"{self.name}/{name} cannot be read: {error.strerror or error}") from error
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        try:
+            with os.scandir(os.path.join(self.name, folder)) as found:
+                return {entry.name: entry.stat().st_size for entry in found if entry.is_file()}
+        except FileNotFoundError:
+            return {}
+
+    def lock(self, part: int, parts: int) -> Any:
+        """Part 0 of 1 is alone; others share the folder."""
+        folder = os.path.join(self.name, UNFINISHED)
+        try:
+            self._make(folder)
+            with contextlib.ExitStack() as locks:
+                whole = locks.enter_context(_open_lock(os.path.join(folder, "lock")))
+                _take(whole, fcntl.LOCK_EX if parts == 1 else fcntl.LOCK_SH, f"{self.name} is in use by another run")
+                if parts > 1:
+                    own = locks.enter_context(_open_lock(os.path.join(folder, f"lock-{part}-of-{parts}")))
+                    _take(own, fcntl.LOCK_EX, f"part {part} of {parts} of {self.name} is in use by another run")
+                else:
+                    self._sweep()
+                return locks.pop_all()
+        except OSError as error:
+            raise BatchError(f"{self.name} cannot be written: {error.strerror or error}") from error
+
+    def _sweep(self) -> None:
+        """What killed runs have left; nobody else is here."""
+        folder = os.path.join(self.name, UNFINISHED)
+        for entry in os.listdir(folder):
+            if not entry.startswith("lock"):
+                os.unlink(os.path.join(folder, entry))
+
+    def _make(self, folder: str) -> None:
+        """The folder is there, also after a crash."""
+        if folder in self._made:
+            return
+        missing = []
+        place = os.path.abspath(folder)
+        while not os.path.isdir(place):
+            missing.append(place)
+            place = os.path.dirname(place)
+        for place in reversed(missing):
+            with contextlib.suppress(FileExistsError):  # made by another part meanwhile
+                os.mkdir(place)
+            _sync_folder(os.path.dirname(place))
+        self._made.add(folder)
+
+
+def _open_lock(path: str) -> TextIO:
+    return open(path, "a")
+
+
+def _take(file: Any, how: int, refusal: str) -> None:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            raise Refused(f"{refusal}: wait for its end, or end it") from None
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        # A mounted file system without locks: as an object store.
+
+
+def _write_synced(path: str, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ObjectFolder:
+    """Of an object store, by fsspec: a put is atomic there."""
+
+    def __init__(self, name: str, filesystem: Any, path: str) -> None:
+        self.name = name
+        self._filesystem = filesystem
+        self._path = path
+
+    def put(self, name: str, content: bytes) -> None:
+        try:
+            self._filesystem.pipe_file(f"{self._path}/{name}", content)
+        except Exception as error:  # each store has its own
+            raise BatchError(
+                f"{self.name}/{name} cannot be written: {error}. What was written before stays valid: run the same"
+                " command again"
+            ) from error
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return cast(bytes, self._filesystem.cat_file(f"{self._path}/{name}"))
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            raise BatchError(f"{self.name}/{name} cannot be read: {error}") from error
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        self._filesystem.invalidate_cache()
+        try:
+            found = self._filesystem.ls(f"{self._path}/{folder}", detail=True)
+        except FileNotFoundError:
+            return {}
+        except Exception as error:
+            raise BatchError(f"{self.name}/{folder} cannot be read: {error}") from error
+        return {one["name"].rpartition("/")[2]: int(one["size"] or 0) for one in found if one["type"] == "file"}
+
+    def lock(self, part: int, parts: int) -> Any:
+        return contextlib.ExitStack()

@@ -1,0 +1,172 @@
+"""The files that a run reads: found by paths, folders and patterns, known by size and by hashes of head and tail."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import itertools
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import fsspec  # type: ignore[import-untyped]
+
+from longshort.batch.failures import Refused
+from longshort.batch.files import is_local, local_path, open_input
+
+Format = Literal["jsonl", "parquet", "warc", "text"]
+FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "warc", "text")
+# Of head and tail each, so many bytes are hashed.
+HASHED_BYTES = 64 << 10
+_ENDS: tuple[tuple[str, Format], ...] = (
+    (".jsonl", "jsonl"),
+    (".ndjson", "jsonl"),
+    (".parquet", "parquet"),
+    (".warc", "warc"),
+    (".wet", "warc"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One file."""
+
+    # As it was given or found; part of each row's key.
+    name: str
+    format: Format
+    # "gz", "zst" or "".
+    compression: str
+    # Of the file as it is stored.
+    bytes: int
+    # SHA-256 of the first and the last 64 KiB, in hex.
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What shards are cut from: a file with many rows, or text files in a row, of which each is one."""
+
+    # Its place among all sources of the run.
+    index: int
+    files: tuple[Input, ...]
+
+    @property
+    def format(self) -> Format:
+        return self.files[0].format
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+
+def find(arguments: Sequence[str], format: Format | None = None) -> list[Input]:
+    """The files that paths, folders and patterns (of this machine, or fsspec URLs) stand for, in their order; those of
+    a folder or pattern by name. `format` is that of all; by default the end of its name tells it of each.
+
+    Errors: Refused for what is missing, found twice, or cannot be read.
+    """
+    names: list[str] = []
+    for argument in arguments:
+        names += _expand(argument)
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise Refused(f"the input {name} is given twice: its rows would be scored twice")
+        seen.add(name)
+    if not names:
+        raise Refused("no input was given")
+    return [_look_at(name, format) for name in names]
+
+
+def sources(inputs: Sequence[Input]) -> list[Source]:
+    """Neighbouring text files are one source; any other file is one by itself."""
+    found: list[Source] = []
+    for is_text, files in itertools.groupby(inputs, lambda one: one.format == "text" and not one.compression):
+        together = tuple(files)
+        groups = [together] if is_text else [(file,) for file in together]
+        found += [Source(len(found) + place, group) for place, group in enumerate(groups)]
+    return found
+
+
+def _expand(argument: str) -> list[str]:
+    if not is_local(argument):
+        return _expand_url(argument)
+    path = local_path(argument)
+    if os.path.isdir(path):
+        found = sorted(_of_folder(path))
+    elif os.path.exists(path) or not re.search(r"[*?[]", path):
+        return [path]
+    else:
+        found = [name for name in sorted(glob.glob(path, recursive=True)) if not os.path.isdir(name)]
+    if not found:
+        raise Refused(f"{argument}: there is no such file")
+    return found
+
+
+def _of_folder(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (os.path.join(place, name) for name in names if not name.startswith("."))
+
+
+def _expand_url(argument: str) -> list[str]:
+    filesystem, path = fsspec.core.url_to_fs(argument)
+    try:
+        if re.search(r"[*?[]", path):
+            found = [name for name in filesystem.glob(path) if not filesystem.isdir(name)]
+        elif filesystem.isdir(path):
+            found = filesystem.find(path)
+        else:
+            found = [path] if filesystem.exists(path) else []
+    except OSError as error:
+        raise Refused(f"{argument} cannot be read: {error}") from error
+    if not found:
+        raise Refused(f"{argument}: there is no such file")
+    return [filesystem.unstrip_protocol(name) for name in sorted(found)]
+
+
+def _look_at(name: str, format: Format | None) -> Input:
+    stem, compression = name.lower(), ""
+    for end, kind in ((".gz", "gz"), (".zst", "zst")):
+        if stem.endswith(end):
+            stem, compression = stem.removesuffix(end), kind
+    known: Format = next((one for end, one in _ENDS if stem.endswith(end)), "text")
+    try:
+        size, digest = _fingerprint(name)
+    except OSError as error:
+        raise Refused(f"{name} cannot be read: {error.strerror or error}") from error
+    found = Input(name, format or known, compression, size, digest)
+    if found.format == "parquet" and compression:
+        raise Refused(f"{name}: Parquet files compress their columns themselves; {compression} around one is not read")
+    if found.format == "warc" and compression == "zst":
+        raise Refused(f"{name}: WARC files are read plain or gzipped")
+    if found.format == "text" and compression:
+        raise Refused(f"{name}: text files are read plain; if it holds JSON lines, say format=jsonl")
+    return found
+
+
+def _fingerprint(name: str) -> tuple[int, str]:
+    """Bytes of the file, and the hash of its head and tail. Raises OSError."""
+    with open_input(name) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        hashed = hashlib.sha256(file.read(HASHED_BYTES))
+        if size > HASHED_BYTES:
+            file.seek(max(HASHED_BYTES, size - HASHED_BYTES))
+            hashed.update(file.read(HASHED_BYTES))
+    return size, hashed.hexdigest()
+
+
+def check_unchanged(file: Input) -> None:
+    """Raises Refused if the file is not what it was when the run began."""
+    try:
+        same = _fingerprint(file.name) == (file.bytes, file.digest)
+    except OSError as error:
+        raise Refused(f"the input {file.name} cannot be read any more: {error.strerror or error}") from error
+    if not same:
+        raise Refused(
+            f"the input {file.name} was changed while the run read it. What was written before is of the old content:"
+            " begin anew in another folder"
+        )

@@ -1,0 +1,171 @@
+"""Rows of JSON lines, plain or compressed by gzip or zstd."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NoReturn, cast
+
+import zstandard
+
+from longshort.batch.failures import InputDamaged
+from longshort.batch.files import open_input
+from longshort.batch.inputs import Input, Source
+from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked_text, good
+from longshort.batch.shards import Position, RawRow
+
+_BUFFER_BYTES = 1 << 20
+# Read at a time. A block of a few bytes may stand for 128 KiB, and all that is read is decompressed at once.
+_ZSTD_BYTES = 4 << 10
+
+
+class JsonLines:
+    """Offsets are bytes of the uncompressed text. What is compressed is read from its beginning, however late a run
+    goes on in it."""
+
+    def __init__(self, source: Source, columns: Columns) -> None:
+        self._file: Input = source.files[0]
+        self._columns = columns
+        self.carried = ("fields",) if columns.carry is None else columns.carry
+        self._stored: BinaryIO | None = None
+        self._offset = 0
+
+    def rows(self, start: Position) -> Iterator[RawRow]:
+        """Lines from `start` on, as bytes; a broken file ends with a row that is an InputDamaged. Raises OSError."""
+        row, offset = (0, 0) if self._file.compression else (start.row, start.offset)
+        with open_input(self._file.name) as stored:
+            self._stored = stored
+            stored.seek(offset)
+            lines = _lines(_uncompressed(stored, self._file.compression))
+            while (line := _next(lines)) is not None:
+                length = line[1] if isinstance(line, tuple) else len(line) if isinstance(line, bytes) else 0
+                begin, offset = offset, offset + length
+                self._offset = offset
+                if row >= start.row:
+                    yield RawRow(row, begin, offset, length, line)
+                row += 1
+
+    def read_share(self) -> float:
+        """How much of the stored file was read so far, 0 to 1."""
+        if not self._file.compression:
+            return min(1.0, self._offset / max(1, self._file.bytes))
+        if self._stored is None or self._stored.closed:
+            return 1.0
+        return min(1.0, self._stored.tell() / max(1, self._file.bytes))
+
+    def parse(self, raw: Sequence[RawRow]) -> Rows:
+        rows, carried = [], []
+        for one in raw:
+            row, fields = self._parse(one.row, one.data)
+            rows.append(row)
+            carried.append(fields)
+        return Rows(rows, carried)
+
+    def _parse(self, ordinal: int, line: Any) -> tuple[Row, dict[str, Any]]:
+        name, columns = self._file.name, self._columns
+        if isinstance(line, InputDamaged):
+            return bad(name, ordinal, str(line), "DATA_LOSS"), self._carry({})
+        if isinstance(line, tuple):
+            message = f"the line has {line[1]} bytes; at most {MAX_ROW_BYTES} are read"
+            return bad(name, ordinal, message), self._carry({})
+        try:
+            fields = _object(line)
+        except ValueError as error:
+            return bad(name, ordinal, str(error)), self._carry({})
+        carried = self._carry(fields)
+        try:
+            text = checked_text(fields.get(columns.text), columns.text)
+            if not columns.second:
+                return good(name, ordinal, text), carried
+            second = checked_text(fields.get(columns.second), columns.second)
+            return good(name, ordinal, (text, second)), carried
+        except ValueError as error:
+            return bad(name, ordinal, str(error)), carried
+
+    def _carry(self, fields: dict[str, Any]) -> dict[str, Any]:
+        columns = self._columns
+        if columns.carry is not None:
+            return {name: fields.get(name) for name in columns.carry}
+        return {"fields": {name: value for name, value in fields.items() if name not in (columns.text, columns.second)}}
+
+
+def _uncompressed(stored: BinaryIO, compression: str) -> BinaryIO:
+    if compression == "gz":
+        return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=stored), _BUFFER_BYTES))
+    if compression == "zst":
+        return cast(BinaryIO, io.BufferedReader(_ZstdFrames(stored), _BUFFER_BYTES))
+    return cast(BinaryIO, io.BufferedReader(stored, _BUFFER_BYTES))
+
+
+class _ZstdFrames(io.RawIOBase):
+    """Frames one after the other. zstandard's own reader takes a file that ends too early for a whole one."""
+
+    def __init__(self, stored: BinaryIO) -> None:
+        self._stored = stored
+        self._compressed = b""
+        self._text = memoryview(b"")
+        self._frame: Any = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """0 at the end. Raises EOFError if that is within a frame, and ZstdError."""
+        while not self._text:
+            if not self._compressed:
+                self._compressed = self._stored.read(_ZSTD_BYTES)
+                if not self._compressed:
+                    if self._frame is not None:
+                        raise EOFError("it ends within a frame")
+                    return 0
+            if self._frame is None:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._text = memoryview(self._frame.decompress(self._compressed))
+            self._compressed = b""
+            if self._frame.eof:
+                self._compressed, self._frame = self._frame.unused_data, None
+        count = min(len(buffer), len(self._text))
+        buffer[:count], self._text = self._text[:count], self._text[count:]
+        return count
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes | tuple[None, int]]:
+    """Each line with its end; of one that is too long only (None, its bytes)."""
+    while line := file.readline(MAX_ROW_BYTES + 1):
+        if len(line) <= MAX_ROW_BYTES:
+            yield line
+            continue
+        length = len(line)
+        while not line.endswith(b"\n") and (line := file.readline(_BUFFER_BYTES)):
+            length += len(line)
+        yield None, length
+
+
+def _next(lines: Iterator[bytes | tuple[None, int]]) -> bytes | tuple[None, int] | InputDamaged | None:
+    """None at the end. What is broken has nothing behind it."""
+    try:
+        return next(lines, None)
+    except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+        return InputDamaged(f"the compressed file is damaged from here on: {error}")
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Raises ValueError, saying what is wrong with the line."""
+    try:
+        found = json.loads(line.decode(), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the line is not UTF-8: byte {error.start} of it is {line[error.start]:#04x}") from None
+    except RecursionError:
+        raise ValueError("the line is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"the line is not JSON: {error}" if line.strip() else "the line is empty") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"the line is a JSON {type(found).__name__}; it must be an object")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

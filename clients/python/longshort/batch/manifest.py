@@ -1,0 +1,194 @@
+"""What a run is, and what of it is done: the files in which an output folder says so.
+
+    manifest/run.json                what the run is of: model, options. Written first.
+    manifest/inputs.jsonl            its inputs, in order: name, format, bytes, hash.
+    manifest/shard-NAME.json         a shard that is done. Written when its output is safe; it alone says so.
+
+Each is put whole. A shard's entry has a checksum of itself, so that one that a broken disk has changed does not count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from longshort.batch.failures import ModelChanged, Refused
+from longshort.batch.files import UNFINISHED, Folder
+from longshort.batch.inputs import Input
+from longshort.batch.shards import shard_name
+
+FOLDER = "manifest"
+RUN = f"{FOLDER}/run.json"
+INPUTS = f"{FOLDER}/inputs.jsonl"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file of output."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A shard that is done."""
+
+    source: int
+    shard: int
+    # The input file; of several text files the first.
+    input: str
+    # Its rows in the source, and where they stand there (RawRow.begin).
+    first_row: int
+    rows: int
+    begin: int
+    end: int
+    # Of the rows: results, and errors.
+    scored: int
+    errors: int
+    # That the server has read.
+    tokens: int
+    # BLAKE2b of all rows' keys and texts, in order.
+    rows_hash: str
+    files: tuple[Written, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run is of. Equal runs have equal rows in equal shards."""
+
+    # "score" or "classify".
+    command: str
+    # Name, version, fingerprint, precision and what else decides on results.
+    model: dict[str, Any]
+    options: dict[str, Any]
+    inputs: Sequence[Input]
+
+
+class Manifest:
+    """Thread: any, as long as each shard has one writer."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def begin(self, run: Run) -> None:
+        """Begins the run, or goes on with it. Raises Refused if the folder has another run, naming each difference."""
+        told = self._folder.read(RUN)
+        if told is None:
+            self._refuse_strange_files()
+            self._folder.put(INPUTS, b"".join(_lines_of_inputs(run.inputs)))
+            self._folder.put(RUN, _json(_described(run)))
+            return
+        differences = [*_differences(_parsed(told, self._folder.name), _described(run))]
+        changed_model = any(difference.startswith("model.") for difference in differences)
+        differences += self._input_differences(run.inputs)
+        if differences:
+            raise (ModelChanged if changed_model else Refused)(
+                f"{self._folder.name} holds a run that this one cannot go on with: {'; '.join(differences)}. Give what"
+                " the run was begun with, or another folder"
+            )
+
+    def done(self, rows_folder: str, errors_folder: str) -> dict[tuple[int, int], Entry]:
+        """The shards that are done, by source and number: their entry is whole, and their files are there."""
+        sizes = {
+            f"{folder}/{name}": size
+            for folder in (rows_folder, errors_folder)
+            for name, size in self._folder.sizes(folder).items()
+        }
+        found: dict[tuple[int, int], Entry] = {}
+        for entry in self.entries():
+            if all(sizes.get(file.name) == file.bytes for file in entry.files):
+                found[(entry.source, entry.shard)] = entry
+        return found
+
+    def entries(self) -> Iterator[Entry]:
+        """All that are whole, in the order of their rows."""
+        for name in sorted(self._folder.sizes(FOLDER)):
+            if name.startswith("shard-"):
+                content = self._folder.read(f"{FOLDER}/{name}")
+                entry = None if content is None else _entry(content)
+                if entry is not None:
+                    yield entry
+
+    def add(self, entry: Entry) -> None:
+        """The shard is done. Its files must be safe before."""
+        told = dataclasses.asdict(entry)
+        content = _json(told | {"check": _check(told)})
+        self._folder.put(f"{FOLDER}/shard-{shard_name(entry.source, entry.shard)}.json", content)
+
+    def _refuse_strange_files(self) -> None:
+        strange = [name for name in self._folder.sizes("") if name != UNFINISHED]
+        if strange or self._folder.sizes("rows") or self._folder.sizes("errors"):
+            raise Refused(f"{self._folder.name} is not empty and holds no run: give an empty folder, or one of a run")
+
+    def _input_differences(self, inputs: Sequence[Input]) -> list[str]:
+        """The first few."""
+        before = (self._folder.read(INPUTS) or b"").splitlines()
+        if len(before) != len(inputs):
+            return [f"the number of input files was {len(before)} and is {len(inputs)}"]
+        found: list[str] = []
+        for line, now in zip(before, _lines_of_inputs(inputs), strict=True):
+            if line != now.rstrip(b"\n"):
+                found.append(_input_difference(json.loads(line), json.loads(now)))
+        return [*found[:3], *([f"and {len(found) - 3} more inputs"] if len(found) > 3 else [])]
+
+
+def _described(run: Run) -> dict[str, Any]:
+    return {"version": VERSION, "command": run.command, "model": run.model, "options": run.options}
+
+
+def _differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in [*now, *(key for key in before if key not in now)]:
+            yield from _differences(before.get(key), now.get(key), f"{place}.{key}" if place else key)
+    elif before != now:
+        yield f"{place} was {json.dumps(before)} and is {json.dumps(now)}"
+
+
+def _input_difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+    if before["name"] != now["name"]:
+        return f"an input was {before['name']} and is {now['name']}"
+    if before["bytes"] != now["bytes"]:
+        return f"the input {now['name']} has changed: it had {before['bytes']} bytes and has {now['bytes']}"
+    if before["digest"] != now["digest"]:
+        return f"the input {now['name']} has changed: its content is another (by its first and last 64 KiB)"
+    return f"the input {now['name']} was read as {before['format']} and is read as {now['format']}"
+
+
+def _lines_of_inputs(inputs: Sequence[Input]) -> Iterator[bytes]:
+    for one in inputs:
+        yield _json(dataclasses.asdict(one))
+
+
+def _entry(content: bytes) -> Entry | None:
+    """None for what is no whole entry."""
+    try:
+        told = json.loads(content)
+        check = told.pop("check")
+        if check != _check(told):
+            return None
+        files = tuple(Written(**file) for file in told.pop("files"))
+        return Entry(**told, files=files)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _check(told: dict[str, Any]) -> str:
+    return hashlib.sha256(_json(told)).hexdigest()[:16]
+
+
+def _parsed(content: bytes, folder: str) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise Refused(f"{folder}/{RUN} is damaged: begin anew in another folder") from None
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,139 @@
+"""Shards as files: Parquet or JSON lines, and errors as JSON lines."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from longshort.batch import results
+from longshort.batch.failures import Refused
+from longshort.batch.files import Folder
+from longshort.batch.manifest import Written
+from longshort.batch.rows import Row, Rows
+
+OutputFormat = Literal["parquet", "jsonl"]
+OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("parquet", "jsonl")
+ROWS = "rows"
+ERRORS = "errors"
+KEY = pa.schema([("input", pa.string()), ("ordinal", pa.int64()), ("text_hash", pa.string())])
+
+
+class Output:
+    """Thread: any."""
+
+    def __init__(self, folder: Folder, format: OutputFormat, command: str, region_tokens: int) -> None:
+        self._folder = folder
+        self._format = format
+        self._columns = results.columns(command, region_tokens)
+
+    def check_carried(self, names: Sequence[str]) -> None:
+        """Raises Refused for a column that output has anyway."""
+        own = [*KEY.names, *self._columns.names]
+        for name in names:
+            if name in own:
+                raise Refused(
+                    f'the column "{name}" cannot be carried through, since results have one of that name: say which'
+                    " columns are to be carried"
+                )
+
+    def write(self, name: str, rows: Rows, found: Sequence[dict[str, Any] | None]) -> tuple[Written, ...]:
+        """A shard's results, in the order of its rows, and its errors. `found`: None for a row with an error.
+        Files are safe when this returns. Raises BatchError."""
+        good = [place for place, one in enumerate(found) if one is not None]
+        written = []
+        if good:
+            content = self._parquet(rows, good, found) if self._format == "parquet" else self._lines(rows, good, found)
+            written.append(self._put(f"{ROWS}/{name}.{self._format}", content))
+        if len(good) < len(found):
+            bad = [place for place, one in enumerate(found) if one is None]
+            written.append(self._put(f"{ERRORS}/{name}.jsonl", _errors(rows, bad)))
+        return tuple(written)
+
+    def _put(self, name: str, content: bytes) -> Written:
+        self._folder.put(name, content)
+        return Written(name, len(content), hashlib.sha256(content).hexdigest())
+
+    def _parquet(self, rows: Rows, good: Sequence[int], found: Sequence[dict[str, Any] | None]) -> bytes:
+        kept = [rows.rows[place] for place in good]
+        table = pa.table(
+            {
+                "input": pa.array([row.input for row in kept], pa.string()),
+                "ordinal": pa.array([row.ordinal for row in kept], pa.int64()),
+                "text_hash": pa.array([row.text_hash for row in kept], pa.string()),
+            }
+        )
+        if isinstance(rows.carried, pa.Table):
+            carried = rows.carried.take(pa.array(good, pa.int64()))
+            for field, column in zip(carried.schema, carried.columns, strict=True):
+                table = table.append_column(field, column)
+        else:
+            for name in rows.carried[0] if rows.carried else ():
+                values = [_as_text(rows.carried[place].get(name)) for place in good]
+                table = table.append_column(name, pa.array(values, pa.string()))
+        for field in self._columns:
+            values = [(found[place] or {})[field.name] for place in good]
+            table = table.append_column(field, pa.array(values, field.type))
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, compression="zstd")
+        return buffer.getvalue()
+
+    def _lines(self, rows: Rows, good: Sequence[int], found: Sequence[dict[str, Any] | None]) -> bytes:
+        carried = _dicts(rows, good)
+        lines = []
+        for place, extra in zip(good, carried, strict=True):
+            row = rows.rows[place]
+            key = {"input": row.input, "ordinal": row.ordinal, "text_hash": row.text_hash}
+            lines.append(_line(key | extra | (found[place] or {})))
+        return b"".join(lines)
+
+
+def _errors(rows: Rows, bad: Sequence[int]) -> bytes:
+    lines = []
+    for place, extra in zip(bad, _dicts(rows, bad), strict=True):
+        row = rows.rows[place]
+        assert row.error is not None
+        key = {"input": row.input, "ordinal": row.ordinal, "code": row.error.code, "message": row.error.message}
+        lines.append(_line(key | {name: value for name, value in extra.items() if name not in key}))
+    return b"".join(lines)
+
+
+def _dicts(rows: Rows, places: Sequence[int]) -> list[dict[str, Any]]:
+    if isinstance(rows.carried, pa.Table):
+        if not rows.carried.num_columns:
+            return [{} for _ in places]
+        found: list[dict[str, Any]] = rows.carried.take(pa.array(places, pa.int64())).to_pylist()
+        return found
+    return [rows.carried[place] for place in places]
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    """Half surrogate pairs and the like stay as JSON's escapes."""
+    return json.dumps(value, separators=(",", ":"), default=_plain).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not have, of Parquet's types."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _as_text(value: Any) -> str | None:
+    """A JSON value in a column of strings."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return json.dumps(value, separators=(",", ":"))
+
+
+def rows_hash(rows: Sequence[Row]) -> str:
+    """Of keys and texts, in order."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for row in rows:
+        hashed.update(f"{row.input}\0{row.ordinal}\0{row.text_hash}\n".encode("utf-8", "surrogateescape"))
+    return hashed.hexdigest()

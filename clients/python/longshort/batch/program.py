@@ -1,0 +1,215 @@
+"""`longshort-batch`: the program around `score` and `classify`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from longshort._command import exits
+from longshort._command.context import at_least
+from longshort._command.exits import UsageError
+from longshort._command.output import tell
+from longshort._command.program import Parser, duration, with_options
+from longshort.batch import api
+from longshort.batch.failures import BatchError, Refused
+from longshort.batch.inputs import FORMATS
+from longshort.batch.output import OUTPUT_FORMATS
+from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS
+from longshort.batch.summary import Summary
+from longshort.errors import LongshortError
+from longshort.version import __version__
+
+_USAGE = "longshort-batch score|classify INPUT... --out=FOLDER [options]"
+_DESCRIPTION = """Scores or classifies corpora: each row once, whatever comes in between. A run that was ended, by
+Ctrl-C, kill -9 or the machine, goes on when the same command is run again.
+
+INPUT is a file, a folder (all files in it and in its folders) or a pattern, of this machine or an fsspec URL:
+  .jsonl, .ndjson (also .gz, .zst)  a JSON object a line, with the document in its field "text"
+  .parquet                          a document a row, in the column "text"
+  .warc, .wet (also .gz)            a document a record: conversion, and response and resource of text
+  any other                         each file is one document
+
+FOLDER then has
+  rows/      results, a file a shard: Parquet or JSON lines. Columns: input and ordinal (the row's key), text_hash, what
+             is carried through, and the results
+  errors/    rows without one, with the reason
+  manifest/  what the run is of, and which shards are done: what is not listed there does not count
+
+Examples:
+  longshort-batch score corpus/*.parquet --out=scored --model=enwiki
+  longshort-batch score books.jsonl.zst --out=scored --region-tokens=2048 --server=a:8500 --server=b:8500
+  longshort-batch classify reviews/ --out=classified --model=movie_reviews --truncate --top-k=1
+"""
+
+
+def make_parser() -> Parser:
+    parser = Parser(
+        prog="longshort-batch",
+        usage=_USAGE,
+        description=_DESCRIPTION,
+        epilog=exits.HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"longshort {__version__}")
+    parser.add_argument("command", choices=("score", "classify"), metavar="COMMAND", help=argparse.SUPPRESS)
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=argparse.SUPPRESS)
+    _add_options(parser)
+    _add_shards(parser)
+    _add_servers(parser)
+    return parser
+
+
+def _add_options(parser: Parser) -> None:
+    add = parser.add_argument_group("Rows and results").add_argument
+    add("--out", metavar="FOLDER", required=True, help="Where results go: a folder, or an fsspec URL (s3://...).")
+    add("--format", choices=FORMATS, help="What all inputs are. Default: the ends of their names tell.")
+    add("--text", metavar="COLUMN", default="text", help='The column that is scored. Default "text".')
+    add(
+        "--carry",
+        metavar="COLUMN",
+        action="append",
+        help="A column that is carried through; may be given often. Default: all others. (JSON lines: as one column"
+        ' "fields".) --carry= alone carries none.',
+    )
+    add("--output", choices=OUTPUT_FORMATS, default="parquet", help="Default parquet.")
+    add(
+        "--region-tokens",
+        metavar="N",
+        type=at_least(1),
+        default=0,
+        help="score: also the bits of each N tokens (region_bits).",
+    )
+    add(
+        "--top-k", metavar="N", type=at_least(1), help="classify: how many of the likeliest classes to tell. Default 5."
+    )
+    add("--truncate", action="store_true", help="classify: of a document that is too long, read the beginning.")
+    add("--second", metavar="COLUMN", default="", help="classify: the second document, for models that compare two.")
+    add("--max-errors", metavar="N", type=at_least(0), help="Stop after more rows with errors. Default: never.")
+    add("--quiet", action="store_true", help="Tell nothing but the summary, and what ends the run.")
+    add("--json", action="store_true", help="Progress (every 30 s) and summary as JSON lines.")
+
+
+def _add_shards(parser: Parser) -> None:
+    add = parser.add_argument_group("Shards, and parts of a cluster").add_argument
+    add("--shard-rows", metavar="N", type=at_least(1), default=SHARD_ROWS, help=f"At the most. Default {SHARD_ROWS}.")
+    add(
+        "--shard-bytes",
+        metavar="N",
+        type=at_least(1),
+        default=SHARD_BYTES,
+        help=f"After so many, a shard takes no more rows. Default {SHARD_BYTES}.",
+    )
+    add("--part", metavar="I", type=at_least(0), default=0, help="Do the shards of part I only, from 0. Default 0.")
+    add("--parts", metavar="N", type=at_least(1), default=1, help="How many parts there are. Default 1.")
+
+
+def _add_servers(parser: Parser) -> None:
+    add = parser.add_argument_group("Servers").add_argument
+    add(
+        "--server",
+        metavar="HOST:PORT",
+        action="append",
+        help="Where a server listens; may be given often. A name of several addresses is a server each. Default"
+        " 127.0.0.1:8500.",
+    )
+    add("--model", metavar="NAME[/VERSION]", default="", help="Which model; may be left out if there is one.")
+    add("--priority", choices=("low", "normal", "high"), default="low", help="Against other calls. Default low.")
+    add("--client-id", metavar="ID", default="", help="Who asks.")
+    add(
+        "--timeout",
+        metavar="TIME",
+        type=duration,
+        default=1800.0,
+        help="How long a server may give no answer while it has documents. Default 30m.",
+    )
+    add(
+        "--patience",
+        metavar="TIME",
+        type=duration,
+        default=600.0,
+        help="How long no server may be there before the run stops. Default 10m.",
+    )
+    add("--tls", action="store_true", help="Encrypt, and trust the system's authorities. The next four encrypt, too.")
+    add("--tls-ca", metavar="FILE", help="Trust the authorities in this PEM file instead.")
+    add("--tls-certificate", metavar="FILE", help="PEM file of the certificate that the server is shown.")
+    add("--tls-key", metavar="FILE", help="PEM file of its key.")
+    add("--tls-server-name", metavar="NAME", default="", help="The name in the server's certificate.")
+    add("--token-file", metavar="FILE", help="File of the token that is sent with every call.")
+    add("--insecure", action="store_true", help="Send the token even where others can read it.")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Raises UsageError, BatchError, LongshortError, KeyboardInterrupt."""
+    options = make_parser().parse_args(arguments)
+    shared: dict[str, Any] = {
+        name: getattr(options, name)
+        for name in (
+            *("model", "format", "text", "output", "max_errors", "shard_rows", "shard_bytes", "part", "parts"),
+            *("priority", "client_id", "timeout", "patience", "tls", "tls_ca", "tls_certificate", "tls_key"),
+            *("tls_server_name", "token_file", "insecure"),
+        )
+    }
+    servers = [server for one in options.server or ["127.0.0.1:8500"] for server in one.split(",")]
+    carry = None if options.carry is None else [name for name in options.carry if name]
+    shared |= {"server": servers, "carry": carry, "progress": _style(options)}
+    _check_command(options)
+    work: Callable[..., Summary] = api.score if options.command == "score" else api.classify
+    own: dict[str, Any] = {"region_tokens": options.region_tokens}
+    if options.command == "classify":
+        own = {"top_k": options.top_k or 5, "truncate": options.truncate, "second": options.second}
+    try:
+        summary = work(options.inputs, options.out, **own, **shared)
+    except ValueError as error:
+        raise UsageError(with_options(str(error))) from None
+    sys.stdout.write((json.dumps(summary.to_dict()) if options.json else str(summary)) + "\n")
+    return exits.OK
+
+
+def _style(options: argparse.Namespace) -> str:
+    if options.quiet:
+        return "quiet"
+    if options.json:
+        return "json"
+    return "bar" if sys.stderr.isatty() else "lines"
+
+
+def _check_command(options: argparse.Namespace) -> None:
+    if options.command == "classify" and options.region_tokens:
+        raise UsageError("--region-tokens is for score")
+    if options.command == "score" and (options.top_k or options.truncate or options.second):
+        raise UsageError("--top-k, --truncate and --second are for classify")
+    if options.part >= options.parts:
+        raise UsageError(f"--part is {options.part}; it must be below --parts, which is {options.parts}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the program; its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    # Asked to end, the program ends as by Ctrl-C, which the event loop hears.
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        code = run(arguments)
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        tell(f"longshort-batch: {error}")
+        return exits.USAGE
+    except BatchError as error:
+        tell(f"longshort-batch: {error}")
+        return exits.REFUSED if isinstance(error, Refused) else exits.OTHER
+    except LongshortError as error:
+        tell(f"longshort-batch: {with_options(str(error))}")
+        tell("What was written before stays valid: run the same command again to go on.")
+        return exits.of_error(error)
+    except KeyboardInterrupt:
+        tell("longshort-batch: interrupted. Shards that are written stay: run the same command again to go on.")
+        return exits.CANCELLED

@@ -1,0 +1,115 @@
+"""All shards of all inputs that are not done yet, one after the other."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from longshort.batch.failures import Refused
+from longshort.batch.inputs import Source, check_unchanged
+from longshort.batch.json_lines import JsonLines
+from longshort.batch.manifest import Entry
+from longshort.batch.parquet import Parquet
+from longshort.batch.rows import Columns, Rows
+from longshort.batch.shards import Cut, Part, Position, RawRow, cut
+from longshort.batch.text_files import TextFiles
+from longshort.batch.warc import Warc
+
+
+class Reader(Protocol):
+    """Of one source."""
+
+    # The columns that are carried through.
+    carried: tuple[str, ...]
+
+    def rows(self, start: Position) -> Iterator[RawRow]: ...
+
+    def read_share(self) -> float: ...
+
+    def parse(self, raw: Sequence[RawRow]) -> Rows: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadShard:
+    """A shard that is to be scored."""
+
+    source: int
+    number: int
+    rows: Rows
+    first_row: int
+    # Where it stands in its source, as RawRow.begin.
+    begin: int
+    end: int
+    # Of the stored bytes of all inputs, those that were read for it.
+    stored_bytes: float
+
+
+@dataclass(slots=True)
+class Skipped:
+    """What was done before, or is another part's."""
+
+    stored_bytes: float
+
+
+def open_reader(source: Source, columns: Columns) -> Reader:
+    """Raises Refused for a file without these columns."""
+    kinds: dict[str, Callable[[Source, Columns], Reader]] = {
+        "jsonl": JsonLines,
+        "parquet": Parquet,
+        "warc": Warc,
+        "text": TextFiles,
+    }
+    return kinds[source.format](source, columns)
+
+
+def read_shards(
+    sources: Sequence[Source],
+    readers: Sequence[Reader],
+    limits: Cut,
+    part: Part,
+    done: Mapping[tuple[int, int], Entry],
+    stop: threading.Event,
+) -> Iterator[ReadShard | Skipped]:
+    """The shards of this part that are not done. Ends early once `stop` is set.
+
+    Raises Refused for an input that has changed, or cannot be read any more.
+    """
+    for source, reader in zip(sources, readers, strict=True):
+        start = _first_undone(source.index, done)
+        before = 0.0
+        try:
+            raw = reader.rows(start)
+            if start.shard > 0 and (first := next(raw, None)) is not None:
+                before = reader.read_share()
+                yield Skipped(before * source.bytes)
+                raw = itertools.chain((first,), raw)
+            for shard in cut(source.index, raw, limits, start):
+                if stop.is_set():
+                    return
+                share = reader.read_share()
+                read, before = max(0.0, share - before) * source.bytes, max(share, before)
+                if (source.index, shard.number) in done or not part.has(source.index, shard.number):
+                    yield Skipped(read)
+                    continue
+                if source.format != "text":
+                    check_unchanged(source.files[0])
+                rows = reader.parse(shard.rows)
+                begin, end = shard.rows[0], shard.rows[-1]
+                yield ReadShard(source.index, shard.number, rows, begin.row, begin.begin, end.end, read)
+        except OSError as error:
+            raise Refused(
+                f"the input {source.files[0].name} cannot be read: {error.strerror or error}. What was written before"
+                " stays valid: run the same command again"
+            ) from error
+        yield Skipped((1.0 - before) * source.bytes)
+
+
+def _first_undone(source: int, done: Mapping[tuple[int, int], Entry]) -> Position:
+    """Behind the shards that are done from the source's beginning on."""
+    position = Position()
+    while (entry := done.get((source, position.shard))) is not None:
+        position = Position(position.shard + 1, entry.first_row + entry.rows, entry.end)
+    return position

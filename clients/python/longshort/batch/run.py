@@ -1,0 +1,238 @@
+"""A run: shards are read, their documents scored, and what comes of them written, side by side.
+
+The reading is ahead of the scoring by as much as keeps all servers full; a shard is written by a thread of its own as
+soon as its last document is answered. So memory does not grow with the input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from longshort.batch import results
+from longshort.batch.failures import TooManyErrors
+from longshort.batch.manifest import Entry, Manifest
+from longshort.batch.output import Output, rows_hash
+from longshort.batch.progress import Progress
+from longshort.batch.reading import ReadShard, Skipped
+from longshort.batch.rows import RowError, document_bytes
+from longshort.batch.scorer import Scorer
+from longshort.batch.shards import shard_name
+from longshort.batch.work import AnyAnswer, Job
+
+# Text that is read and not answered, at the most, beside one shard.
+_AHEAD_BYTES = 32 << 20
+# Documents beyond what servers have, so that none is without.
+_AHEAD_WINDOWS = 4
+_WRITERS = 2
+_WAITING_WRITES = 8
+_SHOW_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class Totals:
+    """Of this run so far: what is written."""
+
+    rows: int = 0
+    errors: int = 0
+    tokens: int = 0
+    shards: int = 0
+
+
+class OpenShard:
+    """A shard some of whose documents are not answered."""
+
+    def __init__(self, read: ReadShard) -> None:
+        self.read = read
+        self.found: list[dict[str, Any] | None] = [None] * len(read.rows.rows)
+        self.unanswered = 0
+        self.tokens = 0
+        # Of the stored input, for each byte of a document.
+        self.stored_bytes_by_byte = 0.0
+
+    @property
+    def errors(self) -> int:
+        return sum(one is None for one in self.found)
+
+
+class Run:
+    """Thread: the event loop's."""
+
+    def __init__(
+        self,
+        shards: Iterator[ReadShard | Skipped],
+        scorer: Scorer,
+        output: Output,
+        manifest: Manifest,
+        progress: Progress,
+        stop: threading.Event,
+        *,
+        region_tokens: int,
+        max_errors: int | None,
+        errors_before: int,
+    ) -> None:
+        """`stop`: ends the reading of `shards`. `max_errors` counts those before, too."""
+        self._shards = shards
+        self._scorer = scorer
+        self._output = output
+        self._manifest = manifest
+        self._progress = progress
+        self._stop = stop
+        self._region_tokens = region_tokens
+        self._max_errors = max_errors
+        self._errors = errors_before
+        self.totals = Totals()
+        self._unanswered_bytes = 0
+        self._open = 0
+        self._writing: set[asyncio.Task[None]] = set()
+        self._writers = asyncio.Semaphore(_WRITERS)
+        self._changed = asyncio.Event()
+        self._failure: BaseException | None = None
+        scorer.failure.add_done_callback(lambda _: self._changed.set())
+
+    async def run(self) -> None:
+        """Raises BatchError, LongshortError, and CancelledError if it is cancelled. Whatever ends it, shards that were
+        being written are."""
+        try:
+            await self._feed()
+            while self._open > 0 or self._writing:
+                await self._wait()
+        finally:
+            self._stop.set()
+            if self._writing:
+                await asyncio.shield(asyncio.gather(*self._writing, return_exceptions=True))
+        self._raise_failure()
+
+    async def _feed(self) -> None:
+        while True:
+            while not self._has_room():
+                await self._wait()
+            read = await asyncio.to_thread(next, self._shards, None)
+            if read is None:
+                return
+            if isinstance(read, Skipped):
+                self._progress.skip(read.stored_bytes)
+            else:
+                self._begin(read)
+            self._raise_failure()
+
+    def _has_room(self) -> bool:
+        """Whether another shard is to be read."""
+        if len(self._writing) >= _WAITING_WRITES or self._unanswered_bytes >= _AHEAD_BYTES:
+            return self._open == 0 and not self._writing
+        return self._scorer.waiting < _AHEAD_WINDOWS * max(16, self._scorer.window)
+
+    async def _wait(self) -> None:
+        """Until an answer has come, a shard was written, or it is time to show something."""
+        self._changed.clear()
+        self._raise_failure()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SHOW_SECONDS):
+                await self._changed.wait()
+        self._progress.show(self._scorer.troubles())
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._scorer.failure.done():
+            self._scorer.failure.result()
+
+    def _begin(self, read: ReadShard) -> None:
+        shard = OpenShard(read)
+        jobs = []
+        for place, row in enumerate(read.rows.rows):
+            if row.document is None:
+                self._count_error()
+                self._progress.advance(False, 0, 0.0)
+                continue
+            size = document_bytes(row.document)
+            jobs.append(Job(row.document, size, self._taker(shard, place, size)))
+            row.document = None
+            self._unanswered_bytes += size
+        shard.unanswered = len(jobs)
+        shard.stored_bytes_by_byte = read.stored_bytes / max(1, sum(job.bytes for job in jobs))
+        self._open += 1
+        if not jobs:
+            self._end(shard)
+            return
+        # The longest first: so no server is left with one when all others are done.
+        jobs.sort(key=lambda job: -job.bytes)
+        self._scorer.put(jobs)
+
+    def _taker(self, shard: OpenShard, place: int, size: int) -> Any:
+        def take(answer: AnyAnswer) -> None:
+            found = results.result(answer, self._region_tokens)
+            tokens = 0
+            if isinstance(found, RowError):
+                shard.read.rows.rows[place].error = found
+                self._count_error()
+            else:
+                shard.found[place] = found
+                tokens = results.tokens_of(found)
+                shard.tokens += tokens
+            self._progress.advance(isinstance(found, dict), tokens, size * shard.stored_bytes_by_byte)
+            self._unanswered_bytes -= size
+            shard.unanswered -= 1
+            if shard.unanswered == 0:
+                self._end(shard)
+            if self._has_room():
+                self._changed.set()
+
+        return take
+
+    def _count_error(self) -> None:
+        self._errors += 1
+        if self._max_errors is not None and self._errors > self._max_errors and self._failure is None:
+            self._failure = TooManyErrors(
+                f"{self._errors} rows have errors; max_errors is {self._max_errors}. The errors of shards that are done"
+                " are in the output's folder errors. Run the same command with more to go on"
+            )
+            self._changed.set()
+
+    def _end(self, shard: OpenShard) -> None:
+        """All documents are answered."""
+        self._open -= 1
+        task = asyncio.ensure_future(self._write(shard))
+        self._writing.add(task)
+        task.add_done_callback(self._written)
+
+    def _written(self, task: asyncio.Task[None]) -> None:
+        self._writing.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and self._failure is None:
+            self._failure = error
+        self._changed.set()
+
+    async def _write(self, shard: OpenShard) -> None:
+        async with self._writers:
+            await asyncio.to_thread(self._write_now, shard)
+        errors = shard.errors
+        self.totals.rows += len(shard.found) - errors
+        self.totals.errors += errors
+        self.totals.tokens += shard.tokens
+        self.totals.shards += 1
+
+    def _write_now(self, shard: OpenShard) -> None:
+        read = shard.read
+        rows = read.rows.rows
+        files = self._output.write(shard_name(read.source, read.number), read.rows, shard.found)
+        self._manifest.add(
+            Entry(
+                source=read.source,
+                shard=read.number,
+                input=rows[0].input,
+                first_row=read.first_row,
+                rows=len(rows),
+                begin=read.begin,
+                end=read.end,
+                scored=len(rows) - shard.errors,
+                errors=shard.errors,
+                tokens=shard.tokens,
+                rows_hash=rows_hash(rows),
+                files=files,
+            )
+        )

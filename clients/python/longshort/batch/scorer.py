@@ -1,0 +1,207 @@
+"""Documents scored by one server or several, each at its own pace.
+
+A server that goes away is left, and what it had is given to others; it is tried again until it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from longshort import errors, inputs
+from longshort._proto import inference_pb2, models_pb2
+from longshort.batch.addresses import servers_of
+from longshort.batch.failures import ModelChanged
+from longshort.batch.models import identity
+from longshort.batch.server import Server
+from longshort.batch.work import Job, Work
+from longshort.connection import Connection
+from longshort.errors import LongshortError
+from longshort.metadata import CallOptions
+
+Priority = Literal["low", "normal", "high"]
+# How often names are resolved anew.
+_RESOLVE_SECONDS = 30.0
+_LOOK_SECONDS = 0.5
+# A name that is mistyped is told soon.
+_FIRST_PATIENCE = 60.0
+
+
+class Scorer:
+    """Thread: the event loop's."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        model: str,
+        texts: inference_pb2.ScoreTextsOptions,
+        *,
+        region_tokens: int = 0,
+        priority: Priority = "low",
+        client_id: str = "",
+        timeout: float = 1800.0,
+        patience: float = 600.0,
+    ) -> None:
+        """
+        model     "name" or "name/version"; empty for the only one of the servers
+        texts     options of the stream; `model` is filled in
+        region_tokens  the window of surprise by region, of documents that take several calls; 0: it is not asked for
+        timeout   seconds that a server may give no answer while it has documents, before others get them
+        patience  seconds that no server may be there (at the beginning: a minute at the most)
+
+        Raises ValueError for files and names that cannot be used.
+        """
+        self._connection = connection
+        self._texts = texts
+        self._region_tokens = region_tokens
+        self._texts.model.CopyFrom(inputs.selector(model))
+        self._options = CallOptions(priority=priority)
+        self._client_id = client_id
+        self._timeout = timeout
+        self._patience = patience
+        self._work = Work()
+        self._servers: dict[str, Server] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._watch: asyncio.Task[None] | None = None
+        self._identity: dict[str, Any] | None = None
+        self._began = 0.0
+        # Set by what ended the work: then nothing is answered any more.
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def start(self) -> models_pb2.Model:
+        """Waits until a server tells its model, with which the run stays. Raises LongshortError."""
+        loop = asyncio.get_running_loop()
+        self._began = loop.time()
+        end = self._began + min(_FIRST_PATIENCE, self._patience)
+        await self._find_servers()
+        while True:
+            answers = await asyncio.gather(*(one.model() for one in self._servers.values()), return_exceptions=True)
+            found = [one for one in answers if isinstance(one, models_pb2.Model)]
+            if found:
+                break
+            wrong = next(one for one in answers if isinstance(one, BaseException))
+            lasting = not isinstance(wrong, (errors.Unavailable, errors.DeadlineExceeded, errors.ResourceExhausted))
+            if lasting or loop.time() >= end:
+                raise wrong
+            await asyncio.sleep(0.5)
+            await self._find_servers()
+        model = found[0]
+        self._identity = identity(model)
+        self._texts.model.name, self._texts.model.version = model.name, model.version
+        for name, server in self._servers.items():
+            self._begin(name, server)
+        self._watch = asyncio.ensure_future(self._look_after())
+        return model
+
+    def put(self, jobs: Iterable[Job]) -> None:
+        """Each job is told its answer once."""
+        self._work.put(jobs)
+        for server in self._servers.values():
+            server.fill()
+
+    @property
+    def waiting(self) -> int:
+        """Documents that no server has yet."""
+        return len(self._work)
+
+    @property
+    def window(self) -> int:
+        """Documents that all servers take at once."""
+        return sum(server.pace.size for server in self._servers.values())
+
+    def troubles(self) -> dict[str, str]:
+        """What is wrong with each server that is not in use now."""
+        return {name: str(server.error) for name, server in self._servers.items() if server.error is not None}
+
+    async def close(self) -> None:
+        """Ends all streams. What was not answered never is."""
+        tasks = [task for task in (self._watch, *self._tasks.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for server in self._servers.values():
+            await server.close()
+        if not self.failure.done():
+            self.failure.cancel()
+        elif not self.failure.cancelled():
+            self.failure.exception()  # whoever wanted to know has looked
+
+    async def _find_servers(self) -> None:
+        """Those that the names stand for now. One that is gone from DNS is kept while it answers."""
+        found = await servers_of(self._connection)
+        names = {connection.servers[0] for connection in found}
+        for connection in found:
+            name = connection.servers[0]
+            if name not in self._servers:
+                self._servers[name] = Server(
+                    connection,
+                    self._work,
+                    self._texts,
+                    self._check,
+                    client_id=self._client_id,
+                    options=self._options,
+                    timeout=self._timeout,
+                    region_tokens=self._region_tokens,
+                )
+                if self._identity is not None:
+                    self._begin(name, self._servers[name])
+        for name in [name for name, server in self._servers.items() if name not in names and server.error is not None]:
+            server = self._servers.pop(name)
+            task = self._tasks.pop(name, None)
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            await server.close()
+
+    def _begin(self, name: str, server: Server) -> None:
+        task = asyncio.ensure_future(server.run())
+        task.add_done_callback(self._ended)
+        self._tasks[name] = task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A server is not to be used. With another model, none is; otherwise others may go on."""
+        if task.cancelled():
+            return
+        error = task.exception()
+        others = any(not one.done() for one in self._tasks.values())
+        if error is not None and (not others or not isinstance(error, LongshortError)):
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.failure.done():
+            self.failure.set_exception(error)
+
+    def _check(self, model: models_pb2.Model, server: str) -> None:
+        """Raises ModelChanged for another model than the run's."""
+        now = identity(model)
+        if self._identity is not None and now != self._identity:
+            wrong = [
+                f"{key} {now[key]} instead of {value}" for key, value in self._identity.items() if now[key] != value
+            ]
+            raise ModelChanged(
+                f"the server {server} has another model than the run was begun with: {', '.join(wrong)}. What was"
+                " written before stays valid: serve the first model again and run the same command, or begin anew in"
+                " another folder"
+            )
+
+    async def _look_after(self) -> None:
+        loop = asyncio.get_running_loop()
+        resolved = loop.time()
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            now = loop.time()
+            for server in list(self._servers.values()):
+                server.look_after(now)
+            if now - resolved > _RESOLVE_SECONDS:
+                resolved = now
+                await self._find_servers()
+            self._check_patience(now)
+
+    def _check_patience(self, now: float) -> None:
+        servers = list(self._servers.values())
+        wrong = [server.error for server in servers if server.error is not None]
+        heard = max((server.answered_at or self._began for server in servers), default=self._began)
+        if len(wrong) == len(servers) and now - heard > self._patience:
+            last = wrong[-1] if wrong else errors.Unavailable("there is no server")
+            self._fail(last)

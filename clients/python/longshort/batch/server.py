@@ -1,0 +1,298 @@
+"""One server of a run: a stream of documents to it, opened again whenever it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+
+from longshort import errors, methods
+from longshort._async import transport
+from longshort._async.calls import AsyncCalls
+from longshort._proto import inference_pb2, models_pb2, types_pb2
+from longshort.batch.long_documents import score_long
+from longshort.batch.pace import Pace
+from longshort.batch.ways import Way, way_of
+from longshort.batch.work import LOSSES, Answer, Job, Work
+from longshort.connection import Connection
+from longshort.errors import LongshortError
+from longshort.metadata import CallOptions
+from longshort.retries import RetryPolicy
+
+# Of what says where a model is.
+_LOOK_SECONDS = 20.0
+_ONCE = RetryPolicy(attempts=1)
+_WAITS = RetryPolicy(attempts=1 << 30, first_wait=0.2, longest_wait=10.0)
+_INVALID_ARGUMENT = 3
+_RESOURCE_EXHAUSTED = 8
+_UNAVAILABLE = 14
+
+
+class Server:
+    """Takes documents of the common work, as many as do it good, and gives back what it could not answer.
+
+    Thread: the event loop's.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        work: Work,
+        texts: inference_pb2.ScoreTextsOptions,
+        check: Callable[[models_pb2.Model, str], None],
+        *,
+        client_id: str,
+        options: CallOptions,
+        timeout: float,
+        region_tokens: int,
+    ) -> None:
+        """
+        check          is told the model that the server has, and the server's name; raises what is wrong with it
+        timeout        seconds that no answer may come while documents are unanswered
+        region_tokens  the window of surprise by region; 0: it is not asked for
+        """
+        self.name = connection.servers[0]
+        # When it last answered anything, by the loop's clock.
+        self.answered_at: float | None = None
+        # What was wrong last, while it is not in use.
+        self.error: LongshortError | None = None
+        self.pace = Pace()
+        self._work = work
+        self._texts = texts
+        self._check = check
+        self._options = options
+        self._timeout = timeout
+        self._region_tokens = region_tokens
+        self._calls = AsyncCalls(connection, client_id=client_id, timeout=_LOOK_SECONDS, retry=_ONCE)
+        # What the server said of it last.
+        self._model = models_pb2.Model()
+        # Of documents that take several calls.
+        self._long: dict[int, asyncio.Task[None]] = {}
+        self._exchange: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
+        self._unanswered: dict[int, Job] = {}
+        self._next_id = 0
+        # Whether the stream's first message was sent, which has its options.
+        self._opened = False
+        self._alone = False
+        self._failures = 0
+        # Documents that were refused are not sent before that time.
+        self._not_before = 0.0
+        self._timed_out = False
+
+    async def run(self) -> None:
+        """Until cancelled. Raises LongshortError for what waiting does not change, and what `check` raises."""
+        while True:
+            try:
+                await self._open()
+                await self._read()
+            except LongshortError as error:
+                self._lose(error)
+                if not _passes(error):
+                    raise
+                self._failures += 1
+                await asyncio.sleep(_WAITS.wait(error, self._failures, random.random()))
+            finally:
+                self._lose(None)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+    async def model(self) -> models_pb2.Model:
+        """What the server has under the name of the run's model. Raises LongshortError."""
+        wanted = self._texts.model
+        try:
+            return await self._ask(wanted)
+        except errors.NotFound:
+            if not wanted.version:
+                raise
+        # Its version is gone: another one may have taken its place.
+        return await self._ask(types_pb2.ModelSelector(name=wanted.name))
+
+    async def _ask(self, model: types_pb2.ModelSelector) -> models_pb2.Model:
+        return await self._calls.unary(methods.GET_MODEL, models_pb2.GetModelRequest(model=model), CallOptions())
+
+    def fill(self) -> None:
+        """Sends what there is room for. For whoever has put work."""
+        if self._exchange is None or self._alone:
+            return
+        now = asyncio.get_running_loop().time()
+        if now < self._not_before:
+            return
+        while len(self._unanswered) < self.pace.size:
+            job = self._work.take(len(self._unanswered))
+            if job is None:
+                self.pace.starved()
+                return
+            self._send(job, now)
+            if self._alone:
+                return
+
+    def look_after(self, now: float) -> None:
+        """Ends a stream that has not answered for too long, and fills one that had to wait. From time to time."""
+        if self._unanswered and self._exchange is not None:
+            last = max(self.answered_at or 0.0, min(job.sent for job in self._unanswered.values()))
+            if now - last > self._timeout:
+                self._timed_out = True
+                self._exchange.cancel()
+                return
+        self.fill()
+
+    async def _open(self) -> None:
+        """A stream to the model that the run is of. Raises LongshortError, and what `check` raises."""
+        model = await self.model()
+        self._check(model, self.name)
+        self._heard()
+        self.pace.most = max(1, model.limits.window)
+        self._model = model
+        call = self._calls.begin(self._options, timeout=float("inf"))
+        self._exchange = call.exchange(methods.SCORE_TEXTS)
+        self._opened = False
+        self._timed_out = False
+        self.fill()
+
+    async def _read(self) -> None:
+        """Raises LongshortError at the stream's end."""
+        assert self._exchange is not None
+        checked = False
+        while True:
+            try:
+                answer = await self._exchange.read(None)
+            except LongshortError as error:
+                await self._calls.explain(error)
+                raise
+            if answer is None:
+                if self._timed_out:
+                    raise errors.DeadlineExceeded(f"no answer came in {self._timeout:g} s")
+                raise errors.Unavailable("the server ended the stream")
+            if not checked:
+                # Between the look at the model and the stream, another one may have taken its place.
+                self._check(await self.model(), self.name)
+                checked = True
+                self._failures = 0
+            self._take(answer)
+            self.fill()
+
+    def _heard(self) -> None:
+        self.answered_at = asyncio.get_running_loop().time()
+        self.error = None
+
+    def _send(self, job: Job, now: float) -> None:
+        way = way_of(job, self._model, self._region_tokens, self._texts.truncate)
+        if isinstance(way, str):
+            job.fail(_INVALID_ARGUMENT, way)
+            return
+        job.sent = now
+        if way is Way.PIECES:
+            self._begin_long(job)
+            return
+        try:
+            request = job.request(self._next_id)
+        except (TypeError, ValueError) as error:
+            job.fail(_INVALID_ARGUMENT, str(error))
+            return
+        if not self._opened:
+            self._opened = True
+            first = inference_pb2.ScoreTextsRequest(options=self._texts)
+            first.MergeFrom(request)
+            request = first
+        self._alone = job.alone
+        self._unanswered[self._next_id] = job
+        self._next_id += 1
+        assert self._exchange is not None
+        self._exchange.write(request)
+
+    def _begin_long(self, job: Job) -> None:
+        id, self._next_id = self._next_id, self._next_id + 1
+        self._alone = job.alone
+        self._unanswered[id] = job
+        self._long[id] = asyncio.ensure_future(self._score_long(id, job))
+
+    async def _score_long(self, id: int, job: Job) -> None:
+        assert job.document is not None and not isinstance(job.document, tuple)
+        options = CallOptions(timeout=self._timeout, **self._options)
+        try:
+            found = await score_long(
+                self._calls,
+                job.document,
+                self._texts.model,
+                self._region_tokens,
+                self._model.limits.message_bytes or 1 << 20,
+                options,
+                self._heard,
+            )
+        except LongshortError as error:
+            lasting = isinstance(error, (errors.InvalidArgument, errors.PermissionDenied))
+            del self._unanswered[id], self._long[id]
+            self._alone = False
+            self._give_back([job], error, lasting)
+        else:
+            del self._unanswered[id], self._long[id]
+            self._alone = False
+            job.finish(found)
+        self.fill()
+
+    def _take(self, answer: Answer) -> None:
+        self._heard()
+        job = self._unanswered.pop(answer.id, None)
+        if job is None:
+            return
+        self._alone = False
+        now = asyncio.get_running_loop().time()
+        if answer.HasField("error") and answer.error.code in (_RESOURCE_EXHAUSTED, _UNAVAILABLE):
+            self.pace.refused()
+            self._not_before = now + max(0.01, answer.error.retry_after_seconds) * random.uniform(1.0, 1.1)
+            self._work.put_back([job])
+            asyncio.get_running_loop().call_at(self._not_before + 0.001, self.fill)
+            return
+        tokens, served = _cost(answer)
+        self.pace.answered(tokens, now - job.sent, served, now)
+        job.finish(answer)
+
+    def _lose(self, error: LongshortError | None) -> None:
+        """The stream is over: what is unanswered is for others."""
+        if self._exchange is not None:
+            self._exchange.cancel()
+            self._exchange = None
+        for task in self._long.values():
+            task.cancel()
+        self._long.clear()
+        jobs, self._unanswered, self._alone = list(self._unanswered.values()), {}, False
+        if error is None:
+            self._work.put_back(jobs)
+            return
+        self.error = error
+        self.pace.refused()
+        self._give_back(jobs, error)
+
+    def _give_back(self, jobs: Sequence[Job], error: LongshortError, lasting: bool = False) -> None:
+        """Documents that were not answered. `lasting`: they never will be."""
+        refused = isinstance(error, errors.ResourceExhausted) and error.retry_after is not None
+        for job in jobs:
+            job.losses += 0 if refused else 1
+        hopeless = [job for job in jobs if lasting or job.losses >= 2 * LOSSES]
+        self._work.put_back(job for job in jobs if job not in hopeless)
+        for job in hopeless:
+            often = "" if lasting else f"{job.losses} times in a row: "
+            job.fail(error.code.value[0], f"{often}{error.message}")
+
+
+def _passes(error: LongshortError) -> bool:
+    """Whether waiting may help: the others are as wrong the next time."""
+    lasting = (
+        errors.FailedPrecondition,
+        errors.InvalidArgument,
+        errors.PermissionDenied,
+        errors.Unauthenticated,
+        errors.Unimplemented,
+    )
+    return not isinstance(error, lasting)
+
+
+def _cost(answer: Answer) -> tuple[int, float]:
+    """Tokens of an answered document, and seconds in which the server worked on it."""
+    if answer.HasField("score"):
+        return answer.score.token_count, answer.score.timings.prefill_seconds
+    if answer.HasField("classification"):
+        found = answer.classification
+        return sum(one.token_count for one in found.documents), found.classification.timings.run_seconds
+    return 0, 0.0

@@ -1,0 +1,51 @@
+"""Text files: each is a row, its bytes from the first to the last."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from longshort.batch.failures import Refused
+from longshort.batch.files import open_input
+from longshort.batch.inputs import HASHED_BYTES, Input, Source
+from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, good
+from longshort.batch.shards import Position, RawRow
+
+
+class TextFiles:
+    """Offsets are places of files in the source. Nothing is carried."""
+
+    def __init__(self, source: Source, columns: Columns) -> None:
+        self._source = source
+        self._read = 0
+        self.carried: tuple[str, ...] = ()
+
+    def rows(self, start: Position) -> Iterator[RawRow]:
+        for place, file in enumerate(self._source.files[start.row :], start.row):
+            self._read += file.bytes
+            yield RawRow(place, place, place + 1, file.bytes, file)
+
+    def read_share(self) -> float:
+        """How much was read so far, 0 to 1."""
+        return min(1.0, self._read / max(1, self._source.bytes))
+
+    def parse(self, raw: Sequence[RawRow]) -> Rows:
+        """Raises Refused for a file that has changed."""
+        return Rows([_row(one.data) for one in raw], [{} for _ in raw])
+
+
+def _row(file: Input) -> Row:
+    if file.bytes > MAX_ROW_BYTES:
+        return bad(file.name, 0, f"the file has {file.bytes} bytes; at most {MAX_ROW_BYTES} are read")
+    try:
+        with open_input(file.name) as opened:
+            content = opened.read()
+    except OSError as error:
+        raise Refused(f"the input {file.name} cannot be read any more: {error.strerror or error}") from error
+    head, tail = content[:HASHED_BYTES], content[max(HASHED_BYTES, len(content) - HASHED_BYTES) :]
+    if len(content) != file.bytes or hashlib.sha256(head + tail).hexdigest() != file.digest:
+        raise Refused(
+            f"the input {file.name} was changed while the run read it. What was written before is of the old content:"
+            " begin anew in another folder"
+        )
+    return good(file.name, 0, content)

@@ -1,0 +1,103 @@
+"""Rows of WARC files: the text that records hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
+
+from longshort.batch.failures import InputDamaged
+from longshort.batch.files import open_input
+from longshort.batch.inputs import Input, Source
+from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, good
+from longshort.batch.shards import Position, RawRow
+
+CARRIED = {
+    "url": "WARC-Target-URI",
+    "date": "WARC-Date",
+    "record_id": "WARC-Record-ID",
+    "content_type": "",
+}
+
+
+class Warc:
+    """A row is a record of the types conversion, resource or response whose content is text: that without HTTP's
+    headers and encodings. Ordinals count rows. Offsets are bytes of the file as it is stored."""
+
+    def __init__(self, source: Source, columns: Columns) -> None:
+        self._file: Input = source.files[0]
+        self.carried = tuple(CARRIED) if columns.carry is None else columns.carry
+        self._offset = 0
+
+    def rows(self, start: Position) -> Iterator[RawRow]:
+        """Rows from `start` on; a broken file ends with a row that is an InputDamaged. Raises OSError."""
+        row = start.row
+        with open_input(self._file.name) as stored:
+            stored.seek(start.offset)
+            self._offset = start.offset
+            records = ArchiveIterator(stored)
+            try:
+                for record in records:
+                    is_text = _is_text(record)
+                    content = record.content_stream().read(MAX_ROW_BYTES + 1) if is_text else b""
+                    # Reads to the record's end, which only that tells.
+                    begin, end = records.get_record_offset(), records.offset
+                    if not _is_whole(record, records.reader.decompressor):
+                        raise EOFError("a record is cut short")
+                    self._offset = end
+                    if is_text:
+                        fields = {name: record.rec_headers.get_header(key) for name, key in CARRIED.items() if key}
+                        fields["content_type"] = _content_type(record)
+                        yield RawRow(row, begin, end, len(content), (content, fields))
+                        row += 1
+                if self._offset < self._file.bytes:
+                    raise EOFError("it does not end with a record")
+            except OSError:
+                raise
+            except Exception as error:  # broken headers make warcio raise anything
+                place = self._offset
+                yield RawRow(row, place, place, 0, InputDamaged(f"the file is damaged from here on: {error}"))
+
+    def read_share(self) -> float:
+        """How much of the file was read so far, 0 to 1."""
+        return min(1.0, self._offset / max(1, self._file.bytes))
+
+    def parse(self, raw: Sequence[RawRow]) -> Rows:
+        rows: list[Row] = []
+        carried: list[dict[str, Any]] = []
+        for one in raw:
+            if isinstance(one.data, InputDamaged):
+                rows.append(bad(self._file.name, one.row, str(one.data), "DATA_LOSS"))
+                carried.append(dict.fromkeys(self.carried))
+                continue
+            content, fields = one.data
+            carried.append({name: fields.get(name) for name in self.carried})
+            if len(content) > MAX_ROW_BYTES:
+                message = f"the record has more than {MAX_ROW_BYTES} bytes, which are the most that is read"
+                rows.append(bad(self._file.name, one.row, message))
+            else:
+                rows.append(good(self._file.name, one.row, content))
+        return Rows(rows, carried)
+
+
+def _content_type(record: Any) -> str:
+    headers = record.http_headers if record.http_headers is not None else record.rec_headers
+    return (headers.get_header("Content-Type") or "").partition(";")[0].strip().lower()
+
+
+def _is_whole(record: Any, decompressor: Any) -> bool:
+    """Once it was read to its end: whether all of it was there, and with it the gzip member that it is."""
+    length = record.rec_headers.get_header("Content-Length") or ""
+    if not length.isdecimal() or record.raw_stream.limit > 0:
+        return False
+    return decompressor is None or bool(decompressor.eof)
+
+
+def _is_text(record: Any) -> bool:
+    if record.rec_type == "conversion":
+        return True
+    if record.rec_type not in ("response", "resource"):
+        return False
+    kind = _content_type(record)
+    return kind.startswith("text/") or kind.endswith(("json", "xml"))

@@ -1,0 +1,230 @@
+"""Blocks for datatrove's pipelines: documents get a Longshort model's figures, and are kept by them.
+
+    LocalPipelineExecutor(
+        pipeline=[
+            ParquetReader("corpus"),
+            BitsPerByteFilter(at_most=2.5, server="127.0.0.1:8500", model="enwiki"),
+            ParquetWriter("kept"),
+        ],
+        tasks=8,
+    ).run()
+
+Needs `pip install 'longshort[datatrove]'`. Figures stand in a document's metadata, their names begin with "longshort_":
+longshort_bits_per_byte, longshort_label, ... (docs/batch.md). A document without figures has longshort_error.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Literal, Unpack
+
+from longshort.batch.connecting import ConnectionOptions, connection_of
+from longshort.batch.pool import Pool
+from longshort.batch.rows import RowError
+from longshort.batch.scorer import Priority
+
+try:
+    from datatrove.data import Document, DocumentsPipeline  # type: ignore[import-untyped]
+    from datatrove.pipeline.base import PipelineStep  # type: ignore[import-untyped]
+    from datatrove.pipeline.filters.base_filter import BaseFilter  # type: ignore[import-untyped]
+    from datatrove.pipeline.writers.disk_base import DiskWriter  # type: ignore[import-untyped]
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"longshort.datatrove needs {missing.name}: pip install 'longshort[datatrove]'", name=missing.name
+    ) from None
+
+__all__ = ["Annotator", "BitsPerByteFilter", "BlockOptions", "ClassFilter"]
+
+PREFIX = "longshort_"
+# One is answered, one is on its way, one is read.
+_BATCHES_AHEAD = 3
+
+
+class BlockOptions(ConnectionOptions, total=False):
+    """What all blocks take besides, and besides where servers are (as longshort.Client, but for `token`: datatrove
+    writes a block's arguments to its logs. Give `token_file`).
+
+    model       "name" or "name/version"; may be left out if the servers have one
+    batch_size  documents that are sent together; three such batches are in memory. Default 256
+    priority    how documents weigh against other calls; default "low"
+    client_id   who asks
+    timeout     seconds that a server may give no answer while it has documents, before others get them; default 1800
+    patience    seconds that no server may be there, before the task fails; default 600
+    """
+
+    model: str
+    batch_size: int
+    priority: Priority
+    client_id: str
+    timeout: float
+    patience: float
+
+
+class _Figures:
+    """Documents with figures in their metadata, in their order. Each task has connections of its own."""
+
+    def __init__(self, command: Literal["score", "classify"], own: dict[str, Any], options: BlockOptions) -> None:
+        known = BlockOptions.__required_keys__ | BlockOptions.__optional_keys__
+        for name in options:
+            if name not in known:
+                raise TypeError(f"unexpected keyword argument {name!r}; there are: {', '.join(sorted(known))}")
+        if "token" in options:
+            raise ValueError("token: datatrove would write it to its logs; give token_file")
+        self.command: Literal["score", "classify"] = command
+        self.batch_size = options.get("batch_size", 256)
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size is {self.batch_size}; it must be at least 1")
+        self.pool: dict[str, Any] = {**own, **options}
+        self.pool.pop("batch_size", None)
+        connection: Any = {name: value for name, value in options.items() if name in _CONNECTION}
+        connection_of(connection)  # raises here what would be raised in a task
+
+    def __repr__(self) -> str:
+        return f"{self.command} {self.pool}"
+
+    def add(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """Raises LongshortError if no server is there, and ModelChanged."""
+        with Pool(self.command, **self.pool) as pool, ThreadPoolExecutor(_BATCHES_AHEAD - 1) as threads:
+            ahead: deque[tuple[list[Document], Future[list[dict[str, Any] | RowError]]]] = deque()
+            given = iter(documents)
+            while batch := list(itertools.islice(given, self.batch_size)):
+                ahead.append((batch, threads.submit(pool.results, [document.text for document in batch])))
+                if len(ahead) == _BATCHES_AHEAD:
+                    yield from _answered(*ahead.popleft())
+            while ahead:
+                yield from _answered(*ahead.popleft())
+
+
+_CONNECTION = ConnectionOptions.__required_keys__ | ConnectionOptions.__optional_keys__
+
+
+def _answered(batch: list[Document], results: Future[list[dict[str, Any] | RowError]]) -> Iterator[Document]:
+    for document, found in zip(batch, results.result(), strict=True):
+        if isinstance(found, RowError):
+            document.metadata[f"{PREFIX}error"] = f"{found.code}: {found.message}"
+        else:
+            document.metadata |= {f"{PREFIX}{name}": value for name, value in found.items()}
+        yield document
+
+
+class Annotator(PipelineStep):  # type: ignore[misc]
+    """Adds a model's figures to each document's metadata.
+
+    command        "score" for language models, "classify" for classifiers
+    region_tokens  score: tells the bits of each window of so many tokens, too; 0 does not
+    top_k          classify: how many of the likeliest classes to tell
+    truncate       classify: of a document that is longer than the model takes, read the beginning
+    """
+
+    name = "Longshort annotator"
+    type = "📊 - ANNOTATOR"
+
+    def __init__(
+        self,
+        command: Literal["score", "classify"],
+        *,
+        region_tokens: int = 0,
+        top_k: int = 5,
+        truncate: bool = False,
+        **options: Unpack[BlockOptions],
+    ) -> None:
+        super().__init__()
+        own: dict[str, Any] = {"region_tokens": region_tokens}
+        if command == "classify":
+            own = {"top_k": top_k, "truncate": truncate}
+        self.figures = _Figures(command, own, options)
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        for document in self.figures.add(data):
+            self.stat_update("errors" if f"{PREFIX}error" in document.metadata else "annotated")
+            self.update_doc_stats(document)
+            yield document
+
+
+class _Filter(BaseFilter):  # type: ignore[misc]
+    """Keeps documents by the figures that it has added to them. One without figures is dropped."""
+
+    def __init__(self, figures: _Figures, exclusion_writer: DiskWriter | None) -> None:
+        super().__init__(exclusion_writer)
+        self.figures = figures
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        yield from super().run(self.figures.add(data), rank, world_size)
+
+
+class BitsPerByteFilter(_Filter):
+    """Keeps documents with at least `at_least` and at most `at_most` bits per byte: what a language model finds likely
+    has few. Dropped ones go to `exclusion_writer`, with the reason: too_few_bits, too_many_bits, no_figure."""
+
+    name = "Longshort bits per byte"
+
+    def __init__(
+        self,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        exclusion_writer: DiskWriter | None = None,
+        **options: Unpack[BlockOptions],
+    ) -> None:
+        if at_least is None and at_most is None:
+            raise ValueError("at_least, at_most: give one of them, or both")
+        super().__init__(_Figures("score", {}, options), exclusion_writer)
+        self.at_least = at_least
+        self.at_most = at_most
+
+    def filter(self, doc: Document) -> bool | tuple[bool, str]:
+        bits = doc.metadata.get(f"{PREFIX}bits_per_byte")
+        if bits is None:
+            return False, "no_figure"
+        if self.at_least is not None and bits < self.at_least:
+            return False, "too_few_bits"
+        if self.at_most is not None and bits > self.at_most:
+            return False, "too_many_bits"
+        return True
+
+
+class ClassFilter(_Filter):
+    """Keeps documents to which a classifier gives the class `label` with a probability of `at_least`, and, with
+    `at_most`, of no more. Dropped ones go to `exclusion_writer`, with the reason: too_unlikely, too_likely, no_figure.
+
+    truncate  of a document that is longer than the model takes, read the beginning; otherwise it has no figure
+    """
+
+    name = "Longshort class"
+
+    def __init__(
+        self,
+        label: str,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        truncate: bool = False,
+        exclusion_writer: DiskWriter | None = None,
+        **options: Unpack[BlockOptions],
+    ) -> None:
+        if at_least is None and at_most is None:
+            raise ValueError("at_least, at_most: give one of them, or both")
+        super().__init__(_Figures("classify", {"top_k": _ALL_CLASSES, "truncate": truncate}, options), exclusion_writer)
+        self.label = label
+        self.at_least = at_least
+        self.at_most = at_most
+
+    def filter(self, doc: Document) -> bool | tuple[bool, str]:
+        classes = doc.metadata.get(f"{PREFIX}classes")
+        if classes is None:
+            return False, "no_figure"
+        found = {one["label"]: one["probability"] for one in classes}
+        if self.label not in found:
+            raise ValueError(f"the model has no class {self.label!r}; there are: {', '.join(sorted(found))}")
+        if self.at_least is not None and found[self.label] < self.at_least:
+            return False, "too_unlikely"
+        if self.at_most is not None and found[self.label] > self.at_most:
+            return False, "too_likely"
+        return True
+
+
+# As many as a model has, whatever it has.
+_ALL_CLASSES = 1 << 20

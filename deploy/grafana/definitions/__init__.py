@@ -1,0 +1,1 @@
+"""Longshort's Grafana dashboards, a module each. deploy/grafana/generate writes them."""

@@ -1,0 +1,239 @@
+"""How are the servers, one beside the other: up, loaded, with memory to spare, and with the same share of the work?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from definitions.boards import INSTANCE, JOB, board
+from definitions.panels import CALM, limit, lines, number, rows, states
+from definitions.queries import SERVERS, WINDOW, Query
+
+START = SERVERS.select("process_start_time_seconds")
+MEMORY = f"{SERVERS.select('process_resident_memory_bytes')} / ({SERVERS.select('longshort_memory_limit_bytes')} > 0)"
+CALLS = SERVERS.rate("longshort_requests_total", by="instance")
+DESCRIPTORS = f"{SERVERS.select('process_open_fds')} / {SERVERS.select('process_max_fds')}"
+SERVER = "{{instance}}"
+
+NOW = (
+    number(
+        "Up",
+        "Share of the servers that answer Prometheus.",
+        "percentunit",
+        Query(f"avg({SERVERS.select('up')})", "up"),
+        ((None, "red"), (1, "green")),
+        alerts=["LongshortDown"],
+    ),
+    number(
+        "Versions of Longshort",
+        "More than one while servers are being replaced.",
+        "none",
+        Query(f"count(count by (version) ({SERVERS.select('longshort_build_info')}))", "versions"),
+        ((None, "green"), (2, "orange")),
+    ),
+    number(
+        "Most memory",
+        "Of what a server may have, the share that the fullest one has.",
+        "percentunit",
+        Query(f"max({MEMORY})", "fullest"),
+        limit(0.92, warn=0.85),
+        alerts=["LongshortMemoryRunsOut"],
+    ),
+    number(
+        "Restarts",
+        "Times that servers have started within 30 minutes, beside the first.",
+        "none",
+        Query(f"sum(changes({START}[30m]))", "restarts"),
+        limit(3, warn=1),
+        alerts=["LongshortRestarts"],
+    ),
+    number(
+        "Imbalance",
+        "Calls of the busiest server, divided by the mean: 1 where all have the same.",
+        "none",
+        Query(f"max({CALLS}) / avg({CALLS})", "busiest / mean"),
+        limit(2, warn=1.5),
+    ),
+    number(
+        "Versions not loaded",
+        "Versions of models that could not be loaded within a day.",
+        "none",
+        Query(f"round(sum(increase({SERVERS.select('longshort_model_load_failures_total')}[1d])))", "not loaded"),
+        ((None, "green"), (0.5, "red")),
+        alerts=["LongshortVersionsDoNotLoad"],
+    ),
+)
+
+TABLE = (
+    rows(
+        "Servers",
+        "Each server, now.",
+        "instance",
+        (
+            (Query(f"max by (instance, version) ({SERVERS.select('longshort_build_info')})", "Build"), "none", CALM),
+            (Query(f"max by (instance) ({SERVERS.select('up')})", "Up"), "none", ((None, "red"), (1, "green"))),
+            (Query(f"max by (instance) (time() - {START})", "Runs for"), "s", CALM),
+            (
+                Query(f"count by (instance) ({SERVERS.select('longshort_model_load_duration_seconds')})", "Models"),
+                "none",
+                CALM,
+            ),
+            (Query(f"max by (instance) ({MEMORY})", "Memory"), "percentunit", limit(0.92, warn=0.85)),
+            (Query(SERVERS.total("longshort_streams_active", by="instance"), "Streams"), "none", CALM),
+            (Query(SERVERS.total("longshort_queue_length", by="instance"), "Waiting"), "none", CALM),
+            (Query(CALLS, "Calls"), "reqps", CALM),
+        ),
+        alerts=["LongshortDown", "LongshortNotReady"],
+    ),
+)
+
+LIFE = (
+    states(
+        "Up",
+        "When each server answered Prometheus.",
+        Query(f"max by (instance) ({SERVERS.select('up')})", SERVER),
+        {0: ("down", "red"), 1: ("up", "green")},
+        alerts=["LongshortDown"],
+    ),
+    lines(
+        "Runs for",
+        "Time since each server started: a line that falls to zero is a restart.",
+        "s",
+        Query(f"max by (instance) (time() - {START})", SERVER),
+        width=12,
+        alerts=["LongshortRestarts"],
+    ),
+    lines(
+        "Models",
+        "Versions of models that serve. A server without any is not ready.",
+        "none",
+        Query(f"count by (instance) ({SERVERS.select('longshort_model_load_duration_seconds')})", SERVER),
+        alerts=["LongshortNotReady"],
+    ),
+    lines(
+        "Loading",
+        "How long each version took to load: what a new server needs before it is ready, at the least.",
+        "s",
+        Query(
+            f"max by (model, version) ({SERVERS.select('longshort_model_load_duration_seconds')})",
+            "{{model}} {{version}}",
+        ),
+    ),
+    lines(
+        "Wrong files",
+        "Versions of models that could not be loaded, and new contents of the token file that were wrong, in an hour.",
+        "none",
+        Query(
+            f"round(sum by (instance) (increase({SERVERS.select('longshort_model_load_failures_total')}[1h])))",
+            "model, {{instance}}",
+        ),
+        Query(
+            f"round(sum by (instance) (increase({SERVERS.select('longshort_token_file_failures_total')}[1h])))",
+            "token file, {{instance}}",
+        ),
+        alerts=["LongshortVersionsDoNotLoad", "LongshortTokenFileWrong"],
+    ),
+)
+
+BALANCE = (
+    lines(
+        "Calls",
+        "Calls that end each second: the same of each server where the load is balanced. A server that drains "
+        "falls to zero before it ends.",
+        "reqps",
+        Query(CALLS, SERVER),
+    ),
+    lines(
+        "Streams",
+        "Texts that are being read or written.",
+        "none",
+        Query(SERVERS.total("longshort_streams_active", by="instance"), SERVER),
+    ),
+    lines(
+        "Waiting",
+        "Requests, images and documents that wait.",
+        "none",
+        Query(SERVERS.total("longshort_queue_length", by="instance"), SERVER),
+    ),
+    lines(
+        "Connections",
+        "Open gRPC connections. A server that drains has its clients leave.",
+        "none",
+        Query(SERVERS.total("longshort_connections_open", by="instance"), SERVER),
+    ),
+    lines(
+        "Duration of calls, 95 %",
+        "19 of 20 calls on this server took no longer.",
+        "s",
+        Query(SERVERS.quantile(0.95, "longshort_request_duration_seconds", by="instance"), SERVER),
+        log=True,
+    ),
+    lines(
+        "Sessions that move",
+        "Sessions that came from other servers, and that went to them, each second.",
+        "ops",
+        Query(
+            SERVERS.rate("longshort_requests_total", 'rpc="ImportSession"', 'code="OK"', by="instance"),
+            "came to {{instance}}",
+        ),
+        Query(
+            SERVERS.rate("longshort_requests_total", 'rpc="ExportSession"', 'code="OK"', by="instance"),
+            "left {{instance}}",
+        ),
+    ),
+)
+
+ROOM = (
+    lines(
+        "Memory",
+        "Of what the process may have, the share that it has. Beyond it the system ends the process.",
+        "percentunit",
+        Query(f"max by (instance) ({MEMORY})", SERVER),
+        most=1,
+        line_at=0.92,
+        alerts=["LongshortMemoryRunsOut"],
+    ),
+    lines(
+        "Memory in bytes",
+        "What the process has; of it, what is set aside for the caches of language models.",
+        "bytes",
+        Query(SERVERS.total("process_resident_memory_bytes", by="instance"), SERVER),
+        Query(SERVERS.total("longshort_cache_bytes", by="instance"), "caches, {{instance}}"),
+    ),
+    lines(
+        "Processors",
+        "Processors that each server keeps busy.",
+        "none",
+        Query(f"sum by (instance) (rate({SERVERS.select('process_cpu_seconds_total')}[{WINDOW}]))", SERVER),
+    ),
+    lines(
+        "Descriptors",
+        "Of the descriptors that the process may have, the share that is open. Without any left, "
+        "connections are refused.",
+        "percentunit",
+        Query(f"max by (instance) ({DESCRIPTORS})", SERVER),
+        line_at=0.8,
+        width=12,
+        alerts=["LongshortDescriptorsRunOut"],
+    ),
+    lines(
+        "Certificates",
+        "Time until each file expires. The servers read new files by themselves. Without TLS there are none.",
+        "s",
+        Query(
+            f"min by (instance, file) ({SERVERS.select('longshort_tls_certificate_expiry_seconds')} - time())",
+            "{{file}}, {{instance}}",
+        ),
+        width=12,
+        alerts=["LongshortCertificateExpires"],
+    ),
+)
+
+
+def make() -> Any:
+    return board(
+        "longshort-fleet",
+        "Fleet",
+        __doc__,
+        [JOB, INSTANCE],
+        [("", NOW), ("", TABLE), ("Life", LIFE), ("Balance and drain", BALANCE), ("Room", ROOM)],
+    )

@@ -1,0 +1,68 @@
+#include "server/handlers/list_sessions.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/access/scopes.h"
+#include "server/calls/field_error.h"
+#include "server/calls/session_owner.h"
+
+namespace longshort {
+namespace {
+
+// The store is locked for a page: some tens of microseconds.
+constexpr int64_t kMostOfPage = 256;
+
+// A page's token names the session that it comes behind.
+std::string TokenOf(const SessionKey& key) { return absl::StrCat(key.client, "/", key.id); }
+
+std::optional<SessionKey> KeyOf(const std::string& token) {
+  const size_t slash = token.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  return SessionKey{.client = token.substr(0, slash), .id = token.substr(slash + 1)};
+}
+
+}  // namespace
+
+absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsCall& call) {
+  const CallNames& names = record.names();
+  const bool authentication = record.session_owner().identity.has_value();
+  std::optional<std::string> client;
+  if (call.all_owners) {
+    LS_RETURN_IF_ERROR(record.caller().CheckScope(
+        Scope::kManage, absl::StrCat(names.rpc(), " with ", names.Of(CallField::kAllOwners))));
+  } else {
+    client = record.engine_context().client;
+  }
+  LS_RETURN_IF_ERROR(
+      CheckFieldRange(names.Of(CallField::kPageSize), call.page_size, 0, std::numeric_limits<int32_t>::max()));
+  std::optional<SessionKey> after;
+  if (!call.page_token.empty()) {
+    after = KeyOf(call.page_token);
+    if (!after.has_value() || (client.has_value() && after->client != *client)) {
+      return FieldError(names.Of(CallField::kPageToken), Quoted(call.page_token), "that of the page before");
+    }
+  }
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
+  const int64_t most = call.page_size == 0 ? kMostOfPage : std::min(call.page_size, kMostOfPage);
+  SessionStore::Page page = model->engine->ListSessions(client, after, static_cast<int>(most));
+  SessionList list;
+  if (page.next.has_value()) list.next_page_token = TokenOf(*page.next);
+  for (const SessionStore::Listed& listed : page.sessions) {
+    OwnedSession session = OwnedSessionOf(listed.key, authentication);
+    list.sessions.push_back({.owner = session.owner.name(),
+                             .id = std::move(session.id),
+                             .tokens = listed.tokens,
+                             .idle = listed.idle,
+                             .in_use = listed.in_use});
+  }
+  return list;
+}
+
+}  // namespace longshort

@@ -1,0 +1,83 @@
+// Series with the labels model and version, which come and go with the versions of models.
+//
+// Thread-safe.
+#pragma once
+
+#include <prometheus/family.h>
+#include <prometheus/labels.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace longshort {
+
+// Those of one version.
+class VersionSeries final {
+ public:
+  VersionSeries(std::string model, int64_t version)
+      : labels_{{"model", std::move(model)}, {"version", std::to_string(version)}} {}
+  VersionSeries(const VersionSeries&) = delete;
+  VersionSeries& operator=(const VersionSeries&) = delete;
+  ~VersionSeries() {
+    for (const std::function<void()>& remove : removals_) remove();
+  }
+
+  // The version's series of a family, with these labels more; made at the first call. `family` must outlive this.
+  template <typename Metric, typename... Arguments>
+  Metric& Add(prometheus::Family<Metric>& family, const prometheus::Labels& more = {}, const Arguments&... arguments) {
+    prometheus::Labels labels = labels_;
+    labels.insert(more.begin(), more.end());
+    const std::lock_guard lock(mutex_);
+    Metric& metric = family.Add(labels, arguments...);
+    if (added_.insert(&metric).second) removals_.push_back([&family, &metric] { family.Remove(&metric); });
+    return metric;
+  }
+
+ private:
+  const prometheus::Labels labels_;
+
+  std::mutex mutex_;  // guards what follows
+  std::set<const void*> added_;
+  std::vector<std::function<void()>> removals_;
+};
+
+// Those of all versions. The engines of one version, of which there are two while one takes over, have the same ones.
+class SeriesOfVersions final {
+ public:
+  // What is held of a version's series. They leave when none is held any more.
+  using Held = std::unique_ptr<VersionSeries, std::function<void(VersionSeries*)>>;
+
+  // This must outlive what is returned.
+  Held Of(const std::string& model, int64_t version) {
+    const std::pair key(model, version);
+    const std::lock_guard lock(mutex_);
+    Entry& entry = entries_[key];
+    if (entry.series == nullptr) entry.series = std::make_unique<VersionSeries>(model, version);
+    ++entry.holders;
+    return Held(entry.series.get(), [this, key](VersionSeries*) { Release(key); });
+  }
+
+ private:
+  struct Entry {
+    int64_t holders = 0;
+    std::unique_ptr<VersionSeries> series;
+  };
+
+  void Release(const std::pair<std::string, int64_t>& key) {
+    const std::lock_guard lock(mutex_);  // whoever asks next finds the series gone, not going
+    const auto entry = entries_.find(key);
+    if (--entry->second.holders == 0) entries_.erase(entry);
+  }
+
+  std::mutex mutex_;                                          // guards what follows
+  std::map<std::pair<std::string, int64_t>, Entry> entries_;  // by model and version
+};
+
+}  // namespace longshort

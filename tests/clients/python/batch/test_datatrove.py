@@ -1,0 +1,136 @@
+"""longshort.datatrove in pipelines of the real package, on local files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import longshort.batch
+import pytest
+from datatrove.data import Document
+from datatrove.executor import LocalPipelineExecutor
+from datatrove.pipeline.readers import JsonlReader
+from datatrove.pipeline.writers.jsonl import JsonlWriter
+from integration.server_process import Server
+from longshort.datatrove import Annotator, BitsPerByteFilter, ClassFilter
+
+from clients.python.batch.corpus import documents, read_rows, write_jsonl
+from clients.python.conftest import address
+
+ROWS = 120
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two files, one for each task."""
+    folder = tmp_path_factory.mktemp("corpus")
+    rows = [{"id": str(place), "text": one["text"]} for place, one in enumerate(documents(ROWS))]
+    write_jsonl(folder / "a.jsonl", rows[: ROWS // 2])
+    write_jsonl(folder / "b.jsonl", rows[ROWS // 2 :])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bits(corpus: Path, server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    """By id, what longshort-batch says."""
+    out = tmp_path_factory.mktemp("wanted")
+    longshort.batch.score(str(corpus), str(out), server=address(server))
+    return {json.loads(row["fields"])["id"]: row["bits_per_byte"] for row in read_rows(out)}
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+
+
+def writer(folder: Path) -> JsonlWriter:
+    return JsonlWriter(str(folder), compression=None)
+
+
+def test_two_tasks_keep_what_is_below_the_bound(
+    corpus: Path, bits: dict[str, float], server: Server, tmp_path: Path
+) -> None:
+    bound = sorted(bits.values())[ROWS // 2]
+    block = BitsPerByteFilter(
+        at_most=bound + 1e-6, exclusion_writer=writer(tmp_path / "dropped"), server=address(server), batch_size=7
+    )
+    executor = LocalPipelineExecutor(
+        pipeline=[JsonlReader(str(corpus)), block, writer(tmp_path / "kept")],
+        tasks=2,
+        logging_dir=str(tmp_path / "logs"),
+    )
+    executor.run()
+    kept, dropped = lines(tmp_path / "kept"), lines(tmp_path / "dropped")
+    assert {row["id"] for row in kept} == {id for id, value in bits.items() if value <= bound + 1e-6}
+    assert len(kept) + len(dropped) == ROWS and len({row["id"] for row in kept + dropped}) == ROWS
+    for row in kept + dropped:
+        assert row["metadata"]["longshort_bits_per_byte"] == pytest.approx(bits[row["id"]], abs=1e-4)
+    assert {row["metadata"]["filter_reason"] for row in dropped} == {"too_many_bits"}
+    # The order of each file, and a task's documents in a file of its own.
+    assert [row["id"] for row in kept] == sorted((row["id"] for row in kept), key=int)
+    assert len(list((tmp_path / "kept").glob("*.jsonl"))) == 2
+
+
+def test_the_annotator_adds_figures_and_errors_and_keeps_all(
+    bits: dict[str, float], corpus: Path, server: Server
+) -> None:
+    given = [Document(row["text"], row["id"], metadata={"from": "me"}) for row in lines(corpus)]
+    # The reader of datatrove leaves empty documents out; another one may not.
+    given.insert(3, Document("", "empty"))
+    block = Annotator("score", server=[address(server)], region_tokens=32, batch_size=16)
+    found = list(block.run(iter(given)))
+    assert [one.id for one in found] == [one.id for one in given]
+    empty = found.pop(3)
+    assert empty.metadata["longshort_error"].startswith("INVALID_ARGUMENT: ")
+    assert [one.metadata["longshort_bits_per_byte"] for one in found] == pytest.approx(
+        [bits[one.id] for one in found], abs=1e-4
+    )
+    assert all(one.metadata["from"] == "me" and one.metadata["longshort_region_bits"] for one in found)
+    assert block.stats["errors"].total == 1 and block.stats["annotated"].total == ROWS
+
+
+def test_classes_are_kept_by_their_probability(classifiers: Server) -> None:
+    texts = [f"text {i} " * (1 + i) for i in range(20)]
+    options: dict[str, Any] = {"server": address(classifiers), "model": "one", "truncate": True}
+    annotated = list(Annotator("classify", **options).run(Document(text, text) for text in texts))
+    probability = {
+        one.id: {each["label"]: each["probability"] for each in one.metadata["longshort_classes"]}["good"]
+        for one in annotated
+    }
+    low, high = sorted(probability.values())[5], sorted(probability.values())[15]
+    block = ClassFilter("good", at_least=low - 1e-6, at_most=high + 1e-6, **options)
+    kept = [one.id for one in block.run(Document(text, text) for text in texts)]
+    assert kept == [text for text in texts if low - 1e-6 <= probability[text] <= high + 1e-6]
+    assert block.stats["dropped_too_unlikely"].total == 5 and block.stats["dropped_too_likely"].total == 4
+    # A document that is too long has no figure.
+    short, long = Document("short", "0"), Document("long " * 1000, "1")
+    block = ClassFilter("good", at_least=0.0, **{**options, "truncate": False})
+    assert [one.id for one in block.run(iter([short, long]))] == ["0"]
+    assert block.stats["dropped_no_figure"].total == 1
+    with pytest.raises(ValueError, match="no class 'excellent'; there are: bad, good, so so"):
+        list(ClassFilter("excellent", at_least=0.5, **options).run(iter([short])))
+
+
+def test_bounds_are_inclusive_and_one_is_enough(server: Server) -> None:
+    found = list(Annotator("score", server=address(server)).run(iter([Document("some text", "0")])))[0]
+    bits = found.metadata["longshort_bits_per_byte"]
+    for bounds, reason in (
+        ({"at_least": bits - 1e-4, "at_most": bits + 1e-4}, None),
+        ({"at_least": bits + 1e-4}, "too_few_bits"),
+        ({"at_most": bits - 1e-4}, "too_many_bits"),
+    ):
+        block = BitsPerByteFilter(server=address(server), **bounds)
+        kept = list(block.run(iter([Document("some text", "0")])))
+        assert len(kept) == (reason is None)
+        assert reason is None or block.stats[f"dropped_{reason}"].total == 1
+
+
+def test_wrong_options_are_told_before_the_pipeline_starts() -> None:
+    with pytest.raises(ValueError, match="at_least, at_most"):
+        BitsPerByteFilter()
+    with pytest.raises(ValueError, match="token: datatrove would write it to its logs"):
+        Annotator("score", token="secret")
+    with pytest.raises(TypeError, match="'sever'; there are: .*server"):
+        Annotator("score", sever="a:1")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        ClassFilter("good", at_least=0.5, batch_size=0)

@@ -1,0 +1,76 @@
+"""How many documents a server is given at once."""
+
+from __future__ import annotations
+
+import pytest
+from longshort.batch.pace import Pace
+
+
+class Simulated:
+    """A server of so many places, which takes a second for each document; others may take some of its places. What is
+    asked beyond its places waits."""
+
+    def __init__(self, places: int, most: int = 64, seconds: float = 1.0) -> None:
+        self.places, self.seconds = places, seconds
+        self.pace = Pace()
+        self.pace.most = most
+        self.now = 0.0
+
+    def run(self, seconds: float) -> float:
+        """Documents a second."""
+        end, done, next_round = self.now + seconds, 0, self.now
+        while self.now < end:
+            size = self.pace.size
+            working = min(size, self.places)
+            next_round = self.now + self.seconds
+            self.now = next_round
+            waited = size / working * self.seconds
+            for _ in range(working):
+                self.pace.answered(100, waited, self.seconds, self.now)
+                done += 1
+        return done / seconds
+
+
+@pytest.mark.parametrize("places", [1, 2, 4, 16, 32, 64])
+def test_the_window_grows_until_the_server_is_full_and_no_further(places: int) -> None:
+    server = Simulated(places)
+    server.run(200)
+    assert server.run(200) == pytest.approx(places, rel=0.1)
+    assert places <= server.pace.size <= 3 * places + 1
+
+
+def test_the_window_is_never_above_what_the_server_works_on() -> None:
+    server = Simulated(1000, most=20)
+    server.run(100)
+    assert server.pace.size == 20
+
+
+def test_places_that_others_take_are_given_up_and_taken_again() -> None:
+    server = Simulated(32)
+    server.run(100)
+    assert server.pace.size >= 32
+    server.places = 2
+    server.run(300)
+    assert server.pace.size <= 6
+    server.places = 32
+    server.run(300)
+    assert server.pace.size >= 32
+
+
+def test_a_refusal_halves_the_window_down_to_one() -> None:
+    pace = Pace()
+    sizes = []
+    for _ in range(5):
+        sizes.append(pace.size)
+        pace.refused()
+    assert sizes == [8, 4, 2, 1, 1]
+
+
+def test_rounds_without_enough_documents_tell_nothing() -> None:
+    pace = Pace()
+    pace.most = 64
+    for second in range(100):
+        pace.starved()
+        for _ in range(8):
+            pace.answered(100, 1.0, 1.0, float(second))
+    assert pace.size == 8

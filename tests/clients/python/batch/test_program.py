@@ -1,0 +1,188 @@
+"""The program longshort-batch: what it prints, how it ends, and how it is ended."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import longshort
+import pytest
+from integration.server_process import Server, wait_until
+from longshort.batch.progress import Progress
+
+from clients.python.batch.corpus import documents, read_errors, read_rows, write_jsonl
+from clients.python.conftest import address
+
+PROGRAM = [sys.executable, "-m", "longshort.batch"]
+
+
+def run(*arguments: str | Path, server: Server) -> subprocess.CompletedProcess[str]:
+    command = [*PROGRAM, *map(str, arguments), f"--server={address(server)}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_jsonl(tmp_path / "a.jsonl", [*documents(30), b"broken", b"broken"])
+
+
+def test_a_run_ends_with_its_sum(corpus: Path, server: Server, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = run("score", corpus, f"--out={out}", "--region-tokens=16", "--shard-rows=10", server=server)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("30 rows scored and 2 errors in ")
+    assert done.stdout.endswith(f"{out} has 30 rows. 2 rows have errors: {out}/errors.\n")
+    assert {len(row["region_bits"]) for row in read_rows(out)} > {1, 2}
+    again = run("score", corpus, f"--out={out}", "--region-tokens=16", "--shard-rows=10", "--json", server=server)
+    told = json.loads(again.stdout)
+    assert (told["rows"], told["all_rows"], told["all_errors"], told["shards_before"]) == (0, 30, 2, 4)
+
+
+def test_progress_is_json_lines_if_asked_for(corpus: Path, server: Server, tmp_path: Path) -> None:
+    done = run("score", corpus, f"--out={tmp_path / 'out'}", "--json", server=server)
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert events[0]["event"] == "progress" and {"share", "rows", "seconds_left"} <= events[0].keys()
+
+
+def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [{"text": "abc", "other": "xyz"}, {"text": "x" * 100, "other": "y"}])
+    one = [f"--out={tmp_path / 'one'}", "--model=one", "--top-k=2"]
+    assert run("classify", path, *one, server=classifiers).returncode == 0
+    (row,) = read_rows(tmp_path / "one")
+    with longshort.Client(address(classifiers)) as client:
+        wanted = client.classify_texts("abc", model="one", top_k=2)[0].classes
+    assert [(found["label"], found["index"]) for found in row["classes"]] == [(c.label, c.index) for c in wanted]
+    assert row["probability"] == pytest.approx(wanted[0].probability)
+    assert row["label"] == wanted[0].label and not row["truncated"]
+    assert "64" in read_errors(tmp_path / "one")[0]["message"]
+    cut = [f"--out={tmp_path / 'cut'}", "--model=one", "--truncate"]
+    assert run("classify", path, *cut, server=classifiers).returncode == 0
+    assert [(row["token_count"], row["truncated"]) for row in read_rows(tmp_path / "cut")] == [(3, False), (64, True)]
+    two = [f"--out={tmp_path / 'two'}", "--model=two", "--second=other", "--truncate", "--output=jsonl"]
+    assert run("classify", path, *two, server=classifiers).returncode == 0
+    assert [row["token_count"] for row in read_rows(tmp_path / "two")] == [6, 65]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["score", "a.jsonl"], 1, "--out"),
+        (["guess", "a.jsonl", "--out=o"], 1, "invalid choice"),
+        (["score", "a.jsonl", "--out=o", "--top-k=3"], 1, "are for classify"),
+        (["classify", "a.jsonl", "--out=o", "--region-tokens=3"], 1, "is for score"),
+        (["score", "a.jsonl", "--out=o", "--part=2", "--parts=2"], 1, "--part is 2; it must be below --parts"),
+        (["score", "a.jsonl", "--out=o", "--shard-rows=0"], 1, "must be at least 1"),
+        (["score", "a.jsonl", "--out=o", "--model=a/b/c"], 1, "is not of the form NAME or NAME/VERSION"),
+        (["score", "a.jsonl", "--out=o", "--tls-ca=none.pem"], 1, "--tls-ca=none.pem cannot be read"),
+        (["score", "nothing.jsonl", "--out=o"], 2, "nothing.jsonl cannot be read: No such file or directory"),
+        (["score", "a.jsonl", "--out=o", "--model=nobody"], 2, "NOT_FOUND"),
+        (["classify", "a.jsonl", "--out=o"], 2, "the model tiny is a language model"),
+    ],
+)
+def test_what_is_wrong_is_said_and_coded(
+    corpus: Path, server: Server, arguments: list[str], code: int, message: str
+) -> None:
+    command = [*PROGRAM, *arguments, f"--server={address(server)}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=corpus.parent)
+    assert done.returncode == code and message in done.stderr, done.stderr
+
+
+def test_a_run_stops_after_too_many_errors_and_goes_on_with_more(server: Server, tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [b"broken" if i % 2 else {"text": f"row {i}"} for i in range(100)])
+    out = f"--out={tmp_path / 'out'}"
+    done = run("score", path, out, "--max-errors=20", "--shard-rows=10", server=server)
+    assert done.returncode == 5 and "rows have errors; max_errors is 20" in done.stderr
+    assert len(read_errors(tmp_path / "out")) <= 20
+    done = run("score", path, out, "--max-errors=50", "--shard-rows=10", server=server)
+    assert done.returncode == 0 and len(read_rows(tmp_path / "out")) == len(read_errors(tmp_path / "out")) == 50
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_how_to_go_on(server: Server, tmp_path: Path, how: signal.Signals) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", documents(2000))
+    out = tmp_path / "out"
+    command = [*PROGRAM, "score", str(path), f"--out={out}", "--shard-rows=50", f"--server={address(server)}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: len(list((out / "manifest").glob("shard-*"))) >= 2)
+        process.send_signal(how)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 4, stderr
+    assert stdout == ""
+    assert stderr == (
+        "longshort-batch: interrupted. Shards that are written stay: run the same command again to go on.\n"
+    )
+    before = len(read_rows(out))
+    assert 100 <= before < 2000
+    done = run("score", path, f"--out={out}", "--shard-rows=50", "--quiet", server=server)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row["ordinal"] for row in read_rows(out)] == list(range(2000))
+
+
+def test_a_full_disk_ends_a_run_that_goes_on_with_room(server: Server, tmp_path: Path) -> None:
+    """A file system of 200 KB, in a mount namespace of its own; then it is made larger."""
+    path = write_jsonl(tmp_path / "a.jsonl", documents(600))
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (tmp_path / "code").mkdir()
+    command = " ".join([*PROGRAM, f"score {path} --out={disk}/out --shard-rows=20 --server={address(server)}"])
+    script = f"""
+mount -t tmpfs -o size=200k none {disk} || exit 77
+{command}; echo $? > {tmp_path}/first
+find {disk} -type f > {tmp_path}/files
+mount -o remount,size=20m {disk}
+{command}; echo $? > {tmp_path}/second
+cp -r {disk}/out {tmp_path}/copied
+"""
+    own = [] if os.geteuid() == 0 else ["--map-root-user"]
+    done = subprocess.run(
+        ["unshare", "--mount", *own, "bash", "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    if done.returncode in (1, 77) and not (tmp_path / "first").exists():
+        pytest.skip(f"mounting is not permitted here: {done.stderr}")
+    assert (tmp_path / "first").read_text() == "5\n"
+    assert "cannot be written: No space left on device. What was written before stays valid" in done.stderr
+    # No half of a file is left in the way.
+    assert not [line for line in (tmp_path / "files").read_text().splitlines() if "/.unfinished/" in line][1:]
+    assert (tmp_path / "second").read_text() == "0\n", done.stderr
+    assert [row["ordinal"] for row in read_rows(tmp_path / "copied")] == list(range(600))
+
+
+def test_without_its_packages_it_says_what_to_install() -> None:
+    program = "import sys; sys.modules['warcio'] = None; import longshort.batch"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "longshort.batch needs warcio: pip install 'longshort[batch]'" in done.stderr
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("style", "wanted"),
+    [
+        ("lines", " 55.0 %  50 rows, 0.5 rows/s, 7 tokens/s, 3m00s left\n"),
+        ("bar", "\r\033[K[#############...........]  55.0 %  50 rows, 0.5 rows/s, 7 tokens/s, 3m00s left"),
+        ("quiet", ""),
+    ],
+)
+def test_progress_tells_what_is_left(style: Any, wanted: str) -> None:
+    clock, file = Clock(), io.StringIO()
+    progress = Progress(style, 1000, file, clock)
+    progress.skip(300)
+    clock.now = 100.0
+    # A quarter of the inputs in 100 s, so the 45 % that are left take 180 s.
+    for _ in range(50):
+        progress.advance(True, 14, 5)
+    progress.show()
+    progress.show()
+    assert file.getvalue() == wanted

@@ -1,0 +1,1 @@
+"""deploy/grafana held against real servers and a real Prometheus."""

@@ -1,0 +1,206 @@
+"""What collectors of traces do to a server: nothing, whatever they do. What is lost is counted."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+
+from integration.certificates import Authority
+from integration.collector import PROMPT, Collector, refusal, secure
+from integration.server_process import Server, run, wait_until
+
+EXPORTED, DROPPED = "longshort_spans_exported_total", "longshort_spans_dropped_total"
+FAILURES = "longshort_span_export_failures_total"
+
+
+def traced(repository: Path, folder: Path, collector: Collector | str, *arguments: str, **environment: str) -> Server:
+    address = collector if isinstance(collector, str) else collector.address
+    options = ["--log-format=json", f"--otlp-endpoint={address}", *arguments]
+    return Server(repository, folder, *options, environment=PROMPT | environment)
+
+
+def ask(api: SimpleNamespace, server: Server, name: str) -> None:
+    """A call with one span."""
+    request = api.inference.TokenizeRequest(input={"text": "x"})
+    stub = api.inference_grpc.InferenceStub(server.channel)
+    stub.Tokenize(request, timeout=60, metadata=[("x-request-id", name)])
+
+
+def messages(server: Server) -> list[str]:
+    lines = [json.loads(line) for line in server.log().splitlines()]
+    return [line["message"] for line in lines if "export" in line["message"] or "collector" in line["message"]]
+
+
+def free_port() -> int:
+    with Collector() as gone:
+        return gone.port
+
+
+def test_a_collector_that_comes_back_gets_what_was_kept(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    port = free_port()
+    with traced(repository, tmp_path, f"127.0.0.1:{port}") as server:
+        ask(api, server, "before")
+        wait_until(lambda: server.metric(FAILURES) >= 2)
+        ask(api, server, "between")
+        with Collector(port) as collector:
+            assert collector.call("before")
+            assert collector.call("between")
+            ask(api, server, "behind")
+            assert collector.call("behind")
+            wait_until(lambda: server.metric(EXPORTED) == 3)
+        assert server.metric(DROPPED) == 0
+        wait_until(lambda: len(messages(server)) == 2)
+        assert messages(server) == ["traces are not exported", "traces are exported again"]
+
+
+def test_a_stalled_collector_costs_calls_nothing(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    small = {"OTEL_BSP_MAX_QUEUE_SIZE": "20", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "10"}
+    with (
+        Collector() as collector,
+        traced(repository, tmp_path, collector, "--drain-timeout=20s", **small) as server,
+    ):
+        collector.answers.clear()
+        ask(api, server, "first")
+        wait_until(lambda: collector.waiting == 1)
+        for number in range(50):
+            ask(api, server, f"call-{number}")
+        # One is on its way, and 20 wait.
+        assert server.metric(DROPPED, reason="queue_full") == 30
+        assert server.metric(EXPORTED) == 0
+        assert collector.waiting == 1, "one at a time is on its way"
+        collector.answers.set()
+        wait_until(lambda: server.metric(EXPORTED) == 21)
+        assert sorted(span.attributes["longshort.request.id"] for span in collector.spans()) == sorted(
+            ["first", *(f"call-{number}" for number in range(20))]
+        )
+        # Nor does it keep a server that stops for longer than 3 s.
+        collector.answers.clear()
+        ask(api, server, "last")
+        wait_until(lambda: collector.waiting == 1)
+        begin = time.monotonic()
+        server.terminate()
+        assert server.wait() == 0
+        assert time.monotonic() - begin < 15
+
+
+def test_a_collector_without_room_is_asked_again_when_it_says(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    with Collector() as collector, traced(repository, tmp_path, collector) as server:
+        collector.refusals.append(refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, retry_seconds=0.9))
+        ask(api, server, "patient")
+        wait_until(lambda: collector.refused == 1)
+        begin = time.monotonic()
+        collector.call("patient")
+        # More than the half second, give or take a fifth, of the first pause.
+        assert time.monotonic() - begin > 0.7
+        assert (server.metric(FAILURES), server.metric(DROPPED)) == (1, 0)
+
+        # Without a time there will never be room; and others do not want what they got.
+        for code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INVALID_ARGUMENT):
+            collector.refusals.append(refusal(code))
+            ask(api, server, code.name)
+            wait_until(lambda: collector.refusals == [])
+        ask(api, server, "behind")
+        collector.call("behind")
+        assert [collector.calls(name) for name in ("RESOURCE_EXHAUSTED", "INVALID_ARGUMENT")] == [[], []]
+        assert server.metric(DROPPED, reason="export_failed") == 2
+
+        collector.rejects = 1
+        ask(api, server, "rejected")
+        wait_until(lambda: server.metric(DROPPED, reason="rejected") == 1)
+        assert server.metric(EXPORTED) == 2
+        wait_until(lambda: "the collector rejects spans" in messages(server))
+
+
+def test_what_waits_is_exported_before_the_server_ends(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    late = {"OTEL_BSP_SCHEDULE_DELAY": "3600000"}
+    with Collector() as collector, traced(repository, tmp_path, collector, **late) as server:
+        for number in range(5):
+            ask(api, server, f"call-{number}")
+        server.terminate()
+        assert server.wait() == 0
+        assert len(collector.spans()) == 5
+        assert len(collector.requests) == 1
+
+
+def test_a_server_ends_without_its_collector(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with traced(repository, tmp_path, f"127.0.0.1:{free_port()}") as server:
+        ask(api, server, "unheard")
+        wait_until(lambda: server.metric(FAILURES) >= 1)
+        begin = time.monotonic()
+        server.terminate()
+        assert server.wait() == 0
+        assert time.monotonic() - begin < 15
+
+
+def test_a_collector_may_speak_tls_and_want_a_certificate(
+    api: SimpleNamespace, repository: Path, tmp_path: Path, authority: Authority
+) -> None:
+    """And have its messages packed."""
+    certificate, key = authority.server().write(tmp_path, "collector")
+    own_certificate, own_key = authority.client("server").write(tmp_path, "own")
+    credentials = grpc.ssl_server_credentials(
+        [(key.read_bytes(), certificate.read_bytes())], authority.pem, require_client_auth=True
+    )
+    trusted = tmp_path / "ca.pem"
+    trusted.write_bytes(authority.pem)
+    files = {
+        "OTEL_EXPORTER_OTLP_CERTIFICATE": str(trusted),
+        "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": str(own_certificate),
+        "OTEL_EXPORTER_OTLP_CLIENT_KEY": str(own_key),
+        "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
+    }
+    with (
+        Collector(tls=credentials) as collector,
+        traced(repository, tmp_path / "server", f"https://{collector.address}", **files) as server,
+    ):
+        ask(api, server, "encrypted")
+        collector.call("encrypted")
+        assert server.metric(FAILURES) == 0
+
+
+def test_a_collector_that_nobody_vouches_for_gets_nothing(
+    api: SimpleNamespace, repository: Path, tmp_path: Path, authority: Authority, clients: Authority
+) -> None:
+    trusted = tmp_path / "ca.pem"
+    trusted.write_bytes(clients.pem)
+    files = {"OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE": str(trusted)}
+    with (
+        Collector(tls=secure(*authority.server().write(tmp_path, "collector"))) as collector,
+        traced(repository, tmp_path / "server", f"https://{collector.address}", **files) as server,
+    ):
+        ask(api, server, "secret")
+        wait_until(lambda: server.metric(FAILURES) >= 1)
+        assert collector.requests == []
+
+
+def check_config(repository: Path, monkeypatch: Any, *arguments: str, **environment: str) -> tuple[int, str]:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    done = run(f"--model-repository={repository}", "--check-config", *arguments)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_check_config_says_where_traces_go(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4317", "OTEL_TRACES_SAMPLER": "traceidratio"}
+    code, text = check_config(
+        repository, monkeypatch, OTEL_TRACES_SAMPLER_ARG="0.25", OTEL_EXPORTER_OTLP_PROTOCOL="grpc", **variables
+    )
+    assert code == 0
+    assert "with traces to collector:4317, 25 % of all\n" in text
+    code, text = check_config(repository, monkeypatch, "--otlp-endpoint=other:1", "--trace-sample-ratio=1")
+    assert "with traces to other:1, 100 % of those that begin here\n" in text
+
+
+def test_check_config_refuses_what_would_not_be_traced(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, text = check_config(
+        repository, monkeypatch, "--otlp-endpoint=c:1", OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf"
+    )
+    assert (code, "OTEL_EXPORTER_OTLP_PROTOCOL is 'http/protobuf'; this server has grpc only" in text) == (1, True)

@@ -1,0 +1,90 @@
+"""The CUDA kernels compile for the chips that are promised, and fit their registers. Needs nvcc, not a GPU."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[4]
+KERNELS = ROOT / "models/kernels/cuda"
+ARCHITECTURES = ("80", "90a")
+NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+# As target longshort_cuda_kernels has them.
+OPTIONS = ["-std=c++17", "-O3", "--expt-relaxed-constexpr", "--Werror=all-warnings", "-Xptxas=-v", f"-I{ROOT}"]
+
+pytestmark = pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
+
+
+def budget() -> dict[str, int]:
+    """The most registers of each listed kernel."""
+    lines = [line.split("#")[0].strip() for line in (Path(__file__).parent / "registers.txt").read_text().splitlines()]
+    return {name.strip(): int(number) for name, number in (line.rsplit(maxsplit=1) for line in lines if line)}
+
+
+def compile_kernels(source: Path, architecture: str, folder: Path) -> str:
+    """What the assembler tells of a source. The compiler cache, where there is one, keeps that as well."""
+    launcher = [ccache] if (ccache := shutil.which("ccache")) else []
+    result = subprocess.run(
+        [*launcher, NVCC, *OPTIONS, f"-gencode=arch=compute_{architecture},code=sm_{architecture}", "-c", source,
+         "-o", folder / f"{source.stem}.o"],
+        cwd=ROOT, env={**os.environ, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}, text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+    told = result.stdout + result.stderr
+    return subprocess.run(["c++filt"], input=told, text=True, capture_output=True, check=True).stdout
+
+
+def kernels_of(told: str) -> dict[str, tuple[int, int]]:
+    """Registers, and bytes of spilled ones, of each kernel."""
+    kernels = {}
+    for entry in told.split("Compiling entry function '")[1:]:
+        # "void longshort::cuda::(anonymous namespace)::Norm<4>(longshort::cuda::NormRows)' for 'sm_80'"
+        name = entry.split("'")[0].replace("(anonymous namespace)::", "").replace("longshort::cuda::", "")
+        name = name.removeprefix("void ").split("(")[0]
+        spills = sum(int(number) for number in re.findall(r"(\d+) bytes spill", entry))
+        kernels[name] = int(re.search(r"Used (\d+) registers", entry)[1]), spills
+    return kernels
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_kernels_compile_and_fit_their_registers(architecture: str, tmp_path: Path) -> None:
+    found = {}
+    for source in sorted(KERNELS.glob("*.cu")):
+        found |= kernels_of(compile_kernels(source, architecture, tmp_path))
+    wrong = []
+    for name, most in budget().items():
+        if name not in found:
+            wrong.append(f"{name} is in registers.txt and not among the kernels: {', '.join(sorted(found))}")
+            continue
+        registers, spills = found[name]
+        if registers > most or spills > 0:
+            wrong.append(f"{name}: {registers} registers, {spills} bytes spilled; at most {most}, and none")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_host_side_compiles(tmp_path: Path) -> None:
+    """CUDA's GpuDevice, which builds without CUDA leave out."""
+    headers = Path(NVCC).resolve().parents[1] / "include"
+    subprocess.run(
+        ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}", "-isystem", headers,
+         ROOT / "models/gpu/cuda_device.cc"],
+        check=True,
+    )  # fmt: skip
+
+
+def test_a_spill_is_seen() -> None:
+    told = (
+        "ptxas info    : Compiling entry function 'void longshort::cuda::(anonymous namespace)::Norm<4>"
+        "(longshort::cuda::NormRows)' for 'sm_80'\n"
+        "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
+        "ptxas info    : Used 40 registers, used 0 barriers, 456 bytes cmem[0]\n"
+        "ptxas info    : Compiling entry function 'longshort::cuda::(anonymous namespace)::Keep"
+        "(longshort::cuda::KeepRows)' for 'sm_80'\n"
+        "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        "ptxas info    : Used 32 registers, used 0 barriers\n"
+    )
+    assert kernels_of(told) == {"Norm<4>": (40, 16), "Keep": (32, 0)}

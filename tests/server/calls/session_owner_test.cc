@@ -1,0 +1,43 @@
+#include "server/calls/session_owner.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+using testing::HasSubstr;
+
+// The owner's session "talk", as the engines know it: "client/id".
+std::string Known(const std::string& owner, bool authentication) {
+  const absl::StatusOr<SessionOwner> read = ReadSessionOwner(owner, authentication);
+  if (!read.ok()) return std::string(read.status().message());
+  EXPECT_EQ(read->name(), owner);
+  const SessionKey key = KeyOfSession(*read, "talk");
+  const OwnedSession again = OwnedSessionOf(key, authentication);
+  EXPECT_EQ(again.owner.name(), owner);
+  EXPECT_EQ(again.id, "talk");
+  return key.client + " " + key.id;
+}
+
+TEST(SessionOwner, IsReadAsItIsWritten) {
+  EXPECT_EQ(Known("", false), " talk");
+  EXPECT_EQ(Known("alice", false), "alice talk");
+  EXPECT_EQ(Known("/alice/", true), "alice talk");
+  EXPECT_EQ(Known("/alice/phone", true), "alice phone/talk");
+}
+
+TEST(SessionOwner, OfAnotherKindOfServerIsNobody) {
+  for (const char* owner : {"/alice/", "/alice/phone", "al ice", "/"}) {
+    EXPECT_THAT(Known(owner, false), HasSubstr("since this server has no --token-file")) << owner;
+  }
+  for (const char* owner : {"", "alice", "alice/phone", "/alice", "//", "//phone", "/alice/phone/", "/alice/a b"}) {
+    EXPECT_THAT(Known(owner, true), HasSubstr("since this server has a --token-file")) << owner;
+  }
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,193 @@
+#include "server/options/tracing_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace longshort {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+
+using Values = std::map<std::string, std::string>;
+
+absl::StatusOr<TracingOptions> Read(Values values, const std::string& endpoint = "",
+                                    std::optional<double> ratio = std::nullopt) {
+  return ReadTracingOptions(endpoint, ratio, [&](const char* name) -> std::optional<std::string> {
+    const auto found = values.find(name);
+    if (found == values.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+// With an endpoint by option.
+TracingOptions ReadMore(Values values) {
+  const auto options = Read(std::move(values), "c:1");
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.value_or(TracingOptions());
+}
+
+std::string ErrorOf(Values values, const std::string& endpoint = "c:1", std::optional<double> ratio = std::nullopt) {
+  const auto options = Read(std::move(values), endpoint, ratio);
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(options.status().message());
+}
+
+TEST(TracingOptions, NothingIsTracedUnlessThereIsACollector) {
+  EXPECT_EQ(Read({})->endpoint, "");
+  EXPECT_EQ(Read({{"OTEL_SERVICE_NAME", "x"}, {"OTEL_TRACES_SAMPLER", "nonsense"}})->endpoint, "");
+  EXPECT_EQ(Read({{"OTEL_EXPORTER_OTLP_ENDPOINT", ""}})->endpoint, "");
+}
+
+TEST(TracingOptions, TheOptionNamesTheCollector) {
+  EXPECT_EQ(Read({}, "c:4317")->endpoint, "c:4317");
+  EXPECT_FALSE(Read({}, "c:4317")->tls);
+  EXPECT_EQ(Read({}, "http://c:4317/")->endpoint, "c:4317");
+  EXPECT_FALSE(Read({}, "http://c:4317")->tls);
+  EXPECT_EQ(Read({}, "https://[::1]:4317")->endpoint, "[::1]:4317");
+  EXPECT_TRUE(Read({}, "https://c:4317")->tls);
+}
+
+TEST(TracingOptions, SoDoTheVariablesInTheirOrder) {
+  EXPECT_EQ(Read({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:1"}})->endpoint, "all:1");
+  const Values both = {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:1"},
+                       {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces:1"}};
+  EXPECT_EQ(Read(both)->endpoint, "traces:1");
+  EXPECT_EQ(Read(both, "option:1")->endpoint, "option:1");
+  EXPECT_EQ(Read({{"OTEL_TRACES_EXPORTER", "otlp"}})->endpoint, "localhost:4317");
+}
+
+// As OpenTelemetry has it: without a scheme, ..._INSECURE decides.
+TEST(TracingOptions, AVariableWithoutSchemeIsTlsUnlessItIsSaidToBeInsecure) {
+  Values values = {{"OTEL_EXPORTER_OTLP_ENDPOINT", "c:1"}};
+  EXPECT_TRUE(Read(values)->tls);
+  values["OTEL_EXPORTER_OTLP_INSECURE"] = "True";
+  EXPECT_FALSE(Read(values)->tls);
+  values["OTEL_EXPORTER_OTLP_ENDPOINT"] = "https://c:1";
+  EXPECT_TRUE(Read(values)->tls);
+}
+
+TEST(TracingOptions, VariablesSwitchOffWhatVariablesAskFor) {
+  const std::pair<std::string, std::string> endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:1"};
+  EXPECT_EQ(Read({endpoint, {"OTEL_SDK_DISABLED", "TRUE"}})->endpoint, "");
+  EXPECT_EQ(Read({endpoint, {"OTEL_TRACES_EXPORTER", "none"}})->endpoint, "");
+  EXPECT_EQ(Read({endpoint, {"OTEL_SDK_DISABLED", "no"}})->endpoint, "c:1");
+  EXPECT_EQ(Read({{"OTEL_SDK_DISABLED", "true"}}, "c:1")->endpoint, "c:1");
+}
+
+TEST(TracingOptions, AWrongEndpointIsRefusedWithItsName) {
+  for (const char* endpoint : {"c", "c:", "c:0", "c:70000", "http://", "ftp://c:1", "http://c:4318/v1/traces", ":1"}) {
+    EXPECT_THAT(ErrorOf({}, endpoint), HasSubstr("--otlp-endpoint is '" + std::string(endpoint) + "'")) << endpoint;
+  }
+  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "c"}}, ""),
+              HasSubstr("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is 'c'; it must be host:port"));
+}
+
+TEST(TracingOptions, WhatTheServerDoesNotHaveIsRefused) {
+  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"}}), HasSubstr("grpc only"));
+  EXPECT_TRUE(
+      Read({{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"}, {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"}}, "c:1")
+          .ok());
+  EXPECT_THAT(ErrorOf({{"OTEL_TRACES_EXPORTER", "zipkin"}, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:1"}}, ""),
+              HasSubstr("otlp only"));
+  EXPECT_THAT(ErrorOf({{"OTEL_PROPAGATORS", "b3"}}), HasSubstr("tracecontext only"));
+  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"}}), HasSubstr("gzip or none"));
+  EXPECT_THAT(ErrorOf({{"OTEL_TRACES_SAMPLER", "jaeger_remote"}}), HasSubstr("OTEL_TRACES_SAMPLER is 'jaeger_remote'"));
+}
+
+TEST(TracingOptions, SamplersAreARatioAndWhetherParentsDecide) {
+  const auto sampler = [](const std::string& name, const std::string& argument = "") {
+    const TracingOptions options = ReadMore({{"OTEL_TRACES_SAMPLER", name}, {"OTEL_TRACES_SAMPLER_ARG", argument}});
+    return std::pair(options.ratio, options.parent_based);
+  };
+  EXPECT_THAT(sampler(""), Pair(1, true));
+  EXPECT_THAT(sampler("always_on"), Pair(1, false));
+  EXPECT_THAT(sampler("always_off"), Pair(0, false));
+  EXPECT_THAT(sampler("traceidratio", "0.25"), Pair(0.25, false));
+  EXPECT_THAT(sampler("parentbased_always_on"), Pair(1, true));
+  EXPECT_THAT(sampler("parentbased_always_off"), Pair(0, true));
+  EXPECT_THAT(sampler("ParentBased_TraceIdRatio", "0.5"), Pair(0.5, true));
+  EXPECT_THAT(sampler("parentbased_traceidratio"), Pair(1, true));
+}
+
+TEST(TracingOptions, TheRatiosOptionWins) {
+  const auto options = Read({{"OTEL_TRACES_SAMPLER", "always_off"}}, "c:1", 0.5);
+  EXPECT_EQ(options->ratio, 0.5);
+  EXPECT_TRUE(options->parent_based);
+}
+
+TEST(TracingOptions, AWrongRatioIsRefused) {
+  EXPECT_THAT(ErrorOf({}, "c:1", 1.5), HasSubstr("--trace-sample-ratio is '1.5'; it must be a number in [0, 1]"));
+  EXPECT_THAT(ErrorOf({}, "", 0.5), HasSubstr("--trace-sample-ratio needs --otlp-endpoint"));
+  for (const char* argument : {"2", "-1", "x", "nan"}) {
+    EXPECT_THAT(ErrorOf({{"OTEL_TRACES_SAMPLER", "traceidratio"}, {"OTEL_TRACES_SAMPLER_ARG", argument}}),
+                HasSubstr("OTEL_TRACES_SAMPLER_ARG is '" + std::string(argument)));
+  }
+}
+
+TEST(TracingOptions, NumbersAreMillisecondsAndSpans) {
+  const TracingOptions options = ReadMore({{"OTEL_EXPORTER_OTLP_TIMEOUT", "1500"},
+                                           {"OTEL_BSP_MAX_QUEUE_SIZE", "100"},
+                                           {"OTEL_BSP_SCHEDULE_DELAY", "20"},
+                                           {"OTEL_BSP_EXPORT_TIMEOUT", "700"}});
+  EXPECT_EQ(options.timeout, absl::Milliseconds(1500));
+  EXPECT_EQ(options.most_spans, 100);
+  EXPECT_EQ(options.batch_spans, 100);  // the default is more than the queue
+  EXPECT_EQ(options.delay, absl::Milliseconds(20));
+  EXPECT_EQ(options.export_timeout, absl::Milliseconds(700));
+  EXPECT_EQ(ReadMore({{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "7"}}).batch_spans, 7);
+}
+
+TEST(TracingOptions, WrongNumbersAreRefused) {
+  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_TIMEOUT", "0"}}), HasSubstr("OTEL_EXPORTER_OTLP_TIMEOUT is '0'"));
+  EXPECT_THAT(ErrorOf({{"OTEL_BSP_SCHEDULE_DELAY", "5s"}}), HasSubstr("OTEL_BSP_SCHEDULE_DELAY is '5s'"));
+  EXPECT_THAT(ErrorOf({{"OTEL_BSP_MAX_QUEUE_SIZE", "-1"}}), HasSubstr("[1, 1048576]"));
+  EXPECT_THAT(ErrorOf({{"OTEL_BSP_MAX_QUEUE_SIZE", "10"}, {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "11"}}),
+              HasSubstr("OTEL_BSP_MAX_EXPORT_BATCH_SIZE is '11'; it must be a whole number in [1, 10]"));
+}
+
+TEST(TracingOptions, HeadersAreLowerCaseAndDecoded) {
+  const TracingOptions options = ReadMore({{"OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20x , a=b=c"}});
+  EXPECT_THAT(options.headers, ElementsAre(Pair("authorization", "Bearer x"), Pair("a", "b=c")));
+}
+
+TEST(TracingOptions, WrongHeadersAreRefusedAndTheirValuesNotTold) {
+  for (const char* headers : {"secret", "=secret", "a b=secret", "grpc-x=secret", "x-bin=secret", "a=secret%0a"}) {
+    const std::string error = ErrorOf({{"OTEL_EXPORTER_OTLP_HEADERS", headers}});
+    EXPECT_THAT(error, HasSubstr("OTEL_EXPORTER_OTLP_HEADERS has a ")) << headers;
+    EXPECT_THAT(error, Not(HasSubstr("secret"))) << headers;
+  }
+}
+
+TEST(TracingOptions, TheServicesNameIsSaidLast) {
+  const TracingOptions options =
+      ReadMore({{"OTEL_RESOURCE_ATTRIBUTES", "service.name=a,k=%C3%A9"}, {"OTEL_SERVICE_NAME", "b"}});
+  EXPECT_THAT(options.resource,
+              ElementsAre(Pair("service.name", "a"), Pair("k", "\xC3\xA9"), Pair("service.name", "b")));
+  EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%zz"}}), HasSubstr("OTEL_RESOURCE_ATTRIBUTES has a % without"));
+  EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%ff"}}), HasSubstr("not UTF-8"));
+}
+
+TEST(TracingOptions, FilesOfTlsMustBeThere) {
+  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "https://c:1"),
+              HasSubstr("OTEL_EXPORTER_OTLP_CERTIFICATE is '/nowhere'; it must be a file that can be read"));
+  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CLIENT_KEY", "/nowhere"}}, "https://c:1"), HasSubstr("both, or none"));
+  EXPECT_TRUE(Read({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "http://c:1").ok());
+}
+
+TEST(TracingOptions, PropagatorsMayBeNone) {
+  EXPECT_TRUE(ReadMore({{"OTEL_PROPAGATORS", "tracecontext,baggage"}}).continues_traces);
+  EXPECT_FALSE(ReadMore({{"OTEL_PROPAGATORS", "none"}}).continues_traces);
+}
+
+TEST(TracingOptions, AreSaidInASentence) {
+  EXPECT_EQ(Read({}, "https://c:1", 0.25)->Summary(), "to c:1, by TLS, 25 % of those that begin here");
+}
+
+}  // namespace
+}  // namespace longshort
