@@ -14,7 +14,8 @@ absl::Status GpuPages::Allocate(int64_t pages) {
   memory_ = {};
   if (pages == 0) return absl::OkStatus();
   if (pages > std::numeric_limits<int64_t>::max() / page_bytes()) {
-    return absl::ResourceExhaustedError(absl::StrCat(pages, " pages of ", page_bytes(), " bytes are more than any GPU has"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(pages, " pages of ", page_bytes(), " bytes are more than any GPU has"));
   }
   LS_ASSIGN_OR_RETURN(staging_, GpuMemory::Pinned(device_, page_bytes()));
   LS_ASSIGN_OR_RETURN(memory_, GpuMemory::OnDevice(device_, pages * page_bytes(), GpuMemoryUse::kKernels));

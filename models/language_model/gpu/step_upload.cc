@@ -14,8 +14,7 @@ constexpr int64_t kLeastTileRows = 8;
 }  // namespace
 
 absl::Status StepUpload::Queue(const StepPlan& plan) {
-  const cuda::QueryTiles rows =
-      cuda::TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), kLeastTileRows);
+  const cuda::QueryTiles rows = cuda::TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), kLeastTileRows);
   const auto planned = static_cast<int64_t>(plan.numbers.size());
   first_single_ = planned;
   single_count_ = static_cast<int64_t>(rows.rows.size());
