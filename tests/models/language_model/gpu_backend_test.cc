@@ -21,6 +21,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// One layer: a step has few calls, and each is let fail.
+LanguageModelConfig TestedConfig() {
+  LanguageModelConfig config = SmallConfig();
+  config.layers = 1;
+  return config;
+}
+
 class GpuBackendTest : public testing::Test {
  protected:
   GpuBackendTest() {
@@ -50,7 +57,7 @@ class GpuBackendTest : public testing::Test {
     return std::vector<float>(result->logits.begin(), result->logits.end());
   }
 
-  const LanguageModelConfig config_ = SmallConfig();
+  const LanguageModelConfig config_ = TestedConfig();
   const std::shared_ptr<GpuLoss> loss_ = std::make_shared<GpuLoss>();
   std::vector<std::string> losses_;
   std::vector<EmulatedDevice*> devices_;  // in the order of their opening; those of models that are gone are gone
@@ -65,7 +72,7 @@ TEST_F(GpuBackendTest, AFaultOfAnyCallFailsItsStepAndNothingElse) {
   const absl::StatusOr<std::vector<float>> expected = ReadFirstTokens(*model, *cache);
   const int64_t calls = device.calls() - before;
   ASSERT_TRUE(expected.ok()) << expected.status();
-  ASSERT_GT(calls, 5 * config_.layers);
+  ASSERT_GT(calls, 10);
   for (int64_t call = 0; call < calls; ++call) {
     device.FailAfter(call, DeviceFault::kError);
     EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal) << call;
