@@ -38,9 +38,12 @@ class Sessions final : public v1::Sessions::Service {
 
   std::map<std::string, int64_t> held;
   std::vector<std::string> exported;
+  int refused = 0;
   std::vector<std::string> closed;  // "id tokens", and "moved" if it did
   std::function<void(std::unique_lock<std::mutex>&)> on_export = [](auto&) {};
   std::function<void(const std::string& id)> on_close = [](const auto&) {};
+  // Another session is refused for ten seconds as long as one is on its way.
+  bool one_at_a_time = false;
   std::unique_ptr<Client> client;
 
  private:
@@ -61,10 +64,16 @@ class Sessions final : public v1::Sessions::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ExportSession(grpc::ServerContext* /*context*/, const v1::ExportSessionRequest* request,
+  grpc::Status ExportSession(grpc::ServerContext* context, const v1::ExportSessionRequest* request,
                              grpc::ServerWriter<v1::SessionPart>* writer) override {
     std::unique_lock lock(mutex_);
     EXPECT_EQ(request->owner(), "alice");
+    if (one_at_a_time && on_its_way_) {
+      context->AddTrailingMetadata("grpc-retry-pushback-ms", "10000");
+      ++refused;
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, "one is on its way"};
+    }
+    on_its_way_ = true;
     exported.push_back(request->session_id());
     on_export(lock);
     v1::SessionPart part;
@@ -85,6 +94,7 @@ class Sessions final : public v1::Sessions::Service {
       }
       if (request.part().has_header()) response->set_session_tokens(request.part().header().session_tokens());
     }
+    if (response->session_tokens() == 0) return {grpc::StatusCode::DATA_LOSS, "cut short"};
     const std::lock_guard lock(mutex_);
     held[id] = response->session_tokens();
     return grpc::Status::OK;
@@ -97,12 +107,14 @@ class Sessions final : public v1::Sessions::Service {
     EXPECT_EQ(request->owner(), "alice");
     on_close(id);
     if (held.at(id) != request->expected_tokens()) return {grpc::StatusCode::FAILED_PRECONDITION, "it went on"};
+    on_its_way_ = false;
     closed.push_back(absl::StrCat(id, " ", held.at(id), request->moved() ? " moved" : ""));
     held.erase(id);
     return grpc::Status::OK;
   }
 
   std::mutex mutex_;
+  bool on_its_way_ = false;
   std::unique_ptr<grpc::Server> server_;
 };
 
@@ -146,6 +158,16 @@ TEST_F(SessionDrainTest, OneThatAlwaysGoesOnIsLeftWhenTheTimeIsOver) {
   EXPECT_EQ(result->moved, 0);
   ASSERT_EQ(result->left.size(), 1U);
   EXPECT_GE(from_.held["talk"], 5) << "it is where it was";
+}
+
+TEST_F(SessionDrainTest, RoomThatOthersTookIsTakenWhenTheyAreThrough) {
+  for (const char* id : {"a", "b", "c", "d", "e", "f", "g"}) from_.held[id] = 5;
+  from_.one_at_a_time = true;
+  const absl::StatusOr<SessionDrain::Result> result = Drain();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->moved, 7);
+  EXPECT_GT(from_.refused, 0);
+  EXPECT_LT(result->elapsed, absl::Seconds(10)) << "nobody waited for as long as the refusals said";
 }
 
 TEST_F(SessionDrainTest, ThoseThatWereUsedLastMoveFirst) {
