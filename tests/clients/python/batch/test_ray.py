@@ -134,6 +134,7 @@ def test_each_actor_starts_a_server_of_its_own_and_both_come_back_when_it_ends(
         concurrency=2,
         num_cpus=0.25,
         batch_size=50,
+        patience=30.0,
     )
     check(scored.map_batches(kill_first, batch_format="pyarrow", num_cpus=0.25).take_all(), wanted)
     processes = [int(line) for line in started.read_text().split()]
