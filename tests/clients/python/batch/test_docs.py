@@ -19,7 +19,9 @@ from clients.python.conftest import address
 
 PAGE = (ROOT / "docs/batch.md").read_text()
 LINES = [line for line in PAGE.splitlines() if line.startswith("longshort-batch ")]
-PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+ALL_PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+# Others are run by test_ray.py and test_datatrove.py.
+PROGRAMS = [program for program in ALL_PROGRAMS if not re.search(r"longshort\.(ray|datatrove)", program)]
 
 
 def test_the_page_does_what_it_says(zoo: Server, tmp_path: Path) -> None:
