@@ -235,9 +235,9 @@ void StepLoop::Step() {
     slices_.push_back(*slice);
     rows += pieces_[k];
   }
-  const absl::Time begin = clock_.Now();
+  step_begun_ = clock_.Now();
   const absl::StatusOr<StepResult> result = RunModel();
-  const absl::Duration step = clock_.Now() - begin;
+  const absl::Duration step = clock_.Now() - step_begun_;
   observer_.OnStep(step, rows);
   Account(step, !result.ok());
   if (!result.ok()) return Recover(result.status());
@@ -317,6 +317,9 @@ void StepLoop::Deliver(absl::Span<const float> logits) {
     if (!sequence->catching_up()) {
       sequence->job().failures.OnSuccess(/*alone=*/slices_.size() == 1);
       read_something_new = true;
+    }
+    if (RequestTimes& times = sequence->job().times; times.prefilled == absl::InfiniteFuture()) {
+      times.prompt_pieces.Add({.begin = step_begun_, .end = now, .tokens = pieces_[k], .steps = 1});
     }
     absl::Status status = sequence->OnRead(pieces_[k], logits.first(count), now);
     logits.remove_prefix(count);

@@ -146,6 +146,7 @@ class StepLoop {
   // In the order of their jobs' numbers; after cache_, where their pages go back.
   std::vector<std::unique_ptr<Sequence>> running_;
   StepPlanner planner_;
+  absl::Time step_begun_;                           // of the one that runs, or ran last
   std::vector<size_t> planned_;                     // indices of running_ that may be in this step
   std::vector<StepPlanner::Candidate> candidates_;  // [planned]
   absl::Span<const int64_t> pieces_;                // [planned] tokens to read in this step; 0 sits it out

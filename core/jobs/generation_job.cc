@@ -38,7 +38,6 @@ absl::Status GenerationJob::OnRead(int64_t count, absl::Span<const float> logits
   if (reads_prompt && request_.prompt_log_probabilities) LS_RETURN_IF_ERROR(ScorePrompt(count, logits));
   stream_.MarkReadUntil(stream_.read() + count);
   if (reads_prompt) {
-    ++times.prompt_steps;
     if (stream_.read() < stream_.given_end()) return absl::OkStatus();
     times.prefilled = now;
     observer_.OnPrefilled(now - times.started, prompt_tokens());

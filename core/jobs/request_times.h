@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 
 #include "absl/time/time.h"
+#include "core/jobs/prompt_pieces.h"
 #include "core/requests/request_timings.h"
 
 namespace longshort {
@@ -14,7 +14,7 @@ struct RequestTimes {
   absl::Time submitted = absl::InfiniteFuture();
   absl::Time started = absl::InfiniteFuture();    // its first step began
   absl::Time prefilled = absl::InfiniteFuture();  // the last prompt token was read
-  int64_t prompt_steps = 0;                       // that read a piece of the prompt
+  PromptPieces prompt_pieces;
 
   // Where the time went for a request that ends at `end`.
   RequestTimings TimingsAt(absl::Time end) const {
@@ -24,7 +24,7 @@ struct RequestTimes {
             .queue = queued_until - submitted,
             .prefill = prefilled_until - queued_until,
             .decode = end - prefilled_until,
-            .prompt_steps = prompt_steps};
+            .prompt_pieces = prompt_pieces.all()};
   }
 };
 

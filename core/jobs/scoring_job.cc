@@ -28,7 +28,6 @@ absl::Status ScoringJob::OnRead(int64_t count, absl::Span<const float> logits, a
     ++score_.scored_tokens;
   }
   stream_.MarkReadUntil(stream_.read() + count);
-  ++times.prompt_steps;
   if (complete()) {
     times.prefilled = now;
     observer_.OnPrefilled(now - times.started, prompt_tokens());

@@ -173,7 +173,7 @@ void CallRecord::AddItem(int64_t tokens, const ClassificationTimings& timings,
 
 void CallRecord::AddWork(const ScoredText& text, const std::optional<DocumentArrival>& arrival) {
   if (const auto* score = std::get_if<TextScore>(&text.result); score != nullptr) {
-    trace_.AddScore(works_, text.tokens, text.cached_tokens, score->timings, arrival);
+    trace_.AddScore(works_, text.cached_tokens, score->timings, arrival);
     AddTokens(text.tokens, 0, score->timings);
   } else {
     AddItem(text.tokens, std::get<TextClassification>(text.result).classification.timings, arrival);

@@ -99,6 +99,16 @@ absl::Time TracedCall::AddQueue(int64_t index, absl::Time submitted, absl::Durat
   return begun;
 }
 
+void TracedCall::AddPrefill(int64_t index, const RequestTimings& timings) {
+  for (const PromptPiece& piece : timings.prompt_pieces) {
+    AddStage({.name = "prefill",
+              .begin = piece.begin,
+              .end = piece.end,
+              .part = index,
+              .counts = {{{kPromptTokens, piece.tokens}, {kSteps, piece.steps}}}});
+  }
+}
+
 void TracedCall::AddGeneration(int64_t index, const GenerationSummary& summary, bool complete) {
   const RequestTimings& timings = summary.timings;
   if (trace_ == nullptr || timings.submitted == absl::InfinitePast()) return;
@@ -108,14 +118,7 @@ void TracedCall::AddGeneration(int64_t index, const GenerationSummary& summary, 
   }
   const absl::Time begun = AddQueue(index, timings.submitted, absl::ZeroDuration(), timings.queue, std::nullopt);
   const absl::Time prefilled = begun + timings.prefill;
-  if (timings.prompt_steps > 0 || timings.prefill > absl::ZeroDuration()) {
-    // Of the prompt; what was found of a session before it is the call's.
-    AddStage({.name = "prefill",
-              .begin = begun,
-              .end = prefilled,
-              .part = index,
-              .counts = {{{kPromptTokens, summary.prompt_tokens}, {kSteps, timings.prompt_steps}}}});
-  }
+  AddPrefill(index, timings);
   if (summary.generated_tokens > 0) {
     AddStage({.name = "decode",
               .begin = prefilled,
@@ -125,16 +128,12 @@ void TracedCall::AddGeneration(int64_t index, const GenerationSummary& summary, 
   }
 }
 
-void TracedCall::AddScore(int64_t index, int64_t tokens, int64_t cached_tokens, const RequestTimings& timings,
+void TracedCall::AddScore(int64_t index, int64_t cached_tokens, const RequestTimings& timings,
                           const std::optional<DocumentArrival>& arrival) {
   if (trace_ == nullptr || timings.submitted == absl::InfinitePast()) return;
   cached_tokens_ += cached_tokens;
-  const absl::Time begun = AddQueue(index, timings.submitted, absl::ZeroDuration(), timings.queue, arrival);
-  AddStage({.name = "prefill",
-            .begin = begun,
-            .end = begun + timings.prefill,
-            .part = index,
-            .counts = {{{kPromptTokens, tokens}, {kSteps, timings.prompt_steps}}}});
+  AddQueue(index, timings.submitted, absl::ZeroDuration(), timings.queue, arrival);
+  AddPrefill(index, timings);
 }
 
 void TracedCall::AddItem(int64_t index, int64_t tokens, const ClassificationTimings& timings,

@@ -3,7 +3,8 @@
 // The stages, each below the call's span:
 //   preparation  from its arrival until the engine has it: read, checked, tokenised. Of each image: decoded, resized
 //   queue        of each completion, document or image: until its first step or batch
-//   prefill      of each completion or document of a language model: its prompt is read, beside others' work
+//   prefill      of each completion or document of a language model: a step of the model that reads a piece of its
+//                prompt, beside others' work; or several steps in a row, if there are very many
 //   decode       of each completion: from its first token to its last
 //   batch        of each document or image of a classifier: the batch that it was in
 //   delivery     of a stream from its first message, otherwise from the work's end, until the call's end
@@ -63,7 +64,7 @@ class TracedCall final {
   void AddGeneration(int64_t index, const GenerationSummary& summary, bool complete);
   // Those of a document that a language model has scored, and of an item of a classifier. `arrival`: if not the call
   // brought it, but one of its messages.
-  void AddScore(int64_t index, int64_t tokens, int64_t cached_tokens, const RequestTimings& timings,
+  void AddScore(int64_t index, int64_t cached_tokens, const RequestTimings& timings,
                 const std::optional<DocumentArrival>& arrival);
   void AddItem(int64_t index, int64_t tokens, const ClassificationTimings& timings,
                const std::optional<DocumentArrival>& arrival);
@@ -88,6 +89,7 @@ class TracedCall final {
   // Those that every part of the call has; returns where the queue's stage ends.
   absl::Time AddQueue(int64_t index, absl::Time submitted, absl::Duration preparation, absl::Duration queue,
                       const std::optional<DocumentArrival>& arrival);
+  void AddPrefill(int64_t index, const RequestTimings& timings);
   void AddPreparationAndDelivery(absl::Time end);
 
   Tracer* const tracer_;

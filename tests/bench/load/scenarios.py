@@ -246,6 +246,51 @@ def _compare_ways(
         bench.tell(f"{named}: {way} against {first}", ratio(median(rates[way]), median(rates[first])), "x")
 
 
+def traces(bench: Bench) -> None:
+    """The identity model with every call traced to a collector that takes everything, against without."""
+    repository = models.identity(bench.scratch)
+    program = "longshort-identity-server"
+    with (
+        bench.echo_server() as collector,
+        bench.server(repository, program=program) as plain,
+        bench.server(
+            repository, f"--otlp-endpoint={collector.address}", "--trace-sample-ratio=1", program=program
+        ) as traced,
+    ):
+        for workload in ("score,model=text,prompt=64", "classify,model=image,image_side=16"):
+            for callers, connections in ((1, 1), (8, 8), (8, 1)):
+                _compare_traced(bench, plain, traced, workload, callers, connections)
+        for name in ("longshort_spans_exported_total", "longshort_spans_dropped_total"):
+            bench.tell(name, traced.metric(name), "spans")
+
+
+def _compare_traced(
+    bench: Bench, plain: ServerProcess, traced: ServerProcess, workload: str, callers: int, connections: int
+) -> None:
+    """Calls per second of turns that follow each other, one against the other: what a busy machine does to both is
+    none of theirs. And the processor time that a call takes of the server."""
+    named = f"{workload}, {_callers(callers, connections)}"
+    ratios: list[float] = []
+    cost: dict[ServerProcess, list[float]] = {plain: [], traced: []}
+    for turn in range(bench.options.repeats):
+        rates: dict[ServerProcess, float] = {}
+        # Each is first as often.
+        for server in (plain, traced)[:: -1 if turn % 2 else 1]:
+            load = [f"--workload={workload},concurrency={callers}", f"--connections={connections}"]
+            arguments = ["--warm-up=0.3s", f"--seconds={bench.options.seconds}s", f"--seed={turn}"]
+            before = server.metric("process_cpu_seconds_total"), server.metric("longshort_requests_total")
+            (done,) = bench.load(server, named, *load, *arguments, quiet=True)
+            after = server.metric("process_cpu_seconds_total"), server.metric("longshort_requests_total")
+            rates[server] = done["answers_per_second"]
+            cost[server].append((after[0] - before[0]) / (after[1] - before[1]))
+        ratios.append(rates[traced] / rates[plain])
+    bench.at_least(f"{named}: calls/s with traces against without", median(ratios), 0.97)
+    bench.tell(f"{named}: calls/s with traces", rates[traced], "/s")
+    times = f"{named}: processor time of the server, a call"
+    bench.tell(times, 1e6 * median(cost[plain]), "us")
+    bench.tell(f"{times} that is traced", 1e6 * median(cost[traced]), "us")
+
+
 def _callers(callers: int, connections: int) -> str:
     if callers == 1:
         return "1 caller"
@@ -369,6 +414,7 @@ ALL = {
     "identity": identity,
     "open-inference": open_inference,
     "encryption": encryption,
+    "traces": traces,
     "cache-count": cache_count,
     "prefixes": prefixes,
 }

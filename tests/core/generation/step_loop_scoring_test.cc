@@ -76,6 +76,14 @@ TEST(Scoring, TellsWhereItsTimeWent) {
   EXPECT_EQ(listener->score->timings.queue, absl::Seconds(1));
   EXPECT_EQ(listener->score->timings.prefill, absl::Milliseconds(20));
   EXPECT_EQ(listener->score->timings.decode, absl::ZeroDuration());
+  // The last of 17 tokens is not read, and a step has 8 rows.
+  const std::vector<PromptPiece>& pieces = listener->score->timings.prompt_pieces;
+  ASSERT_EQ(pieces.size(), 2);
+  EXPECT_EQ(pieces[0].begin, listener->score->timings.submitted + absl::Seconds(1));
+  EXPECT_EQ(pieces[1].begin, pieces[0].end);
+  EXPECT_EQ(pieces[1].end - pieces[1].begin, absl::Milliseconds(10));
+  EXPECT_EQ(pieces[0].tokens, 8);
+  EXPECT_EQ(pieces[1].steps, 1);
   EXPECT_THAT(harness.observer.prefilled, testing::ElementsAre(testing::Pair(absl::Milliseconds(20), 17)));
 }
 

@@ -25,7 +25,8 @@ _ONCE = RetryPolicy(attempts=1)
 _WAITS = RetryPolicy(attempts=1 << 30, first_wait=0.2, longest_wait=10.0)
 _INVALID_ARGUMENT = 3
 _RESOURCE_EXHAUSTED = 8
-_UNAVAILABLE = 14
+# CANCELLED, UNAVAILABLE: what a server says of documents that it did not come to.
+_STOPPING = (1, 14)
 
 
 class Server:
@@ -238,15 +239,26 @@ class Server:
             return
         self._alone = False
         now = asyncio.get_running_loop().time()
-        if answer.HasField("error") and answer.error.code in (_RESOURCE_EXHAUSTED, _UNAVAILABLE):
+        if answer.HasField("error") and self._is_refusal(answer.error, now, job):
             self.pace.refused()
-            self._not_before = now + max(0.01, answer.error.retry_after_seconds) * random.uniform(1.0, 1.1)
+            job.losses += 0 if answer.error.code == _RESOURCE_EXHAUSTED else 1
             self._work.put_back([job])
             asyncio.get_running_loop().call_at(self._not_before + 0.001, self.fill)
             return
         tokens, served = _cost(answer)
         self.pace.answered(tokens, now - job.sent, served, now)
         job.finish(answer)
+
+    def _is_refusal(self, error: types_pb2.ItemError, now: float, job: Job) -> bool:
+        """Whether the document may be sent again, and then when. A server that stops is left by its documents."""
+        if error.code == _RESOURCE_EXHAUSTED and error.HasField("retry_after_seconds"):
+            wait = error.retry_after_seconds
+        elif error.code in _STOPPING and job.losses + 1 < 2 * LOSSES:
+            wait = 1.0
+        else:
+            return False
+        self._not_before = now + max(0.01, wait) * random.uniform(1.0, 1.1)
+        return True
 
     def _lose(self, error: LongshortError | None) -> None:
         """The stream is over: what is unanswered is for others."""
