@@ -12,5 +12,6 @@ int main(int argc, char** argv) {
   if (!arguments.empty() && arguments.front() == "describe") {
     return longshort::RunDescribe({arguments.begin() + 1, arguments.end()});
   }
-  return longshort::RunServer(arguments, longshort::MakeModelLoader);
+  return longshort::RunServer(
+      arguments, [](const longshort::ServerOptions& options) { return longshort::MakeModelLoader(options); });
 }

@@ -132,10 +132,22 @@ void SessionDrain::MoveSome(std::vector<SessionOfModel> sessions) {
 }
 
 void SessionDrain::MoveOne(const SessionOfModel& session) {
-  const bool begins = !ended();
-  const MovedSession moved =
-      begins ? MoveSession(from_, to_, session) : MovedSession{.status = absl::CancelledError("its turn did not come")};
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  MovedSession moved{.status = absl::CancelledError("its turn did not come")};
+  while (!ended_) {
+    const int64_t done = done_;
+    ++moving_;
+    lock.unlock();
+    moved = MoveSession(from_, to_, session);
+    lock.lock();
+    --moving_;
+    if (!absl::IsResourceExhausted(moved.status) || (moving_ == 0 && done_ == done)) break;
+    // The room may be that of the others that move, which is free when one of them is done.
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(WaitAfter(moved.status)),
+                      [&] { return ended_ || done_ != done; });
+  }
+  ++done_;
+  changed_.notify_all();
   if (moved.status.ok()) {
     failures_.erase(NameOf(session));
     if (!moved.moved) return;

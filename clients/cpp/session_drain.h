@@ -86,6 +86,8 @@ class SessionDrain final {
   std::condition_variable changed_;
   bool ended_ = false;  // the time is over, or somebody cancelled
   bool over_ = false;   // nothing runs any more
+  int moving_ = 0;      // sessions that are under way
+  int64_t done_ = 0;    // how often one has ended to be
   Result result_;
   std::map<Name, Failure> failures_;
 };

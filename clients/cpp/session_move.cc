@@ -104,10 +104,9 @@ v1::CloseSessionRequest Closing(const SessionOfModel& session, int64_t tokens) {
 
 MovedSession MoveSession(Client& from, Client& to, const SessionOfModel& session) {
   const Copied copied = Copy(from, to, session);
-  if (!copied.imported.ok()) {
-    if (absl::IsNotFound(copied.exported)) return {};  // it has ended
-    return {.status = copied.exported.ok() ? copied.imported.status() : copied.exported};
-  }
+  if (absl::IsNotFound(copied.exported)) return {};  // it has ended
+  if (!copied.exported.ok()) return {.status = copied.exported};
+  if (!copied.imported.ok()) return {.status = copied.imported.status()};
   const int64_t tokens = copied.imported->session_tokens();
   v1::CloseSessionRequest close = Closing(session, tokens);
   close.set_moved(true);

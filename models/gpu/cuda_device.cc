@@ -14,6 +14,28 @@ namespace {
 // Above it a kernel must be allowed its shared memory.
 constexpr size_t kSharedBytesOfEveryKernel = 48 * 1024;
 
+// Errors after which, as CUDA's manual says, the process must be ended for the device to be used again.
+bool IsLasting(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorCudartUnloading:
+      return true;
+    default:
+      return false;
+  }
+}
+
 class CudaEvent final : public GpuEvent {
  public:
   explicit CudaEvent(cudaEvent_t event) : event_(event) {}
@@ -74,9 +96,11 @@ class CudaDevice final : public GpuDevice {
   void FreePinned(void* memory) override { cudaFreeHost(memory); }
 
   absl::Status Copy(void* to, const void* from, size_t bytes) override {
+    LS_RETURN_IF_ERROR(Use());
     return Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
   }
   absl::Status Fill(void* to, uint8_t byte, size_t bytes) override {
+    LS_RETURN_IF_ERROR(Use());
     return Check(cudaMemsetAsync(to, byte, bytes, stream_), "cudaMemsetAsync");
   }
   absl::Status Launch(const KernelCall& call) override;
@@ -84,26 +108,32 @@ class CudaDevice final : public GpuDevice {
 
   absl::StatusOr<std::unique_ptr<GpuEvent>> Record() override {
     cudaEvent_t event = nullptr;
+    LS_RETURN_IF_ERROR(Use());
     LS_RETURN_IF_ERROR(Check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags"));
     auto owned = std::make_unique<CudaEvent>(event);
     LS_RETURN_IF_ERROR(Check(cudaEventRecord(event, stream_), "cudaEventRecord"));
     return owned;
   }
   absl::Status Wait(const GpuEvent& event) override {
+    LS_RETURN_IF_ERROR(Use());
     return Check(cudaEventSynchronize(static_cast<const CudaEvent&>(event).get()), "cudaEventSynchronize");
   }
-  absl::Status Synchronize() override { return Check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+  absl::Status Synchronize() override {
+    LS_RETURN_IF_ERROR(Use());
+    return Check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
 
   absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) override;
   absl::Status Update(GpuGraph& graph, int64_t launch, const KernelCall& call) override;
   absl::Status Replay(GpuGraph& graph) override {
+    LS_RETURN_IF_ERROR(Use());
     return Check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).executable, stream_), "cudaGraphLaunch");
   }
 
   bool has_failed() const override { return failed_; }
 
  private:
-  // CUDA's calls are for the thread's current device.
+  // CUDA's calls are for the thread's current device, and threads may take turns.
   absl::Status Use() { return Check(cudaSetDevice(facts_.number), "cudaSetDevice"); }
   absl::Status Check(cudaError_t error, const std::string& what);
   absl::Status AllowSharedMemory(const KernelCall& call);
@@ -119,9 +149,8 @@ absl::Status CudaDevice::Check(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return absl::OkStatus();
   const std::string message = absl::StrCat("cuda:", facts_.number, ": ", what, ": ", cudaGetErrorString(error), " (",
                                            cudaGetErrorName(error), ")");
-  // An error that is left after it was taken has come to stay.
-  cudaGetLastError();
-  failed_ = failed_ || (cudaFree(nullptr) != cudaSuccess);
+  cudaGetLastError();  // or a later call would tell of it
+  failed_ = failed_ || IsLasting(error);
   if (error == cudaErrorMemoryAllocation && !failed_) return absl::ResourceExhaustedError(message);
   return absl::InternalError(message);
 }
@@ -135,6 +164,7 @@ absl::Status CudaDevice::AllowSharedMemory(const KernelCall& call) {
 
 absl::Status CudaDevice::Launch(const KernelCall& call) {
   if (call.empty()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(Use());
   LS_RETURN_IF_ERROR(AllowSharedMemory(call));
   const GridSize& grid = call.shape.grid;
   cudaLaunchConfig_t configuration = {};
@@ -159,6 +189,7 @@ absl::Status CudaDevice::Launch(const KernelCall& call) {
 
 absl::StatusOr<std::unique_ptr<GpuGraph>> CudaDevice::Capture(const std::function<absl::Status()>& body) {
   auto captured = std::make_unique<CudaGraph>();
+  LS_RETURN_IF_ERROR(Use());
   options_.before_capture();
   absl::Status status =
       Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
@@ -176,6 +207,11 @@ absl::StatusOr<std::unique_ptr<GpuGraph>> CudaDevice::Capture(const std::functio
 
 absl::Status CudaDevice::Update(GpuGraph& graph, int64_t launch, const KernelCall& call) {
   auto& captured = static_cast<CudaGraph&>(graph);
+  if (launch < 0 || launch >= static_cast<int64_t>(captured.launches.size()) || call.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("launch ", launch, " of a graph of ", captured.launches.size(), ", or an empty grid"));
+  }
+  LS_RETURN_IF_ERROR(Use());
   LS_RETURN_IF_ERROR(AllowSharedMemory(call));
   const GridSize& grid = call.shape.grid;
   void* arguments[] = {const_cast<unsigned char*>(call.arguments)};
@@ -185,7 +221,7 @@ absl::Status CudaDevice::Update(GpuGraph& graph, int64_t launch, const KernelCal
   parameters.blockDim = dim3(call.shape.threads);
   parameters.sharedMemBytes = static_cast<unsigned>(call.shape.shared_bytes);
   parameters.kernelParams = arguments;
-  return Check(cudaGraphExecKernelNodeSetParams(captured.executable, captured.launches.at(launch), &parameters),
+  return Check(cudaGraphExecKernelNodeSetParams(captured.executable, captured.launches[launch], &parameters),
                absl::StrCat("to update kernel ", call.name, " of a graph"));
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from integration import classifier_directory, model_directory, tokens
 from integration.certificates import Authority
 from integration.server_process import BINARY, ROOT, Server
@@ -135,6 +136,16 @@ def test_metrics_that_an_endpoint_picker_asks_for_are_there_of_every_kind_of_mod
         assert f'{metric}{{model="tiny",version="1"}} 0' in told
         if metric != "longshort_streams_active":  # of language models
             assert f'{metric}{{model="texts",version="1"}} 0' in told
+
+
+def test_the_hook_that_moves_sessions_is_a_command_of_the_client() -> None:
+    document = (ROOT / "docs/operations/kubernetes.md").read_text()
+    hook = yaml.safe_load(re.search(r"^```yaml\n(lifecycle:.*?)^```", document, re.MULTILINE | re.DOTALL)[1])
+    program, *words = hook["lifecycle"]["preStop"]["exec"]["command"]
+    assert (program, words[:2]) == ("longshort", ["session", "drain"])
+    command = [BINARY.with_name(program), *words, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_document_has_what_an_adapter_must_know() -> None:

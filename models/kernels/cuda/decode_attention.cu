@@ -17,16 +17,22 @@ constexpr int SharedBytes() {
   return Tile<Element, width>::kBlockBytes + kPageRows * 4 + kThreads / kWarpThreads * 4;
 }
 
-// One lane's pieces of row 0 (lanes 0 to 3; zeros elsewhere).
+// A lane's pieces of a query.
 template <typename Element, int width>
-LS_DEVICE void QueryPieces(Words<4> (&pieces)[Tile<Element, width>::kPiecesOfLane], const CausalAttention& attention,
-                           int64_t row, int head, const float* bias) {
+struct QueryPieces {
+  Words<4> pieces[Tile<Element, width>::kPiecesOfLane];
+};
+// Row 0 of the operand is the query (lanes 0 to 3), the others are zeros.
+template <typename Element, int width>
+LS_DEVICE QueryPieces<Element, width> LoadQuery(const CausalAttention& attention, int64_t row, int head,
+                                                const float* bias) {
   using Shape = Tile<Element, width>;
+  QueryPieces<Element, width> query;
   LS_UNROLL
   for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
     LS_UNROLL
     for (int i = 0; i < 4; ++i) {
-      uint32_t& word = pieces[c].word[i];
+      uint32_t& word = query.pieces[c].word[i];
       word = 0;
       if (Lane() >= 4) continue;
       const int channel = (4 * c + Lane()) * Shape::kElementsOfPiece + i * Shape::kElementsOfPiece / 4;
@@ -38,6 +44,7 @@ LS_DEVICE void QueryPieces(Words<4> (&pieces)[Tile<Element, width>::kPiecesOfLan
       }
     }
   }
+  return query;
 }
 
 template <typename Element, int width>
@@ -71,9 +78,8 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   {
     const Distances distances = DistancesOf<Element, width>(attention, block.part, head);
     const int newest = NewestKeysOf(attention, seen, position).Of(block.part) - block.first;
-    Words<4> queries[Shape::kPiecesOfLane], distance_queries[Shape::kPiecesOfLane];
-    QueryPieces<Element, width>(queries, attention, row, head, ContentBias(attention, block.part));
-    QueryPieces<Element, width>(distance_queries, attention, row, head, DistanceBias(attention, block.part));
+    const auto query = LoadQuery<Element, width>(attention, row, head, ContentBias(attention, block.part));
+    const auto distance_query = LoadQuery<Element, width>(attention, row, head, DistanceBias(attention, block.part));
     const Words<4> nothing = {};
     const unsigned char *key_rows[2], *distance_rows[2];
     LS_UNROLL
@@ -94,8 +100,8 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
       }
       LS_UNROLL
       for (int i = 0; i < 2 * kAhead; ++i) {
-        MultiplyPiece<Element>(content[i % 2], queries[first + i / 2], nothing, key_pieces[i / 2][i % 2]);
-        MultiplyPiece<Element>(relative[i % 2], distance_queries[first + i / 2], nothing,
+        MultiplyPiece<Element>(content[i % 2], query.pieces[first + i / 2], nothing, key_pieces[i / 2][i % 2]);
+        MultiplyPiece<Element>(relative[i % 2], distance_query.pieces[first + i / 2], nothing,
                                distance_pieces[i / 2][i % 2]);
       }
     }

@@ -157,16 +157,26 @@ class PromptTile {
     }
   }
 
-  // Products of the warp's rows with the 8 distances newest - 8 * tile - 0..7.
-  LS_DEVICE void DistanceProducts(float (&products)[4], const Distances& distances, int newest, int tile) const {
-    const unsigned char* const queries = Queries(true);
+  // The lane's pieces of the 8 distances newest - 8 * tile - 0..7.
+  struct DistancePieces {
+    Words<4> pieces[Shape::kPiecesOfLane];
+  };
+  LS_DEVICE DistancePieces LoadDistances(const Distances& distances, int newest, int tile) const {
     const unsigned char* const from = DistanceRow<Element, width>(distances, newest - 8 * tile - group_) + quad_ * 16;
+    DistancePieces loaded;
+    LS_UNROLL
+    for (int c = 0; c < Shape::kPiecesOfLane; ++c) loaded.pieces[c] = LoadConstant<4>(from + c * 64);
+    return loaded;
+  }
+  // Products of the warp's rows with them.
+  LS_DEVICE void DistanceProducts(float (&products)[4], const DistancePieces& loaded) const {
+    const unsigned char* const queries = Queries(true);
     LS_UNROLL
     for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
       const int piece = 4 * c + quad_;
       const Words<4> row = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(0), piece));
       const Words<4> row_8 = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(1), piece));
-      MultiplyPiece<Element>(products, row, row_8, LoadConstant<4>(from + c * 64));
+      MultiplyPiece<Element>(products, row, row_8, loaded.pieces[c]);
     }
   }
 
@@ -179,7 +189,7 @@ class PromptTile {
       LS_UNROLL
       for (int n = 0; n < kPageRows / 8; ++n) {
         float products[4] = {};
-        DistanceProducts(products, distances, last, n);
+        DistanceProducts(products, LoadDistances(distances, last, n));
         LS_UNROLL
         for (int i = 0; i < 4; ++i) scores[n][i] = Add(scores[n][i], products[i]);
       }
@@ -188,9 +198,12 @@ class PromptTile {
     // Column e of the band is distance last - e, which a row wants at key e - (last - its newest).
     const int tiles = (kPageRows - 1 + last - first) / 8 + 1;
     float* const relative = Relative();
+    DistancePieces next = LoadDistances(distances, last, 0);
     for (int tile = 0; tile < tiles; ++tile) {
+      const DistancePieces here = next;
+      next = LoadDistances(distances, last, tile + 1);  // on its way while this one is worked on
       float products[4] = {};
-      DistanceProducts(products, distances, last, tile);
+      DistanceProducts(products, here);
       LS_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int half = i / 2, key = 8 * tile + 2 * quad_ + i % 2 - (last - newest[half]);

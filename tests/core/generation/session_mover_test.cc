@@ -69,6 +69,24 @@ TEST_F(SessionMoverTest, ASessionGoesOnInAnotherEngineAsInItsOwn) {
   }
 }
 
+// here:  200 tokens ---------> 39 more --> 30 more
+// there: the 200 ---> (again)  those   --> the same 30
+TEST_F(SessionMoverTest, ASessionThatIsThereGoesOnToTheOneThatComes) {
+  const auto here = MakeEngine(), there = MakeEngine({.workers = CpuWorkers(2)});
+  Say(*here, kTalk, SomeTokens(190));
+  const SessionArchive early = *Export(*here);
+  ASSERT_TRUE(Import(*there, early).ok());
+  EXPECT_TRUE(HoldsAllOf(Import(*there, early)));
+  Say(*here, kTalk, SomeTokens(29, 2));
+  const SessionArchive late = *Export(*here);
+  ASSERT_TRUE(Import(*there, late).ok());
+  EXPECT_TRUE(HoldsAllOf(Import(*there, early))) << "it does not go back";
+  const auto stayed = Say(*here, kTalk, SomeTokens(30, 4)), moved = Say(*there, kTalk, SomeTokens(30, 4));
+  EXPECT_EQ(moved->tokens, stayed->tokens);
+  EXPECT_EQ(moved->summary.reused_tokens, 200 + 39 - 1);
+  EXPECT_EQ(there->state().cache.counters.imported, 2) << "nothing was taken in of what was there already";
+}
+
 TEST_F(SessionMoverTest, ASessionWhosePagesAreGoneMovesAsTokens) {
   // Room for one stream of any length.
   ContinuousBatchingEngine::Options small;

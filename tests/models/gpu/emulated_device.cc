@@ -306,13 +306,11 @@ absl::Status Device::Update(GpuGraph& graph, int64_t launch, const KernelCall& c
   LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Update"));
   auto& captured = static_cast<Graph&>(graph);
   if (launch < 0 || launch >= static_cast<int64_t>(captured.launches.size()) ||
-      captured.calls[launch].function != call.function) {
+      captured.calls[launch].function != call.function || call.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("launch ", launch, " of the graph is not kernel ", call.name));
   }
   captured.calls[launch] = call;
-  captured.works[captured.launches[launch]].run = [this, call] {
-    return call.empty() ? absl::OkStatus() : cuda::emulated::RunKernel(call, emulation_);
-  };
+  captured.works[captured.launches[launch]].run = [this, call] { return cuda::emulated::RunKernel(call, emulation_); };
   return absl::OkStatus();
 }
 

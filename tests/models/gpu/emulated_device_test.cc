@@ -192,6 +192,9 @@ TEST_F(EmulatedDevices, AnUpdateIsForTheRunsAfterIt) {
   ASSERT_TRUE(device_->Replay(**graph).ok());
   EXPECT_THAT(Read(numbers, 2), ElementsAre(2, 101));
   EXPECT_FALSE(device_->Update(**graph, 2, AddCall(numbers, 1)).ok());
+  KernelCall empty = AddCall(numbers, 1);
+  empty.shape.grid.x = 0;
+  EXPECT_FALSE(device_->Update(**graph, 0, empty).ok());
   EXPECT_FALSE(device_->Update(**graph, 0, cuda::MakeCall<Leave>("Leave", LaunchShape{}, Numbers{})).ok());
 }
 

@@ -13,6 +13,7 @@ try:
     from longshort.batch.pool import Pool
     from longshort.batch.rows import RowError
     from longshort.batch.summary import Summary
+    from longshort.batch.verifying import Verified, verify
 except ModuleNotFoundError as error:
     if (error.name or "longshort").startswith("longshort"):
         raise
@@ -30,6 +31,8 @@ __all__ = [
     "RowError",
     "Summary",
     "TooManyErrors",
+    "Verified",
     "classify",
     "score",
+    "verify",
 ]

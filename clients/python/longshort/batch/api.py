@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from longshort._proto import inference_pb2
 from longshort.batch import inputs, manifest, output
 from longshort.batch.connecting import ConnectionOptions, connection_of
-from longshort.batch.files import Folder, open_folder
+from longshort.batch.files import open_folder
 from longshort.batch.inputs import Format
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
@@ -178,6 +178,7 @@ async def _run_task(task: _Task) -> Summary:
             )
             try:
                 await run.run()
+                record.finish(part)
             finally:
                 progress.end()
         finally:
@@ -217,9 +218,3 @@ def _decisive(task: _Task, columns: Columns, limits: Cut, format: str) -> dict[s
         "shard_bytes": limits.bytes,
         **own,
     }
-
-
-def entries_of(out: str) -> list[manifest.Entry]:
-    """The shards that are done in a folder, in the order of their rows. Raises BatchError."""
-    folder: Folder = open_folder(out)
-    return list(manifest.Manifest(folder).entries())

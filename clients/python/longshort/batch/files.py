@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import secrets
+from collections.abc import Iterator
 from typing import Any, BinaryIO, Protocol, TextIO, cast
 
 import fsspec  # type: ignore[import-untyped]
@@ -20,6 +21,8 @@ from longshort.batch.failures import BatchError, Refused
 
 # Folder, below the output, of files that are being written and of locks. Locally only.
 UNFINISHED = ".unfinished"
+# Files of an object store that are read at once.
+_AT_A_TIME = 256
 
 
 class Folder(Protocol):
@@ -34,6 +37,9 @@ class Folder(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """The whole file; None if there is none. Raises BatchError."""
+
+    def read_all(self, folder: str, begin: str) -> Iterator[bytes]:
+        """The files in a folder below whose names begin so, by name. Raises BatchError."""
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Bytes of each file in a folder below, by its name in there; empty if there is no such folder."""
@@ -105,6 +111,11 @@ class LocalFolder:
         except OSError as error:
             raise BatchError(f"{self.name}/{name} cannot be read: {error.strerror or error}") from error
 
+    def read_all(self, folder: str, begin: str) -> Iterator[bytes]:
+        for name in sorted(self.sizes(folder)):
+            if name.startswith(begin) and (content := self.read(f"{folder}/{name}")) is not None:
+                yield content
+
     def sizes(self, folder: str) -> dict[str, int]:
         try:
             with os.scandir(os.path.join(self.name, folder)) as found:
@@ -123,17 +134,19 @@ class LocalFolder:
                 if parts > 1:
                     own = locks.enter_context(_open_lock(os.path.join(folder, f"lock-{part}-of-{parts}")))
                     _take(own, fcntl.LOCK_EX, f"part {part} of {parts} of {self.name} is in use by another run")
+                    self._sweep(f"{part}-of-{parts}-")
+                    self._own = f"{part}-of-{parts}-{self._own}"
                 else:
-                    self._sweep()
+                    self._sweep("")
                 return locks.pop_all()
         except OSError as error:
             raise BatchError(f"{self.name} cannot be written: {error.strerror or error}") from error
 
-    def _sweep(self) -> None:
-        """What killed runs have left; nobody else is here."""
+    def _sweep(self, begin: str) -> None:
+        """What killed runs have left whose files begin so; nobody else has such."""
         folder = os.path.join(self.name, UNFINISHED)
         for entry in os.listdir(folder):
-            if not entry.startswith("lock"):
+            if entry.startswith(begin) and not entry.startswith("lock"):
                 os.unlink(os.path.join(folder, entry))
 
     def _make(self, folder: str) -> None:
@@ -210,6 +223,17 @@ class ObjectFolder:
             return None
         except Exception as error:
             raise BatchError(f"{self.name}/{name} cannot be read: {error}") from error
+
+    def read_all(self, folder: str, begin: str) -> Iterator[bytes]:
+        """Many at a time: each takes a store some milliseconds."""
+        paths = [f"{self._path}/{folder}/{name}" for name in sorted(self.sizes(folder)) if name.startswith(begin)]
+        for first in range(0, len(paths), _AT_A_TIME):
+            some = paths[first : first + _AT_A_TIME]
+            try:
+                contents = self._filesystem.cat(some)
+            except Exception as error:
+                raise BatchError(f"{self.name}/{folder} cannot be read: {error}") from error
+            yield from (contents[path] for path in some)
 
     def sizes(self, folder: str) -> dict[str, int]:
         self._filesystem.invalidate_cache()

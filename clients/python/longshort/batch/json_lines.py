@@ -18,6 +18,8 @@ from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked
 from longshort.batch.shards import Position, RawRow
 
 _BUFFER_BYTES = 1 << 20
+# Some programs begin a file with it.
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Read at a time. A block of a few bytes may stand for 128 KiB, and all that is read is decompressed at once.
 _ZSTD_BYTES = 4 << 10
 
@@ -72,7 +74,7 @@ class JsonLines:
             message = f"the line has {line[1]} bytes; at most {MAX_ROW_BYTES} are read"
             return bad(name, ordinal, message), self._carry({})
         try:
-            fields = _object(line)
+            fields = _object(line.removeprefix(_BYTE_ORDER_MARK) if ordinal == 0 else line)
         except ValueError as error:
             return bad(name, ordinal, str(error)), self._carry({})
         carried = self._carry(fields)

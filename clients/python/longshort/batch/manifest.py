@@ -3,6 +3,7 @@
     manifest/run.json                what the run is of: model, options. Written first.
     manifest/inputs.jsonl            its inputs, in order: name, format, bytes, hash.
     manifest/shard-NAME.json         a shard that is done. Written when its output is safe; it alone says so.
+    manifest/complete-I-of-N.json    all shards of this part are done.
 
 Each is put whole. A shard's entry has a checksum of itself, so that one that a broken disk has changed does not count.
 """
@@ -19,7 +20,7 @@ from typing import Any
 from longshort.batch.failures import ModelChanged, Refused
 from longshort.batch.files import UNFINISHED, Folder
 from longshort.batch.inputs import Input
-from longshort.batch.shards import shard_name
+from longshort.batch.shards import Part, shard_name
 
 FOLDER = "manifest"
 RUN = f"{FOLDER}/run.json"
@@ -80,11 +81,13 @@ class Manifest:
     def begin(self, run: Run) -> None:
         """Begins the run, or goes on with it. Raises Refused if the folder has another run, naming each difference."""
         told = self._folder.read(RUN)
-        if told is None:
-            self._refuse_strange_files()
+        if told is None and not self._has_strange_files():
             self._folder.put(INPUTS, b"".join(_lines_of_inputs(run.inputs)))
             self._folder.put(RUN, _json(_described(run)))
-            return
+        # Another part may have begun the run meanwhile.
+        told = self._folder.read(RUN)
+        if told is None:
+            raise Refused(f"{self._folder.name} is not empty and holds no run: give an empty folder, or one of a run")
         differences = [*_differences(_parsed(told, self._folder.name), _described(run))]
         changed_model = any(difference.startswith("model.") for difference in differences)
         differences += self._input_differences(run.inputs)
@@ -109,12 +112,10 @@ class Manifest:
 
     def entries(self) -> Iterator[Entry]:
         """All that are whole, in the order of their rows."""
-        for name in sorted(self._folder.sizes(FOLDER)):
-            if name.startswith("shard-"):
-                content = self._folder.read(f"{FOLDER}/{name}")
-                entry = None if content is None else _entry(content)
-                if entry is not None:
-                    yield entry
+        for content in self._folder.read_all(FOLDER, "shard-"):
+            entry = _entry(content)
+            if entry is not None:
+                yield entry
 
     def add(self, entry: Entry) -> None:
         """The shard is done. Its files must be safe before."""
@@ -122,10 +123,19 @@ class Manifest:
         content = _json(told | {"check": _check(told)})
         self._folder.put(f"{FOLDER}/shard-{shard_name(entry.source, entry.shard)}.json", content)
 
-    def _refuse_strange_files(self) -> None:
+    def finish(self, part: Part) -> None:
+        """All shards of the part are done."""
+        self._folder.put(f"{FOLDER}/complete-{part.index}-of-{part.count}.json", _json(dataclasses.asdict(part)))
+
+    def is_complete(self) -> bool:
+        """Whether all parts are, of any number of them."""
+        told = self._folder.sizes(FOLDER)
+        counts = {int(name.split("-of-")[1].split(".")[0]) for name in told if name.startswith("complete-")}
+        return any(all(f"complete-{index}-of-{count}.json" in told for index in range(count)) for count in counts)
+
+    def _has_strange_files(self) -> bool:
         strange = [name for name in self._folder.sizes("") if name != UNFINISHED]
-        if strange or self._folder.sizes("rows") or self._folder.sizes("errors"):
-            raise Refused(f"{self._folder.name} is not empty and holds no run: give an empty folder, or one of a run")
+        return bool(strange or self._folder.sizes("rows") or self._folder.sizes("errors"))
 
     def _input_differences(self, inputs: Sequence[Input]) -> list[str]:
         """The first few."""

@@ -22,10 +22,12 @@ from longshort.batch.inputs import FORMATS
 from longshort.batch.output import OUTPUT_FORMATS
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS
 from longshort.batch.summary import Summary
+from longshort.batch.verifying import verify
 from longshort.errors import LongshortError
 from longshort.version import __version__
 
-_USAGE = "longshort-batch score|classify INPUT... --out=FOLDER [options]"
+_USAGE = """longshort-batch score|classify INPUT... --out=FOLDER [options]
+       longshort-batch verify FOLDER..."""
 _DESCRIPTION = """Scores or classifies corpora: each row once, whatever comes in between. A run that was ended, by
 Ctrl-C, kill -9 or the machine, goes on when the same command is run again.
 
@@ -40,6 +42,8 @@ FOLDER then has
              is carried through, and the results
   errors/    rows without one, with the reason
   manifest/  what the run is of, and which shards are done: what is not listed there does not count
+
+verify reads all that a run has written and compares it with the manifest; exit code 5 if anything is missing or wrong.
 
 Examples:
   longshort-batch score corpus/*.parquet --out=scored --model=enwiki
@@ -58,7 +62,7 @@ def make_parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"longshort {__version__}")
-    parser.add_argument("command", choices=("score", "classify"), metavar="COMMAND", help=argparse.SUPPRESS)
+    parser.add_argument("command", choices=("score", "classify", "verify"), metavar="COMMAND", help=argparse.SUPPRESS)
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=argparse.SUPPRESS)
     _add_options(parser)
     _add_shards(parser)
@@ -68,7 +72,7 @@ def make_parser() -> Parser:
 
 def _add_options(parser: Parser) -> None:
     add = parser.add_argument_group("Rows and results").add_argument
-    add("--out", metavar="FOLDER", required=True, help="Where results go: a folder, or an fsspec URL (s3://...).")
+    add("--out", metavar="FOLDER", help="Where results go: a folder, or an fsspec URL (s3://...).")
     add("--format", choices=FORMATS, help="What all inputs are. Default: the ends of their names tell.")
     add("--text", metavar="COLUMN", default="text", help='The column that is scored. Default "text".')
     add(
@@ -148,6 +152,9 @@ def _add_servers(parser: Parser) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Raises UsageError, BatchError, LongshortError, KeyboardInterrupt."""
     options = make_parser().parse_args(arguments)
+    if options.command == "verify":
+        return _verify(options.inputs)
+    _check_command(options)
     shared: dict[str, Any] = {
         name: getattr(options, name)
         for name in (
@@ -159,7 +166,6 @@ def run(arguments: Sequence[str]) -> int:
     servers = [server for one in options.server or ["127.0.0.1:8500"] for server in one.split(",")]
     carry = None if options.carry is None else [name for name in options.carry if name]
     shared |= {"server": servers, "carry": carry, "progress": _style(options)}
-    _check_command(options)
     work: Callable[..., Summary] = api.score if options.command == "score" else api.classify
     own: dict[str, Any] = {"region_tokens": options.region_tokens}
     if options.command == "classify":
@@ -172,6 +178,15 @@ def run(arguments: Sequence[str]) -> int:
     return exits.OK
 
 
+def _verify(folders: Sequence[str]) -> int:
+    complete = True
+    for folder in folders:
+        found = verify(folder)
+        complete &= found.complete
+        sys.stdout.write(f"{folder}: {found}\n")
+    return exits.OK if complete else exits.OTHER
+
+
 def _style(options: argparse.Namespace) -> str:
     if options.quiet:
         return "quiet"
@@ -181,6 +196,8 @@ def _style(options: argparse.Namespace) -> str:
 
 
 def _check_command(options: argparse.Namespace) -> None:
+    if not options.out:
+        raise UsageError("--out is missing: where do results go?")
     if options.command == "classify" and options.region_tokens:
         raise UsageError("--region-tokens is for score")
     if options.command == "score" and (options.top_k or options.truncate or options.second):

@@ -75,24 +75,35 @@ class Scorer:
         self._began = loop.time()
         end = self._began + min(_FIRST_PATIENCE, self._patience)
         await self._find_servers()
-        while True:
-            answers = await asyncio.gather(*(one.model() for one in self._servers.values()), return_exceptions=True)
-            found = [one for one in answers if isinstance(one, models_pb2.Model)]
-            if found:
-                break
-            wrong = next(one for one in answers if isinstance(one, BaseException))
-            lasting = not isinstance(wrong, (errors.Unavailable, errors.DeadlineExceeded, errors.ResourceExhausted))
+        while not isinstance(found := await self._first_model(), models_pb2.Model):
+            lasting = not isinstance(found, (errors.Unavailable, errors.DeadlineExceeded, errors.ResourceExhausted))
             if lasting or loop.time() >= end:
-                raise wrong
+                raise found
             await asyncio.sleep(0.5)
             await self._find_servers()
-        model = found[0]
+        model = found
         self._identity = identity(model)
         self._texts.model.name, self._texts.model.version = model.name, model.version
         for name, server in self._servers.items():
             self._begin(name, server)
         self._watch = asyncio.ensure_future(self._look_after())
         return model
+
+    async def _first_model(self) -> models_pb2.Model | LongshortError:
+        """Of the server that answers first; or what is wrong with one if none answers."""
+        asked = {asyncio.ensure_future(server.model()) for server in self._servers.values()}
+        wrong: LongshortError = errors.Unavailable("there is no server")
+        try:
+            for answer in asyncio.as_completed(asked):
+                try:
+                    return await answer
+                except LongshortError as error:
+                    wrong = error
+        finally:
+            for one in asked:
+                one.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+        return wrong
 
     def put(self, jobs: Iterable[Job]) -> None:
         """Each job is told its answer once."""

@@ -6,7 +6,8 @@ import gzip
 import io
 import json
 import os
-import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from clients.python.batch.corpus import documents, read_errors, read_rows, write_jsonl
+from clients.python.batch.corpus import read_errors, read_rows, write_jsonl
 from clients.python.conftest import address
 
 TEXTS = [f"text {i} " * (1 + i % 5) for i in range(40)]
@@ -141,6 +142,11 @@ def test_the_same_rows_have_the_same_scores_in_every_format(server: Server, tmp_
         assert (summary.rows, summary.errors) == (40, 0)
         found = read_rows(out)
         assert [row["log_likelihood"] for row in found] == pytest.approx(wanted, abs=1e-4), make.__name__
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n{"text": "b"}')
+    assert [row.document for shard in rows_of(tmp_path / "a.jsonl", Cut()) for row in shard.rows] == ["a", "b"]
 
 
 BROKEN = [
@@ -312,17 +318,30 @@ def test_what_cannot_be_read_is_refused_at_once(
     assert message in str(caught.value)
 
 
-def test_memory_does_not_grow_with_the_input(tmp_path: Path) -> None:
-    """200 MB are cut into shards of 1 MiB and parsed; what is held is a few shards."""
-    path = write_jsonl(tmp_path / "a.jsonl", ({"text": "x" * 10_000} for _ in range(20_000)))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    (source,) = inputs.sources(inputs.find([str(path)]))
-    reader = reading.open_reader(source, Columns())
-    assert (
-        sum(len(reader.parse(one.rows).rows) for one in cut(0, reader.rows(Position()), Cut(bytes=1 << 20))) == 20_000
-    )
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KiB
+MEASURED = """
+import re, sys
+import longshort.batch
+summary = longshort.batch.classify(sys.argv[1], sys.argv[2], server=sys.argv[3], model="one", truncate=True)
+assert summary.errors == 0, summary
+print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
+"""
 
 
-def test_documents_have_many_lengths() -> None:
-    assert len({len(one["text"]) for one in documents(100)}) > 20
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_memory_does_not_grow_with_the_input(classifiers: Server, tmp_path: Path, kind: str) -> None:
+    """Of documents of 1 MiB each: 20, and 200. Row groups are of 8 documents."""
+    peaks = []
+    for count in (20, 200):
+        texts = [f"{i} ".ljust(1 << 20, "x") for i in range(count)]
+        path = tmp_path / f"{count}.{kind}"
+        if kind == "jsonl":
+            write_jsonl(path, ({"text": text} for text in texts))
+        else:
+            pq.write_table(pa.table({"text": texts}), path, row_group_size=8, compression="none", use_dictionary=False)
+        del texts
+        command = [sys.executable, "-c", MEASURED, path, tmp_path / f"out{count}", address(classifiers)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stdout) << 10)
+    print(f"{peaks[0] >> 20} MiB, then {peaks[1] >> 20} MiB")
+    assert peaks[1] - peaks[0] < 60 << 20

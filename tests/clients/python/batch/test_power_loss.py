@@ -13,7 +13,7 @@ import longshort.batch
 import pytest
 from integration.server_process import Server
 from longshort.batch import files
-from longshort.batch.api import entries_of
+from longshort.batch.verifying import entries_of
 
 from clients.python.batch.corpus import documents, hashes, write_jsonl
 from clients.python.batch.power_loss import Disk

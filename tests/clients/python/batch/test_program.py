@@ -44,6 +44,16 @@ def test_a_run_ends_with_its_sum(corpus: Path, server: Server, tmp_path: Path) -
     assert (told["rows"], told["all_rows"], told["all_errors"], told["shards_before"]) == (0, 30, 2, 4)
 
 
+def test_verify_tells_whether_all_is_there(corpus: Path, server: Server, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("score", corpus, f"--out={out}", server=server).returncode == 0
+    done = run("verify", out, server=server)
+    assert (done.returncode, done.stdout) == (0, f"{out}: 1 shards with 30 rows and 2 errors; complete.\n")
+    (out / "errors/000000-00000000.jsonl").unlink()
+    done = run("verify", out, server=server)
+    assert done.returncode == 5 and "errors/000000-00000000.jsonl is missing" in done.stdout
+
+
 def test_progress_is_json_lines_if_asked_for(corpus: Path, server: Server, tmp_path: Path) -> None:
     done = run("score", corpus, f"--out={tmp_path / 'out'}", "--json", server=server)
     events = [json.loads(line) for line in done.stderr.splitlines()]
@@ -72,7 +82,7 @@ def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["score", "a.jsonl"], 1, "--out"),
+        (["score", "a.jsonl"], 1, "--out is missing"),
         (["guess", "a.jsonl", "--out=o"], 1, "invalid choice"),
         (["score", "a.jsonl", "--out=o", "--top-k=3"], 1, "are for classify"),
         (["classify", "a.jsonl", "--out=o", "--region-tokens=3"], 1, "is for score"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import Server
-from longshort.batch.api import entries_of
 from longshort.batch.files import open_folder
+from longshort.batch.verifying import entries_of
 
 from clients.python.batch.corpus import documents, hashes, read_rows, write_jsonl
 from clients.python.conftest import address
@@ -143,6 +144,28 @@ def test_an_entry_tells_what_its_shard_is_of(corpus: Path, out: Path) -> None:
     assert entry.end == len(content)
 
 
+def test_what_was_written_can_be_verified(corpus: Path, out: Path, server: Server) -> None:
+    found = longshort.batch.verify(str(out))
+    assert (found.shards, found.rows, found.errors, found.complete, found.wrong) == (5, 45, 0, True, ())
+    changed, missing = out / "rows/000000-00000001.parquet", out / "rows/000000-00000003.parquet"
+    content = bytearray(changed.read_bytes())
+    content[100] ^= 1
+    changed.write_bytes(content)
+    missing.unlink()
+    found = longshort.batch.verify(str(out))
+    assert not found.complete
+    assert found.wrong == (f"rows/{changed.name} is not what was written", f"rows/{missing.name} is missing")
+    assert "not complete" in str(found) and str(found).endswith("is missing")
+
+
+def test_a_run_is_complete_when_all_its_parts_are(corpus: Path, tmp_path: Path, server: Server) -> None:
+    out = tmp_path / "parts"
+    for part in (1, 0):
+        assert not longshort.batch.verify(str(out)).complete
+        go_on(corpus, out, server, part=part, parts=2)
+    assert longshort.batch.verify(str(out)).complete
+
+
 def test_a_folder_with_something_else_is_refused(corpus: Path, tmp_path: Path, server: Server) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/letter.txt").write_text("x")
@@ -162,6 +185,26 @@ def test_a_folder_has_one_run_at_a_time_but_for_its_parts(out: Path, corpus: Pat
             go_on(corpus, out, server, part=1, parts=3)
         go_on(corpus, out, server, part=2, parts=3)
     go_on(corpus, out, server)
+
+
+def test_what_killed_parts_have_left_is_swept_by_their_next_run(out: Path, corpus: Path, server: Server) -> None:
+    left = [out / ".unfinished" / name for name in ("1-of-3-77-rows-x", "2-of-3-77-rows-x", "77-ab-rows-x")]
+    for path in left:
+        path.write_bytes(b"x")
+    go_on(corpus, out, server, part=1, parts=3)
+    assert [path.exists() for path in left] == [False, True, True]
+    go_on(corpus, out, server)
+    assert [path.exists() for path in left] == [False, False, False]
+
+
+def test_parts_that_begin_at_once_begin_one_run(corpus: Path, tmp_path: Path, server: Server) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        runs = [
+            threads.submit(go_on, corpus, tmp_path / "parts", server, part=part, parts=8, shard_rows=2)
+            for part in range(8)
+        ]
+        assert sum(run.result(60).rows for run in runs) == 45
+    assert [row["ordinal"] for row in read_rows(tmp_path / "parts")] == list(range(45))
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])

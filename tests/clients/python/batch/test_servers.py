@@ -18,7 +18,7 @@ import longshort.batch
 import pytest
 from integration import model_directory, tokens
 from integration.server_process import Server, wait_until
-from longshort.batch.api import entries_of
+from longshort.batch.verifying import entries_of
 
 from clients.python.batch.corpus import documents, read_errors, read_rows, write_jsonl
 from clients.python.conftest import address, stall

@@ -103,12 +103,15 @@ TYPED_TEST(GpuRows, NormalizesSums) {
         const auto sum = [&](int64_t i, int64_t c) {
           return input.At(i, c) + (adds ? double{addend.At(i, c)} + addend_bias[c] : 0.0);
         };
-        this->Check(output, rows, width, [&](int64_t i, int64_t c) {
-          double mean = 0, variance = 0;
-          for (int k = 0; k < width; ++k) mean += sum(i, k) / width;
-          for (int k = 0; k < width; ++k) variance += std::pow(sum(i, k) - mean, 2) / width;
-          return (sum(i, c) - mean) / std::sqrt(variance + 1e-5) * gain[c] + bias[c];
-        });
+        std::vector<double> means(rows), deviations(rows);
+        for (int64_t i = 0; i < rows; ++i) {
+          double variance = 0;
+          for (int c = 0; c < width; ++c) means[i] += sum(i, c) / width;
+          for (int c = 0; c < width; ++c) variance += std::pow(sum(i, c) - means[i], 2) / width;
+          deviations[i] = std::sqrt(variance + 1e-5);
+        }
+        this->Check(output, rows, width,
+                    [&](int64_t i, int64_t c) { return (sum(i, c) - means[i]) / deviations[i] * gain[c] + bias[c]; });
       }
     }
   }

@@ -49,9 +49,9 @@ class SharedStore final {
 #if defined(__SANITIZE_ADDRESS__)
     ASAN_UNPOISON_MEMORY_REGION(memory_, kBytes);
 #endif
-    Fill(memory_, kStrip, kStripBytes);
-    Fill(shared(), 0xff, bytes);  // NaN, as float32, bfloat16 and float16
-    Fill(shared() + bytes, kStrip, kStripBytes);
+    FillBytes(memory_, kStrip, kStripBytes);
+    FillWithNaN(bytes);
+    FillBytes(shared() + bytes, kStrip, kStripBytes);
 #if defined(__SANITIZE_ADDRESS__)
     ASAN_POISON_MEMORY_REGION(memory_, kStripBytes);
     ASAN_POISON_MEMORY_REGION(shared() + bytes, kBytes - kStripBytes - bytes);
@@ -76,8 +76,13 @@ class SharedStore final {
 
   unsigned char* shared() const { return memory_ + kStripBytes; }
   // Not memset, in which the thread sanitizer would see a write.
-  static void Fill(volatile unsigned char* to, unsigned char byte, size_t bytes) {
+  static void FillBytes(volatile unsigned char* to, unsigned char byte, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) to[i] = byte;
+  }
+  void FillWithNaN(size_t bytes) const {  // as float32, bfloat16 and float16
+    auto* const words = reinterpret_cast<volatile uint64_t*>(shared());
+    for (size_t i = 0; i < bytes / 8; ++i) words[i] = ~uint64_t{0};
+    FillBytes(shared() + bytes / 8 * 8, 0xff, bytes % 8);
   }
   void Release() {
     if (memory_ != nullptr) munmap(memory_, kBytes);

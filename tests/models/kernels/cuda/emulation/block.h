@@ -64,6 +64,10 @@ bool TakeCopy(int left, PendingCopy& copy);
 // Ends the kernel with an error if the address is no multiple of so many bytes.
 void CheckAligned(const void* address, uintptr_t bytes, const char* what);
 
+// IEEE 754 binary16.
+float FloatOfHalf(uint16_t bits);
+uint16_t HalfOfFloat(float value);
+
 // Makes results of what the lanes gave in a meeting of this kind, once for the whole warp.
 void MultiplyWarp(Meeting meeting, const LaneBytes* operands, LaneBytes* sums);
 

@@ -8,10 +8,6 @@
 #include "models/kernels/cuda/device.h"
 #include "tests/models/kernels/cuda/emulation/block.h"
 
-// Shared memory comes from SharedMemory().
-#undef __shared__
-#define __shared__ there_is_no_such_thing_in_device_h
-
 namespace longshort::cuda {
 
 LS_DEVICE int Thread() { return emulated::CurrentThread(); }
@@ -161,20 +157,13 @@ LS_DEVICE uint32_t BitsOf(float value) {
 }
 LS_DEVICE float ToFloat(float value) { return value; }
 LS_DEVICE float ToFloat(BFloat16 value) { return FloatOf(static_cast<uint32_t>(value.bits) << 16); }
-LS_DEVICE float ToFloat(Half value) {
-  _Float16 number;
-  __builtin_memcpy(&number, &value.bits, 2);
-  return static_cast<float>(number);
-}
+LS_DEVICE float ToFloat(Half value) { return emulated::FloatOfHalf(value.bits); }
 LS_DEVICE void Convert(float from, float& to) { to = from; }
 LS_DEVICE void Convert(float from, BFloat16& to) {
   const uint32_t bits = BitsOf(from);
   to.bits = std::isnan(from) ? 0x7fff : static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
-LS_DEVICE void Convert(float from, Half& to) {
-  const auto number = static_cast<_Float16>(from);
-  __builtin_memcpy(&to.bits, &number, 2);
-}
+LS_DEVICE void Convert(float from, Half& to) { to.bits = emulated::HalfOfFloat(from); }
 template <typename Element>
 LS_DEVICE uint32_t PackPair(float first, float second) {
   Element lower, upper;

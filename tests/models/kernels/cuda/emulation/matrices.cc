@@ -25,13 +25,22 @@ float FromBits(uint32_t bits) {
 float NumberIn(Meeting meeting, uint32_t bits, int index) {
   if (meeting == Meeting::kMultiplyTf32) return FromBits(bits & 0xffffe000u);
   if (meeting == Meeting::kMultiply16) return FromBits(index == 0 ? bits << 16 : bits & 0xffff0000u);
-  const auto half = static_cast<uint16_t>(index == 0 ? bits : bits >> 16);
-  _Float16 number;
-  std::memcpy(&number, &half, 2);
-  return static_cast<float>(number);
+  return FloatOfHalf(static_cast<uint16_t>(index == 0 ? bits : bits >> 16));
 }
 
 }  // namespace
+
+float FloatOfHalf(uint16_t bits) {
+  _Float16 number;
+  std::memcpy(&number, &bits, 2);
+  return static_cast<float>(number);
+}
+uint16_t HalfOfFloat(float value) {
+  const auto number = static_cast<_Float16>(value);
+  uint16_t bits;
+  std::memcpy(&bits, &number, 2);
+  return bits;
+}
 
 void MultiplyWarp(Meeting meeting, const LaneBytes* operands, LaneBytes* sums) {
   const int in_register = meeting == Meeting::kMultiplyTf32 ? 1 : 2;

@@ -1,0 +1,98 @@
+"""What each of Ray's actors does: it holds the channels, and gives each batch the columns of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from longshort.batch.pool import Pool
+from longshort.batch.rows import RowError, checked_text, text_hash
+from longshort.inputs import Document
+from longshort.ray.own_server import OwnServer, StartServer
+
+# Of each row, whatever is asked for.
+OWN_COLUMNS = pa.schema([("text_hash", pa.string()), ("fingerprint", pa.string()), ("error", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What actors are told."""
+
+    command: Literal["score", "classify"]
+    # The columns of the document, or of both documents.
+    texts: tuple[str, ...]
+    # Those of results.
+    columns: pa.Schema
+    # Keywords of Pool.
+    pool: dict[str, Any]
+    start: StartServer | None
+    # That Ray has reserved.
+    num_cpus: float
+
+
+class Actor:
+    """Thread: any number of batches at once."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Raises RuntimeError for a server that does not start, and what Pool raises."""
+        self._plan = plan
+        where = dict(plan.pool)
+        self._server: OwnServer | None = None
+        if plan.start is not None:
+            self._server = OwnServer(plan.start, plan.num_cpus)
+            where["server"] = self._server.address
+        self._pool = Pool(plan.command, **where)
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        """The batch with more columns. Raises ValueError for columns that are missing or there already, and what
+        Pool.results raises."""
+        self._check(batch.column_names)
+        documents, hashes, errors = self._documents(batch)
+        asked = [one for one in documents if one is not None]
+        answers = iter(self._pool.results(asked))
+        found: list[dict[str, Any] | None] = []
+        for place, document in enumerate(documents):
+            answer = None if document is None else next(answers)
+            if isinstance(answer, RowError):
+                errors[place] = answer
+                answer = None
+            found.append(answer)
+        told = [None if error is None else f"{error.code}: {error.message}" for error in errors]
+        fingerprints = [self._pool.model.fingerprint] * len(documents)
+        for field, values in zip(OWN_COLUMNS, (hashes, fingerprints, told), strict=True):
+            batch = batch.append_column(field, pa.array(values, field.type))
+        for field in self._plan.columns:
+            values = [None if one is None else one[field.name] for one in found]
+            batch = batch.append_column(field, pa.array(values, field.type))
+        return batch
+
+    def _check(self, names: Sequence[str]) -> None:
+        for name in self._plan.texts:
+            if name not in names:
+                raise ValueError(f'the dataset has no column "{name}"; there are: {", ".join(names)}')
+        for name in (*OWN_COLUMNS.names, *self._plan.columns.names):
+            if name in names:
+                raise ValueError(f'the dataset has a column "{name}", as results have: rename or drop it before')
+
+    def _documents(self, batch: pa.Table) -> tuple[list[Document | None], list[str | None], list[RowError | None]]:
+        """For each row the document and its hash, or what is wrong with it."""
+        documents: list[Document | None] = []
+        hashes: list[str | None] = []
+        errors: list[RowError | None] = []
+        columns = [batch.column(name).to_pylist() for name in self._plan.texts]
+        for values in zip(*columns, strict=True):
+            try:
+                texts = [checked_text(value, name) for value, name in zip(values, self._plan.texts, strict=True)]
+            except ValueError as error:
+                documents.append(None)
+                hashes.append(None)
+                errors.append(RowError("INVALID_ARGUMENT", str(error)))
+                continue
+            document: Document = texts[0] if len(texts) == 1 else (texts[0], texts[1])
+            documents.append(document)
+            hashes.append(text_hash(document))
+            errors.append(None)
+        return documents, hashes, errors

@@ -1,0 +1,45 @@
+"""Names of several addresses are a server for each."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+from longshort.batch.addresses import servers_of
+from longshort.connection import Connection
+
+FOUND = {
+    "models.example.org": ["10.0.0.2", "10.0.0.1", "fd00::1"],
+    "one.example.org": ["10.0.0.9"],
+}
+
+
+def look_up(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
+    async def getaddrinfo(_: Any, host: str, port: str, **more: Any) -> list[Any]:
+        if host not in FOUND:
+            raise socket.gaierror(f"{host} is unknown")
+        # Each address comes twice, as of several protocols.
+        family = [socket.AF_INET6 if ":" in address else socket.AF_INET for address in FOUND[host]]
+        return [(kind, 1, 6, "", (one, int(port))) for kind, one in zip(family, FOUND[host], strict=True)] * 2
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
+    return asyncio.run(servers_of(connection))
+
+
+def test_each_address_of_a_name_is_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ("models.example.org:8500", "one.example.org:1", "10.1.1.1:2", "[::1]:3", "localhost:4", "gone:5", "unix:x")
+    found = look_up(Connection(servers=given), monkeypatch)
+    assert [one.servers[0] for one in found] == [
+        *("10.0.0.1:8500", "10.0.0.2:8500", "[fd00::1]:8500"),
+        *given[1:],
+    ]
+
+
+def test_certificates_are_those_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = look_up(Connection(servers=("models.example.org:1", "one.example.org:1"), tls=True), monkeypatch)
+    assert {one.tls_server_name for one in found[:3]} == {"models.example.org"}
+    assert found[3].tls_server_name == ""
+    named = look_up(Connection(servers=("models.example.org:1",), tls_server_name="other"), monkeypatch)
+    assert {one.tls_server_name for one in named} == {"other"}

@@ -1,0 +1,194 @@
+// What tests with real servers (tests/integration/test_session_drain.py) cannot bring about at will: sessions that go
+// on while they are moved, and which of them move first.
+#include "clients/cpp/session_drain.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "longshort/v1/sessions.grpc.pb.h"
+
+namespace longshort {
+namespace {
+
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
+// Has sessions of so many tokens by their ids, and calls the hooks with its mutex held.
+class Sessions final : public v1::Sessions::Service {
+ public:
+  Sessions() {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    client = std::make_unique<Client>(Client::Options{.server = absl::StrCat("127.0.0.1:", port)});
+  }
+
+  std::map<std::string, int64_t> held;
+  std::vector<std::string> exported;
+  int refused = 0;
+  std::vector<std::string> closed;  // "id tokens", and "moved" if it did
+  std::function<void(std::unique_lock<std::mutex>&)> on_export = [](auto&) {};
+  std::function<void(const std::string& id)> on_close = [](const auto&) {};
+  // Another session is refused for ten seconds as long as one is on its way.
+  bool one_at_a_time = false;
+  std::unique_ptr<Client> client;
+
+ private:
+  grpc::Status ListSessions(grpc::ServerContext* /*context*/, const v1::ListSessionsRequest* request,
+                            v1::ListSessionsResponse* response) override {
+    const std::lock_guard lock(mutex_);
+    EXPECT_TRUE(request->all_owners());
+    double idle = 0;
+    for (const auto& [id, tokens] : held) {  // "a" was used last
+      v1::ListedSession& listed = *response->add_sessions();
+      listed.set_owner("alice");
+      listed.set_session_id(id);
+      listed.set_session_tokens(tokens);
+      listed.set_idle_seconds(++idle);
+    }
+    // As a server lists them: in no order that means anything.
+    std::reverse(response->mutable_sessions()->begin(), response->mutable_sessions()->end());
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ExportSession(grpc::ServerContext* context, const v1::ExportSessionRequest* request,
+                             grpc::ServerWriter<v1::SessionPart>* writer) override {
+    std::unique_lock lock(mutex_);
+    EXPECT_EQ(request->owner(), "alice");
+    if (one_at_a_time && on_its_way_) {
+      context->AddTrailingMetadata("grpc-retry-pushback-ms", "10000");
+      ++refused;
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, "one is on its way"};
+    }
+    on_its_way_ = true;
+    exported.push_back(request->session_id());
+    on_export(lock);
+    v1::SessionPart part;
+    part.mutable_header()->set_session_tokens(held.at(request->session_id()));
+    writer->Write(part);
+    part.set_data("data");
+    writer->Write(part);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ImportSession(grpc::ServerContext* /*context*/, grpc::ServerReader<v1::ImportSessionRequest>* reader,
+                             v1::ImportSessionResponse* response) override {
+    std::string id;
+    for (v1::ImportSessionRequest request; reader->Read(&request);) {
+      if (request.has_beginning()) {
+        EXPECT_TRUE(request.beginning().keep_owner());
+        id = request.beginning().session_id();
+      }
+      if (request.part().has_header()) response->set_session_tokens(request.part().header().session_tokens());
+    }
+    if (response->session_tokens() == 0) return {grpc::StatusCode::DATA_LOSS, "cut short"};
+    const std::lock_guard lock(mutex_);
+    held[id] = response->session_tokens();
+    return grpc::Status::OK;
+  }
+
+  grpc::Status CloseSession(grpc::ServerContext* /*context*/, const v1::CloseSessionRequest* request,
+                            v1::CloseSessionResponse* /*response*/) override {
+    const std::lock_guard lock(mutex_);
+    const std::string& id = request->session_id();
+    EXPECT_EQ(request->owner(), "alice");
+    on_close(id);
+    if (held.at(id) != request->expected_tokens()) return {grpc::StatusCode::FAILED_PRECONDITION, "it went on"};
+    on_its_way_ = false;
+    closed.push_back(absl::StrCat(id, " ", held.at(id), request->moved() ? " moved" : ""));
+    held.erase(id);
+    return grpc::Status::OK;
+  }
+
+  std::mutex mutex_;
+  bool on_its_way_ = false;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+class SessionDrainTest : public testing::Test {
+ protected:
+  absl::StatusOr<SessionDrain::Result> Drain(absl::Duration timeout = absl::Seconds(60)) {
+    v1::ModelSelector model;
+    model.set_name("characters");
+    model.set_version(3);
+    return SessionDrain(*from_.client, *to_.client, model, timeout, {.on_sessions = [](auto) {}, .on_moved = [] {}})
+        .Run();
+  }
+
+  Sessions from_;
+  Sessions to_;
+};
+
+// from: 5 tokens ----------------> 6          closed when 6 are there
+// to:             5, and closed        6
+TEST_F(SessionDrainTest, OneThatGoesOnWhileItIsMovedIsMovedAsItIsThen) {
+  from_.held["talk"] = 5;
+  bool went_on = false;
+  from_.on_close = [&](const std::string&) {
+    if (!went_on) from_.held["talk"] = 6;
+    went_on = true;
+  };
+  const absl::StatusOr<SessionDrain::Result> result = Drain();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->moved, 1);
+  EXPECT_TRUE(result->left.empty());
+  EXPECT_THAT(from_.closed, ElementsAre("talk 6 moved"));
+  EXPECT_THAT(to_.closed, ElementsAre("talk 5")) << "nobody goes on there from what is not the end";
+  EXPECT_EQ(to_.held["talk"], 6);
+}
+
+TEST_F(SessionDrainTest, OneThatAlwaysGoesOnIsLeftWhenTheTimeIsOver) {
+  from_.held["talk"] = 5;
+  from_.on_close = [&](const std::string&) { ++from_.held["talk"]; };
+  const absl::StatusOr<SessionDrain::Result> result = Drain(absl::Milliseconds(300));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->moved, 0);
+  ASSERT_EQ(result->left.size(), 1U);
+  EXPECT_GE(from_.held["talk"], 5) << "it is where it was";
+}
+
+TEST_F(SessionDrainTest, RoomThatOthersTookIsTakenWhenTheyAreThrough) {
+  for (const char* id : {"a", "b", "c", "d", "e", "f", "g"}) from_.held[id] = 5;
+  from_.one_at_a_time = true;
+  const absl::StatusOr<SessionDrain::Result> result = Drain();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->moved, 7);
+  EXPECT_GT(from_.refused, 0);
+  EXPECT_LT(result->elapsed, absl::Seconds(10)) << "nobody waited for as long as the refusals said";
+}
+
+TEST_F(SessionDrainTest, ThoseThatWereUsedLastMoveFirst) {
+  for (const char* id : {"a", "b", "c", "d", "e", "f", "g"}) from_.held[id] = 5;
+  std::condition_variable arrived;
+  size_t waiting = 0;
+  // No export goes on before four have come: those that begin together.
+  from_.on_export = [&](std::unique_lock<std::mutex>& lock) {
+    ++waiting;
+    arrived.notify_all();
+    arrived.wait(lock, [&] { return waiting >= 4; });
+  };
+  const absl::StatusOr<SessionDrain::Result> result = Drain();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->moved, 7);
+  EXPECT_EQ(result->bytes, 7 * 4);
+  ASSERT_EQ(from_.exported.size(), 7U);
+  from_.exported.resize(4);
+  EXPECT_THAT(from_.exported, UnorderedElementsAre("a", "b", "c", "d"));
+  EXPECT_EQ(to_.held.size(), 7U);
+}
+
+}  // namespace
+}  // namespace longshort
