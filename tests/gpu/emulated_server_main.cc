@@ -1,7 +1,8 @@
 // longshort-server with emulated GPUs: --devices=emulated:N. For tests; never installed.
 //
-// The environment variable LONGSHORT_DEVICE_FAULT says what goes wrong: "lost=N", "error=N" or "memory=N". The first
-// device that is opened behind those that loading opens fails at its N-th call.
+// The environment variable LONGSHORT_DEVICE_FAULT says what goes wrong, as "lost=N", "error=N" or "memory=N": the
+// device of the first worker fails at its N-th call. "@K" behind it names the device that is opened after K others
+// instead.
 
 #include <atomic>
 #include <cstdlib>
@@ -22,21 +23,29 @@ namespace longshort {
 namespace {
 
 constexpr int64_t kMemoryBytes = int64_t{256} << 20;
-// The prototype's, and the one that warms up.
+// For a model on one GPU: the prototype's, and the one that warms up.
 constexpr int kDevicesOfLoading = 2;
 
 struct PlannedFault {
   DeviceFault fault = DeviceFault::kError;
   int64_t calls = 0;
+  int device = kDevicesOfLoading;
 };
 
 // Nothing if the text is no fault.
 std::optional<PlannedFault> ParseFault(const std::string& text) {
-  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+  const std::pair<std::string, std::string> place = absl::StrSplit(text, absl::MaxSplits('@', 1));
+  const std::pair<std::string, std::string> parts = absl::StrSplit(place.first, absl::MaxSplits('=', 1));
   PlannedFault planned;
   if (!absl::SimpleAtoi(parts.second, &planned.calls)) return std::nullopt;
-  if (parts.first == "lost") planned.fault = DeviceFault::kLost;
-  if (parts.first == "memory") planned.fault = DeviceFault::kOutOfMemory;
+  if (!place.second.empty() && !absl::SimpleAtoi(place.second, &planned.device)) return std::nullopt;
+  if (parts.first == "lost") {
+    planned.fault = DeviceFault::kLost;
+  } else if (parts.first == "memory") {
+    planned.fault = DeviceFault::kOutOfMemory;
+  } else if (parts.first != "error") {
+    return std::nullopt;
+  }
   return planned;
 }
 
@@ -48,7 +57,7 @@ int Run(const std::vector<std::string>& arguments, const std::optional<PlannedFa
   const EmulatedBackends backends(
       {.memory_bytes = kMemoryBytes},
       [&](EmulatedDevice& device) {
-        if (opened++ == kDevicesOfLoading && planned.has_value()) device.FailAfter(planned->calls, planned->fault);
+        if (planned.has_value() && opened++ == planned->device) device.FailAfter(planned->calls, planned->fault);
       },
       gpus.loss);
   return RunServer(
@@ -62,7 +71,8 @@ int main(int argc, char** argv) {
   const char* const text = std::getenv("LONGSHORT_DEVICE_FAULT");
   const auto planned = text == nullptr ? std::nullopt : longshort::ParseFault(text);
   if (text != nullptr && !planned.has_value()) {
-    std::cerr << "LONGSHORT_DEVICE_FAULT is '" << text << "'; write lost=N, error=N or memory=N\n";
+    std::cerr << "LONGSHORT_DEVICE_FAULT is '" << text
+              << "'; write lost=N, error=N or memory=N, and @K behind it for another device\n";
     return 1;
   }
   return longshort::Run({argv + 1, argv + argc}, planned);
