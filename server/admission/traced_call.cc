@@ -14,7 +14,6 @@ constexpr size_t kUsualAttributes = 16;
 constexpr size_t kUsualStages = 6;
 
 constexpr char kPromptTokens[] = "longshort.prompt_tokens";
-constexpr char kCachedTokens[] = "longshort.cached_tokens";
 constexpr char kSteps[] = "longshort.steps";
 
 // The host and the port of "host:port", "[ipv6]:port" or "host".
@@ -177,6 +176,7 @@ void TracedCall::End(const Ending& ending) {
   if (!finish_reasons_.empty()) {
     std::sort(finish_reasons_.begin(), finish_reasons_.end());
     std::vector<std::string> reasons;
+    reasons.reserve(finish_reasons_.size());
     for (const auto& [index, reason] : finish_reasons_) reasons.emplace_back(reason);
     Set("gen_ai.response.finish_reasons", std::move(reasons));
   }

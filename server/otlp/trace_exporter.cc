@@ -20,7 +20,7 @@ constexpr absl::Duration kLongestPause = absl::Seconds(5);
 
 constexpr char kExportMethod[] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-void ReadMessage(grpc::ByteBuffer bytes, google::protobuf::Message* message) {
+void ReadMessage(grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
   grpc::ProtoBufferReader reader(&bytes);
   if (!message->ParseFromZeroCopyStream(&reader)) message->Clear();
 }
@@ -126,13 +126,13 @@ grpc::Status TraceExporter::TryOnce(const grpc::ByteBuffer& request, Response* r
   grpc::ByteBuffer answer;
   grpc::Status status;
   absl::Notification over;
-  collector_->UnaryCall(&context, kExportMethod, {}, &request, &answer, [&](grpc::Status ended) {
-    status = std::move(ended);
+  collector_->UnaryCall(&context, kExportMethod, {}, &request, &answer, [&](const grpc::Status& ended) {
+    status = ended;
     over.Notify();
   });
   over.WaitForNotification();
   // What cannot be read is as if it said nothing: the spans were taken.
-  if (status.ok() && answer.Valid()) ReadMessage(std::move(answer), response);
+  if (status.ok() && answer.Valid()) ReadMessage(answer, response);
   const std::lock_guard lock(mutex_);
   call_ = nullptr;
   // One that was on its way when it was shut down is tried once more.
