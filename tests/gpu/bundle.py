@@ -12,7 +12,7 @@ from pathlib import Path
 from gpu.pieces import ROOT
 
 BUILD = ROOT / "build/cuda"
-PROGRAMS = ("cuda_kernels_on_gpu_test", "cuda_device_test", "longshort-golden")
+PROGRAMS = ("cuda_kernels_on_gpu_test", "longshort-golden")
 MOST_BYTES = 64 << 20
 # What the machine has: the system's own, PyTorch's and CUDA's.
 _SYSTEM = re.compile(r"/(ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so)|/torch/lib/|/nvidia/|/cuda")

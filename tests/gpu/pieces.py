@@ -37,12 +37,12 @@ def instructions(place: Place) -> Command:
 
 
 def kernels(place: Place) -> Command:
-    return [place.kernel_tests, "--gtest_filter=-Instructions.*"]
+    return [place.kernel_tests, "--gtest_filter=-Instructions.*:TestedDevice.*"]
 
 
 def device(place: Place) -> Command:
-    """Memory, copies, a graph."""
-    return [place.programs / ("gpu_test" if place.is_emulated else "cuda_device_test")]
+    """Memory, copies, graphs."""
+    return [place.kernel_tests, "--gtest_filter=TestedDevice.*"]
 
 
 def memcheck(place: Place) -> Command:

@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <memory>
+#include <set>
 #include <type_traits>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/kernels/cuda/attention_tile.h"
 #include "tests/models/kernels/cuda/attention_problem.h"
 #include "tests/models/kernels/cuda/tested_device.h"
 
@@ -93,6 +95,35 @@ TYPED_TEST(GpuCausalAttention, ARowsBitsDependOnItsHistoryOnly) {
   EXPECT_EQ(problem.PromptAll(), together);
   EXPECT_EQ(problem.Prompt({0, 3, 3, 2, 5, 3, 0, 0, 8, 1, 9, 7, 16, 13}), together);
   EXPECT_EQ(problem.Attend(4), together);
+}
+
+// Shared memory has 32 banks of 4 bytes, and serves 8 lanes of 16 bytes at once if they touch each bank once.
+template <int pieces_of_row>
+void CheckBanks() {
+  const auto banks_of = [](const auto& row, const auto& piece) {
+    std::set<int> banks;
+    for (int lane = 0; lane < 8; ++lane) {
+      banks.insert(PieceOffset<pieces_of_row>(row(lane), piece(lane)) / 16 % 8);
+    }
+    return banks.size();
+  };
+  for (int first = 0; first < kPageRows; first += 8) {
+    for (int piece = 0; piece < pieces_of_row; ++piece) {
+      EXPECT_EQ(banks_of([&](int lane) { return first + lane; }, [&](int) { return piece; }), 8) << "LoadMatrices";
+    }
+    for (int row = first; row < first + 8; row += 2) {
+      for (int c = 0; c < pieces_of_row / 4; ++c) {
+        EXPECT_EQ(banks_of([&](int lane) { return row + lane / 4; }, [&](int lane) { return 4 * c + lane % 4; }), 8)
+            << "fragments";
+      }
+    }
+  }
+}
+TEST(PieceOffset, LetsEightLanesMeetNoBankTwice) {
+  CheckBanks<4>();   // 32 channels of bfloat16
+  CheckBanks<8>();   // 64, or 32 of float32
+  CheckBanks<16>();  // 128, or 64
+  CheckBanks<32>();  // 128 of float32
 }
 
 TEST(QueryTiles, AreOfOneSliceAndSegment) {
