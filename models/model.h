@@ -116,6 +116,9 @@ class LanguageModel {
   // Errors: RESOURCE_EXHAUSTED if there is no memory, UNIMPLEMENTED for a device that the model cannot run on, INTERNAL
   // if the library fails.
   virtual absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const = 0;
+  // Of a model that is on several devices, the one on this device, as its replicas there are: pages have as many rows
+  // and bytes. What it cannot run on gives any. Owned by this.
+  virtual const LanguageModel& On(const WorkerDevice& /*device*/) const { return *this; }
 
   // Bytes of one page of each kind.
   virtual CachePages PageBytes() const = 0;

@@ -1,6 +1,7 @@
 #include "server/model_loader.h"
 
 #include <string>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "models/loading/load_model.h"
@@ -9,14 +10,17 @@
 
 namespace longshort {
 
-GuardedLoader MakeModelLoader(const ServerOptions& options) {
+GuardedLoader MakeModelLoader(const ServerOptions& options, const GpuBackends* gpus) {
   const LoadOptions load{.precision = options.precision,
                          .threads = static_cast<int>(options.threads),
+                         .gpus = gpus,
                          .image_limits = ServedImageLimits(options)};
-  const WorkerDevice device{.threads = load.threads};
-  return [load, device](const std::string& directory, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
-    LS_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(directory, load, guard));
-    LS_RETURN_IF_ERROR(WarmUp(loaded, device));
+  return [load](const std::string& directory, const std::vector<WorkerDevice>& workers,
+                const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+    LoadOptions for_workers = load;
+    for_workers.devices = DistinctDevices(workers);
+    LS_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(directory, for_workers, guard));
+    for (const WorkerDevice& device : for_workers.devices) LS_RETURN_IF_ERROR(WarmUp(loaded, device));
     return loaded;
   };
 }

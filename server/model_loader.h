@@ -6,7 +6,10 @@
 
 namespace longshort {
 
-// By the options' precision, threads and image limits.
-GuardedLoader MakeModelLoader(const ServerOptions& options);
+class GpuBackends;
+
+// By the options' precision, threads and image limits. `gpus`: of the language models; null in a build for the CPU
+// only.
+GuardedLoader MakeModelLoader(const ServerOptions& options, const GpuBackends* gpus = nullptr);
 
 }  // namespace longshort

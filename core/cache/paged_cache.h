@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -97,6 +98,8 @@ class PagedCache final {
   // What a parked sequence has, which stays parked and counts as used. Errors: NOT_FOUND if its pages are gone;
   // INTERNAL if the model cannot read a page.
   absl::StatusOr<ParkedPages> Export(ParkedId id);
+  // How the bytes of its pages are to be read: LanguageModel::CacheLayout.
+  std::string layout() const { return store_.model.CacheLayout(); }
   // Parks a sequence that was exported from another cache, of a model of the same weights and layout; `tokens` are the
   // session's. It gets pages as a sequence that is admitted does; it never enters the prefix index.
   // Errors, and then nothing is changed but that idle pages may have been given up: DATA_LOSS as CheckParkedPages;

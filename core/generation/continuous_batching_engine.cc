@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/numeric/int128.h"
@@ -68,20 +67,24 @@ std::vector<LanguageModelWorker::Options> WorkerOptions(const ContinuousBatching
   return all;
 }
 
-// Of every kind of page as many as the worker has that has the fewest. Errors: those of StepLoop::CacheFor.
-absl::StatusOr<CachePages> SmallestCache(const LanguageModel& model,
-                                         absl::Span<const LanguageModelWorker::Options> workers) {
-  CachePages smallest = {.window = std::numeric_limits<int64_t>::max(),
-                         .segment = std::numeric_limits<int64_t>::max(),
-                         .open_chunk = std::numeric_limits<int64_t>::max()};
-  for (const LanguageModelWorker::Options& worker : workers) {
-    LS_ASSIGN_OR_RETURN(const CachePages cache, StepLoop::CacheFor(model, worker.step_loop));
-    smallest = Smaller(smallest, cache);
-  }
-  return smallest;
-}
-
 }  // namespace
+
+absl::StatusOr<std::vector<ContinuousBatchingEngine::DeviceCaches>> ContinuousBatchingEngine::CachesOf(
+    const LanguageModel& model, absl::Span<const LanguageModelWorker::Options> workers) {
+  std::vector<DeviceCaches> caches;
+  for (const LanguageModelWorker::Options& worker : workers) {
+    const LanguageModel& there = model.On(worker.device);
+    LS_ASSIGN_OR_RETURN(const CachePages cache, StepLoop::CacheFor(there, worker.step_loop));
+    const auto known = std::find_if(caches.begin(), caches.end(),
+                                    [&there](const DeviceCaches& others) { return others.model == &there; });
+    if (known == caches.end()) {
+      caches.push_back({.model = &there, .smallest = cache});
+    } else {
+      known->smallest = Smaller(known->smallest, cache);
+    }
+  }
+  return caches;
+}
 
 absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngine::Create(
     std::unique_ptr<LanguageModel> model, std::shared_ptr<const Tokenizer> tokenizer,
@@ -90,10 +93,10 @@ absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngi
   LS_RETURN_IF_ERROR(RequestQueue::Check(options.queue));
   LS_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Make(model->info().vocabulary_size, std::move(tokenizer)));
   const std::vector<LanguageModelWorker::Options> workers = WorkerOptions(options);
-  LS_ASSIGN_OR_RETURN(const CachePages smallest_cache, SmallestCache(*model, workers));
+  LS_ASSIGN_OR_RETURN(std::vector<DeviceCaches> caches, CachesOf(*model, workers));
   if (observer == nullptr) observer = std::make_unique<DeafObserver>();
   std::unique_ptr<ContinuousBatchingEngine> engine(new ContinuousBatchingEngine(
-      std::move(model), smallest_cache, std::move(vocabulary), std::move(observer), clock, options));
+      std::move(model), std::move(caches), std::move(vocabulary), std::move(observer), clock, options));
   for (const LanguageModelWorker::Options& worker : workers) {
     engine->worker_observers_.push_back(
         std::make_unique<WorkerObserver>(worker.step_loop.worker, engine->states_, *engine->observer_));
@@ -106,11 +109,11 @@ absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngi
 }
 
 ContinuousBatchingEngine::ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model,
-                                                   const CachePages& smallest_cache, Vocabulary vocabulary,
+                                                   std::vector<DeviceCaches> caches, Vocabulary vocabulary,
                                                    std::unique_ptr<LanguageModelEngineObserver> observer,
                                                    const Clock& clock, const Options& options)
     : model_(std::move(model)),
-      smallest_cache_(smallest_cache),
+      caches_(std::move(caches)),
       vocabulary_(std::move(vocabulary)),
       observer_(std::move(observer)),
       clock_(clock),
@@ -161,13 +164,20 @@ void ContinuousBatchingEngine::ImportSession(const SessionKey& key, SessionArchi
 }
 
 SessionSize ContinuousBatchingEngine::LargestSession() const {
-  return {.tokens = sessions_->max_tokens(),
-          .cache_bytes = Bytes(PagesForStreams(model_->info(), 1), model_->PageBytes())};
+  SessionSize largest = {.tokens = sessions_->max_tokens(), .cache_bytes = 0};
+  for (const DeviceCaches& caches : caches_) {
+    const LanguageModel& model = *caches.model;
+    largest.cache_bytes = std::max(largest.cache_bytes, Bytes(PagesForStreams(model.info(), 1), model.PageBytes()));
+  }
+  return largest;
 }
 
 absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
   if (!job->complete()) {
-    LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), model_->info(), smallest_cache_, model_->PageBytes()));
+    for (const DeviceCaches& caches : caches_) {
+      const LanguageModel& model = *caches.model;
+      LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), model.info(), caches.smallest, model.PageBytes()));
+    }
   }
   const int64_t own = job->stream().end();
   const CallPart& part = job->context().part;

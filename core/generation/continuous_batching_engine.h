@@ -67,14 +67,24 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   void Drain(absl::Time deadline) override;
 
  private:
-  ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model, const CachePages& smallest_cache,
+  // The caches of the workers on one device.
+  struct DeviceCaches {
+    const LanguageModel* model = nullptr;  // on that device
+    CachePages smallest;                   // any of them may have to take any request
+  };
+
+  // Errors: those of StepLoop::CacheFor.
+  static absl::StatusOr<std::vector<DeviceCaches>> CachesOf(const LanguageModel& model,
+                                                            absl::Span<const LanguageModelWorker::Options> workers);
+
+  ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model, std::vector<DeviceCaches> caches,
                            Vocabulary vocabulary, std::unique_ptr<LanguageModelEngineObserver> observer,
                            const Clock& clock, const Options& options);
 
   absl::Status Submit(std::unique_ptr<Job> job);
 
   const std::unique_ptr<LanguageModel> model_;  // whose replicas the workers have; never runs
-  const CachePages smallest_cache_;             // of a worker: any may have to take any request
+  const std::vector<DeviceCaches> caches_;
   const Vocabulary vocabulary_;
   const std::unique_ptr<LanguageModelEngineObserver> observer_;
   const Clock& clock_;

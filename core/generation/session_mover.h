@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/cache/cache_grid.h"
 #include "core/generation/language_model_worker.h"
 #include "core/session/session_archive.h"
 #include "core/session/session_store.h"
@@ -27,20 +26,19 @@ class SessionMover final {
   // The arguments must outlive this, and all workers have ended before one of them goes.
   SessionMover(const LanguageModel& model, SessionStore& sessions, std::shared_ptr<SessionPages> pages,
                const std::vector<std::unique_ptr<LanguageModelWorker>>& workers)
-      : model_(model), grid_(model.info()), sessions_(sessions), pages_(std::move(pages)), workers_(workers) {}
+      : model_(model), sessions_(sessions), pages_(std::move(pages)), workers_(workers) {}
 
   // As LanguageModelEngine's.
   void Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done);
-  // As LanguageModelEngine's. Pages for which no worker has room, or has no cache at the time, are left out: the
-  // session's tokens are then read again when it goes on.
+  // As LanguageModelEngine's. Pages are left out if the worker whose turn it is has no room for them, no cache at the
+  // time, or a cache of another layout: the session's tokens are then read again when it goes on.
   void Import(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done);
 
  private:
-  // Errors: DATA_LOSS.
+  // Whether its tokens are the model's. Errors: DATA_LOSS.
   absl::Status Check(const SessionArchive& archive) const;
 
   const LanguageModel& model_;  // its description only
-  const CacheGrid grid_;
   SessionStore& sessions_;
   const std::shared_ptr<SessionPages> pages_;  // of the workers
   const std::vector<std::unique_ptr<LanguageModelWorker>>& workers_;

@@ -10,11 +10,11 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
-#include "models/layers/cpu_threads.h"
 #include "models/layers/kept_memory.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/micro_batches.h"
+#include "models/layers/placed_networks.h"
 #include "models/layers/stored_tensor.h"
 #include "models/weights/labels.h"
 
@@ -52,14 +52,20 @@ absl::StatusOr<std::vector<const ImageItem*>> ImagesOf(absl::Span<const Classifi
 
 class ImageClassifier final : public Classifier {
  public:
-  ImageClassifier(ClassifierInfo info, std::shared_ptr<const ImageNetwork> network, int threads)
-      : info_(std::move(info)), network_(std::move(network)), threads_(threads), runner_(threads) {}
+  ImageClassifier(ClassifierInfo info, PlacedNetworks<ImageNetwork> networks,
+                  const PlacedNetworks<ImageNetwork>::Place& place)
+      : info_(std::move(info)),
+        networks_(std::move(networks)),
+        network_(place.network),
+        tensor_device_(TensorDevice(place.device)),
+        is_on_cpu_(place.device.kind == DeviceKind::kCpu),
+        runner_(place.device.threads) {}
 
   const ClassifierInfo& info() const override { return info_; }
 
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override {
-    LS_ASSIGN_OR_RETURN(const int threads, CpuThreads(device, threads_));
-    return std::make_unique<ImageClassifier>(info_, network_, threads);
+    LS_ASSIGN_OR_RETURN(const PlacedNetworks<ImageNetwork>::Place place, networks_.On(device));
+    return std::make_unique<ImageClassifier>(info_, networks_, place);
   }
 
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
@@ -82,8 +88,12 @@ class ImageClassifier final : public Classifier {
   ClassifierResult Run(absl::Span<const ImageItem* const> images) {
     const int64_t height = images.front()->height, width = images.front()->width;
     const std::vector<int64_t> work(images.size(), network_->MultiplyAdds(height, width));
-    kept_memory_.Use();
     logits_.resize(images.size() * info_.classes);
+    if (!is_on_cpu_) {
+      RunMicroBatch(images, logits_.data());
+      return {.logits = logits_, .counts = {.multiply_adds = work.front() * static_cast<int64_t>(images.size())}};
+    }
+    kept_memory_.Use();
     const int64_t multiply_adds = runner_.Run(work, kMicroBatchMultiplyAdds, [&](const MicroBatch& batch) {
       RunMicroBatch(images.subspan(batch.first_item, batch.items), &logits_[batch.first_item * info_.classes]);
       return batch.work;
@@ -99,14 +109,16 @@ class ImageClassifier final : public Classifier {
         at::empty({static_cast<int64_t>(images.size()), info_.channels, first.height, first.width}, at::kFloat);
     float* next = batch.mutable_data_ptr<float>();
     for (const ImageItem* const image : images) next = std::copy(image->values.begin(), image->values.end(), next);
-    const at::Tensor made = network_->Logits(batch).contiguous();
+    const at::Tensor made = network_->Logits(batch.to(tensor_device_)).to(at::kCPU).contiguous();
     std::copy_n(made.const_data_ptr<float>(), made.numel(), logits);
   }
 
   KeptMemory kept_memory_;  // the first: ends last
   ClassifierInfo info_;
-  std::shared_ptr<const ImageNetwork> network_;
-  int threads_;
+  PlacedNetworks<ImageNetwork> networks_;
+  std::shared_ptr<const ImageNetwork> network_;  // the one of them that runs here
+  at::Device tensor_device_;
+  bool is_on_cpu_;
   MicroBatchRunner runner_;
   std::vector<float> logits_;  // of the last batch
 };
@@ -131,9 +143,10 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    std::unique_ptr<ImageNetwork> network = make([&](const std::string& name) { return reader.Read(name); });
+    const PlacedNetworks<ImageNetwork> networks(
+        options.devices, options.threads, [&reader](const std::string& name) { return reader.Read(name); }, make);
     LS_RETURN_IF_ERROR(reader.Finish());
-    return std::make_unique<ImageClassifier>(std::move(info), std::move(network), options.threads);
+    return std::make_unique<ImageClassifier>(std::move(info), networks, networks.First());
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);

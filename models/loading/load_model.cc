@@ -21,15 +21,21 @@ namespace {
 
 absl::StatusOr<LoadedModel> LoadLanguage(const ModelDirectory& directory, const LoadOptions& options) {
   LoadedLanguageModel loaded;
-  LS_ASSIGN_OR_RETURN(loaded.model,
-                      LoadLanguageModel(directory, {.precision = options.precision, .threads = options.threads}));
+  LS_ASSIGN_OR_RETURN(loaded.model, LoadLanguageModel(directory, {.precision = options.precision,
+                                                                  .threads = options.threads,
+                                                                  .devices = options.devices,
+                                                                  .gpus = options.gpus}));
   LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadTokenizer(directory));
   return loaded;
 }
 
+ClassifierOptions ClassifierOptionsOf(const LoadOptions& options) {
+  return {.threads = options.threads, .devices = options.devices};
+}
+
 absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const LoadOptions& options) {
   LoadedClassifier loaded;
-  LS_ASSIGN_OR_RETURN(loaded.classifier, LoadTextClassifier(directory, {.threads = options.threads}));
+  LS_ASSIGN_OR_RETURN(loaded.classifier, LoadTextClassifier(directory, ClassifierOptionsOf(options)));
   LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadDocumentTokenizer(directory));
   if (loaded.classifier->info().input == ClassifierInput::kPixelSequence) {
     LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
@@ -46,7 +52,7 @@ using ImageLoader = absl::StatusOr<std::unique_ptr<Classifier>> (*)(const ModelD
 template <ImageLoader load>
 absl::StatusOr<LoadedModel> LoadImages(const ModelDirectory& directory, const LoadOptions& options) {
   LoadedClassifier loaded;
-  LS_ASSIGN_OR_RETURN(loaded.classifier, load(directory, {.threads = options.threads}));
+  LS_ASSIGN_OR_RETURN(loaded.classifier, load(directory, ClassifierOptionsOf(options)));
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(directory.config_text, directory.config_path()));
   LS_ASSIGN_OR_RETURN(const ImagePreprocessingConfig preprocessing, ReadImagePreprocessing(fields));
   loaded.preprocessor = MakeImagePreprocessor(preprocessing, options.image_limits);

@@ -2,19 +2,27 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/images/image_limits.h"
 #include "models/loading/load_guard.h"
 #include "models/loading/loaded_model.h"
+#include "models/worker_device.h"
 
 namespace longshort {
+
+class GpuBackends;
 
 struct LoadOptions {
   // Of language models: "fp32", or "bf16": weights and cache pages in bfloat16. Classifiers compute in float32.
   std::string precision = "fp32";
   // Threads that loading and one step or batch use; 0 takes one for each core.
   int threads = 0;
+  // Devices that the model is to run on, each once; none: the CPU.
+  std::vector<WorkerDevice> devices = {};
+  // Of language models, for the GPUs among the devices; null in a build for the CPU only.
+  const GpuBackends* gpus = nullptr;
   // Of the images that a classifier is asked about.
   ImageLimits image_limits = {};
 };

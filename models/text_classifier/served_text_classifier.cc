@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
-#include "models/layers/cpu_threads.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 
@@ -28,16 +27,18 @@ MicroBatchWork TokensOfMicroBatch(const TextClassifierConfig& config) {
 
 }  // namespace
 
-ServedTextClassifier::ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads)
-    : network_(std::move(network)),
-      info_(std::move(info)),
-      threads_(threads),
-      micro_batch_work_(TokensOfMicroBatch(network_.config)),
-      runner_(threads) {}
+ServedTextClassifier::ServedTextClassifier(ClassifierInfo info, PlacedNetworks<TextNetwork> networks,
+                                           const PlacedNetworks<TextNetwork>::Place& place)
+    : info_(std::move(info)),
+      networks_(std::move(networks)),
+      network_(place.network),
+      is_on_cpu_(place.device.kind == DeviceKind::kCpu),
+      micro_batch_work_(TokensOfMicroBatch(network_->config)),
+      runner_(place.device.threads) {}
 
 absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(const WorkerDevice& device) const {
-  LS_ASSIGN_OR_RETURN(const int threads, CpuThreads(device, threads_));
-  return std::make_unique<ServedTextClassifier>(network_, info_, threads);
+  LS_ASSIGN_OR_RETURN(const PlacedNetworks<TextNetwork>::Place place, networks_.On(device));
+  return std::make_unique<ServedTextClassifier>(info_, networks_, place);
 }
 
 absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
@@ -51,18 +52,20 @@ absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const
       tokens[index] += static_cast<int64_t>(document.size());
     }
   }
-  kept_memory_.Use();
   logits_.resize(items.size() * info_.classes);
+  const auto run = [&](const MicroBatch& batch) {
+    const c10::InferenceMode inference;  // of this thread
+    const auto part =
+        absl::MakeConstSpan(documents).subspan(batch.first_item * info_.documents, batch.items * info_.documents);
+    int64_t done = 0;
+    const at::Tensor logits = network_->Logits(part, done).to(at::kCPU);
+    std::copy_n(logits.const_data_ptr<float>(), logits.numel(), &logits_[batch.first_item * info_.classes]);
+    return done;
+  };
   try {
-    const int64_t multiply_adds = runner_.Run(tokens, micro_batch_work_, [&](const MicroBatch& batch) {
-      const c10::InferenceMode inference;  // of this thread
-      const auto part =
-          absl::MakeConstSpan(documents).subspan(batch.first_item * info_.documents, batch.items * info_.documents);
-      int64_t done = 0;
-      const at::Tensor logits = network_.Logits(part, done);
-      std::copy_n(logits.const_data_ptr<float>(), logits.numel(), &logits_[batch.first_item * info_.classes]);
-      return done;
-    });
+    if (is_on_cpu_) kept_memory_.Use();
+    const int64_t multiply_adds = is_on_cpu_ ? runner_.Run(tokens, micro_batch_work_, run)
+                                             : run({.first_item = 0, .items = static_cast<int64_t>(items.size())});
     return ClassifierResult{.logits = logits_, .counts = {.multiply_adds = multiply_adds}};
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("on a batch of ", items.size(), " items"), error);

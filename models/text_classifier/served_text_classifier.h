@@ -9,13 +9,16 @@
 #include "models/classifier.h"
 #include "models/layers/kept_memory.h"
 #include "models/layers/micro_batches.h"
+#include "models/layers/placed_networks.h"
 #include "models/text_classifier/text_network.h"
 
 namespace longshort {
 
 class ServedTextClassifier final : public Classifier {
  public:
-  ServedTextClassifier(TextNetwork network, ClassifierInfo info, int threads);
+  // `place` is one of the networks'.
+  ServedTextClassifier(ClassifierInfo info, PlacedNetworks<TextNetwork> networks,
+                       const PlacedNetworks<TextNetwork>::Place& place);
 
   const ClassifierInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override;
@@ -28,9 +31,10 @@ class ServedTextClassifier final : public Classifier {
   absl::Status CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const;
 
   KeptMemory kept_memory_;  // the first: ends last
-  TextNetwork network_;
   ClassifierInfo info_;
-  int threads_;
+  PlacedNetworks<TextNetwork> networks_;
+  std::shared_ptr<const TextNetwork> network_;  // the one of them that runs here
+  bool is_on_cpu_;
   MicroBatchWork micro_batch_work_;  // in tokens
   MicroBatchRunner runner_;
   std::vector<float> logits_;  // of the last batch

@@ -10,6 +10,7 @@
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
+#include "models/layers/placed_networks.h"
 #include "models/layers/stored_tensor.h"
 #include "models/text_classifier/served_text_classifier.h"
 #include "models/text_classifier/text_network.h"
@@ -53,9 +54,14 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirect
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return reader.Read(name); });
+    using Networks = PlacedNetworks<TextNetwork>;
+    const Networks networks(
+        options.devices, options.threads, [&reader](const std::string& name) { return reader.Read(name); },
+        [&config](const Networks::Source& read) {
+          return std::make_shared<const TextNetwork>(MakeTextNetwork(config, read));
+        });
     LS_RETURN_IF_ERROR(reader.Finish());
-    return std::make_unique<ServedTextClassifier>(std::move(network), std::move(info), options.threads);
+    return std::make_unique<ServedTextClassifier>(std::move(info), networks, networks.First());
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);

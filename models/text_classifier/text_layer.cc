@@ -11,20 +11,21 @@
 namespace longshort {
 namespace {
 
-at::Tensor IntegerTensor(const std::vector<int64_t>& values) {
+at::Tensor IntegerTensor(const std::vector<int64_t>& values, const at::Device& device) {
   at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
   std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int64_t>());
-  return tensor;
+  return tensor.to(device);
 }
 
 }  // namespace
 
-DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule) {
+DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule,
+                                const at::Device& device) {
   const auto packed = std::make_shared<const PackedDocuments>(PackDocuments(documents, rule));
   return {.packed = packed,
           .lengths = packed->Lengths(),
-          .ids = IntegerTensor(packed->ids),
-          .positions = IntegerTensor(packed->positions)};
+          .ids = IntegerTensor(packed->ids, device),
+          .positions = IntegerTensor(packed->positions, device)};
 }
 
 HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only,

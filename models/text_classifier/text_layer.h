@@ -22,7 +22,9 @@ struct DocumentBatch {
 };
 
 // REQUIRES: no document is empty or all zeros.
-DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule);
+// Its tensors are on `device`.
+DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule,
+                                const at::Device& device = at::kCPU);
 
 // The hidden state between layers.
 struct HiddenRows {

@@ -21,6 +21,9 @@ namespace {
 // close to the deadline was the deadline.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 
+// Of a log line.
+constexpr size_t kMostFields = 16;
+
 }  // namespace
 
 CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin)
@@ -233,9 +236,14 @@ void CallRecord::AddToStatistics(absl::StatusCode code, absl::Time now) const {
 }
 
 LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code, absl::Duration duration) const {
-  LogFields fields = {{"id", engine_context_.id}, {"rpc", std::string(names_.rpc())},
-                      {"model", model_},          {"version", version_},
-                      {"code", CodeName(code)},   {"seconds", absl::ToDoubleSeconds(duration)}};
+  LogFields fields;
+  fields.reserve(kMostFields);
+  fields.insert(fields.end(), {{"id", engine_context_.id},
+                               {"rpc", std::string(names_.rpc())},
+                               {"model", model_},
+                               {"version", version_},
+                               {"code", CodeName(code)},
+                               {"seconds", absl::ToDoubleSeconds(duration)}});
   if (const Identity* identity = caller_.identity(); identity != nullptr) {
     fields.emplace_back("identity", identity->name());
   }

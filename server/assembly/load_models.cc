@@ -1,10 +1,12 @@
 #include "server/assembly/load_models.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
@@ -63,9 +65,26 @@ class EngineMaker {
     budget_->SetAside(MessageBufferBytes(options, machine));
     budget_->SetAside(PromptTokens(options, machine) * kTokenBytes);
     budget_->SetAside(SessionTransferBytes(options, machine));
+    if (!machine.gpus.has_value()) return;
+    for (const int64_t bytes : machine.gpus->memory_bytes) {
+      gpu_budgets_.push_back(std::make_shared<CacheBudget>(bytes - bytes / 10));
+    }
   }
 
-  absl::Status CheckRoom(int64_t weight_bytes) const { return budget_->CheckRoom(weight_bytes); }
+  // Whether weights of so many bytes fit where such workers would have them.
+  absl::Status CheckRoom(const std::vector<WorkerDevice>& workers, int64_t weight_bytes) const {
+    LS_RETURN_IF_ERROR(budget_->CheckRoom(weight_bytes));
+    for (const WorkerDevice& device : DistinctDevices(workers)) {
+      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(gpu_budgets_.at(device.index)->CheckRoom(weight_bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  // The workers that a model of this name is to have.
+  absl::StatusOr<std::vector<WorkerDevice>> Workers(const std::string& name) const {
+    LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, std::nullopt));
+    return WorkersOf(name, serving);
+  }
 
   absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name) const {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, std::nullopt));
@@ -75,9 +94,11 @@ class EngineMaker {
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedLanguageModel loaded) {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kLanguageModel));
     const LanguageModelInfo info = loaded.model->info();
-    auto share = std::make_shared<BudgetShare>(budget_);
-    share->SetAside(WeightBytes(info.parameters, info.precision));
     ContinuousBatchingEngine::Options engine;
+    LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
+    auto shares =
+        std::make_shared<Shares>(SetWeightsAside(engine.workers, WeightBytes(info.parameters, info.precision)));
+    BudgetShare* const share = shares->front().get();
     engine.queue.limits = serving.limits;
     engine.queue.order = serving.order;
     engine.token_budget = prompts_;
@@ -87,13 +108,10 @@ class EngineMaker {
     share->SetAside(engine.sessions.max_tokens * kTokenBytes);
     engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions,
                                         [&] { return ObserveSessions(metrics_, name); });
-    LS_RETURN_IF_ERROR(SetWorkers(serving, engine));
     engine.step_loop.max_streams = serving.max_streams;
     engine.step_loop.steps.target_step = serving.step_time;
     engine.step_loop.steps.rounds = serving.order.rounds;
-    LS_ASSIGN_OR_RETURN(engine.step_loop.cache_bytes,
-                        share->Reserve(name, serving.cache_bytes,
-                                       WorkerCount(engine) * UsualCacheBytes(*loaded.model, serving.max_streams)));
+    LS_RETURN_IF_ERROR(ReserveCaches(name, serving, *loaded.model, *shares, engine));
     LogModel(serving, {{"model", name},
                        {"version", version},
                        {"architecture", std::string("language_model")},
@@ -106,7 +124,7 @@ class EngineMaker {
                        {"cache_bytes", engine.step_loop.cache_bytes},
                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
                        {"fingerprint", info.fingerprint}});
-    ServedLanguageModel served{.memory = std::move(share),
+    ServedLanguageModel served{.memory = std::move(shares),
                                .info = info,
                                .tokenizer = loaded.tokenizer,
                                .engine = nullptr,
@@ -122,13 +140,14 @@ class EngineMaker {
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedClassifier loaded) {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kClassifier));
     const ClassifierInfo info = loaded.classifier->info();
-    auto share = std::make_shared<BudgetShare>(budget_);
-    share->SetAside(WeightBytes(info.parameters, info.precision));
+    DynamicBatchingEngine::Options engine;
+    LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
+    auto shares =
+        std::make_shared<Shares>(SetWeightsAside(engine.workers, WeightBytes(info.parameters, info.precision)));
+    BudgetShare* const share = shares->front().get();
     share->SetAside(WaitingBytes(options_, machine_));
     if (loaded.preprocessor != nullptr) share->Keep(DecodingShare());
     LS_RETURN_IF_ERROR(budget_->Check(name));
-    DynamicBatchingEngine::Options engine;
-    LS_RETURN_IF_ERROR(SetWorkers(serving, engine));
     engine.items.limits = serving.limits;
     engine.items.max_waiting_bytes = WaitingBytes(options_, machine_);
     engine.items.batches.max_batch_size = serving.max_batch_size;
@@ -144,7 +163,7 @@ class EngineMaker {
                        {"workers", WorkerCount(engine)},
                        {"max_batch_size", engine.items.batches.max_batch_size},
                        {"fingerprint", info.fingerprint}});
-    ServedClassifier served{.memory = std::move(share),
+    ServedClassifier served{.memory = std::move(shares),
                             .info = info,
                             .tokenizer = std::move(loaded.tokenizer),
                             .preprocessor = std::move(loaded.preprocessor),
@@ -177,11 +196,52 @@ class EngineMaker {
   }
 
   // The workers of this model divide the threads that its workers would have by the server's options.
-  template <typename EngineOptions>
-  absl::Status SetWorkers(const ServingOptions& serving, EngineOptions& engine) const {
-    LS_ASSIGN_OR_RETURN(const Devices of_server, ParseServedDevices(options_.devices));
-    LS_ASSIGN_OR_RETURN(const Devices devices, ParseServedDevices(serving.devices));
-    engine.workers = WorkersOn(devices, options_.threads * std::max(1, of_server.cpu_workers));
+  absl::StatusOr<std::vector<WorkerDevice>> WorkersOf(const std::string& name, const ServingOptions& serving) const {
+    LS_ASSIGN_OR_RETURN(const Devices of_server, ParseDevices(options_.devices));
+    const absl::StatusOr<Devices> devices = ParseServedDevices(serving.devices, machine_);
+    if (!devices.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("devices of model ", name, " is '", serving.devices, "'; ", devices.status().message()));
+    }
+    return WorkersOn(*devices, options_.threads * std::max(1, of_server.cpu_workers));
+  }
+
+  // What a model takes of the machine's memory, in which all are loaded first, and of that of each of its GPUs.
+  using Shares = std::vector<std::unique_ptr<BudgetShare>>;
+  Shares SetWeightsAside(const std::vector<WorkerDevice>& workers, int64_t weight_bytes) const {
+    Shares shares;
+    shares.push_back(std::make_unique<BudgetShare>(budget_));
+    for (const WorkerDevice& device : DistinctDevices(workers)) {
+      if (device.kind != DeviceKind::kCpu) {
+        shares.push_back(std::make_unique<BudgetShare>(gpu_budgets_.at(device.index)));
+      }
+    }
+    for (const std::unique_ptr<BudgetShare>& share : shares) share->SetAside(weight_bytes);
+    return shares;
+  }
+
+  // Reserves the caches of all workers, each where that worker's device has it. `shares` are those of SetWeightsAside.
+  static absl::Status ReserveCaches(const std::string& name, const ServingOptions& serving, const LanguageModel& model,
+                                    const Shares& shares, ContinuousBatchingEngine::Options& engine) {
+    const int64_t wanted = serving.cache_bytes;
+    const auto usual = [&](const WorkerDevice& worker) {
+      return UsualCacheBytes(model.On(worker), serving.max_streams);
+    };
+    const int64_t workers = WorkerCount(engine), gpus = static_cast<int64_t>(shares.size()) - 1;
+    if (const int64_t cpu_workers = workers - gpus; cpu_workers > 0) {
+      LS_ASSIGN_OR_RETURN(
+          engine.step_loop.cache_bytes,
+          shares.front()->Reserve(name, wanted * cpu_workers / workers, cpu_workers * usual(engine.workers.front())));
+      if (gpus == 0) return absl::OkStatus();  // an equal part each
+      for (int64_t i = 0; i < cpu_workers; ++i) {
+        engine.workers[i].memory_bytes = std::max<int64_t>(1, engine.step_loop.cache_bytes / cpu_workers);
+      }
+    }
+    for (int64_t i = 0; i < gpus; ++i) {
+      WorkerDevice& worker = engine.workers[workers - gpus + i];
+      LS_ASSIGN_OR_RETURN(worker.memory_bytes, shares[1 + i]->Reserve(name, wanted / workers, usual(worker)));
+      engine.step_loop.cache_bytes += worker.memory_bytes;
+    }
     return absl::OkStatus();
   }
 
@@ -207,6 +267,8 @@ class EngineMaker {
   Logger& log_;
   const std::shared_ptr<Budget> prompts_;
   const std::shared_ptr<CacheBudget> budget_;
+  // Of each GPU's memory, all but a tenth, which a step's tensors, graphs and the libraries take.
+  std::vector<std::shared_ptr<CacheBudget>> gpu_budgets_;
   SessionStores sessions_;
   std::weak_ptr<BudgetShare> decoding_;
 };
@@ -220,8 +282,11 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& o
                       PreparationPool::Create(options.preparation_threads));
   // The registry keeps it: models come and go while the server runs.
   auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
-  auto load = [loader, maker](const std::string& directory) {
-    return loader(directory, {.check_room = [maker](int64_t weight_bytes) { return maker->CheckRoom(weight_bytes); }});
+  auto load = [loader, maker](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+    const std::string name = std::filesystem::path(directory).parent_path().filename();
+    LS_ASSIGN_OR_RETURN(const std::vector<WorkerDevice> workers, maker->Workers(name));
+    return loader(directory, workers,
+                  {.check_room = [&](int64_t weight_bytes) { return maker->CheckRoom(workers, weight_bytes); }});
   };
   auto read_policy = [maker](const std::string& name) { return maker->ReadPolicy(name); };
   auto make_engine = [maker = std::move(maker)](const std::string& name, int64_t version, LoadedModel loaded) {

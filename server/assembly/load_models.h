@@ -4,10 +4,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/registry/model_registry.h"
 #include "models/loading/load_guard.h"
+#include "models/worker_device.h"
 #include "server/log/logger.h"
 #include "server/metrics/server_metrics.h"
 #include "server/options/machine_limits.h"
@@ -15,8 +17,9 @@
 
 namespace longshort {
 
-// Loads a model directory, and asks as it goes on.
-using GuardedLoader = std::function<absl::StatusOr<LoadedModel>(const std::string& directory, const LoadGuard& guard)>;
+// Loads a model directory for such workers, and asks as it goes on.
+using GuardedLoader = std::function<absl::StatusOr<LoadedModel>(
+    const std::string& directory, const std::vector<WorkerDevice>& workers, const LoadGuard& guard)>;
 
 // Logs a line for each model. `metrics` must outlive the registry.
 // Errors: as ModelRegistry::Load; INVALID_ARGUMENT for a serving.json that is wrong; and RESOURCE_EXHAUSTED if weights

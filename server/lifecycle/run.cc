@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -93,19 +95,28 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
 
 // Gives up loading once a signal has asked to stop: the server never becomes ready after it, and loads nothing more.
 GuardedLoader UnlessStopped(const GuardedLoader& loader, const SignalWatcher& signals) {
-  return [&loader, &signals](const std::string& directory, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+  return [&loader, &signals](const std::string& directory, const std::vector<WorkerDevice>& workers,
+                             const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
     absl::Status stopping = absl::CancelledError("asked to stop while loading");
     LoadGuard until_stopped = guard;
     until_stopped.stop_requested = [&signals] { return signals.stop_requested(); };
     if (signals.stop_requested()) return stopping;
-    absl::StatusOr<LoadedModel> loaded = loader(directory, until_stopped);
+    absl::StatusOr<LoadedModel> loaded = loader(directory, workers, until_stopped);
     if (signals.stop_requested()) return stopping;
     return loaded;
   };
 }
 
 int Serve(const ServerOptions& options, const MachineLimits& machine, const GuardedLoader& loader, Logger& log,
-          SignalWatcher& signals) {
+          SignalWatcher& signals, GpuLoss& gpu_loss) {
+  // The driver gives a lost GPU back to a new process only.
+  std::atomic<bool> is_lost = false;
+  const absl::Cleanup deaf = [&gpu_loss] { gpu_loss.SetListener(nullptr); };
+  gpu_loss.SetListener([&](const std::string& why) {
+    log.Error("GPU lost", {{"error", why}, {"next", std::string("the server stops, to be started anew")}});
+    is_lost = true;
+    signals.Stop();
+  });
   const auto server = Server::Start(options, machine, loader, log);
   if (absl::IsCancelled(server.status())) {
     log.Info("stopped", {{"why", std::string(server.status().message())}});
@@ -118,16 +129,17 @@ int Serve(const ServerOptions& options, const MachineLimits& machine, const Guar
   signals.WaitForStop();
   (*server)->Drain();
   signals.ExitAfter(kLibrariesEndSeconds);
-  return 0;
+  return is_lost ? 1 : 0;
 }
 
-int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
+int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpusOfBuild& gpus) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
   if (!line.ok()) return Fail(line.status());
   if (line->help) return Print(HelpText());
   if (line->version) return Print(absl::StrFormat("longshort-server %s\n", std::string(kVersion)));
 
-  const MachineLimits machine = ReadMachineLimits();
+  MachineLimits machine = ReadMachineLimits();
+  machine.gpus = gpus.find();
   absl::StatusOr<ServerOptions> options = ValidateServerOptions(line->options, machine);
   if (!options.ok()) return Fail(options.status());
   auto tracing = ReadTracingOptions(options->otlp_endpoint, options->trace_sample_ratio, ProcessEnvironment());
@@ -145,19 +157,19 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   const GuardedLoader make = make_loader(*options);
   const GuardedLoader loader = UnlessStopped(make, signals);
   const int code = options->check_config ? CheckConfig(*options, machine, loader, log)
-                                         : Serve(*options, machine, loader, log, signals);
+                                         : Serve(*options, machine, loader, log, signals, *gpus.loss);
   log.Flush(kLastLines);
   return code;
 }
 
 }  // namespace
 
-int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader) {
+int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpusOfBuild& gpus) {
   OpenStandardStreams();
   SwitchOffChunkedReads();
   // Libraries throw where the system has no thread or no memory to give.
   try {
-    return Run(arguments, make_loader);
+    return Run(arguments, make_loader, gpus);
   } catch (const std::exception& error) {
     return Fail(absl::ResourceExhaustedError(error.what()));
   }

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "models/gpu/gpu_loss.h"
+#include "models/worker_device.h"
 #include "server/assembly/load_models.h"
 #include "server/options/server_options.h"
 
@@ -12,10 +16,18 @@ namespace longshort {
 
 // Makes the loader of model directories for the given options (precision, threads).
 using LoaderFactory = std::function<GuardedLoader(const ServerOptions&)>;
+// The GPUs that a build runs models on.
+struct GpusOfBuild {
+  // Looks which there are; nothing in a build for the CPU only.
+  std::function<std::optional<Gpus>()> find = [] { return std::nullopt; };
+  // Where the models tell of a GPU that is lost. The server then stops as for SIGTERM, and returns 1.
+  std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>();
+};
 
 // Prints help or version, checks the configuration, or serves until SIGTERM or SIGINT. To be called by the main thread
 // before there are others. `arguments`: without the program's name. Returns 0, or 1 after telling on standard error
 // what is wrong.
-int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader);
+int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader,
+              const GpusOfBuild& gpus = {});
 
 }  // namespace longshort

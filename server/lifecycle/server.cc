@@ -107,11 +107,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   absl::StatusOr<SessionTransfers> transfers = TransfersOf(options, machine);
   LS_RETURN_IF_ERROR(transfers.status());
   if (options.report_load) {
-    LS_ASSIGN_OR_RETURN(const Devices devices, ParseServedDevices(options.devices));
-    const auto workers = static_cast<int64_t>(devices.cpu_workers + devices.cuda.size());
+    LS_ASSIGN_OR_RETURN(const Devices devices, ParseDevices(options.devices));
     server->load_report_ = std::make_unique<LoadReport>(
         metrics.families(),
-        LoadReport::Capacity{.cpus = machine.cpus, .memory_bytes = machine.memory_bytes, .workers = workers});
+        LoadReport::Capacity{.cpus = machine.cpus, .memory_bytes = machine.memory_bytes, .workers = devices.workers()});
   }
   if (!options.tracing.endpoint.empty()) {
     server->tracing_ = std::make_unique<Tracing>(options.tracing, metrics, log);

@@ -48,6 +48,10 @@ SignalWatcher::~SignalWatcher() {
   thread_.join();
 }
 
+void SignalWatcher::Stop() {
+  if (!stop_requested()) kill(getpid(), SIGTERM);
+}
+
 void SignalWatcher::ExitAfter(unsigned int seconds) {
   exits_ = true;
   alarm(seconds);

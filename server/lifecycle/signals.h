@@ -22,6 +22,8 @@ class SignalWatcher {
   // Returns at the first signal.
   void WaitForStop() { stop_.WaitForNotification(); }
   bool stop_requested() const { return stop_.HasBeenNotified(); }
+  // Asks the server to stop, as the first signal does; nothing after that. Thread-safe.
+  void Stop();
 
   // Ends the process with exit status 0 so many seconds from now, unless the watcher has ended before.
   void ExitAfter(unsigned int seconds);

@@ -100,12 +100,11 @@ void AddEncryption(OptionTable& table, ServerOptions& options) {
 }
 
 void AddExecution(OptionTable& table, ServerOptions& options) {
-  table.Add(
-      "devices", "LIST",
-      "Where models run, a list separated by commas: cpu, or cpu:N for N workers of each model (1 to 64), which "
-      "share its weights and have a cache each; cuda:N for the GPU of that number, which no build has workers for "
-      "yet. More workers than one help where a step cannot keep all cores busy.",
-      &options.devices);
+  table.Add("devices", "LIST",
+            "Where models run, a list separated by commas: cpu, or cpu:N for N workers of each model (1 to 64), which "
+            "share its weights and have a cache each; cuda:N for the GPU of that number, in a build for GPUs. More "
+            "workers than one help where a step cannot keep all cores busy.",
+            &options.devices);
   table.Add("precision", "fp32|bf16",
             "Of weights, matrix products and cache pages. fp32 computes what the reference computes; bf16 halves the "
             "memory and is faster, at about three digits.",

@@ -26,17 +26,26 @@ absl::Status ReadCpu(const std::string& device, Devices& devices) {
   return absl::OkStatus();
 }
 
-absl::Status ReadCuda(const std::string& device, Devices& devices) {
+// `name`: of the kind, as the list has it.
+absl::Status ReadGpu(const std::string& device, const std::string& name, DeviceKind kind, Devices& devices) {
   int number = 0;
-  if (!absl::SimpleAtoi(absl::StripPrefix(device, "cuda:"), &number) || number < 0 || number >= kMostGpus) {
+  if (!absl::SimpleAtoi(absl::StripPrefix(device, name + ":"), &number) || number < 0 || number >= kMostGpus) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", device, "' names no GPU; write cuda:N, where N is its number, 0 to ", kMostGpus - 1));
+        absl::StrCat("'", device, "' names no GPU; write ", name, ":N, where N is its number, 0 to ", kMostGpus - 1));
   }
-  if (std::find(devices.cuda.begin(), devices.cuda.end(), number) != devices.cuda.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("cuda:", number, " is there twice"));
+  if (!devices.gpus.empty() && devices.gpu_kind != kind) {
+    return absl::InvalidArgumentError(absl::StrCat("'", device, "' is no GPU of the kind of those before it"));
   }
-  devices.cuda.push_back(number);
+  if (std::find(devices.gpus.begin(), devices.gpus.end(), number) != devices.gpus.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(device, " is there twice"));
+  }
+  devices.gpu_kind = kind;
+  devices.gpus.push_back(number);
   return absl::OkStatus();
+}
+
+bool IsOfKind(const std::string& device, const std::string& name) {
+  return device == name || absl::StartsWith(device, name + ":");
 }
 
 }  // namespace
@@ -45,10 +54,12 @@ absl::StatusOr<Devices> ParseDevices(const std::string& text) {
   Devices devices;
   const std::vector<std::string> list = absl::StrSplit(text, ',');
   for (const std::string& device : list) {
-    if (device == "cpu" || absl::StartsWith(device, "cpu:")) {
+    if (IsOfKind(device, "cpu")) {
       LS_RETURN_IF_ERROR(ReadCpu(device, devices));
-    } else if (device == "cuda" || absl::StartsWith(device, "cuda:")) {
-      LS_RETURN_IF_ERROR(ReadCuda(device, devices));
+    } else if (IsOfKind(device, "cuda")) {
+      LS_RETURN_IF_ERROR(ReadGpu(device, "cuda", DeviceKind::kCuda, devices));
+    } else if (IsOfKind(device, "emulated")) {
+      LS_RETURN_IF_ERROR(ReadGpu(device, "emulated", DeviceKind::kEmulated, devices));
     } else {
       return absl::InvalidArgumentError(absl::StrCat(
           "there is no device '", device, "'; write cpu, cpu:N for N workers, or cuda:N for the GPU of that number"));
@@ -57,12 +68,25 @@ absl::StatusOr<Devices> ParseDevices(const std::string& text) {
   return devices;
 }
 
-absl::StatusOr<Devices> ParseServedDevices(const std::string& text) {
+absl::StatusOr<Devices> ParseServedDevices(const std::string& text, const MachineLimits& machine) {
   LS_ASSIGN_OR_RETURN(Devices devices, ParseDevices(text));
-  if (devices.cuda.empty()) return devices;
-  const char* const instead = devices.cpu_workers > 0 ? "leave it out" : "write cpu, or cpu:N for N workers";
-  return absl::InvalidArgumentError(
-      absl::StrCat("cuda:", devices.cuda.front(), " is a GPU, and this build serves on the CPU only; ", instead));
+  for (const int number : devices.gpus) {
+    const std::string name = DeviceName({.kind = devices.gpu_kind, .index = number});
+    const char* const instead = devices.cpu_workers > 0 ? "leave it out" : "write cpu, or cpu:N for N workers";
+    if (!machine.gpus.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " is a GPU, and this build serves on the CPU only; ", instead));
+    }
+    const Gpus& gpus = *machine.gpus;
+    const auto count = static_cast<int>(gpus.memory_bytes.size());
+    if (devices.gpu_kind != gpus.kind || number >= count) {
+      const std::string last = DeviceName({.kind = gpus.kind, .index = count - 1});
+      return absl::InvalidArgumentError(absl::StrCat("there is no ", name, "; the GPUs of this machine are ",
+                                                     count == 0 ? "none" : absl::StrCat(count, ", up to ", last), "; ",
+                                                     instead));
+    }
+  }
+  return devices;
 }
 
 int64_t ThreadsPerWorker(int64_t threads, const Devices& devices) {
@@ -72,7 +96,7 @@ int64_t ThreadsPerWorker(int64_t threads, const Devices& devices) {
 std::vector<WorkerDevice> WorkersOn(const Devices& devices, int64_t threads) {
   std::vector<WorkerDevice> workers =
       CpuWorkers(devices.cpu_workers, static_cast<int>(ThreadsPerWorker(threads, devices)));
-  for (const int number : devices.cuda) workers.push_back({.kind = DeviceKind::kCuda, .index = number});
+  for (const int number : devices.gpus) workers.push_back({.kind = devices.gpu_kind, .index = number});
   return workers;
 }
 

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "models/worker_device.h"
 
 namespace longshort {
 
@@ -11,6 +14,8 @@ struct MachineLimits {
   int64_t cpus = 1;
   // The smallest of the machine's memory and the cgroup's limit; 0 if neither can be read.
   int64_t memory_bytes = 0;
+  // Nothing in a build for the CPU only.
+  std::optional<Gpus> gpus = {};
 };
 
 // Reads affinity from the system, and cgroup v2 or v1 limits (of the process's own group and every group above) from

@@ -46,8 +46,8 @@ absl::Status CheckRepository(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status CheckChoices(const ServerOptions& options) {
-  if (const absl::Status status = ParseServedDevices(options.devices).status(); !status.ok()) {
+absl::Status CheckChoices(const ServerOptions& options, const MachineLimits& machine) {
+  if (const absl::Status status = ParseServedDevices(options.devices, machine).status(); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--devices is '", options.devices, "'; ", status.message()));
   }
   if (options.precision != "fp32" && options.precision != "bf16") {
@@ -125,7 +125,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
 
 absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const MachineLimits& machine) {
   LS_RETURN_IF_ERROR(CheckRepository(options.model_repository));
-  LS_RETURN_IF_ERROR(CheckChoices(options));
+  LS_RETURN_IF_ERROR(CheckChoices(options, machine));
   LS_RETURN_IF_ERROR(CheckEncryption(options));
   if (options.threads == 0) options.threads = ThreadsPerWorker(machine.cpus, *ParseDevices(options.devices));
   LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, {1, 1024}));

@@ -83,7 +83,7 @@ class FieldReader {
   absl::Status ReadDevices(std::string& devices) {
     if (!fields_.Has("devices")) return absl::OkStatus();
     LS_ASSIGN_OR_RETURN(devices, fields_.Text("devices"));
-    if (const absl::Status status = ParseServedDevices(devices).status(); !status.ok()) {
+    if (const absl::Status status = ParseDevices(devices).status(); !status.ok()) {
       return fields_.OutOfRange("devices", absl::StrCat("what this says: ", status.message()));
     }
     given_["devices"] = devices;

@@ -222,8 +222,8 @@ absl::Status ReadPropagators(const Variables& variables, TracingOptions& options
 }
 
 absl::Status ReadBatches(const Variables& variables, TracingOptions& options) {
-  const char* const kQueue = "OTEL_BSP_MAX_QUEUE_SIZE";
-  const char* const kBatch = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE";
+  constexpr char kQueue[] = "OTEL_BSP_MAX_QUEUE_SIZE";
+  constexpr char kBatch[] = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE";
   LS_RETURN_IF_ERROR(variables.ReadNumber(kQueue, 1, kMostSpans, &options.most_spans));
   options.batch_spans = std::min(options.batch_spans, options.most_spans);
   LS_RETURN_IF_ERROR(variables.ReadNumber(kBatch, 1, options.most_spans, &options.batch_spans));

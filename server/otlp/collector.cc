@@ -28,8 +28,7 @@ std::optional<absl::Duration> RetryDelay(const grpc::Status& status) {
 
 }  // namespace
 
-std::unique_ptr<opentelemetry::proto::collector::trace::v1::TraceService::Stub> ConnectToCollector(
-    const TracingOptions& options) {
+std::shared_ptr<grpc::Channel> ConnectToCollector(const TracingOptions& options) {
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (options.tls) {
     credentials = grpc::SslCredentials({.pem_root_certs = options.authorities_pem,
@@ -43,8 +42,7 @@ std::unique_ptr<opentelemetry::proto::collector::trace::v1::TraceService::Stub> 
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // who exports decides
   arguments.SetUserAgentPrefix(absl::StrCat("longshort-server/", std::string(kVersion)));
   if (options.gzip) arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
-  return opentelemetry::proto::collector::trace::v1::TraceService::NewStub(
-      grpc::CreateCustomChannel(options.endpoint, credentials, arguments));
+  return grpc::CreateCustomChannel(options.endpoint, credentials, arguments);
 }
 
 std::optional<absl::Duration> RetryAfter(const grpc::Status& status) {

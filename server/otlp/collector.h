@@ -7,14 +7,12 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
 #include "server/options/tracing_options.h"
 
 namespace longshort {
 
 // Connects when it is first asked, and again whenever the connection is lost.
-std::unique_ptr<opentelemetry::proto::collector::trace::v1::TraceService::Stub> ConnectToCollector(
-    const TracingOptions& options);
+std::shared_ptr<grpc::Channel> ConnectToCollector(const TracingOptions& options);
 
 // Whether a call that ended like this is worth trying again, and after how long at the least: as OTLP's specification
 // has it. Nothing if it is not.

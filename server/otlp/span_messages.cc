@@ -2,21 +2,26 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <variant>
 
 #include "absl/strings/str_format.h"
 #include "base/random_number.h"
 #include "base/utf8.h"
 #include "longshort_version.h"
+#include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 #include "server/metrics/code_name.h"
+#include "server/otlp/wire_writer.h"
 
 namespace longshort {
 namespace {
 
 namespace otlp = opentelemetry::proto;
+using otlp::collector::trace::v1::ExportTraceServiceRequest;
 using otlp::common::v1::AnyValue;
+using otlp::common::v1::KeyValue;
 using otlp::trace::v1::Span;
 using otlp::trace::v1::Status;
 
@@ -33,23 +38,47 @@ std::string Utf8(std::string text) {
   return text;
 }
 
-struct Writer {
-  void operator()(const std::string& text) const { value.set_string_value(Utf8(text)); }
-  void operator()(int64_t number) const { value.set_int_value(number); }
-  void operator()(double number) const { value.set_double_value(number); }
-  void operator()(bool truth) const { value.set_bool_value(truth); }
-  void operator()(const std::vector<std::string>& texts) const {
-    for (const std::string& text : texts) value.mutable_array_value()->add_values()->set_string_value(Utf8(text));
+// Attributes of a span: KeyValue messages, each with an AnyValue in it.
+class AttributeWriter final {
+ public:
+  explicit AttributeWriter(std::string& span) : writer_(span) {}
+
+  void Write(std::string_view key, std::string_view text) {
+    Begin(key, WireWriter::LengthOfText(text.size()));
+    writer_.Text(AnyValue::kStringValueFieldNumber, text);
+  }
+  void Write(std::string_view key, int64_t number) {
+    Begin(key, WireWriter::LengthOfNumber(static_cast<uint64_t>(number)));
+    writer_.Number(AnyValue::kIntValueFieldNumber, static_cast<uint64_t>(number));
+  }
+  void Write(std::string_view key, double number) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &number, sizeof(bits));
+    Begin(key, WireWriter::kLengthOfFixed64);
+    writer_.Fixed64(AnyValue::kDoubleValueFieldNumber, bits);
+  }
+  void Write(std::string_view key, bool truth) {
+    Begin(key, WireWriter::LengthOfNumber(1));
+    writer_.Number(AnyValue::kBoolValueFieldNumber, truth ? 1 : 0);
+  }
+  void Write(std::string_view key, const std::vector<std::string>& texts) {
+    otlp::common::v1::ArrayValue array;
+    for (const std::string& text : texts) array.add_values()->set_string_value(Utf8(text));
+    const std::string bytes = array.SerializeAsString();
+    Begin(key, WireWriter::LengthOfText(bytes.size()));
+    writer_.Text(AnyValue::kArrayValueFieldNumber, bytes);
   }
 
-  AnyValue& value;
-};
+ private:
+  void Begin(std::string_view key, size_t value_bytes) {
+    writer_.Message(Span::kAttributesFieldNumber,
+                    WireWriter::LengthOfText(key.size()) + WireWriter::LengthOfText(value_bytes));
+    writer_.Text(KeyValue::kKeyFieldNumber, key);
+    writer_.Message(KeyValue::kValueFieldNumber, value_bytes);
+  }
 
-AnyValue& Add(const char* key, Span& span) {
-  otlp::common::v1::KeyValue& attribute = *span.add_attributes();
-  attribute.set_key(key);
-  return *attribute.mutable_value();
-}
+  WireWriter writer_;
+};
 
 // Those codes that the conventions take as a server's errors: others are what the client asked for.
 bool IsServersError(absl::StatusCode code) {
@@ -64,55 +93,6 @@ uint32_t Flags(const TraceContext& context, bool parent_is_remote) {
   if (context.random) flags |= 2;
   if (parent_is_remote) flags |= otlp::trace::v1::SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK;
   return flags;
-}
-
-// What all spans of a call have.
-void Begin(const CallTrace& call, const std::string& trace_id, absl::Time begin, absl::Time end, Span& span) {
-  span.set_trace_id(trace_id);
-  span.set_trace_state(call.context.state);
-  span.set_start_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(begin)));
-  span.set_end_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(std::max(begin, end))));
-}
-
-void SetEnding(const CallTrace& call, Span& span) {
-  const std::string code = CodeName(call.code);
-  Add("rpc.status_code", span).set_string_value(code);
-  if (!IsServersError(call.code)) return;
-  Add("error.type", span).set_string_value(code);
-  span.mutable_status()->set_code(Status::STATUS_CODE_ERROR);
-  span.mutable_status()->set_message(Utf8(call.message.substr(0, kMostMessageBytes)));
-}
-
-void Fill(const CallTrace& call, const std::string& trace_id, absl::Duration wall_clock, Span& span) {
-  Begin(call, trace_id, call.begin + wall_clock, call.end + wall_clock, span);
-  span.set_span_id(call.context.span_id.ToBytes());
-  if (call.parent.valid()) span.set_parent_span_id(call.parent.ToBytes());
-  span.set_flags(Flags(call.context, call.parent.valid() && call.is_remote));
-  span.set_name(call.method);
-  span.set_kind(call.is_remote ? Span::SPAN_KIND_SERVER : Span::SPAN_KIND_INTERNAL);
-  if (call.is_remote) {
-    Add("rpc.system.name", span).set_string_value("grpc");
-    Add("rpc.method", span).set_string_value(call.method);
-  }
-  SetEnding(call, span);
-  for (const Attribute& attribute : call.attributes) std::visit(Writer{Add(attribute.key, span)}, attribute.value);
-  if (call.parts > 1) Add("longshort.parts", span).set_int_value(call.parts);
-}
-
-void Fill(const StageSpan& stage, const CallTrace& call, const std::string& trace_id, const std::string& call_span,
-          absl::Duration wall_clock, Span& span) {
-  // The engine and who made the call looked at the clock one after the other.
-  const absl::Time begin = std::clamp(stage.begin, call.begin, call.end);
-  Begin(call, trace_id, begin + wall_clock, std::clamp(stage.end, begin, call.end) + wall_clock, span);
-  span.set_span_id(SpanId{RandomNumber() | 1}.ToBytes());
-  span.set_parent_span_id(call_span);
-  span.set_flags(Flags(call.context, false));
-  span.set_name(stage.name);
-  span.set_kind(Span::SPAN_KIND_INTERNAL);
-  if (stage.part >= 0 && call.parts > 1) Add("longshort.part", span).set_int_value(stage.part);
-  for (const auto& [key, count] : stage.counts) {
-    if (key != nullptr) Add(key, span).set_int_value(count);
-  }
 }
 
 // A random UUID (version 4).
@@ -146,22 +126,108 @@ otlp::resource::v1::Resource ResourceOf(const TracingOptions& options) {
   return resource;
 }
 
-void AddSpans(const std::vector<std::unique_ptr<CallTrace>>& calls, const otlp::resource::v1::Resource& resource,
-              absl::Duration wall_clock, otlp::collector::trace::v1::ExportTraceServiceRequest& request) {
-  otlp::trace::v1::ResourceSpans& of_resource = *request.add_resource_spans();
+SpanEncoder::SpanEncoder(const otlp::resource::v1::Resource& resource) {
+  otlp::trace::v1::ResourceSpans of_resource;
   *of_resource.mutable_resource() = resource;
   of_resource.set_schema_url(kSchema);
-  otlp::trace::v1::ScopeSpans& scope = *of_resource.add_scope_spans();
-  scope.set_schema_url(kSchema);
-  scope.mutable_scope()->set_name(kName);
-  scope.mutable_scope()->set_version(std::string(kVersion));
-  for (const std::unique_ptr<CallTrace>& call : calls) {
-    const std::string trace_id = call->context.trace_id.ToBytes();
-    const std::string call_span = call->context.span_id.ToBytes();
-    Fill(*call, trace_id, wall_clock, *scope.add_spans());
-    for (const StageSpan& stage : call->stages) {
-      Fill(stage, *call, trace_id, call_span, wall_clock, *scope.add_spans());
+  resource_fields_ = of_resource.SerializeAsString();
+  otlp::trace::v1::ScopeSpans of_scope;
+  of_scope.mutable_scope()->set_name(kName);
+  of_scope.mutable_scope()->set_version(std::string(kVersion));
+  of_scope.set_schema_url(kSchema);
+  scope_fields_ = of_scope.SerializeAsString();
+}
+
+std::string SpanEncoder::Encode(const std::vector<std::unique_ptr<CallTrace>>& calls, absl::Duration wall_clock) {
+  wall_clock_ = wall_clock;
+  spans_.clear();
+  for (const std::unique_ptr<CallTrace>& call : calls) Add(*call);
+  const size_t scope_bytes = scope_fields_.size() + spans_.size();
+  std::string request;
+  WireWriter writer(request);
+  writer.Message(ExportTraceServiceRequest::kResourceSpansFieldNumber,
+                 resource_fields_.size() + WireWriter::LengthOfText(scope_bytes));
+  request += resource_fields_;
+  writer.Message(otlp::trace::v1::ResourceSpans::kScopeSpansFieldNumber, scope_bytes);
+  request += scope_fields_;
+  request += spans_;
+  return request;
+}
+
+void SpanEncoder::Add(const CallTrace& call) {
+  trace_id_ = call.context.trace_id.ToBytes();
+  call_id_ = call.context.span_id.ToBytes();
+  WriteCall(call);
+  AddSpan();
+  for (const StageSpan& stage : call.stages) {
+    WriteStage(stage, call);
+    AddSpan();
+  }
+}
+
+void SpanEncoder::AddSpan() {
+  WireWriter(spans_).Text(otlp::trace::v1::ScopeSpans::kSpansFieldNumber, span_);
+  span_.clear();
+}
+
+void SpanEncoder::WriteIds(const CallTrace& call, const std::string& id, const std::string& parent,
+                           bool parent_is_remote) {
+  WireWriter writer(span_);
+  writer.Text(Span::kTraceIdFieldNumber, trace_id_);
+  writer.Text(Span::kSpanIdFieldNumber, id);
+  if (!call.context.state.empty()) writer.Text(Span::kTraceStateFieldNumber, call.context.state);
+  if (!parent.empty()) writer.Text(Span::kParentSpanIdFieldNumber, parent);
+  writer.Fixed32(Span::kFlagsFieldNumber, Flags(call.context, parent_is_remote));
+}
+
+void SpanEncoder::WriteTimes(absl::Time begin, absl::Time end) {
+  WireWriter writer(span_);
+  writer.Fixed64(Span::kStartTimeUnixNanoFieldNumber, static_cast<uint64_t>(absl::ToUnixNanos(begin + wall_clock_)));
+  writer.Fixed64(Span::kEndTimeUnixNanoFieldNumber,
+                 static_cast<uint64_t>(absl::ToUnixNanos(std::max(begin, end) + wall_clock_)));
+}
+
+void SpanEncoder::WriteCall(const CallTrace& call) {
+  WriteIds(call, call_id_, call.parent.valid() ? call.parent.ToBytes() : "", call.parent.valid() && call.is_remote);
+  WireWriter writer(span_);
+  writer.Text(Span::kNameFieldNumber, call.method);
+  writer.Number(Span::kKindFieldNumber, call.is_remote ? Span::SPAN_KIND_SERVER : Span::SPAN_KIND_INTERNAL);
+  WriteTimes(call.begin, call.end);
+  AttributeWriter attributes(span_);
+  if (call.is_remote) {
+    attributes.Write("rpc.system.name", std::string_view("grpc"));
+    attributes.Write("rpc.method", std::string_view(call.method));
+  }
+  const std::string code = CodeName(call.code);
+  attributes.Write("rpc.status_code", std::string_view(code));
+  for (const Attribute& attribute : call.attributes) {
+    if (const auto* text = std::get_if<std::string>(&attribute.value); text != nullptr) {
+      attributes.Write(attribute.key, std::string_view(IsUtf8(*text) ? *text : Utf8(*text)));
+    } else {
+      std::visit([&](const auto& value) { attributes.Write(attribute.key, value); }, attribute.value);
     }
+  }
+  if (call.parts > 1) attributes.Write("longshort.parts", call.parts);
+  if (!IsServersError(call.code)) return;
+  attributes.Write("error.type", std::string_view(code));
+  Status status;
+  status.set_code(Status::STATUS_CODE_ERROR);
+  status.set_message(Utf8(call.message.substr(0, kMostMessageBytes)));
+  writer.Text(Span::kStatusFieldNumber, status.SerializeAsString());
+}
+
+void SpanEncoder::WriteStage(const StageSpan& stage, const CallTrace& call) {
+  WriteIds(call, SpanId{RandomNumber() | 1}.ToBytes(), call_id_, false);
+  WireWriter writer(span_);
+  writer.Text(Span::kNameFieldNumber, stage.name);
+  writer.Number(Span::kKindFieldNumber, Span::SPAN_KIND_INTERNAL);
+  // The engine and who made the call looked at the clock one after the other.
+  const absl::Time begin = std::clamp(stage.begin, call.begin, call.end);
+  WriteTimes(begin, std::clamp(stage.end, begin, call.end));
+  AttributeWriter attributes(span_);
+  if (stage.part >= 0 && call.parts > 1) attributes.Write("longshort.part", stage.part);
+  for (const auto& [key, count] : stage.counts) {
+    if (key != nullptr) attributes.Write(key, count);
   }
 }
 

@@ -1,16 +1,16 @@
 #include "server/otlp/trace_exporter.h"
 
-#include <google/protobuf/arena.h>
+#include <grpcpp/support/proto_buffer_reader.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "base/clock.h"
 #include "base/random_number.h"
 #include "server/otlp/collector.h"
-#include "server/otlp/span_messages.h"
 
 namespace longshort {
 namespace {
@@ -18,8 +18,12 @@ namespace {
 constexpr absl::Duration kFirstPause = absl::Milliseconds(500);
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
 
-// About what a batch takes as messages.
-constexpr size_t kArenaBlockBytes = 256 << 10;
+constexpr char kExportMethod[] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+
+void ReadMessage(grpc::ByteBuffer bytes, google::protobuf::Message* message) {
+  grpc::ProtoBufferReader reader(&bytes);
+  if (!message->ParseFromZeroCopyStream(&reader)) message->Clear();
+}
 
 int64_t CountSpans(const std::vector<std::unique_ptr<CallTrace>>& batch) {
   int64_t spans = 0;
@@ -37,11 +41,11 @@ absl::Duration Scattered(absl::Duration pause) {
 
 TraceExporter::TraceExporter(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics, Logger& log)
     : options_(options),
-      resource_(ResourceOf(options)),
       queue_(queue),
       metrics_(metrics),
       log_(log),
-      collector_(ConnectToCollector(options)),
+      collector_(std::make_unique<grpc::GenericStub>(ConnectToCollector(options))),
+      encoder_(ResourceOf(options)),
       pause_(kFirstPause),
       thread_(&TraceExporter::Run, this) {}
 
@@ -86,17 +90,13 @@ void TraceExporter::Run() {
 void TraceExporter::Export(const Batch& batch) {
   const int64_t spans = CountSpans(batch);
   if (given_up()) return metrics_.CountDroppedSpans(SpanLoss::kFailed, spans);
-  google::protobuf::ArenaOptions blocks;
-  blocks.start_block_size = kArenaBlockBytes;
-  blocks.max_block_size = kArenaBlockBytes;
-  google::protobuf::Arena arena(blocks);
-  auto& request = *google::protobuf::Arena::CreateMessage<Request>(&arena);
   const absl::Time now = MonotonicNow();
-  AddSpans(batch, resource_, ToWallClock(now) - now, request);
+  const grpc::Slice bytes(encoder_.Encode(batch, ToWallClock(now) - now));
+  const grpc::ByteBuffer request(&bytes, 1);
   if (!Send(request, spans)) metrics_.CountDroppedSpans(SpanLoss::kFailed, spans);
 }
 
-bool TraceExporter::Send(const Request& request, int64_t spans) {
+bool TraceExporter::Send(const grpc::ByteBuffer& request, int64_t spans) {
   const absl::Time end = MonotonicNow() + options_.export_timeout;
   for (;;) {
     Response response;
@@ -112,7 +112,7 @@ bool TraceExporter::Send(const Request& request, int64_t spans) {
   }
 }
 
-grpc::Status TraceExporter::TryOnce(const Request& request, Response* response) {
+grpc::Status TraceExporter::TryOnce(const grpc::ByteBuffer& request, Response* response) {
   bool last = false;
   grpc::ClientContext context;
   for (const auto& [key, value] : options_.headers) context.AddMetadata(key, value);
@@ -123,7 +123,16 @@ grpc::Status TraceExporter::TryOnce(const Request& request, Response* response) 
     context.set_deadline(absl::ToChronoTime(ToWallClock(end)));
     call_ = &context;
   }
-  const grpc::Status status = collector_->Export(&context, request, response);
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  absl::Notification over;
+  collector_->UnaryCall(&context, kExportMethod, {}, &request, &answer, [&](grpc::Status ended) {
+    status = std::move(ended);
+    over.Notify();
+  });
+  over.WaitForNotification();
+  // What cannot be read is as if it said nothing: the spans were taken.
+  if (status.ok() && answer.Valid()) ReadMessage(std::move(answer), response);
   const std::lock_guard lock(mutex_);
   call_ = nullptr;
   // One that was on its way when it was shut down is tried once more.

@@ -4,6 +4,7 @@
 // when it works again.
 #pragma once
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
@@ -14,10 +15,11 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
+#include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 #include "server/log/logger.h"
 #include "server/metrics/server_metrics.h"
 #include "server/options/tracing_options.h"
+#include "server/otlp/span_messages.h"
 #include "server/tracing/trace_queue.h"
 
 namespace longshort {
@@ -33,15 +35,14 @@ class TraceExporter final {
   void Shutdown(absl::Duration patience);
 
  private:
-  using Request = opentelemetry::proto::collector::trace::v1::ExportTraceServiceRequest;
   using Response = opentelemetry::proto::collector::trace::v1::ExportTraceServiceResponse;
   using Batch = std::vector<std::unique_ptr<CallTrace>>;
 
   void Run();
   void Export(const Batch& batch);
   // Whether the request was taken, after as many tries as it is worth.
-  bool Send(const Request& request, int64_t spans);
-  grpc::Status TryOnce(const Request& request, Response* response);
+  bool Send(const grpc::ByteBuffer& request, int64_t spans);
+  grpc::Status TryOnce(const grpc::ByteBuffer& request, Response* response);
   void NoteSuccess(const Response& response, int64_t spans);
   void NoteFailure(const grpc::Status& status);
   // Returns earlier if the exporter is shut down.
@@ -50,13 +51,13 @@ class TraceExporter final {
   bool given_up();
 
   const TracingOptions options_;
-  const opentelemetry::proto::resource::v1::Resource resource_;
   TraceQueue& queue_;
   ServerMetrics& metrics_;
   Logger& log_;
-  const std::unique_ptr<opentelemetry::proto::collector::trace::v1::TraceService::Stub> collector_;
+  const std::unique_ptr<grpc::GenericStub> collector_;
 
   // Of the thread.
+  SpanEncoder encoder_;
   absl::Duration pause_;                          // before the next try, once one has failed
   absl::Time not_before_ = absl::InfinitePast();  // the next try may not come
   bool failing_ = false;

@@ -15,12 +15,13 @@ namespace {
 
 LoaderFactory MakeLoaderWith(const FaultPlan& plan) {
   return [plan](const ServerOptions& options) {
-    return [plan, load = MakeModelLoader(options)](const std::string& directory,
-                                                   const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
-      absl::StatusOr<LoadedModel> loaded = load(directory, guard);
-      if (loaded.ok()) AddFaults(plan, *loaded);
-      return loaded;
-    };
+    return
+        [plan, load = MakeModelLoader(options)](const std::string& directory, const std::vector<WorkerDevice>& workers,
+                                                const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+          absl::StatusOr<LoadedModel> loaded = load(directory, workers, guard);
+          if (loaded.ok()) AddFaults(plan, *loaded);
+          return loaded;
+        };
   };
 }
 

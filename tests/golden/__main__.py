@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from golden import classifier_forms, image_form, language_model_form, tokenize_form
+from golden import classifier_forms, image_form, language_model_form, programs, tokenize_form
 from golden.outcome import CaseError, Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +28,8 @@ FORMS: dict[str, Callable[[Path, dict[str, Any], Path], Outcome]] = {
 def main() -> int:
     arguments = parse_arguments()
     configs = sorted(arguments.directory.rglob("config.json"))
+    if arguments.build.device != "cpu":
+        configs = [path for path in configs if runs_on(arguments.build.device, json.loads(path.read_text()))]
     if not configs:
         print(f"golden: no config.json below {arguments.directory}", file=sys.stderr)
         return 1
@@ -55,16 +57,27 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/golden/run", description=__doc__)
     parser.add_argument("directory", metavar="DIR", type=Path, nargs="?", default=Path(__file__).parent)
     parser.add_argument("--preset", help="take the programs of build/PRESET (else LONGSHORT_BUILD, else build/release)")
+    parser.add_argument(
+        "--device",
+        default="cpu",
+        help="where models run: cpu, cuda:N, or emulated:N (a GPU on the processor; the small cases only)",
+    )
     arguments = parser.parse_args()
     arguments.directory = arguments.directory.resolve()
     if arguments.preset:
-        arguments.build = ROOT / "build" / arguments.preset
+        folder = ROOT / "build" / arguments.preset
     else:
-        arguments.build = Path(os.environ.get("LONGSHORT_BUILD") or ROOT / "build" / "release")
+        folder = Path(os.environ.get("LONGSHORT_BUILD") or ROOT / "build" / "release")
+    arguments.build = programs.Build(folder, arguments.device)
     return arguments
 
 
-def judge(path: Path, build: Path) -> Outcome:
+def runs_on(device: str, config: dict[str, Any]) -> bool:
+    """Whether the case has a model, which on an emulated GPU has to be a small one: one that comes with its weights."""
+    return "weights_file" in config and not (device.startswith("emulated") and config["weights_file"] is None)
+
+
+def judge(path: Path, build: programs.Build) -> Outcome:
     """Errors: CaseError."""
     try:
         config = json.loads(path.read_text())

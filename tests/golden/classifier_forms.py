@@ -50,7 +50,7 @@ CVT_NAMES = (
 )
 
 
-def judge(case: Path, config: dict[str, Any], build: Path) -> Outcome:
+def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
     """Errors: CaseError."""
     io = case / "io.safetensors"
     if not io.is_file():
@@ -71,6 +71,7 @@ def judge(case: Path, config: dict[str, Any], build: Path) -> Outcome:
             f"--file={io}",
             f"--threads={programs.threads_of(config)}",
             f"--copies={COPIES}",
+            f"--device={build.device}",
         )
     _check_items(tensors, {line["mode"]: line["items"] for line in lines})
     differences = {line["mode"]: programs.difference_of(line) for line in lines}

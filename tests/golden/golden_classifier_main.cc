@@ -21,10 +21,12 @@
 #include "base/status_macros.h"
 #include "models/loading/load_model.h"
 #include "nlohmann/json.hpp"
+#include "tests/golden/golden_device.h"
 #include "tests/golden/golden_items.h"
 
 ABSL_FLAG(std::string, model, "", "Model directory: config.json and model.safetensors");
 ABSL_FLAG(std::string, file, "", "The case's io.safetensors");
+ABSL_FLAG(std::string, device, "cpu", "Where the model runs: cpu, emulated:N or cuda:N");
 ABSL_FLAG(int32_t, threads, 0, "Threads of the model; 0: all that the machine gives");
 ABSL_FLAG(int32_t, copies, 3, "How often each item stands in the shuffled mix");
 ABSL_FLAG(uint64_t, seed, 1, "Seed of the mix");
@@ -86,8 +88,11 @@ absl::Status RunFile(Classifier& classifier) {
 }
 
 absl::Status Run() {
-  LS_ASSIGN_OR_RETURN(const LoadedModel loaded,
-                      LoadModel(absl::GetFlag(FLAGS_model), {.threads = absl::GetFlag(FLAGS_threads)}));
+  LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(absl::GetFlag(FLAGS_device)));
+  LS_ASSIGN_OR_RETURN(
+      const LoadedModel loaded,
+      LoadModel(absl::GetFlag(FLAGS_model),
+                {.threads = absl::GetFlag(FLAGS_threads), .devices = device.devices, .gpus = device.gpus}));
   const auto* classifier = std::get_if<LoadedClassifier>(&loaded);
   if (classifier == nullptr) return absl::InvalidArgumentError("the model is no classifier");
   return RunFile(*classifier->classifier);

@@ -21,6 +21,7 @@
 #include "core/cache/cache_pages.h"
 #include "models/language_model/loading/language_model.h"
 #include "nlohmann/json.hpp"
+#include "tests/golden/golden_device.h"
 #include "tests/golden/golden_streams.h"
 #include "tests/golden/slicing.h"
 #include "tests/golden/stream_runner.h"
@@ -28,6 +29,7 @@
 ABSL_FLAG(std::string, model, "", "Model directory: config.json and model.safetensors");
 ABSL_FLAG(std::string, file, "", "The case's io*.safetensors");
 ABSL_FLAG(std::vector<std::string>, segments, {}, "Lengths of the file's segments in tokens, comma-separated");
+ABSL_FLAG(std::string, device, "cpu", "Where the model runs: cpu, emulated:N or cuda:N");
 ABSL_FLAG(std::string, precision, "fp32", "fp32 or bf16");
 ABSL_FLAG(int32_t, threads, 0, "Threads of the model; 0: all that the machine gives");
 ABSL_FLAG(int32_t, random_cuts, 3, "How many ways each stream is cut at random, side by side in the same steps");
@@ -114,6 +116,9 @@ absl::Status Run() {
   LanguageModelOptions options;
   options.precision = absl::GetFlag(FLAGS_precision);
   options.threads = absl::GetFlag(FLAGS_threads);
+  LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(absl::GetFlag(FLAGS_device)));
+  options.devices = device.devices;
+  options.gpus = device.gpus;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
                       LoadLanguageModel(absl::GetFlag(FLAGS_model), options));
   return RunFile(*model);

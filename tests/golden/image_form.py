@@ -12,7 +12,7 @@ from golden.outcome import CaseError, Outcome
 _VALUE_OF_A_LEVEL = 1 / 255 / 0.229 + 1e-6
 
 
-def judge(case: Path, config: dict[str, Any], build: Path) -> Outcome:
+def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
     """Differences are in grey levels, of which one is allowed. Errors: CaseError."""
     io = case / "io.safetensors"
     if not io.is_file():

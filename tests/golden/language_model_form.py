@@ -22,7 +22,7 @@ _MODES = {"whole segments": 1, "token by token": 1, "random cuts": RANDOM_CUTS}
 _MODE_ACROSS = "across segment ends"
 
 
-def judge(case: Path, config: dict[str, Any], build: Path) -> Outcome:
+def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
     """Errors: CaseError."""
     _check_files(case, config)
     differences: dict[str, float] = {}
@@ -80,10 +80,18 @@ def _convert(checkpoint: Path, config: dict[str, Any], segment_length: int, out:
     return out
 
 
-def _run(build: Path, model: Path, file: Path, segments: list[int], threads: int) -> dict[str, dict[str, Any]]:
+def _run(
+    build: programs.Build, model: Path, file: Path, segments: list[int], threads: int
+) -> dict[str, dict[str, Any]]:
     """What longshort-golden printed, by mode."""
     joined = ",".join(str(length) for length in segments)
-    arguments = [f"--model={model}", f"--file={file}", f"--segments={joined}", f"--threads={threads}"]
+    arguments = [
+        f"--model={model}",
+        f"--file={file}",
+        f"--segments={joined}",
+        f"--threads={threads}",
+        f"--device={build.device}",
+    ]
     lines = programs.json_lines_of(build, "longshort-golden", *arguments, f"--random_cuts={RANDOM_CUTS}")
     return {result["mode"]: result for result in lines}
 

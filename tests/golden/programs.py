@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,17 @@ def convert(checkpoint: Path, out: Path, *options: object) -> None:
     output_of([sys.executable, "-m", "longshort_convert", checkpoint, *options, "--out", out])
 
 
-def json_lines_of(build: Path, name: str, *arguments: object, given: str = "") -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Build:
+    """A build's programs, and the device that models run on."""
+
+    folder: Path
+    device: str = "cpu"
+
+
+def json_lines_of(build: Build, name: str, *arguments: object, given: str = "") -> list[dict[str, Any]]:
     """What a program of the build printed, a JSON object a line, when `given` was its input. Errors: CaseError."""
-    program = build / "bin" / name
+    program = build.folder / "bin" / name
     if not program.is_file():
         raise CaseError(f"{program} is not there: build it first")
     return [json.loads(line) for line in output_of([program, *arguments], given).splitlines()]

@@ -14,7 +14,7 @@ from golden.outcome import CaseError, Outcome
 _LISTOPS = {"listops_vendored_2020": "listops_2020", "listops_lra_2021": "listops_2021"}
 
 
-def judge(case: Path, config: dict[str, Any], build: Path) -> Outcome:
+def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
     """Counts the texts whose ids differ; none may. Errors: CaseError."""
     differences: dict[str, float] = {}
     if texts := config.get("byte_text", []):
@@ -28,7 +28,7 @@ def judge(case: Path, config: dict[str, Any], build: Path) -> Outcome:
     return Outcome(differences, 0.0)
 
 
-def _wrong_of_listops(build: Path, tokenizer: str, entry: dict[str, Any], name: str) -> int:
+def _wrong_of_listops(build: programs.Build, tokenizer: str, entry: dict[str, Any], name: str) -> int:
     vocabulary = entry["vocab"]
     if entry["unk_id"] != len(vocabulary) + 1:
         raise CaseError(f"{name}: unk_id is {entry['unk_id']}, not the id after the last symbol")
@@ -42,7 +42,9 @@ def _wrong_of_listops(build: Path, tokenizer: str, entry: dict[str, Any], name: 
         return _wrong(build, tokenizer, texts, wanted, f"--vocabulary={path}")
 
 
-def _wrong(build: Path, tokenizer: str, texts: Sequence[str], wanted: Sequence[list[int]], *arguments: object) -> int:
+def _wrong(
+    build: programs.Build, tokenizer: str, texts: Sequence[str], wanted: Sequence[list[int]], *arguments: object
+) -> int:
     given = "".join(json.dumps({"hex": text}) + "\n" for text in texts)
     name = "longshort-golden-tokenize"
     lines = programs.json_lines_of(build, name, f"--tokenizer={tokenizer}", *arguments, given=given)

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "models/language_model/backend.h"
 #include "models/language_model/decoder.h"
+#include "models/language_model/gpu_backends.h"
 #include "models/worker_device.h"
 
 namespace longshort {
@@ -14,8 +15,10 @@ namespace longshort {
 // The backend of a worker on `device`. Prepares the decoder, whose tensors are on the host, for it: matrices that meet
 // tokens come into the order in which the device multiplies them.
 // `between` is called again and again meanwhile, and may throw.
+// `gpus` makes it for a GPU; null: there are none.
 // Throws what LibTorch throws. Errors: UNIMPLEMENTED for a kind of device that has none.
 absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeBackend(
-    Decoder& decoder, const WorkerDevice& device, const std::function<void()>& between = [] {});
+    Decoder& decoder, const WorkerDevice& device, const GpuBackends* gpus = nullptr,
+    const std::function<void()>& between = [] {});
 
 }  // namespace longshort

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/language_model/loading/backends.h"
+#include "models/language_model/loading/placed_language_model.h"
 #include "models/language_model/transformer_ls.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
@@ -60,9 +61,19 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
     Decoder decoder = MakeDecoder(config, halves ? at::kBFloat16 : at::kFloat,
                                   [&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
-    const WorkerDevice device = {.kind = DeviceKind::kCpu, .index = 0, .threads = options.threads};
-    LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(decoder, device, [&reader] { reader.CheckStop(); }));
-    return std::make_unique<TransformerLs>(std::move(decoder), std::move(info), device, std::move(backend));
+    std::vector<WorkerDevice> devices = options.devices;
+    if (devices.empty()) devices.push_back({.kind = DeviceKind::kCpu});
+    std::vector<PlacedLanguageModel::Place> places;
+    for (WorkerDevice& device : devices) {
+      if (device.kind == DeviceKind::kCpu && device.threads == 0) device.threads = options.threads;
+      // What is not copied is freed as it is packed.
+      const bool last = &device == &devices.back();
+      Decoder here = last ? std::move(decoder) : decoder;
+      LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(here, device, options.gpus, [&reader] { reader.CheckStop(); }));
+      places.push_back({device, std::make_unique<TransformerLs>(std::move(here), info, device, std::move(backend))});
+    }
+    if (places.size() == 1) return std::move(places.front().model);
+    return std::make_unique<PlacedLanguageModel>(std::move(places));
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);

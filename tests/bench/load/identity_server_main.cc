@@ -13,7 +13,8 @@
 namespace longshort::load {
 namespace {
 
-absl::StatusOr<LoadedModel> Load(const std::string& directory, const LoadGuard& /*guard*/) {
+absl::StatusOr<LoadedModel> Load(const std::string& directory, const std::vector<WorkerDevice>& /*workers*/,
+                                 const LoadGuard& /*guard*/) {
   const std::string model = std::filesystem::path(directory).parent_path().filename().string();
   const bool images = model.find("image") != std::string::npos;
   return MakeIdentityModel(images ? ClassifierInput::kImage : ClassifierInput::kText);

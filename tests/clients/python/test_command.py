@@ -209,15 +209,19 @@ def test_help_teaches() -> None:
 
 
 def test_options_are_those_of_the_cpp_client() -> None:
-    """Each option of a command there is one here, but --flagfile, and those of runs over night, for which there is
-    longshort-batch. --help and --version have their own forms."""
+    """Each option of a command there is one here, but --flagfile, those of runs over night, for which there is
+    longshort-batch, and those of who runs servers (session list and drain). --help and --version have their own forms.
+    """
     for command in ("score", "classify", "generate", "models", "tokenize", "session"):
         ours, theirs = (
             set(re.findall(r"^ +(--[a-z-]+)", run(None, command, "--help", program=program).stdout.decode(), re.M))
             for program in PROGRAMS
         )
-        over_night = {"--resume", "--retry", "--quiet"} if command == "score" else set()
-        assert theirs - ours <= {"--version", "--help", "--flagfile"} | over_night, command
+        others = {
+            "score": {"--resume", "--retry", "--quiet"},
+            "session": {"--all-owners", "--to", "--to-tls-ca", "--to-tls-server-name", "--drain-timeout"},
+        }
+        assert theirs - ours <= {"--version", "--help", "--flagfile"} | others.get(command, set()), command
 
 
 def test_the_client_s_words_name_options(zoo: Server, tmp_path: Path) -> None:

@@ -94,7 +94,8 @@ LanguageModelInfo SmallModelInfo() {
   return info;
 }
 
-absl::StatusOr<std::unique_ptr<LanguageModel>> FakeLanguageModel::Replicate(const WorkerDevice&) const {
+absl::StatusOr<std::unique_ptr<LanguageModel>> FakeLanguageModel::Replicate(const WorkerDevice& device) const {
+  if (original_->on_device) original_->on_device(device);
   if (original_->on_replicate) LS_RETURN_IF_ERROR(original_->on_replicate());
   auto replica = std::make_unique<FakeLanguageModel>(info_, page_bytes_);
   replica->original_ = original_;

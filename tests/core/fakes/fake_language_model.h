@@ -66,6 +66,8 @@ class FakeLanguageModel final : public LanguageModel {
   std::function<void()> on_rest;
   // Called for every replica. What it returns, unless OK, is the result.
   std::function<absl::Status()> on_replicate;
+  // Called with the device of every replica.
+  std::function<void(const WorkerDevice&)> on_device;
 
  private:
   absl::Status CheckSlice(const Slice& slice) const;

@@ -89,7 +89,7 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
   const std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<PagedCache> cache_;
 };
-INSTANTIATE_TEST_SUITE_P(Backends, PagedModelTest, testing::ValuesIn(TestedBackends()),
+INSTANTIATE_TEST_SUITE_P(Backends, PagedModelTest, testing::ValuesIn(QuickBackends()),
                          [](const auto& info) { return NameOf(info); });
 
 TEST_P(PagedModelTest, LogitsBehindAReusedPrefixAreThoseOfReadingIt) {

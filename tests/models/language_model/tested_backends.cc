@@ -3,20 +3,32 @@
 #include <utility>
 
 #include "models/language_model/loading/backends.h"
+#ifdef LONGSHORT_EMULATED_GPU
+#include "tests/models/language_model/emulated_backends.h"
+#endif
 #include "tests/models/language_model/random_decoder.h"
 
 namespace longshort {
 namespace {
 
-TestedBackend OnDevice(std::string name, const WorkerDevice& device) {
-  return {.name = std::move(name), .device = device, .make = [device](Decoder& decoder) {
-            return MakeBackend(decoder, device).value();
+TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBackends* gpus = nullptr) {
+  return {.name = std::move(name), .device = device, .make = [device, gpus](Decoder& decoder) {
+            return MakeBackend(decoder, device, gpus).value();
           }};
 }
 
 }  // namespace
 
-std::vector<TestedBackend> TestedBackends() { return {OnDevice("Cpu", {.kind = DeviceKind::kCpu, .threads = 1})}; }
+std::vector<TestedBackend> QuickBackends() { return {OnDevice("Cpu", {.kind = DeviceKind::kCpu, .threads = 1})}; }
+
+std::vector<TestedBackend> TestedBackends() {
+  std::vector<TestedBackend> backends = QuickBackends();
+#ifdef LONGSHORT_EMULATED_GPU
+  static const EmulatedBackends emulated;
+  backends.push_back(OnDevice("EmulatedGpu", {.kind = DeviceKind::kEmulated}, &emulated));
+#endif
+  return backends;
+}
 
 std::unique_ptr<TransformerLs> RandomModelOn(const TestedBackend& backend, const LanguageModelConfig& config,
                                              uint64_t seed, at::ScalarType product_type) {

@@ -25,6 +25,8 @@ struct TestedBackend {
 
 // For INSTANTIATE_TEST_SUITE_P. Another backend is one more of these.
 std::vector<TestedBackend> TestedBackends();
+// Those that read thousands of tokens in a test's time: not the emulated ones.
+std::vector<TestedBackend> QuickBackends();
 
 inline std::ostream& operator<<(std::ostream& out, const TestedBackend& backend) { return out << backend.name; }
 inline std::string NameOf(const auto& info) { return info.param.name; }

@@ -132,7 +132,7 @@ class TransformerLsTest : public ::testing::TestWithParam<TestedBackend> {
     return Served(RandomModelOn(GetParam(), config, seed, product_type), sequences, most_in_slice);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Backends, TransformerLsTest, ::testing::ValuesIn(TestedBackends()),
+INSTANTIATE_TEST_SUITE_P(Backends, TransformerLsTest, ::testing::ValuesIn(QuickBackends()),
                          [](const auto& info) { return NameOf(info); });
 
 TEST_P(TransformerLsTest, WholeSegmentsTokensAndAnyCutsGiveTheReferencesLogits) {

@@ -12,10 +12,13 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "tests/core/fakes/fake_classifier.h"
+#include "tests/core/fakes/fake_language_model.h"
 #include "tests/server/fakes/scripted_classifier.h"
 
 namespace longshort {
 namespace {
+
+using Workers = std::vector<WorkerDevice>;
 
 constexpr int64_t kMebibyte = 1 << 20;
 
@@ -30,7 +33,7 @@ absl::Status LoadServedBy(const std::string& serving) {
   options.max_image_pixels = kMebibyte;
   ServerMetrics metrics(options.latency_buckets);
   Logger log(LogFormat::kText, LogLevel::kError);
-  const auto loader = [](const std::string&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [](const std::string&, const Workers&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     return LoadedClassifier{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
   };
   const absl::Status status = LoadModels(options, {.cpus = 2, .memory_bytes = 0}, loader, metrics, log).status();
@@ -46,6 +49,8 @@ TEST(LoadModels, AServingFileThatIsWrongForItsModelIsNamed) {
                                                                testing::HasSubstr("m/serving.json: max_streams")));
   EXPECT_THAT(std::string(LoadServedBy("{").message()), testing::HasSubstr("m/serving.json: not valid JSON"));
   EXPECT_EQ(LoadServedBy(R"({"version_policy": {"specific": [2]}})").code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(LoadServedBy(R"({"devices": "cpu,cuda:0"})").message()),
+              testing::HasSubstr("devices of model m is 'cpu,cuda:0'; cuda:0 is a GPU"));
 }
 
 // A repository of classifiers; those that are named image... are of images.
@@ -66,7 +71,8 @@ class ClassifierRepository {
   }
 
   absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(int64_t memory_mebibytes) {
-    const auto loader = [](const std::string& directory, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+    const auto loader = [](const std::string& directory, const Workers&,
+                           const LoadGuard&) -> absl::StatusOr<LoadedModel> {
       LoadedClassifier loaded{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
       if (absl::StrContains(directory, "/image")) loaded.preprocessor = ImageClassifier(nullptr).preprocessor;
       return loaded;
@@ -127,7 +133,7 @@ TEST(LoadModels, AModelThatDoesNotFitIsRefusedBeforeItsWeightsAreRead) {
   ServerMetrics metrics(options.latency_buckets);
   Logger log(LogFormat::kText, LogLevel::kError);
   bool read = false;
-  const auto loader = [&](const std::string&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [&](const std::string&, const Workers&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
     LS_RETURN_IF_ERROR(guard.check_room(int64_t{1} << 40));
     read = true;
     return absl::InternalError("not refused");
@@ -138,6 +144,62 @@ TEST(LoadModels, AModelThatDoesNotFitIsRefusedBeforeItsWeightsAreRead) {
   EXPECT_FALSE(read);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("model m version 1: it does not fit"));
+}
+
+// A language model of 1 MiB of weights for each GPU, whose loading is seen.
+class ModelOnGpus {
+ public:
+  ModelOnGpus() {
+    options_.model_repository = absl::StrCat(testing::TempDir(), "/on-gpus-", getpid());
+    std::filesystem::create_directories(options_.model_repository + "/m/1");
+    options_.devices = "cpu:2,cuda:1";
+    options_.max_streams = 4;
+    options_.max_message_bytes = 8 * kMebibyte;
+    options_.max_prompt_tokens = 8 * kMebibyte;
+  }
+  ~ModelOnGpus() { std::filesystem::remove_all(options_.model_repository); }
+
+  // Where GPU 1 has so much memory.
+  absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(int64_t memory_bytes, int64_t weight_bytes) {
+    const auto loader = [&](const std::string&, const Workers& workers,
+                            const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+      LS_RETURN_IF_ERROR(guard.check_room(weight_bytes));
+      workers_ = workers;
+      const LanguageModelInfo info = SmallModelInfo();
+      auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
+      model->on_device = [this](const WorkerDevice& device) { replicas_.push_back(device); };
+      return LoadedLanguageModel{.model = std::move(model), .tokenizer = nullptr};
+    };
+    const MachineLimits machine = {.cpus = 4, .memory_bytes = 0, .gpus = Gpus{.memory_bytes = {0, memory_bytes}}};
+    return LoadModels(options_, machine, loader, metrics_, log_);
+  }
+
+  ServerOptions options_;
+  std::vector<WorkerDevice> workers_, replicas_;
+
+ private:
+  ServerMetrics metrics_{options_.latency_buckets};
+  Logger log_{LogFormat::kText, LogLevel::kError};
+};
+
+TEST(LoadModels, EveryWorkerGetsItsCacheWhereItsDeviceHasIt) {
+  ModelOnGpus model;
+  model.options_.cache_bytes = 3 * kMebibyte;
+  const auto registry = model.Load(/*memory_bytes=*/2 * kMebibyte, /*weight_bytes=*/1);
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  ASSERT_EQ(model.workers_.size(), 3u);
+  EXPECT_EQ(DeviceName(model.workers_[2]), "cuda:1");
+  ASSERT_EQ(model.replicas_.size(), 3u);
+  for (const WorkerDevice& replica : model.replicas_) EXPECT_EQ(replica.memory_bytes, kMebibyte);
+}
+
+TEST(LoadModels, AModelThatDoesNotFitOnItsGpuIsRefused) {
+  ModelOnGpus model;
+  const absl::Status weights = model.Load(kMebibyte, kMebibyte).status();
+  EXPECT_EQ(weights.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(weights.message()), testing::HasSubstr("its weights take 1.0 MiB"));
+  model.options_.cache_bytes = 6 * kMebibyte;
+  EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace

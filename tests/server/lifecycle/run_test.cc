@@ -22,6 +22,8 @@
 namespace longshort {
 namespace {
 
+using Workers = std::vector<WorkerDevice>;
+
 namespace fs = std::filesystem;
 
 // Sends SIGTERM to this process and returns once the watcher's thread has taken it.
@@ -75,7 +77,7 @@ class RunServerTest : public testing::Test {
 };
 
 TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) {
-  const auto loader = [](const std::string&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [](const std::string&, const Workers&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     StopAndWaitUntilTaken();
     return absl::InternalError("what was loaded is not looked at");
   };
@@ -84,7 +86,7 @@ TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) 
 }
 
 TEST_F(RunServerTest, ACheckOfTheConfigurationEndsWithAnErrorWhenToldToStop) {
-  const auto loader = [](const std::string&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [](const std::string&, const Workers&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     StopAndWaitUntilTaken();
     return Model();
   };
@@ -93,7 +95,9 @@ TEST_F(RunServerTest, ACheckOfTheConfigurationEndsWithAnErrorWhenToldToStop) {
 
 // With them, gRPC aborts the process for a connection that sends 2 GiB without ever being read empty.
 TEST_F(RunServerTest, SwitchesChunkedReadsOffUnlessTheOperatorSaysOtherwise) {
-  const auto loader = [](const std::string&, const LoadGuard&) -> absl::StatusOr<LoadedModel> { return Model(); };
+  const auto loader = [](const std::string&, const Workers&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+    return Model();
+  };
   for (const auto& [before, after] : {std::pair("", "-tcp_read_chunks"), std::pair("a", "a,-tcp_read_chunks"),
                                       std::pair("tcp_read_chunks", "tcp_read_chunks")}) {
     setenv("GRPC_EXPERIMENTS", before, 1);
@@ -105,7 +109,8 @@ TEST_F(RunServerTest, SwitchesChunkedReadsOffUnlessTheOperatorSaysOtherwise) {
 
 TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
   std::vector<std::string> loaded;
-  const auto loader = [&](const std::string& directory, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [&](const std::string& directory, const Workers&,
+                          const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     loaded.push_back(fs::path(directory).filename().string());
     if (loaded.size() == 1) {
       AddVersion(2);
@@ -121,7 +126,7 @@ TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
 
 TEST_F(RunServerTest, WhatIsBeingLoadedIsToldToStop) {
   bool told_before = true, told = false;
-  const auto loader = [&](const std::string&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [&](const std::string&, const Workers&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
     told_before = guard.stop_requested();
     StopAndWaitUntilTaken();
     told = guard.stop_requested();
@@ -149,7 +154,8 @@ TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) 
     ended.Notify();
   };
   std::future<void> client;
-  const auto loader = [&](const std::string& directory, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [&](const std::string& directory, const Workers&,
+                          const LoadGuard&) -> absl::StatusOr<LoadedModel> {
     if (fs::path(directory).filename() == "1") {
       client = std::async(std::launch::async, call);  // here, so that its thread does not take the signal
       return Model();

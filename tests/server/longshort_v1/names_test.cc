@@ -1,7 +1,15 @@
 #include "server/longshort_v1/names.h"
 
+#include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_replace.h"
+#include "longshort/v1/inference.grpc.pb.h"
+#include "longshort/v1/models.grpc.pb.h"
+#include "longshort/v1/sessions.grpc.pb.h"
 #include "server/access/scopes.h"
 
 namespace longshort {
@@ -33,12 +41,25 @@ TEST(V1Names, ASessionsIdStandsWhereItsMessageHasIt) {
   EXPECT_EQ(kCloseSessionNames.Of(CallField::kExpectedTokens), "expected_tokens");
 }
 
+constexpr const V1Names* kAllNames[] = {
+    &kScoreTextNames,    &kScoreTextsNames,   &kClassifyImageNames, &kGenerateNames,     &kGenerateStreamNames,
+    &kTokenizeNames,     &kListModelsNames,   &kGetModelNames,      &kLoadModelNames,    &kUnloadModelNames,
+    &kListSessionsNames, &kCloseSessionNames, &kExportSessionNames, &kImportSessionNames};
+
 TEST(V1Names, EveryRpcNeedsAScopeThatTheTableKnows) {
-  for (const V1Names* names :
-       {&kScoreTextNames, &kScoreTextsNames, &kClassifyImageNames, &kGenerateNames, &kGenerateStreamNames,
-        &kTokenizeNames, &kListModelsNames, &kGetModelNames, &kLoadModelNames, &kUnloadModelNames, &kListSessionsNames,
-        &kCloseSessionNames, &kExportSessionNames, &kImportSessionNames}) {
-    EXPECT_TRUE(AccessOf(names->rpc()).has_value()) << names->rpc();
+  for (const V1Names* names : kAllNames) EXPECT_TRUE(AccessOf(names->rpc()).has_value()) << names->rpc();
+}
+
+TEST(V1Names, EveryMethodIsOneOfTheContract) {
+  int methods = 0;
+  for (const auto* service :
+       {v1::Inference::service_full_name(), v1::Models::service_full_name(), v1::Sessions::service_full_name()}) {
+    methods += google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service)->method_count();
+  }
+  EXPECT_EQ(methods, std::size(kAllNames));
+  for (const V1Names* names : kAllNames) {
+    const std::string method = absl::StrReplaceAll(names->method(), {{"/", "."}});
+    EXPECT_NE(google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(method), nullptr) << method;
   }
 }
 

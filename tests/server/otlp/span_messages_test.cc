@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/utf8.h"
+#include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 
 namespace longshort {
 namespace {
@@ -30,7 +31,7 @@ class SpanMessagesTest : public ::testing::Test {
   const google::protobuf::RepeatedPtrField<Span>& Spans() {
     std::vector<std::unique_ptr<CallTrace>> calls;
     calls.push_back(std::move(call_));
-    AddSpans(calls, {}, absl::Hours(1), request_);
+    EXPECT_TRUE(request_.ParseFromString(SpanEncoder({}).Encode(calls, absl::Hours(1))));
     return request_.resource_spans(0).scope_spans(0).spans();
   }
 

@@ -10,7 +10,8 @@ from longshort import errors, methods
 from longshort._async import transport
 from longshort._async.calls import AsyncCalls
 from longshort._proto import inference_pb2, models_pb2, types_pb2
-from longshort.batch.long_documents import score_long
+from longshort.batch.failures import BatchError
+from longshort.batch.long_documents import LongScore, score_long
 from longshort.batch.pace import Pace
 from longshort.batch.ways import Way, way_of
 from longshort.batch.work import LOSSES, Answer, Job, Work
@@ -78,7 +79,8 @@ class Server:
         self._failures = 0
         # Documents that were refused are not sent before that time.
         self._not_before = 0.0
-        self._timed_out = False
+        # Why this side has ended the stream.
+        self._ended_by: Exception | None = None
 
     async def run(self) -> None:
         """Until cancelled. Raises LongshortError for what waiting does not change, and what `check` raises."""
@@ -133,8 +135,7 @@ class Server:
         if self._unanswered and self._exchange is not None:
             last = max(self.answered_at or 0.0, min(job.sent for job in self._unanswered.values()))
             if now - last > self._timeout:
-                self._timed_out = True
-                self._exchange.cancel()
+                self._end(errors.DeadlineExceeded(f"no answer came in {self._timeout:g} s"))
                 return
         self.fill()
 
@@ -148,7 +149,7 @@ class Server:
         call = self._calls.begin(self._options, timeout=float("inf"))
         self._exchange = call.exchange(methods.SCORE_TEXTS)
         self._opened = False
-        self._timed_out = False
+        self._ended_by = None
         self.fill()
 
     async def _read(self) -> None:
@@ -162,9 +163,7 @@ class Server:
                 await self._calls.explain(error)
                 raise
             if answer is None:
-                if self._timed_out:
-                    raise errors.DeadlineExceeded(f"no answer came in {self._timeout:g} s")
-                raise errors.Unavailable("the server ended the stream")
+                raise self._ended_by or errors.Unavailable("the server ended the stream")
             if not checked:
                 # Between the look at the model and the stream, another one may have taken its place.
                 self._check(await self.model(), self.name)
@@ -208,9 +207,16 @@ class Server:
         self._unanswered[id] = job
         self._long[id] = asyncio.ensure_future(self._score_long(id, job))
 
+    def _end(self, error: Exception) -> None:
+        """Has `_read` raise the error."""
+        self._ended_by = error
+        if self._exchange is not None:
+            self._exchange.cancel()
+
     async def _score_long(self, id: int, job: Job) -> None:
         assert job.document is not None and not isinstance(job.document, tuple)
         options = CallOptions(timeout=self._timeout, **self._options)
+        found: LongScore | LongshortError
         try:
             found = await score_long(
                 self._calls,
@@ -221,15 +227,20 @@ class Server:
                 options,
                 self._heard,
             )
+            # Its calls are not the stream's: the model may be another by now.
+            self._check(await self.model(), self.name)
         except LongshortError as error:
-            lasting = isinstance(error, (errors.InvalidArgument, errors.PermissionDenied))
-            del self._unanswered[id], self._long[id]
-            self._alone = False
-            self._give_back([job], error, lasting)
-        else:
-            del self._unanswered[id], self._long[id]
-            self._alone = False
+            found = error
+        except BatchError as error:
+            self._end(error)
+            return
+        del self._unanswered[id], self._long[id]
+        self._alone = False
+        if isinstance(found, LongScore):
             job.finish(found)
+        else:
+            lasting = isinstance(found, (errors.InvalidArgument, errors.PermissionDenied))
+            self._give_back([job], found, lasting)
         self.fill()
 
     def _take(self, answer: Answer) -> None:

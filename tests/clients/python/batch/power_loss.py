@@ -3,7 +3,7 @@
 Stands in the place of the module `os` in longshort.batch.files, makes every call, and keeps a record of it. From the
 record it says what a power cut behind any call may leave:
 
-- of a file that was not fsynced since it was written: any part of it, or zeros;
+- of a file that was not fsynced since it was written: all, any part of it, or zeros;
 - of a folder that was not fsynced: the names that were made or moved since may be as before. Each by itself: a disk
   keeps no order.
 """
@@ -122,4 +122,4 @@ class _Files:
             return written
         lost = len(written) - len(synced)
         kept = self._draw.randrange(lost + 1)
-        return self._draw.choice([synced, written[: len(synced) + kept], synced + bytes(lost)])
+        return self._draw.choice([synced, written, written[: len(synced) + kept], synced + bytes(lost)])

@@ -20,6 +20,7 @@ from integration.server_process import BINARY, Server, wait_until
 from ray.data.checkpoint import CheckpointConfig
 
 from clients.python.batch.corpus import documents, read_rows
+from clients.python.batch.test_docs import ALL_PROGRAMS
 from clients.python.conftest import address
 
 ROWS = 1200
@@ -133,6 +134,7 @@ def test_each_actor_starts_a_server_of_its_own_and_both_come_back_when_it_ends(
         concurrency=2,
         num_cpus=0.25,
         batch_size=50,
+        patience=30.0,
     )
     check(scored.map_batches(kill_first, batch_format="pyarrow", num_cpus=0.25).take_all(), wanted)
     processes = [int(line) for line in started.read_text().split()]
@@ -224,3 +226,14 @@ def test_wrong_options_and_columns_are_named(server: Server) -> None:
     scored = longshort.ray.score(dataset, server=address(server), concurrency=1, num_cpus=0.25)
     with pytest.raises(Exception, match='a column "error", as results have'):
         scored.take_all()
+
+
+def test_the_program_of_the_page_runs(server: Server, tmp_path: Path) -> None:
+    (program,) = [one for one in ALL_PROGRAMS if "longshort.ray" in one]
+    (tmp_path / "corpus").mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "text": ["one", "two"]}), tmp_path / "corpus/a.parquet")
+    for there, here in (("127.0.0.1:8500", address(server)), ("enwiki", "tiny"), ("/shared", str(tmp_path))):
+        program = program.replace(there, here)
+    exec(program, {})
+    table = pq.read_table(tmp_path / "scored")
+    assert table.column("id").to_pylist() == [1, 2] and "text" not in table.column_names

@@ -1,4 +1,4 @@
-// The attention kernels on the emulated device, against plain sums in double precision.
+// The attention kernels on the tested device, against plain sums in double precision.
 
 #include "models/kernels/cuda/causal_attention.h"
 
@@ -9,9 +9,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/models/gpu/emulated_device.h"
 #include "tests/models/kernels/cuda/attention_problem.h"
-#include "tests/models/kernels/cuda/emulation/every_order.h"
+#include "tests/models/kernels/cuda/tested_device.h"
 
 namespace longshort::cuda {
 namespace {
@@ -29,7 +28,7 @@ class GpuCausalAttention : public ::testing::Test {
   // Probabilities are rounded to elements, 8 bits of bfloat16; so is the output.
   static constexpr double kBound = sizeof(typename T::Element) == 4 ? 1e-5 : 2e-2;
 
-  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
 };
 using TestedTypes = ::testing::Types<Types<float, float>, Types<BFloat16, float>, Types<BFloat16, BFloat16>>;
 TYPED_TEST_SUITE(GpuCausalAttention, TestedTypes);
@@ -111,7 +110,7 @@ TYPED_TEST(GpuCausalAttention, IsTheSameInEveryOrderOfThreads) {
       .heads = 1, .head_width = 8, .window_length = 30, .memory_length = 40, .segment_length = 40};
   std::vector<float> first;
   for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
-    this->device_->SetEmulation(options);
+    SetEmulation(*this->device_, options);
     typename TestFixture::Problem problem(*this->device_, model, {{.position = 70, .segment_start = 40, .count = 20}},
                                           3);
     const std::vector<float> output = problem.PromptAll();

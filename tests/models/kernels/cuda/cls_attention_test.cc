@@ -1,4 +1,4 @@
-// Attention of CLS rows on the emulated device, against plain sums in double precision.
+// Attention of CLS rows on the tested device, against plain sums in double precision.
 
 #include "models/kernels/cuda/cls_attention.h"
 
@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/models/gpu/emulated_device.h"
 #include "tests/models/kernels/cuda/emulation/every_order.h"
 #include "tests/models/kernels/cuda/test_rows.h"
+#include "tests/models/kernels/cuda/tested_device.h"
 
 namespace longshort::cuda {
 namespace {
@@ -95,7 +95,7 @@ class Problem final {
 template <typename Element>
 class GpuClsAttention : public ::testing::Test {
  protected:
-  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
 };
 using Elements = ::testing::Types<float, BFloat16>;
 TYPED_TEST_SUITE(GpuClsAttention, Elements);
@@ -118,7 +118,7 @@ TYPED_TEST(GpuClsAttention, AnItemsBitsDependOnItOnly) {
 TYPED_TEST(GpuClsAttention, IsTheSameInEveryOrderOfThreads) {
   std::vector<float> first;
   for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
-    this->device_->SetEmulation(options);
+    SetEmulation(*this->device_, options);
     const std::vector<float> output = Problem<TypeParam>(*this->device_, {.heads = 1}, {70}).Run();
     if (first.empty()) first = output;
     EXPECT_EQ(output, first) << NameOf(options);

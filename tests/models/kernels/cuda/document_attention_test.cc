@@ -1,4 +1,4 @@
-// Attention of packed documents on the emulated device, against plain sums in double precision.
+// Attention of packed documents on the tested device, against plain sums in double precision.
 
 #include "models/kernels/cuda/document_attention.h"
 
@@ -9,9 +9,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/kernels/cuda/document_tiles.h"
-#include "tests/models/gpu/emulated_device.h"
 #include "tests/models/kernels/cuda/emulation/every_order.h"
 #include "tests/models/kernels/cuda/test_rows.h"
+#include "tests/models/kernels/cuda/tested_device.h"
 
 namespace longshort::cuda {
 namespace {
@@ -127,7 +127,7 @@ class Problem final {
 template <typename Element>
 class GpuDocumentAttention : public ::testing::Test {
  protected:
-  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
 };
 using Elements = ::testing::Types<float, BFloat16>;
 TYPED_TEST_SUITE(GpuDocumentAttention, Elements);
@@ -192,7 +192,7 @@ TYPED_TEST(GpuDocumentAttention, IsTheSameInEveryOrderOfThreads) {
   std::vector<float> first;
   for (const int padding : {8, 1}) {
     for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
-      this->device_->SetEmulation(options);
+      SetEmulation(*this->device_, options);
       Problem<TypeParam> problem(*this->device_, {.heads = 1, .head_width = 8, .padding = padding},
                                  {Document(80, 40, 1)});
       const std::vector<float> output = problem.Run();

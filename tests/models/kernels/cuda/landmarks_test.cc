@@ -1,4 +1,4 @@
-// The dynamic projection of whole items on the emulated device, against plain sums in double precision.
+// The dynamic projection of whole items on the tested device, against plain sums in double precision.
 
 #include "models/kernels/cuda/landmarks.h"
 
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/models/gpu/emulated_device.h"
 #include "tests/models/kernels/cuda/emulation/every_order.h"
 #include "tests/models/kernels/cuda/test_rows.h"
+#include "tests/models/kernels/cuda/tested_device.h"
 
 namespace longshort::cuda {
 namespace {
@@ -142,7 +142,7 @@ class Problem final {
 template <typename Element>
 class GpuLandmarks : public ::testing::Test {
  protected:
-  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
 };
 using Elements = ::testing::Types<float, BFloat16>;
 TYPED_TEST_SUITE(GpuLandmarks, Elements);
@@ -178,7 +178,7 @@ TYPED_TEST(GpuLandmarks, IsTheSameInEveryOrderOfThreads) {
   std::vector<float> first;
   for (const int padding : {8, 1}) {
     for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
-      this->device_->SetEmulation(options);
+      SetEmulation(*this->device_, options);
       Problem<TypeParam> problem(*this->device_, {.heads = 1, .padding = padding, .others = 0}, {150});
       const std::vector<float> output = problem.Run();
       problem.Check(output);

@@ -1,4 +1,4 @@
-// Attention on grids of tokens on the emulated device, against plain sums in double precision.
+// Attention on grids of tokens on the tested device, against plain sums in double precision.
 
 #include "models/kernels/cuda/window_attention_2d.h"
 
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/models/gpu/emulated_device.h"
 #include "tests/models/kernels/cuda/emulation/every_order.h"
 #include "tests/models/kernels/cuda/test_rows.h"
+#include "tests/models/kernels/cuda/tested_device.h"
 
 namespace longshort::cuda {
 namespace {
@@ -143,7 +143,7 @@ class Problem final {
 template <typename Element>
 class GpuWindowAttention2d : public ::testing::Test {
  protected:
-  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
 };
 using Elements = ::testing::Types<float, BFloat16>;
 TYPED_TEST_SUITE(GpuWindowAttention2d, Elements);
@@ -206,7 +206,7 @@ TYPED_TEST(GpuWindowAttention2d, IsTheSameInEveryOrderOfThreads) {
   std::vector<float> first;
   for (const int padding : {0, 1}) {
     for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
-      this->device_->SetEmulation(options);
+      SetEmulation(*this->device_, options);
       Problem<TypeParam> problem(
           *this->device_,
           {.height = 8, .width = 10, .side = 5, .bias = true, .heads = 1, .padding = padding, .globals = 0}, {3});

@@ -1,0 +1,75 @@
+"""longshort-batch beside `longshort score`: the same documents, the same server, in alternation.
+
+    tests/bench/batch MODEL FILE.jsonl [--rounds=N] [--classify] [-- SERVER_OPTION...]
+
+FILE.jsonl has an object a line with its document in "text". Each round scores it with both clients, from the start of
+the program to its end, and the next round in the other order. Prints seconds, the client's CPU seconds, and documents a
+second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from integration.server_process import ROOT, Server
+
+
+def measure(command: list[str], out: Path) -> tuple[float, float]:
+    """Seconds, and CPU seconds, of a program that ends well."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    with out.open("wb") as file:
+        subprocess.run(command, stdout=file, stderr=subprocess.DEVNULL, check=True)
+    seconds, after = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def run(model: str, documents: Path, rounds: int, classify: bool, server_options: list[str]) -> None:
+    count = sum(1 for _ in documents.open("rb"))
+    times: dict[str, list[tuple[float, float]]] = {"longshort score": [], "longshort-batch": []}
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        with Server(ROOT / "models/zoo", scratch / "server", *server_options) as server:
+            shared = [
+                f"--server=127.0.0.1:{server.grpc_port}",
+                f"--model={model}",
+                *(["--truncate"] if classify else []),
+            ]
+            program = [str(ROOT / "build/release/bin/longshort"), "score", "--json", "--json-lines", *shared]
+            batch = [sys.executable, "-m", "longshort.batch", "classify" if classify else "score", *shared]
+            for turn in range(rounds):
+                commands = {
+                    "longshort score": [*program, str(documents)],
+                    "longshort-batch": [*batch, str(documents), f"--out={scratch / f'out{turn}'}"],
+                }
+                for name in sorted(commands, reverse=turn % 2 == 1):
+                    seconds, cpu = measure(commands[name], scratch / "printed")
+                    times[name].append((seconds, cpu))
+                    print(f"{name}: {seconds:.2f} s, {cpu:.2f} s of CPU, {count / seconds:.1f} documents/s", flush=True)
+    ratios = [one[0] / other[0] for one, other in zip(times["longshort score"], times["longshort-batch"], strict=True)]
+    for name, found in times.items():
+        seconds, cpu = (statistics.median(values) for values in zip(*found, strict=True))
+        print(f"{name}: median {seconds:.2f} s, {cpu:.2f} s of CPU, {count / seconds:.1f} documents/s")
+    share = 100 * statistics.median(ratios)
+    print(f"longshort-batch has {share:.0f} % of longshort score's documents/s (median of {rounds} rounds)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="of models/zoo")
+    parser.add_argument("documents", type=Path, help="FILE.jsonl")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--classify", action="store_true", help="the model is a classifier")
+    parser.add_argument("server_options", nargs="*", metavar="SERVER_OPTION")
+    given = parser.parse_args()
+    run(given.model, given.documents, given.rounds, given.classify, given.server_options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+#include "tests/golden/golden_device.h"
+
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#if defined(LONGSHORT_CUDA_GPU)
+#include "models/language_model/gpu/cuda_backends.h"
+#elif defined(LONGSHORT_EMULATED_GPU)
+#include "tests/models/language_model/emulated_backends.h"
+#endif
+
+namespace longshort {
+
+absl::StatusOr<GoldenDevice> FindGoldenDevice(const std::string& name) {
+  if (name == "cpu") return GoldenDevice{.devices = {{.kind = DeviceKind::kCpu}}};
+#if defined(LONGSHORT_CUDA_GPU)
+  WorkerDevice device = {.kind = DeviceKind::kCuda};
+  if (absl::StartsWith(name, "cuda:") && absl::SimpleAtoi(absl::StripPrefix(name, "cuda:"), &device.index)) {
+    static const auto cuda = MakeCudaBackends(std::make_shared<GpuLoss>());
+    return GoldenDevice{.devices = {device}, .gpus = cuda.get()};
+  }
+#elif defined(LONGSHORT_EMULATED_GPU)
+  WorkerDevice device = {.kind = DeviceKind::kEmulated};
+  if (absl::StartsWith(name, "emulated:") && absl::SimpleAtoi(absl::StripPrefix(name, "emulated:"), &device.index)) {
+    static const EmulatedBackends emulated;
+    return GoldenDevice{.devices = {device}, .gpus = &emulated};
+  }
+#endif
+  return absl::InvalidArgumentError(absl::StrCat("--device is '", name, "', which this build does not have"));
+}
+
+}  // namespace longshort

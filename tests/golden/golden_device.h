@@ -1,0 +1,22 @@
+// The device that reference cases are judged on, as --device names it: cpu, emulated:N, cuda:N.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/worker_device.h"
+
+namespace longshort {
+
+class GpuBackends;
+
+struct GoldenDevice {
+  std::vector<WorkerDevice> devices;  // one
+  const GpuBackends* gpus = nullptr;  // of static duration
+};
+
+// Errors: INVALID_ARGUMENT for a name that is none, or a device that this build does not have.
+absl::StatusOr<GoldenDevice> FindGoldenDevice(const std::string& name);
+
+}  // namespace longshort

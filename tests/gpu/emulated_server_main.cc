@@ -1,0 +1,79 @@
+// longshort-server with emulated GPUs: --devices=emulated:N. For tests; never installed.
+//
+// The environment variable LONGSHORT_DEVICE_FAULT says what goes wrong, as "lost=N", "error=N" or "memory=N": the
+// device of the first worker fails at its N-th call. "@K" behind it names the device that is opened after K others
+// instead.
+
+#include <atomic>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "server/lifecycle/run.h"
+#include "server/model_loader.h"
+#include "tests/models/language_model/emulated_backends.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kMemoryBytes = int64_t{256} << 20;
+// For a model on one GPU: the prototype's, and the one that warms up.
+constexpr int kDevicesOfLoading = 2;
+
+struct PlannedFault {
+  DeviceFault fault = DeviceFault::kError;
+  int64_t calls = 0;
+  int device = kDevicesOfLoading;
+};
+
+// Nothing if the text is no fault.
+std::optional<PlannedFault> ParseFault(const std::string& text) {
+  const std::pair<std::string, std::string> place = absl::StrSplit(text, absl::MaxSplits('@', 1));
+  const std::pair<std::string, std::string> parts = absl::StrSplit(place.first, absl::MaxSplits('=', 1));
+  PlannedFault planned;
+  if (!absl::SimpleAtoi(parts.second, &planned.calls)) return std::nullopt;
+  if (!place.second.empty() && !absl::SimpleAtoi(place.second, &planned.device)) return std::nullopt;
+  if (parts.first == "lost") {
+    planned.fault = DeviceFault::kLost;
+  } else if (parts.first == "memory") {
+    planned.fault = DeviceFault::kOutOfMemory;
+  } else if (parts.first != "error") {
+    return std::nullopt;
+  }
+  return planned;
+}
+
+int Run(const std::vector<std::string>& arguments, const std::optional<PlannedFault>& planned) {
+  const GpusOfBuild gpus = {.find = [] {
+    return Gpus{.kind = DeviceKind::kEmulated, .memory_bytes = std::vector<int64_t>(kEmulatedGpus, kMemoryBytes)};
+  }};
+  std::atomic<int> opened = 0;
+  const EmulatedBackends backends(
+      {.memory_bytes = kMemoryBytes},
+      [&](EmulatedDevice& device) {
+        if (planned.has_value() && opened++ == planned->device) device.FailAfter(planned->calls, planned->fault);
+      },
+      gpus.loss);
+  return RunServer(
+      arguments, [&backends](const ServerOptions& options) { return MakeModelLoader(options, &backends); }, gpus);
+}
+
+}  // namespace
+}  // namespace longshort
+
+int main(int argc, char** argv) {
+  const char* const text = std::getenv("LONGSHORT_DEVICE_FAULT");
+  const auto planned = text == nullptr ? std::nullopt : longshort::ParseFault(text);
+  if (text != nullptr && !planned.has_value()) {
+    std::cerr << "LONGSHORT_DEVICE_FAULT is '" << text
+              << "'; write lost=N, error=N or memory=N, and @K behind it for another device\n";
+    return 1;
+  }
+  return longshort::Run({argv + 1, argv + argc}, planned);
+}

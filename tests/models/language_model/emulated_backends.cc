@@ -1,0 +1,23 @@
+#include "tests/models/language_model/emulated_backends.h"
+
+#include "absl/strings/str_cat.h"
+#include "models/language_model/gpu/gpu_backend.h"
+
+namespace longshort {
+
+absl::StatusOr<std::unique_ptr<LanguageModelBackend>> EmulatedBackends::Make(
+    Decoder& decoder, const WorkerDevice& device, const std::function<void()>& between) const {
+  if (device.kind != DeviceKind::kEmulated || device.index >= kEmulatedGpus) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no ", DeviceName(device)));
+  }
+  EmulatedDeviceOptions options = options_;
+  options.number = device.index;
+  const auto open = [options, hook = hook_]() -> absl::StatusOr<std::unique_ptr<GpuDevice>> {
+    std::unique_ptr<EmulatedDevice> opened = MakeEmulatedDevice(options);
+    hook(*opened);
+    return opened;
+  };
+  return MakeGpuBackend(decoder, {.tensors = at::kCPU, .open = open, .loss = loss_}, between);
+}
+
+}  // namespace longshort

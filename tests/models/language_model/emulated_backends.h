@@ -1,0 +1,36 @@
+// Backends of the language model on emulated GPUs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "models/gpu/gpu_loss.h"
+#include "models/language_model/gpu_backends.h"
+#include "tests/models/gpu/emulated_device.h"
+
+namespace longshort {
+
+// GPUs that there are, from number 0 on.
+inline constexpr int kEmulatedGpus = 8;
+
+class EmulatedBackends final : public GpuBackends {
+ public:
+  // Called with every device that is opened, before its first use.
+  using DeviceHook = std::function<void(EmulatedDevice&)>;
+
+  explicit EmulatedBackends(
+      const EmulatedDeviceOptions& options = {}, DeviceHook hook = [](EmulatedDevice&) {},
+      std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>())
+      : options_(options), hook_(std::move(hook)), loss_(std::move(loss)) {}
+
+  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
+                                                             const std::function<void()>& between) const override;
+
+ private:
+  const EmulatedDeviceOptions options_;
+  const DeviceHook hook_;
+  const std::shared_ptr<GpuLoss> loss_;
+};
+
+}  // namespace longshort

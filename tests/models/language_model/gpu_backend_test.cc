@@ -1,0 +1,131 @@
+// What a GPU's backend makes of a device that fails. Its arithmetic is held to the reference by backend_test.cc.
+
+#include "models/language_model/gpu/gpu_backend.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cache/cache_capacity.h"
+#include "core/cache/paged_cache.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/language_model/transformer_ls.h"
+#include "tests/models/language_model/emulated_backends.h"
+#include "tests/models/language_model/random_decoder.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// One layer: a step has few calls, and each is let fail.
+LanguageModelConfig TestedConfig() {
+  LanguageModelConfig config = SmallConfig();
+  config.layers = 1;
+  return config;
+}
+
+class GpuBackendTest : public testing::Test {
+ protected:
+  GpuBackendTest() {
+    loss_->SetListener([this](const std::string& why) { losses_.push_back(why); });
+  }
+
+  std::unique_ptr<LanguageModel> MakeModel(const EmulatedDeviceOptions& options = {}) {
+    const EmulatedBackends backends(
+        options, [this](EmulatedDevice& device) { devices_.push_back(&device); }, loss_);
+    Decoder decoder = RandomDecoder(config_, 5, at::kFloat);
+    const WorkerDevice worker = {.kind = DeviceKind::kEmulated};
+    std::unique_ptr<LanguageModelBackend> backend = *backends.Make(decoder, worker, [] {});
+    return std::make_unique<TransformerLs>(std::move(decoder), InfoOf(config_), worker, std::move(backend));
+  }
+
+  // The first step of a new sequence, whose tokens fill a chunk and begin another.
+  absl::StatusOr<std::vector<float>> ReadFirstTokens(LanguageModel& model, PagedCache& cache) const {
+    const std::vector<int32_t> tokens(config_.chunk_size + 2, 3);
+    const auto count = static_cast<int64_t>(tokens.size());
+    const std::unique_ptr<CachedSequence> sequence = *cache.Begin(tokens, 0, count);
+    Slice slice;
+    slice.tokens = tokens;
+    slice.logit_rows = count;
+    EXPECT_TRUE(sequence->FillIn(slice).ok());
+    const absl::StatusOr<StepResult> result = model.Step({slice});
+    if (!result.ok()) return result.status();
+    return std::vector<float>(result->logits.begin(), result->logits.end());
+  }
+
+  const LanguageModelConfig config_ = TestedConfig();
+  const std::shared_ptr<GpuLoss> loss_ = std::make_shared<GpuLoss>();
+  std::vector<std::string> losses_;
+  std::vector<EmulatedDevice*> devices_;  // in the order of their opening; those of models that are gone are gone
+};
+
+TEST_F(GpuBackendTest, AFaultOfAnyCallFailsItsStepAndNothingElse) {
+  const std::unique_ptr<LanguageModel> model = MakeModel();
+  const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+  EmulatedDevice& device = *devices_.front();
+  ASSERT_TRUE(ReadFirstTokens(*model, *cache).ok());  // buffers have grown
+  const int64_t before = device.calls();
+  const absl::StatusOr<std::vector<float>> expected = ReadFirstTokens(*model, *cache);
+  const int64_t calls = device.calls() - before;
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_GT(calls, 10);
+  for (int64_t call = 0; call < calls; ++call) {
+    device.FailAfter(call, DeviceFault::kError);
+    EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal) << call;
+    const absl::StatusOr<std::vector<float>> again = ReadFirstTokens(*model, *cache);
+    ASSERT_TRUE(again.ok()) << call << ": " << again.status();
+    EXPECT_EQ(*again, *expected) << call;
+  }
+  EXPECT_THAT(losses_, IsEmpty());
+}
+
+TEST_F(GpuBackendTest, AGpuThatIsLostIsToldOnce) {
+  const std::unique_ptr<LanguageModel> model = MakeModel();
+  const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+  devices_.front()->FailAfter(7, DeviceFault::kLost);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal);
+  }
+  EXPECT_EQ(model->ReadPage(PageKind::kWindow, 0, {0, 1}).status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(losses_, ElementsAre(HasSubstr(devices_.front()->facts().name)));
+}
+
+TEST_F(GpuBackendTest, ACacheForWhichThereIsNoMemoryIsRefusedAndASmallerOneServes) {
+  const std::unique_ptr<LanguageModel> model = MakeModel({.memory_bytes = int64_t{2} << 20});
+  CachePages pages = PagesForStreams(model->info(), 1);
+  pages.window = (int64_t{2} << 20) / model->PageBytes().window;
+  EXPECT_EQ(PagedCache::Create(*model, pages).status().code(), absl::StatusCode::kResourceExhausted);
+  const auto cache = PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  EXPECT_TRUE(ReadFirstTokens(*model, **cache).ok());
+}
+
+TEST_F(GpuBackendTest, AReplicaHasAStreamOfItsOwnAndGivesTheSameBits) {
+  const std::unique_ptr<LanguageModel> model = MakeModel();
+  const std::unique_ptr<LanguageModel> replica = *model->Replicate({.kind = DeviceKind::kEmulated});
+  ASSERT_EQ(devices_.size(), 2u);
+  const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+  const auto other_cache = *PagedCache::Create(*replica, PagesForStreams(model->info(), 1));
+  devices_[0]->FailAfter(0, DeviceFault::kLost);
+  EXPECT_FALSE(ReadFirstTokens(*model, *cache).ok());
+  const std::unique_ptr<LanguageModel> other = MakeModel();
+  const auto third_cache = *PagedCache::Create(*other, PagesForStreams(model->info(), 1));
+  EXPECT_EQ(*ReadFirstTokens(*replica, *other_cache), *ReadFirstTokens(*other, *third_cache));
+}
+
+TEST_F(GpuBackendTest, HeadsThatAreTooWideAreNamed) {
+  LanguageModelConfig config = SmallConfig();
+  config.heads = 1;
+  config.model_width = 136;
+  Decoder decoder = RandomDecoder(config, 5, at::kFloat);
+  const absl::Status status = EmulatedBackends().Make(decoder, {.kind = DeviceKind::kEmulated}, [] {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("heads are 136 wide; on a GPU they may be 128"));
+}
+
+}  // namespace
+}  // namespace longshort
