@@ -4,20 +4,26 @@ from __future__ import annotations
 
 # Documents at the beginning: enough for a look at what more would bring.
 _FIRST = 8
-# A server with as much waiting as it works on is full: more would bring nothing.
-_WAIT_ENOUGH = 0.5
-# Above that its queue is long for nothing, or others use it, too: then less is right.
-_TOO_LONG_A_WAIT = 0.67
-# More documents must bring so much more work done, or there were enough.
+# Twice as many documents must bring so much more work done, or there were enough.
 _LEAST_GAIN = 1.03
+# A server that has as much waiting as it works on is full: more would bring nothing. With three times as much, its
+# queue is long for nothing.
+_WAIT_ENOUGH = 0.5
+_WAIT_TOO_LONG = 0.75
+# When so little of the usual is done with as many documents, others use the server, too, and its queue grows.
+_LARGEST_DROP = 0.6
+# How much the last round counts in what is usual: rounds differ by a fifth.
+_WEIGHT = 0.3
 _ROUND_SECONDS = 0.3
 _LONGEST_PAUSE = 32
 
 
 class Pace:
-    """The window adapts: it grows while that pays, and shrinks when the server refuses or when documents mostly wait.
+    """The window adapts: it grows while that pays, and shrinks when the server refuses, when documents mostly wait
+    there, or when it does less of them than it did.
 
-    It looks back after each round: about two windows of answers, and at least 0.3 s.
+    It looks back after each round: about two windows of answers, and at least 0.3 s. A window that others make too
+    large is made smaller by as much as the server does less: so what waits of it there takes no longer than before.
     """
 
     def __init__(self) -> None:
@@ -25,18 +31,18 @@ class Pace:
         self.most = _FIRST
         # How many documents may be unanswered.
         self.size = _FIRST
-        # What a window was that was left for a larger one, and how much was done with it.
+        # Work a second with this window; 0: not known yet.
+        self._usual = 0.0
+        # The window that was left for a larger one on trial, and what was done with it.
         self._before: tuple[int, float] | None = None
+        # Rounds until the next trial.
         self._pause = 0
         self._next_pause = 2
-        # As long as more has always paid, it is twice as much.
-        self._doubling = True
         self._starved = False
         self._begun: float | None = None
         self._answers = 0
         self._work = 0
-        self._seconds = 0.0
-        self._served_seconds = 0.0
+        self._seconds = self._served_seconds = 0.0
 
     def starved(self) -> None:
         """There were fewer documents than room: this round tells nothing."""
@@ -56,15 +62,14 @@ class Pace:
         self._answers += 1
         self._work += work
         self._seconds += seconds
-        self._served_seconds += min(served_seconds, seconds)
+        self._served_seconds += min(seconds, served_seconds)
         if self._answers >= 2 * self.size and now - self._begun >= _ROUND_SECONDS:
             self._look_back(now - self._begun)
             self._begin_round(now)
 
     def refused(self) -> None:
         """The server is full, or was lost."""
-        self.size = max(1, self.size // 2)
-        self._before, self._doubling = None, False
+        self._settle(max(1, self.size // 2), 0.0)
         self._pause = 4
         self._begin_round(None)
 
@@ -73,20 +78,31 @@ class Pace:
         self._seconds = self._served_seconds = 0.0
 
     def _look_back(self, elapsed: float) -> None:
-        if self._starved:
-            self._before = None
-            return
         rate = self._work / elapsed
         waited = 1 - self._served_seconds / self._seconds if self._seconds > 0 else 0.0
-        before, self._before = self._before, None
-        if before is not None and rate < _LEAST_GAIN * before[1]:
-            self.size, self._doubling = before[0], False
+        if self._starved:
+            if self._before is not None:
+                self._settle(*self._before)
+        elif self._before is not None and rate < _LEAST_GAIN * self._before[1]:
+            self._settle(*self._before)
             self._pause, self._next_pause = self._next_pause, min(_LONGEST_PAUSE, 2 * self._next_pause)
-        elif waited > _TOO_LONG_A_WAIT and self.size > 1:
-            self.size = max(1, self.size * 4 // 5)
-            self._pause, self._doubling = 2, False
-        elif self._pause > 0:
+        elif rate < _LARGEST_DROP * self._usual:
+            self._settle(max(1, round(self.size * rate / self._usual)), rate)
+            self._pause, self._next_pause = 2, 2
+        elif waited > _WAIT_TOO_LONG and self.size > 1:
+            self._settle(max(1, self.size * 4 // 5), rate)
+            self._pause = 2
+        else:
+            self._before = None
+            self._usual = rate if self._usual == 0 else (1 - _WEIGHT) * self._usual + _WEIGHT * rate
+            self._try_more(waited)
+
+    def _try_more(self, waited: float) -> None:
+        if self._pause > 0:
             self._pause -= 1
         elif self.size < self.most and waited < _WAIT_ENOUGH:
-            self._before = (self.size, rate)
-            self.size = min(self.most, self.size + max(1, self.size if self._doubling else self.size // 2))
+            self._before = (self.size, self._usual)
+            self.size, self._usual = min(self.most, 2 * self.size), 0.0
+
+    def _settle(self, size: int, usual: float) -> None:
+        self.size, self._usual, self._before = size, usual, None
