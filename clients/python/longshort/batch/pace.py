@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-# Documents at the beginning: enough for a look at what more would bring.
+# Documents at the beginning.
 _FIRST = 8
-# Twice as many documents must bring so much more work done, or there were enough.
-_LEAST_GAIN = 1.03
-# A server that has as much waiting as it works on is full: more would bring nothing. With three times as much, its
-# queue is long for nothing.
-_WAIT_ENOUGH = 0.5
-_WAIT_TOO_LONG = 0.75
-# When so little of the usual is done with as many documents, others use the server, too, and its queue grows.
+# With so little of the usual work a second, others use the server, too.
 _LARGEST_DROP = 0.6
+# What twice as many documents must bring, to a server that others use, too.
+_LEAST_GAIN = 1.1
+# Shares of the time until the answer in which the server did not work on a document: with the first, more documents
+# bring nothing; with the second, its queue is long for nothing. Documents also wait for a batch, and on their way.
+_WAIT_ENOUGH = 0.85
+_WAIT_TOO_LONG = 0.9
 # How much the last round counts in what is usual: rounds differ by a fifth.
 _WEIGHT = 0.3
+# How fast what was usual is forgotten.
+_FORGETTING = 0.995
+# What a document costs beside its tokens, in tokens.
+_DOCUMENT_COST = 500
 _ROUND_SECONDS = 0.3
 _LONGEST_PAUSE = 32
 
 
 class Pace:
-    """The window adapts: it grows while that pays, and shrinks when the server refuses, when documents mostly wait
-    there, or when it does less of them than it did.
+    """The window adapts. It grows up to what the server works on, as long as documents do not mostly wait there. It
+    shrinks when the server refuses, or does much less of them than usual, since others use it; then it grows only
+    while that pays.
 
-    It looks back after each round: about two windows of answers, and at least 0.3 s. A window that others make too
-    large is made smaller by as much as the server does less: so what waits of it there takes no longer than before.
+    It looks back after each round: about two windows of answers, and at least 0.3 s.
     """
 
     def __init__(self) -> None:
@@ -31,8 +35,10 @@ class Pace:
         self.most = _FIRST
         # How many documents may be unanswered.
         self.size = _FIRST
-        # Work a second with this window; 0: not known yet.
+        # Work a second; 0: not known yet.
         self._usual = 0.0
+        # Whether others use the server.
+        self._yielding = False
         # The window that was left for a larger one on trial, and what was done with it.
         self._before: tuple[int, float] | None = None
         # Rounds until the next trial.
@@ -48,10 +54,9 @@ class Pace:
         """There were fewer documents than room: this round tells nothing."""
         self._starved = True
 
-    def answered(self, work: int, seconds: float, served_seconds: float, now: float) -> None:
+    def answered(self, tokens: int, seconds: float, served_seconds: float, now: float) -> None:
         """A document was answered.
 
-        work            its tokens
         seconds         from its being sent to its answer
         served_seconds  of those, while the server worked on it
         now             any steady clock's seconds
@@ -60,7 +65,7 @@ class Pace:
             self._begun = now
             return
         self._answers += 1
-        self._work += work
+        self._work += tokens + _DOCUMENT_COST
         self._seconds += seconds
         self._served_seconds += min(seconds, served_seconds)
         if self._answers >= 2 * self.size and now - self._begun >= _ROUND_SECONDS:
@@ -69,8 +74,7 @@ class Pace:
 
     def refused(self) -> None:
         """The server is full, or was lost."""
-        self._settle(max(1, self.size // 2), 0.0)
-        self._pause = 4
+        self._yield_to_others(max(1, self.size // 2))
         self._begin_round(None)
 
     def _begin_round(self, now: float | None) -> None:
@@ -78,31 +82,35 @@ class Pace:
         self._seconds = self._served_seconds = 0.0
 
     def _look_back(self, elapsed: float) -> None:
+        if self._starved:
+            return
         rate = self._work / elapsed
         waited = 1 - self._served_seconds / self._seconds if self._seconds > 0 else 0.0
-        if self._starved:
-            if self._before is not None:
-                self._settle(*self._before)
-        elif self._before is not None and rate < _LEAST_GAIN * self._before[1]:
-            self._settle(*self._before)
-            self._pause, self._next_pause = self._next_pause, min(_LONGEST_PAUSE, 2 * self._next_pause)
-        elif rate < _LARGEST_DROP * self._usual:
-            self._settle(max(1, round(self.size * rate / self._usual)), rate)
-            self._pause, self._next_pause = 2, 2
-        elif waited > _WAIT_TOO_LONG and self.size > 1:
-            self._settle(max(1, self.size * 4 // 5), rate)
-            self._pause = 2
-        else:
+        if waited > _WAIT_TOO_LONG and self.size > 1:
+            self.size = max(1, self.size * 4 // 5)
             self._before = None
-            self._usual = rate if self._usual == 0 else (1 - _WEIGHT) * self._usual + _WEIGHT * rate
-            self._try_more(waited)
+        elif rate >= _LARGEST_DROP * self._usual:
+            self._yielding, self._before = False, None
+            before = self._usual or rate
+            self._usual = max((1 - _WEIGHT) * before + _WEIGHT * rate, _FORGETTING * before)
+            if waited < _WAIT_ENOUGH:
+                self.size = min(self.most, 2 * self.size)
+        elif not self._yielding:
+            self._yield_to_others(max(1, round(self.size * rate / self._usual)))
+        else:
+            self._usual *= _FORGETTING
+            self._try_more(rate)
 
-    def _try_more(self, waited: float) -> None:
-        if self._pause > 0:
+    def _yield_to_others(self, size: int) -> None:
+        self.size, self._yielding, self._before = size, True, None
+        self._pause = self._next_pause = 2
+
+    def _try_more(self, rate: float) -> None:
+        if self._before is not None and rate < _LEAST_GAIN * self._before[1]:
+            self.size, self._before = self._before[0], None
+            self._pause, self._next_pause = self._next_pause, min(_LONGEST_PAUSE, 2 * self._next_pause)
+        elif self._pause > 0:
             self._pause -= 1
-        elif self.size < self.most and waited < _WAIT_ENOUGH:
-            self._before = (self.size, self._usual)
-            self.size, self._usual = min(self.most, 2 * self.size), 0.0
-
-    def _settle(self, size: int, usual: float) -> None:
-        self.size, self._usual, self._before = size, usual, None
+        elif self.size < self.most:
+            self._before = (self.size, rate)
+            self.size = min(self.most, 2 * self.size)

@@ -180,8 +180,8 @@ def test_servers_with_different_models_are_not_mixed(corpus: Path, server: Serve
 def test_a_server_of_one_place_is_enough_and_others_get_their_turn(
     corpus: Path, wanted: Any, repository: Path, tmp_path: Path
 ) -> None:
-    """One sequence at a time, and eight may wait: the run does not take all places, so callers come through."""
-    with Server(repository, tmp_path / "0", "--max-streams=1", "--max-queued-requests=8") as small:
+    """One sequence at a time, and sixteen may wait: the run does not take all places, so callers come through."""
+    with Server(repository, tmp_path / "0", "--max-streams=1", "--max-queued-requests=16") as small:
         with running(corpus, tmp_path / "out", address(small)) as run, longshort.Client(address(small)) as client:
             answered = 0
             while not run.done():
