@@ -34,7 +34,7 @@ STARTS = 3
 
 def start_ray(folder: str) -> None:
     """A Ray of two processors, on the loopback."""
-    os.environ.update({"RAY_gcs_server_port_wait_time_s": "60"})
+    os.environ.update({"RAY_gcs_server_port_wait_time_s": "60", "RAY_USAGE_STATS_ENABLED": "0"})
     ray.init(
         num_cpus=2,
         include_dashboard=False,
