@@ -4,7 +4,7 @@
 #   on    needs nvcc, not a GPU: for build machines
 #   off   never
 # With it, CUDA is a language of the project (CMake's own check compiles with nvcc), the kernels of models/kernels/cuda are
-# compiled for the chip, and the programs' --version says which toolkit. No device runs a model but the CPU in this version.
+# compiled for the chip, the server has workers for GPUs, and the programs' --version says which toolkit.
 
 if(NOT LONGSHORT_CUDA MATCHES "^(auto|on|off)$")
   message(FATAL_ERROR "LONGSHORT_CUDA is \"${LONGSHORT_CUDA}\"; it must be auto, on or off.")

@@ -45,6 +45,14 @@ if(LONGSHORT_TORCH)
     find_library(LONGSHORT_JEMALLOC jemalloc REQUIRED DOC "The allocator of programs that run models")
     target_link_libraries(longshort::torch INTERFACE ${LONGSHORT_JEMALLOC})
   endif()
+  # Its GPU part. Nothing of libtorch_cuda.so is called by name: it brings its kernels along when it is loaded. What it links
+  # itself (deploy/requirements-cuda.txt) is needed where a program runs, not here.
+  if(LONGSHORT_WITH_CUDA)
+    add_library(longshort::torch_cuda INTERFACE IMPORTED)
+    target_link_libraries(longshort::torch_cuda INTERFACE
+      longshort::torch CUDA::cudart ${LONGSHORT_TORCH_ROOT}/lib/libc10_cuda.so
+      -Wl,--no-as-needed ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cuda.so -Wl,--as-needed -Wl,--allow-shlib-undefined)
+  endif()
   # For sources that call at::parallel_for: without OpenMP it is a plain loop, and says nothing. With clang it stays one,
   # whose OpenMP is not LibTorch's.
   function(longshort_parallel_sources)

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "server/build_gpus.h"
 #include "server/describe/describe_command.h"
 #include "server/lifecycle/run.h"
 #include "server/model_loader.h"
@@ -12,6 +13,11 @@ int main(int argc, char** argv) {
   if (!arguments.empty() && arguments.front() == "describe") {
     return longshort::RunDescribe({arguments.begin() + 1, arguments.end()});
   }
+  const longshort::BuildGpus build = longshort::GpusOfThisBuild();
   return longshort::RunServer(
-      arguments, [](const longshort::ServerOptions& options) { return longshort::MakeModelLoader(options); });
+      arguments,
+      [&build](const longshort::ServerOptions& options) {
+        return longshort::MakeModelLoader(options, build.backends.get());
+      },
+      build.gpus);
 }

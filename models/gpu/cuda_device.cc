@@ -104,7 +104,10 @@ class CudaDevice final : public GpuDevice {
     return Check(cudaMemsetAsync(to, byte, bytes, stream_), "cudaMemsetAsync");
   }
   absl::Status Launch(const KernelCall& call) override;
-  absl::Status BeforeLibraryCalls() override { return absl::OkStatus(); }
+  absl::Status BeforeLibraryCalls() override {
+    options_.before_library_calls();
+    return absl::OkStatus();
+  }
 
   absl::StatusOr<std::unique_ptr<GpuEvent>> Record() override {
     cudaEvent_t event = nullptr;

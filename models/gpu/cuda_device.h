@@ -14,6 +14,8 @@ struct CudaDeviceOptions {
   // The cudaStream_t that work is queued on, which must outlive the device: LibTorch's current one where its calls are
   // to be in order with kernels. Null: a stream of its own.
   void* stream = nullptr;
+  // Called by BeforeLibraryCalls: makes the stream the calling thread's current one, where threads take turns.
+  std::function<void()> before_library_calls = [] {};
   // Called around a capture: for LibTorch's allocator, which must not give memory of a graph to anybody else.
   std::function<void()> before_capture = [] {};
   std::function<void()> after_capture = [] {};

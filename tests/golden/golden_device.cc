@@ -1,10 +1,14 @@
 #include "tests/golden/golden_device.h"
 
+#include <memory>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#ifdef LONGSHORT_EMULATED_GPU
+#if defined(LONGSHORT_CUDA_GPU)
+#include "models/language_model/gpu/cuda_backends.h"
+#elif defined(LONGSHORT_EMULATED_GPU)
 #include "tests/models/language_model/emulated_backends.h"
 #endif
 
@@ -12,7 +16,13 @@ namespace longshort {
 
 absl::StatusOr<GoldenDevice> FindGoldenDevice(const std::string& name) {
   if (name == "cpu") return GoldenDevice{.devices = {{.kind = DeviceKind::kCpu}}};
-#ifdef LONGSHORT_EMULATED_GPU
+#if defined(LONGSHORT_CUDA_GPU)
+  WorkerDevice device = {.kind = DeviceKind::kCuda};
+  if (absl::StartsWith(name, "cuda:") && absl::SimpleAtoi(absl::StripPrefix(name, "cuda:"), &device.index)) {
+    static const auto cuda = MakeCudaBackends(std::make_shared<GpuLoss>());
+    return GoldenDevice{.devices = {device}, .gpus = cuda.get()};
+  }
+#elif defined(LONGSHORT_EMULATED_GPU)
   WorkerDevice device = {.kind = DeviceKind::kEmulated};
   if (absl::StartsWith(name, "emulated:") && absl::SimpleAtoi(absl::StripPrefix(name, "emulated:"), &device.index)) {
     static const EmulatedBackends emulated;

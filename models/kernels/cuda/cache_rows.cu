@@ -28,7 +28,7 @@ void Append(LS_ARGUMENTS AppendRows arguments) {
   float* const shared = reinterpret_cast<float*>(SharedMemory()) + Warp() * width;
   const int64_t from = row * arguments.keys_values.stride + part * width;
   for (int c = n * Lane(); c < width; c += n * kWarpThreads) {
-    const Floats<n> floats = LoadRow<n>(arguments.row, arguments.keys_values.data, from + c);
+    const SomeFloats<n> floats = LoadRow<n>(arguments.row, arguments.keys_values.data, from + c);
     LS_UNROLL
     for (int i = 0; i < n; ++i) shared[c + i] = floats.value[i];
   }
@@ -123,11 +123,11 @@ void Mix(LS_ARGUMENTS MixChunks arguments) {
   const Rows& to = part == 0 ? arguments.mixed_inputs : arguments.mixed_keys_values;
   for (int t = 0; t < rank; ++t) {
     const int column = channel / rows.head_width * rank + t - first_column;
-    Floats<n> mixed = {};
+    SomeFloats<n> mixed = {};
     for (int i = 0; i < size; ++i) {
-      const Floats<n> row = i < kept
-                                ? LoadRow<n>(ElementType::kFloat, OpenRow(rows, page, i), part * width + channel)
-                                : LoadRow<n>(rows.row, from.data, (end - (size - 1 - i)) * from.stride + from_channel);
+      const SomeFloats<n> row =
+          i < kept ? LoadRow<n>(ElementType::kFloat, OpenRow(rows, page, i), part * width + channel)
+                   : LoadRow<n>(rows.row, from.data, (end - (size - 1 - i)) * from.stride + from_channel);
       const float weight = weights[i * columns + column];
       LS_UNROLL
       for (int c = 0; c < n; ++c) mixed.value[c] = MultiplyAdd(weight, row.value[c], mixed.value[c]);

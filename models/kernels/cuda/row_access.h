@@ -22,12 +22,12 @@ LS_DEVICE void SetRowElement(ElementType type, void* rows, int64_t index, float 
 
 // Elements beside each other that a thread reads and writes at once: 4, or 1 where they are not aligned.
 template <int n>
-struct Floats {
+struct SomeFloats {
   float value[n];
 };
 template <int n>
-LS_DEVICE Floats<n> LoadRow(ElementType type, const void* rows, int64_t index) {
-  Floats<n> floats;
+LS_DEVICE SomeFloats<n> LoadRow(ElementType type, const void* rows, int64_t index) {
+  SomeFloats<n> floats;
   if constexpr (n == 1) {
     floats.value[0] = RowElement(type, rows, index);
   } else if (type == ElementType::kFloat) {
@@ -44,7 +44,7 @@ LS_DEVICE Floats<n> LoadRow(ElementType type, const void* rows, int64_t index) {
   return floats;
 }
 template <int n>
-LS_DEVICE void StoreRow(ElementType type, void* rows, int64_t index, const Floats<n>& floats) {
+LS_DEVICE void StoreRow(ElementType type, void* rows, int64_t index, const SomeFloats<n>& floats) {
   if constexpr (n == 1) {
     SetRowElement(type, rows, index, floats.value[0]);
   } else if (type == ElementType::kFloat) {

@@ -38,7 +38,7 @@ void Embed(LS_ARGUMENTS EmbedRows arguments) {
   const int64_t row = Block().x;
   const int channel = ThreadChannel<n>();
   if (channel >= arguments.width) return;
-  Floats<n> floats =
+  SomeFloats<n> floats =
       LoadRow<n>(arguments.table_type, arguments.table, arguments.tokens[row] * arguments.width + channel);
   LS_UNROLL
   for (int i = 0; i < n; ++i) floats.value[i] = Multiply(floats.value[i], arguments.scale);
@@ -47,11 +47,11 @@ void Embed(LS_ARGUMENTS EmbedRows arguments) {
 
 // input + addend + bias, n channels of a row.
 template <int n>
-LS_DEVICE Floats<n> SumOfRows(ElementType type, const Rows& input, const Rows& addend, const float* addend_bias,
-                              int64_t row, int channel) {
-  Floats<n> sum = LoadRow<n>(type, input.data, row * input.stride + channel);
+LS_DEVICE SomeFloats<n> SumOfRows(ElementType type, const Rows& input, const Rows& addend, const float* addend_bias,
+                                  int64_t row, int channel) {
+  SomeFloats<n> sum = LoadRow<n>(type, input.data, row * input.stride + channel);
   if (addend.data == nullptr) return sum;
-  Floats<n> added = LoadRow<n>(type, addend.data, row * addend.stride + channel);
+  SomeFloats<n> added = LoadRow<n>(type, addend.data, row * addend.stride + channel);
   LS_UNROLL
   for (int i = 0; i < n; ++i) {
     if (addend_bias != nullptr) added.value[i] = Add(added.value[i], addend_bias[channel + i]);
@@ -68,13 +68,14 @@ void Norm(LS_ARGUMENTS NormRows arguments) {
   if (row >= arguments.count) return;
   float* const shared = reinterpret_cast<float*>(SharedMemory()) + Warp() * arguments.width;
   for (int c = n * Lane(); c < arguments.width; c += n * kWarpThreads) {
-    const Floats<n> sum = SumOfRows<n>(arguments.row, arguments.input, arguments.addend, arguments.addend_bias, row, c);
+    const SomeFloats<n> sum =
+        SumOfRows<n>(arguments.row, arguments.input, arguments.addend, arguments.addend_bias, row, c);
     LS_UNROLL
     for (int i = 0; i < n; ++i) shared[c + i] = sum.value[i];
   }
   NormalizeRow<n>(shared, arguments.width, arguments.epsilon, arguments.gain, arguments.bias);
   for (int c = n * Lane(); c < arguments.width; c += n * kWarpThreads) {
-    Floats<n> floats;
+    SomeFloats<n> floats;
     LS_UNROLL
     for (int i = 0; i < n; ++i) floats.value[i] = shared[c + i];
     StoreRow<n>(arguments.row, arguments.output.data, row * arguments.output.stride + c, floats);
@@ -93,7 +94,7 @@ void Activate(LS_ARGUMENTS ActivateRows arguments) {
   const int channel = ThreadChannel<n>();
   if (channel >= arguments.width) return;
   const int64_t index = Block().x * arguments.rows.stride + channel;
-  Floats<n> floats = LoadRow<n>(arguments.row, arguments.rows.data, index);
+  SomeFloats<n> floats = LoadRow<n>(arguments.row, arguments.rows.data, index);
   LS_UNROLL
   for (int i = 0; i < n; ++i) {
     float x = floats.value[i];
@@ -109,7 +110,7 @@ void Gather(LS_ARGUMENTS GatherRows arguments) {
   const int channel = ThreadChannel<n>();
   const int64_t row = Block().x, from = arguments.indices[row];
   if (channel >= arguments.width || from < 0) return;
-  const Floats<n> sum =
+  const SomeFloats<n> sum =
       SumOfRows<n>(arguments.row, arguments.input, arguments.addend, arguments.addend_bias, from, channel);
   StoreRow<n>(arguments.row, arguments.output.data, row * arguments.output.stride + channel, sum);
 }

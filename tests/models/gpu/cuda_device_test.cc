@@ -16,7 +16,7 @@ TEST(CudaDevice, IsNamedWhereThereIsNone) {
   EXPECT_THAT(std::string(device.status().message()), ::testing::HasSubstr("there is no GPU cuda:1000 here"));
 }
 
-TEST(CudaDevice, CopiesFillsAndReplays) {
+TEST(CudaDevice, CopiesFillsAndReplaysWhereThereIsOne) {
   auto made = MakeCudaDevice({});
   if (!made.ok()) GTEST_SKIP() << made.status();
   GpuDevice& device = **made;

@@ -213,20 +213,24 @@ def main(arguments: Sequence[str]) -> int:
             stream.reconfigure(encoding="utf-8", errors="replace")
     # Asked to end, the program ends as by Ctrl-C, which the event loop hears.
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    as_json = "--json" in arguments
     try:
         code = run(arguments)
         sys.stdout.flush()
         return code
     except UsageError as error:
-        tell(f"longshort-batch: {error}")
-        return exits.USAGE
+        return _failed(str(error), exits.USAGE, as_json)
     except BatchError as error:
-        tell(f"longshort-batch: {error}")
-        return exits.REFUSED if isinstance(error, Refused) else exits.OTHER
+        return _failed(str(error), exits.REFUSED if isinstance(error, Refused) else exits.OTHER, as_json)
     except LongshortError as error:
-        tell(f"longshort-batch: {with_options(str(error))}")
-        tell("What was written before stays valid: run the same command again to go on.")
-        return exits.of_error(error)
+        later = "What was written before stays valid: run the same command again to go on."
+        return _failed(f"{with_options(str(error))}. {later}", exits.of_error(error), as_json)
     except KeyboardInterrupt:
-        tell("longshort-batch: interrupted. Shards that are written stay: run the same command again to go on.")
-        return exits.CANCELLED
+        message = "interrupted. Shards that are written stay: run the same command again to go on."
+        return _failed(message, exits.CANCELLED, as_json)
+
+
+def _failed(message: str, code: int, as_json: bool) -> int:
+    told = json.dumps({"event": "error", "message": message}) if as_json else f"longshort-batch: {message}"
+    tell(told)
+    return code

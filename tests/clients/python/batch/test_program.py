@@ -58,6 +58,8 @@ def test_progress_is_json_lines_if_asked_for(corpus: Path, server: Server, tmp_p
     done = run("score", corpus, f"--out={tmp_path / 'out'}", "--json", server=server)
     events = [json.loads(line) for line in done.stderr.splitlines()]
     assert events[0]["event"] == "progress" and {"share", "rows", "seconds_left"} <= events[0].keys()
+    done = run("score", corpus, f"--out={tmp_path / 'out'}", "--json", "--shard-rows=3", server=server)
+    assert done.returncode == 2 and "shard_rows was 10000 and is 3" in json.loads(done.stderr)["message"]
 
 
 def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-// The kernels that write cache pages and mix chunks, on the emulated device, against plain sums in double precision.
+// The kernels that write cache pages and mix chunks, on the tested device, against plain sums in double precision.
 
 #include "models/kernels/cuda/cache_rows.h"
 
@@ -10,10 +10,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/models/gpu/emulated_device.h"
 #include "tests/models/kernels/cuda/device_arrays.h"
-#include "tests/models/kernels/cuda/emulation/every_order.h"
 #include "tests/models/kernels/cuda/random_elements.h"
+#include "tests/models/kernels/cuda/tested_device.h"
 
 namespace longshort::cuda {
 namespace {
@@ -33,7 +32,7 @@ class GpuCacheRows : public ::testing::Test {
   static double Bound(double expected) { return 1e-5 + (sizeof(Element) == 4 ? 0 : std::abs(expected) / 256); }
 
   std::mt19937_64 random_{1};
-  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
   DeviceArrays arrays_{*device_};
 };
 using TestedTypes = ::testing::Types<Types<float, float>, Types<BFloat16, float>, Types<BFloat16, BFloat16>>;
@@ -225,7 +224,7 @@ TYPED_TEST(GpuCacheRows, MixesChunksTheSameHoweverTheyWereCut) {
   for (const auto& [heads, head_width, chunk, rank] :
        {std::tuple{2, 8, 4, 1}, {3, 7, 5, 3}, {9, 64, 16, 1}, {2, 100, 3, 2}, {1, 4, 1, 1}}) {
     for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
-      this->device_->SetEmulation(options);
+      SetEmulation(*this->device_, options);
       Stream<Row> at_once(this->arrays_, heads, head_width, chunk, rank, head_width);
       const std::vector<float> whole = at_once.Step(0, chunk);
       const std::vector<double> expected = at_once.Expected();

@@ -1,17 +1,18 @@
-// The attention kernels on the emulated device, against plain sums in double precision.
+// The attention kernels on the tested device, against plain sums in double precision.
 
 #include "models/kernels/cuda/causal_attention.h"
 
 #include <cmath>
 #include <memory>
+#include <set>
 #include <type_traits>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/models/gpu/emulated_device.h"
+#include "models/kernels/cuda/attention_tile.h"
 #include "tests/models/kernels/cuda/attention_problem.h"
-#include "tests/models/kernels/cuda/emulation/every_order.h"
+#include "tests/models/kernels/cuda/tested_device.h"
 
 namespace longshort::cuda {
 namespace {
@@ -29,7 +30,7 @@ class GpuCausalAttention : public ::testing::Test {
   // Probabilities are rounded to elements, 8 bits of bfloat16; so is the output.
   static constexpr double kBound = sizeof(typename T::Element) == 4 ? 1e-5 : 2e-2;
 
-  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
 };
 using TestedTypes = ::testing::Types<Types<float, float>, Types<BFloat16, float>, Types<BFloat16, BFloat16>>;
 TYPED_TEST_SUITE(GpuCausalAttention, TestedTypes);
@@ -96,6 +97,35 @@ TYPED_TEST(GpuCausalAttention, ARowsBitsDependOnItsHistoryOnly) {
   EXPECT_EQ(problem.Attend(4), together);
 }
 
+// Shared memory has 32 banks of 4 bytes, and serves 8 lanes of 16 bytes at once if they touch each bank once.
+template <int pieces_of_row>
+void CheckBanks() {
+  const auto banks_of = [](const auto& row, const auto& piece) {
+    std::set<int> banks;
+    for (int lane = 0; lane < 8; ++lane) {
+      banks.insert(PieceOffset<pieces_of_row>(row(lane), piece(lane)) / 16 % 8);
+    }
+    return banks.size();
+  };
+  for (int first = 0; first < kPageRows; first += 8) {
+    for (int piece = 0; piece < pieces_of_row; ++piece) {
+      EXPECT_EQ(banks_of([&](int lane) { return first + lane; }, [&](int) { return piece; }), 8) << "LoadMatrices";
+    }
+    for (int row = first; row < first + 8; row += 2) {
+      for (int c = 0; c < pieces_of_row / 4; ++c) {
+        EXPECT_EQ(banks_of([&](int lane) { return row + lane / 4; }, [&](int lane) { return 4 * c + lane % 4; }), 8)
+            << "fragments";
+      }
+    }
+  }
+}
+TEST(PieceOffset, LetsEightLanesMeetNoBankTwice) {
+  CheckBanks<4>();   // 32 channels of bfloat16
+  CheckBanks<8>();   // 64, or 32 of float32
+  CheckBanks<16>();  // 128, or 64
+  CheckBanks<32>();  // 128 of float32
+}
+
 TEST(QueryTiles, AreOfOneSliceAndSegment) {
   // Slice 0: two rows. Slice 1: 3 rows of a segment, then 130 of the next.
   std::vector<int64_t> slices = {0, 0, 1, 1, 1}, starts = {0, 0, 60, 60, 60};
@@ -111,7 +141,7 @@ TYPED_TEST(GpuCausalAttention, IsTheSameInEveryOrderOfThreads) {
       .heads = 1, .head_width = 8, .window_length = 30, .memory_length = 40, .segment_length = 40};
   std::vector<float> first;
   for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
-    this->device_->SetEmulation(options);
+    SetEmulation(*this->device_, options);
     typename TestFixture::Problem problem(*this->device_, model, {{.position = 70, .segment_start = 40, .count = 20}},
                                           3);
     const std::vector<float> output = problem.PromptAll();

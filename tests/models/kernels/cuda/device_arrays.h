@@ -1,13 +1,13 @@
 // Arrays of a test in a device's memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "models/gpu/gpu_device.h"
-#include "tests/models/gpu/emulated_device.h"
 
 namespace longshort::cuda {
 

@@ -1,4 +1,4 @@
-// The row kernels on the emulated device, against plain sums in double precision.
+// The row kernels on the tested device, against plain sums in double precision.
 
 #include "models/kernels/cuda/rows.h"
 
@@ -8,10 +8,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/models/gpu/emulated_device.h"
 #include "tests/models/kernels/cuda/device_arrays.h"
-#include "tests/models/kernels/cuda/emulation/every_order.h"
 #include "tests/models/kernels/cuda/random_elements.h"
+#include "tests/models/kernels/cuda/tested_device.h"
 
 namespace longshort::cuda {
 namespace {
@@ -57,7 +56,7 @@ class GpuRows : public ::testing::Test {
   // Widths that are read by vectors, that are not, and wider than a block of threads.
   const std::vector<int> widths_ = {1, 7, 24, 130, 516};
   std::mt19937_64 random_{1};
-  std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice();
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
   DeviceArrays arrays_{*device_};
 };
 using RowTypes = ::testing::Types<float, BFloat16>;
@@ -82,7 +81,7 @@ TYPED_TEST(GpuRows, EmbedsTokens) {
 
 TYPED_TEST(GpuRows, NormalizesSums) {
   for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
-    this->device_->SetEmulation(options);
+    SetEmulation(*this->device_, options);
     for (const int width : this->widths_) {
       const int64_t rows = 6;
       const auto input = this->Random(rows, width), addend = this->Random(rows, 2 * width);

@@ -1,0 +1,98 @@
+#include "models/language_model/gpu/cuda_backends.h"
+
+#include <functional>
+#include <utility>
+
+#include "ATen/cuda/CUDAGraph.h"
+#include "absl/strings/str_cat.h"
+#include "c10/cuda/CUDACachingAllocator.h"
+#include "c10/cuda/CUDAFunctions.h"
+#include "c10/cuda/CUDAStream.h"
+#include "models/gpu/cuda_device.h"
+#include "models/language_model/gpu/gpu_backend.h"
+#include "models/language_model/gpu_backends.h"
+
+namespace longshort {
+namespace {
+
+// Memory of LibTorch's that a backend's graphs use: nobody else gets it as long as the backend lives.
+class GraphMemory final {
+ public:
+  explicit GraphMemory(c10::cuda::CUDAStream stream) : stream_(stream) {}
+  ~GraphMemory() {
+    for (; captures_ > 0; --captures_) allocator().releasePool(stream_.device_index(), pool_);
+  }
+  GraphMemory(const GraphMemory&) = delete;
+  GraphMemory& operator=(const GraphMemory&) = delete;
+
+  void BeforeCapture() {
+    allocator().beginAllocateToPool(stream_.device_index(), pool_,
+                                    [stream = stream_.stream()](cudaStream_t other) { return other == stream; });
+    ++captures_;
+  }
+  void AfterCapture() { allocator().endAllocateToPool(stream_.device_index(), pool_); }
+
+ private:
+  static c10::cuda::CUDACachingAllocator::CUDAAllocator& allocator() { return *c10::cuda::CUDACachingAllocator::get(); }
+
+  const c10::cuda::CUDAStream stream_;
+  const at::cuda::MempoolId_t pool_ = at::cuda::graph_pool_handle();
+  int captures_ = 0;
+};
+
+// A stream of LibTorch's, which is the calling thread's current one from now on: whatever makes a backend works on it.
+absl::StatusOr<std::unique_ptr<GpuDevice>> OpenStream(int number) {
+  const auto index = static_cast<c10::DeviceIndex>(number);
+  const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index);
+  // Weights and tables may still be on their way on another stream.
+  C10_CUDA_CHECK(cudaSetDevice(number));
+  c10::cuda::device_synchronize();
+  c10::cuda::setCurrentCUDAStream(stream);
+  const auto memory = std::make_shared<GraphMemory>(stream);
+  return MakeCudaDevice({.number = number,
+                         .stream = stream.stream(),
+                         // Steps are run by a thread that has not made the backend.
+                         .before_library_calls = [stream] { c10::cuda::setCurrentCUDAStream(stream); },
+                         .before_capture = [memory] { memory->BeforeCapture(); },
+                         .after_capture = [memory] { memory->AfterCapture(); }});
+}
+
+class CudaBackends final : public GpuBackends {
+ public:
+  explicit CudaBackends(std::shared_ptr<GpuLoss> loss) : loss_(std::move(loss)) {}
+
+  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
+                                                             const std::function<void()>& between) const override {
+    const int count = c10::cuda::device_count();
+    if (device.kind != DeviceKind::kCuda || device.index >= count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no ", DeviceName(device), "; GPUs of this machine: ", count));
+    }
+    return MakeGpuBackend(decoder,
+                          {.tensors = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)),
+                           .open = [number = device.index] { return OpenStream(number); },
+                           .loss = loss_},
+                          between);
+  }
+
+ private:
+  const std::shared_ptr<GpuLoss> loss_;
+};
+
+}  // namespace
+
+Gpus FindCudaGpus() {
+  Gpus gpus = {.kind = DeviceKind::kCuda};
+  for (int number = 0; number < c10::cuda::device_count(); ++number) {
+    cudaDeviceProp properties = {};
+    C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, number));
+    gpus.memory_bytes.push_back(static_cast<int64_t>(properties.totalGlobalMem));
+  }
+  return gpus;
+}
+
+std::shared_ptr<const GpuBackends> MakeCudaBackends(std::shared_ptr<GpuLoss> loss) {
+  return std::make_shared<const CudaBackends>(std::move(loss));
+}
+
+}  // namespace longshort

@@ -1,0 +1,56 @@
+"""Packs what a machine with a GPU needs, where nothing can be built or installed: programs, their libraries, cases."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from gpu.pieces import ROOT
+
+BUILD = ROOT / "build/cuda"
+PROGRAMS = ("cuda_kernels_on_gpu_test", "longshort-golden")
+MOST_BYTES = 64 << 20
+# What the machine has: the system's own, PyTorch's and CUDA's.
+_SYSTEM = re.compile(r"/(ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so)|/torch/lib/|/nvidia/|/cuda")
+
+
+def make(out: Path) -> int:
+    """Builds with CUDA, packs, and returns the bundle's bytes. Errors: RuntimeError if it is too large."""
+    configure = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DLONGSHORT_CUDA=on"]
+    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", BUILD, "--target", *PROGRAMS], check=True)
+    with tempfile.TemporaryDirectory(prefix="longshort-gpu-") as scratch:
+        folder = Path(scratch) / "longshort-gpu"
+        for name in PROGRAMS:
+            program = folder / "build/cuda/bin" / name
+            program.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(BUILD / "bin" / name, program)
+            subprocess.run(["strip", program], check=True)
+            for library in libraries_of(BUILD / "bin" / name):
+                (folder / "lib").mkdir(exist_ok=True)
+                shutil.copy(library, folder / "lib" / library.name)
+        listed = subprocess.run(
+            ["git", "ls-files", "tests/gpu", "tests/golden", "tests/reference", "models/convert/src"],
+            cwd=ROOT, check=True, capture_output=True, text=True,
+        ).stdout.split()  # fmt: skip
+        for name in listed:
+            to = folder / name
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, to)
+        with tarfile.open(out, "w:gz") as bundle:
+            bundle.add(folder, "longshort-gpu")
+    size = out.stat().st_size
+    if size > MOST_BYTES:
+        raise RuntimeError(f"{out} has {size} bytes; at most {MOST_BYTES} may travel")
+    return size
+
+
+def libraries_of(program: Path) -> list[Path]:
+    """The shared libraries that the machine may not have."""
+    told = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    found = [Path(match) for match in re.findall(r"=> (/\S+)", told)]
+    return [path for path in found if not _SYSTEM.search(str(path))]
