@@ -52,7 +52,7 @@ class Pace:
 
     def starved(self) -> None:
         """There were fewer documents than room: this round tells nothing."""
-        self._starved = True
+        self._starved = self._begun is not None
 
     def answered(self, tokens: int, seconds: float, served_seconds: float, now: float) -> None:
         """A document was answered.

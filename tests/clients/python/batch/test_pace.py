@@ -72,7 +72,7 @@ def test_rounds_without_enough_documents_tell_nothing() -> None:
     pace = Pace()
     pace.most = 64
     for second in range(100):
-        pace.starved()
         for _ in range(8):
             pace.answered(100, 1.0, 1.0, float(second))
+            pace.starved()
     assert pace.size == 8
