@@ -70,8 +70,6 @@ struct DecodeAttention {
 KernelCall AttendToBlocksCall(const DecodeAttention& arguments);
 KernelCall MergeBlocksCall(const DecodeAttention& arguments);
 
-constexpr int kTileRows = 64;
-
 struct PromptAttention {
   CausalAttention attention;
   // [tile_count, 2]: first row and number of rows, at most kTileRows, of consecutive positions in one segment of one

@@ -17,6 +17,8 @@ constexpr int64_t ElementBytes(ElementType type) { return type == ElementType::k
 
 // Rows of a page, and keys of a block.
 constexpr int kPageRows = 64;
+// Rows that a block of the GPU attends from together, at the most.
+constexpr int kTileRows = 64;
 // The widest head that there are kernels for.
 constexpr int64_t kMostHeadWidth = 128;
 

@@ -15,6 +15,10 @@ struct Rows {
   void* data;
   int64_t stride;
 };
+// Rows of an item (a document, an image), which follow each other.
+struct ItemRows {
+  int64_t first_row, rows;
+};
 
 // output[i] = scale * table[tokens[i]].
 struct EmbedRows {

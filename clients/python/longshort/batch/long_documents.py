@@ -36,8 +36,6 @@ class LongScore:
     bits_per_byte: float | None = None
     bits_per_character: float | None = None
     region_bits: list[float] | None = None
-    # Seconds in which the server worked on it.
-    served_seconds: float = 0.0
 
 
 def pieces(document: Text, message_bytes: int) -> Iterator[Text]:
@@ -103,7 +101,6 @@ def _add(found: LongScore, score: inference_pb2.TextScore, regions: Regions | No
     found.log_likelihood += score.log_likelihood
     found.token_count += score.token_count
     found.scored_token_count += score.scored_token_count
-    found.served_seconds += score.timings.prefill_seconds
     bits = -found.log_likelihood / 0.6931471805599453 / max(1, found.scored_token_count)
     if score.HasField("bits_per_byte"):
         found.bits_per_byte = bits

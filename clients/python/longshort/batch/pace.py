@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-# Documents at the beginning: enough for a look at what more would bring.
+# Documents at the beginning.
 _FIRST = 8
-# A server with as much waiting as it works on is full: more would bring nothing.
-_WAIT_ENOUGH = 0.5
-# Above that its queue is long for nothing, or others use it, too: then less is right.
-_TOO_LONG_A_WAIT = 0.67
-# More documents must bring so much more work done, or there were enough.
-_LEAST_GAIN = 1.03
+# With so little of the usual work a second, others use the server, too.
+_LARGEST_DROP = 0.6
+# What twice as many documents must bring, to a server that others use, too.
+_LEAST_GAIN = 1.1
+# Shares of the time until the answer in which the server did not work on a document: with the first, more documents
+# bring nothing; with the second, its queue is long for nothing. Documents also wait for a batch, and on their way.
+_WAIT_ENOUGH = 0.85
+_WAIT_TOO_LONG = 0.9
+# How much the last round counts in what is usual: rounds differ by a fifth.
+_WEIGHT = 0.3
+# How fast what was usual is forgotten.
+_FORGETTING = 0.995
+# What a document costs beside its tokens, in tokens.
+_DOCUMENT_COST = 500
 _ROUND_SECONDS = 0.3
 _LONGEST_PAUSE = 32
 
 
 class Pace:
-    """The window adapts: it grows while that pays, and shrinks when the server refuses or when documents mostly wait.
+    """The window adapts. It grows up to what the server works on, as long as documents do not mostly wait there. It
+    shrinks when the server refuses, or does much less of them than usual, since others use it; then it grows only
+    while that pays.
 
     It looks back after each round: about two windows of answers, and at least 0.3 s.
     """
@@ -25,27 +35,28 @@ class Pace:
         self.most = _FIRST
         # How many documents may be unanswered.
         self.size = _FIRST
-        # What a window was that was left for a larger one, and how much was done with it.
+        # Work a second; 0: not known yet.
+        self._usual = 0.0
+        # Whether others use the server.
+        self._yielding = False
+        # The window that was left for a larger one on trial, and what was done with it.
         self._before: tuple[int, float] | None = None
+        # Rounds until the next trial.
         self._pause = 0
         self._next_pause = 2
-        # As long as more has always paid, it is twice as much.
-        self._doubling = True
         self._starved = False
         self._begun: float | None = None
         self._answers = 0
         self._work = 0
-        self._seconds = 0.0
-        self._served_seconds = 0.0
+        self._seconds = self._served_seconds = 0.0
 
     def starved(self) -> None:
         """There were fewer documents than room: this round tells nothing."""
         self._starved = True
 
-    def answered(self, work: int, seconds: float, served_seconds: float, now: float) -> None:
+    def answered(self, tokens: int, seconds: float, served_seconds: float, now: float) -> None:
         """A document was answered.
 
-        work            its tokens
         seconds         from its being sent to its answer
         served_seconds  of those, while the server worked on it
         now             any steady clock's seconds
@@ -54,18 +65,16 @@ class Pace:
             self._begun = now
             return
         self._answers += 1
-        self._work += work
+        self._work += tokens + _DOCUMENT_COST
         self._seconds += seconds
-        self._served_seconds += min(served_seconds, seconds)
+        self._served_seconds += min(seconds, served_seconds)
         if self._answers >= 2 * self.size and now - self._begun >= _ROUND_SECONDS:
             self._look_back(now - self._begun)
             self._begin_round(now)
 
     def refused(self) -> None:
         """The server is full, or was lost."""
-        self.size = max(1, self.size // 2)
-        self._before, self._doubling = None, False
-        self._pause = 4
+        self._yield_to_others(max(1, self.size // 2))
         self._begin_round(None)
 
     def _begin_round(self, now: float | None) -> None:
@@ -74,19 +83,34 @@ class Pace:
 
     def _look_back(self, elapsed: float) -> None:
         if self._starved:
-            self._before = None
             return
         rate = self._work / elapsed
         waited = 1 - self._served_seconds / self._seconds if self._seconds > 0 else 0.0
-        before, self._before = self._before, None
-        if before is not None and rate < _LEAST_GAIN * before[1]:
-            self.size, self._doubling = before[0], False
-            self._pause, self._next_pause = self._next_pause, min(_LONGEST_PAUSE, 2 * self._next_pause)
-        elif waited > _TOO_LONG_A_WAIT and self.size > 1:
+        if waited > _WAIT_TOO_LONG and self.size > 1:
             self.size = max(1, self.size * 4 // 5)
-            self._pause, self._doubling = 2, False
+            self._before = None
+        elif rate >= _LARGEST_DROP * self._usual:
+            self._yielding, self._before = False, None
+            before = self._usual or rate
+            self._usual = max((1 - _WEIGHT) * before + _WEIGHT * rate, _FORGETTING * before)
+            if waited < _WAIT_ENOUGH:
+                self.size = min(self.most, 2 * self.size)
+        elif not self._yielding:
+            self._yield_to_others(max(1, round(self.size * rate / self._usual)))
+        else:
+            self._usual *= _FORGETTING
+            self._try_more(rate)
+
+    def _yield_to_others(self, size: int) -> None:
+        self.size, self._yielding, self._before = size, True, None
+        self._pause = self._next_pause = 2
+
+    def _try_more(self, rate: float) -> None:
+        if self._before is not None and rate < _LEAST_GAIN * self._before[1]:
+            self.size, self._before = self._before[0], None
+            self._pause, self._next_pause = self._next_pause, min(_LONGEST_PAUSE, 2 * self._next_pause)
         elif self._pause > 0:
             self._pause -= 1
-        elif self.size < self.most and waited < _WAIT_ENOUGH:
+        elif self.size < self.most:
             self._before = (self.size, rate)
-            self.size = min(self.most, self.size + max(1, self.size if self._doubling else self.size // 2))
+            self.size = min(self.most, 2 * self.size)

@@ -256,8 +256,8 @@ class Server:
             self._work.put_back([job])
             asyncio.get_running_loop().call_at(self._not_before + 0.001, self.fill)
             return
-        tokens, served = _cost(answer)
-        self.pace.answered(tokens, now - job.sent, served, now)
+        tokens, served_seconds = _cost(answer)
+        self.pace.answered(tokens, now - job.sent, served_seconds, now)
         job.finish(answer)
 
     def _is_refusal(self, error: types_pb2.ItemError, now: float, job: Job) -> bool:
@@ -313,9 +313,7 @@ def _passes(error: LongshortError) -> bool:
 
 def _cost(answer: Answer) -> tuple[int, float]:
     """Tokens of an answered document, and seconds in which the server worked on it."""
-    if answer.HasField("score"):
-        return answer.score.token_count, answer.score.timings.prefill_seconds
     if answer.HasField("classification"):
         found = answer.classification
         return sum(one.token_count for one in found.documents), found.classification.timings.run_seconds
-    return 0, 0.0
+    return answer.score.token_count, answer.score.timings.prefill_seconds

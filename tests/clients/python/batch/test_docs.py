@@ -32,7 +32,7 @@ def test_the_page_does_what_it_says(zoo: Server, tmp_path: Path) -> None:
         pq.write_table(pa.table({"text": texts, "id": [1, 2, 3]}), tmp_path / f"corpus/{name}.parquet")
     reviews = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     (tmp_path / "reviews.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(reviews.encode()))
-    assert len(LINES) == 4 and len(PROGRAMS) == 3
+    assert len(LINES) == 4 and len(PROGRAMS) == 4
     for line in LINES:
         there = line.replace("longshort-batch", f"{sys.executable} -m longshort.batch")
         there = there.replace(":8500", f":{zoo.grpc_port}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,21 +28,36 @@ from clients.python.conftest import address
 ROWS = 1200
 
 
+# Of 30 starts of Ray on a busy machine, two were never done: its first process stayed silent for minutes.
+STARTS = 3
+
+
+def start_ray(folder: str) -> None:
+    """A Ray of two processors, on the loopback."""
+    os.environ.update({"RAY_gcs_server_port_wait_time_s": "60", "RAY_USAGE_STATS_ENABLED": "0"})
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=100 << 20,
+        _temp_dir=folder,
+        _node_ip_address="127.0.0.1",
+        logging_level="ERROR",
+        log_to_driver=False,
+    )
+
+
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    """A Ray of two processors, on the loopback. A busy machine takes long to start it."""
-    os.environ.update({"RAY_gcs_server_port_wait_time_s": "300", "RAY_raylet_start_wait_time_s": "300"})
     # Its sockets' paths have room for 107 bytes.
-    with tempfile.TemporaryDirectory(prefix="ray-") as folder:
-        ray.init(
-            num_cpus=2,
-            include_dashboard=False,
-            object_store_memory=100 << 20,
-            _temp_dir=folder,
-            _node_ip_address="127.0.0.1",
-            logging_level="ERROR",
-            log_to_driver=False,
-        )
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        for start in range(STARTS):
+            try:
+                start_ray(f"{folder}/{start}")
+                break
+            except RuntimeError:
+                if start == STARTS - 1:
+                    raise
+                ray.shutdown()
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         # So there are some ten blocks to share out.
@@ -140,6 +157,21 @@ def test_each_actor_starts_a_server_of_its_own_and_both_come_back_when_it_ends(
     processes = [int(line) for line in started.read_text().split()]
     assert len(processes) == 3, "two, and one more in place of the first"
     wait_until(lambda: not any(Path(f"/proc/{process}").exists() for process in processes))
+
+
+def test_a_server_ends_with_an_actor_that_is_killed(repository: Path, tmp_path: Path) -> None:
+    """What an actor does, in a process that is no actor: Ray ends its own processes' children, but for such an end."""
+    program = f"""
+import os, signal
+from longshort.ray.own_server import OwnServer, StartServer
+server = OwnServer(StartServer({str(repository)!r}, program={str(BINARY)!r}), 1)
+print(server._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    process = Path(f"/proc/{int(done.stdout)}")
+    wait_until(lambda: not process.exists() or (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def test_a_server_that_does_not_start_fails_the_dataset_with_its_words(tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Writes the held-out data of enwiki and movie_reviews as corpora come: Parquet and WARC."""
+
+import argparse
+import io
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from warcio.warcwriter import WARCWriter
+
+DATE = "2026-01-01T00:00:00Z"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", type=Path, help="the held-out part of enwiki_p10.xml")
+    parser.add_argument("reviews", type=Path, help="held_out.jsonl, as movie_reviews/prepare.py makes it")
+    parser.add_argument("out", type=Path, help="folder to write enwiki.* and movie_reviews.* into")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+
+    # One document, of bytes: where the held-out part begins there may be half a character.
+    text = given.text.read_bytes()
+    pq.write_table(
+        pa.table({"name": ["held-out"], "text": pa.array([text], pa.binary())}), given.out / "enwiki.parquet"
+    )
+    write_warc(given.out / "enwiki.warc.gz", [("held-out", text)])
+
+    reviews = [json.loads(line) for line in given.reviews.read_text().splitlines()]
+    # Results have a column "label" of their own.
+    table = pa.table({"text": [one["text"] for one in reviews], "truth": [one["label"] for one in reviews]})
+    pq.write_table(table, given.out / "movie_reviews.parquet")
+    write_warc(given.out / "movie_reviews.warc.gz", named(reviews))
+
+
+def named(reviews: Iterable[dict[str, str]]) -> Iterator[tuple[str, bytes]]:
+    """Each review with a name that tells its label, as a URL would."""
+    for place, review in enumerate(reviews):
+        yield f"{review['label']}/{place}", review["text"].encode()
+
+
+def write_warc(path: Path, documents: Iterable[tuple[str, bytes]]) -> None:
+    """As records of converted text, like those of Common Crawl's WET files."""
+    with path.open("wb") as file:
+        writer = WARCWriter(file, gzip=True)
+        for name, content in documents:
+            record = writer.create_warc_record(
+                f"urn:{name}",
+                "conversion",
+                payload=io.BytesIO(content),
+                length=len(content),
+                warc_content_type="text/plain",
+                warc_headers_dict={"WARC-Date": DATE},
+            )
+            writer.write_record(record)
+
+
+if __name__ == "__main__":
+    main()
