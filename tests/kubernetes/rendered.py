@@ -37,7 +37,11 @@ def render_with_component(component: str, folder: Path) -> Rendered:
     """The base with one component more, as a folder of an operator's would have it."""
     folder.mkdir()
     parts = {name: os.path.relpath(MANIFESTS / name, folder) for name in ("base", f"components/{component}")}
-    content = {"resources": [parts["base"]], "components": [parts[f"components/{component}"]]}
+    content = {
+        "namespace": "longshort",
+        "resources": [parts["base"]],
+        "components": [parts[f"components/{component}"]],
+    }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
     return render(folder)
 
