@@ -95,7 +95,7 @@ def test_a_session_in_use_is_waited_for(api: SimpleNamespace, here: Server, ther
     for session in ("busy", "idle"):
         say(api, here, session, "hello")
     stream = stream_that_stands_still(api, here, "busy")
-    code, summary, errors = drain(here, address(there), "--drain-timeout=500ms")
+    code, summary, errors = drain(here, address(there), "--drain-timeout=3s")
     assert code == OTHER
     assert (summary["moved"], summary["left"]) == (1, 1)
     assert "session busy, model tiny/1, is left: ABORTED: a call uses it" in errors
@@ -117,7 +117,7 @@ def test_what_a_target_that_dies_did_not_take_is_left_for_a_second_try(
         say(api, here, session, "hello")
     stream = stream_that_stands_still(api, here, "held")
     with Server(repository, tmp_path, key) as dies:
-        command = drain_command(here, address(dies), "--drain-timeout=5s")
+        command = drain_command(here, address(dies), "--drain-timeout=10s")
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
             wait_until(lambda: dies.metric("longshort_sessions") == 1)
             dies.process.kill()
@@ -158,7 +158,7 @@ def test_what_an_earlier_try_moved_is_only_closed(api: SimpleNamespace, here: Se
 
 def test_a_session_that_is_led_back_to_its_server_stays_there(api: SimpleNamespace, here: Server) -> None:
     tokens_before = say(api, here, "led-back", "hello").session_tokens
-    code, summary, errors = drain(here, address(here), "--drain-timeout=500ms")
+    code, summary, errors = drain(here, address(here), "--drain-timeout=3s")
     assert code == OTHER
     assert (summary["moved"], summary["left"]) == (0, 1)
     assert "the session came from this very server" in errors
@@ -174,7 +174,7 @@ def test_a_server_that_only_waits_to_stop_is_drained(
         stopping.terminate()
         wait_until(lambda: stopping.http("/readyz")[0] == 503)
         assert drain(stopping, address(there))[0] == 0
-        code, summary, errors = drain(there, address(stopping), "--drain-timeout=500ms")
+        code, summary, errors = drain(there, address(stopping), "--drain-timeout=3s")
         assert (code, summary["left"]) == (UNAVAILABLE, 1)
         assert "the server is stopping" in errors, "it takes none"
     close_all(api, there)
@@ -322,7 +322,7 @@ def test_through_a_proxy_sessions_are_found_where_its_ring_leads(
         assert 0 < mine < len(names), "both have some"
         ca = tmp_path / "proxy.pem"
         ca.write_bytes(proxy.authority.pem)
-        command = drain_command(first, f"localhost:{proxy.port}", f"--to-tls-ca={ca}")
+        command = drain_command(first, f"127.0.0.1:{proxy.port}", f"--to-tls-ca={ca}", "--to-tls-server-name=localhost")
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
             wait_until(lambda: first.log().count("came from this very server") > mine)
             assert first.metric("longshort_sessions") == mine

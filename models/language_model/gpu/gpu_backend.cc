@@ -158,7 +158,11 @@ class GpuBackend final : public LanguageModelBackend {
   }
   // Of the verbs that return no status: LanguageModelBackend says that they throw.
   void ThrowUnlessOk(const absl::Status& status) const {
-    if (!Noted(status).ok()) throw std::runtime_error(std::string(status.message()));
+    if (Noted(status).ok()) return;
+    // What is queued reads tensors that go with the step. It has to run before they do, where LibTorch's calls do not
+    // wait for it.
+    device_->BeforeLibraryCalls().IgnoreError();
+    throw std::runtime_error(std::string(status.message()));
   }
 
   absl::Status AllocateZeroPages();
