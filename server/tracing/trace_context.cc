@@ -63,7 +63,9 @@ std::optional<TraceContext> ParseTraceparent(std::string_view text) {
   const auto trace_id = TakeField(kTraceIdDigits, rest);
   const auto span_id = TakeField(kSpanIdDigits, rest);
   const auto flag_digits = TakeField(kFlagsDigits, rest);
-  if (!version.has_value() || *version == kForbiddenVersion || !flag_digits.has_value()) return std::nullopt;
+  // A field that was not there leaves what is behind it to the next one.
+  if (!trace_id.has_value() || !span_id.has_value() || !flag_digits.has_value()) return std::nullopt;
+  if (!version.has_value() || *version == kForbiddenVersion) return std::nullopt;
   // Later versions may have more fields.
   if (!rest.empty() && (*version == 0 || rest.front() != '-')) return std::nullopt;
   const auto high = ReadHex(trace_id->substr(0, kTraceIdDigits / 2));

@@ -64,14 +64,15 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
     std::vector<WorkerDevice> devices = options.devices;
     if (devices.empty()) devices.push_back({.kind = DeviceKind::kCpu});
     std::vector<PlacedLanguageModel::Place> places;
-    for (WorkerDevice& device : devices) {
+    const auto place = [&](WorkerDevice device, Decoder here) -> absl::Status {
       if (device.kind == DeviceKind::kCpu && device.threads == 0) device.threads = options.threads;
-      // What is not copied is freed as it is packed.
-      const bool last = &device == &devices.back();
-      Decoder here = last ? std::move(decoder) : decoder;
       LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(here, device, options.gpus, [&reader] { reader.CheckStop(); }));
       places.push_back({device, std::make_unique<TransformerLs>(std::move(here), info, device, std::move(backend))});
-    }
+      return absl::OkStatus();
+    };
+    for (size_t i = 0; i + 1 < devices.size(); ++i) LS_RETURN_IF_ERROR(place(devices[i], decoder));
+    // What is not copied is freed as it is packed.
+    LS_RETURN_IF_ERROR(place(devices.back(), std::move(decoder)));
     if (places.size() == 1) return std::move(places.front().model);
     return std::make_unique<PlacedLanguageModel>(std::move(places));
   } catch (const std::exception& error) {

@@ -85,6 +85,12 @@ TEST(TraceContext, ThatIsMalformedIsNone) {
   }
 }
 
+TEST(TraceContext, FieldsThatAreNotThereAreNotMadeOfThoseBehindThem) {
+  for (const char* const parent : {"00-00f067aa0ba902b7-01", "00-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-01"}) {
+    EXPECT_FALSE(ParseTraceContext(parent, "").has_value()) << parent;
+  }
+}
+
 TEST(TraceContext, SpacesAroundItDoNotMatter) { EXPECT_TRUE(ParseTraceContext(" \t" + kParent + " ", "").has_value()); }
 
 TEST(TraceContext, EveryFlippedByteIsReadOrRefusedByTheRules) {
