@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ATen/Functions.h"
+#include "models/attention/long_short_attention_1d.h"
 #include "models/kernels/cpu/document_attention.h"
 #include "models/layers/parallel_for.h"
 #include "torch/csrc/autograd/custom_function.h"
@@ -137,7 +138,28 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
 at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
                            const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                            const at::Tensor& shared_keys, const at::Tensor& shared_values) {
+  if (!queries.device().is_cpu()) {
+    return AttendDocumentsByReference(*packed, heads, queries, keys, values, shared_keys, shared_values);
+  }
   return AttendFunction::apply(packed, heads, queries, keys, values, shared_keys, shared_values);
+}
+
+at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,
+                                      const at::Tensor& keys, const at::Tensor& values, const at::Tensor& shared_keys,
+                                      const at::Tensor& shared_values) {
+  std::vector<at::Tensor> attended;
+  for (size_t i = 0; i < packed.documents.size(); ++i) {
+    const PackedDocument& document = packed.documents[i];
+    const auto rows = [&](const at::Tensor& of_all) {
+      return of_all.narrow(0, document.first_row, document.rows).unflatten(1, {heads, -1});
+    };
+    const auto shared = [&](const at::Tensor& of_all) {
+      return of_all.select(0, static_cast<int64_t>(i)).unflatten(1, {heads, -1});
+    };
+    attended.push_back(LongShortAttention1d(document, rows(queries), rows(keys), rows(values), shared(shared_keys),
+                                            shared(shared_values)));
+  }
+  return at::cat(attended).flatten(1);
 }
 
 int64_t AttentionMultiplyAdds(const PackedDocuments& packed, int64_t shared, int64_t model_width) {

@@ -1,4 +1,5 @@
-// Bidirectional long-short attention from all rows of a batch of documents, as it is served and trained.
+// Bidirectional long-short attention from all rows of a batch of documents, as it is served and trained: by a kernel on
+// the CPU, by the reference op on other devices.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,12 @@ namespace longshort {
 at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
                            const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                            const at::Tensor& shared_keys, const at::Tensor& shared_values);
+
+// The same by the reference op (models/attention/long_short_attention_1d.h), one document after the other: for any
+// device and type of number.
+at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,
+                                      const at::Tensor& keys, const at::Tensor& values, const at::Tensor& shared_keys,
+                                      const at::Tensor& shared_values);
 
 // Multiply-adds of one AttendDocuments with m shared vectors: scores and weighted sums.
 int64_t AttentionMultiplyAdds(const PackedDocuments& packed, int64_t shared, int64_t model_width);

@@ -9,7 +9,6 @@
 #include "ATen/TensorOperators.h"
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
-#include "models/attention/long_short_attention_1d.h"
 
 namespace longshort {
 namespace {
@@ -45,18 +44,9 @@ at::Tensor Attend(const Batch& batch, int64_t heads) {
   return AttendDocuments(batch.packed, heads, t[0], t[1], t[2], t[3], t[4]);
 }
 
-// The same by the reference op, document by document, in double precision.
 at::Tensor AttendByReference(const Batch& batch, int64_t heads, const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> attended;
-  for (size_t i = 0; i < batch.packed->documents.size(); ++i) {
-    const PackedDocument& document = batch.packed->documents[i];
-    const auto rows = [&](size_t n) {
-      return tensors[n].narrow(0, document.first_row, document.rows).unflatten(1, {heads, -1});
-    };
-    const auto shared = [&](size_t n) { return tensors[n][static_cast<int64_t>(i)].unflatten(1, {heads, -1}); };
-    attended.push_back(LongShortAttention1d(document, rows(0), rows(1), rows(2), shared(3), shared(4)));
-  }
-  return at::cat(attended).flatten(1);
+  const auto& t = tensors;
+  return AttendDocumentsByReference(*batch.packed, heads, t[0], t[1], t[2], t[3], t[4]);
 }
 
 double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
@@ -72,7 +62,9 @@ TEST(DocumentAttention, IsTheReferenceForwardAndBackward) {
       std::vector<at::Tensor> exact;
       for (const at::Tensor& tensor : batch.tensors)
         exact.push_back(tensor.detach().to(at::kDouble).requires_grad_(true));
-      const at::Tensor attended = Attend(batch, heads), expected = AttendByReference(batch, heads, exact);
+      const at::Tensor attended = Attend(batch, heads);
+      // In double precision.
+      const at::Tensor expected = AttendByReference(batch, heads, exact);
       EXPECT_LT(LargestDifference(attended, expected), 1e-5) << "w " << window << ", m " << shared;
 
       const at::Tensor direction = at::randn_like(expected);
@@ -91,6 +83,15 @@ TEST(DocumentAttention, RunsWhereNoGradientIsKept) {
   const at::Tensor expected = Attend(batch, 2).detach();
   const c10::InferenceMode inference;
   EXPECT_TRUE(at::equal(Attend(batch, 2), expected));
+}
+
+// The kernel reads memory of the CPU. What "meta" has are shapes alone.
+TEST(DocumentAttention, RunsOnTheDeviceOfItsTensors) {
+  Batch batch = RandomBatch(1, 4, 3, 2);
+  for (at::Tensor& tensor : batch.tensors) tensor = tensor.detach().to(at::kMeta);
+  const at::Tensor attended = Attend(batch, 2);
+  EXPECT_TRUE(attended.is_meta());
+  EXPECT_EQ(attended.sizes(), batch.tensors[0].sizes());
 }
 
 TEST(DocumentAttention, CountsThePairsThatSeeEachOther) {
