@@ -44,8 +44,8 @@ class LanguageModelBackend {
   virtual ~LanguageModelBackend() = default;
 
   // Another one, without pages, for a worker on the same device; weights and what is computed from them alone are
-  // shared. Thread-safe.
-  virtual std::unique_ptr<LanguageModelBackend> Replicate(const WorkerDevice& device) const = 0;
+  // shared. Thread-safe. Errors: RESOURCE_EXHAUSTED if the device has no memory for it, INTERNAL if it fails.
+  virtual absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Replicate(const WorkerDevice& device) const = 0;
 
   // As LanguageModelInfo::rows_per_page and LanguageModel's functions of these names say.
   virtual int64_t RowsPerPage() const = 0;

@@ -55,7 +55,8 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> TransformerLs::Replicate(const Wo
   WorkerDevice of_replica = device;
   if (of_replica.threads == 0) of_replica.threads = device_.threads;
   try {
-    return std::make_unique<TransformerLs>(decoder_, info_, of_replica, backend_->Replicate(of_replica));
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModelBackend> backend, backend_->Replicate(of_replica));
+    return std::make_unique<TransformerLs>(decoder_, info_, of_replica, std::move(backend));
   } catch (const std::exception& error) {
     return LibraryError("to make a replica of the model", error);
   }

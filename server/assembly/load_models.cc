@@ -223,15 +223,18 @@ class EngineMaker {
   // Reserves the caches of all workers, each where that worker's device has it. `shares` are those of SetWeightsAside.
   static absl::Status ReserveCaches(const std::string& name, const ServingOptions& serving, const LanguageModel& model,
                                     const Shares& shares, ContinuousBatchingEngine::Options& engine) {
-    const int64_t wanted = serving.cache_bytes;
+    const int64_t workers = WorkerCount(engine), gpus = static_cast<int64_t>(shares.size()) - 1;
+    // For so many of the workers; 0: what is usual.
+    const auto wanted = [&](int64_t count) {
+      return serving.cache_bytes == 0 ? 0 : std::max<int64_t>(1, serving.cache_bytes * count / workers);
+    };
     const auto usual = [&](const WorkerDevice& worker) {
       return UsualCacheBytes(model.On(worker), serving.max_streams);
     };
-    const int64_t workers = WorkerCount(engine), gpus = static_cast<int64_t>(shares.size()) - 1;
     if (const int64_t cpu_workers = workers - gpus; cpu_workers > 0) {
       LS_ASSIGN_OR_RETURN(
           engine.step_loop.cache_bytes,
-          shares.front()->Reserve(name, wanted * cpu_workers / workers, cpu_workers * usual(engine.workers.front())));
+          shares.front()->Reserve(name, wanted(cpu_workers), cpu_workers * usual(engine.workers.front())));
       if (gpus == 0) return absl::OkStatus();  // an equal part each
       for (int64_t i = 0; i < cpu_workers; ++i) {
         engine.workers[i].memory_bytes = std::max<int64_t>(1, engine.step_loop.cache_bytes / cpu_workers);
@@ -239,7 +242,7 @@ class EngineMaker {
     }
     for (int64_t i = 0; i < gpus; ++i) {
       WorkerDevice& worker = engine.workers[workers - gpus + i];
-      LS_ASSIGN_OR_RETURN(worker.memory_bytes, shares[1 + i]->Reserve(name, wanted / workers, usual(worker)));
+      LS_ASSIGN_OR_RETURN(worker.memory_bytes, shares[1 + i]->Reserve(name, wanted(1), usual(worker)));
       engine.step_loop.cache_bytes += worker.memory_bytes;
     }
     return absl::OkStatus();

@@ -78,7 +78,7 @@ class CpuBackend final : public LanguageModelBackend {
         open_chunks_(config().layers, config().chunk_size,
                      3 * config().model_width + config().heads * config().chunk_rank) {}
 
-  std::unique_ptr<LanguageModelBackend> Replicate(const WorkerDevice& device) const override {
+  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Replicate(const WorkerDevice& device) const override {
     return std::make_unique<CpuBackend>(tables_, device.threads);
   }
 

@@ -86,10 +86,8 @@ class GpuBackend final : public LanguageModelBackend {
     device_->Synchronize().IgnoreError();
   }
 
-  std::unique_ptr<LanguageModelBackend> Replicate(const WorkerDevice&) const override {
-    absl::StatusOr<std::unique_ptr<LanguageModelBackend>> replica = Create(tables_, gpu_);
-    ThrowUnlessOk(replica.status());
-    return *std::move(replica);
+  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Replicate(const WorkerDevice&) const override {
+    return Create(tables_, gpu_);
   }
 
   int64_t RowsPerPage() const override { return cuda::kPageRows; }

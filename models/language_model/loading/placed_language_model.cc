@@ -1,27 +1,29 @@
 #include "models/language_model/loading/placed_language_model.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace longshort {
 
-absl::StatusOr<std::unique_ptr<LanguageModel>> PlacedLanguageModel::Replicate(const WorkerDevice& device) const {
-  const auto place = std::find_if(places_.begin(), places_.end(),
-                                  [&device](const Place& other) { return other.device.IsOnDeviceOf(device); });
-  if (place != places_.end()) return place->model->Replicate(device);
-  const auto append_name = [](std::string* text, const Place& other) {
-    absl::StrAppend(text, DeviceName(other.device));
-  };
-  return absl::UnimplementedError(absl::StrCat("the model is on ", absl::StrJoin(places_, ", ", append_name),
-                                               " and cannot run on ", DeviceName(device)));
+const LanguageModel* PlacedLanguageModel::Find(const WorkerDevice& device) const {
+  for (const Place& place : places_) {
+    if (place.device.IsOnDeviceOf(device)) return place.model.get();
+  }
+  return nullptr;
 }
 
 const LanguageModel& PlacedLanguageModel::On(const WorkerDevice& device) const {
-  const auto place = std::find_if(places_.begin(), places_.end(),
-                                  [&device](const Place& other) { return other.device.IsOnDeviceOf(device); });
-  return place == places_.end() ? first() : *place->model;
+  const LanguageModel* const model = Find(device);
+  return model == nullptr ? first() : *model;
+}
+
+absl::StatusOr<std::unique_ptr<LanguageModel>> PlacedLanguageModel::Replicate(const WorkerDevice& device) const {
+  if (const LanguageModel* const model = Find(device); model != nullptr) return model->Replicate(device);
+  const auto append_name = [](std::string* text, const Place& place) {
+    absl::StrAppend(text, DeviceName(place.device));
+  };
+  return absl::UnimplementedError(absl::StrCat("the model is on ", absl::StrJoin(places_, ", ", append_name),
+                                               " and cannot run on ", DeviceName(device)));
 }
 
 }  // namespace longshort

@@ -42,6 +42,8 @@ class PlacedLanguageModel final : public LanguageModel {
 
  private:
   LanguageModel& first() const { return *places_.front().model; }
+  // Null if there is none on this device.
+  const LanguageModel* Find(const WorkerDevice& device) const;
 
   std::vector<Place> places_;
 };

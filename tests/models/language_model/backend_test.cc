@@ -66,7 +66,7 @@ class LanguageModelBackendTest : public ::testing::TestWithParam<Case> {
     info_.rows_per_page = backend_->RowsPerPage();
   }
 
-  std::unique_ptr<LanguageModelBackend> Another() const { return backend_->Replicate(GetParam().backend.device); }
+  std::unique_ptr<LanguageModelBackend> Another() const { return *backend_->Replicate(GetParam().backend.device); }
   // Gives it empty pages, and random rows of zero memory.
   void Prepare(LanguageModelBackend& backend) {
     EXPECT_TRUE(backend.Allocate(kCapacity).ok());

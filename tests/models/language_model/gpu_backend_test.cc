@@ -117,6 +117,18 @@ TEST_F(GpuBackendTest, AReplicaHasAStreamOfItsOwnAndGivesTheSameBits) {
   EXPECT_EQ(*ReadFirstTokens(*replica, *other_cache), *ReadFirstTokens(*other, *third_cache));
 }
 
+TEST_F(GpuBackendTest, AReplicaForWhichThereIsNoMemoryIsRefusedAsThat) {
+  int opened = 0;
+  const EmulatedBackends backends({}, [&opened](EmulatedDevice& device) {
+    if (opened++ > 0) device.FailAfter(0, DeviceFault::kOutOfMemory);
+  });
+  Decoder decoder = RandomDecoder(config_, 5, at::kFloat);
+  const WorkerDevice worker = {.kind = DeviceKind::kEmulated};
+  std::unique_ptr<LanguageModelBackend> backend = *backends.Make(decoder, worker, [] {});
+  const TransformerLs model(std::move(decoder), InfoOf(config_), worker, std::move(backend));
+  EXPECT_EQ(model.Replicate(worker).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(GpuBackendTest, HeadsThatAreTooWideAreNamed) {
   LanguageModelConfig config = SmallConfig();
   config.heads = 1;
