@@ -1,6 +1,7 @@
 // A block of the GPU for 64 rows, an item and a head; then a warp for each item and head, which merges them.
 #include "models/kernels/cuda/cls_attention.h"
 #include "models/kernels/cuda/device.h"
+#include "models/kernels/cuda/kernel_choice.h"
 #include "models/kernels/cuda/row_access.h"
 #include "models/kernels/cuda/tile_products.h"
 
@@ -152,25 +153,11 @@ KernelCall MergeCall(const ClsAttention& arguments) {
 }  // namespace
 
 KernelCall AttendToRowsCall(const ClsAttention& arguments) {
-  switch (PaddedHeadWidth(arguments.head_width)) {
-    case 32:
-      return AttendCall<32>(arguments);
-    case 64:
-      return AttendCall<64>(arguments);
-    default:
-      return AttendCall<128>(arguments);
-  }
+  return ForWidth(arguments.head_width, [&](auto width) { return AttendCall<decltype(width)::value>(arguments); });
 }
 
 KernelCall MergeRowsCall(const ClsAttention& arguments) {
-  switch (PaddedHeadWidth(arguments.head_width)) {
-    case 32:
-      return MergeCall<32>(arguments);
-    case 64:
-      return MergeCall<64>(arguments);
-    default:
-      return MergeCall<128>(arguments);
-  }
+  return ForWidth(arguments.head_width, [&](auto width) { return MergeCall<decltype(width)::value>(arguments); });
 }
 
 }  // namespace longshort::cuda

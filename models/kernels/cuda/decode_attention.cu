@@ -6,6 +6,7 @@
 //   shared  values [64][width], swizzled; probabilities [64] float32; the warps' largest scores [4]
 
 #include "models/kernels/cuda/attention_tile.h"
+#include "models/kernels/cuda/kernel_choice.h"
 
 namespace longshort::cuda {
 namespace {
@@ -213,17 +214,6 @@ KernelCall AttendToBlocksOfWidth(const DecodeAttention& arguments) {
   shape.shared_bytes = SharedBytes<Element, width>();
   return MakeCall<AttendToBlocks<Element, width>>("AttendToBlocks", shape, arguments);
 }
-template <typename Element>
-KernelCall AttendToBlocksOf(const DecodeAttention& arguments) {
-  switch (PaddedHeadWidth(arguments.attention.head_width)) {
-    case 32:
-      return AttendToBlocksOfWidth<Element, 32>(arguments);
-    case 64:
-      return AttendToBlocksOfWidth<Element, 64>(arguments);
-    default:
-      return AttendToBlocksOfWidth<Element, 128>(arguments);
-  }
-}
 template <int width>
 KernelCall MergeBlocksOfWidth(const DecodeAttention& arguments) {
   LaunchShape shape;
@@ -236,19 +226,14 @@ KernelCall MergeBlocksOfWidth(const DecodeAttention& arguments) {
 }  // namespace
 
 KernelCall AttendToBlocksCall(const DecodeAttention& arguments) {
-  return arguments.attention.element == ElementType::kFloat ? AttendToBlocksOf<float>(arguments)
-                                                            : AttendToBlocksOf<BFloat16>(arguments);
+  return ForTypeAndWidth(arguments.attention.element, arguments.attention.head_width, [&](auto element, auto width) {
+    return AttendToBlocksOfWidth<decltype(element), decltype(width)::value>(arguments);
+  });
 }
 
 KernelCall MergeBlocksCall(const DecodeAttention& arguments) {
-  switch (PaddedHeadWidth(arguments.attention.head_width)) {
-    case 32:
-      return MergeBlocksOfWidth<32>(arguments);
-    case 64:
-      return MergeBlocksOfWidth<64>(arguments);
-    default:
-      return MergeBlocksOfWidth<128>(arguments);
-  }
+  return ForWidth(arguments.attention.head_width,
+                  [&](auto width) { return MergeBlocksOfWidth<decltype(width)::value>(arguments); });
 }
 
 }  // namespace longshort::cuda

@@ -1,6 +1,7 @@
 // A block of the GPU for each tile and head (row_tile.h).
 #include "models/kernels/cuda/device.h"
 #include "models/kernels/cuda/document_attention.h"
+#include "models/kernels/cuda/kernel_choice.h"
 #include "models/kernels/cuda/row_tile.h"
 
 namespace longshort::cuda {
@@ -44,22 +45,13 @@ KernelCall CallOfWidth(const DocumentAttention& arguments) {
   shape.shared_bytes = RowTileLayout<Element, width>::kBytes;
   return MakeCall<AttendInDocuments<Element, width>>("AttendInDocuments", shape, arguments);
 }
-template <typename Element>
-KernelCall CallOf(const DocumentAttention& arguments) {
-  switch (PaddedHeadWidth(arguments.attention.head_width)) {
-    case 32:
-      return CallOfWidth<Element, 32>(arguments);
-    case 64:
-      return CallOfWidth<Element, 64>(arguments);
-    default:
-      return CallOfWidth<Element, 128>(arguments);
-  }
-}
 
 }  // namespace
 
 KernelCall DocumentAttentionCall(const DocumentAttention& arguments) {
-  return arguments.attention.element == ElementType::kFloat ? CallOf<float>(arguments) : CallOf<BFloat16>(arguments);
+  return ForTypeAndWidth(arguments.attention.element, arguments.attention.head_width, [&](auto element, auto width) {
+    return CallOfWidth<decltype(element), decltype(width)::value>(arguments);
+  });
 }
 
 }  // namespace longshort::cuda

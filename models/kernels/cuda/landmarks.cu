@@ -2,6 +2,7 @@
 // and part (keys, values), which merges splits and normalises.
 #include "models/kernels/cuda/device.h"
 #include "models/kernels/cuda/folded_rows.h"
+#include "models/kernels/cuda/kernel_choice.h"
 #include "models/kernels/cuda/landmarks.h"
 #include "models/kernels/cuda/row_access.h"
 #include "models/kernels/cuda/tile_products.h"
@@ -175,22 +176,13 @@ KernelCall MixCall(const Landmarks& arguments) {
   shape.shared_bytes = MixLayout<Element, width>::kBytes;
   return MakeCall<MixSplits<Element, width>>("MixSplits", shape, arguments);
 }
-template <typename Element>
-KernelCall MixCallOf(const Landmarks& arguments) {
-  switch (PaddedHeadWidth(arguments.head_width)) {
-    case 32:
-      return MixCall<Element, 32>(arguments);
-    case 64:
-      return MixCall<Element, 64>(arguments);
-    default:
-      return MixCall<Element, 128>(arguments);
-  }
-}
 
 }  // namespace
 
 KernelCall MixSplitsCall(const Landmarks& arguments) {
-  return arguments.element == ElementType::kFloat ? MixCallOf<float>(arguments) : MixCallOf<BFloat16>(arguments);
+  return ForTypeAndWidth(arguments.element, arguments.head_width, [&](auto element, auto width) {
+    return MixCall<decltype(element), decltype(width)::value>(arguments);
+  });
 }
 
 KernelCall MergeSplitsCall(const Landmarks& arguments) {

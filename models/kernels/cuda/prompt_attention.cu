@@ -12,6 +12,7 @@
 // columns are keys, and nothing is moved.
 
 #include "models/kernels/cuda/attention_tile.h"
+#include "models/kernels/cuda/kernel_choice.h"
 
 namespace longshort::cuda {
 namespace {
@@ -335,22 +336,13 @@ KernelCall CallOfWidth(const PromptAttention& arguments) {
   shape.shared_bytes = SharedLayout<Element, width>::kBytes;
   return MakeCall<AttendFromTiles<Element, width>>("AttendFromTiles", shape, arguments);
 }
-template <typename Element>
-KernelCall CallOf(const PromptAttention& arguments) {
-  switch (PaddedHeadWidth(arguments.attention.head_width)) {
-    case 32:
-      return CallOfWidth<Element, 32>(arguments);
-    case 64:
-      return CallOfWidth<Element, 64>(arguments);
-    default:
-      return CallOfWidth<Element, 128>(arguments);
-  }
-}
 
 }  // namespace
 
 KernelCall PromptAttentionCall(const PromptAttention& arguments) {
-  return arguments.attention.element == ElementType::kFloat ? CallOf<float>(arguments) : CallOf<BFloat16>(arguments);
+  return ForTypeAndWidth(arguments.attention.element, arguments.attention.head_width, [&](auto element, auto width) {
+    return CallOfWidth<decltype(element), decltype(width)::value>(arguments);
+  });
 }
 
 }  // namespace longshort::cuda

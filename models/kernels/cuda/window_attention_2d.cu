@@ -1,5 +1,6 @@
 // A block of the GPU for up to 64 queries of a window, an image and a head (row_tile.h).
 #include "models/kernels/cuda/device.h"
+#include "models/kernels/cuda/kernel_choice.h"
 #include "models/kernels/cuda/row_tile.h"
 #include "models/kernels/cuda/window_attention_2d.h"
 
@@ -125,22 +126,13 @@ KernelCall CallOfWidth(const WindowAttention2d& arguments) {
   return arguments.bias.table != nullptr && arguments.side > 0 ? CallOfBias<Element, width, true>(arguments)
                                                                : CallOfBias<Element, width, false>(arguments);
 }
-template <typename Element>
-KernelCall CallOf(const WindowAttention2d& arguments) {
-  switch (PaddedHeadWidth(arguments.attention.head_width)) {
-    case 32:
-      return CallOfWidth<Element, 32>(arguments);
-    case 64:
-      return CallOfWidth<Element, 64>(arguments);
-    default:
-      return CallOfWidth<Element, 128>(arguments);
-  }
-}
 
 }  // namespace
 
 KernelCall WindowAttention2dCall(const WindowAttention2d& arguments) {
-  return arguments.attention.element == ElementType::kFloat ? CallOf<float>(arguments) : CallOf<BFloat16>(arguments);
+  return ForTypeAndWidth(arguments.attention.element, arguments.attention.head_width, [&](auto element, auto width) {
+    return CallOfWidth<decltype(element), decltype(width)::value>(arguments);
+  });
 }
 
 }  // namespace longshort::cuda
