@@ -27,8 +27,6 @@ from integration.test_stopping import accepts_connections
 # busy machine.
 DELAY = "--drain-delay=3s"
 CALLS = 5000
-# Clients that have a connection to each server.
-BALANCED = 4
 
 
 def service_config(*, balanced: bool, checked: bool, retried: bool) -> tuple[str, str]:
@@ -51,6 +49,7 @@ class Client:
         self._stub = api.inference_grpc.InferenceStub(channel)
         self._over = threading.Event()
         self.name = name
+        self._metadata = (("x-client-id", name.replace(" ", "-")),)
         self.answered = 0
         self.failures: list[str] = []
         self._thread = threading.Thread(target=self._call_until_over)
@@ -67,16 +66,20 @@ class Client:
                     self.failures.append(f"{call.__name__}: {error.code().name}: {error.details()}")
 
     def _generate(self) -> None:
-        self._stub.Generate(self._api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=2), timeout=60)
+        question = self._api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=2)
+        self._stub.Generate(question, timeout=60, metadata=self._metadata)
 
     def _stream(self) -> None:
         question = self._api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=100)
-        *_, last = self._stub.GenerateStream(question, timeout=60)
+        *_, last = self._stub.GenerateStream(question, timeout=60, metadata=self._metadata)
         assert last.summary.usage.generated_tokens == 100
 
     def _score(self) -> None:
         texts = [self._api.inference.ScoreTextsRequest(id=n, input={"text": "xy"}) for n in range(5)]
-        assert len(list(self._stub.ScoreTexts(iter(texts), timeout=60))) == len(texts)
+        assert len(list(self._stub.ScoreTexts(iter(texts), timeout=60, metadata=self._metadata))) == len(texts)
+
+    def was_answered_by(self, server: Server) -> bool:
+        return f"client={self._metadata[0][1]}" in server.log()
 
     def stop(self) -> None:
         self._over.set()
@@ -133,7 +136,9 @@ def test_no_call_fails_while_servers_are_replaced(api: SimpleNamespace, reposito
                 )
                 wait_until(lambda turn=turn: balancer.health(servers[turn].grpc_port) == {True})
                 # Who balances by himself has found it: minReadySeconds of a Deployment.
-                wait_until(lambda turn=turn: servers[turn].metric("longshort_connections_open") >= BALANCED)
+                balanced = [client for client in clients if not client.name.startswith("pinned")]
+                new = servers[turn]
+                wait_until(lambda new=new, balanced=balanced: all(client.was_answered_by(new) for client in balanced))
             go_on_until(CALLS)
         finally:
             for client in clients:
