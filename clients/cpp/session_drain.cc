@@ -159,8 +159,8 @@ void SessionDrain::MoveOne(const SessionOfModel& session) {
   absl::Time again = absl::InfiniteFuture();
   if (MayBeTriedAgain(moved.status)) again = absl::Now() + WaitAfter(moved.status);
   const auto [failure, is_first] = failures_.try_emplace(NameOf(session));
-  // A try that is cut off at the end of the time tells less than the one before it.
-  if (is_first || !CancelledHere(moved.status)) failure->second.status = moved.status;
+  // A try that the end of the time cuts off, or does not let begin, tells less than the one before it.
+  if (is_first || !absl::IsCancelled(moved.status)) failure->second.status = moved.status;
   failure->second.again = again;
   if (CancelledHere(moved.status)) {  // by somebody who does not want to wait
     ended_ = true;

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
@@ -40,6 +42,7 @@ class Sessions final : public v1::Sessions::Service {
   std::vector<std::string> exported;
   int refused = 0;
   std::vector<std::string> closed;  // "id tokens", and "moved" if it did
+  absl::Duration listing_takes = absl::ZeroDuration();
   std::function<void(std::unique_lock<std::mutex>&)> on_export = [](auto&) {};
   std::function<void(const std::string& id)> on_close = [](const auto&) {};
   // Another session is refused for ten seconds as long as one is on its way.
@@ -49,6 +52,7 @@ class Sessions final : public v1::Sessions::Service {
  private:
   grpc::Status ListSessions(grpc::ServerContext* /*context*/, const v1::ListSessionsRequest* request,
                             v1::ListSessionsResponse* response) override {
+    absl::SleepFor(listing_takes);
     const std::lock_guard lock(mutex_);
     EXPECT_TRUE(request->all_owners());
     double idle = 0;
@@ -158,6 +162,28 @@ TEST_F(SessionDrainTest, OneThatAlwaysGoesOnIsLeftWhenTheTimeIsOver) {
   EXPECT_EQ(result->moved, 0);
   ASSERT_EQ(result->left.size(), 1U);
   EXPECT_GE(from_.held["talk"], 5) << "it is where it was";
+}
+
+TEST_F(SessionDrainTest, OneWhoseNextTurnDidNotComeIsLeftForTheReasonOfItsLast) {
+  for (const char* id : {"a", "b", "c", "d", "e"}) from_.held[id] = 5;
+  from_.on_close = [&](const std::string& id) { ++from_.held[id]; };
+  // Time enough that all are worth another try when they are listed again.
+  from_.listing_takes = absl::Milliseconds(200);
+  const auto over = std::make_shared<absl::Notification>();
+  // The second time, four hold all places until the end.
+  from_.on_export = [this, over](std::unique_lock<std::mutex>& lock) {
+    if (from_.exported.size() <= from_.held.size()) return;
+    lock.unlock();
+    over->WaitForNotification();
+    lock.lock();
+  };
+  const absl::StatusOr<SessionDrain::Result> result = Drain(absl::Seconds(1));
+  over->Notify();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->left.size(), 5U);
+  for (const SessionDrain::Left& left : result->left) {
+    EXPECT_EQ(left.why.code(), absl::StatusCode::kAborted) << left.session.session.session_id() << ": " << left.why;
+  }
 }
 
 TEST_F(SessionDrainTest, RoomThatOthersTookIsTakenWhenTheyAreThrough) {
