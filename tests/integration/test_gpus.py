@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,10 @@ from integration.server_process import BINARY, Server, run
 EMULATED = BINARY.parent / "longshort-server-with-emulated-gpus"
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulator switches stacks on x86-64 only")
+
+
+# Graphs that loading captures, and runs once each: emulated ones are of 16 rows at the most.
+GRAPHS = 12
 
 
 def start(repository: Path, folder: Path, *arguments: str, fault: str = "") -> Server:
@@ -82,7 +87,7 @@ def test_a_conversation_goes_on_on_a_gpu(
 def test_after_a_failed_step_all_streams_go_on(
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path
 ) -> None:
-    with start(repository, tmp_path, "--devices=emulated:0", fault="error=150") as gpu:
+    with start(repository, tmp_path, "--devices=emulated:0", fault=f"error={GRAPHS + 3} replays") as gpu:
         requests = [generation(api, text) for text in ("abc", "defg", "h")]
         with ThreadPoolExecutor(len(requests)) as clients:
             said = list(clients.map(lambda request: answer(api, gpu, request), requests))
@@ -94,7 +99,7 @@ def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_starte
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path
 ) -> None:
     # Loading opens a device for the prototype on each of two GPUs, and one more on each to warm it up.
-    with start(repository, tmp_path, "--devices=emulated:0,emulated:1", fault="lost=150@4") as gpus:
+    with start(repository, tmp_path, "--devices=emulated:0,emulated:1", fault=f"lost={GRAPHS + 3} replays@4") as gpus:
         requests = [generation(api, text) for text in ("abc", "defg", "h", "ijk", "lm", "n")]
         with ThreadPoolExecutor(len(requests)) as clients:
             said = list(clients.map(lambda request: answer(api, gpus, request), requests))
@@ -102,6 +107,24 @@ def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_starte
         assert gpus.wait() == 1
         assert "GPU lost" in gpus.log()
         assert "drained" in gpus.log()
+
+
+def test_a_model_whose_graphs_cannot_be_captured_is_not_loaded(repository: Path, tmp_path: Path) -> None:
+    # On the device that warms up, behind the prototype's.
+    with pytest.raises(AssertionError, match="the emulated device was told to fail"):
+        start(repository, tmp_path, "--devices=emulated:0", fault="error=7 replays@1")
+
+
+def test_the_plan_of_a_gpus_memory_is_logged(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with start(repository, tmp_path, "--devices=emulated:3,cpu", "--cache-bytes=20000000") as gpu:
+        line = next(line for line in gpu.log().splitlines() if "model on GPU" in line)
+    planned = dict(re.findall(r"(\w+)=(\S+)", line))
+    assert planned["device"] == "emulated:3"
+    assert int(planned["gpu_bytes"]) == 256 << 20
+    assert int(planned["library_bytes"]) == (256 << 20) // 10
+    assert int(planned["weight_bytes"]) > 0
+    assert int(planned["workspace_bytes"]) > 0
+    assert int(planned["cache_bytes"]) == 10000000
 
 
 def test_a_model_that_does_not_fit_in_the_gpus_memory_is_refused(repository: Path, tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ struct ModelGpu {
   std::function<absl::StatusOr<std::unique_ptr<GpuDevice>>()> open;
   // Told once it is lost.
   std::shared_ptr<GpuLoss> loss;
+  // Steps of so many rows at the most are graphs, which are captured when there are pages. Larger ones take so long
+  // that it does not matter what their calls cost.
+  int64_t most_graph_rows = 512;
 };
 
 // Pages hold float32 numbers, or bfloat16 ones if such are the decoder's matrices that meet tokens. Brings the decoder

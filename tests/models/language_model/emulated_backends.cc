@@ -17,7 +17,8 @@ absl::StatusOr<std::unique_ptr<LanguageModelBackend>> EmulatedBackends::Make(
     hook(*opened);
     return opened;
   };
-  return MakeGpuBackend(decoder, {.tensors = at::kCPU, .open = open, .loss = loss_}, between);
+  return MakeGpuBackend(
+      decoder, {.tensors = at::kCPU, .open = open, .loss = loss_, .most_graph_rows = most_graph_rows_}, between);
 }
 
 }  // namespace longshort
