@@ -10,12 +10,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/lifecycle/run.h"
 #include "server/model_loader.h"
@@ -40,7 +40,7 @@ std::optional<PlannedFault> ParseFault(const std::string& text) {
   const std::pair<std::string, std::string> place = absl::StrSplit(text, absl::MaxSplits('@', 1));
   const std::pair<std::string, std::string> parts = absl::StrSplit(place.first, absl::MaxSplits('=', 1));
   PlannedFault planned;
-  std::string_view calls = parts.second;
+  absl::string_view calls = parts.second;
   planned.are_replays = absl::ConsumeSuffix(&calls, " replays");
   if (!absl::SimpleAtoi(calls, &planned.calls)) return std::nullopt;
   if (!place.second.empty() && !absl::SimpleAtoi(place.second, &planned.device)) return std::nullopt;
