@@ -11,7 +11,7 @@
 namespace longshort {
 
 // Errors: those of ParseTextClassifierConfig, CheckTensors, TensorReader and ParseLabels; INTERNAL if the library
-// fails.
+// fails; those of MakeItemAttention.
 absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirectory& directory,
                                                                const ClassifierOptions& options);
 
