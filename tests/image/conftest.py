@@ -1,4 +1,4 @@
-"""Containers of the image that tests/image/build has made."""
+"""Containers of the images that tests/image/build has made."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from integration.server_process import ROOT, wait_until
 
 IMAGE = "localhost/longshort:demo"
+BATCH_IMAGE = "localhost/longshort-batch"
 # A cgroup tree that can be written: v2's, or v1's of memory.
 CGROUPS = [Path("/sys/fs/cgroup/cgroup.subtree_control"), Path("/sys/fs/cgroup/memory")]
 

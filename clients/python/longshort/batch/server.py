@@ -229,11 +229,12 @@ class Server:
             )
             # Its calls are not the stream's: the model may be another by now.
             self._check(await self.model(), self.name)
-        except LongshortError as error:
-            found = error
-        except BatchError as error:
+        except (errors.NotFound, BatchError) as error:
+            # The model is gone, or is another one.
             self._end(error)
             return
+        except LongshortError as error:
+            found = error
         del self._unanswered[id], self._long[id]
         self._alone = False
         if isinstance(found, LongScore):

@@ -18,6 +18,7 @@ import longshort.batch
 import pytest
 from integration import model_directory, tokens
 from integration.server_process import Server, wait_until
+from longshort._proto import models_pb2
 from longshort.batch.verifying import entries_of
 
 from clients.python.batch.corpus import documents, read_errors, read_rows, write_jsonl
@@ -167,6 +168,53 @@ def test_another_model_in_mid_run_ends_it_and_what_was_written_stays(
     with Server(repository, tmp_path / "2") as again:
         longshort.batch.score(str(corpus), str(out), server=address(again), shard_rows=SHARD_ROWS)
     check(out, wanted)
+
+
+def control(server: Server, verb: str, version: int = 1) -> None:
+    """LoadModel or UnloadModel of tiny."""
+    kind = getattr(models_pb2, f"{verb}Request")
+    call = server.channel.unary_unary(f"/longshort.v1.Models/{verb}", kind.SerializeToString)
+    call(kind(model={"name": "tiny", "version": version}), timeout=20)
+
+
+@pytest.mark.parametrize("how", ["unloaded", "a newer version"])
+def test_a_model_that_goes_in_mid_run_answers_to_its_end(
+    corpus: Path, wanted: Any, repository: Path, tmp_path: Path, how: str
+) -> None:
+    """A stream keeps the model that it began with."""
+    served = tmp_path / "repository"
+    shutil.copytree(repository, served)
+    with (
+        Server(served, tmp_path / "0", "--model-control", "--watch-repository=100ms") as server,
+        running(corpus, tmp_path / "out", address(server)) as run,
+    ):
+        if how == "unloaded":
+            control(server, "UnloadModel")
+        else:
+            shutil.copytree(repository / "tiny/1", served / ".incoming")
+            (served / ".incoming").rename(served / "tiny/2")
+        summary = run.result(60)
+        assert (summary.rows, summary.errors) == (ROWS, 0)
+    check(tmp_path / "out", wanted)
+
+
+def test_a_document_in_pieces_waits_for_a_model_that_was_unloaded(
+    server: Server, repository: Path, tmp_path: Path
+) -> None:
+    corpus = write_jsonl(tmp_path / "a.jsonl", [{"text": "four " * 40_000}] * 2)
+    with longshort.Client(address(server)) as client:
+        (wanted,) = client.score(["four " * 40_000])
+    options = ("--model-control", "--max-message-bytes=20000")
+    with Server(repository, tmp_path / "0", *options) as narrow, ThreadPoolExecutor(1) as thread:
+        run = thread.submit(longshort.batch.score, str(corpus), str(tmp_path / "out"), server=address(narrow))
+        wait_until(lambda: scored(narrow) > 0)
+        control(narrow, "UnloadModel")
+        wait_until(lambda: narrow.log().count("code=NOT_FOUND") >= 7 or run.done())
+        control(narrow, "LoadModel")
+        summary = run.result(60)
+    assert (summary.rows, summary.errors) == (2, 0), read_errors(tmp_path / "out")
+    for row in read_rows(tmp_path / "out"):
+        assert row["log_likelihood"] == pytest.approx(wanted.log_likelihood, rel=1e-6)
 
 
 def test_servers_with_different_models_are_not_mixed(corpus: Path, server: Server, tmp_path: Path) -> None:
