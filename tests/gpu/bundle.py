@@ -12,7 +12,15 @@ from pathlib import Path
 from gpu.pieces import ROOT
 
 BUILD = ROOT / "build/cuda"
-PROGRAMS = ("cuda_kernels_on_gpu_test", "longshort-golden")
+PROGRAMS = (
+    "cuda_kernels_on_gpu_test", "language_model_on_gpu_test", "longshort", "longshort-bf16-difference",
+    "longshort-golden", "longshort-golden-classifier", "longshort-gpu-bench", "longshort-server",
+)  # fmt: skip
+# Cases, texts and models; Python's part.
+FILES = (
+    "deploy/paragraph.txt", "deploy/photo.jpg", "deploy/review.txt", "docs", "models/convert/src", "models/zoo",
+    "tests/bench", "tests/golden", "tests/gpu", "tests/reference",
+)  # fmt: skip
 MOST_BYTES = 64 << 20
 # What the machine has: the system's own, PyTorch's and CUDA's.
 _SYSTEM = re.compile(r"/(ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so)|/torch/lib/|/nvidia/|/cuda")
@@ -34,9 +42,8 @@ def make(out: Path) -> int:
                 (folder / "lib").mkdir(exist_ok=True)
                 shutil.copy(library, folder / "lib" / library.name)
         listed = subprocess.run(
-            ["git", "ls-files", "tests/gpu", "tests/golden", "tests/reference", "models/convert/src"],
-            cwd=ROOT, check=True, capture_output=True, text=True,
-        ).stdout.split()  # fmt: skip
+            ["git", "ls-files", *FILES], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.split()
         for name in listed:
             to = folder / name
             to.parent.mkdir(parents=True, exist_ok=True)
