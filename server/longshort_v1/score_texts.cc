@@ -30,7 +30,7 @@ const Messages kMessages;
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ScoreTexts(const CallEnvironment& environment,
                                                                         grpc::CallbackServerContext* context) {
-  return ScoreStream::Start(environment, kScoreTextsNames, kMessages, context);
+  return BidirectionalStream::Start(std::make_shared<ScoreStream>(environment, kScoreTextsNames, kMessages, context));
 }
 
 }  // namespace longshort

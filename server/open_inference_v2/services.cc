@@ -319,7 +319,7 @@ ServerUnaryReactor* OpenInferenceService::LogSettings(CallbackServerContext* con
 
 grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* OpenInferenceService::ModelStreamInfer(
     CallbackServerContext* context) {
-  return InferStream::Start(environment_, context);
+  return BidirectionalStream::Start(std::make_shared<InferStream>(environment_, context));
 }
 
 }  // namespace longshort

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -28,8 +27,7 @@
 #include "absl/status/statusor.h"
 #include "server/calls/score_call.h"
 #include "server/handlers/text_scorer.h"
-#include "server/rpc/rpc_call.h"
-#include "server/streaming/write_watch.h"
+#include "server/rpc/bidirectional_stream.h"
 
 namespace longshort {
 
@@ -48,13 +46,11 @@ class ScoreStreamMessages {
   ~ScoreStreamMessages() = default;  // trivial, so that nothing ends before the last thread
 };
 
-class ScoreStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                          public std::enable_shared_from_this<ScoreStream> {
+class ScoreStream final : public BidirectionalStream {
  public:
-  // gRPC holds a reference from now on, until OnDone.
-  static ScoreStream* Start(const CallEnvironment& environment, const CallNames& names,
-                            const ScoreStreamMessages& messages, grpc::CallbackServerContext* context);
-  ~ScoreStream() override;
+  // To be started.
+  ScoreStream(const CallEnvironment& environment, const CallNames& names, const ScoreStreamMessages& messages,
+              grpc::CallbackServerContext* context);
 
  private:
   // What is kept of a document until it is answered.
@@ -73,23 +69,18 @@ class ScoreStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
     int64_t answer_bytes = 0;  // as the question's: what leaves the window when it is written
   };
 
-  ScoreStream(const CallEnvironment& environment, const CallNames& names, const ScoreStreamMessages& messages,
-              grpc::CallbackServerContext* context);
+  // Of BidirectionalStream.
+  absl::Status Take(const grpc::ByteBuffer& message) override;
+  void Cancel() override { record().Cancel(); }
+  bool HasRoom() const override;
+  std::optional<grpc::ByteBuffer> NextAnswer() override;
+  void Written() override;
+  bool HasWork() const override { return in_work_ > 0; }
+  bool HasHeld() const override { return !held_.empty(); }
+  void DropHeld() override;
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override { grpc_reference_.reset(); }
-
-  // Begins what it is time for: a write, a read, the end of the call.
-  void Advance();
-  bool WindowHasRoom() const;
-  // Looks after the client's reading from now on, as long as a message is on its way. With the mutex held.
-  void WatchReader(absl::Time now);
-  void LookAfterReader();
-
-  // What a message asks for. Errors end the call; a bad document is answered.
-  absl::Status Take(const StreamedText& message);
+  // A bad document is answered.
+  absl::Status TakeText(const StreamedText& message);
   absl::Status Open(const ScoreStreamOptions& options);
   absl::StatusOr<TextToScore> ReadText(const StreamedText& message) const;
   // Gives the engine the document, and then what is held, as long as there is room.
@@ -103,26 +94,14 @@ class ScoreStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   // Answers the document; its last step in work.
   void Reply(const Question& question, absl::StatusOr<ScoredText> scored);
 
-  // An idle client must not keep a stopping server: what the engine has is answered, nothing more is read. The call
-  // ends well only if that was all.
-  void OnStopping();
-  // Ends the call with `status` (the first one counts): nothing more is read; what was answered is written.
-  void End(const absl::Status& status);
+  std::shared_ptr<ScoreStream> Self() { return std::static_pointer_cast<ScoreStream>(shared_from_this()); }
 
-  const CallEnvironment& environment_;
   const ScoreStreamMessages& messages_;
-  RpcCall call_;
-  CallRecord& record_;
-  std::shared_ptr<ScoreStream> grpc_reference_;
-  int64_t gate_watch_ = 0;
   // From the first message on.
   std::shared_ptr<const ServedModel> model_;
   std::unique_ptr<TextScorer> scorer_;
-  grpc::ByteBuffer incoming_;
-  grpc::ByteBuffer outgoing_;
 
-  std::mutex mutex_;  // guards what follows
-  CallGate::IdleNote idle_;
+  // The mutex guards what follows.
   int64_t window_documents_ = 0;
   int64_t window_bytes_ = 0;   // of answers, at the most
   int64_t in_work_ = 0;        // documents that were read and not replied to
@@ -130,15 +109,8 @@ class ScoreStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   int64_t engine_ends_ = 0;    // documents that the engine has ended so far
   std::deque<Document> held_;  // in work; they found the engine full
   std::unique_ptr<grpc::Alarm> retry_;
-  std::deque<Answer> answers_;         // to be written; the first is on its way meanwhile
-  std::optional<absl::Status> ended_;  // nothing more is read: OK after the client's half-close
-  int64_t busy_ = 0;                   // threads that take a message, begin a read or write, or cancel: the call is
-                                       // not finished under them
-  bool reading_ = false;
-  WriteWatch watch_;
-  std::unique_ptr<grpc::Alarm> look_;  // set while the client's reading is looked after
-  bool reader_gone_ = false;
-  bool finished_ = false;
+  std::deque<Answer> answers_;        // to be written
+  int64_t written_answer_bytes_ = 0;  // of the answer that is on its way
 };
 
 }  // namespace longshort
