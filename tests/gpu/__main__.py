@@ -43,6 +43,9 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     pack = commands.add_parser("bundle", help="build with CUDA, and pack programs, libraries and cases")
     pack.add_argument("out", type=Path)
+    pack.add_argument(
+        "--libtorch", type=Path, metavar="FOLDER", help="the wheel's folder torch; without, that of .venv"
+    )
     check = commands.add_parser("check", help="run pieces, each in less than ten minutes; exit status 0 if all hold")
     check.add_argument("pieces", nargs="*", metavar="PIECE", help=f"of {', '.join(PIECES)}; all if none is named")
     check.add_argument("--device", default="cuda:0", help="cuda:N, or emulated:N for a rehearsal")
@@ -55,7 +58,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     if arguments.command == "bundle":
-        print(f"{arguments.out}: {bundle.make(arguments.out)} bytes")
+        print(f"{arguments.out}: {bundle.make(arguments.out, arguments.libtorch)} bytes")
         return 0
     if unknown := [piece for piece in arguments.pieces if piece not in PIECES]:
         parser.error(f"no piece {unknown[0]}; there are {', '.join(PIECES)}")

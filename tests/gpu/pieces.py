@@ -37,6 +37,11 @@ class Place:
 Command = list[str | Path] | str
 
 
+def machine(place: Place) -> Command:
+    """The bundle's programs fit the machine's PyTorch and driver."""
+    return [sys.executable, "-m", "gpu.machine", "--device", place.device]
+
+
 def instructions(place: Place) -> Command:
     """Each function of device.h does on the chip what the emulator does."""
     return [place.kernel_tests, "--gtest_filter=Instructions.*"]
@@ -126,20 +131,19 @@ def _sanitized(place: Place, tool: str) -> Command:
             "--gtest_filter=Instructions.*:*InEveryOrder*:*EmbedsTokens:*AppendsKeys*"]  # fmt: skip
 
 
-_ALL = (instructions, kernels, device, memcheck, racecheck, models, graphs, goldens, bf16, server, bench_streams,
-        bench_lengths, bench_images, bench_texts)  # fmt: skip
+_ALL = (machine, instructions, kernels, device, memcheck, racecheck, models, graphs, goldens, bf16, server,
+        bench_streams, bench_lengths, bench_images, bench_texts)  # fmt: skip
 PIECES: dict[str, Callable[[Place], Command]] = {piece.__name__.replace("_", "-"): piece for piece in _ALL}
 
 
 def environment(place: Place) -> dict[str, str]:
-    """Libraries of a bundle, and those of the Python that has PyTorch."""
-    folders = [str(folder) for folder in (ROOT / "lib",) if folder.is_dir()]
-    if not (ROOT / ".venv").is_dir():
+    """A bundle's programs find their own libraries, and here LibTorch's, and those that it needs."""
+    sites = sorted(ROOT.glob(".venv/lib/python3*/site-packages"))
+    if not sites:
         import torch  # noqa: PLC0415
 
-        site = Path(torch.__file__).parents[1]
-        folders += [str(site / "torch/lib"), *(str(path) for path in sorted(site.glob("nvidia/*/lib")))]
+        sites = [Path(torch.__file__).parents[1]]
+    folders = [path for site in sites for path in (site / "torch/lib", *sorted(site.glob("nvidia/*/lib")))]
     known = os.environ.get("LD_LIBRARY_PATH")
-    paths = ":".join([*folders, *([known] if known else [])])
-    more = {"LD_LIBRARY_PATH": paths} if paths else {}
-    return {**os.environ, "LONGSHORT_BUILD": str(place.programs.parent), **more}
+    paths = ":".join([*map(str, folders), *([known] if known else [])])
+    return {**os.environ, "LONGSHORT_BUILD": str(place.programs.parent), "LD_LIBRARY_PATH": paths}

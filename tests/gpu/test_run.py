@@ -10,6 +10,7 @@ import pytest
 
 from gpu.bf16 import judge
 from gpu.bundle import libraries_of
+from gpu.machine import misfits
 from gpu.pieces import ROOT
 from gpu.served import difference
 
@@ -70,6 +71,14 @@ def test_a_piece_that_fails_is_told(tmp_path: Path) -> None:
         pytest.skip("there is a GPU")
     assert "FAIL kernels: " in done.stdout
     assert "pieces hold on cuda:0" in done.stdout
+
+
+def test_a_machine_with_another_pytorch_is_told_what_to_do() -> None:
+    built_with = {"torch": "2.11.0+cu130", "cuda": "13.0"}
+    assert misfits(built_with, "2.11.1", "13.1") == []
+    (wrong,) = misfits(built_with, "2.9.1", "13.0")
+    assert wrong.startswith("PyTorch is 2.9.1, and the programs were built with 2.11.0+cu130; build the bundle anew")
+    assert len(misfits(built_with, "2.8.0", "12.8")) == 2
 
 
 def test_an_unknown_piece_is_refused() -> None:

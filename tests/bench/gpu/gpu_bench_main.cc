@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "command_line/option_table.h"
 #include "models/describe/presets.h"
+#include "models/layers/library_error.h"
 #include "tests/bench/gpu/classifier_times.h"
 #include "tests/bench/gpu/peaks.h"
 #include "tests/bench/gpu/stream_times.h"
@@ -102,7 +103,7 @@ absl::Status Main(const std::vector<std::string>& arguments) {
     LS_ASSIGN_OR_RETURN(const nlohmann::json found, Measure(commands.front(), options));
     std::cout << found.dump() << std::endl;
   } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
+    return LibraryError("while measuring", error);
   }
   return absl::OkStatus();
 }
