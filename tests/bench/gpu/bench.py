@@ -13,7 +13,7 @@ from typing import Any
 
 PRESETS = Path(__file__).resolve().parents[3] / "models/convert/src/longshort_convert/presets"
 # What PyTorch may take for one measurement: compiling takes minutes.
-PLAIN_SECONDS = 150
+PLAIN_SECONDS = 100
 # Logits of the same weights and items, in float32, by other orders of sums.
 SAME_LOGITS = 2e-3
 
