@@ -15,7 +15,7 @@ from gpu.pieces import ROOT
 BUILD = ROOT / "build/cuda"
 PROGRAMS = (
     "cuda_kernels_on_gpu_test", "language_model_on_gpu_test", "longshort", "longshort-bf16-difference",
-    "longshort-golden", "longshort-golden-classifier", "longshort-gpu-bench", "longshort-server",
+    "longshort-golden", "longshort-golden-classifier", "longshort-gpu-bench", "longshort-load", "longshort-server",
 )  # fmt: skip
 # Cases, texts and models; Python's part.
 FILES = (

@@ -97,6 +97,11 @@ def bench_streams(place: Place) -> Command:
     return _bench(place, "streams")
 
 
+def bench_served(place: Place) -> Command:
+    """The same through a server."""
+    return _bench(place, "served")
+
+
 def bench_lengths(place: Place) -> Command:
     """Time and memory by the length of the text: the paper's Figure 3."""
     return _bench(place, "lengths")
@@ -132,7 +137,7 @@ def _sanitized(place: Place, tool: str) -> Command:
 
 
 _ALL = (machine, instructions, kernels, device, memcheck, racecheck, models, graphs, goldens, bf16, server,
-        bench_streams, bench_lengths, bench_images, bench_texts)  # fmt: skip
+        bench_streams, bench_served, bench_lengths, bench_images, bench_texts)  # fmt: skip
 PIECES: dict[str, Callable[[Place], Command]] = {piece.__name__.replace("_", "-"): piece for piece in _ALL}
 
 

@@ -15,7 +15,7 @@ from gpu.pieces import ROOT
 from gpu.served import difference
 
 BUILD = Path(os.environ.get("LONGSHORT_BUILD") or ROOT / "build/release")
-BENCHES = ["bench-streams", "bench-lengths", "bench-images", "bench-texts"]
+BENCHES = ["bench-streams", "bench-served", "bench-lengths", "bench-images", "bench-texts"]
 
 emulated = pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulator switches stacks on x86-64 only")
 
@@ -53,7 +53,7 @@ def test_benchmarks_run_in_a_small_form_and_leave_their_numbers(tmp_path: Path) 
         assert "eager PyTorch" in (tmp_path / f"{name}.log").read_text()
         found = json.loads((tmp_path / f"{name}.json").read_text())
         assert found["peaks"]["copy_bytes"] > 0
-        assert len(found["rows"]) >= 2
+        assert found["rows"]
 
 
 def test_results_of_pieces_that_are_not_run_again_stay(tmp_path: Path) -> None:

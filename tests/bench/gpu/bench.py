@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.load.processes import ServerProcess
+
 PRESETS = Path(__file__).resolve().parents[3] / "models/convert/src/longshort_convert/presets"
 # What PyTorch may take for one measurement: compiling takes minutes.
 PLAIN_SECONDS = 100
@@ -45,14 +47,16 @@ class Bench:
 
     def __init__(self, programs: Path, device: str, scratch: Path) -> None:
         self.device, self.tiny = device, device.startswith("emulated:")
-        self._program, self._scratch = programs / "longshort-gpu-bench", scratch
+        self._programs, self._scratch = programs, scratch
         sizes = {"side": 128, "copied-bytes": 1 << 20, "seconds": 0.01} if self.tiny else {}
         self.peaks = self.measure("peaks", **sizes)
 
     def measure(self, command: str, **options: object) -> dict[str, Any]:
         """Errors: MeasurementError."""
         words = [f"--{name.replace('_', '-')}={value}" for name, value in {"device": self.device, **options}.items()]
-        done = subprocess.run([self._program, command, *words], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [self._programs / "longshort-gpu-bench", command, *words], capture_output=True, text=True, check=False
+        )
         if done.returncode != 0:
             said = (done.stderr.strip() or "nothing").splitlines()[-1]
             raise MeasurementError(f"{command} ended with {done.returncode}: {said}")
@@ -79,6 +83,28 @@ class Bench:
             file.write_text(json.dumps(config))
             self.measure("write", config=file, model=directory)
         return directory
+
+    def served(self, model: Path, server_options: list[str], load_options: list[str]) -> dict[str, Any]:
+        """What longshort-load tells of a server on the device with this one model. Errors: MeasurementError."""
+        repository = self._scratch / f"{model.name}-served"
+        (repository / "model").mkdir(parents=True, exist_ok=True)
+        version = repository / "model/1"
+        if not version.exists():
+            version.symlink_to(model)
+        ports, report = self._scratch / "ports.json", self._scratch / "load.json"
+        program = "longshort-server-with-emulated-gpus" if self.tiny else "longshort-server"
+        command = [self._programs / program, f"--model-repository={repository}", f"--devices={self.device}",
+                   "--listen=127.0.0.1:0", "--http-listen=127.0.0.1:0", f"--port-file={ports}", "--drain-timeout=1s",
+                   *server_options]  # fmt: skip
+        try:
+            with ServerProcess(command, ports, self._scratch / "server.log") as server:
+                load = [self._programs / "longshort-load", f"--server={server.address}", f"--json={report}"]
+                done = subprocess.run([*load, *load_options], capture_output=True, text=True, check=False)
+        except SystemExit as error:
+            raise MeasurementError(str(error)) from error
+        if done.returncode != 0:
+            raise MeasurementError(f"longshort-load: {(done.stderr.strip() or 'nothing').splitlines()[-1]}")
+        return json.loads(report.read_text())["workloads"][0]
 
 
 def preset(name: str) -> dict[str, Any]:

@@ -51,6 +51,8 @@ TINY_CVT = {
 TINY_TOKENS = 64
 TOKEN_SECONDS, STREAMS_SHARE, PROMPT_SHARE, MANY_P99_SECONDS = 150e-6, 0.75, 0.25, 30e-3
 TEXT_RATIO = 10
+# More tokens than a stream generates while it is measured.
+ENDLESS = 100_000
 
 
 def _language_model(bench: Bench, memory: int) -> tuple[str, dict[str, Any]]:
@@ -121,6 +123,32 @@ def streams(bench: Bench) -> Iterator[Row]:
         f"{count:,} streams, M = 32,768, and {prompt} tokens of a prompt in each step: p99 of a step", shown(p99),
         "30 ms", p99 <= MANY_P99_SECONDS, f"{share:.1%} of bandwidth", numbers=found,
     )  # fmt: skip
+
+
+def served(bench: Bench) -> Iterator[Row]:
+    """The same through a server, as its clients see it: streams that all begin with the same long text."""
+    for count, memory, warm_up in [(2, 8192, 1)] if bench.tiny else [(256, 8192, 30), (1000, 32768, 120)]:
+        name, config = _language_model(bench, memory)
+        model = bench.model(name, config)
+        full = config["memory_length"] + config["segment_length"]
+        seconds = 1 if bench.tiny else 20
+        few = {"steps": 1, "warm_up_steps": 0, "read_before": 0}
+        stream_bytes = bench.measure("streams", model=model, precision="bf16", **few)["stream_bytes"]
+        found = bench.served(
+            model,
+            ["--precision=bf16", f"--max-streams={count}", f"--max-generate-tokens={ENDLESS}",
+             f"--cache-bytes={(count + 1) * stream_bytes}", "--max-queue-time=1h"],
+            [f"--workload=generate,ids=4:200,prompt={full},shared={full - 16},tokens={ENDLESS},concurrency={count}",
+             f"--connections={-(-count // 256)}", f"--warm-up={warm_up}s", f"--seconds={seconds}s", "--grace=0s"],
+        )  # fmt: skip
+        between = found["inter_token_seconds"]
+        reading = any(value is not None for value in found["timeline"]["first_token_p50"])
+        careful = "; careful: prompts were still read" if reading else ""
+        yield Row(
+            f"a server, {count:,} streams, M = {memory:,}: p99 between tokens",
+            f"{shown(between['p99'])}, {found['tokens_per_second']:.0f} tokens/s{careful}",
+            "30 ms", between["p99"] <= MANY_P99_SECONDS, numbers=found,
+        )  # fmt: skip
 
 
 def lengths(bench: Bench) -> Iterator[Row]:
@@ -195,5 +223,5 @@ def texts(bench: Bench) -> Iterator[Row]:
 
 
 GROUPS: dict[str, Callable[[Bench], Iterator[Row]]] = {
-    "streams": streams, "lengths": lengths, "images": images, "texts": texts,
+    "streams": streams, "served": served, "lengths": lengths, "images": images, "texts": texts,
 }  # fmt: skip
