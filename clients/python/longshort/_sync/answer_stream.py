@@ -53,8 +53,8 @@ class AnswerStream(Generic[T]):
         self._patience = None if patience == float("inf") else patience
         self._call: Call = calls.begin(options, timeout=float("inf"))
         self._stream: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
-        # Whether the first unanswered document is sent alone, until its answer is there: so nothing is on its way behind
-        # it, for which the status could be lost (errors.StatusLost).
+        # Whether the first unanswered document is sent alone, until its answer is there: so nothing is on its way
+        # behind it, for which the status could be lost (errors.StatusLost).
         self._careful = False
         self._closed = False
 
