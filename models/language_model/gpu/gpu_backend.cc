@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/gpu/gpu_memory.h"
+#include "models/gpu/gpu_upload.h"
 #include "models/kernels/cuda/cache_rows.h"
 #include "models/kernels/cuda/causal_attention.h"
 #include "models/kernels/cuda/pages.h"
@@ -18,7 +19,6 @@
 #include "models/language_model/gpu/gpu_step.h"
 #include "models/language_model/gpu/gpu_tables.h"
 #include "models/language_model/gpu/move_decoder.h"
-#include "models/language_model/gpu/step_upload.h"
 #include "models/layers/library_error.h"
 
 namespace longshort {
@@ -34,7 +34,16 @@ cuda::Rows RowsOf(const at::Tensor& rows) {
 struct StepMemory {
   explicit StepMemory(GpuDevice& device) : upload(device) {}
 
-  StepUpload upload;
+  // Queues the copy of a step's numbers.
+  absl::Status Queue(const GpuStep& step) {
+    const std::vector<int64_t>& numbers = step.plan.numbers;
+    LS_ASSIGN_OR_RETURN(char* const host, upload.Begin(numbers.size() * sizeof(int64_t)));
+    std::copy(numbers.begin(), numbers.end(), reinterpret_cast<int64_t*>(host));
+    return upload.Queue();
+  }
+  int64_t* numbers() const { return upload.as<int64_t>(); }
+
+  GpuUpload upload;
   GpuMemory partial_results;  // of single rows
 };
 
@@ -168,7 +177,7 @@ class GpuBackend final : public LanguageModelBackend {
   absl::Span<const float> Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles);
 
   // Of an array of the step, on the device.
-  const int64_t* Of(const StepPlan::Array& array) const { return memory_->upload.numbers() + array.first; }
+  const int64_t* Of(const StepPlan::Array& array) const { return memory_->numbers() + array.first; }
   const StepPlan& plan() const { return step_->plan; }
 
   const std::shared_ptr<const SharedTables> tables_;
@@ -224,13 +233,12 @@ void GpuBackend::Append(int64_t layer, const cuda::Rows& rows, const int64_t* sl
 at::Tensor GpuBackend::Use(const GpuStep& step, int64_t numbers, StepMemory& memory) {
   step_ = &step;
   memory_ = &memory;
-  return at::from_blob(memory.upload.numbers(), {numbers},
-                       tables_->layers.front().window_bias.options().dtype(at::kLong));
+  return at::from_blob(memory.numbers(), {numbers}, tables_->layers.front().window_bias.options().dtype(at::kLong));
 }
 
 at::Tensor GpuBackend::BeginStep(const StepPlan& plan) {
   eager_step_ = MakeGpuStep(plan);
-  ThrowUnlessOk(eager_memory_.upload.Queue(eager_step_.plan.numbers));
+  ThrowUnlessOk(eager_memory_.Queue(eager_step_));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
   return Use(eager_step_, static_cast<int64_t>(plan.numbers.size()), eager_memory_);
 }
@@ -406,7 +414,7 @@ int64_t GpuBackend::WorkspaceBytes() const {
 
 absl::Status GpuBackend::ReserveMemoryOfGraphs() {
   const GraphMemoryBytes& bytes = graph_memory_bytes_;
-  LS_RETURN_IF_ERROR(graph_memory_.upload.Reserve(bytes.numbers / static_cast<int64_t>(sizeof(int64_t))));
+  LS_RETURN_IF_ERROR(graph_memory_.upload.Reserve(bytes.numbers));
   const auto reserve = [&](GpuMemory& memory, int64_t needed, GpuMemoryUse use) -> absl::Status {
     if (memory.bytes() > 0) return absl::OkStatus();
     LS_ASSIGN_OR_RETURN(memory, GpuMemory::OnDevice(*device_, needed, use));
@@ -428,7 +436,7 @@ absl::StatusOr<std::unique_ptr<StepGraph>> GpuBackend::CaptureGraph(const StepSh
     }
     return absl::OkStatus();
   };
-  LS_RETURN_IF_ERROR(graph_memory_.upload.Queue(graph->step.plan.numbers));
+  LS_RETURN_IF_ERROR(graph_memory_.Queue(graph->step));
   LS_RETURN_IF_ERROR(device_->BeforeLibraryCalls());
   // What libraries do at a first run cannot be captured.
   LS_RETURN_IF_ERROR(body());
@@ -455,7 +463,7 @@ StepOutput GpuBackend::RunStep(const StepPlan& plan, const StepLayers& layers) {
 }
 
 absl::Span<const float> GpuBackend::Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles) {
-  ThrowUnlessOk(graph_memory_.upload.Queue(Pad(plan, tiles, graph.shape).plan.numbers));
+  ThrowUnlessOk(graph_memory_.Queue(Pad(plan, tiles, graph.shape)));
   ThrowUnlessOk(device_->Replay(*graph.graph));
   const int64_t floats = plan.logit_rows.size * config().vocabulary_size;
   if (floats == 0) return {};

@@ -57,6 +57,7 @@ class Device final : public EmulatedDevice {
   const GpuFacts& facts() const override { return facts_; }
   int64_t calls() const override { return calls_; }
   int64_t replays() const override { return replays_; }
+  const std::map<std::string, int64_t>& kernels_run() const override { return kernels_run_; }
   void FailAfter(int64_t calls, DeviceFault fault) override {
     fault_call_ = calls_ + calls;
     fault_ = fault;
@@ -108,6 +109,10 @@ class Device final : public EmulatedDevice {
   absl::Status Add(Work work);
   absl::Status RunQueued(int64_t end);
   absl::Status RunOne(const Work& work);
+  absl::Status RunKernel(const KernelCall& call) {
+    ++kernels_run_[call.name];
+    return cuda::emulated::RunKernel(call, emulation_);
+  }
   absl::Status RunGraph(const std::function<absl::Status()>& body, std::vector<Work>& works);
   absl::Status TakeArguments(const KernelCall& call);
   absl::Status RunGraphUpTo(size_t end);
@@ -125,6 +130,7 @@ class Device final : public EmulatedDevice {
   std::vector<Work>* running_ = nullptr;
   size_t reached_ = 0, run_ = 0;
 
+  std::map<std::string, int64_t> kernels_run_;
   int64_t calls_ = 0, fault_call_ = -1, replays_ = 0;
   DeviceFault fault_ = DeviceFault::kError;
   int64_t queued_replays_ = 0, fault_replay_ = -1;
@@ -237,7 +243,7 @@ absl::Status Device::Launch(const KernelCall& call) {
     recorded_->calls.push_back(call);
   }
   LS_RETURN_IF_ERROR(Add({.name = call.name,
-                          .run = [this, call] { return cuda::emulated::RunKernel(call, emulation_); },
+                          .run = [this, call] { return RunKernel(call); },
                           .captured = recorded_ == nullptr ? std::nullopt : std::make_optional(call)}));
   return running_ == nullptr ? absl::OkStatus() : TakeArguments(call);
 }
@@ -266,7 +272,7 @@ absl::Status Device::TakeArguments(const KernelCall& call) {
       return wrong(absl::StrCat("the word ", absl::Hex(word), " at byte ", at, " of its arguments"));
     }
   }
-  work.run = [this, call] { return cuda::emulated::RunKernel(call, emulation_); };
+  work.run = [this, call] { return RunKernel(call); };
   return absl::OkStatus();
 }
 
@@ -361,7 +367,7 @@ absl::Status Device::Update(GpuGraph& graph, int64_t launch, const KernelCall& c
   captured.calls[launch] = call;
   Work& work = captured.works[captured.launches[launch]];
   work.captured = std::nullopt;
-  work.run = [this, call] { return cuda::emulated::RunKernel(call, emulation_); };
+  work.run = [this, call] { return RunKernel(call); };
   return absl::OkStatus();
 }
 
