@@ -11,14 +11,13 @@
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/gpu/gpu_memory.h"
-#include "models/gpu/gpu_upload.h"
 #include "models/kernels/cuda/cache_rows.h"
 #include "models/kernels/cuda/causal_attention.h"
 #include "models/kernels/cuda/pages.h"
 #include "models/language_model/gpu/gpu_pages.h"
-#include "models/language_model/gpu/gpu_step.h"
 #include "models/language_model/gpu/gpu_tables.h"
 #include "models/language_model/gpu/move_decoder.h"
+#include "models/language_model/gpu/step_graph.h"
 #include "models/layers/library_error.h"
 
 namespace longshort {
@@ -29,34 +28,6 @@ constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 cuda::Rows RowsOf(const at::Tensor& rows) {
   return {.data = const_cast<void*>(rows.const_data_ptr()), .stride = rows.stride(0)};
 }
-
-// What a step's work refers to on the device beside pages; that of graphs stays where it is.
-struct StepMemory {
-  explicit StepMemory(GpuDevice& device) : upload(device) {}
-
-  // Queues the copy of a step's numbers.
-  absl::Status Queue(const GpuStep& step) {
-    const std::vector<int64_t>& numbers = step.plan.numbers;
-    LS_ASSIGN_OR_RETURN(char* const host, upload.Begin(numbers.size() * sizeof(int64_t)));
-    std::copy(numbers.begin(), numbers.end(), reinterpret_cast<int64_t*>(host));
-    return upload.Queue();
-  }
-  int64_t* numbers() const { return upload.as<int64_t>(); }
-
-  GpuUpload upload;
-  GpuMemory partial_results;  // of single rows
-};
-
-// Of a worker's graphs together.
-struct GraphMemoryBytes {
-  int64_t numbers = 0, partial_results = 0, logits = 0;
-};
-
-struct StepGraph {
-  StepShape shape;
-  GpuStep step;  // of padding only: all steps of this shape have their arrays where it has them
-  std::unique_ptr<GpuGraph> graph;
-};
 
 class GpuBackend final : public LanguageModelBackend {
  public:
@@ -89,7 +60,7 @@ class GpuBackend final : public LanguageModelBackend {
 
   int64_t WorkspaceBytes() const override;
   absl::Status Allocate(const CachePages& pages) override {
-    graphs_.clear();  // they are of the pages that there were
+    LS_RETURN_IF_ERROR(Noted(DropGraphs()));  // they are of the pages that there were
     LS_RETURN_IF_ERROR(Noted(window_pages_.Allocate(pages.window)));
     LS_RETURN_IF_ERROR(Noted(segment_pages_.Allocate(pages.segment)));
     return Noted(open_chunks_.Allocate(pages.open_chunk));
@@ -168,12 +139,19 @@ class GpuBackend final : public LanguageModelBackend {
   GraphMemoryBytes BytesFor(const std::vector<StepShape>& shapes) const;
   absl::Status GrowLogits(size_t bytes);
 
-  // The tensor of a step's numbers, which lie in `memory`: what is queued from now on is the step's.
-  at::Tensor Use(const GpuStep& step, int64_t numbers, StepMemory& memory);
+  // What is queued from now on is the step's, whose numbers lie in `memory`.
+  void Use(const GpuStep& step, StepMemory& memory) {
+    step_ = &step;
+    memory_ = &memory;
+  }
+  at::Tensor NumbersIn(const StepMemory& memory, size_t count) const {
+    return at::from_blob(memory.numbers(), {static_cast<int64_t>(count)}, Options(at::kLong));
+  }
+  at::TensorOptions Options(at::ScalarType type) const { return at::TensorOptions().device(gpu_.tensors).dtype(type); }
   absl::Status ReserveMemoryOfGraphs();
-  absl::StatusOr<std::unique_ptr<StepGraph>> CaptureGraph(const StepShape& shape, const StepLayers& layers);
-  // Queues the work of steps that are padded like this one.
-  void QueueLayers(const GpuStep& step, const StepLayers& layers);
+  absl::Status CaptureGraph(const StepShape& shape, const StepLayers& layers);
+  absl::Status DropGraphs();
+  void QueueLayers(const StepGraph& graph, const StepLayers& layers);
   absl::Span<const float> Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles);
 
   // Of an array of the step, on the device.
@@ -230,17 +208,12 @@ void GpuBackend::Append(int64_t layer, const cuda::Rows& rows, const int64_t* sl
                                .page_elements = PageElements()}));
 }
 
-at::Tensor GpuBackend::Use(const GpuStep& step, int64_t numbers, StepMemory& memory) {
-  step_ = &step;
-  memory_ = &memory;
-  return at::from_blob(memory.numbers(), {numbers}, tables_->layers.front().window_bias.options().dtype(at::kLong));
-}
-
 at::Tensor GpuBackend::BeginStep(const StepPlan& plan) {
   eager_step_ = MakeGpuStep(plan);
   ThrowUnlessOk(eager_memory_.Queue(eager_step_));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
-  return Use(eager_step_, static_cast<int64_t>(plan.numbers.size()), eager_memory_);
+  Use(eager_step_, eager_memory_);
+  return NumbersIn(eager_memory_, plan.numbers.size());
 }
 
 cuda::ChunkRows GpuBackend::ChunkRowsOf(int64_t layer, const LayerRows& rows) const {
@@ -378,21 +351,27 @@ absl::Span<const float> GpuBackend::EndStep(const at::Tensor& logits) {
 // --- graphs ---
 
 absl::Status GpuBackend::PrepareSteps(const StepLayers& layers) {
-  graphs_.clear();
   if (shapes_.empty()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(Noted(DropGraphs()));
   const auto capture_all = [&]() -> absl::Status {
     LS_RETURN_IF_ERROR(ReserveMemoryOfGraphs());
     // The largest comes first: what LibTorch reserves for it is enough for the others, which have it in turn.
     for (auto shape = shapes_.rbegin(); shape != shapes_.rend(); ++shape) {
-      LS_ASSIGN_OR_RETURN(std::unique_ptr<StepGraph> graph, CaptureGraph(*shape, layers));
-      graphs_.push_back(std::move(graph));
+      LS_RETURN_IF_ERROR(CaptureGraph(*shape, layers));
     }
     return absl::OkStatus();
   };
   const absl::Status status = capture_all();
-  if (!status.ok()) graphs_.clear();
+  if (!status.ok()) DropGraphs().IgnoreError();
   std::reverse(graphs_.begin(), graphs_.end());
   return Noted(status);
+}
+
+// What is queued may be of theirs.
+absl::Status GpuBackend::DropGraphs() {
+  LS_RETURN_IF_ERROR(device_->Synchronize());
+  graphs_.clear();
+  return absl::OkStatus();
 }
 
 GraphMemoryBytes GpuBackend::BytesFor(const std::vector<StepShape>& shapes) const {
@@ -424,13 +403,15 @@ absl::Status GpuBackend::ReserveMemoryOfGraphs() {
   return reserve(graph_logits_, bytes.logits, GpuMemoryUse::kLibraryToo);
 }
 
-absl::StatusOr<std::unique_ptr<StepGraph>> GpuBackend::CaptureGraph(const StepShape& shape, const StepLayers& layers) {
-  auto graph = std::make_unique<StepGraph>();
+absl::Status GpuBackend::CaptureGraph(const StepShape& shape, const StepLayers& layers) {
+  StepGraph* const graph = graphs_.emplace_back(std::make_unique<StepGraph>()).get();
   graph->shape = shape;
   graph->step = Pad({}, StepTiles({}), shape);
-  const auto body = [this, &step = graph->step, &layers]() -> absl::Status {
+  graph->numbers = NumbersIn(graph_memory_, graph->step.plan.numbers.size());
+  graph->logits = at::from_blob(graph_logits_.data(), {shape.rows, config().vocabulary_size}, Options(at::kFloat));
+  const auto body = [this, &graph = *graph, &layers]() -> absl::Status {
     try {
-      QueueLayers(step, layers);
+      QueueLayers(graph, layers);
     } catch (const std::exception& error) {
       return LibraryError("in a graph", error);
     }
@@ -443,15 +424,13 @@ absl::StatusOr<std::unique_ptr<StepGraph>> GpuBackend::CaptureGraph(const StepSh
   LS_ASSIGN_OR_RETURN(graph->graph, device_->Capture(body));
   // A graph's first run takes longer than the others.
   LS_RETURN_IF_ERROR(device_->Replay(*graph->graph));
-  LS_RETURN_IF_ERROR(device_->Synchronize());
-  return graph;
+  return device_->Synchronize();
 }
 
-void GpuBackend::QueueLayers(const GpuStep& step, const StepLayers& layers) {
+void GpuBackend::QueueLayers(const StepGraph& graph, const StepLayers& layers) {
   const c10::InferenceMode inference;  // a device on the processor calls this when it runs what is queued
-  const at::Tensor numbers = Use(step, static_cast<int64_t>(step.plan.numbers.size()), graph_memory_);
-  const at::Tensor logits = layers(step.plan, numbers);
-  at::from_blob(graph_logits_.data(), logits.sizes(), logits.options()).copy_(logits);
+  Use(graph.step, graph_memory_);
+  graph.logits.copy_(layers(graph.step.plan, graph.numbers));
 }
 
 StepOutput GpuBackend::RunStep(const StepPlan& plan, const StepLayers& layers) {
