@@ -8,7 +8,7 @@ namespace longshort {
 
 class GpuBackends;
 
-// By the options' precision, threads and image limits. `gpus`: of the language models; null in a build for the CPU
+// By the options' precision, threads and image limits. `gpus`: must outlive the models; null in a build for the CPU
 // only.
 GuardedLoader MakeModelLoader(const ServerOptions& options, const GpuBackends* gpus = nullptr);
 

@@ -1,5 +1,6 @@
 #include "models/image_classifier/cvt.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -22,7 +23,9 @@ class ServedCvt final : public ImageNetwork {
   absl::Status CheckSize(int64_t height, int64_t width) const override {
     return CheckCvtImageSize(config_, height, width);
   }
-  at::Tensor Logits(const at::Tensor& images) const override { return network_.Logits(images, nullptr); }
+  at::Tensor Logits(const at::Tensor& images, ItemAttention* attention) const override {
+    return network_.Logits(images, /*statistics=*/nullptr, attention);
+  }
   int64_t MultiplyAdds(int64_t height, int64_t width) const override {
     return static_cast<int64_t>(CvtMultiplyAdds(config_, height, width));
   }
@@ -32,6 +35,12 @@ class ServedCvt final : public ImageNetwork {
   CvtNetwork network_;
 };
 
+int64_t WidestHead(const CvtConfig& config) {
+  int64_t widest = 0;
+  for (const CvtStage& stage : config.stages) widest = std::max(widest, stage.width / stage.heads);
+  return widest;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& directory, const ClassifierOptions& options) {
@@ -40,7 +49,8 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& direct
   const ImageNetworkFacts facts{.architecture = "cvt",
                                 .channels = config.channels,
                                 .classes = config.classes,
-                                .parameters = CountParameters(config)};
+                                .parameters = CountParameters(config),
+                                .head_width = WidestHead(config)};
   return MakeImageClassifier(facts, directory, options, [&](const TensorSource& read) {
     return std::make_unique<ServedCvt>(config, MakeCvtNetwork(config, read));
   });

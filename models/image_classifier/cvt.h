@@ -11,7 +11,8 @@
 namespace longshort {
 
 // Images of any size that leaves a token in every stage are taken, square or not.
-// Errors: those of ParseCvtConfig, CheckTensors, TensorReader and ParseLabels; INTERNAL if the library fails.
+// Errors: those of ParseCvtConfig, CheckTensors, TensorReader, ParseLabels and MakeItemAttention; INTERNAL if the
+// library fails.
 absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& directory, const ClassifierOptions& options);
 
 }  // namespace longshort

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "models/attention/item_attention.h"
 #include "models/attention/long_short_attention_2d.h"
 #include "models/image_classifier/separable_convolution.h"
 #include "models/layers/linear.h"
@@ -23,12 +24,23 @@ struct CvtAttention {
   Linear output;                           // proj
 
   // tokens [batch, height * width, d], normalised -> the same shape. `statistics` as BatchNorm takes them.
-  at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics) const;
+  // `item_attention` attends on its device, without gradients; null: the reference ops.
+  at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                        ItemAttention* item_attention = nullptr) const;
 
   // As SeparableConvolution's.
   void PrepareForServing();
   // In the order in which they append their statistics.
   std::vector<const BatchNorm*> BatchNorms() const;
+
+ private:
+  // Rows [batch, height * width, d], queries not scaled; logits [batch, height * width, heads * r].
+  struct Projected {
+    at::Tensor queries, keys, values, logits;
+  };
+  // Before `output`.
+  at::Tensor Attend(const Projected& projected, const TokenGrid& grid) const;
+  at::Tensor AttendBy(ItemAttention& item_attention, const Projected& projected, const TokenGrid& grid) const;
 };
 
 }  // namespace longshort

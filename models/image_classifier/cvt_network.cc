@@ -95,8 +95,9 @@ class Maker final {
 
 }  // namespace
 
-at::Tensor CvtBlock::operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics) const {
-  const at::Tensor attended = tokens + attention(norm1(tokens), grid, statistics);
+at::Tensor CvtBlock::operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                                ItemAttention* item_attention) const {
+  const at::Tensor attended = tokens + attention(norm1(tokens), grid, statistics, item_attention);
   return attended + feed_forward(norm2(attended));
 }
 
@@ -105,17 +106,19 @@ at::Tensor CvtEmbedding::operator()(const at::Tensor& image) const {
   return ToImage(norm(ToTokens(embedded)), GridOf(embedded));
 }
 
-at::Tensor CvtStageLayers::operator()(const at::Tensor& image, BatchStatistics* statistics) const {
+at::Tensor CvtStageLayers::operator()(const at::Tensor& image, BatchStatistics* statistics,
+                                      ItemAttention* item_attention) const {
   const at::Tensor embedded = embedding(image);
   const TokenGrid grid = GridOf(embedded);
   at::Tensor tokens = ToTokens(embedded);
-  for (const CvtBlock& block : blocks) tokens = block(tokens, grid, statistics);
+  for (const CvtBlock& block : blocks) tokens = block(tokens, grid, statistics, item_attention);
   return ToImage(tokens, grid);
 }
 
-at::Tensor CvtNetwork::Logits(const at::Tensor& images, BatchStatistics* statistics) const {
+at::Tensor CvtNetwork::Logits(const at::Tensor& images, BatchStatistics* statistics,
+                              ItemAttention* item_attention) const {
   at::Tensor image = images.contiguous(at::MemoryFormat::ChannelsLast);
-  for (const CvtStageLayers& stage : stages) image = stage(image, statistics);
+  for (const CvtStageLayers& stage : stages) image = stage(image, statistics, item_attention);
   return head(norm(ToTokens(image)).mean(1));
 }
 

@@ -20,7 +20,8 @@ struct CvtBlock {
   FeedForward feed_forward;
 
   // tokens [batch, height * width, d], the same out.
-  at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics) const;
+  at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                        ItemAttention* item_attention) const;
 };
 
 // Cuts an image in overlapping patches, one token each.
@@ -40,7 +41,7 @@ struct CvtStageLayers {
   std::vector<CvtBlock> blocks;
 
   // image [batch, channels, height, width] -> [batch, d, height', width'].
-  at::Tensor operator()(const at::Tensor& image, BatchStatistics* statistics) const;
+  at::Tensor operator()(const at::Tensor& image, BatchStatistics* statistics, ItemAttention* item_attention) const;
 };
 
 struct CvtNetwork {
@@ -51,8 +52,9 @@ struct CvtNetwork {
   // images [batch, channels, height, width], normalised, of a size that CheckCvtImageSize accepts -> [batch, classes].
   // Serving and measuring (`statistics` is null): batch norms use their running statistics. Training: each uses the
   // batch's own and appends them to `statistics`, for UpdateRunningStatistics; nothing in the network changes, so that
-  // threads may share it.
-  at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics) const;
+  // threads may share it. `item_attention` as CvtAttention has it.
+  at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics,
+                    ItemAttention* item_attention = nullptr) const;
 
   // Moves the running statistics towards those of one pass: running = (1 - momentum) * running + momentum * batch. The
   // tensors that the network was made of change in place.

@@ -52,25 +52,30 @@ absl::StatusOr<std::vector<const ImageItem*>> ImagesOf(absl::Span<const Classifi
 
 class ImageClassifier final : public Classifier {
  public:
-  ImageClassifier(ClassifierInfo info, PlacedNetworks<ImageNetwork> networks,
-                  const PlacedNetworks<ImageNetwork>::Place& place)
-      : info_(std::move(info)),
-        networks_(std::move(networks)),
-        network_(place.network),
-        tensor_device_(TensorDevice(place.device)),
-        is_on_cpu_(place.device.kind == DeviceKind::kCpu),
-        runner_(place.device.threads) {}
+  struct Options {
+    ClassifierInfo info;
+    int64_t head_width = 0;
+    const GpuBackends* gpus = nullptr;
+  };
+  // Errors: those of MakeItemAttention.
+  static absl::StatusOr<std::unique_ptr<Classifier>> Create(Options options, PlacedNetworks<ImageNetwork> networks,
+                                                            const PlacedNetworks<ImageNetwork>::Place& place) {
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<ItemAttention> attention,
+                        MakeItemAttention(options.gpus, place.device, options.head_width));
+    return std::unique_ptr<Classifier>(
+        new ImageClassifier(std::move(options), std::move(networks), place, std::move(attention)));
+  }
 
-  const ClassifierInfo& info() const override { return info_; }
+  const ClassifierInfo& info() const override { return options_.info; }
 
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override {
     LS_ASSIGN_OR_RETURN(const PlacedNetworks<ImageNetwork>::Place place, networks_.On(device));
-    return std::make_unique<ImageClassifier>(info_, networks_, place);
+    return Create(options_, networks_, place);
   }
 
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
     if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 image");
-    LS_ASSIGN_OR_RETURN(const std::vector<const ImageItem*> images, ImagesOf(items, info_.channels));
+    LS_ASSIGN_OR_RETURN(const std::vector<const ImageItem*> images, ImagesOf(items, info().channels));
     LS_RETURN_IF_ERROR(network_->CheckSize(images.front()->height, images.front()->width));
     try {
       return Run(images);
@@ -85,17 +90,27 @@ class ImageClassifier final : public Classifier {
   }
 
  private:
+  ImageClassifier(Options options, PlacedNetworks<ImageNetwork> networks,
+                  const PlacedNetworks<ImageNetwork>::Place& place, std::unique_ptr<ItemAttention> attention)
+      : options_(std::move(options)),
+        networks_(std::move(networks)),
+        network_(place.network),
+        attention_(std::move(attention)),
+        runner_(place.device.threads) {}
+
   ClassifierResult Run(absl::Span<const ImageItem* const> images) {
-    const int64_t height = images.front()->height, width = images.front()->width;
-    const std::vector<int64_t> work(images.size(), network_->MultiplyAdds(height, width));
-    logits_.resize(images.size() * info_.classes);
-    if (!is_on_cpu_) {
-      RunMicroBatch(images, logits_.data());
-      return {.logits = logits_, .counts = {.multiply_adds = work.front() * static_cast<int64_t>(images.size())}};
+    const int64_t image_work = network_->MultiplyAdds(images.front()->height, images.front()->width);
+    if (attention_ != nullptr) {
+      const c10::InferenceMode inference;
+      const at::Tensor logits = network_->Logits(attention_->BeginImages(images, info().channels), attention_.get());
+      return {.logits = attention_->EndBatch(logits),
+              .counts = {.multiply_adds = image_work * static_cast<int64_t>(images.size())}};
     }
+    logits_.resize(images.size() * info().classes);
     kept_memory_.Use();
+    const std::vector<int64_t> work(images.size(), image_work);
     const int64_t multiply_adds = runner_.Run(work, kMicroBatchMultiplyAdds, [&](const MicroBatch& batch) {
-      RunMicroBatch(images.subspan(batch.first_item, batch.items), &logits_[batch.first_item * info_.classes]);
+      RunMicroBatch(images.subspan(batch.first_item, batch.items), &logits_[batch.first_item * info().classes]);
       return batch.work;
     });
     return {.logits = logits_, .counts = {.multiply_adds = multiply_adds}};
@@ -106,21 +121,20 @@ class ImageClassifier final : public Classifier {
     const c10::InferenceMode inference;  // of this thread
     const ImageItem& first = *images.front();
     const at::Tensor batch =
-        at::empty({static_cast<int64_t>(images.size()), info_.channels, first.height, first.width}, at::kFloat);
+        at::empty({static_cast<int64_t>(images.size()), info().channels, first.height, first.width}, at::kFloat);
     float* next = batch.mutable_data_ptr<float>();
     for (const ImageItem* const image : images) next = std::copy(image->values.begin(), image->values.end(), next);
-    const at::Tensor made = network_->Logits(batch.to(tensor_device_)).to(at::kCPU).contiguous();
+    const at::Tensor made = network_->Logits(batch, /*attention=*/nullptr).contiguous();
     std::copy_n(made.const_data_ptr<float>(), made.numel(), logits);
   }
 
   KeptMemory kept_memory_;  // the first: ends last
-  ClassifierInfo info_;
+  Options options_;
   PlacedNetworks<ImageNetwork> networks_;
   std::shared_ptr<const ImageNetwork> network_;  // the one of them that runs here
-  at::Device tensor_device_;
-  bool is_on_cpu_;
+  std::unique_ptr<ItemAttention> attention_;     // null on the CPU
   MicroBatchRunner runner_;
-  std::vector<float> logits_;  // of the last batch
+  std::vector<float> logits_;  // of the last batch on the CPU
 };
 
 }  // namespace
@@ -146,7 +160,8 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
     const PlacedNetworks<ImageNetwork> networks(
         options.devices, options.threads, [&reader](const std::string& name) { return reader.Read(name); }, make);
     LS_RETURN_IF_ERROR(reader.Finish());
-    return std::make_unique<ImageClassifier>(std::move(info), networks, networks.First());
+    return ImageClassifier::Create({.info = std::move(info), .head_width = facts.head_width, .gpus = options.gpus},
+                                   networks, networks.First());
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);

@@ -1,5 +1,6 @@
 #include "models/image_classifier/vil.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +29,9 @@ class ServedVil final : public ImageNetwork {
         absl::StrFormat("the images have %d x %d pixels (height x width), this model takes %d x %d", height, width,
                         image_size_, image_size_));
   }
-  at::Tensor Logits(const at::Tensor& images) const override { return network_(images); }
+  at::Tensor Logits(const at::Tensor& images, ItemAttention* attention) const override {
+    return network_(images, attention);
+  }
   int64_t MultiplyAdds(int64_t, int64_t) const override { return multiply_adds_; }
 
  private:
@@ -36,6 +39,14 @@ class ServedVil final : public ImageNetwork {
   int64_t multiply_adds_ = 0;
   VilNetwork network_;
 };
+
+int64_t WidestHead(const VilConfig& config) {
+  int64_t widest = 0;
+  for (const VilStage& stage : config.stages) {
+    if (stage.sparse) widest = std::max(widest, stage.width / stage.heads);
+  }
+  return widest;
+}
 
 }  // namespace
 
@@ -46,7 +57,8 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& direct
   const ImageNetworkFacts facts{.architecture = "vil",
                                 .channels = config.channels,
                                 .classes = config.classes,
-                                .parameters = CountElements(tensors)};
+                                .parameters = CountElements(tensors),
+                                .head_width = WidestHead(config)};
   return MakeImageClassifier(facts, directory, options, [&](const TensorSource& read) {
     return std::make_unique<ServedVil>(config, MakeVilNetwork(config, read));
   });

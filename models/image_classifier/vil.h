@@ -11,7 +11,8 @@
 namespace longshort {
 
 // The classifier takes images of exactly image_size x image_size pixels.
-// Errors: those of ParseVilConfig, CheckTensors, TensorReader and ParseLabels; INTERNAL if LibTorch fails.
+// Errors: those of ParseVilConfig, CheckTensors, TensorReader, ParseLabels and MakeItemAttention; INTERNAL if LibTorch
+// fails.
 absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& directory, const ClassifierOptions& options);
 
 }  // namespace longshort

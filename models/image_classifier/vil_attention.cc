@@ -54,11 +54,17 @@ at::Tensor FullBias(const VilFullAttention& attention) {
 
 }  // namespace
 
-at::Tensor VilSparseAttention::operator()(const at::Tensor& rows) const {
-  const int64_t patches = side * side;
+at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, ItemAttention* attention) const {
   const std::vector<at::Tensor> projected = query_key_value(rows).chunk(3, 2);
-  const at::Tensor queries = SplitHeads(projected[0] * QueryScale(rows, heads), heads);
   const at::Tensor keys = full_norm(projected[1]), values = full_norm(projected[2]);
+  return output(attention == nullptr ? Attend(rows, projected[0], keys, values)
+                                     : AttendBy(*attention, rows, projected[0], keys, values));
+}
+
+at::Tensor VilSparseAttention::Attend(const at::Tensor& rows, const at::Tensor& unscaled, const at::Tensor& keys,
+                                      const at::Tensor& values) const {
+  const int64_t patches = side * side;
+  const at::Tensor queries = SplitHeads(unscaled * QueryScale(rows, heads), heads);
   const KeyValues tokens{.keys = SplitHeads(keys, heads), .values = SplitHeads(values, heads)};
   const KeyValues global = Narrow(tokens, 0, global_tokens);
 
@@ -71,13 +77,51 @@ at::Tensor VilSparseAttention::operator()(const at::Tensor& rows) const {
   const at::Tensor attended =
       LongShortAttention2d(queries.narrow(2, global_tokens, patches), Narrow(tokens, global_tokens, patches), shared,
                            {.height = side, .width = side}, {.side = window_size}, bias);
-  if (global_tokens == 0) return output(JoinHeads(attended));
+  if (global_tokens == 0) return JoinHeads(attended);
 
   // The global token reads what the patches became: keys and values at once.
   const KeyValues seen = Join(global, {.keys = attended, .values = attended});
   const at::Tensor scores = at::matmul(queries.narrow(2, 0, global_tokens), seen.keys.transpose(2, 3));
   const at::Tensor global_attended = at::matmul(scores.softmax(-1), seen.values);
-  return output(JoinHeads(at::cat({global_attended, attended}, 2)));
+  return JoinHeads(at::cat({global_attended, attended}, 2));
+}
+
+at::Tensor VilSparseAttention::AttendBy(ItemAttention& attention, const at::Tensor& rows, const at::Tensor& queries,
+                                        const at::Tensor& keys, const at::Tensor& values) const {
+  const int64_t patches = side * side;
+  const auto of_patches = [&](const at::Tensor& all) { return all.narrow(1, global_tokens, patches); };
+  const RowKeyValues tokens = {.keys = of_patches(keys), .values = of_patches(values)};
+  RowKeyValues shared = {.keys = keys.narrow(1, 0, global_tokens), .values = values.narrow(1, 0, global_tokens)};
+  if (dynamic_projection.weight.defined()) {
+    // Of all tokens: rows of logits lie as those of keys do.
+    const RowKeyValues all = attention.Landmarks({.heads = heads,
+                                                  .logits = of_patches(dynamic_projection(rows)),
+                                                  .tokens = tokens,
+                                                  .key_norm = landmark_norm,
+                                                  .value_norm = landmark_norm},
+                                                 global_tokens);
+    if (global_tokens > 0) {
+      all.keys.narrow(1, 0, global_tokens).copy_(shared.keys);
+      all.values.narrow(1, 0, global_tokens).copy_(shared.values);
+    }
+    shared = all;
+  }
+  const at::Tensor attended = at::empty(keys.sizes(), keys.options());
+  attention.AttendInGrids({.heads = heads,
+                           .queries = of_patches(queries),
+                           .tokens = tokens,
+                           .shared = shared,
+                           .attended = of_patches(attended)},
+                          {.height = side, .width = side}, {.side = window_size}, bias_table);
+  if (global_tokens == 0) return attended;
+
+  const auto global = [](const at::Tensor& all) { return all.select(1, 0); };
+  attention.AttendToRows({.heads = heads,
+                          .queries = global(queries),
+                          .own = {.keys = global(keys), .values = global(values)},
+                          .rows = of_patches(attended),
+                          .attended = global(attended)});
+  return attended;
 }
 
 at::Tensor VilFullAttention::operator()(const at::Tensor& rows) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ATen/core/Tensor.h"
+#include "models/attention/item_attention.h"
 #include "models/layers/linear.h"
 
 namespace longshort {
@@ -24,8 +25,18 @@ struct VilSparseAttention {
   int64_t window_size = 0;    // 0: no windows
   int64_t side = 0;           // of the grid, a multiple of window_size
 
-  // rows [batch, global_tokens + side^2, d] -> the same shape.
-  at::Tensor operator()(const at::Tensor& rows) const;
+  // rows [batch, global_tokens + side^2, d] -> the same shape. `attention` attends on its device, without gradients;
+  // null: the reference ops.
+  at::Tensor operator()(const at::Tensor& rows, ItemAttention* attention = nullptr) const;
+
+ private:
+  // Before `output`.
+  //   queries       [batch, global_tokens + side^2, d], not scaled
+  //   keys, values  likewise, after full_norm
+  at::Tensor Attend(const at::Tensor& rows, const at::Tensor& queries, const at::Tensor& keys,
+                    const at::Tensor& values) const;
+  at::Tensor AttendBy(ItemAttention& attention, const at::Tensor& rows, const at::Tensor& queries,
+                      const at::Tensor& keys, const at::Tensor& values) const;
 };
 
 // Every token sees every token.

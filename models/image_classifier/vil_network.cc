@@ -120,13 +120,16 @@ at::Tensor PatchPositions(const at::Tensor& row_positions, const at::Tensor& col
 
 }  // namespace
 
-at::Tensor VilPair::operator()(const at::Tensor& tokens) const {
+at::Tensor VilPair::operator()(const at::Tensor& tokens, ItemAttention* item_attention) const {
   const at::Tensor normed = attention_norm(tokens);
-  const at::Tensor middle = tokens + std::visit([&](const auto& attend) { return attend(normed); }, attention);
+  const auto* const sparse = std::get_if<VilSparseAttention>(&attention);
+  const at::Tensor attended =
+      sparse != nullptr ? (*sparse)(normed, item_attention) : std::get<VilFullAttention>(attention)(normed);
+  const at::Tensor middle = tokens + attended;
   return middle + feed_forward(feed_forward_norm(middle));
 }
 
-at::Tensor VilStageNetwork::operator()(const at::Tensor& image) const {
+at::Tensor VilStageNetwork::operator()(const at::Tensor& image, ItemAttention* item_attention) const {
   const at::Tensor convolved = at::conv2d(image, patch_weight, patch_bias, {patch_size, patch_size});
   at::Tensor tokens = convolved.flatten(2).transpose(1, 2);
   if (embedding_norm.gain.defined()) tokens = embedding_norm(tokens);
@@ -135,7 +138,7 @@ at::Tensor VilStageNetwork::operator()(const at::Tensor& image) const {
     const at::Tensor placed = global_positions.defined() ? global_tokens + global_positions : global_tokens;
     tokens = at::cat({placed.expand({image.size(0), -1, -1}), tokens}, 1);
   }
-  for (const VilPair& pair : pairs) tokens = pair(tokens);
+  for (const VilPair& pair : pairs) tokens = pair(tokens, item_attention);
   return tokens;
 }
 
@@ -143,9 +146,11 @@ at::Tensor VilStageNetwork::Image(const at::Tensor& tokens) const {
   return tokens.narrow(1, global_count, side * side).transpose(1, 2).unflatten(2, {side, side});
 }
 
-at::Tensor VilNetwork::operator()(const at::Tensor& images) const {
-  at::Tensor tokens = stages.front()(images);
-  for (size_t index = 1; index < stages.size(); ++index) tokens = stages[index](stages[index - 1].Image(tokens));
+at::Tensor VilNetwork::operator()(const at::Tensor& images, ItemAttention* item_attention) const {
+  at::Tensor tokens = stages.front()(images, item_attention);
+  for (size_t index = 1; index < stages.size(); ++index) {
+    tokens = stages[index](stages[index - 1].Image(tokens), item_attention);
+  }
   return head(pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0)));
 }
 

@@ -21,8 +21,8 @@ struct VilPair {
   LayerNorm feed_forward_norm;
   FeedForward feed_forward;
 
-  // tokens [batch, g + patches, d] -> the same shape.
-  at::Tensor operator()(const at::Tensor& tokens) const;
+  // tokens [batch, g + patches, d] -> the same shape. `item_attention` as VilSparseAttention has it.
+  at::Tensor operator()(const at::Tensor& tokens, ItemAttention* item_attention = nullptr) const;
 };
 
 // One resolution: the image of the stage before becomes patches, pairs change them.
@@ -41,7 +41,7 @@ struct VilStageNetwork {
 
   // image [batch, channels, height, width] -> tokens [batch, g + n^2, d]. Pixels that fill no patch, at the right and
   // at the bottom, are dropped.
-  at::Tensor operator()(const at::Tensor& image) const;
+  at::Tensor operator()(const at::Tensor& image, ItemAttention* item_attention = nullptr) const;
   // The patches of such tokens as the next stage's image: [batch, d, n, n].
   at::Tensor Image(const at::Tensor& tokens) const;
 };
@@ -53,7 +53,7 @@ struct VilNetwork {
   bool pools_all_tokens = false;
 
   // images [batch, channels, image_size, image_size] -> logits [batch, classes].
-  at::Tensor operator()(const at::Tensor& images) const;
+  at::Tensor operator()(const at::Tensor& images, ItemAttention* item_attention = nullptr) const;
 };
 
 // Builds the network from `tensor`, which gives each tensor by its name in model.safetensors (of the shape that

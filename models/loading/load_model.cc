@@ -30,7 +30,7 @@ absl::StatusOr<LoadedModel> LoadLanguage(const ModelDirectory& directory, const 
 }
 
 ClassifierOptions ClassifierOptionsOf(const LoadOptions& options) {
-  return {.threads = options.threads, .devices = options.devices};
+  return {.threads = options.threads, .devices = options.devices, .gpus = options.gpus};
 }
 
 absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const LoadOptions& options) {

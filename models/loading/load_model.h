@@ -21,7 +21,7 @@ struct LoadOptions {
   int threads = 0;
   // Devices that the model is to run on, each once; none: the CPU.
   std::vector<WorkerDevice> devices = {};
-  // Of language models, for the GPUs among the devices; null in a build for the CPU only.
+  // For the GPUs among the devices; null in a build for the CPU only. Must outlive what is loaded.
   const GpuBackends* gpus = nullptr;
   // Of the images that a classifier is asked about.
   ImageLimits image_limits = {};

@@ -27,18 +27,30 @@ MicroBatchWork TokensOfMicroBatch(const TextClassifierConfig& config) {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Create(
+    ClassifierInfo info, PlacedNetworks<TextNetwork> networks, const PlacedNetworks<TextNetwork>::Place& place,
+    const GpuBackends* gpus) {
+  const TextClassifierConfig& config = place.network->config;
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<ItemAttention> attention,
+                      MakeItemAttention(gpus, place.device, config.model_width / config.heads));
+  return std::unique_ptr<Classifier>(
+      new ServedTextClassifier(std::move(info), std::move(networks), place, gpus, std::move(attention)));
+}
+
 ServedTextClassifier::ServedTextClassifier(ClassifierInfo info, PlacedNetworks<TextNetwork> networks,
-                                           const PlacedNetworks<TextNetwork>::Place& place)
+                                           const PlacedNetworks<TextNetwork>::Place& place, const GpuBackends* gpus,
+                                           std::unique_ptr<ItemAttention> attention)
     : info_(std::move(info)),
       networks_(std::move(networks)),
       network_(place.network),
-      is_on_cpu_(place.device.kind == DeviceKind::kCpu),
+      gpus_(gpus),
+      attention_(std::move(attention)),
       micro_batch_work_(TokensOfMicroBatch(network_->config)),
       runner_(place.device.threads) {}
 
 absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(const WorkerDevice& device) const {
   LS_ASSIGN_OR_RETURN(const PlacedNetworks<TextNetwork>::Place place, networks_.On(device));
-  return std::make_unique<ServedTextClassifier>(info_, networks_, place);
+  return Create(info_, networks_, place, gpus_);
 }
 
 absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
@@ -52,24 +64,30 @@ absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const
       tokens[index] += static_cast<int64_t>(document.size());
     }
   }
-  logits_.resize(items.size() * info_.classes);
-  const auto run = [&](const MicroBatch& batch) {
-    const c10::InferenceMode inference;  // of this thread
-    const auto part =
-        absl::MakeConstSpan(documents).subspan(batch.first_item * info_.documents, batch.items * info_.documents);
-    int64_t done = 0;
-    const at::Tensor logits = network_->Logits(part, done).to(at::kCPU);
-    std::copy_n(logits.const_data_ptr<float>(), logits.numel(), &logits_[batch.first_item * info_.classes]);
-    return done;
-  };
   try {
-    if (is_on_cpu_) kept_memory_.Use();
-    const int64_t multiply_adds = is_on_cpu_ ? runner_.Run(tokens, micro_batch_work_, run)
-                                             : run({.first_item = 0, .items = static_cast<int64_t>(items.size())});
-    return ClassifierResult{.logits = logits_, .counts = {.multiply_adds = multiply_adds}};
+    if (attention_ == nullptr) return ClassifyOnCpu(documents, tokens);
+    const c10::InferenceMode inference;
+    ClassifierResult result;
+    result.logits = attention_->EndBatch(network_->Logits(documents, result.counts.multiply_adds, attention_.get()));
+    return result;
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("on a batch of ", items.size(), " items"), error);
   }
+}
+
+ClassifierResult ServedTextClassifier::ClassifyOnCpu(absl::Span<const absl::Span<const int32_t>> documents,
+                                                     absl::Span<const int64_t> item_tokens) {
+  logits_.resize(item_tokens.size() * info_.classes);
+  kept_memory_.Use();
+  const int64_t multiply_adds = runner_.Run(item_tokens, micro_batch_work_, [&](const MicroBatch& batch) {
+    const c10::InferenceMode inference;  // of this thread
+    int64_t done = 0;
+    const at::Tensor logits =
+        network_->Logits(documents.subspan(batch.first_item * info_.documents, batch.items * info_.documents), done);
+    std::copy_n(logits.const_data_ptr<float>(), logits.numel(), &logits_[batch.first_item * info_.classes]);
+    return done;
+  });
+  return {.logits = logits_, .counts = {.multiply_adds = multiply_adds}};
 }
 
 void ServedTextClassifier::Rest() {

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "models/attention/item_attention.h"
 #include "models/classifier.h"
+#include "models/gpu_backends.h"
 #include "models/layers/kept_memory.h"
 #include "models/layers/micro_batches.h"
 #include "models/layers/placed_networks.h"
@@ -16,9 +18,10 @@ namespace longshort {
 
 class ServedTextClassifier final : public Classifier {
  public:
-  // `place` is one of the networks'.
-  ServedTextClassifier(ClassifierInfo info, PlacedNetworks<TextNetwork> networks,
-                       const PlacedNetworks<TextNetwork>::Place& place);
+  // `place` is one of the networks'. Errors: those of MakeItemAttention, by `gpus`, which must outlive it.
+  static absl::StatusOr<std::unique_ptr<Classifier>> Create(ClassifierInfo info, PlacedNetworks<TextNetwork> networks,
+                                                            const PlacedNetworks<TextNetwork>::Place& place,
+                                                            const GpuBackends* gpus);
 
   const ClassifierInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override;
@@ -27,6 +30,12 @@ class ServedTextClassifier final : public Classifier {
   void Rest() override;
 
  private:
+  ServedTextClassifier(ClassifierInfo info, PlacedNetworks<TextNetwork> networks,
+                       const PlacedNetworks<TextNetwork>::Place& place, const GpuBackends* gpus,
+                       std::unique_ptr<ItemAttention> attention);
+
+  ClassifierResult ClassifyOnCpu(absl::Span<const absl::Span<const int32_t>> documents,
+                                 absl::Span<const int64_t> item_tokens);
   absl::Status CheckItem(const ClassifierItem& item, size_t index) const;
   absl::Status CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const;
 
@@ -34,10 +43,11 @@ class ServedTextClassifier final : public Classifier {
   ClassifierInfo info_;
   PlacedNetworks<TextNetwork> networks_;
   std::shared_ptr<const TextNetwork> network_;  // the one of them that runs here
-  bool is_on_cpu_;
-  MicroBatchWork micro_batch_work_;  // in tokens
+  const GpuBackends* gpus_;
+  std::unique_ptr<ItemAttention> attention_;  // null on the CPU
+  MicroBatchWork micro_batch_work_;           // in tokens
   MicroBatchRunner runner_;
-  std::vector<float> logits_;  // of the last batch
+  std::vector<float> logits_;  // of the last batch on the CPU
 };
 
 }  // namespace longshort

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirect
           return std::make_shared<const TextNetwork>(MakeTextNetwork(config, read));
         });
     LS_RETURN_IF_ERROR(reader.Finish());
-    return std::make_unique<ServedTextClassifier>(std::move(info), networks, networks.First());
+    return ServedTextClassifier::Create(std::move(info), networks, networks.First(), options.gpus);
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);

@@ -20,19 +20,25 @@ at::Tensor IntegerTensor(const std::vector<int64_t>& values, const at::Device& d
 }  // namespace
 
 DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule,
-                                const at::Device& device) {
+                                const at::Device& device, ItemAttention* attention) {
   const auto packed = std::make_shared<const PackedDocuments>(PackDocuments(documents, rule));
-  return {.packed = packed,
-          .lengths = packed->Lengths(),
-          .ids = IntegerTensor(packed->ids, device),
-          .positions = IntegerTensor(packed->positions, device)};
+  DocumentBatch batch = {
+      .packed = packed, .lengths = packed->Lengths(), .ids = {}, .positions = {}, .attention = attention};
+  if (attention != nullptr) {
+    const ItemAttention::DocumentNumbers numbers = attention->BeginDocuments(*packed);
+    batch.ids = numbers.ids;
+    batch.positions = numbers.positions;
+  } else {
+    batch.ids = IntegerTensor(packed->ids, device);
+    batch.positions = IntegerTensor(packed->positions, device);
+  }
+  return batch;
 }
 
 HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only,
                                  int64_t& multiply_adds) const {
   const bool has_cls = hidden.cls.defined();
   const int64_t cls_rows = has_cls ? batch.documents() : 0, token_rows = batch.packed->rows();
-  const double scale = 1 / std::sqrt(static_cast<double>(hidden.tokens.size(1)) / static_cast<double>(heads));
 
   const at::Tensor tokens = norm1(hidden.tokens);
   // All rows, those of CLS first: one product per weight.
@@ -41,22 +47,18 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& 
     return Apply(map, input, multiply_adds).split_with_sizes({cls_rows, token_rows});
   };
   const std::vector<at::Tensor> queries = project(query), keys = project(key), values = project(value);
-  const at::Tensor window_keys = window_norm(keys[1]), window_values = window_norm(values[1]);
+  const RowKeyValues window = {.keys = window_norm(keys[1]), .values = window_norm(values[1])};
+  RowKeyValues cls;
+  if (has_cls) cls = {.keys = keys[0], .values = values[0]};
 
-  SharedVectors shared = Landmarks(tokens, window_keys, window_values, batch, multiply_adds);
-  if (has_cls) {
-    shared.keys = at::cat({keys[0].unsqueeze(1), shared.keys}, 1);
-    shared.values = at::cat({values[0].unsqueeze(1), shared.values}, 1);
-  }
-  at::Tensor attended = AttendDocuments(batch.packed, heads, queries[1] * scale, window_keys, window_values,
-                                        shared_norm(shared.keys), shared_norm(shared.values));
-  multiply_adds += AttentionMultiplyAdds(*batch.packed, shared.keys.size(1), tokens.size(1));
+  const RowKeyValues shared = SharedVectors(tokens, window, cls, batch, multiply_adds);
+  at::Tensor attended = AttendFromTokens(queries[1], window, shared, batch, multiply_adds);
   // CLS reads what the tokens attended to, before the convolution, and its own key and value without shared_norm.
   at::Tensor cls_attended;
-  if (has_cls) cls_attended = AttendFromCls(queries[0] * scale, keys[0], values[0], attended, batch, multiply_adds);
+  if (has_cls) cls_attended = AttendFromCls(queries[0], cls, attended, batch, multiply_adds);
   if (cls_only) return {.tokens = {}, .cls = Finish(hidden.cls, cls_attended, multiply_adds)};
 
-  if (value_taps.defined()) attended = attended + Convolve(window_values, batch, multiply_adds);
+  if (value_taps.defined()) attended = attended + Convolve(window.values, batch, multiply_adds);
   if (!has_cls) return {.tokens = Finish(hidden.tokens, attended, multiply_adds), .cls = {}};
   const std::vector<at::Tensor> finished =
       Finish(at::cat({hidden.cls, hidden.tokens}), at::cat({cls_attended, attended}), multiply_adds)
@@ -69,43 +71,88 @@ at::Tensor TextLayer::Apply(const Linear& map, const at::Tensor& rows, int64_t& 
   return map(rows);
 }
 
-TextLayer::SharedVectors TextLayer::Landmarks(const at::Tensor& input, const at::Tensor& keys, const at::Tensor& values,
-                                              const DocumentBatch& batch, int64_t& multiply_adds) const {
-  if (!dynamic_projection.weight.defined()) {
-    const at::Tensor none = at::empty({batch.documents(), 0, keys.size(1)}, keys.options());
-    return {.keys = none, .values = none};
+RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
+                                      const DocumentBatch& batch, int64_t& multiply_adds) const {
+  const bool has_cls = cls.keys.defined();
+  RowKeyValues landmarks;
+  if (dynamic_projection.weight.defined()) {
+    const at::Tensor logits = Apply(dynamic_projection, input, multiply_adds);
+    multiply_adds += 2 * tokens.keys.numel() * (dynamic_projection.weight.size(0) / heads);
+    if (batch.attention != nullptr) {
+      const RowKeyValues shared = batch.attention->Landmarks(
+          {.heads = heads, .logits = logits, .tokens = tokens, .key_norm = shared_norm, .value_norm = shared_norm},
+          /*others=*/has_cls ? 1 : 0);
+      if (has_cls) {
+        shared.keys.select(1, 0).copy_(shared_norm(cls.keys));
+        shared.values.select(1, 0).copy_(shared_norm(cls.values));
+      }
+      return shared;
+    }
+    landmarks = Landmarks(logits, tokens, batch);
+  } else {
+    landmarks.keys = landmarks.values = at::empty({batch.documents(), 0, tokens.keys.size(1)}, tokens.keys.options());
   }
-  const std::vector<at::Tensor> logits =
-      Apply(dynamic_projection, input, multiply_adds).split_with_sizes(batch.lengths);
-  const std::vector<at::Tensor> key_rows = keys.split_with_sizes(batch.lengths);
-  const std::vector<at::Tensor> value_rows = values.split_with_sizes(batch.lengths);
-  const auto by_head = [this](const at::Tensor& rows) { return rows.unflatten(1, {heads, -1}).transpose(0, 1); };
-  std::vector<at::Tensor> landmark_keys, landmark_values;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    // A softmax over the document's rows, for each head and landmark: [heads, rank, rows].
-    const at::Tensor weights = by_head(logits[i].softmax(0)).transpose(1, 2);
-    landmark_keys.push_back(at::matmul(weights, by_head(key_rows[i])).transpose(0, 1).flatten(1));
-    landmark_values.push_back(at::matmul(weights, by_head(value_rows[i])).transpose(0, 1).flatten(1));
-  }
-  multiply_adds += 2 * keys.numel() * (dynamic_projection.weight.size(0) / heads);
-  return {.keys = at::stack(landmark_keys), .values = at::stack(landmark_values)};
+  const auto normed = [&](const at::Tensor& of_cls, const at::Tensor& of_landmarks) {
+    return shared_norm(has_cls ? at::cat({of_cls.unsqueeze(1), of_landmarks}, 1) : of_landmarks);
+  };
+  return {.keys = normed(cls.keys, landmarks.keys), .values = normed(cls.values, landmarks.values)};
 }
 
-at::Tensor TextLayer::AttendFromCls(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                                    const at::Tensor& attended, const DocumentBatch& batch,
-                                    int64_t& multiply_adds) const {
+RowKeyValues TextLayer::Landmarks(const at::Tensor& logits, const RowKeyValues& tokens,
+                                  const DocumentBatch& batch) const {
+  const std::vector<at::Tensor> logit_rows = logits.split_with_sizes(batch.lengths);
+  const std::vector<at::Tensor> key_rows = tokens.keys.split_with_sizes(batch.lengths);
+  const std::vector<at::Tensor> value_rows = tokens.values.split_with_sizes(batch.lengths);
+  const auto by_head = [this](const at::Tensor& rows) { return rows.unflatten(1, {heads, -1}).transpose(0, 1); };
+  std::vector<at::Tensor> keys, values;
+  for (size_t i = 0; i < logit_rows.size(); ++i) {
+    // A softmax over the document's rows, for each head and landmark: [heads, rank, rows].
+    const at::Tensor weights = by_head(logit_rows[i].softmax(0)).transpose(1, 2);
+    keys.push_back(at::matmul(weights, by_head(key_rows[i])).transpose(0, 1).flatten(1));
+    values.push_back(at::matmul(weights, by_head(value_rows[i])).transpose(0, 1).flatten(1));
+  }
+  return {.keys = at::stack(keys), .values = at::stack(values)};
+}
+
+at::Tensor TextLayer::AttendFromTokens(const at::Tensor& queries, const RowKeyValues& tokens,
+                                       const RowKeyValues& shared, const DocumentBatch& batch,
+                                       int64_t& multiply_adds) const {
+  multiply_adds += AttentionMultiplyAdds(*batch.packed, shared.keys.size(1), queries.size(1));
+  if (batch.attention == nullptr) {
+    return AttendDocuments(batch.packed, heads, queries * QueryScale(queries), tokens.keys, tokens.values, shared.keys,
+                           shared.values);
+  }
+  const at::Tensor attended = at::empty(queries.sizes(), queries.options());
+  batch.attention->AttendInDocuments(
+      {.heads = heads, .queries = queries, .tokens = tokens, .shared = shared, .attended = attended});
+  return attended;
+}
+
+at::Tensor TextLayer::AttendFromCls(const at::Tensor& queries, const RowKeyValues& cls, const at::Tensor& attended,
+                                    const DocumentBatch& batch, int64_t& multiply_adds) const {
+  multiply_adds += 2 * (attended.numel() + queries.numel());
+  if (batch.attention != nullptr) {
+    const at::Tensor cls_attended = at::empty(queries.sizes(), queries.options());
+    batch.attention->AttendToRows(
+        {.heads = heads, .queries = queries, .own = cls, .rows = attended, .attended = cls_attended});
+    return cls_attended;
+  }
   const std::vector<at::Tensor> document_rows = attended.split_with_sizes(batch.lengths);
   // [documents][heads, 1, head_dim]
   const auto by_document = [this](const at::Tensor& rows) { return rows.view({rows.size(0), heads, 1, -1}).unbind(0); };
-  const std::vector<at::Tensor> q = by_document(queries), k = by_document(keys), v = by_document(values);
+  const std::vector<at::Tensor> q = by_document(queries * QueryScale(queries)), k = by_document(cls.keys),
+                                v = by_document(cls.values);
   std::vector<at::Tensor> results;
   for (size_t i = 0; i < document_rows.size(); ++i) {
     const at::Tensor rows = document_rows[i].unflatten(1, {heads, -1}).transpose(0, 1);
     const at::Tensor weights = at::matmul(q[i], at::cat({k[i], rows}, 1).transpose(1, 2)).softmax(-1);
     results.push_back(at::matmul(weights, at::cat({v[i], rows}, 1)).flatten());
   }
-  multiply_adds += 2 * (attended.numel() + queries.numel());
   return at::stack(results);
+}
+
+double TextLayer::QueryScale(const at::Tensor& queries) const {
+  return 1 / std::sqrt(static_cast<double>(queries.size(1)) / static_cast<double>(heads));
 }
 
 at::Tensor TextLayer::Convolve(const at::Tensor& values, const DocumentBatch& batch, int64_t& multiply_adds) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "models/attention/item_attention.h"
 #include "models/attention/packed_documents.h"
 #include "models/layers/linear.h"
 
@@ -17,14 +18,16 @@ struct DocumentBatch {
   std::vector<int64_t> lengths;  // [documents]: rows of each
   at::Tensor ids;                // [rows] int64
   at::Tensor positions;          // [rows] int64
+  // What attends in them, which has begun them; null: the ops that LibTorch and the CPU have.
+  ItemAttention* attention = nullptr;
 
   int64_t documents() const { return static_cast<int64_t>(lengths.size()); }
 };
 
+// Its tensors are on `device`, or where `attention` has them.
 // REQUIRES: no document is empty or all zeros.
-// Its tensors are on `device`.
 DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule,
-                                const at::Device& device = at::kCPU);
+                                const at::Device& device = at::kCPU, ItemAttention* attention = nullptr);
 
 // The hidden state between layers.
 struct HiddenRows {
@@ -49,16 +52,18 @@ struct TextLayer {
                         int64_t& multiply_adds) const;
 
  private:
-  // What the tokens see beside their windows, before and after shared_norm: [documents, m, D], CLS first.
-  struct SharedVectors {
-    at::Tensor keys, values;
-  };
-
   at::Tensor Apply(const Linear& map, const at::Tensor& rows, int64_t& multiply_adds) const;
-  SharedVectors Landmarks(const at::Tensor& input, const at::Tensor& keys, const at::Tensor& values,
-                          const DocumentBatch& batch, int64_t& multiply_adds) const;
-  at::Tensor AttendFromCls(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                           const at::Tensor& attended, const DocumentBatch& batch, int64_t& multiply_adds) const;
+  // What the tokens see beside their windows, after shared_norm: [documents, m, D], CLS first.
+  //   tokens  keys and values, after window_norm
+  //   cls     those of CLS, [documents, D]; undefined: there is none
+  RowKeyValues SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
+                             const DocumentBatch& batch, int64_t& multiply_adds) const;
+  RowKeyValues Landmarks(const at::Tensor& logits, const RowKeyValues& tokens, const DocumentBatch& batch) const;
+  at::Tensor AttendFromTokens(const at::Tensor& queries, const RowKeyValues& tokens, const RowKeyValues& shared,
+                              const DocumentBatch& batch, int64_t& multiply_adds) const;
+  at::Tensor AttendFromCls(const at::Tensor& queries, const RowKeyValues& cls, const at::Tensor& attended,
+                           const DocumentBatch& batch, int64_t& multiply_adds) const;
+  double QueryScale(const at::Tensor& queries) const;
   at::Tensor Convolve(const at::Tensor& values, const DocumentBatch& batch, int64_t& multiply_adds) const;
   at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended, int64_t& multiply_adds) const;
 };

@@ -42,9 +42,10 @@ TextLayer MakeLayer(const TextClassifierConfig& config, const TensorByName& tens
 
 }  // namespace
 
-at::Tensor TextNetwork::Logits(absl::Span<const absl::Span<const int32_t>> documents, int64_t& multiply_adds) const {
+at::Tensor TextNetwork::Logits(absl::Span<const absl::Span<const int32_t>> documents, int64_t& multiply_adds,
+                               ItemAttention* attention) const {
   const WindowRule rule{.size = config.window_size, .see_nothing = config.projection_rank > 0};
-  at::Tensor rows = Encode(MakeDocumentBatch(documents, rule, word_embeddings.device()), multiply_adds);
+  at::Tensor rows = Encode(MakeDocumentBatch(documents, rule, word_embeddings.device(), attention), multiply_adds);
   if (config.documents == 2) {
     const std::vector<at::Tensor> pair = rows.unflatten(0, {-1, 2}).unbind(1);
     rows = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);

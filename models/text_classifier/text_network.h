@@ -29,7 +29,9 @@ struct TextNetwork {
   //   returns    [items, classes]
   // The multiply-adds done are added to `multiply_adds`: of every matrix product and convolution, and none of them on a
   // masked token.
-  at::Tensor Logits(absl::Span<const absl::Span<const int32_t>> documents, int64_t& multiply_adds) const;
+  // `attention` attends on its device, without gradients; null: the ops that LibTorch and the CPU have.
+  at::Tensor Logits(absl::Span<const absl::Span<const int32_t>> documents, int64_t& multiply_adds,
+                    ItemAttention* attention = nullptr) const;
 
  private:
   // One row for each document: [documents, D].

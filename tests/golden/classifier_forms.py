@@ -21,8 +21,7 @@ from golden.outcome import CaseError, Outcome
 
 TOLERANCE = {"text_classifier": 2e-5, "vil": 2e-5, "cvt": 5e-5}
 TOLERANCE_BY_FORMULA = 1e-4
-COPIES = 3
-_MODES = {"whole batch": 1, "one by one": 1, "shuffled mix": COPIES}
+COPIES = 3  # of each item in the shuffled mix
 _WRITERS = {
     "text_classifier": checkpoints.write_text_classifier,
     "vil": checkpoints.write_vil,
@@ -62,6 +61,7 @@ def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
             io = scratch / "io.safetensors"
             safetensors_file.write(io, {"input": _input_by_formula(config, tensors), "logits": tensors["logits"]})
         model = scratch / "model"
+        copies = 1 if build.is_emulated else COPIES
         options = ["--config", _write_hyperparameters(scratch, config), *_assignments(config, tensors)]
         programs.convert(_checkpoint(case, config, scratch), model, *options)
         lines = programs.json_lines_of(
@@ -70,10 +70,12 @@ def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
             f"--model={model}",
             f"--file={io}",
             f"--threads={programs.threads_of(config)}",
-            f"--copies={COPIES}",
+            f"--copies={copies}",
             f"--device={build.device}",
         )
-    _check_items(tensors, {line["mode"]: line["items"] for line in lines})
+    _check_items(tensors, {line["mode"]: line["items"] for line in lines}, copies)
+    if build.is_emulated and not any(line["kernels"] for line in lines):
+        raise CaseError(f"no kernel has run on {build.device}")
     differences = {line["mode"]: programs.difference_of(line) for line in lines}
     return Outcome(differences, TOLERANCE[config["form"]] if config["weights_file"] else TOLERANCE_BY_FORMULA)
 
@@ -133,9 +135,10 @@ def _checkpoint(case: Path, config: Mapping[str, Any], scratch: Path) -> Path:
     return path
 
 
-def _check_items(tensors: Mapping[str, NDArray], found: Mapping[str, int]) -> None:
+def _check_items(tensors: Mapping[str, NDArray], found: Mapping[str, int], copies: int) -> None:
     """Every mode must have compared every row of logits in the case, as often as it is to stand there."""
+    modes = {"whole batch": 1, "one by one": 1, "shuffled mix": copies}
     rows = sum(len(value) for name, value in tensors.items() if name == "logits" or name.startswith("logits."))
-    expected = {mode: rows * times for mode, times in _MODES.items()}
+    expected = {mode: rows * times for mode, times in modes.items()}
     if found != expected:
         raise CaseError(f"longshort-golden-classifier compared {dict(found)} items, not {expected}")

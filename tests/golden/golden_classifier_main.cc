@@ -2,7 +2,8 @@
 // kinds.
 //
 // Prints one JSON object a line for each kind: {"mode": ..., "largest_difference": ..., "items": ...}. The difference
-// is of logits, null if the model returned no number; items counts the rows compared. Whether that is good enough is
+// is of logits, null if the model returned no number; items counts the rows compared. On an emulated GPU there is also
+// "kernels": how many have run so far. Whether that is good enough is
 // for the caller to say (tests/golden/run): the exit code is 0 whenever the model ran.
 #include <algorithm>
 #include <cmath>
@@ -64,13 +65,14 @@ absl::Status RunBatch(Classifier& classifier, absl::Span<const GoldenItem> batch
   return absl::OkStatus();
 }
 
-void Print(const std::string& mode, const Comparison& comparison) {
-  const nlohmann::json line = {
+void Print(const std::string& mode, const Comparison& comparison, const GoldenDevice& device) {
+  nlohmann::json line = {
       {"mode", mode}, {"largest_difference", comparison.largest_difference}, {"items", comparison.items}};
+  if (device.kernels_run != nullptr) line["kernels"] = device.kernels_run();
   std::cout << line.dump() << std::endl;
 }
 
-absl::Status RunFile(Classifier& classifier) {
+absl::Status RunFile(Classifier& classifier, const GoldenDevice& device) {
   LS_ASSIGN_OR_RETURN(const std::vector<GoldenBatch> batches, ReadGoldenBatches(absl::GetFlag(FLAGS_file)));
   Comparison whole, one_by_one, mixed;
   std::mt19937_64 random(absl::GetFlag(FLAGS_seed));
@@ -81,9 +83,9 @@ absl::Status RunFile(Classifier& classifier) {
     }
     LS_RETURN_IF_ERROR(RunBatch(classifier, ShuffledMix(batch, absl::GetFlag(FLAGS_copies), random), mixed));
   }
-  Print("whole batch", whole);
-  Print("one by one", one_by_one);
-  Print("shuffled mix", mixed);
+  Print("whole batch", whole, device);
+  Print("one by one", one_by_one, device);
+  Print("shuffled mix", mixed, device);
   return absl::OkStatus();
 }
 
@@ -95,7 +97,7 @@ absl::Status Run() {
                 {.threads = absl::GetFlag(FLAGS_threads), .devices = device.devices, .gpus = device.gpus}));
   const auto* classifier = std::get_if<LoadedClassifier>(&loaded);
   if (classifier == nullptr) return absl::InvalidArgumentError("the model is no classifier");
-  return RunFile(*classifier->classifier);
+  return RunFile(*classifier->classifier, device);
 }
 
 }  // namespace

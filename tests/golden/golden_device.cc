@@ -25,8 +25,16 @@ absl::StatusOr<GoldenDevice> FindGoldenDevice(const std::string& name) {
 #elif defined(LONGSHORT_EMULATED_GPU)
   WorkerDevice device = {.kind = DeviceKind::kEmulated};
   if (absl::StartsWith(name, "emulated:") && absl::SimpleAtoi(absl::StripPrefix(name, "emulated:"), &device.index)) {
-    static const EmulatedBackends emulated;
-    return GoldenDevice{.devices = {device}, .gpus = &emulated};
+    static std::vector<const EmulatedDevice*> opened;
+    static const EmulatedBackends emulated({}, [](EmulatedDevice& device) { opened.push_back(&device); });
+    const auto kernels_run = [] {
+      int64_t runs = 0;
+      for (const EmulatedDevice* const each : opened) {
+        for (const auto& [name, count] : each->kernels_run()) runs += count;
+      }
+      return runs;
+    };
+    return GoldenDevice{.devices = {device}, .gpus = &emulated, .kernels_run = kernels_run};
   }
 #endif
   return absl::InvalidArgumentError(absl::StrCat("--device is '", name, "', which this build does not have"));

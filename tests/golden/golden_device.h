@@ -1,6 +1,8 @@
 // The device that reference cases are judged on, as --device names it: cpu, emulated:N, cuda:N.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,8 @@ class GpuBackends;
 struct GoldenDevice {
   std::vector<WorkerDevice> devices;  // one
   const GpuBackends* gpus = nullptr;  // of static duration
+  // How many kernels have run on it, while a model is there; null where nobody counts them.
+  std::function<int64_t()> kernels_run = {};
 };
 
 // Errors: INVALID_ARGUMENT for a name that is none, or a device that this build does not have.

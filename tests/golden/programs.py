@@ -25,6 +25,10 @@ class Build:
     folder: Path
     device: str = "cpu"
 
+    @property
+    def is_emulated(self) -> bool:
+        return self.device.startswith("emulated:")
+
 
 def json_lines_of(build: Build, name: str, *arguments: object, given: str = "") -> list[dict[str, Any]]:
     """What a program of the build printed, a JSON object a line, when `given` was its input. Errors: CaseError."""

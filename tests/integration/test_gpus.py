@@ -9,9 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from integration import classifier_directory
+from integration.images import png
 from integration.server_process import BINARY, Server, run
 
 EMULATED = BINARY.parent / "longshort-server-with-emulated-gpus"
@@ -53,17 +55,60 @@ def test_streams_on_gpus_say_what_streams_on_the_cpu_say(
     assert score == pytest.approx(expected, abs=1e-4)
 
 
-def test_classifiers_run_on_gpus(api: SimpleNamespace, tmp_path: Path) -> None:
-    classifier_directory.write_text(tmp_path / "models", "texts", documents=1)
-    request = api.inference.ScoreTextRequest(inputs=[{"text": "some words"}, {"text": "x"}], all_logits=True)
+@pytest.fixture(scope="module")
+def classifiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository of a classifier of texts and one of images."""
+    folder = tmp_path_factory.mktemp("classifiers")
+    classifier_directory.write_text(folder, "texts", documents=1)
+    classifier_directory.write_cvt(folder, "images", shorter_side=24, height=24, width=24)
+    return folder
 
-    def logits(device: str) -> list[list[float]]:
-        with start(tmp_path / "models", tmp_path / device.replace(":", "-"), f"--devices={device}") as running:
-            answered = stub(api, running).ScoreText(request, timeout=60)
-            return [list(text.classification.logits) for text in answered.classifications]
 
-    for on_gpu, on_cpu in zip(logits("emulated:3"), logits("cpu"), strict=True):
-        assert on_gpu == pytest.approx(on_cpu, abs=1e-4)
+def classify(api: SimpleNamespace, running: Server) -> list[list[float]]:
+    """The logits of some texts and images, asked about at once."""
+    texts = api.inference.ScoreTextRequest(
+        model={"name": "texts"}, inputs=[{"text": "some words"}, {"text": "x"}], all_logits=True
+    )
+    pixels = np.random.default_rng(1).integers(0, 256, (2, 24, 24, 3), np.uint8)
+    images = api.inference.ClassifyImageRequest(
+        model={"name": "images"}, images=[{"encoded": png(image)} for image in pixels], all_logits=True
+    )
+    of_texts = stub(api, running).ScoreText.future(texts, timeout=60)
+    of_images = stub(api, running).ClassifyImage.future(images, timeout=60)
+    answers = [*of_texts.result().classifications, *of_images.result().results]
+    return [list(answered.classification.logits) for answered in answers]
+
+
+@pytest.fixture(scope="module")
+def logits_on_cpu(api: SimpleNamespace, classifiers: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    with start(classifiers, tmp_path_factory.mktemp("on-cpu")) as running:
+        return [pytest.approx(logits, abs=1e-4) for logits in classify(api, running)]
+
+
+def test_classifiers_answer_on_gpus_what_they_answer_on_the_cpu(
+    api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
+) -> None:
+    with start(classifiers, tmp_path, "--devices=emulated:3,emulated:1") as gpus:
+        assert classify(api, gpus) == logits_on_cpu
+        assert gpus.metric("longshort_step_failures_total") == 0
+
+
+def test_after_a_failed_batch_its_items_are_tried_again(
+    api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
+) -> None:
+    # At its call 6 the worker of the images launches its first kernel.
+    with start(classifiers, tmp_path, "--devices=emulated:0", fault="error=6") as gpu:
+        assert classify(api, gpu) == logits_on_cpu
+        assert gpu.metric("longshort_step_failures_total", model="images") == 1
+
+
+def test_a_server_that_lost_a_gpu_of_a_classifier_ends_to_be_started_anew(
+    api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
+) -> None:
+    with start(classifiers, tmp_path, "--devices=emulated:0", fault="lost=6") as gpu:
+        assert classify(api, gpu) == logits_on_cpu
+        assert gpu.wait() == 1
+        assert "GPU lost" in gpu.log()
 
 
 def test_a_conversation_goes_on_on_a_gpu(

@@ -34,7 +34,7 @@ LS_KERNEL(kThreads)
 void AttendToRows(LS_ARGUMENTS ClsAttention arguments) {
   using Layout = SplitLayout<width>;
   const int split = Block().x, head = Block().y, item = Block().z, thread = Thread();
-  const ItemRows range = arguments.ranges[item];
+  const ItemRows range = RangeOf(arguments.ranges, item);
   const int64_t first = range.first_row + int64_t{split} * kPageRows, left = range.rows - int64_t{split} * kPageRows;
   if (left <= 0) return;
   const int rows = left < kPageRows ? static_cast<int>(left) : kPageRows;
@@ -100,7 +100,7 @@ LS_KERNEL(kWarpThreads)
 void MergeRows(LS_ARGUMENTS ClsAttention arguments) {
   constexpr int kChannels = width / kWarpThreads;
   const int item = Block().x, head = Block().y, first_channel = Lane() * kChannels;
-  const int splits = static_cast<int>(SplitsOf(arguments.ranges[item].rows));
+  const int splits = static_cast<int>(SplitsOf(RangeOf(arguments.ranges, item).rows));
   const int64_t first = (int64_t{item} * arguments.heads + head) * arguments.most_splits;
   const float* const outputs = arguments.partial_outputs + first * width + first_channel;
   const float* const sums = arguments.partial_sums + 2 * first;

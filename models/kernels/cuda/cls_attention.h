@@ -19,8 +19,8 @@ struct ClsAttention {
   int head_width;  // at most kMostHeadWidth
   float scale;     // 1/sqrt(head_width), where queries are not scaled
   int items;
-  int most_splits;         // SplitsOf(most rows of an item)
-  const ItemRows* ranges;  // [items]
+  int most_splits;  // SplitsOf(most rows of an item)
+  ItemRanges ranges;
 
   Rows queries, keys, values;  // [items, heads * head_width]: the items' own
   Rows rows;                   // [rows, heads * head_width]

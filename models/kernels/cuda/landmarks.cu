@@ -49,7 +49,7 @@ void MixSplits(LS_ARGUMENTS Landmarks arguments) {
   const int groups = (arguments.rank + kGroupVectors - 1) / kGroupVectors;
   const int split = Block().x, head = Block().y / groups, item = Block().z;
   const int first_vector = Block().y % groups * kGroupVectors;
-  const ItemRows range = arguments.ranges[item];
+  const ItemRows range = RangeOf(arguments.ranges, item);
   const int64_t before = int64_t{split} * kLandmarkSplitRows;
   if (before >= range.rows) return;
   const int rows =
@@ -140,7 +140,7 @@ LS_KERNEL(kThreads) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
   if (index >= int64_t{arguments.items} * 2 * arguments.rank) return;
   const int vector = static_cast<int>(index % arguments.rank), part = static_cast<int>(index / arguments.rank % 2);
   const int item = static_cast<int>(index / (2 * arguments.rank));
-  const int splits = static_cast<int>(LandmarkSplitsOf(arguments.ranges[item].rows));
+  const int splits = static_cast<int>(LandmarkSplitsOf(RangeOf(arguments.ranges, item).rows));
   const int width = arguments.heads * arguments.head_width;
   const int padded = static_cast<int>(PaddedHeadWidth(arguments.head_width));
   float* const shared = reinterpret_cast<float*>(SharedMemory()) + Warp() * width;

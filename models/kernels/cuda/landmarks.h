@@ -30,8 +30,8 @@ struct Landmarks {
   int head_width;  // at most kMostHeadWidth
   int rank;        // R
   int items;
-  int most_splits;         // LandmarkSplitsOf(most rows of an item)
-  const ItemRows* ranges;  // [items], each with at least one row
+  int most_splits;    // LandmarkSplitsOf(most rows of an item)
+  ItemRanges ranges;  // each with at least one row
 
   Rows logits;        // [rows, heads * R]
   Rows keys, values;  // [rows, heads * head_width]

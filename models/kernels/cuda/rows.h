@@ -19,6 +19,14 @@ struct Rows {
 struct ItemRows {
   int64_t first_row, rows;
 };
+// Of each item its own, or of all as many, from each item's first row to the next one's `step`.
+struct ItemRanges {
+  const ItemRows* each = nullptr;  // [items]; null: all alike
+  int64_t step = 0, rows = 0;
+};
+constexpr ItemRows RangeOf(const ItemRanges& ranges, int64_t item) {
+  return ranges.each != nullptr ? ranges.each[item] : ItemRows{item * ranges.step, ranges.rows};
+}
 
 // output[i] = scale * table[tokens[i]].
 struct EmbedRows {

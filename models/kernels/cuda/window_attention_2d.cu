@@ -100,7 +100,7 @@ void AttendInWindows(LS_ARGUMENTS LaunchedWindows launched) {
     places.keys = places.seen.count();
   }
   if constexpr (has_bias) {
-    places.bias = arguments.bias.table + head * arguments.bias.positions;
+    places.bias = arguments.bias.table + head * arguments.bias.head_step;
     places.origin = arguments.bias.origin;
     places.row_step = arguments.bias.row_step;
     places.column_step = arguments.bias.column_step;

@@ -14,22 +14,23 @@
 namespace longshort::cuda {
 
 // Bias of a query at (qy, qx) and a key at (ky, kx):
-//   head's table[origin + (qy - ky) * row_step + (qx - kx) * column_step]
+//   table[head * head_step + origin + (qy - ky) * row_step + (qx - kx) * column_step]
 struct RelativeBias {
-  const float* table;  // [heads, positions]; null: none
-  int positions;
+  const float* table;  // null: none
+  int head_step;
   int origin, row_step, column_step;
 };
 // As models/image_classifier/vil_position_bias.h has them for windows.
-inline RelativeBias WindowBias(const float* table, int positions, int side) {
+//   table  [positions, heads]
+inline RelativeBias WindowBias(const float* table, int heads, int side) {
   RelativeBias bias = {};
   bias.table = table;
-  bias.positions = positions;
+  bias.head_step = 1;
   if (side == 1) return bias;  // one entry for all
   const int margin = side / 2;
-  bias.row_step = 2 * margin + side;
-  bias.column_step = 1;
-  bias.origin = (margin + side - 1) * (bias.row_step + 1);
+  bias.row_step = (2 * margin + side) * heads;
+  bias.column_step = heads;
+  bias.origin = (margin + side - 1) * (bias.row_step + bias.column_step);
   return bias;
 }
 

@@ -6,12 +6,14 @@
 #include "ATen/Context.h"
 #include "ATen/cuda/CUDAGraph.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "c10/cuda/CUDACachingAllocator.h"
 #include "c10/cuda/CUDAFunctions.h"
 #include "c10/cuda/CUDAStream.h"
+#include "models/attention/gpu/gpu_item_attention.h"
 #include "models/gpu/cuda_device.h"
+#include "models/gpu_backends.h"
 #include "models/language_model/gpu/gpu_backend.h"
-#include "models/language_model/gpu_backends.h"
 
 namespace longshort {
 namespace {
@@ -64,19 +66,27 @@ class CudaBackends final : public GpuBackends {
 
   absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
                                                              const std::function<void()>& between) const override {
+    LS_ASSIGN_OR_RETURN(ModelGpu gpu, Find(device));
+    return MakeGpuBackend(decoder, std::move(gpu), between);
+  }
+  absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
+                                                                   int64_t head_width) const override {
+    LS_ASSIGN_OR_RETURN(const ModelGpu gpu, Find(device));
+    return MakeGpuItemAttention(gpu, head_width);
+  }
+
+ private:
+  absl::StatusOr<ModelGpu> Find(const WorkerDevice& device) const {
     const int count = c10::cuda::device_count();
     if (device.kind != DeviceKind::kCuda || device.index >= count) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no ", DeviceName(device), "; GPUs of this machine: ", count));
     }
-    return MakeGpuBackend(decoder,
-                          {.tensors = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)),
-                           .open = [number = device.index] { return OpenStream(number); },
-                           .loss = loss_},
-                          between);
+    return ModelGpu{.tensors = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)),
+                    .open = [number = device.index] { return OpenStream(number); },
+                    .loss = loss_};
   }
 
- private:
   const std::shared_ptr<GpuLoss> loss_;
 };
 

@@ -1,4 +1,4 @@
-// The language model on CUDA's GPUs. Compiled where the build has CUDA (LONGSHORT_CUDA). No LibTorch here.
+// Models on CUDA's GPUs. Compiled where the build has CUDA (LONGSHORT_CUDA). No LibTorch here.
 #pragma once
 
 #include <memory>

@@ -4,24 +4,12 @@
 #include <functional>
 #include <memory>
 
-#include "ATen/core/Tensor.h"
 #include "absl/status/statusor.h"
-#include "models/gpu/gpu_device.h"
-#include "models/gpu/gpu_loss.h"
+#include "models/gpu/model_gpu.h"
 #include "models/language_model/backend.h"
 #include "models/language_model/decoder.h"
 
 namespace longshort {
-
-// The GPU of a model.
-struct ModelGpu {
-  // Where LibTorch's tensors on it are.
-  at::Device tensors;
-  // A stream of its own for one worker. Errors: those of GpuDevice.
-  std::function<absl::StatusOr<std::unique_ptr<GpuDevice>>()> open;
-  // Told once it is lost.
-  std::shared_ptr<GpuLoss> loss;
-};
 
 // Pages hold float32 numbers, or bfloat16 ones if such are the decoder's matrices that meet tokens. Brings the decoder
 // to the GPU, and drops what only position tables are made of.

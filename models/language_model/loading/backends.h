@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "models/gpu_backends.h"
 #include "models/language_model/backend.h"
 #include "models/language_model/decoder.h"
-#include "models/language_model/gpu_backends.h"
 #include "models/worker_device.h"
 
 namespace longshort {

@@ -54,6 +54,7 @@ class Device final : public EmulatedDevice {
 
   const GpuFacts& facts() const override { return facts_; }
   int64_t calls() const override { return calls_; }
+  const std::map<std::string, int64_t>& kernels_run() const override { return kernels_run_; }
   void FailAfter(int64_t calls, DeviceFault fault) override {
     fault_call_ = calls_ + calls;
     fault_ = fault;
@@ -100,6 +101,10 @@ class Device final : public EmulatedDevice {
   absl::Status Add(Work work);
   absl::Status RunQueued(int64_t end);
   absl::Status RunOne(const Work& work);
+  absl::Status RunKernel(const KernelCall& call) {
+    ++kernels_run_[call.name];
+    return cuda::emulated::RunKernel(call, emulation_);
+  }
   absl::Status RunGraph(const std::function<absl::Status()>& body, const std::vector<Work>& works);
   absl::Status RunGraphUpTo(size_t end);
 
@@ -116,6 +121,7 @@ class Device final : public EmulatedDevice {
   const std::vector<Work>* running_ = nullptr;
   size_t reached_ = 0, run_ = 0;
 
+  std::map<std::string, int64_t> kernels_run_;
   int64_t calls_ = 0, fault_call_ = -1;
   DeviceFault fault_ = DeviceFault::kError;
   bool next_work_loses_ = false, lost_ = false;
@@ -224,7 +230,7 @@ absl::Status Device::Launch(const KernelCall& call) {
     recorded_->launches.push_back(recorded_->works.size());
     recorded_->calls.push_back(call);
   }
-  return Add({.name = call.name, .run = [this, call] { return cuda::emulated::RunKernel(call, emulation_); }});
+  return Add({.name = call.name, .run = [this, call] { return RunKernel(call); }});
 }
 
 absl::Status Device::Add(Work work) {
@@ -310,7 +316,7 @@ absl::Status Device::Update(GpuGraph& graph, int64_t launch, const KernelCall& c
     return absl::InvalidArgumentError(absl::StrCat("launch ", launch, " of the graph is not kernel ", call.name));
   }
   captured.calls[launch] = call;
-  captured.works[captured.launches[launch]].run = [this, call] { return cuda::emulated::RunKernel(call, emulation_); };
+  captured.works[captured.launches[launch]].run = [this, call] { return RunKernel(call); };
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 //  - It fails when it is told to.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,8 @@ class EmulatedDevice : public GpuDevice {
  public:
   // Calls of verbs that return a status, so far.
   virtual int64_t calls() const = 0;
+  // How often kernels have run, by their name.
+  virtual const std::map<std::string, int64_t>& kernels_run() const = 0;
   // The call after so many more fails.
   virtual void FailAfter(int64_t calls, DeviceFault fault) = 0;
   // Pieces of memory that nobody has freed.

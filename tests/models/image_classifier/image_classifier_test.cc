@@ -23,7 +23,7 @@ class FakeNetwork final : public ImageNetwork {
   explicit FakeNetwork(int64_t multiply_adds) : multiply_adds_(multiply_adds) {}
 
   absl::Status CheckSize(int64_t, int64_t) const override { return absl::OkStatus(); }
-  at::Tensor Logits(const at::Tensor& images) const override {
+  at::Tensor Logits(const at::Tensor& images, ItemAttention*) const override {
     EXPECT_TRUE(c10::InferenceMode::is_enabled()) << "in whatever thread";
     const at::Tensor rows = images.flatten(1);
     if (rows.select(1, 0).min().item<float>() < 0) throw std::runtime_error("a negative pixel");

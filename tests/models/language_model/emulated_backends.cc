@@ -1,12 +1,25 @@
 #include "tests/models/language_model/emulated_backends.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "models/attention/gpu/gpu_item_attention.h"
 #include "models/language_model/gpu/gpu_backend.h"
 
 namespace longshort {
 
 absl::StatusOr<std::unique_ptr<LanguageModelBackend>> EmulatedBackends::Make(
     Decoder& decoder, const WorkerDevice& device, const std::function<void()>& between) const {
+  LS_ASSIGN_OR_RETURN(ModelGpu gpu, Find(device));
+  return MakeGpuBackend(decoder, std::move(gpu), between);
+}
+
+absl::StatusOr<std::unique_ptr<ItemAttention>> EmulatedBackends::MakeItemAttention(const WorkerDevice& device,
+                                                                                   int64_t head_width) const {
+  LS_ASSIGN_OR_RETURN(const ModelGpu gpu, Find(device));
+  return MakeGpuItemAttention(gpu, head_width);
+}
+
+absl::StatusOr<ModelGpu> EmulatedBackends::Find(const WorkerDevice& device) const {
   if (device.kind != DeviceKind::kEmulated || device.index >= kEmulatedGpus) {
     return absl::InvalidArgumentError(absl::StrCat("there is no ", DeviceName(device)));
   }
@@ -17,7 +30,7 @@ absl::StatusOr<std::unique_ptr<LanguageModelBackend>> EmulatedBackends::Make(
     hook(*opened);
     return opened;
   };
-  return MakeGpuBackend(decoder, {.tensors = at::kCPU, .open = open, .loss = loss_}, between);
+  return ModelGpu{.tensors = at::kCPU, .open = open, .loss = loss_};
 }
 
 }  // namespace longshort

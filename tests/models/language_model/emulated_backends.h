@@ -1,4 +1,4 @@
-// Backends of the language model on emulated GPUs.
+// Models on emulated GPUs.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "models/gpu/gpu_loss.h"
-#include "models/language_model/gpu_backends.h"
+#include "models/gpu/model_gpu.h"
+#include "models/gpu_backends.h"
 #include "tests/models/gpu/emulated_device.h"
 
 namespace longshort {
@@ -26,8 +27,12 @@ class EmulatedBackends final : public GpuBackends {
 
   absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
                                                              const std::function<void()>& between) const override;
+  absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
+                                                                   int64_t head_width) const override;
 
  private:
+  absl::StatusOr<ModelGpu> Find(const WorkerDevice& device) const;
+
   const EmulatedDeviceOptions options_;
   const DeviceHook hook_;
   const std::shared_ptr<GpuLoss> loss_;

@@ -43,7 +43,7 @@ class Problem final {
                   .scale = kScale,
                   .items = static_cast<int>(items),
                   .most_splits = static_cast<int>(most_splits_),
-                  .ranges = arrays_.Put(ranges_),
+                  .ranges = {.each = arrays_.Put(ranges_)},
                   .queries = queries_.Put(),
                   .keys = keys_.Put(),
                   .values = values_.Put(),

@@ -52,7 +52,7 @@ class Problem final {
                   .rank = model.rank,
                   .items = static_cast<int>(items),
                   .most_splits = static_cast<int>(most_splits_),
-                  .ranges = arrays_.Put(ranges_),
+                  .ranges = {.each = arrays_.Put(ranges_)},
                   .logits = logits_.Put(),
                   .keys = keys_.Put(),
                   .values = values_.Put(),

@@ -43,9 +43,8 @@ class Problem final {
     }
     // ViL's table, but for windows of one token, has (2 (wp + w) - 1)^2 rows.
     const int side = std::max(model.side, 1), offsets = side == 1 ? 1 : 2 * (side / 2 + side) - 1;
-    positions_ = offsets * offsets;
     std::mt19937_64 random(1);
-    table_ = RandomElements<float>(random, model.heads * positions_);
+    table_ = RandomElements<float>(random, model.heads * offsets * offsets);
     attention_ = {.attention = {.element = kTypeOf<Element>,
                                 .heads = model.heads,
                                 .head_width = model.head_width,
@@ -62,7 +61,7 @@ class Problem final {
                   .height = model.height,
                   .width = model.width,
                   .side = model.side,
-                  .bias = WindowBias(model.bias ? arrays_.Put(table_) : nullptr, positions_, model.side)};
+                  .bias = WindowBias(model.bias ? arrays_.Put(table_) : nullptr, model.heads, model.side)};
   }
 
   // [images][globals + tokens][heads * head_width]
@@ -103,7 +102,7 @@ class Problem final {
     if (!model_.bias) return 0;
     const int side = model_.side, half = side / 2;
     const int position = side == 1 ? 0 : (dy + half + side - 1) * (2 * half + side) + dx + half + side - 1;
-    return table_[head * positions_ + position];
+    return table_[position * model_.heads + head];
   }
   std::vector<SeenVector> Seen(int64_t image, int64_t first, int y, int x, int head) const {
     const int channel = head * model_.head_width;
@@ -132,7 +131,6 @@ class Problem final {
   DeviceArrays arrays_;
   const int64_t tokens_ = int64_t{model_.height} * model_.width;
   const int64_t width_ = model_.heads * model_.head_width, stride_ = width_ + model_.padding;
-  int positions_ = 0;
   std::vector<float> table_;
   TestRows<Element> queries_{arrays_, width_, stride_}, keys_{arrays_, width_, stride_},
       values_{arrays_, width_, stride_}, shared_keys_{arrays_, width_, stride_},

@@ -1,25 +1,32 @@
 // Where loading finds GPUs: what a build that runs models on them gives, and a build for the CPU only has none of.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "models/language_model/backend.h"
-#include "models/language_model/decoder.h"
 #include "models/worker_device.h"
 
 namespace longshort {
+
+struct Decoder;
+class ItemAttention;
+class LanguageModelBackend;
 
 // Thread-safe.
 class GpuBackends {
  public:
   virtual ~GpuBackends() = default;
 
-  // As MakeBackend (models/language_model/loading/backends.h), for a GPU.
+  // Of a language model: as MakeBackend (models/language_model/loading/backends.h), for a GPU.
   // Errors: INVALID_ARGUMENT if there is no such GPU; those of its backend.
   virtual absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
                                                                      const std::function<void()>& between) const = 0;
+  // Of a classifier: what one worker's layers ask of the GPU. `head_width`: of the model's widest heads.
+  // Errors: INVALID_ARGUMENT if there is no such GPU; those of MakeGpuItemAttention (models/attention/gpu).
+  virtual absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
+                                                                           int64_t head_width) const = 0;
 };
 
 }  // namespace longshort

@@ -1,0 +1,303 @@
+#include "models/attention/gpu/gpu_item_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "models/gpu/gpu_memory.h"
+#include "models/gpu/gpu_upload.h"
+#include "models/kernels/cuda/cls_attention.h"
+#include "models/kernels/cuda/document_attention.h"
+#include "models/kernels/cuda/document_tiles.h"
+#include "models/kernels/cuda/landmarks.h"
+#include "models/kernels/cuda/window_attention_2d.h"
+
+namespace longshort {
+namespace {
+
+cuda::ElementType ElementOf(const at::Tensor& rows) {
+  if (rows.scalar_type() == at::kFloat) return cuda::ElementType::kFloat;
+  TORCH_CHECK(rows.scalar_type() == at::kBFloat16, "rows of ", rows.scalar_type(), "; kernels have float and bfloat16");
+  return cuda::ElementType::kBFloat16;
+}
+
+// Rows of items; of images the first image's first.
+cuda::Rows RowsOf(const at::Tensor& rows) {
+  return {.data = const_cast<void*>(rows.const_data_ptr()), .stride = rows.stride(rows.dim() == 3 ? 1 : 0)};
+}
+// Vectors [items, m, d].
+cuda::Rows VectorsOf(const at::Tensor& vectors) {
+  TORCH_CHECK(vectors.size(1) <= 1 || vectors.is_contiguous(), "the items' shared vectors are not contiguous");
+  return {.data = const_cast<void*>(vectors.const_data_ptr()), .stride = vectors.stride(vectors.size(1) == 1 ? 0 : 1)};
+}
+// Of images [images, tokens, d]: from one image's first token to the next one's.
+int64_t ImageRows(const at::Tensor& rows) { return rows.size(0) == 1 ? rows.size(1) : rows.stride(0) / rows.stride(1); }
+void CheckImageRows(const at::Tensor& rows, int64_t image_rows) {
+  TORCH_CHECK(rows.size(0) == 1 || rows.stride(0) == image_rows * rows.stride(1), "images are ", rows.stride(0),
+              " numbers apart, and not ", image_rows, " rows of ", rows.stride(1));
+}
+
+cuda::NormWeights WeightsOf(const LayerNorm& norm) {
+  return {.gain = norm.gain.const_data_ptr<float>(), .bias = norm.bias.const_data_ptr<float>()};
+}
+
+int HeadWidth(const at::Tensor& rows, int64_t heads) { return static_cast<int>(rows.size(-1) / heads); }
+float ScaleOf(int head_width) { return static_cast<float>(1 / std::sqrt(static_cast<double>(head_width))); }
+
+cuda::RowAttention RowAttentionOf(const RowsToAttend& rows) {
+  const int head_width = HeadWidth(rows.queries, rows.heads);
+  return {.element = ElementOf(rows.queries),
+          .heads = static_cast<int>(rows.heads),
+          .head_width = head_width,
+          .scale = ScaleOf(head_width),
+          .queries = RowsOf(rows.queries),
+          .keys = RowsOf(rows.tokens.keys),
+          .values = RowsOf(rows.tokens.values),
+          .shared = static_cast<int>(rows.shared.keys.size(1)),
+          .shared_keys = VectorsOf(rows.shared.keys),
+          .shared_values = VectorsOf(rows.shared.values),
+          .output = RowsOf(rows.attended)};
+}
+
+class GpuItemAttention final : public ItemAttention {
+ public:
+  GpuItemAttention(const ModelGpu& gpu, std::unique_ptr<GpuDevice> device)
+      : tensors_(gpu.tensors), loss_(gpu.loss), device_(std::move(device)), upload_(*device_) {}
+  ~GpuItemAttention() override {
+    // What is queued uses memory that goes now. A device that is lost has nothing queued.
+    device_->Synchronize().IgnoreError();
+  }
+
+  DocumentNumbers BeginDocuments(const PackedDocuments& packed) override;
+  at::Tensor BeginImages(absl::Span<const ImageItem* const> images, int64_t channels) override;
+  absl::Span<const float> EndBatch(const at::Tensor& logits) override;
+
+  void AttendInDocuments(const RowsToAttend& rows) override;
+  void AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                     const at::Tensor& bias_table) override;
+  RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;
+  void AttendToRows(const OwnRowsToAttend& rows) override;
+
+ private:
+  // The items that rows are of.
+  struct Items {
+    int count = 0;
+    int64_t most_rows = 0;
+    cuda::ItemRanges ranges;
+  };
+  // The batch's documents, on the device.
+  struct Documents {
+    const cuda::DocumentTile* tiles = nullptr;
+    int tile_count = 0;
+    const cuda::WindowRows* windows = nullptr;
+    Items items;
+  };
+
+  void ThrowUnlessOk(const absl::Status& status) const {
+    if (status.ok()) return;
+    if (device_->has_failed()) {
+      loss_->Tell(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
+    }
+    // What is queued reads tensors that go with the batch. It has to run before they do, where LibTorch's calls do not
+    // wait for it.
+    device_->BeforeLibraryCalls().IgnoreError();
+    throw std::runtime_error(std::string(status.message()));
+  }
+  void Launch(const KernelCall& call) { ThrowUnlessOk(device_->Launch(call)); }
+  // Host memory to write a batch's beginning to.
+  char* BeginUpload(size_t bytes) {
+    const absl::StatusOr<char*> memory = upload_.Begin(bytes);
+    ThrowUnlessOk(memory.status());
+    return *memory;
+  }
+  void Upload() {
+    ThrowUnlessOk(upload_.Queue());
+    ThrowUnlessOk(device_->BeforeLibraryCalls());
+  }
+
+  Items ItemsOf(const at::Tensor& rows) const {
+    if (rows.dim() == 2) return documents_.items;
+    return {.count = static_cast<int>(rows.size(0)),
+            .most_rows = rows.size(1),
+            .ranges = {.each = nullptr, .step = ImageRows(rows), .rows = rows.size(1)}};
+  }
+  // For partial results.
+  at::Tensor Workspace(at::IntArrayRef shape) const {
+    return at::empty(shape, at::TensorOptions(at::kFloat).device(tensors_));
+  }
+
+  const at::Device tensors_;
+  const std::shared_ptr<GpuLoss> loss_;
+  const std::unique_ptr<GpuDevice> device_;
+  GpuUpload upload_;
+  Documents documents_;
+  GpuMemory logits_;  // pinned; until the next batch ends
+};
+
+ItemAttention::DocumentNumbers GpuItemAttention::BeginDocuments(const PackedDocuments& packed) {
+  cuda::DocumentTiles tiles;
+  std::vector<cuda::ItemRows> ranges;
+  int64_t most_rows = 0;
+  for (const PackedDocument& document : packed.documents) {
+    tiles.Add(document.segments);
+    ranges.push_back({.first_row = document.first_row, .rows = document.rows});
+    most_rows = std::max(most_rows, document.rows);
+  }
+  size_t bytes = 0;
+  const auto place_of = [&bytes](const auto& array) {
+    return std::exchange(bytes, bytes + array.size() * sizeof(array.front()));
+  };
+  // All are of int64, so that each is aligned behind the others.
+  const size_t ids = place_of(packed.ids), positions = place_of(packed.positions);
+  const size_t tile_place = place_of(tiles.tiles), windows = place_of(tiles.windows), range_place = place_of(ranges);
+  char* const memory = BeginUpload(bytes);
+  const auto write = [memory](const auto& array, size_t place) {
+    using Element = std::decay_t<decltype(array.front())>;
+    std::copy(array.begin(), array.end(), reinterpret_cast<Element*>(memory + place));
+  };
+  write(packed.ids, ids);
+  write(packed.positions, positions);
+  write(tiles.tiles, tile_place);
+  write(tiles.windows, windows);
+  write(ranges, range_place);
+  Upload();
+
+  char* const numbers = upload_.as<char>();
+  documents_ = {.tiles = reinterpret_cast<const cuda::DocumentTile*>(numbers + tile_place),
+                .tile_count = static_cast<int>(tiles.tiles.size()),
+                .windows = reinterpret_cast<const cuda::WindowRows*>(numbers + windows),
+                .items = {.count = static_cast<int>(ranges.size()),
+                          .most_rows = most_rows,
+                          .ranges = {.each = reinterpret_cast<const cuda::ItemRows*>(numbers + range_place)}}};
+  const auto tensor = [&](size_t place) {
+    return at::from_blob(numbers + place, {packed.rows()}, at::TensorOptions(at::kLong).device(tensors_));
+  };
+  return {.ids = tensor(ids), .positions = tensor(positions)};
+}
+
+at::Tensor GpuItemAttention::BeginImages(absl::Span<const ImageItem* const> images, int64_t channels) {
+  const ImageItem& first = *images.front();
+  const auto count = static_cast<int64_t>(images.size());
+  auto* next = reinterpret_cast<float*>(BeginUpload(images.size() * first.values.size() * sizeof(float)));
+  for (const ImageItem* const image : images) next = std::copy(image->values.begin(), image->values.end(), next);
+  Upload();
+  return at::from_blob(upload_.as<float>(), {count, channels, first.height, first.width},
+                       at::TensorOptions(at::kFloat).device(tensors_));
+}
+
+absl::Span<const float> GpuItemAttention::EndBatch(const at::Tensor& logits) {
+  const size_t bytes = logits.numel() * sizeof(float);
+  if (logits_.bytes() < bytes) {
+    absl::StatusOr<GpuMemory> larger = GpuMemory::Pinned(*device_, std::max(bytes, 2 * logits_.bytes()));
+    ThrowUnlessOk(larger.status());
+    logits_ = *std::move(larger);
+  }
+  at::from_blob(logits_.data(), logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
+  ThrowUnlessOk(device_->Synchronize());
+  return {logits_.as<float>(), static_cast<size_t>(logits.numel())};
+}
+
+void GpuItemAttention::AttendInDocuments(const RowsToAttend& rows) {
+  Launch(cuda::DocumentAttentionCall({.attention = RowAttentionOf(rows),
+                                      .tiles = documents_.tiles,
+                                      .tile_count = documents_.tile_count,
+                                      .windows = documents_.windows}));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+void GpuItemAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                                     const at::Tensor& bias_table) {
+  const int64_t image_rows = ImageRows(rows.queries);
+  for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values, rows.attended}) CheckImageRows(part, image_rows);
+  const auto side = static_cast<int>(window.side), heads = static_cast<int>(rows.heads);
+  Launch(cuda::WindowAttention2dCall(
+      {.attention = RowAttentionOf(rows),
+       .images = static_cast<int>(rows.queries.size(0)),
+       .image_rows = image_rows,
+       .height = static_cast<int>(grid.height),
+       .width = static_cast<int>(grid.width),
+       .side = side,
+       .bias = cuda::WindowBias(bias_table.defined() ? bias_table.const_data_ptr<float>() : nullptr, heads, side)}));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+RowKeyValues GpuItemAttention::Landmarks(const RowsToCompress& rows, int64_t others) {
+  const Items items = ItemsOf(rows.logits);
+  if (rows.logits.dim() == 3) {
+    for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values}) CheckImageRows(part, items.ranges.step);
+  }
+  const int64_t rank = rows.logits.size(-1) / rows.heads, splits = cuda::LandmarkSplitsOf(items.most_rows);
+  const int head_width = HeadWidth(rows.tokens.keys, rows.heads);
+  const at::Tensor keys =
+      at::empty({items.count, others + rank, rows.tokens.keys.size(-1)}, rows.tokens.keys.options());
+  const at::Tensor values = at::empty_like(keys);
+  const at::Tensor outputs = Workspace({items.count, splits, 2, rank, rows.heads, cuda::PaddedHeadWidth(head_width)});
+  const at::Tensor sums = Workspace({items.count, splits, rank, rows.heads, 2});
+  const cuda::Landmarks landmarks = {.element = ElementOf(keys),
+                                     .heads = static_cast<int>(rows.heads),
+                                     .head_width = head_width,
+                                     .rank = static_cast<int>(rank),
+                                     .items = items.count,
+                                     .most_splits = static_cast<int>(splits),
+                                     .ranges = items.ranges,
+                                     .logits = RowsOf(rows.logits),
+                                     .keys = RowsOf(rows.tokens.keys),
+                                     .values = RowsOf(rows.tokens.values),
+                                     .key_norm = WeightsOf(rows.key_norm),
+                                     .value_norm = WeightsOf(rows.value_norm),
+                                     .epsilon = static_cast<float>(rows.key_norm.epsilon),
+                                     .landmark_keys = RowsOf(keys),
+                                     .landmark_values = RowsOf(values),
+                                     .item_vectors = static_cast<int>(others + rank),
+                                     .first_vector = static_cast<int>(others),
+                                     .partial_outputs = outputs.mutable_data_ptr<float>(),
+                                     .partial_sums = sums.mutable_data_ptr<float>()};
+  Launch(cuda::MixSplitsCall(landmarks));
+  Launch(cuda::MergeSplitsCall(landmarks));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  return {.keys = keys, .values = values};
+}
+
+void GpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
+  const Items items = ItemsOf(rows.rows);
+  const int64_t splits = cuda::SplitsOf(items.most_rows);
+  const int head_width = HeadWidth(rows.rows, rows.heads);
+  const at::Tensor outputs = Workspace({items.count, rows.heads, splits, cuda::PaddedHeadWidth(head_width)});
+  const at::Tensor sums = Workspace({items.count, rows.heads, splits, 2});
+  const cuda::ClsAttention attention = {.element = ElementOf(rows.rows),
+                                        .heads = static_cast<int>(rows.heads),
+                                        .head_width = head_width,
+                                        .scale = ScaleOf(head_width),
+                                        .items = items.count,
+                                        .most_splits = static_cast<int>(splits),
+                                        .ranges = items.ranges,
+                                        .queries = RowsOf(rows.queries),
+                                        .keys = RowsOf(rows.own.keys),
+                                        .values = RowsOf(rows.own.values),
+                                        .rows = RowsOf(rows.rows),
+                                        .output = RowsOf(rows.attended),
+                                        .partial_outputs = outputs.mutable_data_ptr<float>(),
+                                        .partial_sums = sums.mutable_data_ptr<float>()};
+  Launch(cuda::AttendToRowsCall(attention));
+  Launch(cuda::MergeRowsCall(attention));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ItemAttention>> MakeGpuItemAttention(const ModelGpu& gpu, int64_t head_width) {
+  if (head_width > cuda::kMostHeadWidth) {
+    return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
+                                                 cuda::kMostHeadWidth, " at the most; run it on the CPU"));
+  }
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
+  return std::make_unique<GpuItemAttention>(gpu, std::move(device));
+}
+
+}  // namespace longshort

@@ -1,0 +1,92 @@
+// Attention of a batch of items (documents, images) by the kernels of a device: what a classifier's layers ask of it
+// between LibTorch's products. Layers without one take the reference ops, which are differentiable.
+//
+// Rows of items, d = heads * head_width channels each, are
+//   documents  [rows, d]: those that BeginDocuments was told of
+//   images     [images, tokens, d]: all tokens of each image, or some that follow each other
+// of float32 or bfloat16. They may lie apart, but as far from each other in all tensors of a call; channels are beside
+// each other.
+//
+// What is thrown is LibTorch's, or std::runtime_error if the device fails. Thread: the worker's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ATen/core/Tensor.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/attention/long_short_attention_2d.h"
+#include "models/attention/packed_documents.h"
+#include "models/classifier.h"
+#include "models/gpu_backends.h"
+#include "models/layers/linear.h"
+
+namespace longshort {
+
+struct RowKeyValues {
+  at::Tensor keys;
+  at::Tensor values;
+};
+
+// Attention from all rows to what each sees of its item, and to vectors that all rows of the item see.
+struct RowsToAttend {
+  int64_t heads = 0;
+  at::Tensor queries;   // rows of items, not scaled
+  RowKeyValues tokens;  // rows of items
+  RowKeyValues shared;  // [items, m, d], m >= 0; contiguous if m > 1
+  at::Tensor attended;  // rows of items: to be written
+};
+
+// The dynamic projection of whole items, to R vectors each.
+struct RowsToCompress {
+  int64_t heads = 0;
+  at::Tensor logits;               // rows of items, heads * R channels
+  RowKeyValues tokens;             // rows of items
+  LayerNorm key_norm, value_norm;  // of what comes out, with the same epsilon
+};
+
+// Attention from one row of each item to itself and to the item's rows, which are keys and values at once.
+struct OwnRowsToAttend {
+  int64_t heads = 0;
+  at::Tensor queries;   // [items, d], not scaled
+  RowKeyValues own;     // [items, d]
+  at::Tensor rows;      // rows of items
+  at::Tensor attended;  // [items, d]: to be written
+};
+
+class ItemAttention {
+ public:
+  virtual ~ItemAttention() = default;
+
+  // Ids and positions of documents on the device, [rows] int64. They stay until the next batch begins.
+  struct DocumentNumbers {
+    at::Tensor ids;
+    at::Tensor positions;
+  };
+  // Begins a batch of documents: brings what layers need to know of them to the device. `packed` may go at once.
+  virtual DocumentNumbers BeginDocuments(const PackedDocuments& packed) = 0;
+  // Begins a batch of images: brings them to the device, [images, channels, height, width] float32, until the next
+  // batch begins. REQUIRES: all of one size.
+  virtual at::Tensor BeginImages(absl::Span<const ImageItem* const> images, int64_t channels) = 0;
+  // Ends the batch, if nothing has failed: brings `logits` to the host in one piece, which stays until the next
+  // EndBatch.
+  virtual absl::Span<const float> EndBatch(const at::Tensor& logits) = 0;
+
+  // As LongShortAttention1d, for each document. REQUIRES: every row sees something.
+  virtual void AttendInDocuments(const RowsToAttend& rows) = 0;
+  // As LongShortAttention2d, for each image. `bias_table` [positions, heads], float32: of window scores, as
+  // WindowBiasIndex (models/image_classifier) finds them; undefined: none.
+  virtual void AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                             const at::Tensor& bias_table) = 0;
+  // Vectors of each item, [items, others + R, d]: the first `others` are for the caller to write, then its landmarks.
+  virtual RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) = 0;
+  virtual void AttendToRows(const OwnRowsToAttend& rows) = 0;
+};
+
+// For a worker on `device`; null on the CPU. `gpus`: null in a build for the CPU only. `head_width`: of the widest
+// heads. Errors: UNIMPLEMENTED for a GPU where there are none; those of GpuBackends.
+absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const GpuBackends* gpus, const WorkerDevice& device,
+                                                                 int64_t head_width);
+
+}  // namespace longshort
