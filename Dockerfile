@@ -23,8 +23,11 @@ RUN --mount=type=cache,target=/root/.cache/ccache \
 FROM build AS build-cuda
 # LibTorch's wheel, and what its GPU part needs.
 ARG LIBTORCH=deploy/requirements-cuda.txt
-RUN deploy/install --build="${LIBTORCH}"
 ENV CUDA_HOME=/longshort/.venv/lib/python3.11/site-packages/nvidia/cu13
+# The wheels lay their libraries where nvcc and CMake do not look for them.
+RUN deploy/install --build="${LIBTORCH}" && \
+    ln -s lib "${CUDA_HOME}/lib64" && \
+    ln -s libcudart.so.13 "${CUDA_HOME}/lib/libcudart.so"
 RUN --mount=type=cache,target=/root/.cache/ccache \
     cmake --preset release -DLONGSHORT_CUDA=on && \
     cmake --build --preset serve --parallel "$(nproc)" && \

@@ -14,8 +14,14 @@ if(LONGSHORT_TORCH)
   install(RUNTIME_DEPENDENCY_SET longshort_serve
     POST_EXCLUDE_REGEXES "^/(usr/)?lib"
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/longshort COMPONENT serve)
+  # What cuDNN opens by itself when a convolution is first run: no library names it.
+  if(LONGSHORT_WITH_CUDA)
+    file(GLOB _opened ${LONGSHORT_TORCH_ROOT}/../nvidia/cudnn/lib/libcudnn_*.so.9
+      ${LONGSHORT_TORCH_ROOT}/../nvidia/cu13/lib/libnvrtc.so.13 ${LONGSHORT_TORCH_ROOT}/../nvidia/cu13/lib/libnvrtc-builtins.so.*)
+    install(FILES ${_opened} DESTINATION ${CMAKE_INSTALL_LIBDIR}/longshort COMPONENT serve)
+  endif()
   file(GLOB _licences ${LONGSHORT_TORCH_ROOT}/../torch-*.dist-info/licenses
-    ${LONGSHORT_TORCH_ROOT}/../nvidia_cuda_*.dist-info/licenses)
+    ${LONGSHORT_TORCH_ROOT}/../nvidia_*.dist-info/licenses)
   foreach(_licence ${_licences})
     cmake_path(GET _licence PARENT_PATH _package)
     cmake_path(GET _package STEM LAST_ONLY _package)

@@ -31,7 +31,7 @@ absl::Status Identity::TakeCall(absl::Time now) {
   const std::lock_guard lock(mutex_);
   const absl::Duration wait = calls_.UntilOneIsThere(now);
   if (tokens_.UntilNothingIsOwed(now) > wait) return CheckTokensLocked(now);
-  if (wait > absl::ZeroDuration()) return Refuse(name_, "calls", limits_.calls_per_second, wait);
+  if (wait > absl::ZeroDuration()) return Refuse(name_, "calls", limits_.calls_per_second, calls_.NextTurn(now));
   calls_.Take(1, now);
   return absl::OkStatus();
 }

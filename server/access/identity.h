@@ -39,8 +39,8 @@ class Identity final {
   // What was taken before stays taken. `now` is MonotonicNow()'s, here and below.
   void SetLimits(const IdentityLimits& limits, absl::Time now);
 
-  // Takes a call. Errors: RESOURCE_EXHAUSTED with a Refusal (core/schedule/refusal.h) that
-  // says when there will be room; then nothing was taken.
+  // Takes a call. Errors: RESOURCE_EXHAUSTED with a Refusal (core/schedule/refusal.h) that says when there will be room
+  // for it; then nothing was taken.
   absl::Status TakeCall(absl::Time now);
   // Whether more tokens may be begun. Errors: as TakeCall.
   absl::Status CheckTokens(absl::Time now);

@@ -20,6 +20,10 @@ class RateLimit final {
 
   // How long it takes until a whole unit is there; 0 if one is.
   absl::Duration UntilOneIsThere(absl::Time now) const { return UntilPaid(now, unit_); }
+  // How long somebody should wait who found none: each is told a unit of its own, the next one after that of whom was
+  // told before, so that those who are refused together do not come back together. Up to 5 s of units are told, then
+  // the first ones again: some never come back.
+  absl::Duration NextTurn(absl::Time now);
   // How long it takes until nothing is owed; 0 if nothing is.
   absl::Duration UntilNothingIsOwed(absl::Time now) const { return UntilPaid(now, absl::ZeroDuration()); }
   // Takes units, whether they are there or not.
@@ -32,6 +36,7 @@ class RateLimit final {
   absl::Duration depth_;  // of the bucket: what may be saved up
   double per_second_ = 0;
   absl::Time paid_ = absl::InfinitePast();
+  absl::Time turn_ = absl::InfinitePast();  // that was told last
 };
 
 }  // namespace longshort

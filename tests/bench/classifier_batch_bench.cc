@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,7 +17,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -27,13 +25,8 @@
 #include "command_line/option_table.h"
 #include "models/describe/presets.h"
 #include "models/loading/load_model.h"
-#include "models/weights/cvt_config.h"
-#include "models/weights/cvt_tensors.h"
-#include "models/weights/safetensors_writer.h"
 #include "models/weights/text_classifier_config.h"
-#include "models/weights/text_classifier_tensors.h"
-#include "models/weights/vil_config.h"
-#include "models/weights/vil_tensors.h"
+#include "tests/bench/random_model.h"
 
 namespace longshort {
 namespace {
@@ -69,44 +62,11 @@ std::string PixelsConfig() {
   return ToJson(config);
 }
 
-absl::StatusOr<std::vector<TensorShape>> TensorsOf(const std::string& config, const std::string& name) {
-  if (absl::StrContains(config, "\"text_classifier\"")) {
-    LS_ASSIGN_OR_RETURN(const TextClassifierConfig parsed, ParseTextClassifierConfig(config, name));
-    return TextClassifierTensors(parsed);
-  }
-  if (absl::StrContains(config, "\"vil\"")) {
-    LS_ASSIGN_OR_RETURN(const VilConfig parsed, ParseVilConfig(config, name));
-    return VilTensors(parsed);
-  }
-  LS_ASSIGN_OR_RETURN(const CvtConfig parsed, ParseCvtConfig(config, name));
-  return CvtTensors(parsed);
-}
-
-// A model directory with random weights, which take as long as trained ones.
+// A model directory with random weights.
 absl::Status WriteModel(const std::string& name, const std::string& directory) {
   const std::string config = name == "pixels" ? PixelsConfig() : std::string(FindPreset(name));
   if (config.empty()) return absl::NotFoundError(absl::StrCat("'", name, "' is neither a directory nor a preset"));
-  LS_ASSIGN_OR_RETURN(const std::vector<TensorShape> tensors, TensorsOf(config, name));
-  std::mt19937_64 random(1);
-  std::vector<std::vector<float>> values;
-  std::vector<NamedTensor> named;
-  for (const TensorShape& tensor : tensors) {
-    int64_t elements = 1;
-    for (const int64_t side : tensor.shape) elements *= side;
-    std::vector<float>& made = values.emplace_back(elements, 1.0F);  // gains, biases, variances
-    if (tensor.shape.size() > 1) {
-      std::uniform_real_distribution<float> weight(-1, 1);
-      const float scale = std::sqrt(3.0F * static_cast<float>(tensor.shape[0]) / static_cast<float>(elements));
-      for (float& value : made) value = scale * weight(random);
-    }
-    named.push_back({.name = tensor.name,
-                     .type = DataType::kF32,
-                     .shape = tensor.shape,
-                     .data = {reinterpret_cast<const std::byte*>(made.data()), made.size() * sizeof(float)}});
-  }
-  std::ofstream(directory + "/config.json") << config;
-  if (absl::StrContains(config, "\"listops")) std::ofstream(directory + "/vocabulary.txt") << "X\n1\n";
-  return WriteSafetensors(directory + "/model.safetensors", named);
+  return WriteRandomModel(config, directory);
 }
 
 // The model with one thread; others are its replicas.

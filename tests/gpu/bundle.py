@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -12,15 +13,31 @@ from pathlib import Path
 from gpu.pieces import ROOT
 
 BUILD = ROOT / "build/cuda"
-PROGRAMS = ("cuda_kernels_on_gpu_test", "longshort-golden")
+PROGRAMS = (
+    "cuda_kernels_on_gpu_test", "language_model_on_gpu_test", "longshort", "longshort-bf16-difference",
+    "longshort-golden", "longshort-golden-classifier", "longshort-gpu-bench", "longshort-load", "longshort-server",
+)  # fmt: skip
+# Cases, texts and models; Python's part.
+FILES = (
+    "deploy/paragraph.txt", "deploy/photo.jpg", "deploy/review.txt", "docs", "models/convert/src", "models/zoo",
+    "tests/bench", "tests/golden", "tests/gpu", "tests/reference",
+)  # fmt: skip
 MOST_BYTES = 64 << 20
 # What the machine has: the system's own, PyTorch's and CUDA's.
-_SYSTEM = re.compile(r"/(ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so)|/torch/lib/|/nvidia/|/cuda")
+_SYSTEM = re.compile(r"/(ld-linux|lib(c|m|dl|rt|util|pthread|stdc\+\+|gcc_s)\.so)|/torch/lib/|/nvidia/|/cuda")
 
 
-def make(out: Path) -> int:
-    """Builds with CUDA, packs, and returns the bundle's bytes. Errors: RuntimeError if it is too large."""
-    configure = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DLONGSHORT_CUDA=on"]
+def make(out: Path, libtorch: Path | None) -> int:
+    """Builds with CUDA, packs, and returns the bundle's bytes. Errors: RuntimeError if it is too large.
+
+    `libtorch`: the folder torch of another wheel than .venv's.
+    """
+    # An rpath counts for the libraries of libraries, too. LD_LIBRARY_PATH would change what Python loads as well.
+    options = ["-DLONGSHORT_CUDA=on", "-DCMAKE_SKIP_BUILD_RPATH=ON",
+               "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'$ORIGIN/../../../lib'"]  # fmt: skip
+    if libtorch is not None:
+        options.append(f"-DLONGSHORT_TORCH_ROOT={libtorch.resolve()}")
+    configure = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", BUILD, "--target", *PROGRAMS], check=True)
     with tempfile.TemporaryDirectory(prefix="longshort-gpu-") as scratch:
@@ -33,10 +50,10 @@ def make(out: Path) -> int:
             for library in libraries_of(BUILD / "bin" / name):
                 (folder / "lib").mkdir(exist_ok=True)
                 shutil.copy(library, folder / "lib" / library.name)
+        (folder / "built-with.json").write_text(json.dumps(built_with()))
         listed = subprocess.run(
-            ["git", "ls-files", "tests/gpu", "tests/golden", "tests/reference", "models/convert/src"],
-            cwd=ROOT, check=True, capture_output=True, text=True,
-        ).stdout.split()  # fmt: skip
+            ["git", "ls-files", *FILES], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.split()
         for name in listed:
             to = folder / name
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -47,6 +64,16 @@ def make(out: Path) -> int:
     if size > MOST_BYTES:
         raise RuntimeError(f"{out} has {size} bytes; at most {MOST_BYTES} may travel")
     return size
+
+
+def built_with() -> dict[str, str]:
+    """The versions of LibTorch and CUDA's tools, as gpu.machine wants them."""
+    cache = (BUILD / "CMakeCache.txt").read_text()
+    torch = Path(re.search(r"^LONGSHORT_TORCH_ROOT:PATH=(.+)$", cache, re.MULTILINE)[1])
+    version = re.search(r"__version__ = '([^']+)'", (torch / "version.py").read_text())[1]
+    nvcc = re.search(r"^LONGSHORT_NVCC:FILEPATH=(.+)$", cache, re.MULTILINE)[1]
+    told = subprocess.run([nvcc, "--version"], check=True, capture_output=True, text=True).stdout
+    return {"torch": version, "cuda": re.search(r"release ([\d.]+)", told)[1]}
 
 
 def libraries_of(program: Path) -> list[Path]:

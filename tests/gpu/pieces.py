@@ -14,10 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Place:
-    """Where programs are, and the device that they run on."""
+    """Where programs are, the device that they run on, and the folder of results."""
 
     programs: Path
     device: str
+    out: Path
 
     @property
     def is_emulated(self) -> bool:
@@ -27,35 +28,101 @@ class Place:
     def kernel_tests(self) -> Path:
         return self.programs / ("cuda_kernels_test" if self.is_emulated else "cuda_kernels_on_gpu_test")
 
+    @property
+    def model_tests(self) -> Path:
+        return self.programs / ("gpu_backend_test" if self.is_emulated else "language_model_on_gpu_test")
+
 
 # A command, or why the piece cannot be done here.
 Command = list[str | Path] | str
 
 
+def machine(place: Place) -> Command:
+    """The bundle's programs fit the machine's PyTorch and driver."""
+    return [sys.executable, "-m", "gpu.machine", "--device", place.device]
+
+
 def instructions(place: Place) -> Command:
+    """Each function of device.h does on the chip what the emulator does."""
     return [place.kernel_tests, "--gtest_filter=Instructions.*"]
 
 
 def kernels(place: Place) -> Command:
+    """The kernels' own tests."""
     return [place.kernel_tests, "--gtest_filter=-Instructions.*:TestedDevice.*"]
 
 
 def device(place: Place) -> Command:
-    """Memory, copies, graphs."""
+    """Memory, copies, graphs of the device."""
     return [place.kernel_tests, "--gtest_filter=TestedDevice.*"]
 
 
 def memcheck(place: Place) -> Command:
+    """A few kernels under compute-sanitizer's memcheck."""
     return _sanitized(place, "memcheck")
 
 
 def racecheck(place: Place) -> Command:
+    """The same under its racecheck."""
     return _sanitized(place, "racecheck")
 
 
+def models(place: Place) -> Command:
+    """The served language model's own tests."""
+    return [place.model_tests, "--gtest_filter=-*RepeatedSteps*:*Graph*"]
+
+
+def graphs(place: Place) -> Command:
+    """Steps that come again, as graphs, have the bits of those that do not."""
+    return [place.model_tests, "--gtest_filter=*RepeatedSteps*:*Graph*"]
+
+
 def goldens(place: Place) -> Command:
-    """The reference cases of the language model."""
-    return [sys.executable, "-m", "golden", ROOT / "tests/golden/language_model", "--device", place.device]
+    """The reference cases of all families."""
+    return [sys.executable, "-m", "golden", "--device", place.device]
+
+
+def bf16(place: Place) -> Command:
+    """What bfloat16 changes of a text's score, held to its bound."""
+    return [sys.executable, "-m", "gpu.bf16", *_where(place)]
+
+
+def server(place: Place) -> Command:
+    """A server on the device answers every kind of call as one on the CPU does."""
+    return [sys.executable, "-m", "gpu.served", *_where(place)]
+
+
+def bench_streams(place: Place) -> Command:
+    """Times of the language model, and its targets."""
+    return _bench(place, "streams")
+
+
+def bench_served(place: Place) -> Command:
+    """The same through a server."""
+    return _bench(place, "served")
+
+
+def bench_lengths(place: Place) -> Command:
+    """Time and memory by the length of the text: the paper's Figure 3."""
+    return _bench(place, "lengths")
+
+
+def bench_images(place: Place) -> Command:
+    """Times of the image classifiers, and their targets."""
+    return _bench(place, "images")
+
+
+def bench_texts(place: Place) -> Command:
+    """Times of the text classifiers, and their targets."""
+    return _bench(place, "texts")
+
+
+def _where(place: Place) -> list[str | Path]:
+    return ["--device", place.device, "--programs", place.programs]
+
+
+def _bench(place: Place, group: str) -> Command:
+    return [sys.executable, "-m", "bench.gpu", group, *_where(place), "--out", place.out]
 
 
 def _sanitized(place: Place, tool: str) -> Command:
@@ -69,25 +136,19 @@ def _sanitized(place: Place, tool: str) -> Command:
             "--gtest_filter=Instructions.*:*InEveryOrder*:*EmbedsTokens:*AppendsKeys*"]  # fmt: skip
 
 
-PIECES: dict[str, Callable[[Place], Command]] = {
-    "instructions": instructions,
-    "kernels": kernels,
-    "device": device,
-    "memcheck": memcheck,
-    "racecheck": racecheck,
-    "goldens": goldens,
-}
+_ALL = (machine, instructions, kernels, device, memcheck, racecheck, models, graphs, goldens, bf16, server,
+        bench_streams, bench_served, bench_lengths, bench_images, bench_texts)  # fmt: skip
+PIECES: dict[str, Callable[[Place], Command]] = {piece.__name__.replace("_", "-"): piece for piece in _ALL}
 
 
 def environment(place: Place) -> dict[str, str]:
-    """Libraries of a bundle, and those of the Python that has PyTorch."""
-    folders = [str(folder) for folder in (ROOT / "lib",) if folder.is_dir()]
-    if not (ROOT / ".venv").is_dir():
+    """A bundle's programs find their own libraries, and here LibTorch's, and those that it needs."""
+    sites = sorted(ROOT.glob(".venv/lib/python3*/site-packages"))
+    if not sites:
         import torch  # noqa: PLC0415
 
-        site = Path(torch.__file__).parents[1]
-        folders += [str(site / "torch/lib"), *(str(path) for path in sorted(site.glob("nvidia/*/lib")))]
+        sites = [Path(torch.__file__).parents[1]]
+    folders = [path for site in sites for path in (site / "torch/lib", *sorted(site.glob("nvidia/*/lib")))]
     known = os.environ.get("LD_LIBRARY_PATH")
-    paths = ":".join([*folders, *([known] if known else [])])
-    more = {"LD_LIBRARY_PATH": paths} if paths else {}
-    return {**os.environ, "LONGSHORT_BUILD": str(place.programs.parent), **more}
+    paths = ":".join([*map(str, folders), *([known] if known else [])])
+    return {**os.environ, "LONGSHORT_BUILD": str(place.programs.parent), "LD_LIBRARY_PATH": paths}

@@ -1,42 +1,108 @@
 """tests/gpu/run, rehearsed on the emulated device."""
 
+import json
 import os
+import platform
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from gpu.bf16 import judge
 from gpu.bundle import libraries_of
+from gpu.machine import misfits
 from gpu.pieces import ROOT
+from gpu.served import difference
 
 BUILD = Path(os.environ.get("LONGSHORT_BUILD") or ROOT / "build/release")
+BENCHES = ["bench-streams", "bench-served", "bench-lengths", "bench-images", "bench-texts"]
+
+emulated = pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulator switches stacks on x86-64 only")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ROOT / "tests/gpu/run", *arguments], capture_output=True, text=True, check=False)
 
 
+@emulated
 def test_pieces_are_rehearsed_on_the_emulated_device() -> None:
-    done = run("check", "instructions", "device", "memcheck", "--device=emulated:0")
+    done = run("check", "instructions", "device", "memcheck", "graphs", "--device=emulated:0")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith(("ok  ", "FAIL", "----", "gpu:"))]
-    assert [line.split(":")[0] for line in lines] == ["ok   instructions", "ok   device", "---- memcheck", "gpu"]
-    assert lines[-1] == "gpu: 2 of 3 pieces hold on emulated:0, 1 left out"
+    assert [line.split(":")[0] for line in lines] == [
+        "ok   instructions", "ok   device", "---- memcheck", "ok   graphs", "gpu",
+    ]  # fmt: skip
+    assert lines[-1] == "gpu: 3 of 4 pieces hold on emulated:0, 1 left out"
 
 
-def test_a_piece_that_fails_is_told() -> None:
+@emulated
+def test_a_server_answers_every_kind_of_call_and_bf16_keeps_its_bound() -> None:
+    done = run("check", "server", "bf16", "--device=emulated:0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for rpc in ("Generate", "ScoreText", "ClassifyImage"):
+        assert f"({rpc})" in done.stdout
+
+
+@emulated
+def test_benchmarks_run_in_a_small_form_and_leave_their_numbers(tmp_path: Path) -> None:
+    done = run("check", *BENCHES, "--device=emulated:0", f"--out={tmp_path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    pieces = json.loads((tmp_path / "results.json").read_text())["pieces"]
+    assert [(piece["piece"], piece["status"]) for piece in pieces] == [(name, "ok") for name in BENCHES]
+    for name in BENCHES:
+        assert "eager PyTorch" in (tmp_path / f"{name}.log").read_text()
+        found = json.loads((tmp_path / f"{name}.json").read_text())
+        assert found["peaks"]["copy_bytes"] > 0
+        assert found["rows"]
+
+
+def test_results_of_pieces_that_are_not_run_again_stay(tmp_path: Path) -> None:
+    earlier = {"piece": "goldens", "status": "ok", "seconds": 1.0, "why": ""}
+    (tmp_path / "results.json").write_text(json.dumps({"device": "cuda:0", "pieces": [earlier]}))
+    run("check", "memcheck", "--device=emulated:0", f"--out={tmp_path}")
+    pieces = json.loads((tmp_path / "results.json").read_text())["pieces"]
+    assert [(piece["piece"], piece["status"]) for piece in pieces] == [("goldens", "ok"), ("memcheck", "left out")]
+
+
+def test_a_piece_that_fails_is_told(tmp_path: Path) -> None:
     # Nothing is built for CUDA here, or there is no GPU.
-    done = run("check", "device", "kernels", "--device=cuda:0")
+    done = run("check", "device", "kernels", "--device=cuda:0", f"--out={tmp_path}")
     if done.returncode == 0:
         pytest.skip("there is a GPU")
     assert "FAIL kernels: " in done.stdout
     assert "pieces hold on cuda:0" in done.stdout
 
 
+def test_a_machine_with_another_pytorch_is_told_what_to_do() -> None:
+    built_with = {"torch": "2.11.0+cu130", "cuda": "13.0"}
+    assert misfits(built_with, "2.11.1", "13.1") == []
+    (wrong,) = misfits(built_with, "2.9.1", "13.0")
+    assert wrong.startswith("PyTorch is 2.9.1, and the programs were built with 2.11.0+cu130; build the bundle anew")
+    assert len(misfits(built_with, "2.8.0", "12.8")) == 2
+
+
 def test_an_unknown_piece_is_refused() -> None:
     done = run("check", "everything", "--device=emulated:0")
     assert done.returncode == 2
     assert "no piece everything" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "same", "wrong"),
+    [(0.0029, 0.991, 0), (-0.0031, 0.991, 1), (0.0031, 0.989, 2), (float("nan"), 1.0, 1)],
+)
+def test_bf16_is_judged_by_its_bound(change: float, same: float, wrong: int) -> None:
+    found = {"fp32_bits_per_token": 2.0, "bf16_bits_per_token": 2.0 + change, "same_likeliest_token": same}
+    assert len(judge(found)) == wrong
+
+
+def test_answers_that_differ_are_told() -> None:
+    answer = {"completions": [{"text": "a"}], "scores": [{"log_likelihood": -3.0, "token_count": 4}]}
+    assert difference(answer, answer) == ""
+    assert "instead of ['b']" in difference(answer, answer | {"completions": [{"text": "b"}]})
+    off = answer | {"scores": [{"log_likelihood": -3.1, "token_count": 4}]}
+    assert "/scores/0/log_likelihood is -3.0 instead of -3.1" in difference(answer, off)
+    assert difference({}, {}) != ""
 
 
 def test_a_bundle_takes_abseil_along_but_not_the_system() -> None:

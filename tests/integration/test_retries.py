@@ -20,7 +20,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-from integration import http2
+from integration import http2, tokens
 from integration.server_process import ROOT, Server, wait_until
 
 FULL = grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -198,6 +198,21 @@ def test_refused_calls_are_tried_again_by_grpc(api: SimpleNamespace, repository:
         full.make_room()
         assert all(call.result() for call in calls)
         channel.close()
+
+
+def test_calls_beyond_an_identitys_limit_have_their_turns(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    """At 20 a second, 20 of 60 are admitted at once, and the others one after the other."""
+    file = tokens.write(tmp_path / "tokens", tokens.line("alice", "token", "scopes=infer calls-per-second=20"))
+    with (
+        Server(repository, tmp_path / "server", f"--token-file={file}") as server,
+        retrying_channel(f"127.0.0.1:{server.grpc_port}") as channel,
+    ):
+        stub = api.inference_grpc.InferenceStub(channel)
+        request = api.inference.TokenizeRequest(input={"text": "x"})
+        calls = [stub.Tokenize.future(request, timeout=60, metadata=tokens.bearer("token")) for _ in range(60)]
+        assert [call.code() for call in calls] == [grpc.StatusCode.OK] * 60
 
 
 def test_calls_outlive_restarts_by_grpcs_retries(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_a_changed_file_adds_and_revokes(api: SimpleNamespace, repository: Path,
 def test_an_identity_makes_so_many_calls_a_second(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     rest = "scopes=infer calls-per-second=4"
     lines = [tokens.line("alice", "a1", rest), tokens.line("alice", "a2", rest), tokens.line("bob", "b")]
+    lines.append(tokens.line("carol", "c", rest))
     file = tokens.write(tmp_path / "tokens", *lines, tokens.line("scraper", "observe", "scopes=observe"))
     with Server(repository, tmp_path, f"--token-file={file}") as server:
         calls = Calls(api, server)
@@ -78,11 +79,11 @@ def test_an_identity_makes_so_many_calls_a_second(api: SimpleNamespace, reposito
         wait_until(lambda: server.log().count("code=RESOURCE_EXHAUSTED") == len(refused))
         assert len(re.findall("code=RESOURCE_EXHAUSTED .*identity=alice", server.log())) == len(refused)
         for _ in range(3):
-            error = pytest.raises(grpc.RpcError, lambda: [calls.tokenize(bearer("a1")) for _ in range(100)]).value
+            error = pytest.raises(grpc.RpcError, lambda: [calls.tokenize(bearer("c")) for _ in range(100)]).value
             wait = tokens.retry_delay(error)
             assert 0 < wait <= 0.25
             time.sleep(wait)
-            calls.tokenize(bearer("a2"))
+            calls.tokenize(bearer("c"))
 
 
 def test_an_identity_takes_so_many_tokens_a_second_and_pays_what_it_owes(

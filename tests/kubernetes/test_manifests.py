@@ -149,9 +149,10 @@ def test_prometheus_reads_each_server_once_and_as_the_alerts_expect() -> None:
         (endpoint,) = monitor["endpoints"]
         assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
         assert service["metadata"]["labels"][monitor["jobLabel"]] == "longshort", "the job of the alerts"
-        assert endpoint.get("scheme", "http") == rendered.container["readinessProbe"]["httpGet"].get(
-            "scheme", "HTTP"
-        ).lower()
+        assert (
+            endpoint.get("scheme", "http")
+            == rendered.container["readinessProbe"]["httpGet"].get("scheme", "HTTP").lower()
+        )
 
 
 def test_prometheus_is_let_in(rendered: Rendered) -> None:

@@ -9,6 +9,8 @@ from google.protobuf.message import DecodeError
 
 from longshort._proto import error_details_pb2
 
+# What gRPC says in the place of a status that it forgot.
+_LOST_STATUS = "Internal error from Core"
 RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 
@@ -51,7 +53,8 @@ class LongshortError(Exception):
     _by_code: ClassVar[dict[grpc.StatusCode, type[LongshortError]]] = {}
 
     def __init_subclass__(cls) -> None:
-        LongshortError._by_code[cls.code] = cls
+        if "code" in vars(cls):
+            LongshortError._by_code[cls.code] = cls
 
 
 class Cancelled(LongshortError):
@@ -132,6 +135,11 @@ class Unavailable(LongshortError):
     code = grpc.StatusCode.UNAVAILABLE
 
 
+class StatusLost(Unavailable):
+    """The call ended, and why is not known: a message could not be sent any more, and then gRPC's asynchronous calls
+    may forget what the server said."""
+
+
 class DataLoss(LongshortError):
     """An exported session was cut short or changed."""
 
@@ -155,6 +163,8 @@ def code_name(number: int) -> str:
 
 def of_rpc(error: Any, request_id: str) -> LongshortError:
     """What gRPC raised (a grpc.RpcError that is a call), with what the server's trailers tell."""
+    if error.details() == _LOST_STATUS:
+        return StatusLost("the call ended while messages were sent, and its status was lost", request_id=request_id)
     trailers = {key: value for key, value in error.trailing_metadata() or ()}
     pushback = _pushback_seconds(trailers.get("grpc-retry-pushback-ms"))
     told = _retry_info_seconds(trailers.get("grpc-status-details-bin"))

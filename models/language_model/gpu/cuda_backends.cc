@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "ATen/Context.h"
 #include "ATen/cuda/CUDAGraph.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -102,6 +103,10 @@ Gpus FindCudaGpus() {
 }
 
 std::shared_ptr<const GpuBackends> MakeCudaBackends(std::shared_ptr<GpuLoss> loss) {
+  // LibTorch's defaults give up bits: convolutions of float32 are TF32's, and sums of bfloat16's products may be
+  // bfloat16, too.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowBF16ReductionCuBLAS(/*allow_reduced_precision=*/false);
   return std::make_shared<const CudaBackends>(std::move(loss));
 }
 

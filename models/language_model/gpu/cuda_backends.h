@@ -13,7 +13,7 @@ class GpuBackends;
 // The GPUs that there are; none where there is no driver.
 Gpus FindCudaGpus();
 
-// `loss` is told of a GPU that is lost.
+// From then on LibTorch computes float32 as float32 on GPUs, and sums in float32. `loss` is told of a GPU that is lost.
 std::shared_ptr<const GpuBackends> MakeCudaBackends(std::shared_ptr<GpuLoss> loss);
 
 }  // namespace longshort

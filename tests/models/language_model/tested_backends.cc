@@ -1,9 +1,12 @@
 #include "tests/models/language_model/tested_backends.h"
 
+#include <memory>
 #include <utility>
 
 #include "models/language_model/loading/backends.h"
-#ifdef LONGSHORT_EMULATED_GPU
+#if defined(LONGSHORT_CUDA_GPU)
+#include "models/language_model/gpu/cuda_backends.h"
+#elif defined(LONGSHORT_EMULATED_GPU)
 #include "tests/models/language_model/emulated_backends.h"
 #endif
 #include "tests/models/language_model/random_decoder.h"
@@ -19,11 +22,18 @@ TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBa
 
 }  // namespace
 
-std::vector<TestedBackend> QuickBackends() { return {OnDevice("Cpu", {.kind = DeviceKind::kCpu, .threads = 1})}; }
+std::vector<TestedBackend> QuickBackends() {
+  std::vector<TestedBackend> backends = {OnDevice("Cpu", {.kind = DeviceKind::kCpu, .threads = 1})};
+#if defined(LONGSHORT_CUDA_GPU)
+  static const auto cuda = MakeCudaBackends(std::make_shared<GpuLoss>());
+  backends.push_back(OnDevice("Cuda", {.kind = DeviceKind::kCuda}, cuda.get()));
+#endif
+  return backends;
+}
 
 std::vector<TestedBackend> TestedBackends() {
   std::vector<TestedBackend> backends = QuickBackends();
-#ifdef LONGSHORT_EMULATED_GPU
+#if defined(LONGSHORT_EMULATED_GPU) && !defined(LONGSHORT_CUDA_GPU)
   static const EmulatedBackends emulated;
   backends.push_back(OnDevice("EmulatedGpu", {.kind = DeviceKind::kEmulated}, &emulated));
 #endif

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "core/schedule/refusal.h"
 #include "server/access/identity.h"
 
@@ -49,6 +52,20 @@ TEST(RateLimit, ARateBelowOneASecondLetsOneThroughInItsTime) {
   EXPECT_EQ(limit.UntilOneIsThere(kStart + absl::Seconds(10)), kNone);
 }
 
+TEST(RateLimit, ThoseThatAreRefusedTogetherAreToldDifferentTimes) {
+  RateLimit limit;
+  limit.SetRate(10, kStart);
+  limit.Take(10, kStart);
+  for (int i = 1; i <= 51; ++i) EXPECT_EQ(limit.NextTurn(kStart), absl::Milliseconds(100 * i)) << i;
+  EXPECT_EQ(limit.NextTurn(kStart), absl::Milliseconds(100)) << "some of them may never come";
+  // What they come for was taken by others: the turns behind it are still told to nobody else.
+  const absl::Time later = kStart + absl::Milliseconds(100);
+  limit.Take(1, later);
+  EXPECT_EQ(limit.NextTurn(later), absl::Milliseconds(100));
+  EXPECT_EQ(limit.NextTurn(later), absl::Milliseconds(200));
+  EXPECT_EQ(limit.NextTurn(kStart + absl::Milliseconds(900)), kNone) << "one is there";
+}
+
 TEST(RateLimit, ADebtIsPaidBeforeAnythingElse) {
   RateLimit limit;
   limit.SetRate(100, kStart);
@@ -63,11 +80,11 @@ TEST(Identity, ARefusalSaysTheTimeWhenThereIsRoomAndTakesNothing) {
   identity.SetLimits({.calls_per_second = 2}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
-  for (int again = 0; again < 3; ++again) {
+  for (const auto& [milliseconds, told] : {std::pair(500, "500ms"), {1000, "1s"}, {1500, "1.5s"}}) {
     const absl::Status refused = identity.TakeCall(kStart);
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_EQ(refused.message(), "identity alice has used its 2 calls a second; there is room in 500ms");
-    EXPECT_EQ(GetRefusal(refused)->retry_after, absl::Milliseconds(500));
+    EXPECT_EQ(refused.message(), absl::StrCat("identity alice has used its 2 calls a second; there is room in ", told));
+    EXPECT_EQ(GetRefusal(refused)->retry_after, absl::Milliseconds(milliseconds));
   }
   EXPECT_FALSE(identity.TakeCall(kStart + absl::Milliseconds(499)).ok());
   EXPECT_TRUE(identity.TakeCall(kStart + absl::Milliseconds(500)).ok());

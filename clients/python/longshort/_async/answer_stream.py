@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from longshort import errors, methods
@@ -11,7 +11,7 @@ from longshort._async import transport
 from longshort._async.calls import AsyncCalls, Call
 from longshort._async.iteration import AsyncIteration
 from longshort._proto import inference_pb2
-from longshort.errors import LongshortError
+from longshort.errors import LongshortError, StatusLost
 from longshort.inputs import Document
 from longshort.metadata import CallOptions
 from longshort.window import Window
@@ -52,6 +52,9 @@ class AsyncAnswerStream(Generic[T]):
         self._patience = None if patience == float("inf") else patience
         self._call: Call = calls.begin(options, timeout=float("inf"))
         self._stream: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
+        # Whether the first unanswered document is sent alone, until its answer is there: so nothing is on its way
+        # behind it, for which the status could be lost (errors.StatusLost).
+        self._careful = False
         self._closed = False
 
     def __aiter__(self) -> AsyncIteration[T]:
@@ -90,26 +93,30 @@ class AsyncAnswerStream(Generic[T]):
 
     async def _read_document(self) -> None:
         item = await self._source.next()
-        if item is not None:
-            request = self._window.add(item[0])
-            if self._stream is not None:
-                self._stream.write(request)
-            else:
-                self._open()
+        if item is None:
+            self._window.end()
+            if self._stream is not None and not self._careful:
+                self._stream.done_writing()
             return
-        self._window.end()
-        if self._stream is not None:
-            self._stream.done_writing()
+        request = self._window.add(item[0])
+        if self._stream is None:
+            self._open()
+        elif not self._careful:
+            self._stream.write(request)
 
     def _open(self) -> None:
         """A stream for all that is unanswered."""
         self._stream = self._call.exchange(methods.SCORE_TEXTS)
-        first = True
-        for request in self._window.unanswered():
-            if first:
-                beginning = inference_pb2.ScoreTextsRequest(options=self._texts)
-                beginning.MergeFrom(request)
-                request, first = beginning, False
+        first, *others = self._window.unanswered()
+        beginning = inference_pb2.ScoreTextsRequest(options=self._texts)
+        beginning.MergeFrom(first)
+        self._stream.write(beginning)
+        if not self._careful:
+            self._send(others)
+
+    def _send(self, requests: Iterable[inference_pb2.ScoreTextsRequest]) -> None:
+        assert self._stream is not None
+        for request in requests:
             self._stream.write(request)
         if self._window.ended:
             self._stream.done_writing()
@@ -127,12 +134,17 @@ class AsyncAnswerStream(Generic[T]):
                 return
             self._stream.cancel()
             self._stream = None
-            await self._call.recover(error)
+            lost, self._careful = isinstance(error, StatusLost) and not self._careful, True
+            if not lost:
+                await self._call.recover(error)
             return
         # A stream that goes on at another server stays with the model that began it.
         self._texts.model.CopyFrom(answer.model)
         self._call.attempts.succeeded()
         self._window.answer(answer)
+        if self._careful:
+            self._careful = False
+            self._send(self._window.unanswered())
 
     async def _end(self) -> None:
         """All is answered: how the stream ends changes nothing."""

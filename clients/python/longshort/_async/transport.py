@@ -16,8 +16,6 @@ from longshort.methods import A, Method, Q
 
 T = TypeVar("T")
 Channel = grpc.aio.Channel
-# What gRPC says in the place of a call's status, once a question could not be sent.
-_LOST_STATUS = "Internal error from Core"
 # What is given one by one.
 Source = AsyncIterable[T] | Iterable[T]
 
@@ -165,10 +163,7 @@ class Exchange(Generic[Q, A]):
             self.cancel()
             raise errors.DeadlineExceeded(f"no answer came in {timeout:g} s", request_id=self._request_id) from None
         if isinstance(answer, grpc.RpcError):
-            failure = errors.of_rpc(answer, self._request_id)
-            if failure.message == _LOST_STATUS:
-                raise errors.Unavailable("the connection was lost", request_id=self._request_id)
-            raise failure
+            raise errors.of_rpc(answer, self._request_id)
         return answer
 
     def cancel(self) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from longshort import errors, methods
@@ -12,7 +12,7 @@ from longshort._proto import inference_pb2
 from longshort._sync import transport
 from longshort._sync.calls import Call, Calls
 from longshort._sync.iteration import Iteration
-from longshort.errors import LongshortError
+from longshort.errors import LongshortError, StatusLost
 from longshort.inputs import Document
 from longshort.metadata import CallOptions
 from longshort.window import Window
@@ -53,6 +53,9 @@ class AnswerStream(Generic[T]):
         self._patience = None if patience == float("inf") else patience
         self._call: Call = calls.begin(options, timeout=float("inf"))
         self._stream: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
+        # Whether the first unanswered document is sent alone, until its answer is there: so nothing is on its way
+        # behind it, for which the status could be lost (errors.StatusLost).
+        self._careful = False
         self._closed = False
 
     def __iter__(self) -> Iteration[T]:
@@ -91,26 +94,30 @@ class AnswerStream(Generic[T]):
 
     def _read_document(self) -> None:
         item = self._source.next()
-        if item is not None:
-            request = self._window.add(item[0])
-            if self._stream is not None:
-                self._stream.write(request)
-            else:
-                self._open()
+        if item is None:
+            self._window.end()
+            if self._stream is not None and not self._careful:
+                self._stream.done_writing()
             return
-        self._window.end()
-        if self._stream is not None:
-            self._stream.done_writing()
+        request = self._window.add(item[0])
+        if self._stream is None:
+            self._open()
+        elif not self._careful:
+            self._stream.write(request)
 
     def _open(self) -> None:
         """A stream for all that is unanswered."""
         self._stream = self._call.exchange(methods.SCORE_TEXTS)
-        first = True
-        for request in self._window.unanswered():
-            if first:
-                beginning = inference_pb2.ScoreTextsRequest(options=self._texts)
-                beginning.MergeFrom(request)
-                request, first = beginning, False
+        first, *others = self._window.unanswered()
+        beginning = inference_pb2.ScoreTextsRequest(options=self._texts)
+        beginning.MergeFrom(first)
+        self._stream.write(beginning)
+        if not self._careful:
+            self._send(others)
+
+    def _send(self, requests: Iterable[inference_pb2.ScoreTextsRequest]) -> None:
+        assert self._stream is not None
+        for request in requests:
             self._stream.write(request)
         if self._window.ended:
             self._stream.done_writing()
@@ -128,12 +135,17 @@ class AnswerStream(Generic[T]):
                 return
             self._stream.cancel()
             self._stream = None
-            self._call.recover(error)
+            lost, self._careful = isinstance(error, StatusLost) and not self._careful, True
+            if not lost:
+                self._call.recover(error)
             return
         # A stream that goes on at another server stays with the model that began it.
         self._texts.model.CopyFrom(answer.model)
         self._call.attempts.succeeded()
         self._window.answer(answer)
+        if self._careful:
+            self._careful = False
+            self._send(self._window.unanswered())
 
     def _end(self) -> None:
         """All is answered: how the stream ends changes nothing."""

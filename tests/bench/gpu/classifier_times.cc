@@ -1,0 +1,69 @@
+#include "tests/bench/gpu/classifier_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "models/loading/load_model.h"
+#include "tests/bench/gpu/used_memory.h"
+
+namespace longshort {
+namespace {
+
+int64_t Scattered(int64_t index, int64_t item) { return 7919 * index + 104729 * item; }
+
+ClassifierItem MakeItem(const LoadedClassifier& model, int64_t tokens, int64_t item) {
+  const ClassifierInfo& info = model.classifier->info();
+  if (info.input == ClassifierInput::kImage) {
+    const auto side = static_cast<int64_t>(std::lround(std::sqrt(model.preprocessor->pixels())));
+    ImageItem image{.height = side, .width = side, .values = std::vector<float>(info.channels * side * side)};
+    for (size_t i = 0; i < image.values.size(); ++i) {
+      image.values[i] = static_cast<float>(Scattered(static_cast<int64_t>(i), item) % 1021) / 510.0F - 1.0F;
+    }
+    return image;
+  }
+  TokenItem texts{.documents = std::vector<std::vector<int32_t>>(info.documents)};
+  for (std::vector<int32_t>& document : texts.documents) {
+    document.resize(tokens == 0 ? info.max_document_tokens : std::min(tokens, info.max_document_tokens));
+    for (size_t i = 0; i < document.size(); ++i) {
+      document[i] = static_cast<int32_t>(1 + Scattered(static_cast<int64_t>(i), item) % (info.vocabulary_size - 1));
+    }
+  }
+  return texts;
+}
+
+}  // namespace
+
+absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, const GoldenDevice& device) {
+  const int64_t used_before = UsedMemory(device);
+  LS_ASSIGN_OR_RETURN(const LoadedModel loaded,
+                      LoadModel(work.model, {.devices = device.devices, .gpus = device.gpus}));
+  const auto* const model = std::get_if<LoadedClassifier>(&loaded);
+  if (model == nullptr) return absl::InvalidArgumentError(absl::StrCat(work.model, " is no classifier"));
+  std::vector<ClassifierItem> items;
+  for (int64_t item = 0; item < work.items; ++item) items.push_back(MakeItem(*model, work.tokens, item));
+  std::vector<const ClassifierItem*> batch;
+  for (const ClassifierItem& item : items) batch.push_back(&item);
+
+  std::vector<double> seconds;
+  nlohmann::json found;
+  for (int64_t run = -work.warm_up_runs; run < work.runs; ++run) {
+    const absl::Time begin = absl::Now();
+    LS_ASSIGN_OR_RETURN(const ClassifierResult result, model->classifier->Classify(batch));
+    if (run >= 0) seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
+    found["batch_flops"] = 2 * result.counts.multiply_adds;
+    const auto last = result.logits.last(model->classifier->info().classes);
+    found["logits"] = std::vector<float>(last.begin(), last.end());
+  }
+  found["batch_seconds"] = seconds;
+  found["used_memory"] = UsedMemory(device) - used_before;
+  return found;
+}
+
+}  // namespace longshort

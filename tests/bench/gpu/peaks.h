@@ -1,0 +1,21 @@
+// What a device can do at the most, as LibTorch's own operations get it: what other times are measured by.
+#pragma once
+
+#include <cstdint>
+
+#include "nlohmann/json.hpp"
+#include "tests/golden/golden_device.h"
+
+namespace longshort {
+
+struct PeakSizes {
+  int64_t side = 8192;                      // of square matrices
+  int64_t copied_bytes = int64_t{2} << 30;  // from one place of the device's memory to another
+  double seconds = 1;                       // of each measurement, at least
+};
+
+// {"bf16_flops": ..., "fp32_flops": ..., "copy_bytes": ...}, all a second; a copied byte counts twice, read and
+// written. Float32 products are float32's own (LibTorch's default), not TF32. Throws what LibTorch throws.
+nlohmann::json MeasurePeaks(const GoldenDevice& device, const PeakSizes& sizes);
+
+}  // namespace longshort

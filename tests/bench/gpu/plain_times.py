@@ -1,0 +1,114 @@
+"""Times of models in plain PyTorch, in a process of its own: what they take of a GPU's memory goes with it.
+
+Prints one JSON object, {"seconds": [...], ...} or {"error": ...}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+def scattered(index: int, item: int) -> int:
+    """As tests/bench/gpu/classifier_times.cc makes its items."""
+    return 7919 * index + 104729 * item
+
+
+def seconds_of(run: Callable[[], Tensor], runs: int, warm_up_runs: int) -> list[float]:
+    """Of each run, until its result is in the host's memory."""
+    found = []
+    for _ in range(warm_up_runs + runs):
+        begun = time.perf_counter()
+        run().float().cpu()
+        found.append(time.perf_counter() - begun)
+    return found[warm_up_runs:]
+
+
+def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:
+    from bench.gpu.plain import cvt, parts, text_classifier, vil  # noqa: PLC0415
+
+    kinds = {"text_classifier": text_classifier.TextClassifier, "vil": vil.Vil, "cvt": cvt.Cvt}
+    config = json.loads((arguments.model / "config.json").read_text())
+    model = kinds[config["architecture"]](config, parts.load(arguments.model, device, torch.float32))
+    items = torch.arange(arguments.items)[:, None]
+    if config["architecture"] == "text_classifier":
+        places = torch.arange(arguments.tokens or config["max_document_tokens"])[None, :]
+        batch = 1 + scattered(places, items) % (config["vocabulary_size"] - 1)
+    else:
+        shape = (config["channels"], config["preprocessing"]["crop_height"], config["preprocessing"]["crop_width"])
+        places = torch.arange(shape[0] * shape[1] * shape[2])[None, :]
+        batch = ((scattered(places, items) % 1021).float() / 510 - 1).unflatten(1, shape)
+    logits = torch.compile(model.logits) if arguments.compile else model.logits
+    # As a server gets them: from the host's memory.
+    found = seconds_of(lambda: logits(batch.to(device)), arguments.runs, arguments.warm_up_runs)
+    return {"seconds": found, "logits": logits(batch.to(device))[-1].float().cpu().tolist()}
+
+
+def streams(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:
+    """Steps of so many tokens of each stream, behind a full memory."""
+    from bench.gpu.plain import language_model, parts  # noqa: PLC0415
+
+    config = json.loads((arguments.model / "config.json").read_text())
+    model = language_model.LanguageModel(config, parts.load(arguments.model, device, torch.bfloat16))
+    states = model.begin(arguments.items)
+    states.position = config["memory_length"] + config["segment_length"]
+    tokens = torch.arange(arguments.items * arguments.tokens, device=device).view(arguments.items, -1)
+    tokens = tokens % config["vocabulary_size"]
+    if arguments.compile:
+        model.layer = torch.compile(model.layer)
+        # A graph for each layer's weights, with and without the end of a chunk.
+        torch._dynamo.config.recompile_limit = 4 * config["layers"]
+    return {"seconds": seconds_of(lambda: model.read(states, tokens), arguments.runs, arguments.warm_up_runs)}
+
+
+def full_attention(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:
+    """A text of so many tokens at once, and the memory that it takes at the most."""
+    from bench.gpu.plain.full_attention import FullAttention  # noqa: PLC0415
+
+    config = json.loads((arguments.model / "config.json").read_text())
+    model = FullAttention(config, device, torch.bfloat16, fused=arguments.fused)
+    tokens = torch.arange(arguments.tokens, device=device)[None] % config["vocabulary_size"]
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    found: dict[str, Any] = {"seconds": seconds_of(lambda: model.read(tokens), arguments.runs, arguments.warm_up_runs)}
+    if device.type == "cuda":
+        found["used_memory"] = torch.cuda.max_memory_allocated()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=["classifier", "streams", "full_attention"])
+    parser.add_argument("--device", required=True)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--items", type=int, default=1, help="of a batch; streams")
+    parser.add_argument("--tokens", type=int, default=0, help="of each; 0: as many as the model takes")
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--warm-up-runs", type=int, default=5)
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--fused", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        import torch  # noqa: PLC0415
+
+        # As Longshort computes: float32 is float32.
+        torch.backends.cudnn.allow_tf32 = False
+        device = torch.device("cpu" if arguments.device.startswith("emulated:") else arguments.device)
+        measure = {"classifier": classifier, "streams": streams, "full_attention": full_attention}[arguments.kind]
+        with torch.inference_mode():
+            found = measure(arguments, torch, device)
+    except Exception as error:  # whatever PyTorch says, it is told in the table
+        found = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

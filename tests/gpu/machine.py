@@ -1,0 +1,55 @@
+"""Whether a bundle fits the machine: programs need the PyTorch that they were built with, and a driver for its CUDA."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# What a bundle was built with; a checkout has none.
+BUILT_WITH = ROOT / "built-with.json"
+
+
+def release(version: str) -> str:
+    """2.11 of 2.11.0+cu130: within it, libraries stay compatible."""
+    return ".".join(version.split("+")[0].split(".")[:2])
+
+
+def misfits(built_with: dict[str, str], torch_version: str, torch_cuda: str | None) -> list[str]:
+    """What does not fit."""
+    again = "build the bundle anew: tests/gpu/run bundle --libtorch=FOLDER, with the folder torch of that wheel"
+    wrong = []
+    if release(torch_version) != release(built_with["torch"]):
+        wrong.append(f"PyTorch is {torch_version}, and the programs were built with {built_with['torch']}; {again}")
+    if (torch_cuda or "none").split(".")[0] != built_with["cuda"].split(".")[0]:
+        wrong.append(f"PyTorch's CUDA is {torch_cuda}, and that of the programs {built_with['cuda']}; {again}")
+    return wrong
+
+
+def run(device: str) -> int:
+    if device.startswith("emulated:") or not BUILT_WITH.exists():
+        print(f"{device}: a build of this machine")
+        return 0
+    import torch  # noqa: PLC0415
+
+    print(f"Python {sys.version.split()[0]}, PyTorch {torch.__version__} for CUDA {torch.version.cuda}")
+    for command in (["nvidia-smi"], ["nvcc", "--version"], ["compute-sanitizer", "--version"]):
+        try:
+            subprocess.run(command, check=False)
+        except OSError as error:
+            print(f"{command[0]}: {error.strerror}")
+    wrong = misfits(json.loads(BUILT_WITH.read_text()), torch.__version__, torch.version.cuda)
+    if not torch.cuda.is_available():
+        wrong.append("PyTorch finds no GPU, or a driver that is too old for its CUDA")
+    for what in wrong:
+        print(f"FAIL {what}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", required=True)
+    sys.exit(run(parser.parse_args().device))
