@@ -23,8 +23,8 @@ EMULATED = BINARY.parent / "longshort-server-with-emulated-gpus"
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulator switches stacks on x86-64 only")
 
 
-# Graphs that loading captures, and runs once each: emulated ones are of 8 rows at the most.
-GRAPHS = 9
+# Graphs that loading captures, and runs once each: emulated ones are of 4 rows at the most.
+GRAPHS = 6
 
 
 def start(repository: Path, folder: Path, *arguments: str, fault: str = "") -> Server:

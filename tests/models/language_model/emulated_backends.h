@@ -15,7 +15,7 @@ namespace longshort {
 // GPUs that there are, from number 0 on.
 inline constexpr int kEmulatedGpus = 8;
 // Fewer than a real one's: capturing takes the processor's time.
-inline constexpr int64_t kMostGraphRows = 8;
+inline constexpr int64_t kMostGraphRows = 4;
 
 class EmulatedBackends final : public GpuBackends {
  public:
