@@ -176,7 +176,7 @@ def test_a_new_version_takes_over_and_deadlines_are_kept(
 def test_a_model_whose_graphs_cannot_be_captured_is_not_loaded(repository: Path, tmp_path: Path) -> None:
     # On the device that warms up, behind the prototype's.
     with pytest.raises(AssertionError, match="the emulated device was told to fail"):
-        start(repository, tmp_path, "--devices=emulated:0", fault="error=7 replays@1")
+        start(repository, tmp_path, "--devices=emulated:0", fault=f"error={GRAPHS - 1} replays@1")
 
 
 def test_the_plan_of_a_gpus_memory_is_logged(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
