@@ -1,6 +1,8 @@
 #include "models/language_model/gpu/gpu_backend.h"
 
 #include <algorithm>
+#include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>

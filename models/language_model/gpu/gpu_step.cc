@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/types/span.h"
 #include "models/kernels/cuda/pages.h"
 
 namespace longshort {
@@ -133,10 +134,9 @@ GpuStep Pad(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape
   padded.segment = pad.PutTable(plan.segment, shape.rows, plan.window.ids.size + plan.memory.ids.size);
   // The last of the numbers: no more of them are sent than there are.
   const StepPlan::Array ids = {.first = static_cast<int64_t>(padded.numbers.size()), .size = shape.page_ids};
-  for (const auto& [from, to] :
-       {std::pair(&plan.window, &padded.window), {&plan.memory, &padded.memory}, {&plan.segment, &padded.segment}}) {
-    Append(plan.Of(from->ids), padded.numbers);
-    to->ids = ids;
+  for (StepPlan::PageTables StepPlan::*const table : {&StepPlan::window, &StepPlan::memory, &StepPlan::segment}) {
+    Append(plan.Of((plan.*table).ids), padded.numbers);
+    (padded.*table).ids = ids;
   }
   return step;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/models/language_model/random_decoder.h"
@@ -148,9 +149,8 @@ TEST_F(GpuStepTest, WithATileAllRowsAttendInTiles) {
 TEST_F(GpuStepTest, EverySliceFindsItsPages) {
   const StepPlan plan = PlanOf({1, 2}, 2);
   const GpuStep step = Pad(plan, StepTiles(plan), ShapeFor(plan));
-  for (const auto& [from, to] : {std::pair(&plan.window, &step.plan.window),
-                                 {&plan.memory, &step.plan.memory},
-                                 {&plan.segment, &step.plan.segment}}) {
+  for (StepPlan::PageTables StepPlan::*const table : {&StepPlan::window, &StepPlan::memory, &StepPlan::segment}) {
+    const StepPlan::PageTables &from = plan.*table, &to = step.plan.*table;
     for (int64_t slice = 0; slice < 2; ++slice) {
       const auto ids = [&](const StepPlan& of, const StepPlan::PageTables& table) {
         const auto first_ids = of.Of(table.first_ids);
@@ -159,8 +159,8 @@ TEST_F(GpuStepTest, EverySliceFindsItsPages) {
           found.push_back(of.numbers[table.ids.first + i]);
         return found;
       };
-      EXPECT_EQ(ids(step.plan, *to), ids(plan, *from));
-      EXPECT_EQ(step.plan.Of(to->first_pages)[slice], plan.Of(from->first_pages)[slice]);
+      EXPECT_EQ(ids(step.plan, to), ids(plan, from));
+      EXPECT_EQ(step.plan.Of(to.first_pages)[slice], plan.Of(from.first_pages)[slice]);
     }
   }
   EXPECT_EQ(static_cast<int64_t>(step.plan.numbers.size()), step.plan.window.ids.first + 2 * (1 + 2 + 1));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/paged_cache.h"
 #include "gmock/gmock.h"
