@@ -169,7 +169,9 @@ def test_a_document_too_large_for_a_message_leaves_the_others(repository: Path, 
         done = run(server, "score", "--json", "small.txt", "large.txt", "small.txt", folder=tmp_path)
     assert done.returncode == 2
     answers = lines(done)
-    assert [set(answer) for answer in answers[::2]] == [{"name", "scores", "model", "usage"}] * 2
+    assert [set(answer) for answer in answers[::2]] == [
+        {"name", "fingerprint", "precision", "scores", "model", "usage"}
+    ] * 2
     assert "the server takes at most 4096 (--max-message-bytes)" in answers[1]["error"]["message"]
     assert b"of 3 documents, 1 refused" in done.stderr
 
