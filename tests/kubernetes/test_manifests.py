@@ -287,6 +287,21 @@ def test_prometheus_understands_what_scalers_ask(tmp_path: Path) -> None:
     check("check", "rules", file)
 
 
+def test_a_prometheus_that_knows_no_server_is_not_taken_for_servers_with_nothing_to_do() -> None:
+    """KEDA takes an empty answer for 0 unless it is told otherwise."""
+    queued, streams = render(MANIFESTS / "overlays/cpu").one("ScaledObject")["spec"]["triggers"]
+    assert queued["metadata"]["ignoreNullValues"] == "false" and " or " not in queued["metadata"]["query"]
+    assert streams["metadata"]["query"].endswith(" or vector(0)"), "classifiers have no streams"
+
+
+def test_the_documents_patch_leaves_the_metric_that_classifiers_have(tmp_path: Path) -> None:
+    (patch,) = re.findall(r"```yaml\n(patches:.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    names = {"resources": ["longshort/deploy/kubernetes/overlays/hpa"]}
+    text = render_in_another_namespace({**yaml.safe_load(patch), **names}, tmp_path)
+    (metric,) = Rendered(list(yaml.safe_load_all(text))).one("HorizontalPodAutoscaler")["spec"]["metrics"]
+    assert metric["pods"]["metric"]["name"] == "longshort_queue_length"
+
+
 def test_the_document_names_folders_that_there_are() -> None:
     applied = [words[-1] for words in commands_of(DOCUMENT) if words[:3] == ["kubectl", "apply", "-k"]]
     assert applied
