@@ -60,6 +60,15 @@ def test_more_documents_than_a_call_takes(driver: Driver, client: Any) -> None:
     assert [score.token_count for score in scores] == [len(f"document {i}") for i in range(70)]
 
 
+def test_what_is_wrong_with_one_document_of_a_call_is_raised_with_its_number(driver: Driver, client: Any) -> None:
+    """Also where the documents go in several calls, here of 64 each."""
+    documents = ["good"] * 100 + [""] + ["good"] * 9
+    with pytest.raises(longshort.InvalidArgument, match=r"^INVALID_ARGUMENT: inputs\[100\]"):
+        driver.done(client.score(documents))
+    scores = driver.collect(client.score_stream(documents))
+    assert [score.id for score in scores if score.error] == [100] and len(scores) == 110
+
+
 def test_text_classifiers_name_classes(driver: Driver, zoo_client: Any) -> None:
     reviews = ["what a movie", "dull" * 3000]
     answers = driver.done(zoo_client.classify_texts(reviews, model="movie_reviews", truncate=True, all_logits=True))
@@ -111,6 +120,10 @@ def test_what_is_wrong_with_one_image_is_its_own(driver: Driver, zoo_client: Any
     assert bad.error.code == "INVALID_ARGUMENT" and bad.classes == ()
     with pytest.raises(longshort.InvalidArgument, match="item 1"):
         _ = bad.top
+    # The 10th goes in a second call.
+    answers = driver.done(zoo_client.classify([PHOTO] * 10 + [b"no image"], model="flowers"))
+    assert [answer.id for answer in answers if answer.error] == [10]
+    assert answers[10].error.message.startswith("images[10]")
 
 
 @pytest.mark.parametrize(
