@@ -26,6 +26,9 @@ struct AnswerLine {
   std::string name;
   // NAME/VERSION of the model; empty in errors.
   std::string model;
+  // Of the model; empty in errors, and in lines of programs that do not tell them.
+  std::string fingerprint;
+  std::string precision;
   // Tokens of the first text, if it was read to its end.
   std::optional<int64_t> tokens;
   std::optional<absl::Status> error;
@@ -64,6 +67,8 @@ absl::StatusOr<AnswerLine> ParseAnswerLine(const std::string& text) {
   if (const auto model = object->find("model"); model != object->end() && model->is_object()) {
     line.model = absl::StrCat(Text(*model, "name"), "/", Number(*model, "version").value_or(0));
   }
+  line.fingerprint = Text(*object, "fingerprint");
+  line.precision = Text(*object, "precision");
   if (const auto error = object->find("error"); error != object->end() && error->is_object()) {
     line.error.emplace(static_cast<absl::StatusCode>(Number(*error, "code").value_or(0)), Text(*error, "message"));
   }
@@ -75,17 +80,31 @@ absl::StatusOr<AnswerLine> ParseAnswerLine(const std::string& text) {
 }
 
 // Errors: INVALID_ARGUMENT with the difference.
+absl::Status CheckModel(const AnswerLine& line, const v1::Model& model) {
+  const std::string this_model = absl::StrCat(model.name(), "/", model.version());
+  if (!line.model.empty() && line.model != this_model) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it is of the model ", line.model, "; this run is of ", this_model, " (--model chooses)"));
+  }
+  if (!line.fingerprint.empty() && line.fingerprint != model.fingerprint()) {
+    return absl::InvalidArgumentError(absl::StrCat("it is of a model with the fingerprint ", line.fingerprint,
+                                                   "; that of this run, ", this_model, ", has ", model.fingerprint()));
+  }
+  if (!line.precision.empty() && line.precision != model.precision()) {
+    return absl::InvalidArgumentError(absl::StrCat("it is of a model in the precision ", line.precision,
+                                                   "; that of this run, ", this_model, ", has ", model.precision()));
+  }
+  return absl::OkStatus();
+}
+
+// Errors: INVALID_ARGUMENT with the difference.
 absl::Status CheckLine(const AnswerLine& line, const PassedDocument& document, const v1::Model& model) {
   const std::string name = ValidUtf8(document.name);
   if (line.name != name) {
     return absl::InvalidArgumentError(absl::StrCat("it is about ", QuoteForMessage(line.name),
                                                    "; in the input this document is ", QuoteForMessage(name)));
   }
-  const std::string this_model = absl::StrCat(model.name(), "/", model.version());
-  if (!line.model.empty() && line.model != this_model) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("it is of the model ", line.model, "; this run is of ", this_model, " (--model chooses)"));
-  }
+  LS_RETURN_IF_ERROR(CheckModel(line, model));
   const bool a_byte_a_token = model.tokenizer() == "fairseq_bytes" || model.tokenizer() == "bytes_plus_one";
   if (a_byte_a_token && line.tokens.has_value() && document.bytes.has_value() && *line.tokens != *document.bytes) {
     return absl::InvalidArgumentError(absl::StrCat("it is of a document of ", *line.tokens, " bytes; in the input ",

@@ -59,12 +59,14 @@ void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message
   output << "{\"name\":" << JsonString(name) << (fields == "}" ? "" : ",") << fields << "\n" << std::flush;
 }
 
-void WriteAnswerJsonLine(const std::string& name, const v1::ModelSelector& model,
+void WriteAnswerJsonLine(const std::string& name, const v1::ModelSelector& model, const Weights& weights,
                          const google::protobuf::Message& message, std::ostream& output) {
   const std::string json = WithoutEmptyLists(JsonOf(message));
   const absl::string_view fields = absl::string_view(json).substr(1);
   output << "{\"name\":" << JsonString(name);
   if (!model.name().empty()) output << ",\"model\":" << JsonOf(model);
+  if (!weights.fingerprint.empty()) output << ",\"fingerprint\":" << JsonString(weights.fingerprint);
+  if (!weights.precision.empty()) output << ",\"precision\":" << JsonString(weights.precision);
   output << (fields == "}" ? "" : ",") << fields << "\n" << std::flush;
 }
 

@@ -17,8 +17,15 @@ void WriteJsonLine(const google::protobuf::Message& message, std::ostream& outpu
 // that are not UTF-8 become U+FFFD.
 void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output);
 
-// The same with the model that answered, if it is set, behind the name, and without lists that have no elements.
-void WriteAnswerJsonLine(const std::string& name, const v1::ModelSelector& model,
+// What decides on a model's results besides its input, as GetModel tells it.
+struct Weights {
+  std::string fingerprint;
+  std::string precision;
+};
+
+// The same with the model that answered and its weights behind the name, each if it is set, and without lists that have
+// no elements.
+void WriteAnswerJsonLine(const std::string& name, const v1::ModelSelector& model, const Weights& weights,
                          const google::protobuf::Message& message, std::ostream& output);
 
 // {"name": ..., "error": {"code": ..., "message": ...}}

@@ -57,13 +57,15 @@ Language models: a row a document, however long it is, with
   tokens/s           how fast the server read it
 Classifiers: a table a document, the likeliest classes with their probabilities. For models that compare two documents, --second
 names the second one, once for each file; --lines have a tab between the two, --json-lines the field "second_text".
-With --json, a line a document: {"name": ..., ...} with the fields of ScoreTextResponse, or of TextClassification and "model";
-lists without elements are left out. A document that failed: {"name": ..., "error": {...}}.
+With --json, a line a document: {"name": ..., "fingerprint": ..., "precision": ..., ...}, these two of the model, with the fields
+of ScoreTextResponse, or of TextClassification and "model"; lists without elements are left out. A document that failed:
+{"name": ..., "error": {...}}.
 
 Many documents, for as long as it takes:
   longshort score --server=a:8500 --server=b:8500 --retry --json-lines --resume=scores.jsonl documents.jsonl
 The same command goes on where it ended, whatever ended it (kill -9, Ctrl-C, a full disk): scores.jsonl has a line for each of the
-first documents, and the others follow. A file of other documents, or of another model, is refused and left as it is.
+first documents, and the others follow. A file of other documents, or of another model (name, version, fingerprint, precision), is
+refused and left as it is.
 The exit code tells of all documents in the file, also those of earlier runs: 0 if all were scored; otherwise 2 if one was
 refused, 3 if all that failed found the server full, 1 if none could be read. If the run ended early, --retry or not, it is that
 of what ended it, and the last words tell how to go on.
@@ -260,7 +262,10 @@ Examples:
   }
 
   ScoreForm FormFor(const v1::Model& model, bool json) const {
-    return {.json = json, .timings = timings_, .language_model = !model.has_classifier()};
+    return {.json = json,
+            .timings = timings_,
+            .language_model = !model.has_classifier(),
+            .weights = {.fingerprint = model.fingerprint(), .precision = model.precision()}};
   }
 
   bool lines_ = false;

@@ -7,7 +7,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "clients/cpp/class_table.h"
-#include "clients/cpp/json_lines.h"
 #include "clients/cpp/token_line.h"
 
 namespace longshort {
@@ -59,7 +58,7 @@ void ScorePrinter::Print(const std::string& name, const v1::ScoreTextsResponse& 
 void ScorePrinter::PrintJson(const std::string& name, v1::ScoreTextsResponse answer) {
   if (answer.has_classification()) {
     if (!form_.timings) answer.mutable_classification()->mutable_classification()->clear_timings();
-    WriteAnswerJsonLine(name, answer.model(), answer.classification(), terminal_.output);
+    WriteAnswerJsonLine(name, answer.model(), form_.weights, answer.classification(), terminal_.output);
     return;
   }
   if (!form_.timings) answer.mutable_score()->clear_timings();
@@ -67,7 +66,7 @@ void ScorePrinter::PrintJson(const std::string& name, v1::ScoreTextsResponse ans
   response.mutable_usage()->set_prompt_tokens(answer.score().token_count());
   *response.mutable_model() = answer.model();
   *response.add_scores() = std::move(*answer.mutable_score());
-  WriteAnswerJsonLine(name, {}, response, terminal_.output);
+  WriteAnswerJsonLine(name, {}, form_.weights, response, terminal_.output);
 }
 
 }  // namespace longshort

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "clients/cpp/item_failures.h"
+#include "clients/cpp/json_lines.h"
 #include "clients/cpp/terminal.h"
 #include "longshort/v1/inference.pb.h"
 
@@ -14,6 +15,8 @@ struct ScoreForm {
   // Whether objects have "timings".
   bool timings = false;
   bool language_model = true;
+  // Of the model that scores; objects have them.
+  Weights weights;
 };
 
 // Scores of a language model: a table with a row a document, behind it a line a token if there are tokens. Classes: a

@@ -56,7 +56,8 @@ TEST_F(BulkScoreTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
   server_.models[0].mutable_classifier()->set_max_document_tokens(1000);
   server_.models[0].set_tokenizer("listops");
   EXPECT_EQ(Run({"score", "--json", "--lines", lines}), ExitCode::kRefused);
-  EXPECT_THAT(output_, AllOf(HasSubstr(":1\",\"classification\""), HasSubstr(":3\",\"classification\"")));
+  EXPECT_THAT(output_, AllOf(HasSubstr(":1\",\"precision\":\"fp32\",\"classification\""),
+                             HasSubstr(":3\",\"precision\":\"fp32\",\"classification\"")));
   EXPECT_THAT(output_, HasSubstr(":2\",\"error\""));
   EXPECT_THAT(output_, HasSubstr("bytes; the server takes at most 40 (--max-message-bytes)"));
 }
@@ -86,7 +87,8 @@ TEST_F(BulkScoreTest, OneDocumentIsACallAndATableOfItsClasses) {
 TEST_F(BulkScoreTest, JsonHasTheNameAndTheFieldsOfTheClassification) {
   *server_.score.add_classifications() = Answer("good");
   ASSERT_EQ(Run({"score", "--json"}, "x"), ExitCode::kOk) << error_;
-  EXPECT_THAT(output_, StartsWith(R"({"name":"-","classification":{"classes":[{"index":0,"label":"good",)"));
+  EXPECT_THAT(output_,
+              StartsWith(R"({"name":"-","precision":"fp32","classification":{"classes":[{"index":0,"label":"good",)"));
   EXPECT_THAT(output_, Not(HasSubstr("logits")));
   EXPECT_THAT(output_, HasSubstr(R"("documents":[{"token_count":"4","truncated":false}])"));
 }
@@ -128,7 +130,7 @@ TEST_F(BulkScoreTest, ABadDocumentIsToldBesideItsNameAndTheOthersGoOn) {
 TEST_F(BulkScoreTest, WithJsonEachDocumentIsAnObjectWithItsName) {
   EXPECT_EQ(Run({"score", "--json", "--json-lines"}, "{\"text\":\"a\",\"name\":\"first\"}\n{\"text\":\"!\"}\nnone\n"),
             ExitCode::kRefused);
-  EXPECT_THAT(output_, StartsWith("{\"name\":\"first\",\"classification\":{"));
+  EXPECT_THAT(output_, StartsWith("{\"name\":\"first\",\"precision\":\"fp32\",\"classification\":{"));
   EXPECT_THAT(output_,
               EndsWith("{\"name\":\"-:2\",\"error\":{\"code\":3,\"message\":\"input: it is refused\"}}\n"
                        "{\"name\":\"-:3\",\"error\":{\"code\":3,\"message\":\"the line is not a JSON object\"}}\n"));
@@ -214,8 +216,9 @@ TEST_F(BulkScoreTest, ManyFilesOfALanguageModelAreARowEach) {
   EXPECT_THAT(error_, HasSubstr(absl::StrCat(second, ": INVALID_ARGUMENT: it has 101 tokens")));
 
   EXPECT_EQ(Run({"score", "--json", first, third}), ExitCode::kOk);
-  EXPECT_THAT(output_, HasSubstr(absl::StrCat("{\"name\":\"", third,
-                                              "\",\"scores\":[{\"log_likelihood\":-1.5,\"token_count\":\"5\"")));
+  EXPECT_THAT(output_, HasSubstr(absl::StrCat(
+                           "{\"name\":\"", third,
+                           "\",\"precision\":\"fp32\",\"scores\":[{\"log_likelihood\":-1.5,\"token_count\":\"5\"")));
   EXPECT_THAT(output_, HasSubstr("\"usage\":{\"prompt_tokens\":\"5\""));
 }
 

@@ -30,18 +30,19 @@ TEST(JsonLines, AnswersHaveTheirModelAndNoEmptyLists) {
   // What looks like an empty list in a text is none.
   answer.mutable_classification()->add_classes()->set_label("\"logits\":[],");
   std::ostringstream output;
-  WriteAnswerJsonLine("a", model, answer, output);
-  EXPECT_EQ(output.str(),
-            R"({"name":"a","model":{"name":"reviews","version":"2"},"classification":{"classes":[{"index":0,)"
-            R"("label":"\"logits\":[],","probability":0}]}})"
-            "\n");
+  WriteAnswerJsonLine("a", model, {.fingerprint = "f1", .precision = "fp32"}, answer, output);
+  EXPECT_EQ(
+      output.str(),
+      R"({"name":"a","model":{"name":"reviews","version":"2"},"fingerprint":"f1","precision":"fp32","classification":{"classes":[{"index":0,)"
+      R"("label":"\"logits\":[],","probability":0}]}})"
+      "\n");
   answer.Clear();
   answer.mutable_classification()->add_logits(0.5F);
   output.str("");
-  WriteAnswerJsonLine("a", {}, answer, output);
+  WriteAnswerJsonLine("a", {}, {}, answer, output);
   EXPECT_EQ(output.str(), "{\"name\":\"a\",\"classification\":{\"logits\":[0.5]}}\n");
   output.str("");
-  WriteAnswerJsonLine("a", {}, v1::ScoreTextResponse(), output);
+  WriteAnswerJsonLine("a", {}, {}, v1::ScoreTextResponse(), output);
   EXPECT_EQ(output.str(), "{\"name\":\"a\"}\n");
 }
 

@@ -26,6 +26,8 @@ using testing::SizeIs;
 class ScoreResumeTest : public ProgramTest {
  protected:
   ScoreResumeTest() {
+    server_.models.front().set_fingerprint("f1");
+    server_.models.front().set_precision("fp32");
     server_.score_document = [](const v1::ScoreTextsRequest& request) {
       v1::ScoreTextsResponse answer;
       const auto bytes = static_cast<int64_t>(request.input().raw().size());
@@ -52,10 +54,10 @@ class ScoreResumeTest : public ProgramTest {
 
   // A line of `name`, a document of so many bytes.
   static std::string Line(const std::string& name, int64_t bytes) {
-    return absl::StrCat(R"({"name":")", name, R"(","scores":[{"log_likelihood":)", -bytes, R"(,"token_count":")", bytes,
-                        R"(","scored_token_count":"0"}],"model":{"name":"characters","version":"3"},)",
-                        R"("usage":{"prompt_tokens":")", bytes, R"(","generated_tokens":"0","cached_tokens":"0"}})",
-                        "\n");
+    return absl::StrCat(
+        R"({"name":")", name, R"(","fingerprint":"f1","precision":"fp32","scores":[{"log_likelihood":)", -bytes,
+        R"(,"token_count":")", bytes, R"(","scored_token_count":"0"}],"model":{"name":"characters","version":"3"},)",
+        R"("usage":{"prompt_tokens":")", bytes, R"(","generated_tokens":"0","cached_tokens":"0"}})", "\n");
   }
 
   // Expects that the run is refused with these words, that nothing was asked, and that the file is as it was.
@@ -114,6 +116,17 @@ TEST_F(ScoreResumeTest, AFileOfAnotherModelIsRefused) {
   Write(answers_);
   server_.models.front().set_version(4);
   ExpectRefused(documents_, "out.jsonl:1: it is of the model characters/3; this run is of characters/4");
+  // As where the files of a version were replaced.
+  server_.models.front().set_version(3);
+  server_.models.front().set_fingerprint("f2");
+  ExpectRefused(documents_,
+                "out.jsonl:1: it is of a model with the fingerprint f1; that of this run, characters/3, has f2");
+  server_.models.front().set_fingerprint("f1");
+  server_.models.front().set_precision("bf16");
+  ExpectRefused(documents_,
+                "out.jsonl:1: it is of a model in the precision fp32; that of this run, characters/3, has bf16");
+  server_.models.front().set_precision("fp32");
+  EXPECT_EQ(Score(documents_), ExitCode::kOk);
 }
 
 TEST_F(ScoreResumeTest, AFileOfSomethingElseIsRefused) {

@@ -359,3 +359,22 @@ def test_a_full_queue_refuses(api: SimpleNamespace, repository: Path, tmp_path: 
         running.cancel()
         waiting.cancel()
         wait_until(lambda: server.metric("longshort_streams_active") == 0)
+
+
+def test_a_first_call_makes_no_thread_but_those_of_its_workers_team_which_any_rest_ends(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    """What was warmed up was so in another thread than the worker's, and nothing that stays was left to the worker."""
+    with Server(repository, tmp_path, "--threads=2") as server:
+
+        def threads() -> set[str]:
+            """Those of the server; gRPC's, which have names, come and go."""
+            tasks = Path(f"/proc/{server.process.pid}/task").iterdir()
+            return {task.name for task in tasks if (task / "comm").read_text().startswith("longshort")}
+
+        at_first = threads()
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        for _ in range(2):
+            stub.ScoreText(api.inference.ScoreTextRequest(inputs=[{"text": "ab" * 40}]), timeout=60)
+            assert len(threads() - at_first) <= 1, "a team of two is the worker and another one"
+            wait_until(lambda: threads() <= at_first)

@@ -107,7 +107,7 @@ def expected(server: Server) -> list[Any]:
     assert len(found) == ROWS
     without_text = 'the line\'s object has no string "text"'
     assert found[50] == {"name": "name 0", "error": {"code": 3, "message": without_text}}
-    assert set(found[51]) == {"name", "scores", "model", "usage"}
+    assert set(found[51]) == {"name", "fingerprint", "precision", "scores", "model", "usage"}
     assert set(found[51]["scores"][0]) == {"log_likelihood", "token_count", "scored_token_count", "bits_per_byte"}
     return found
 
@@ -234,3 +234,18 @@ def test_a_server_that_comes_back_with_another_model_is_refused(repository: Path
     assert code == 2
     assert "FAILED_PRECONDITION: its model tiny has the fingerprint" in told
     assert 300 <= line_count(out) <= 500
+
+
+def test_a_file_of_other_weights_of_the_same_name_and_version_is_not_gone_on_with(
+    server: Server, expected: list[Any], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text("".join(json.dumps(row) + "\n" for row in expected[:60]))
+    before = out.read_bytes()
+    model_directory.write(tmp_path / "other", seed=2)
+    with Server(tmp_path / "other", tmp_path / "server") as other:
+        done = run(out, other)
+    assert done.returncode == 1
+    assert f"--resume: {out}:1: it is of a model with the fingerprint {expected[0]['fingerprint']}" in done.stderr
+    assert out.read_bytes() == before
+    assert run(out, server).returncode == 2

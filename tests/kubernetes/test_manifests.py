@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +25,7 @@ from kubernetes.rendered import (
     Rendered,
     commands_of,
     render,
+    render_text,
     render_with_component,
     seconds,
 )
@@ -80,6 +83,38 @@ def test_all_is_in_one_namespace_that_is_restricted(rendered: Rendered) -> None:
     assert namespace["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     others = [each["metadata"] for each in rendered.manifests if each["kind"] != "Namespace"]
     assert {each["namespace"] for each in others} == {namespace["name"]}
+
+
+def render_in_another_namespace(content: Manifest, folder: Path) -> str:
+    """As an overlay of an operator's own, whose paths begin at the repository."""
+    for key in ("resources", "components", "transformers"):
+        places = [ROOT / place.removeprefix("longshort/") for place in content.get(key, [])]
+        content = {**content, key: [os.path.relpath(place, folder) for place in places]}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({**content, "namespace": "prod"}))
+    return render_text(folder)
+
+
+OWN = yaml.safe_load(re.search(r"```yaml\n(apiVersion.*?)```", DOCUMENT.read_text(), re.DOTALL).group(1))
+COMPONENTS = [
+    [f"longshort/deploy/kubernetes/components/{name}" for name in names]
+    for names in (["monitoring"], ["monitoring", "keda", "mtls"], ["monitoring", "hpa"], ["keda"], [])
+]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [*({**OWN, "components": names} for names in COMPONENTS),
+     *({**OWN, "components": [], "resources": [f"longshort/deploy/kubernetes/overlays/{name}"]} for name in OVERLAYS)],
+)  # fmt: skip
+def test_an_overlay_like_the_documents_puts_all_into_its_own_namespace(content: Manifest, tmp_path: Path) -> None:
+    text = render_in_another_namespace(content, tmp_path)
+    assert "namespace: prod\n" in text
+    assert not re.findall(r".*(?:namespace\W+longshort\b|\.longshort\.).*", text)
+    rendered = Rendered(list(yaml.safe_load_all(text)))
+    assert rendered.one("Namespace")["metadata"]["name"] == "prod"
+    for scaled in rendered.of_kind("ScaledObject"):
+        for trigger in scaled["spec"]["triggers"]:
+            assert '{namespace="prod", job="longshort"}' in trigger["metadata"]["query"]
 
 
 def test_pods_keep_to_the_restricted_standard(rendered: Rendered) -> None:
@@ -250,6 +285,21 @@ def test_prometheus_understands_what_scalers_ask(tmp_path: Path) -> None:
     file = tmp_path / "rules.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "scaler", "rules": rules}]}))
     check("check", "rules", file)
+
+
+def test_a_prometheus_that_knows_no_server_is_not_taken_for_servers_with_nothing_to_do() -> None:
+    """KEDA takes an empty answer for 0 unless it is told otherwise."""
+    queued, streams = render(MANIFESTS / "overlays/cpu").one("ScaledObject")["spec"]["triggers"]
+    assert queued["metadata"]["ignoreNullValues"] == "false" and " or " not in queued["metadata"]["query"]
+    assert streams["metadata"]["query"].endswith(" or vector(0)"), "classifiers have no streams"
+
+
+def test_the_documents_patch_leaves_the_metric_that_classifiers_have(tmp_path: Path) -> None:
+    (patch,) = re.findall(r"```yaml\n(patches:.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    names = {"resources": ["longshort/deploy/kubernetes/overlays/hpa"]}
+    text = render_in_another_namespace({**yaml.safe_load(patch), **names}, tmp_path)
+    (metric,) = Rendered(list(yaml.safe_load_all(text))).one("HorizontalPodAutoscaler")["spec"]["metrics"]
+    assert metric["pods"]["metric"]["name"] == "longshort_queue_length"
 
 
 def test_the_document_names_folders_that_there_are() -> None:

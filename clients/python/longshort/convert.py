@@ -7,14 +7,22 @@ from longshort._proto import inference_pb2, types_pb2
 from longshort.answers import Classification, DocumentReading, ItemError, TextScore, read
 
 
-def item_error(error: types_pb2.ItemError) -> ItemError:
+def item_error(error: types_pb2.ItemError, first_id: int = 0) -> ItemError:
+    """`first_id`: of the call's item 0."""
     retry_after = error.retry_after_seconds if error.HasField("retry_after_seconds") else None
-    return ItemError(errors.code_name(error.code), error.message, retry_after)
+    return ItemError(errors.code_name(error.code), errors.renumbered(error.message, first_id), retry_after)
 
 
-def image_result(result: inference_pb2.ImageResult, model: types_pb2.ModelSelector, id: int) -> Classification:
+def images(answer: inference_pb2.ClassifyImageResponse, first_id: int) -> list[Classification]:
+    return [_image(result, answer.model, first_id, i) for i, result in enumerate(answer.results)]
+
+
+def _image(
+    result: inference_pb2.ImageResult, model: types_pb2.ModelSelector, first_id: int, index: int
+) -> Classification:
+    id = first_id + index
     if result.HasField("error"):
-        return Classification(id, item_error(result.error), model.name, model.version)
+        return Classification(id, item_error(result.error, first_id), model.name, model.version)
     return read(Classification, result.classification, id=id, model=model.name, version=model.version)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import grpc
@@ -11,6 +14,8 @@ from longshort._proto import error_details_pb2
 
 # What gRPC says in the place of a status that it forgot.
 _LOST_STATUS = "Internal error from Core"
+# How a server names an item of a call.
+_ITEM = re.compile(r"\b(inputs|second_inputs|images)\[(\d+)\]")
 RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 
@@ -154,6 +159,21 @@ def of_code(code: grpc.StatusCode, message: str, **more: Any) -> LongshortError:
 def of_item(code: str, message: str, retry_after: float | None) -> LongshortError:
     """The exception of an item that failed by itself."""
     return of_code(grpc.StatusCode[code], message, retry_after=retry_after)
+
+
+def renumbered(message: str, first: int) -> str:
+    """What a server says of a call whose item 0 is the caller's item `first`, in the caller's numbers."""
+    return _ITEM.sub(lambda found: f"{found[1]}[{first + int(found[2])}]", message)
+
+
+@contextmanager
+def numbered_from(first: int) -> Iterator[None]:
+    """The same for what the call in it raises."""
+    try:
+        yield
+    except LongshortError as error:
+        error.message = renumbered(error.message, first)
+        raise
 
 
 def code_name(number: int) -> str:

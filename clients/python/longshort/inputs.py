@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,8 +38,14 @@ class PillowImage(Protocol):
     def tobytes(self) -> bytes: ...
 
 
-# The path of a file, the bytes of one (JPEG, PNG, WebP, BMP, TIFF), or pixels.
-Image = str | os.PathLike[str] | bytes | PixelArray | PillowImage
+class BinaryFile(Protocol):
+    """What is open for bytes: a file, io.BytesIO. It is read from where it stands to its end."""
+
+    def read(self) -> bytes: ...
+
+
+# The path of a file, the bytes of one (JPEG, PNG, WebP, BMP, TIFF), one that is open, or pixels.
+Image = str | os.PathLike[str] | bytes | BinaryFile | PixelArray | PillowImage
 
 # Of one call: enough to fill a model's batches, few enough for any server's largest message.
 IMAGES_PER_CALL = 8
@@ -82,12 +89,18 @@ def image_message(image: Image) -> inference_pb2.Image:
         return inference_pb2.Image(encoded=bytes(image))
     if isinstance(image, (str, os.PathLike)):
         return inference_pb2.Image(encoded=Path(image).read_bytes())
+    if _is_file(image):
+        content = image.read()  # type: ignore[union-attr]
+        if not isinstance(content, bytes):
+            raise TypeError(f'an image\'s file must be open for bytes (mode "rb"); it gives {type(content).__name__}')
+        return inference_pb2.Image(encoded=content)
     if hasattr(image, "mode") and hasattr(image, "convert"):
         return _pillow_message(image)
     if hasattr(image, "shape") and hasattr(image, "dtype"):
         return _array_message(image)
     raise TypeError(
-        f"an image must be a path, the bytes of a file, a numpy array or a PIL image, not {type(image).__name__}"
+        f"an image must be a path, the bytes of a file, a file, a numpy array or a PIL image,"
+        f" not {type(image).__name__}"
     )
 
 
@@ -122,16 +135,22 @@ def _array_message(array: Any) -> inference_pb2.Image:
     return inference_pb2.Image(tensor=tensor)
 
 
+def _is_file(image: object) -> bool:
+    return hasattr(image, "read")
+
+
 def each_image(images: Image | Iterable[Image]) -> Iterable[Image]:
     """One image as a list of one."""
     single = isinstance(images, (str, bytes, bytearray, memoryview, os.PathLike)) or hasattr(images, "tobytes")
-    return [images] if single else images  # type: ignore[list-item, return-value]
+    return [images] if single or _is_file(images) else images  # type: ignore[list-item, return-value]
 
 
 def each_document(documents: Text | Iterable[Document]) -> Iterable[Document]:
-    """One text as a list of one."""
-    if isinstance(documents, (str, bytes, bytearray, memoryview)):
-        return [documents]
+    """One text as a list of one; so are token ids."""
+    # One that can be read only once is of documents.
+    is_ids = isinstance(documents, Sized) and isinstance(next(iter(documents), None), Integral)
+    if is_ids or isinstance(documents, (str, bytes, bytearray, memoryview)):
+        return [documents]  # type: ignore[list-item]
     return documents  # type: ignore[return-value]
 
 

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 from longshort import errors
 from longshort.errors import LongshortError
@@ -60,6 +61,13 @@ def may_repeat(error: LongshortError, safe: bool) -> bool:
     return isinstance(error, errors.Unavailable) and safe and not any(why in error.message for why in _HOPELESS)
 
 
+def checked_timeout(timeout: float) -> float:
+    """Raises TypeError for what is no number of seconds."""
+    if not isinstance(timeout, Real):
+        raise TypeError(f"timeout is {timeout!r}; it must be a number of seconds, inf for no limit")
+    return timeout
+
+
 class Attempts:
     """The tries of one call: when each must end, and whether there is another."""
 
@@ -76,7 +84,7 @@ class Attempts:
         self._safe = safe
         self._clock = clock
         self._draw = draw
-        self._end = clock() + timeout
+        self._end = clock() + checked_timeout(timeout)
         # In a row.
         self.failures = 0
 

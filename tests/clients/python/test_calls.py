@@ -46,6 +46,9 @@ def test_documents_are_scored_whatever_they_are_given_as(driver: Driver, zoo_cli
     scores = driver.done(zoo_client.score(["The cat sat.", b"The cat sat.", ids, np.array(ids)]))
     assert [score.id for score in scores] == [0, 1, 2, 3]
     assert len({round(score.log_likelihood, 3) for score in scores}) == 1
+    for one in (ids, np.array(ids)):  # without a list around it, as a str
+        (alone,) = driver.done(zoo_client.score(one))
+        assert alone.token_count == len(ids)
     first = scores[0]
     assert (first.token_count, first.scored_token_count) == (12, 11)
     assert first.bits_per_byte == pytest.approx(-first.log_likelihood / math.log(2) / 11)
@@ -58,6 +61,15 @@ def test_more_documents_than_a_call_takes(driver: Driver, client: Any) -> None:
     scores = driver.done(client.score(f"document {i}" for i in range(70)))
     assert [score.id for score in scores] == list(range(70))
     assert [score.token_count for score in scores] == [len(f"document {i}") for i in range(70)]
+
+
+def test_what_is_wrong_with_one_document_of_a_call_is_raised_with_its_number(driver: Driver, client: Any) -> None:
+    """Also where the documents go in several calls, here of 64 each."""
+    documents = ["good"] * 100 + [""] + ["good"] * 9
+    with pytest.raises(longshort.InvalidArgument, match=r"^INVALID_ARGUMENT: inputs\[100\]"):
+        driver.done(client.score(documents))
+    scores = driver.collect(client.score_stream(documents))
+    assert [score.id for score in scores if score.error] == [100] and len(scores) == 110
 
 
 def test_text_classifiers_name_classes(driver: Driver, zoo_client: Any) -> None:
@@ -84,14 +96,19 @@ def test_a_method_for_other_models_names_the_right_one(driver: Driver, zoo_clien
 def test_images_are_classified_whatever_they_are_given_as(driver: Driver, zoo_client: Any) -> None:
     pixels = PIL.Image.open(PHOTO)
     array = np.asarray(pixels)
-    images = [PHOTO, str(PHOTO), PHOTO.read_bytes(), pixels, array, array.astype(np.float32) / 255]
+    content = PHOTO.read_bytes()
+    images = [PHOTO, str(PHOTO), content, pixels, array, array.astype(np.float32) / 255, io.BytesIO(content)]
     answers = driver.done(zoo_client.classify(images, model="flowers", top_k=5))
-    assert [answer.id for answer in answers] == list(range(6))
+    assert [answer.id for answer in answers] == list(range(7))
     for answer in answers:
         assert answer.top.label == "sunflower"
         assert answer.top.probability == pytest.approx(answers[0].top.probability, abs=0.02)
         assert sum(entry.probability for entry in answer.classes) == pytest.approx(1, abs=1e-5)
     assert answers[4].classes == answers[3].classes, "the same pixels"
+    with PHOTO.open("rb") as file:
+        (read,) = driver.done(zoo_client.classify(file, model="flowers", top_k=5))
+    (single,) = driver.done(zoo_client.classify(io.BytesIO(content), model="flowers", top_k=5))
+    assert read.classes == single.classes == answers[2].classes == answers[6].classes
     mirrored = array[:, ::-1]  # a view, not contiguous
     views = driver.done(zoo_client.classify([mirrored, mirrored.copy()], model="flowers", all_logits=True))
     assert views[0].logits == views[1].logits and len(views[0].logits) == 5
@@ -111,6 +128,10 @@ def test_what_is_wrong_with_one_image_is_its_own(driver: Driver, zoo_client: Any
     assert bad.error.code == "INVALID_ARGUMENT" and bad.classes == ()
     with pytest.raises(longshort.InvalidArgument, match="item 1"):
         _ = bad.top
+    # The 10th goes in a second call.
+    answers = driver.done(zoo_client.classify([PHOTO] * 10 + [b"no image"], model="flowers"))
+    assert [answer.id for answer in answers if answer.error] == [10]
+    assert answers[10].error.message.startswith("images[10]")
 
 
 @pytest.mark.parametrize(
@@ -131,6 +152,8 @@ def test_other_arguments_that_cannot_be_sent(driver: Driver, client: Any, tmp_pa
         driver.done(client.classify(tmp_path / "none.jpg"))
     with pytest.raises(TypeError, match="an image must be a path"):
         driver.done(client.classify([3.5]))
+    with pytest.raises(TypeError, match=r'must be open for bytes \(mode "rb"\); it gives str'):
+        driver.done(client.classify(io.StringIO("no bytes")))
     with pytest.raises(TypeError, match="a text must be str, bytes or a sequence of token ids, not float"):
         driver.done(client.score([3.5]))
     with pytest.raises(TypeError, match="unexpected keyword argument 'temprature'"):
@@ -139,6 +162,11 @@ def test_other_arguments_that_cannot_be_sent(driver: Driver, client: Any, tmp_pa
         driver.done(client.score("xy", model="tiny/x"))
     with pytest.raises(ValueError, match="timeout is 0"):
         driver.done(client.score("xy", timeout=0))
+    for wrong in ("5s", None):
+        with pytest.raises(TypeError, match=f"timeout is {wrong!r}; it must be a number of seconds"):
+            driver.done(client.score("xy", timeout=wrong))
+        with pytest.raises(TypeError, match=f"timeout is {wrong!r}"):
+            driver.done(client.wait_ready(wrong))
     with pytest.raises(ValueError, match="traceparent is 'ü'"):
         driver.done(client.score("xy", traceparent="ü"))
 
@@ -284,8 +312,3 @@ assert client.models()
 client.close()
 """
     subprocess.run([sys.executable, "-c", program, address(server)], check=True, timeout=60)
-
-
-def test_files_in_memory_are_images_only_as_bytes(driver: Driver, zoo_client: Any) -> None:
-    with pytest.raises(TypeError, match="not BytesIO"):
-        driver.done(zoo_client.classify([io.BytesIO(PHOTO.read_bytes())], model="flowers"))

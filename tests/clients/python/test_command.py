@@ -17,11 +17,13 @@ from typing import Any
 
 import pytest
 from integration.server_process import BINARY, ROOT, Server, wait_until
+from longshort._command.program import main
 
 from clients.python.conftest import address
 
 PHOTO = str(ROOT / "deploy/photo.jpg")
 PARAGRAPH = str(ROOT / "deploy/paragraph.txt")
+README = ROOT / "clients/python/README.md"
 PROGRAMS = {"python": [sys.executable, "-m", "longshort"], "cpp": [str(BINARY.with_name("longshort"))]}
 
 
@@ -169,7 +171,9 @@ def test_a_document_too_large_for_a_message_leaves_the_others(repository: Path, 
         done = run(server, "score", "--json", "small.txt", "large.txt", "small.txt", folder=tmp_path)
     assert done.returncode == 2
     answers = lines(done)
-    assert [set(answer) for answer in answers[::2]] == [{"name", "scores", "model", "usage"}] * 2
+    assert [set(answer) for answer in answers[::2]] == [
+        {"name", "fingerprint", "precision", "scores", "model", "usage"}
+    ] * 2
     assert "the server takes at most 4096 (--max-message-bytes)" in answers[1]["error"]["message"]
     assert b"of 3 documents, 1 refused" in done.stderr
 
@@ -208,20 +212,36 @@ def test_help_teaches() -> None:
     assert run(None).returncode == 1
 
 
-def test_options_are_those_of_the_cpp_client() -> None:
-    """Each option of a command there is one here, but --flagfile, those of runs over night, for which there is
-    longshort-batch, and those of who runs servers (session list and drain). --help and --version have their own forms.
-    """
-    for command in ("score", "classify", "generate", "models", "tokenize", "session"):
-        ours, theirs = (
-            set(re.findall(r"^ +(--[a-z-]+)", run(None, command, "--help", program=program).stdout.decode(), re.M))
-            for program in PROGRAMS
-        )
-        others = {
-            "score": {"--resume", "--retry", "--quiet"},
-            "session": {"--all-owners", "--to", "--to-tls-ca", "--to-tls-server-name", "--drain-timeout"},
-        }
-        assert theirs - ours <= {"--version", "--help", "--flagfile"} | others.get(command, set()), command
+def test_the_readme_names_all_that_only_the_cpp_client_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands and options of each, as --help tells them."""
+
+    def helped(kind: str, *command: str) -> str:
+        if kind == "cpp":
+            return run(None, *command, "--help", program=kind).stdout.decode()
+        with pytest.raises(SystemExit):
+            main([*command, "--help"])
+        return capsys.readouterr().out
+
+    def commands(kind: str) -> set[str]:
+        listed = helped(kind).partition("Commands:")[2].partition("\n\n")[0]
+        return set(re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE))
+
+    def options(kind: str, command: str) -> set[str]:
+        return set(re.findall(r"^  (--[a-z-]+)", helped(kind, command), re.MULTILINE)) - {"--help", "--version"}
+
+    def actions(kind: str) -> set[str]:
+        return set(re.findall(r"\bsession (list|drain|export|import|close)\b", helped(kind, "session")))
+
+    shared = commands("python")
+    missing = {f"`{command}`" for command in commands("cpp") - shared}
+    missing |= {f"`session {action}`" for action in actions("cpp") - actions("python")}
+    for command in shared:
+        ours, theirs = options("python", command), options("cpp", command)
+        assert ours <= theirs
+        if command != "session":  # whose options are those of its actions
+            missing |= {f"`{command} {option}`" for option in theirs - ours - {"--flagfile"}}
+    section = README.read_text().partition("Only that one has:")[2].partition("`--timeout`")[0]
+    assert missing == set(re.findall(r"`(?:[a-z]+|session [a-z]+|score --[a-z]+)`", section))
 
 
 def test_the_client_s_words_name_options(zoo: Server, tmp_path: Path) -> None:

@@ -100,16 +100,18 @@ class AsyncClient:
     ) -> list[Classification]:
         """Which classes the model gives to each image, in their order.
 
-        An image is the path of a file, the bytes of one (JPEG, PNG, WebP, BMP, TIFF), a numpy array ([height, width] or
-        [height, width, channels]; uint8, or floats in [0, 1]) or a PIL image; of any size. Many images go in several
+        An image is the path of a file, the bytes of one (JPEG, PNG, WebP, BMP, TIFF), one that is open for bytes, a
+        numpy array ([height, width] or [height, width, channels]; uint8, or floats in [0, 1]) or a PIL image; of any
+        size. Many images go in several
         calls. What is wrong with one image is its answer's `error`.
         """
         requests.check_options(options, ClassifyOptions)
         found: list[Classification] = []
         for batch in inputs.image_batches(images):
             request = requests.classify_request(batch, options, self._model)
-            answer = await self._calls.unary(methods.CLASSIFY_IMAGE, request, options)
-            found += [convert.image_result(one, answer.model, len(found) + i) for i, one in enumerate(answer.results)]
+            with errors.numbered_from(len(found)):
+                answer = await self._calls.unary(methods.CLASSIFY_IMAGE, request, options)
+            found += convert.images(answer, len(found))
         return found
 
     async def classify_texts(
@@ -118,13 +120,15 @@ class AsyncClient:
         """Which classes a text classifier gives to each document, in their order.
 
         A document is str, bytes or a sequence of token ids; a tuple of two for models that compare two. Many
-        documents go in several calls; classify_stream is faster for them.
+        documents go in several calls; classify_stream is faster for them. One document that is refused is raised, as
+        `inputs[its number]`, and no answer is returned; classify_stream gives the other ones theirs.
         """
         requests.check_options(options, ClassifyTextOptions)
         texts = requests.classify_text_options(options, self._model)
         found: list[Classification] = []
         for batch in inputs.document_batches(documents):
-            answer = await self._calls.unary(methods.SCORE_TEXT, requests.score_request(batch, texts), options)
+            with errors.numbered_from(len(found)):
+                answer = await self._calls.unary(methods.SCORE_TEXT, requests.score_request(batch, texts), options)
             found += convert.classifications(answer, len(found))
         return found
 
@@ -132,13 +136,15 @@ class AsyncClient:
         """How likely a language model finds each document, in their order.
 
         A document is str, bytes or a sequence of token ids. Many documents go in several calls; score_stream is
-        faster for them.
+        faster for them. One document that is refused is raised, as `inputs[its number]`, and no answer is returned;
+        score_stream gives the other ones theirs.
         """
         requests.check_options(options, ScoreOptions)
         texts = requests.score_options(options, self._model)
         found: list[TextScore] = []
         for batch in inputs.document_batches(documents):
-            answer = await self._calls.unary(methods.SCORE_TEXT, requests.score_request(batch, texts), options)
+            with errors.numbered_from(len(found)):
+                answer = await self._calls.unary(methods.SCORE_TEXT, requests.score_request(batch, texts), options)
             found += convert.scores(answer, len(found))
         return found
 

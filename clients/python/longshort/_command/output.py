@@ -13,7 +13,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from longshort._command import exits
-from longshort._proto import inference_pb2, types_pb2
+from longshort._proto import inference_pb2, models_pb2, types_pb2
 from longshort.errors import code_name
 
 _CLEAR_LINE = "\r\033[K"
@@ -52,10 +52,11 @@ def write_named_json(name: str, message: Message) -> None:
     write_json({"name": name, **message_dict(message)})
 
 
-def write_answer_json(name: str, model: types_pb2.ModelSelector, message: Message) -> None:
-    """The same with the model that answered, if it is set, and without lists that have no elements."""
+def write_answer_json(name: str, model: types_pb2.ModelSelector, described: models_pb2.Model, message: Message) -> None:
+    """The same with the model that answered, if it is set, and its weights, and without lists that have no elements."""
     named = {"name": name, "model": message_dict(model)} if model.name else {"name": name}
-    write_json(_without_empty_lists({**named, **message_dict(message)}))
+    weights = {"fingerprint": described.fingerprint, "precision": described.precision}
+    write_json(_without_empty_lists({**named, **weights, **message_dict(message)}))
 
 
 def _without_empty_lists(value: Any) -> Any:

@@ -41,8 +41,9 @@ is an object {"text": ..., "name": ...} (the name may be left out, other fields 
 Two documents, for models that compare them: --second names the second one, once for each file, in their order. With
 --lines, a tab parts the two; with --json-lines, they are the fields "text" and "second_text".
 
-With --json, one object a document: {"name": ..., ...} with the fields of ScoreTextResponse for language models, of
-TextClassification and "model" for classifiers, or {"name": ..., "error": {...}}. Lists without elements are left out.
+With --json, one object a document: {"name": ..., "fingerprint": ..., "precision": ..., ...}, these two of the model,
+with the fields of ScoreTextResponse for language models, of TextClassification and "model" for classifiers, or
+{"name": ..., "error": {...}}. Lists without elements are left out.
 
 Examples:
   python -m longshort score book.txt
@@ -131,8 +132,8 @@ def _score(context: Context, model: models_pb2.Model, documents: Iterator[NamedD
         top_k=options.top_k or 0,
         all_logits=options.logits,
     )
-    printer = _Printer(options.json, options.timings, not model.HasField("classifier"), total)
-    sendable = printer.note(documents, model, options.truncate)
+    printer = _Printer(options.json, options.timings, model, total)
+    sendable = printer.note(documents, options.truncate)
     window = max(1, model.limits.window)
     try:
         for answer in AnswerStream(context.calls, sendable, texts, CALL, _same, window=window, ordered=True):
@@ -152,7 +153,8 @@ def _same(answer: Answer) -> Answer:
 class _Printer:
     """Results in the order of the documents; those that could not be sent stand at their places."""
 
-    def __init__(self, json: bool, timings: bool, language_model: bool, total: int) -> None:
+    def __init__(self, json: bool, timings: bool, model: models_pb2.Model, total: int) -> None:
+        self._model = model
         self._json = json
         self._timings = timings
         self._progress = output.Progress("documents", total)
@@ -160,16 +162,16 @@ class _Printer:
         # Read and not told of: the name, and the error of what was not sent.
         self._waiting: deque[tuple[str, types_pb2.ItemError | None]] = deque()
         self.finished = 0
-        if language_model and not json:
+        if not model.HasField("classifier") and not json:
             output.write(_HEADER)
 
-    def note(self, documents: Iterator[NamedDocument], model: models_pb2.Model, truncate: bool) -> Iterator[Document]:
+    def note(self, documents: Iterator[NamedDocument], truncate: bool) -> Iterator[Document]:
         """Those that can be sent; remembers all."""
         for named in documents:
             try:
                 if named.document is None:
                     raise _Unsendable(named.code, named.message)
-                document = _fit(named.document, model, truncate)
+                document = _fit(named.document, self._model, truncate)
             except _Unsendable as error:
                 self._waiting.append((named.name, output.item_error(error.code, error.message)))
                 continue
@@ -209,7 +211,7 @@ class _Printer:
         if self._json:
             if not self._timings:
                 found.classification.ClearField("timings")
-            output.write_answer_json(name, answer.model, found)
+            output.write_answer_json(name, answer.model, self._model, found)
             return
         readings = [f"{one.token_count} tokens{', truncated' if one.truncated else ''}" for one in found.documents]
         output.write_classes(f"{name}  ({'; '.join(readings)})", found.classification)
@@ -221,7 +223,7 @@ class _Printer:
                 score.ClearField("timings")
             usage = types_pb2.Usage(prompt_tokens=score.token_count)
             response = inference_pb2.ScoreTextResponse(scores=[score], model=answer.model, usage=usage)
-            output.write_answer_json(name, types_pb2.ModelSelector(), response)
+            output.write_answer_json(name, types_pb2.ModelSelector(), self._model, response)
             return
         by_byte = f"{score.bits_per_byte:.4f}" if score.HasField("bits_per_byte") else "-"
         by_character = f"{score.bits_per_character:.4f}" if score.HasField("bits_per_character") else "-"

@@ -12,7 +12,7 @@ from longshort.connection import Connection, Endpoints, Token
 from longshort.errors import LongshortError
 from longshort.metadata import CallOptions, Metadata, of_call, request_id_of
 from longshort.methods import A, Method, Q
-from longshort.retries import Attempts, RetryPolicy
+from longshort.retries import Attempts, RetryPolicy, checked_timeout
 
 
 class Calls:
@@ -138,5 +138,5 @@ class Call:
 
 
 def _check_timeout(timeout: float) -> None:
-    if not timeout > 0:
+    if not checked_timeout(timeout) > 0:
         raise ValueError(f"timeout is {timeout}; it must be more than 0 seconds")
