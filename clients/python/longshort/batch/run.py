@@ -15,10 +15,11 @@ from typing import Any
 
 from longshort.batch import results
 from longshort.batch.failures import TooManyErrors
-from longshort.batch.manifest import Entry, Manifest
+from longshort.batch.manifest import Entry, Manifest, Written
+from longshort.batch.marks import Extent
 from longshort.batch.output import Output, rows_hash
 from longshort.batch.progress import Progress
-from longshort.batch.reading import ReadShard, Skipped
+from longshort.batch.reading import ReadShard, Skipped, SourceEnd
 from longshort.batch.rows import RowError, document_bytes
 from longshort.batch.scorer import Scorer
 from longshort.batch.shards import shard_name
@@ -64,7 +65,7 @@ class Run:
 
     def __init__(
         self,
-        shards: Iterator[ReadShard | Skipped],
+        shards: Iterator[ReadShard | Skipped | SourceEnd],
         scorer: Scorer,
         output: Output,
         manifest: Manifest,
@@ -86,6 +87,9 @@ class Run:
         self._max_errors = max_errors
         self._errors = errors_before
         self.totals = Totals()
+        # Of all sources, once the run is done; and the files that it has written.
+        self.extents: list[Extent] = []
+        self.files: set[str] = set()
         self._unanswered_bytes = 0
         self._open = 0
         self._writing: set[asyncio.Task[None]] = set()
@@ -114,10 +118,12 @@ class Run:
             read = await asyncio.to_thread(next, self._shards, None)
             if read is None:
                 return
-            if isinstance(read, Skipped):
-                self._progress.skip(read.stored_bytes)
-            else:
+            if isinstance(read, ReadShard):
                 self._begin(read)
+            else:
+                self._progress.skip(read.stored_bytes)
+            if isinstance(read, SourceEnd):
+                self.extents.append(read.extent)
             self._raise_failure()
 
     def _has_room(self) -> bool:
@@ -209,14 +215,15 @@ class Run:
 
     async def _write(self, shard: OpenShard) -> None:
         async with self._writers:
-            await asyncio.to_thread(self._write_now, shard)
+            files = await asyncio.to_thread(self._write_now, shard)
+        self.files.update(file.name for file in files)
         errors = shard.errors
         self.totals.rows += len(shard.found) - errors
         self.totals.errors += errors
         self.totals.tokens += shard.tokens
         self.totals.shards += 1
 
-    def _write_now(self, shard: OpenShard) -> None:
+    def _write_now(self, shard: OpenShard) -> tuple[Written, ...]:
         read = shard.read
         rows = read.rows.rows
         files = self._output.write(shard_name(read.source, read.number), read.rows, shard.found)
@@ -236,3 +243,4 @@ class Run:
                 files=files,
             )
         )
+        return files

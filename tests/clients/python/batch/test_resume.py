@@ -154,7 +154,10 @@ def test_what_was_written_can_be_verified(corpus: Path, out: Path, server: Serve
     missing.unlink()
     found = longshort.batch.verify(str(out))
     assert not found.complete
-    assert found.wrong == (f"rows/{changed.name} is not what was written", f"rows/{missing.name} is missing")
+    assert found.wrong == (
+        f"rows/{changed.name} is not what was written: remove it, and run the same command again",
+        f"rows/{missing.name} is missing",
+    )
     assert "not complete" in str(found) and str(found).endswith("is missing")
 
 
