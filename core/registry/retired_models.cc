@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/registry/freed_memory.h"
+#include "base/freed_memory.h"
 
 namespace longshort {
 

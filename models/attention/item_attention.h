@@ -7,7 +7,8 @@
 // of float32 or bfloat16. They may lie apart, but as far from each other in all tensors of a call; channels are beside
 // each other.
 //
-// What is thrown is LibTorch's, or std::runtime_error if the device fails. Thread: the worker's.
+// What is thrown is LibTorch's (c10::OutOfMemoryError if the device has no memory, too), or std::runtime_error if the
+// device fails. Thread: the worker's.
 #pragma once
 
 #include <cstdint>

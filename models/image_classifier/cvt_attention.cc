@@ -52,7 +52,7 @@ at::Tensor CvtAttention::AttendBy(ItemAttention& item_attention, const Projected
                                                         .key_norm = landmark_key_norm,
                                                         .value_norm = landmark_value_norm},
                                                        /*others=*/0);
-  const at::Tensor attended = at::empty(tokens.keys.sizes(), tokens.keys.options());
+  at::Tensor attended = at::empty(tokens.keys.sizes(), tokens.keys.options());
   item_attention.AttendInGrids(
       {.heads = heads, .queries = projected.queries, .tokens = tokens, .shared = shared, .attended = attended}, grid,
       window, /*bias_table=*/{});

@@ -106,7 +106,7 @@ at::Tensor VilSparseAttention::AttendBy(ItemAttention& attention, const at::Tens
     }
     shared = all;
   }
-  const at::Tensor attended = at::empty(keys.sizes(), keys.options());
+  at::Tensor attended = at::empty(keys.sizes(), keys.options());
   attention.AttendInGrids({.heads = heads,
                            .queries = of_patches(queries),
                            .tokens = tokens,

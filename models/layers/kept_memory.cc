@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/freed_memory.h"
+
 // Of jemalloc, where the program is linked with it: reads what `name` stands for, writes it, or does it. Returns 0, or
 // an errno.
 extern "C" int mallctl(const char* name, void* read, size_t* read_bytes, void* written, size_t written_bytes)
@@ -17,8 +19,6 @@ namespace longshort {
 namespace {
 
 constexpr ssize_t kForever = -1;
-// MALLCTL_ARENAS_ALL of jemalloc/jemalloc.h.
-constexpr const char* kPurgeAllArenas = "arena.4096.purge";
 // For how long pages that are not used are kept, in arenas that are not made yet.
 constexpr const char* kOfNewArenas = "arenas.dirty_decay_ms";
 
@@ -63,8 +63,6 @@ void KeepNoLonger() {
   }
 }
 
-void GiveBack() { mallctl(kPurgeAllArenas, nullptr, nullptr, nullptr, 0); }
-
 }  // namespace
 
 KeptMemory::KeptMemory() {
@@ -78,7 +76,7 @@ KeptMemory::~KeptMemory() {
   if (in_use_) --models_in_use;
   const std::lock_guard lock(mutex);
   if (--models == 0) KeepNoLonger();
-  GiveBack();
+  ReturnFreedMemory();
 }
 
 void KeptMemory::Use() {
@@ -89,7 +87,7 @@ void KeptMemory::Use() {
 void KeptMemory::Rest() {
   if (!in_use_) return;
   in_use_ = false;
-  if (--models_in_use == 0 && mallctl != nullptr) GiveBack();
+  if (--models_in_use == 0 && mallctl != nullptr) ReturnFreedMemory();
 }
 
 }  // namespace longshort

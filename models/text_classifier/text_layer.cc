@@ -79,7 +79,7 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValue
     const at::Tensor logits = Apply(dynamic_projection, input, multiply_adds);
     multiply_adds += 2 * tokens.keys.numel() * (dynamic_projection.weight.size(0) / heads);
     if (batch.attention != nullptr) {
-      const RowKeyValues shared = batch.attention->Landmarks(
+      RowKeyValues shared = batch.attention->Landmarks(
           {.heads = heads, .logits = logits, .tokens = tokens, .key_norm = shared_norm, .value_norm = shared_norm},
           /*others=*/has_cls ? 1 : 0);
       if (has_cls) {
@@ -122,7 +122,7 @@ at::Tensor TextLayer::AttendFromTokens(const at::Tensor& queries, const RowKeyVa
     return AttendDocuments(batch.packed, heads, queries * QueryScale(queries), tokens.keys, tokens.values, shared.keys,
                            shared.values);
   }
-  const at::Tensor attended = at::empty(queries.sizes(), queries.options());
+  at::Tensor attended = at::empty(queries.sizes(), queries.options());
   batch.attention->AttendInDocuments(
       {.heads = heads, .queries = queries, .tokens = tokens, .shared = shared, .attended = attended});
   return attended;
@@ -132,7 +132,7 @@ at::Tensor TextLayer::AttendFromCls(const at::Tensor& queries, const RowKeyValue
                                     const DocumentBatch& batch, int64_t& multiply_adds) const {
   multiply_adds += 2 * (attended.numel() + queries.numel());
   if (batch.attention != nullptr) {
-    const at::Tensor cls_attended = at::empty(queries.sizes(), queries.options());
+    at::Tensor cls_attended = at::empty(queries.sizes(), queries.options());
     batch.attention->AttendToRows(
         {.heads = heads, .queries = queries, .own = cls, .rows = attended, .attended = cls_attended});
     return cls_attended;

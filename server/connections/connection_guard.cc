@@ -1,12 +1,11 @@
 #include "server/connections/connection_guard.h"
 
-#include <malloc.h>
-
 #include <chrono>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/freed_memory.h"
 
 namespace longshort {
 namespace {
@@ -16,8 +15,11 @@ constexpr std::chrono::milliseconds kLookAgain{250};
 constexpr int64_t kIdleLooks = 4;
 // How often it is said at the most that connections were ended.
 constexpr absl::Duration kSayAgain = absl::Seconds(1);
-// gRPC takes so long to take a connection of many calls apart; then its memory goes back to the system.
+// gRPC takes so long to take a connection of many calls apart; then its memory goes back to the system, which the
+// allocator would keep for the models' batches (models/layers/kept_memory.h).
 constexpr absl::Duration kTakenApart = absl::Seconds(2);
+// Of a connection that has sent so much some may be kept, though it ended by itself.
+constexpr int64_t kNoticedBytes = 256 * 1024;
 
 }  // namespace
 
@@ -49,14 +51,15 @@ void ConnectionGuard::Run() {
     const absl::Time now = MonotonicNow();
     LookAtAll(now);
     Say(now, lock);
-    if (now >= trim_) {
-      trim_ = absl::InfiniteFuture();
+    if (now >= give_back_) {
+      give_back_ = absl::InfiniteFuture();
+      if (last_end_ + kTakenApart > now) GiveBackAfter(last_end_);
       lock.unlock();
-      malloc_trim(0);
+      ReturnFreedMemory();
       lock.lock();
     }
     const auto has_work = [this] { return ending_ || !connections_.empty(); };
-    if (!has_work() && ended_.empty() && trim_ == absl::InfiniteFuture()) wake_.wait(lock, has_work);
+    if (!has_work() && ended_.empty() && give_back_ == absl::InfiniteFuture()) wake_.wait(lock, has_work);
     wake_.wait_for(lock, kLookAgain, [this] { return ending_; });
   }
 }
@@ -77,7 +80,10 @@ void ConnectionGuard::LookAtAll(absl::Time now) {
 
 bool ConnectionGuard::LookAt(Connection& connection, absl::Time now) {
   const std::optional<ConnectionBytes> bytes = ReadConnectionBytes(connection.socket);
-  if (!bytes.has_value()) return false;
+  if (!bytes.has_value()) {
+    if (connection.bytes.received > kNoticedBytes) GiveBackAfter(now);
+    return false;
+  }
   connection.moving = bytes->received != connection.bytes.received || bytes->unread > 0;
   connection.bytes = *bytes;
   std::optional<ConnectionCalls> calls;
@@ -90,8 +96,14 @@ bool ConnectionGuard::LookAt(Connection& connection, absl::Time now) {
                     .received_bytes = bytes->received,
                     .idle_bytes = connection.conduct.idle_bytes(),
                     .open_calls = calls.value_or(ConnectionCalls()).open});
-  trim_ = now + kTakenApart;
+  GiveBackAfter(now);
   return false;
+}
+
+void ConnectionGuard::GiveBackAfter(absl::Time end) {
+  last_end_ = end;
+  // Not put off by the next one: they may come without end.
+  if (give_back_ == absl::InfiniteFuture()) give_back_ = end + kTakenApart;
 }
 
 void ConnectionGuard::Say(absl::Time now, std::unique_lock<std::mutex>& lock) {

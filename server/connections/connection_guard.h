@@ -61,6 +61,8 @@ class ConnectionGuard final {
   void LookAtAll(absl::Time now);
   // Returns whether the connection is still there. With the mutex held.
   bool LookAt(Connection& connection, absl::Time now);
+  // A connection has ended: what it held will be free in a while. With the mutex held.
+  void GiveBackAfter(absl::Time end);
   void Say(absl::Time now, std::unique_lock<std::mutex>& lock);
 
   const ConductLimits limits_;
@@ -73,7 +75,8 @@ class ConnectionGuard final {
   int64_t looks_ = 0;
   std::vector<Ended> ended_;  // since it was last said
   absl::Time say_again_ = absl::InfinitePast();
-  absl::Time trim_ = absl::InfiniteFuture();
+  absl::Time last_end_ = absl::InfinitePast();
+  absl::Time give_back_ = absl::InfiniteFuture();  // what was freed
   bool ending_ = false;
   std::thread thread_;
 };

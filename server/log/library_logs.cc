@@ -20,7 +20,9 @@ void FromGrpc(gpr_log_func_args* line) {
   if (absl::StartsWith(line->message, "Handshake failed") || absl::StrContains(line->message, "Handshake timed out")) {
     return target.load()->Info("client refused", {{"why", std::string(line->message)}});
   }
-  target.load()->Error("gRPC", {{"error", std::string(line->message)}});
+  // So are headers that say what they may not, and anybody can send as many as he likes.
+  const bool from_client = absl::StartsWith(line->message, "Error parsing metadata");
+  target.load()->Log(from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC", {{"error", std::string(line->message)}});
 }
 
 // A message that cannot be parsed is the client's mistake, and on its request's line.

@@ -3,6 +3,7 @@
 #include <grpc/grpc_security_constants.h>
 #include <grpc/support/time.h>
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
@@ -78,6 +80,13 @@ std::optional<TraceContext> ReadTraceContext(const grpc::CallbackServerContext& 
   return ParseTraceContext(*parent, FindAll(context, "tracestate").value_or(""));
 }
 
+bool HasSpiffeUri(const grpc::AuthContext& peer) {
+  const std::vector<grpc::string_ref> uris = peer.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME);
+  return std::any_of(uris.begin(), uris.end(), [](const grpc::string_ref& uri) {
+    return absl::StartsWithIgnoreCase(absl::string_view(uri.data(), uri.size()), "spiffe:");
+  });
+}
+
 std::string FirstProperty(const grpc::AuthContext& peer, const char* name) {
   const std::vector<grpc::string_ref> values = peer.FindPropertyValues(name);
   return values.empty() ? "" : std::string(values.front().data(), values.front().size());
@@ -91,6 +100,8 @@ void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* cr
   const std::string security = FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
   if (security != GRPC_TLS_TRANSPORT_SECURITY_TYPE && security != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return;
   credentials->spiffe_id = FirstProperty(*peer, GRPC_PEER_SPIFFE_ID_PROPERTY_NAME);
+  // gRPC tells no SPIFFE id that is malformed or beside another URI. Whoever has such a one is not known by his subject.
+  if (credentials->spiffe_id.empty() && HasSpiffeUri(*peer)) return;
   credentials->certificate_subject = FirstProperty(*peer, GRPC_X509_SUBJECT_PROPERTY_NAME);
 }
 

@@ -104,7 +104,8 @@ def run_piece(name: str, place: Place, keeps_output: bool) -> Result:
         status = error
     if keeps_output:
         lines = log.read_text(errors="replace").splitlines()
-        print(*(lines[-SHOWN_LINES:] if status != 0 else lines[-1:]), sep="\n")
+        tables = [line for line in lines if line.startswith("|")]
+        print(*(lines[-SHOWN_LINES:] if status != 0 else tables or lines[-1:]), sep="\n")
     return Result(name, "ok" if status == 0 else "FAIL", time.monotonic() - started, f"status {status}")
 
 

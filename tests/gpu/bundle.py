@@ -33,7 +33,7 @@ def make(out: Path, libtorch: Path | None) -> int:
     `libtorch`: the folder torch of another wheel than .venv's.
     """
     # An rpath counts for the libraries of libraries, too. LD_LIBRARY_PATH would change what Python loads as well.
-    options = ["-DLONGSHORT_CUDA=on", "-DCMAKE_SKIP_BUILD_RPATH=ON",
+    options = ["-DLONGSHORT_CUDA=on", "-DCMAKE_CUDA_FLAGS=--compress-mode=size", "-DCMAKE_SKIP_BUILD_RPATH=ON",
                "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'$ORIGIN/../../../lib'"]  # fmt: skip
     if libtorch is not None:
         options.append(f"-DLONGSHORT_TORCH_ROOT={libtorch.resolve()}")

@@ -19,7 +19,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from integration import expect, http2
+from integration import classifier_directory, expect, http2, model_directory
 from integration.certificates import Authority
 from integration.running_stream import RunningStream
 from integration.server_process import MEASURED, Server, wait_until
@@ -148,6 +148,26 @@ def test_a_connection_that_takes_without_giving_is_closed(attacked: Server, atta
     with attacked.new_channel() as channel:
         health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20)
     wait_until(lambda: re.search(f"connections closed: .* why=({reasons}) ", attacked.log()))
+
+
+def test_what_attacks_have_taken_goes_back(tmp_path: Path) -> None:
+    """Though there is a classifier, for whose batches the allocator keeps what is free."""
+    model_directory.write(tmp_path / "repository")
+    classifier_directory.write_text(tmp_path / "repository", "texts", documents=1)
+    with Server(tmp_path / "repository", tmp_path / "server", environment=MEASURED) as server:
+
+        def memory() -> int:
+            server.forget_peak_memory()
+            return server.peak_memory()
+
+        before = memory()
+        for _ in range(4):
+            client = HostileClient(server.grpc_port, headers_without_end())
+            try:
+                wait_until(client.is_closed, seconds=20)
+            finally:
+                client.close()
+        wait_until(lambda: memory() < before + 128 * MIB, seconds=20)
 
 
 def test_so_is_one_that_speaks_tls(repository: Path, tmp_path: Path) -> None:

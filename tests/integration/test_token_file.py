@@ -151,6 +151,9 @@ def test_a_client_certificate_is_an_identity(api: SimpleNamespace, repository: P
             calls_of("stranger").generate([])
         with expect.error(UNAUTHENTICATED, "SPIFFE id", "spiffe://example.org/other"):
             calls_of("ops", "spiffe://example.org/other").generate([])
+        for odd in (("spiffe://example.org/web", "https://example.org/"), ("spiffe://example.org",)):
+            with expect.error(UNAUTHENTICATED, "asks for a token"):
+                calls_of("ops", *odd).generate([])
         # On the connection of a certificate a token is its own identity's, call by call.
         assert ops.generate([*bearer("a1"), ("x-request-id", "by-alice")]).completions
         with expect.error(UNAUTHENTICATED, "not one of this server's"):

@@ -10,6 +10,7 @@
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "c10/util/Exception.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/gpu/gpu_upload.h"
 #include "models/kernels/cuda/cls_attention.h"
@@ -107,7 +108,9 @@ class GpuItemAttention final : public ItemAttention {
     // What is queued reads tensors that go with the batch. It has to run before they do, where LibTorch's calls do not
     // wait for it.
     device_->BeforeLibraryCalls().IgnoreError();
-    throw std::runtime_error(std::string(status.message()));
+    const std::string message(status.message());
+    TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status), message);
+    throw std::runtime_error(message);
   }
   void Launch(const KernelCall& call) { ThrowUnlessOk(device_->Launch(call)); }
   // Host memory to write a batch's beginning to.

@@ -15,7 +15,7 @@ from bench.load.processes import ServerProcess
 
 PRESETS = Path(__file__).resolve().parents[3] / "models/convert/src/longshort_convert/presets"
 # What PyTorch may take for one measurement: compiling takes minutes.
-PLAIN_SECONDS = 100
+PLAIN_SECONDS = 120
 # Logits of the same weights and items, in float32, by other orders of sums.
 SAME_LOGITS = 2e-3
 

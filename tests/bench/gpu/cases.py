@@ -191,8 +191,10 @@ def _classifier(bench: Bench, case: str, name: str, config: dict[str, Any], toke
     if logits_differ(eager, found["logits"]):
         raise MeasurementError(f"{case}: plain PyTorch's logits {eager['logits'][:4]} are not {found['logits'][:4]}")
     compiled = {} if bench.tiny else bench.plain("classifier", **options, compile=True)
+    # Both bring the items from memory that is not pinned.
+    copy = f"; PyTorch copies the items in {shown(median(eager['copy_seconds']))}" if "copy_seconds" in eager else ""
     return Row(
-        f"{case}, batch of {items}", shown(seconds), share=f"{share:.1%} of fp32", eager=beside(eager, seconds),
+        f"{case}, batch of {items}", shown(seconds), share=f"{share:.1%} of fp32{copy}", eager=beside(eager, seconds),
         compiled=beside(compiled, seconds) if compiled else "", numbers=found | {"eager": eager, "compiled": compiled},
     )  # fmt: skip
 

@@ -86,10 +86,10 @@ class GpuTextLayerTest : public GpuItemAttentionTest, public ::testing::WithPara
 TEST_P(GpuTextLayerTest, GivesWhatItGivesWithoutAGpu) {
   const TextCase& tested = GetParam();
   const TextLayer layer = RandomLayer(tested);
-  // One token; masked ones within and at the end; more than a tile.
-  std::vector<std::vector<int32_t>> ids = {{7}, std::vector<int32_t>(40, 1), std::vector<int32_t>(100, 2)};
-  std::fill(ids[1].begin() + 9, ids[1].begin() + 20, 0);
-  ids[1].resize(60, 0);
+  // Masked tokens within and at the end; more than a tile; one token.
+  std::vector<std::vector<int32_t>> ids = {std::vector<int32_t>(40, 1), std::vector<int32_t>(100, 2), {7}};
+  std::fill(ids[0].begin() + 9, ids[0].begin() + 20, 0);
+  ids[0].resize(60, 0);
   const std::vector<absl::Span<const int32_t>> documents(ids.begin(), ids.end());
   const WindowRule rule = {.size = tested.window, .see_nothing = tested.has_landmarks};
   const DocumentBatch batch = MakeDocumentBatch(documents, rule);
@@ -177,7 +177,7 @@ TEST_F(GpuItemAttentionTest, CvtGivesWhatItGivesWithoutAGpu) {
   CvtConfig config = SmallCvt();
   config.shared_dual_norm = false;
   const CvtNetwork network = NetworkOver(config, RandomCvtTensors(config, 1));
-  const at::Tensor images = RandomImages(2, 30, 23, 1);
+  const at::Tensor images = RandomImages(2, 23, 15, 1);
   const at::Tensor expected = network.Logits(images, nullptr);
   EXPECT_LT(LargestDifference(network.Logits(images, nullptr, attention_.get()), expected), kRounding);
   EXPECT_THAT(device_->kernels_run(),
@@ -250,7 +250,7 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
 };
 
 TEST_P(GpuItemBitsTest, ADocumentHasTheSameBitsAloneAndInCompany) {
-  const std::vector<int64_t> lengths = {70, 3, 90};
+  const std::vector<int64_t> lengths = {70, 90, 3};
   const at::Tensor rows = Random({163, kChannels});
   const Verbs all = OfDocuments(lengths, rows, GetParam());
   for (int64_t item = 0, first = 0; item < 3; first += lengths[item++]) {

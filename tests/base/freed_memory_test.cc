@@ -1,4 +1,4 @@
-#include "core/registry/freed_memory.h"
+#include "base/freed_memory.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

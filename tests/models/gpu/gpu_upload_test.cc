@@ -1,0 +1,54 @@
+#include "models/gpu/gpu_upload.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/models/gpu/emulated_device.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::ElementsAreArray;
+
+// Uploads of numbers, each kept on the device by a copy that is queued behind it; nobody waits meanwhile.
+class GpuUploadTest : public ::testing::Test {
+ protected:
+  void Upload(const std::vector<int>& numbers) {
+    const size_t bytes = numbers.size() * sizeof(int);
+    std::copy(numbers.begin(), numbers.end(), reinterpret_cast<int*>(upload_.Begin(bytes).value()));
+    ASSERT_TRUE(upload_.Queue().ok());
+    kept_.push_back(GpuMemory::Pinned(*device_, bytes).value());
+    ASSERT_TRUE(device_->Copy(kept_.back().data(), upload_.as<int>(), bytes).ok());
+    expected_.push_back(numbers);
+  }
+  void ExpectAll() {
+    ASSERT_TRUE(device_->Synchronize().ok());
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      const int* const first = kept_[i].as<int>();
+      EXPECT_THAT(std::vector<int>(first, first + expected_[i].size()), ElementsAreArray(expected_[i])) << i;
+    }
+  }
+
+  const std::unique_ptr<EmulatedDevice> device_ = MakeEmulatedDevice({.memory_bytes = 1 << 20});
+  GpuUpload upload_{*device_};
+  std::vector<GpuMemory> kept_;
+  std::vector<std::vector<int>> expected_;
+};
+
+TEST_F(GpuUploadTest, HostMemoryIsWrittenAgainWhenItWasCopied) {
+  for (int i = 0; i < 5; ++i) Upload({i, -i});
+  ExpectAll();
+}
+
+TEST_F(GpuUploadTest, GrowsWithWhatIsBrought) {
+  for (const int count : {1, 100, 3, 1000, 1000, 2}) Upload(std::vector<int>(count, count));
+  ExpectAll();
+  // Two pieces of host memory and one of the device, and what this test has.
+  EXPECT_EQ(device_->allocations(), 3 + 6);
+}
+
+}  // namespace
+}  // namespace longshort
