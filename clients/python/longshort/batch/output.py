@@ -12,6 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from longshort.batch import results
+from longshort.batch.arrow_values import shown
 from longshort.batch.failures import Refused
 from longshort.batch.files import Folder
 from longshort.batch.manifest import ERRORS, ROWS, Written
@@ -113,8 +114,9 @@ def _dicts(rows: Rows, places: Sequence[int]) -> list[dict[str, Any]]:
     if isinstance(rows.carried, pa.Table):
         if not rows.carried.num_columns:
             return [{} for _ in places]
-        found: list[dict[str, Any]] = rows.carried.take(pa.array(places, pa.int64())).to_pylist()
-        return found
+        table = rows.carried.take(pa.array(places, pa.int64()))
+        columns = [shown(column) for column in table.columns]
+        return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
     return [rows.carried[place] for place in places]
 
 

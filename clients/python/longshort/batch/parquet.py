@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from longshort.batch.arrow_values import NotUtf8, not_utf8, values
 from longshort.batch.failures import InputDamaged, Refused
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
@@ -97,15 +98,19 @@ class Parquet:
                 pieces.append(pa.Table.from_arrays(blank, names=self._empty.schema.names))
                 continue
             piece = batch.slice(first, count)
-            texts = [piece.column(name).to_pylist() for name in self._texts]
-            for values in zip(*texts, strict=True):
-                rows.append(self._row_of(raw[len(rows)].row, values))
+            broken = not_utf8(piece, self.carried)
+            texts = [values(piece.column(name)) for name in self._texts]
+            for place, one in enumerate(zip(*texts, strict=True)):
+                rows.append(self._row_of(raw[len(rows)].row, one, broken.get(place)))
             pieces.append(pa.Table.from_batches([piece]).select(list(self.carried)))
         return Rows(rows, pa.concat_tables([self._empty, *pieces], promote_options="permissive"))
 
-    def _row_of(self, ordinal: int, values: Sequence[Any]) -> Row:
+    def _row_of(self, ordinal: int, texts: Sequence[Any], broken: tuple[str, NotUtf8] | None) -> Row:
+        """`broken`: a column that is carried and not UTF-8. Passed on, it would break whoever reads the results."""
         try:
-            checked = [checked_text(value, name) for value, name in zip(values, self._texts, strict=True)]
+            checked = [checked_text(text, name) for text, name in zip(texts, self._texts, strict=True)]
+            if broken is not None:
+                checked_text(broken[1], broken[0])
         except ValueError as error:
             return bad(self._file.name, ordinal, str(error))
         return good(self._file.name, ordinal, checked[0] if len(checked) == 1 else (checked[0], checked[1]))

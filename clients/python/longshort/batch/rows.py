@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from longshort.batch.arrow_values import NotUtf8
 from longshort.inputs import Document, Text
 
 # The longest row that is read at all: one gRPC message takes 2 GiB at the most, and a server by default 8 MiB.
@@ -109,6 +110,8 @@ def checked_text(value: Any, name: str) -> Text:
         return value
     if isinstance(value, list) and all(type(one) is int and -(2**31) <= one < 2**31 for one in value):
         return value
+    if isinstance(value, NotUtf8):
+        raise ValueError(f'"{name}" is not UTF-8: {value}')
     if value is None:
         raise ValueError(f'there is no "{name}"')
     raise ValueError(f'"{name}" is a {type(value).__name__}; it must be a string or a list of token ids')
