@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -19,6 +19,28 @@ from longshort.batch.shards import Position, RawRow
 # Rows that are decoded at a time, and bytes that are read at a time.
 _BATCH_ROWS = 256
 _BUFFER_BYTES = 1 << 20
+
+
+# What pyarrow raises of pages that are not what they say. Of codecs it is an OSError.
+_DAMAGES = (pa.ArrowException, EOFError, OSError)
+
+
+class _Watched:
+    """A file that remembers why it could not be read: pyarrow tells that as it tells damage."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.failure: OSError | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._file.read(size)
+        except OSError as error:
+            self.failure = error
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 class Parquet:
@@ -46,24 +68,46 @@ class Parquet:
     def rows(self, start: Position) -> Iterator[RawRow]:
         """Rows from `start` on; a broken file ends with a row that is an InputDamaged. Raises OSError."""
         row = 0
-        with open_input(self._file.name) as stored:
+        with open_input(self._file.name) as opened:
+            stored = _Watched(opened)
             try:
-                file = pq.ParquetFile(stored, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+                file = pq.ParquetFile(
+                    stored, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+                )
                 self._all_rows = max(1, file.metadata.num_rows)
                 for group in range(file.metadata.num_row_groups):
                     count = file.metadata.row_group(group).num_rows
                     if row + count <= start.row:
                         row += count
                         continue
-                    columns = [*dict.fromkeys((*self._texts, *self.carried))]
-                    for batch in file.iter_batches(_BATCH_ROWS, [group], columns, use_threads=False):
+                    for batch in self._batches(file, group, stored):
                         for place, size in enumerate(self._sizes(batch)):
                             if row >= start.row:
                                 yield RawRow(row, row, row + 1, size, (batch, place))
                             row += 1
                             self._row = row
-            except (pa.ArrowException, EOFError) as error:
-                yield RawRow(row, row, row + 1, 0, InputDamaged(f"the file is damaged from here on: {error}"))
+            except _DAMAGES as error:
+                if stored.failure is not None:
+                    raise stored.failure from error
+                if row >= start.row:
+                    yield RawRow(row, row, row + 1, 0, InputDamaged(f"the file is damaged from here on: {error}"))
+
+    def _batches(self, file: Any, group: int, stored: _Watched) -> Iterator[Any]:
+        """Of a row group. Raises what pyarrow raises of damage, behind the last row that can be read."""
+        columns = [*dict.fromkeys((*self._texts, *self.carried))]
+        read = 0
+        try:
+            for batch in file.iter_batches(_BATCH_ROWS, [group], columns, use_threads=False):
+                yield batch
+                read += batch.num_rows
+            return
+        except _DAMAGES:
+            if stored.failure is not None:
+                raise
+        # The rows of the batch that stand before the damage. pyarrow begins with the group's first in any case.
+        for place, batch in enumerate(file.iter_batches(1, [group], columns, use_threads=False)):
+            if place >= read:
+                yield batch
 
     def _sizes(self, batch: Any) -> list[int]:
         """Bytes of each row's texts; of lists of token ids, their number."""

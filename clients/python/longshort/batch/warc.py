@@ -56,8 +56,9 @@ class Warc:
             except OSError:
                 raise
             except Exception as error:  # broken headers make warcio raise anything
-                place = self._offset
-                yield RawRow(row, place, place, 0, InputDamaged(f"the file is damaged from here on: {error}"))
+                damaged = InputDamaged(f"the file is damaged from here on: {error}")
+                # To the file's end, so that a run that goes on finds nothing more.
+                yield RawRow(row, self._offset, self._file.bytes, 0, damaged)
 
     def read_share(self) -> float:
         """How much of the file was read so far, 0 to 1."""
