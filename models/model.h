@@ -93,6 +93,7 @@ struct StepCounts {
   int64_t projected_rows = 0;   // rows through the query/key/value projections, summed over layers
   int64_t compressed_rows = 0;  // rows through the key/value projections of finished chunks, summed over layers
   int64_t output_rows = 0;      // rows through the output embedding
+  bool was_replayed = false;    // by a graph, on a GPU
 };
 
 struct StepResult {
@@ -122,6 +123,8 @@ class LanguageModel {
 
   // Bytes of one page of each kind.
   virtual CachePages PageBytes() const = 0;
+  // Of its device's memory, what each worker takes beside weights and pages.
+  virtual int64_t WorkspaceBytes() const { return 0; }
   // Makes room for `pages` pages of each kind, numbered from 0; what was cached before is gone. Memory is taken from
   // the system only as pages are first written. Errors: RESOURCE_EXHAUSTED.
   virtual absl::Status AllocateCache(const CachePages& pages) = 0;

@@ -84,9 +84,10 @@ class GpuDevice {
 
   // Makes a graph of what `body` queues, LibTorch's calls included, without running it. Within `body`: Copy, Fill,
   // Launch and BeforeLibraryCalls only. Sizes, pointers and kernels' arguments are kept as they were; what memory holds
-  // is read when the graph runs. A device on the processor calls `body` again for each run, for LibTorch's calls in it:
-  // it must queue the same again, and what it refers to must live as long as the graph.
-  // Errors: as above, and what `body` returns.
+  // is read when the graph runs. Tensors that LibTorch makes within `body` stay the graph's.
+  // A device on the processor calls `body` again for each run, for LibTorch's calls in it: it must queue the same
+  // again, with no arguments that differ but those tensors' addresses, and what it refers to must live as long as the
+  // graph. Errors: as above, and what `body` returns.
   virtual absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) = 0;
   // Gives the graph's kernel number `launch` (in the order of their capture, from 0) other arguments and another grid,
   // from its next Replay on. REQUIRES: it is the same kernel, and the grid is not empty (a launch that was empty when

@@ -21,6 +21,16 @@ class GpuUpload final {
   // The device must outlive it.
   explicit GpuUpload(GpuDevice& device) : device_(device) {}
 
+  // Makes room for uploads of so many bytes: as long as none has more, all come to the same place.
+  // Errors: those of GpuDevice.
+  absl::Status Reserve(size_t bytes) {
+    if (memory_.bytes() >= bytes) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(device_.Synchronize());
+    memory_ = {};
+    LS_ASSIGN_OR_RETURN(memory_, GpuMemory::OnDevice(device_, bytes, GpuMemoryUse::kLibraryToo));
+    return absl::OkStatus();
+  }
+
   // Host memory for the next `bytes`, at least 1. Waits only for the upload before the last one.
   // Errors: those of GpuDevice.
   absl::StatusOr<char*> Begin(size_t bytes) {
@@ -35,12 +45,7 @@ class GpuUpload final {
   // Queues the copy of what has been written since. REQUIRES: Begin was the last call.
   // Errors: those of GpuDevice.
   absl::Status Queue() {
-    if (memory_.bytes() < bytes_) {
-      LS_RETURN_IF_ERROR(device_.Synchronize());
-      const size_t larger = Larger(memory_, bytes_);
-      memory_ = {};
-      LS_ASSIGN_OR_RETURN(memory_, GpuMemory::OnDevice(device_, larger, GpuMemoryUse::kLibraryToo));
-    }
+    if (memory_.bytes() < bytes_) LS_RETURN_IF_ERROR(Reserve(Larger(memory_, bytes_)));
     Staging& staging = stagings_[turn_ % stagings_.size()];
     LS_RETURN_IF_ERROR(device_.Copy(memory_.data(), staging.memory.data(), bytes_));
     LS_ASSIGN_OR_RETURN(staging.copied, device_.Record());

@@ -1,6 +1,7 @@
 // The GPU of a model. The one header of this room that knows LibTorch.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -18,6 +19,9 @@ struct ModelGpu {
   std::function<absl::StatusOr<std::unique_ptr<GpuDevice>>()> open;
   // Told once it is lost.
   std::shared_ptr<GpuLoss> loss;
+  // Steps of a language model of so many rows at the most are graphs, which are captured when there are pages. Larger
+  // ones take so long that it does not matter what their calls cost.
+  int64_t most_graph_rows = 512;
 };
 
 }  // namespace longshort

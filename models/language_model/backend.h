@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +39,15 @@ struct MixedChunks {
   at::Tensor keys_values;  // [full * R, 2, d]
 };
 
+// What a step's layers make of its plan, whose numbers are on the device ([numbers] int64): logits [logit rows, V],
+// undefined if there are none.
+using StepLayers = std::function<at::Tensor(const StepPlan& plan, const at::Tensor& numbers)>;
+
+struct StepOutput {
+  absl::Span<const float> logits;  // on the host until the next step begins
+  bool was_replayed = false;       // by a graph
+};
+
 // One worker's: its pages, and its step. What it throws is LibTorch's. Thread: the worker's.
 class LanguageModelBackend {
  public:
@@ -51,6 +61,7 @@ class LanguageModelBackend {
   virtual int64_t RowsPerPage() const = 0;
   virtual CachePages PageBytes() const = 0;
   virtual std::string CacheLayout() const = 0;
+  virtual int64_t WorkspaceBytes() const { return 0; }
 
   // Makes room for so many pages; what was there before is gone, but for the rows of zero memory.
   // Errors: RESOURCE_EXHAUSTED; then there are no pages.
@@ -79,6 +90,14 @@ class LanguageModelBackend {
   // Ends the step, if nothing has failed: brings `logits` [logit rows, V], undefined if there are none, to the host in
   // one piece, which stays until the next step begins.
   virtual absl::Span<const float> EndStep(const at::Tensor& logits) = 0;
+
+  // A whole step: BeginStep, the layers, EndStep; or a graph that PrepareSteps has captured of them.
+  virtual StepOutput RunStep(const StepPlan& plan, const StepLayers& layers) {
+    return {.logits = EndStep(layers(plan, BeginStep(plan)))};
+  }
+  // Makes ready for steps of these layers, which must outlive this, on the pages that there are. Called again when they
+  // are others. Errors: RESOURCE_EXHAUSTED if the device has no memory for it, INTERNAL if it fails.
+  virtual absl::Status PrepareSteps(const StepLayers& /*layers*/) { return absl::OkStatus(); }
 
   // As LanguageModel::Rest.
   virtual void Rest() {}

@@ -202,6 +202,7 @@ StepPlan PlanStep(absl::Span<const Slice> slices, const LanguageModelInfo& info)
   plan.segment_slots = write.VectorSlots(&Slice::segment_pages);
 
   plan.logit_rows = write.LogitRows([](const Slice&, int64_t, int64_t row) { return row; });
+  plan.are_all_logits_wanted = plan.logit_rows.size == plan.rows();
   plan.window = write.Tables(&Slice::window_pages);
   plan.memory = write.Tables(&Slice::memory_pages);
   plan.segment = write.Tables(&Slice::segment_pages);

@@ -51,6 +51,7 @@ struct StepPlan {
 
   // [logit rows]: the rows of which logits are wanted, ascending.
   Array logit_rows;
+  bool are_all_logits_wanted = false;  // logit_rows are all rows
 
   PageTables window, memory, segment;
 

@@ -76,6 +76,12 @@ void TransformerLs::WriteZeroRows() {
 absl::Status TransformerLs::AllocateCache(const CachePages& pages) {
   pages_ = {};
   LS_RETURN_IF_ERROR(backend_->Allocate(pages));
+  try {
+    const c10::InferenceMode inference;
+    LS_RETURN_IF_ERROR(backend_->PrepareSteps(layers_));
+  } catch (const std::exception& error) {
+    return LibraryError("to prepare the model's steps", error);
+  }
   pages_ = pages;
   return absl::OkStatus();
 }
@@ -92,27 +98,26 @@ absl::StatusOr<StepResult> TransformerLs::Step(absl::Span<const Slice> slices) {
 
 StepResult TransformerLs::Run(const StepPlan& plan) {
   const c10::InferenceMode inference;
-  const at::Tensor numbers = backend_->BeginStep(plan);
-  const auto on_device = [&](const StepPlan::Array& array) { return numbers.narrow(0, array.first, array.size); };
-
-  StepResult result;
-  at::Tensor hidden = decoder_.Embed(on_device(plan.tokens));
-  for (int64_t layer = 0; layer < info_.layers; ++layer) hidden = RunLayer(layer, plan, hidden, result.counts);
-  at::Tensor logits;
-  if (plan.logit_rows.size > 0) {
-    const bool all = plan.logit_rows.size == plan.rows();
-    logits = decoder_.Logits(all ? hidden : hidden.index_select(0, on_device(plan.logit_rows)));
-  }
-  result.logits = backend_->EndStep(logits);
-  result.counts.output_rows = plan.logit_rows.size;
-  return result;
+  const StepOutput output = backend_->RunStep(plan, layers_);
+  return {.logits = output.logits,
+          .counts = {.projected_rows = plan.rows() * info_.layers,
+                     .compressed_rows = plan.full_chunks() * info_.chunk_rank * info_.layers,
+                     .output_rows = plan.logit_rows.size,
+                     .was_replayed = output.was_replayed}};
 }
 
-at::Tensor TransformerLs::RunLayer(int64_t layer, const StepPlan& plan, const at::Tensor& hidden, StepCounts& counts) {
+at::Tensor TransformerLs::RunLayers(const StepPlan& plan, const at::Tensor& numbers) {
+  const auto on_device = [&](const StepPlan::Array& array) { return numbers.narrow(0, array.first, array.size); };
+  at::Tensor hidden = decoder_.Embed(on_device(plan.tokens));
+  for (int64_t layer = 0; layer < info_.layers; ++layer) hidden = RunLayer(layer, plan, hidden);
+  if (plan.logit_rows.size == 0) return {};
+  return decoder_.Logits(plan.are_all_logits_wanted ? hidden : hidden.index_select(0, on_device(plan.logit_rows)));
+}
+
+at::Tensor TransformerLs::RunLayer(int64_t layer, const StepPlan& plan, const at::Tensor& hidden) {
   const DecoderLayer& weights = decoder_.layers[layer];
   const at::Tensor input = weights.AttentionInput(hidden);
   const Projections projections = weights.Project(input);
-  counts.projected_rows += plan.rows();
   LayerRows rows{.input = input,
                  .keys_values = projections.keys_values,
                  .projection_logits = projections.projection_logits,
@@ -123,7 +128,6 @@ at::Tensor TransformerLs::RunLayer(int64_t layer, const StepPlan& plan, const at
     const MixedChunks mixed = backend_->MixChunks(layer, rows);
     rows.memory = weights.chunk_norm(weights.KeysAndValues(mixed.inputs));
     rows.segment = weights.chunk_norm(mixed.keys_values);
-    counts.compressed_rows += mixed.inputs.size(0);
   }
   backend_->WriteRows(layer, rows);
   return weights.Finish(input, backend_->Attend(layer, projections.queries));

@@ -27,6 +27,7 @@ class TransformerLs final : public LanguageModel {
   const LanguageModelInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override;
   CachePages PageBytes() const override { return backend_->PageBytes(); }
+  int64_t WorkspaceBytes() const override { return backend_->WorkspaceBytes(); }
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
   void Rest() override { backend_->Rest(); }
@@ -42,11 +43,16 @@ class TransformerLs final : public LanguageModel {
   absl::Status CheckPage(PageKind kind, PageId page) const;
 
   StepResult Run(const StepPlan& plan);
-  at::Tensor RunLayer(int64_t layer, const StepPlan& plan, const at::Tensor& hidden, StepCounts& counts);
+  // StepLayers.
+  at::Tensor RunLayers(const StepPlan& plan, const at::Tensor& numbers);
+  at::Tensor RunLayer(int64_t layer, const StepPlan& plan, const at::Tensor& hidden);
 
   Decoder decoder_;
   LanguageModelInfo info_;
   WorkerDevice device_;
+  const StepLayers layers_ = [this](const StepPlan& plan, const at::Tensor& numbers) {
+    return RunLayers(plan, numbers);
+  };
   std::unique_ptr<LanguageModelBackend> backend_;
   CachePages pages_;
 };

@@ -10,8 +10,8 @@
 
 namespace longshort {
 
-// Errors: those of ParseTextClassifierConfig, CheckTensors, TensorReader, ParseLabels and MakeItemAttention; INTERNAL if
-// the library fails.
+// Errors: those of ParseTextClassifierConfig, CheckTensors, TensorReader, ParseLabels and MakeItemAttention; INTERNAL
+// if the library fails.
 absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirectory& directory,
                                                                const ClassifierOptions& options);
 

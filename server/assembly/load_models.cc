@@ -41,6 +41,9 @@ int64_t UsualCacheBytes(const LanguageModel& model, int64_t max_streams) {
   return Bytes(PagesForStreams(model.info(), 16 + 4), model.PageBytes()) + max_streams * model.PageBytes().open_chunk;
 }
 
+// Of a GPU's memory: what a step's tensors, graphs and the libraries take.
+int64_t LibraryBytes(int64_t gpu_bytes) { return gpu_bytes / 10; }
+
 int64_t WeightBytes(int64_t parameters, const std::string& precision) {
   return parameters * (precision == "bf16" ? 2 : 4);
 }
@@ -67,7 +70,7 @@ class EngineMaker {
     budget_->SetAside(SessionTransferBytes(options, machine));
     if (!machine.gpus.has_value()) return;
     for (const int64_t bytes : machine.gpus->memory_bytes) {
-      gpu_budgets_.push_back(std::make_shared<CacheBudget>(bytes - bytes / 10));
+      gpu_budgets_.push_back(std::make_shared<CacheBudget>(bytes - LibraryBytes(bytes)));
     }
   }
 
@@ -124,6 +127,7 @@ class EngineMaker {
                        {"cache_bytes", engine.step_loop.cache_bytes},
                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
                        {"fingerprint", info.fingerprint}});
+    LogGpuMemory(name, version, engine.workers, WeightBytes(info.parameters, info.precision), loaded.model.get());
     ServedLanguageModel served{.memory = std::move(shares),
                                .info = info,
                                .tokenizer = loaded.tokenizer,
@@ -163,6 +167,7 @@ class EngineMaker {
                        {"workers", WorkerCount(engine)},
                        {"max_batch_size", engine.items.batches.max_batch_size},
                        {"fingerprint", info.fingerprint}});
+    LogGpuMemory(name, version, engine.workers, WeightBytes(info.parameters, info.precision), nullptr);
     ServedClassifier served{.memory = std::move(shares),
                             .info = info,
                             .tokenizer = std::move(loaded.tokenizer),
@@ -242,6 +247,7 @@ class EngineMaker {
     }
     for (int64_t i = 0; i < gpus; ++i) {
       WorkerDevice& worker = engine.workers[workers - gpus + i];
+      shares[1 + i]->SetAside(model.On(worker).WorkspaceBytes());
       LS_ASSIGN_OR_RETURN(worker.memory_bytes, shares[1 + i]->Reserve(name, wanted(1), usual(worker)));
       engine.step_loop.cache_bytes += worker.memory_bytes;
     }
@@ -254,6 +260,26 @@ class EngineMaker {
     LS_ASSIGN_OR_RETURN(ServingOptions serving, ReadServingOptions(path, DefaultServingOptions(options_)));
     if (kind.has_value()) LS_RETURN_IF_ERROR(CheckKind(serving, path, *kind));
     return serving;
+  }
+
+  // What a model takes of each of its GPUs. `model`: null for a classifier, which has no cache.
+  void LogGpuMemory(const std::string& name, int64_t version, const std::vector<WorkerDevice>& workers,
+                    int64_t weight_bytes, const LanguageModel* model) {
+    for (const WorkerDevice& worker : workers) {
+      if (worker.kind == DeviceKind::kCpu) continue;
+      const int64_t gpu_bytes = machine_.gpus->memory_bytes.at(worker.index);
+      LogFields fields = {{"model", name},
+                          {"version", version},
+                          {"device", DeviceName(worker)},
+                          {"gpu_bytes", gpu_bytes},
+                          {"library_bytes", LibraryBytes(gpu_bytes)},
+                          {"weight_bytes", weight_bytes}};
+      if (model != nullptr) {
+        fields.emplace_back("workspace_bytes", model->On(worker).WorkspaceBytes());
+        fields.emplace_back("cache_bytes", worker.memory_bytes);
+      }
+      log_.Info("model on GPU", fields);
+    }
   }
 
   void LogModel(const ServingOptions& serving, LogFields fields) {
@@ -270,7 +296,7 @@ class EngineMaker {
   Logger& log_;
   const std::shared_ptr<Budget> prompts_;
   const std::shared_ptr<CacheBudget> budget_;
-  // Of each GPU's memory, all but a tenth, which a step's tensors, graphs and the libraries take.
+  // Of each GPU's memory, all but LibraryBytes.
   std::vector<std::shared_ptr<CacheBudget>> gpu_budgets_;
   SessionStores sessions_;
   std::weak_ptr<BudgetShare> decoding_;

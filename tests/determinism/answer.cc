@@ -84,10 +84,11 @@ Answer Ask(LanguageModelEngine& engine, Call call, const RequestContext& context
   return AskToGenerate(engine, std::move(generation), std::move(on_delta));
 }
 
-Answer AskAlone(const LanguageModel& model, Call call, const std::vector<int32_t>& history) {
+Answer AskAlone(const LanguageModel& model, Call call, const std::vector<int32_t>& history,
+                const WorkerDevice& device) {
   const RealClock clock;
-  const auto engine = ContinuousBatchingEngine::Create(model.Replicate({.threads = 1}).value(), nullptr, nullptr, clock,
-                                                       {.step_loop = {.max_streams = 1}})
+  const auto engine = ContinuousBatchingEngine::Create(model.Replicate(device).value(), nullptr, nullptr, clock,
+                                                       {.step_loop = {.max_streams = 1}, .workers = {device}})
                           .value();
   const size_t scored = GivenTokens(call).size() - (history.empty() ? 1 : 0);
   std::visit(

@@ -13,6 +13,7 @@
 #include "core/requests/request_context.h"
 #include "core/sampling/token_log_probability.h"
 #include "core/session/session_reference.h"
+#include "models/worker_device.h"
 #include "tests/determinism/conversation.h"
 
 namespace longshort {
@@ -30,7 +31,8 @@ Answer Ask(LanguageModelEngine& engine, Call call, const RequestContext& context
 
 // A call on its own, in an engine that does nothing else, behind `history`, which it gives the model to read anew.
 // What is answered of the history is left out.
-Answer AskAlone(const LanguageModel& model, Call call, const std::vector<int32_t>& history);
+Answer AskAlone(const LanguageModel& model, Call call, const std::vector<int32_t>& history,
+                const WorkerDevice& device = {.threads = 1});
 
 struct Difference {
   // Whether all that can be compared is the same, bit by bit.

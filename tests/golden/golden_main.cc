@@ -80,8 +80,10 @@ struct Mode {
 // Runs the streams and prints the line of this mode.
 absl::Status RunMode(const Mode& mode, LanguageModel& model) {
   LS_ASSIGN_OR_RETURN(const Comparison comparison, RunStreams(model, mode.streams, absl::GetFlag(FLAGS_seed)));
-  const nlohmann::json line = {
-      {"mode", mode.name}, {"largest_difference", comparison.largest_difference}, {"rows", comparison.rows}};
+  const nlohmann::json line = {{"mode", mode.name},
+                               {"largest_difference", comparison.largest_difference},
+                               {"rows", comparison.rows},
+                               {"replayed_steps", comparison.replayed_steps}};
   std::cout << line.dump() << std::endl;
   return absl::OkStatus();
 }

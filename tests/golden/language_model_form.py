@@ -36,6 +36,8 @@ def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
             file = case / f"{stem}.safetensors"
             found = _run(build, models[length], file, entry["segments"], programs.threads_of(config))
             _check_rows(case, config, stem, found)
+            if build.device != "cpu" and found["token by token"]["replayed_steps"] == 0:
+                raise CaseError(f"{stem}: no step of single tokens ran as a graph on {build.device}")
             for mode, result in found.items():
                 difference = programs.difference_of(result)
                 # max() would lose a NaN that stands second.

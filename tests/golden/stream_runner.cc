@@ -114,6 +114,7 @@ absl::Status RunStep(LanguageModel& model, int64_t step, std::vector<RunningStre
   }
   if (slices.empty()) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(const StepResult result, model.Step(slices));
+  comparison.replayed_steps += result.counts.was_replayed;
 
   absl::Span<const float> logits = result.logits;
   for (RunningStream& stream : running) {

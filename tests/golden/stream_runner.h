@@ -22,6 +22,8 @@ struct Comparison {
   double largest_difference = 0;
   // Rows of V log-probabilities compared.
   int64_t rows = 0;
+  // Steps that ran as graphs, on a GPU.
+  int64_t replayed_steps = 0;
 };
 
 // The cache that RunStreams needs for them.

@@ -1,8 +1,8 @@
 // longshort-server with emulated GPUs: --devices=emulated:N. For tests; never installed.
 //
 // The environment variable LONGSHORT_DEVICE_FAULT says what goes wrong, as "lost=N", "error=N" or "memory=N": the
-// device of the first worker fails at its N-th call. "@K" behind it names the device that is opened after K others
-// instead.
+// device of the first worker fails at its N-th call. "lost=N replays" counts runs of graphs instead: loading runs each
+// once. "@K" behind it names the device that is opened after K others instead.
 
 #include <atomic>
 #include <cstdlib>
@@ -15,6 +15,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "server/lifecycle/run.h"
 #include "server/model_loader.h"
 #include "tests/models/language_model/emulated_backends.h"
@@ -29,6 +31,7 @@ constexpr int kDevicesOfLoading = 2;
 struct PlannedFault {
   DeviceFault fault = DeviceFault::kError;
   int64_t calls = 0;
+  bool are_replays = false;
   int device = kDevicesOfLoading;
 };
 
@@ -37,7 +40,9 @@ std::optional<PlannedFault> ParseFault(const std::string& text) {
   const std::pair<std::string, std::string> place = absl::StrSplit(text, absl::MaxSplits('@', 1));
   const std::pair<std::string, std::string> parts = absl::StrSplit(place.first, absl::MaxSplits('=', 1));
   PlannedFault planned;
-  if (!absl::SimpleAtoi(parts.second, &planned.calls)) return std::nullopt;
+  absl::string_view calls = parts.second;
+  planned.are_replays = absl::ConsumeSuffix(&calls, " replays");
+  if (!absl::SimpleAtoi(calls, &planned.calls)) return std::nullopt;
   if (!place.second.empty() && !absl::SimpleAtoi(place.second, &planned.device)) return std::nullopt;
   if (parts.first == "lost") {
     planned.fault = DeviceFault::kLost;
@@ -57,7 +62,12 @@ int Run(const std::vector<std::string>& arguments, const std::optional<PlannedFa
   const EmulatedBackends backends(
       {.memory_bytes = kMemoryBytes},
       [&](EmulatedDevice& device) {
-        if (planned.has_value() && opened++ == planned->device) device.FailAfter(planned->calls, planned->fault);
+        if (!planned.has_value() || opened++ != planned->device) return;
+        if (planned->are_replays) {
+          device.FailAfterReplays(planned->calls, planned->fault);
+        } else {
+          device.FailAfter(planned->calls, planned->fault);
+        }
       },
       gpus.loss);
   return RunServer(
@@ -72,7 +82,8 @@ int main(int argc, char** argv) {
   const auto planned = text == nullptr ? std::nullopt : longshort::ParseFault(text);
   if (text != nullptr && !planned.has_value()) {
     std::cerr << "LONGSHORT_DEVICE_FAULT is '" << text
-              << "'; write lost=N, error=N or memory=N, and @K behind it for another device\n";
+              << "'; write lost=N, error=N or memory=N, ' replays' behind it for runs of graphs, and @K for another "
+                 "device\n";
     return 1;
   }
   return longshort::Run({argv + 1, argv + argc}, planned);

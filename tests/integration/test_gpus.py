@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 
-from integration import classifier_directory
+from integration import classifier_directory, expect
 from integration.images import png
-from integration.server_process import BINARY, Server, run
+from integration.server_process import BINARY, Server, run, wait_until
 
 EMULATED = BINARY.parent / "longshort-server-with-emulated-gpus"
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulator switches stacks on x86-64 only")
 
 
+# Graphs that loading captures, and runs once each: emulated ones are of 8 rows at the most.
+GRAPHS = 9
+
+
 def start(repository: Path, folder: Path, *arguments: str, fault: str = "") -> Server:
-    environment = {"LONGSHORT_DEVICE_FAULT": fault} if fault else {}
+    # Threads that wait for each other's part of a tensor this small take the processor from the emulator.
+    environment = {"OMP_NUM_THREADS": "1"} | ({"LONGSHORT_DEVICE_FAULT": fault} if fault else {})
     return Server(repository, folder, *arguments, program=EMULATED, environment=environment)
 
 
@@ -127,7 +134,7 @@ def test_a_conversation_goes_on_on_a_gpu(
 def test_after_a_failed_step_all_streams_go_on(
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path
 ) -> None:
-    with start(repository, tmp_path, "--devices=emulated:0", fault="error=150") as gpu:
+    with start(repository, tmp_path, "--devices=emulated:0", fault=f"error={GRAPHS + 3} replays") as gpu:
         requests = [generation(api, text) for text in ("abc", "defg", "h")]
         with ThreadPoolExecutor(len(requests)) as clients:
             said = list(clients.map(lambda request: answer(api, gpu, request), requests))
@@ -139,7 +146,7 @@ def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_starte
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path
 ) -> None:
     # Loading opens a device for the prototype on each of two GPUs, and one more on each to warm it up.
-    with start(repository, tmp_path, "--devices=emulated:0,emulated:1", fault="lost=150@4") as gpus:
+    with start(repository, tmp_path, "--devices=emulated:0,emulated:1", fault=f"lost={GRAPHS + 3} replays@4") as gpus:
         requests = [generation(api, text) for text in ("abc", "defg", "h", "ijk", "lm", "n")]
         with ThreadPoolExecutor(len(requests)) as clients:
             said = list(clients.map(lambda request: answer(api, gpus, request), requests))
@@ -147,6 +154,41 @@ def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_starte
         assert gpus.wait() == 1
         assert "GPU lost" in gpus.log()
         assert "drained" in gpus.log()
+
+
+def test_a_new_version_takes_over_and_deadlines_are_kept(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    models = Path(shutil.copytree(repository, tmp_path / "models"))
+    with start(models, tmp_path / "server", "--devices=emulated:0", "--watch-repository=100ms") as gpu:
+        long_stream = stub(api, gpu).GenerateStream(
+            api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=80), timeout=60
+        )
+        assert next(long_stream).start.model.version == 1
+        with expect.error(grpc.StatusCode.DEADLINE_EXCEEDED):
+            stub(api, gpu).Generate(api.inference.GenerateRequest(prompt={"text": "y"}, max_tokens=3000), timeout=0.2)
+        Path(shutil.copytree(models / "tiny/1", models / ".incoming")).rename(models / "tiny/2")
+        request = generation(api, "hello")
+        wait_until(lambda: stub(api, gpu).Generate(request, timeout=60).model.version == 2)
+        assert list(long_stream)[-1].summary.usage.generated_tokens == 80, "it finishes on the version it began with"
+
+
+def test_a_model_whose_graphs_cannot_be_captured_is_not_loaded(repository: Path, tmp_path: Path) -> None:
+    # On the device that warms up, behind the prototype's.
+    with pytest.raises(AssertionError, match="the emulated device was told to fail"):
+        start(repository, tmp_path, "--devices=emulated:0", fault="error=7 replays@1")
+
+
+def test_the_plan_of_a_gpus_memory_is_logged(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    with start(repository, tmp_path, "--devices=emulated:3,cpu", "--cache-bytes=20000000") as gpu:
+        line = next(line for line in gpu.log().splitlines() if "model on GPU" in line)
+    planned = dict(re.findall(r"(\w+)=(\S+)", line))
+    assert planned["device"] == "emulated:3"
+    assert int(planned["gpu_bytes"]) == 256 << 20
+    assert int(planned["library_bytes"]) == (256 << 20) // 10
+    assert int(planned["weight_bytes"]) > 0
+    assert int(planned["workspace_bytes"]) > 0
+    assert int(planned["cache_bytes"]) == 10000000
 
 
 def test_a_model_that_does_not_fit_in_the_gpus_memory_is_refused(repository: Path, tmp_path: Path) -> None:

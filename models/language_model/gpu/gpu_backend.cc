@@ -9,67 +9,24 @@
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "c10/core/InferenceMode.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/kernels/cuda/cache_rows.h"
 #include "models/kernels/cuda/causal_attention.h"
 #include "models/kernels/cuda/pages.h"
 #include "models/language_model/gpu/gpu_pages.h"
-#include "models/language_model/gpu/step_upload.h"
+#include "models/language_model/gpu/gpu_tables.h"
+#include "models/language_model/gpu/move_decoder.h"
+#include "models/language_model/gpu/step_graph.h"
+#include "models/layers/library_error.h"
 
 namespace longshort {
 namespace {
 
+constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
+
 cuda::Rows RowsOf(const at::Tensor& rows) {
   return {.data = const_cast<void*>(rows.const_data_ptr()), .stride = rows.stride(0)};
-}
-
-// What one layer's attention needs beside rows and pages; tensors of the GPU.
-struct LayerTables {
-  at::Tensor window_bias, relative_bias;         // [H, head_dim], float32
-  at::Tensor window_distances, chunk_distances;  // [H, count, padded head width], of the pages' type
-};
-
-// What is computed from the weights alone, for all replicas.
-struct SharedTables {
-  SharedTables(const Decoder& decoder, at::ScalarType element) : config(decoder.config), element(element) {
-    const at::Tensor window_table = decoder.WindowPositionTable(), chunk_table = decoder.ChunkPositionTable();
-    for (const DecoderLayer& layer : decoder.layers) {
-      const RelativePositions positions = layer.Positions(window_table, chunk_table);
-      layers.push_back({.window_bias = positions.window_bias.contiguous(),
-                        .relative_bias = positions.relative_bias.contiguous(),
-                        .window_distances = KernelLayout(positions.window),
-                        .chunk_distances = KernelLayout(positions.chunk)});
-    }
-  }
-
-  int64_t head_width() const { return config.model_width / config.heads; }
-  int64_t memory_vectors() const { return config.memory_length / config.chunk_size * config.chunk_rank; }
-  int64_t segment_vectors() const { return config.segment_length / config.chunk_size * config.chunk_rank; }
-  cuda::ElementType kernel_element() const {
-    return element == at::kFloat ? cuda::ElementType::kFloat : cuda::ElementType::kBFloat16;
-  }
-
-  LanguageModelConfig config;
-  at::ScalarType element;
-  std::vector<LayerTables> layers;
-
- private:
-  // positions [count, heads, head_width] -> [heads, count, padded head width].
-  at::Tensor KernelLayout(const at::Tensor& positions) const {
-    const int64_t padding = cuda::PaddedHeadWidth(positions.size(2)) - positions.size(2);
-    return at::constant_pad_nd(positions.transpose(0, 1), {0, padding}).to(element).contiguous();
-  }
-};
-
-GpuPageLayout LayoutOfPages(const SharedTables& tables) {
-  const LanguageModelConfig& config = tables.config;
-  return {.parts = config.layers * config.heads * 2,
-          .rows = cuda::kPageRows,
-          .row_bytes = cuda::PaddedHeadWidth(tables.head_width()) * cuda::ElementBytes(tables.kernel_element())};
-}
-
-int64_t OpenRowFloats(const SharedTables& tables) {
-  return cuda::OpenRowFloats(tables.config.model_width, tables.config.heads * tables.config.chunk_rank);
 }
 
 class GpuBackend final : public LanguageModelBackend {
@@ -101,7 +58,9 @@ class GpuBackend final : public LanguageModelBackend {
                         cuda::PaddedHeadWidth(tables_->head_width()));
   }
 
+  int64_t WorkspaceBytes() const override;
   absl::Status Allocate(const CachePages& pages) override {
+    LS_RETURN_IF_ERROR(Noted(DropGraphs()));  // they are of the pages that there were
     LS_RETURN_IF_ERROR(Noted(window_pages_.Allocate(pages.window)));
     LS_RETURN_IF_ERROR(Noted(segment_pages_.Allocate(pages.segment)));
     return Noted(open_chunks_.Allocate(pages.open_chunk));
@@ -123,6 +82,8 @@ class GpuBackend final : public LanguageModelBackend {
   void WriteRows(int64_t layer, const LayerRows& rows) override;
   at::Tensor Attend(int64_t layer, const at::Tensor& queries) override;
   absl::Span<const float> EndStep(const at::Tensor& logits) override;
+  StepOutput RunStep(const StepPlan& plan, const StepLayers& layers) override;
+  absl::Status PrepareSteps(const StepLayers& layers) override;
 
  private:
   GpuBackend(std::shared_ptr<const SharedTables> tables, ModelGpu gpu, std::unique_ptr<GpuDevice> device)
@@ -133,8 +94,11 @@ class GpuBackend final : public LanguageModelBackend {
         segment_pages_(*device_, LayoutOfPages(*tables_)),
         open_chunks_(*device_, {.parts = config().layers,
                                 .rows = config().chunk_size,
-                                .row_bytes = OpenRowFloats(*tables_) * static_cast<int64_t>(sizeof(float))}),
-        upload_(*device_) {}
+                                .row_bytes = OpenRowFloats(*tables_) * kFloatBytes}),
+        shapes_(ShapesOfGraphs(config(), gpu_.most_graph_rows)),
+        graph_memory_bytes_(BytesFor(shapes_)),
+        eager_memory_(*device_),
+        graph_memory_(*device_) {}
 
   const LanguageModelConfig& config() const { return tables_->config; }
   int heads() const { return static_cast<int>(config().heads); }
@@ -171,16 +135,44 @@ class GpuBackend final : public LanguageModelBackend {
   cuda::KeyPages KeyPagesOf(const StepPlan::PageTables& pages, int64_t layer, const char* first,
                             const char* zero) const;
   void AttendSingleRows(const cuda::CausalAttention& attention);
+  int64_t PartialResultBytes(int64_t single_rows) const;
+  GraphMemoryBytes BytesFor(const std::vector<StepShape>& shapes) const;
+  absl::Status GrowLogits(size_t bytes);
+
+  // What is queued from now on is the step's, whose numbers lie in `memory`.
+  void Use(const GpuStep& step, StepMemory& memory) {
+    step_ = &step;
+    memory_ = &memory;
+  }
+  at::Tensor NumbersIn(const StepMemory& memory, size_t count) const {
+    return at::from_blob(memory.numbers(), {static_cast<int64_t>(count)}, Options(at::kLong));
+  }
+  at::TensorOptions Options(at::ScalarType type) const { return at::TensorOptions().device(gpu_.tensors).dtype(type); }
+  absl::Status ReserveMemoryOfGraphs();
+  absl::Status CaptureGraph(const StepShape& shape, const StepLayers& layers);
+  absl::Status DropGraphs();
+  void QueueLayers(const StepGraph& graph, const StepLayers& layers);
+  absl::Span<const float> Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles);
+
+  // Of an array of the step, on the device.
+  const int64_t* Of(const StepPlan::Array& array) const { return memory_->numbers() + array.first; }
+  const StepPlan& plan() const { return step_->plan; }
 
   const std::shared_ptr<const SharedTables> tables_;
   const ModelGpu gpu_;
   const std::unique_ptr<GpuDevice> device_;
   GpuPages window_pages_, segment_pages_, open_chunks_;
   GpuMemory zero_window_page_, zero_segment_page_;
-  GpuMemory partial_results_;  // of single rows
-  StepUpload upload_;
-  GpuMemory logits_;                // pinned; until the next step
-  const StepPlan* plan_ = nullptr;  // of the step
+  const std::vector<StepShape> shapes_;
+  const GraphMemoryBytes graph_memory_bytes_;
+  StepMemory eager_memory_, graph_memory_;
+  GpuMemory graph_logits_;  // [most rows of a graph, V]
+  GpuMemory logits_;        // pinned; until the next step
+  GpuStep eager_step_;
+  // What is being queued.
+  const GpuStep* step_ = nullptr;
+  StepMemory* memory_ = nullptr;
+  std::vector<std::unique_ptr<StepGraph>> graphs_;  // in the order of the shapes
 };
 
 absl::Status GpuBackend::AllocateZeroPages() {
@@ -217,11 +209,11 @@ void GpuBackend::Append(int64_t layer, const cuda::Rows& rows, const int64_t* sl
 }
 
 at::Tensor GpuBackend::BeginStep(const StepPlan& plan) {
-  plan_ = &plan;
-  ThrowUnlessOk(upload_.Queue(plan));
+  eager_step_ = MakeGpuStep(plan);
+  ThrowUnlessOk(eager_memory_.Queue(eager_step_));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
-  return at::from_blob(upload_.numbers(), {static_cast<int64_t>(plan.numbers.size())},
-                       tables_->layers.front().window_bias.options().dtype(at::kLong));
+  Use(eager_step_, eager_memory_);
+  return NumbersIn(eager_memory_, plan.numbers.size());
 }
 
 cuda::ChunkRows GpuBackend::ChunkRowsOf(int64_t layer, const LayerRows& rows) const {
@@ -239,14 +231,14 @@ cuda::ChunkRows GpuBackend::ChunkRowsOf(int64_t layer, const LayerRows& rows) co
 }
 
 MixedChunks GpuBackend::MixChunks(int64_t layer, const LayerRows& rows) {
-  const int64_t vectors = plan_->full_chunks() * config().chunk_rank, width = config().model_width;
+  const int64_t vectors = plan().full_chunks() * config().chunk_rank, width = config().model_width;
   const MixedChunks mixed = {.inputs = at::empty({vectors, width}, rows.input.options()),
                              .keys_values = at::empty({vectors, 2, width}, rows.input.options())};
   Launch(cuda::MixChunksCall({.rows = ChunkRowsOf(layer, rows),
-                              .chunk_ends = upload_.Of(plan_->chunk_ends),
-                              .chunk_kept = upload_.Of(plan_->chunk_kept),
-                              .chunk_pages = upload_.Of(plan_->chunk_pages),
-                              .count = plan_->full_chunks(),
+                              .chunk_ends = Of(plan().chunk_ends),
+                              .chunk_kept = Of(plan().chunk_kept),
+                              .chunk_pages = Of(plan().chunk_pages),
+                              .count = plan().full_chunks(),
                               .mixed_inputs = RowsOf(mixed.inputs),
                               .mixed_keys_values = RowsOf(mixed.keys_values)}));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
@@ -254,24 +246,22 @@ MixedChunks GpuBackend::MixChunks(int64_t layer, const LayerRows& rows) {
 }
 
 void GpuBackend::WriteRows(int64_t layer, const LayerRows& rows) {
-  Append(layer, RowsOf(rows.window), upload_.Of(plan_->window_slots), plan_->rows(), window_pages_.data());
-  if (plan_->full_chunks() > 0) {
-    const int64_t vectors = plan_->memory_slots.size;
-    Append(layer, RowsOf(rows.memory), upload_.Of(plan_->memory_slots), vectors, segment_pages_.data());
-    Append(layer, RowsOf(rows.segment), upload_.Of(plan_->segment_slots), vectors, segment_pages_.data());
+  Append(layer, RowsOf(rows.window), Of(plan().window_slots), plan().rows(), window_pages_.data());
+  if (plan().full_chunks() > 0) {
+    const int64_t vectors = plan().memory_slots.size;
+    Append(layer, RowsOf(rows.memory), Of(plan().memory_slots), vectors, segment_pages_.data());
+    Append(layer, RowsOf(rows.segment), Of(plan().segment_slots), vectors, segment_pages_.data());
   }
   Launch(cuda::KeepRowsCall({.rows = ChunkRowsOf(layer, rows),
-                             .kept_rows = upload_.Of(plan_->kept_rows),
-                             .kept_slots = upload_.Of(plan_->kept_slots),
-                             .count = plan_->kept_rows.size}));
+                             .kept_rows = Of(plan().kept_rows),
+                             .kept_slots = Of(plan().kept_slots),
+                             .count = plan().kept_rows.size}));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
 }
 
 cuda::KeyPages GpuBackend::KeyPagesOf(const StepPlan::PageTables& pages, int64_t layer, const char* first,
                                       const char* zero) const {
-  return {.table = {.first_pages = upload_.Of(pages.first_pages),
-                    .first_ids = upload_.Of(pages.first_ids),
-                    .ids = upload_.Of(pages.ids)},
+  return {.table = {.first_pages = Of(pages.first_pages), .first_ids = Of(pages.first_ids), .ids = Of(pages.ids)},
           .pages = first + layer * LayerBytes(),
           .zero_page = zero + layer * LayerBytes()};
 }
@@ -293,93 +283,173 @@ at::Tensor GpuBackend::Attend(int64_t layer, const at::Tensor& queries) {
       .window_distances = tables.window_distances.const_data_ptr(),
       .chunk_distances = tables.chunk_distances.const_data_ptr(),
       .chunk_distance_count = static_cast<int>(tables.chunk_distances.size(1)),
-      .positions = upload_.Of(plan_->positions),
-      .segment_starts = upload_.Of(plan_->segment_starts),
-      .row_slices = upload_.Of(plan_->row_slices),
-      .memory = KeyPagesOf(plan_->memory, layer, segment_pages_.data(), zero_segment_page_.data()),
-      .segment = KeyPagesOf(plan_->segment, layer, segment_pages_.data(), zero_segment_page_.data()),
-      .window = KeyPagesOf(plan_->window, layer, window_pages_.data(), zero_window_page_.data()),
+      .positions = Of(plan().positions),
+      .segment_starts = Of(plan().segment_starts),
+      .row_slices = Of(plan().row_slices),
+      .memory = KeyPagesOf(plan().memory, layer, segment_pages_.data(), zero_segment_page_.data()),
+      .segment = KeyPagesOf(plan().segment, layer, segment_pages_.data(), zero_segment_page_.data()),
+      .window = KeyPagesOf(plan().window, layer, window_pages_.data(), zero_window_page_.data()),
       .page_elements = PageElements(),
       .queries = queries.const_data_ptr(),
       .query_stride = queries.stride(0),
       .output = attended.mutable_data_ptr(),
       .output_stride = attended.stride(0),
   };
-  if (upload_.tile_count() > 0) {
+  if (step_->tile_count() > 0) {
     Launch(cuda::PromptAttentionCall(
-        {.attention = attention, .tiles = upload_.tiles(), .tile_count = static_cast<int>(upload_.tile_count())}));
+        {.attention = attention, .tiles = Of(step_->tiles), .tile_count = static_cast<int>(step_->tile_count())}));
   }
-  if (upload_.single_count() > 0) AttendSingleRows(attention);
+  if (step_->single_count() > 0) AttendSingleRows(attention);
   ThrowUnlessOk(device_->BeforeLibraryCalls());
   return attended;
 }
 
-void GpuBackend::AttendSingleRows(const cuda::CausalAttention& attention) {
-  const int64_t blocks =
-      cuda::MostKeyBlocks(config().window_length, tables_->memory_vectors(), tables_->segment_vectors());
-  const int64_t results = upload_.single_count() * config().heads * blocks;
+int64_t GpuBackend::PartialResultBytes(int64_t single_rows) const {
   const int64_t padded = cuda::PaddedHeadWidth(tables_->head_width());
-  const size_t bytes = results * (padded + 2) * sizeof(float);
-  if (partial_results_.bytes() < bytes) {
+  return single_rows * config().heads * tables_->most_key_blocks() * (padded + 2) * kFloatBytes;
+}
+
+void GpuBackend::AttendSingleRows(const cuda::CausalAttention& attention) {
+  const int64_t blocks = tables_->most_key_blocks();
+  const int64_t results = step_->single_count() * config().heads * blocks;
+  const int64_t padded = cuda::PaddedHeadWidth(tables_->head_width());
+  GpuMemory& partial_results = memory_->partial_results;
+  const auto bytes = static_cast<size_t>(PartialResultBytes(step_->single_count()));
+  if (partial_results.bytes() < bytes) {
     ThrowUnlessOk(device_->Synchronize());
-    partial_results_ = {};
+    partial_results = {};
     absl::StatusOr<GpuMemory> larger = GpuMemory::OnDevice(*device_, bytes, GpuMemoryUse::kKernels);
     ThrowUnlessOk(larger.status());
-    partial_results_ = *std::move(larger);
+    partial_results = *std::move(larger);
   }
   const cuda::DecodeAttention single = {.attention = attention,
-                                        .rows = upload_.single_rows(),
-                                        .row_count = static_cast<int>(upload_.single_count()),
+                                        .rows = Of(step_->single_rows),
+                                        .row_count = static_cast<int>(step_->single_count()),
                                         .most_blocks = static_cast<int>(blocks),
-                                        .partial_outputs = partial_results_.as<float>(),
-                                        .partial_sums = partial_results_.as<float>() + results * padded};
+                                        .partial_outputs = partial_results.as<float>(),
+                                        .partial_sums = partial_results.as<float>() + results * padded};
   Launch(cuda::AttendToBlocksCall(single));
   Launch(cuda::MergeBlocksCall(single));
 }
 
+absl::Status GpuBackend::GrowLogits(size_t bytes) {
+  if (logits_.bytes() >= bytes) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(device_->Synchronize());
+  LS_ASSIGN_OR_RETURN(logits_, GpuMemory::Pinned(*device_, bytes));
+  return absl::OkStatus();
+}
+
 absl::Span<const float> GpuBackend::EndStep(const at::Tensor& logits) {
-  plan_ = nullptr;
+  step_ = nullptr;
   if (!logits.defined()) return {};
-  const size_t bytes = logits.numel() * sizeof(float);
-  if (logits_.bytes() < bytes) {
-    ThrowUnlessOk(device_->Synchronize());
-    absl::StatusOr<GpuMemory> larger = GpuMemory::Pinned(*device_, bytes);
-    ThrowUnlessOk(larger.status());
-    logits_ = *std::move(larger);
-  }
+  ThrowUnlessOk(GrowLogits(logits.numel() * sizeof(float)));
   at::from_blob(logits_.data(), logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
   ThrowUnlessOk(device_->Synchronize());
   return {logits_.as<float>(), static_cast<size_t>(logits.numel())};
 }
 
-void MoveTo(const at::Device& device, at::Tensor& tensor) {
-  if (tensor.defined()) tensor = tensor.to(device);
-}
-void MoveTo(const at::Device& device, Linear& map) {
-  MoveTo(device, map.weight);
-  MoveTo(device, map.bias);
-}
-void MoveTo(const at::Device& device, LayerNorm& norm) {
-  MoveTo(device, norm.gain);
-  MoveTo(device, norm.bias);
+// --- graphs ---
+
+absl::Status GpuBackend::PrepareSteps(const StepLayers& layers) {
+  if (shapes_.empty()) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(Noted(DropGraphs()));
+  const auto capture_all = [&]() -> absl::Status {
+    LS_RETURN_IF_ERROR(ReserveMemoryOfGraphs());
+    // The largest comes first: what LibTorch reserves for it is enough for the others, which have it in turn.
+    for (auto shape = shapes_.rbegin(); shape != shapes_.rend(); ++shape) {
+      LS_RETURN_IF_ERROR(CaptureGraph(*shape, layers));
+    }
+    return absl::OkStatus();
+  };
+  const absl::Status status = capture_all();
+  if (!status.ok()) DropGraphs().IgnoreError();
+  std::reverse(graphs_.begin(), graphs_.end());
+  return Noted(status);
 }
 
-void MoveTo(const at::Device& device, Decoder& decoder, const std::function<void()>& between) {
-  MoveTo(device, decoder.embedding);
-  MoveTo(device, decoder.output);
-  MoveTo(device, decoder.inverse_frequencies);
-  for (DecoderLayer& layer : decoder.layers) {
-    between();
-    for (Linear* const map : {&layer.query_and_logits, &layer.key_and_value, &layer.output, &layer.window_positions,
-                              &layer.chunk_positions, &layer.feed_forward_in, &layer.feed_forward_out}) {
-      MoveTo(device, *map);
-    }
-    for (LayerNorm* const norm : {&layer.window_norm, &layer.chunk_norm, &layer.norm1, &layer.norm2}) {
-      MoveTo(device, *norm);
-    }
-    MoveTo(device, layer.window_bias);
-    MoveTo(device, layer.relative_bias);
+// What is queued may be of theirs.
+absl::Status GpuBackend::DropGraphs() {
+  LS_RETURN_IF_ERROR(device_->Synchronize());
+  graphs_.clear();
+  return absl::OkStatus();
+}
+
+GraphMemoryBytes GpuBackend::BytesFor(const std::vector<StepShape>& shapes) const {
+  GraphMemoryBytes bytes;
+  for (const StepShape& shape : shapes) {
+    const auto but_ids = static_cast<int64_t>(Pad({}, StepTiles({}), shape).plan.numbers.size());
+    const int64_t numbers = (but_ids + shape.page_ids) * static_cast<int64_t>(sizeof(int64_t));
+    bytes.numbers = std::max(bytes.numbers, numbers);
+    bytes.partial_results = std::max(bytes.partial_results, PartialResultBytes(shape.single_rows));
+    bytes.logits = std::max(bytes.logits, shape.rows * config().vocabulary_size * kFloatBytes);
   }
+  return bytes;
+}
+
+int64_t GpuBackend::WorkspaceBytes() const {
+  const GraphMemoryBytes& bytes = graph_memory_bytes_;
+  return bytes.numbers + bytes.partial_results + bytes.logits + 2 * window_pages_.page_bytes();
+}
+
+absl::Status GpuBackend::ReserveMemoryOfGraphs() {
+  const GraphMemoryBytes& bytes = graph_memory_bytes_;
+  LS_RETURN_IF_ERROR(graph_memory_.upload.Reserve(bytes.numbers));
+  const auto reserve = [&](GpuMemory& memory, int64_t needed, GpuMemoryUse use) -> absl::Status {
+    if (memory.bytes() > 0) return absl::OkStatus();
+    LS_ASSIGN_OR_RETURN(memory, GpuMemory::OnDevice(*device_, needed, use));
+    return absl::OkStatus();
+  };
+  LS_RETURN_IF_ERROR(reserve(graph_memory_.partial_results, bytes.partial_results, GpuMemoryUse::kKernels));
+  return reserve(graph_logits_, bytes.logits, GpuMemoryUse::kLibraryToo);
+}
+
+absl::Status GpuBackend::CaptureGraph(const StepShape& shape, const StepLayers& layers) {
+  StepGraph* const graph = graphs_.emplace_back(std::make_unique<StepGraph>()).get();
+  graph->shape = shape;
+  graph->step = Pad({}, StepTiles({}), shape);
+  graph->numbers = NumbersIn(graph_memory_, graph->step.plan.numbers.size());
+  graph->logits = at::from_blob(graph_logits_.data(), {shape.rows, config().vocabulary_size}, Options(at::kFloat));
+  const auto body = [this, &graph = *graph, &layers]() -> absl::Status {
+    try {
+      QueueLayers(graph, layers);
+    } catch (const std::exception& error) {
+      return LibraryError("in a graph", error);
+    }
+    return absl::OkStatus();
+  };
+  LS_RETURN_IF_ERROR(graph_memory_.Queue(graph->step));
+  LS_RETURN_IF_ERROR(device_->BeforeLibraryCalls());
+  // What libraries do at a first run cannot be captured.
+  LS_RETURN_IF_ERROR(body());
+  LS_ASSIGN_OR_RETURN(graph->graph, device_->Capture(body));
+  // A graph's first run takes longer than the others.
+  LS_RETURN_IF_ERROR(device_->Replay(*graph->graph));
+  return device_->Synchronize();
+}
+
+void GpuBackend::QueueLayers(const StepGraph& graph, const StepLayers& layers) {
+  const c10::InferenceMode inference;  // a device on the processor calls this when it runs what is queued
+  Use(graph.step, graph_memory_);
+  graph.logits.copy_(layers(graph.step.plan, graph.numbers));
+}
+
+StepOutput GpuBackend::RunStep(const StepPlan& plan, const StepLayers& layers) {
+  const StepTiles tiles(plan);
+  for (const std::unique_ptr<StepGraph>& graph : graphs_) {
+    if (FitsIn(plan, tiles, graph->shape)) return {.logits = Replay(*graph, plan, tiles), .was_replayed = true};
+  }
+  return LanguageModelBackend::RunStep(plan, layers);
+}
+
+absl::Span<const float> GpuBackend::Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles) {
+  ThrowUnlessOk(graph_memory_.Queue(Pad(plan, tiles, graph.shape)));
+  ThrowUnlessOk(device_->Replay(*graph.graph));
+  const int64_t floats = plan.logit_rows.size * config().vocabulary_size;
+  if (floats == 0) return {};
+  ThrowUnlessOk(GrowLogits(floats * sizeof(float)));
+  ThrowUnlessOk(device_->Copy(logits_.data(), graph_logits_.data(), floats * sizeof(float)));
+  ThrowUnlessOk(device_->Synchronize());
+  return {logits_.as<float>(), static_cast<size_t>(floats)};
 }
 
 }  // namespace
@@ -391,7 +461,7 @@ absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeGpuBackend(Decoder& de
     return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
                                                  cuda::kMostHeadWidth, " at the most; run it on the CPU"));
   }
-  MoveTo(gpu.tensors, decoder, between);
+  MoveDecoder(gpu.tensors, decoder, between);
   auto tables = std::make_shared<const SharedTables>(decoder, decoder.output.weight.scalar_type());
   for (DecoderLayer& layer : decoder.layers) layer.window_positions = layer.chunk_positions = {};
   return GpuBackend::Create(std::move(tables), std::move(gpu));

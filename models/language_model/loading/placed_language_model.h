@@ -28,6 +28,7 @@ class PlacedLanguageModel final : public LanguageModel {
   absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override;
   const LanguageModel& On(const WorkerDevice& device) const override;
   CachePages PageBytes() const override { return first().PageBytes(); }
+  int64_t WorkspaceBytes() const override { return first().WorkspaceBytes(); }
   absl::Status AllocateCache(const CachePages& pages) override { return first().AllocateCache(pages); }
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override { return first().Step(slices); }
   void Rest() override { first().Rest(); }

@@ -42,6 +42,7 @@ class FakeLanguageModel final : public LanguageModel {
   // One that does as this one is told, even later.
   absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override;
   CachePages PageBytes() const override { return page_bytes_; }
+  int64_t WorkspaceBytes() const override { return workspace_bytes; }
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
   void Rest() override {
@@ -68,6 +69,7 @@ class FakeLanguageModel final : public LanguageModel {
   std::function<absl::Status()> on_replicate;
   // Called with the device of every replica.
   std::function<void(const WorkerDevice&)> on_device;
+  int64_t workspace_bytes = 0;
 
  private:
   absl::Status CheckSlice(const Slice& slice) const;

@@ -25,6 +25,8 @@ class DeviceMemory final {
   void Close();
 
   bool Holds(const void* begin, size_t bytes) const;
+  // Whether the address is in the mapping, of a piece or not.
+  bool Spans(const void* address) const { return address >= base_ && address < base_ + bytes_; }
   int64_t pieces() const { return static_cast<int64_t>(pieces_.size()); }
   int64_t free_bytes() const { return bytes_ - used_; }
   // What was written where no piece is; empty if nothing was. REQUIRES: it is open.

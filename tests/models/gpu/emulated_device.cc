@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Work {
   std::string name;
   std::function<absl::Status()> run;
   bool loses_the_device = false;
+  std::optional<KernelCall> captured = std::nullopt;  // of a graph's launch, unless it has been updated
 };
 
 struct Event final : GpuEvent {
@@ -54,10 +56,15 @@ class Device final : public EmulatedDevice {
 
   const GpuFacts& facts() const override { return facts_; }
   int64_t calls() const override { return calls_; }
+  int64_t replays() const override { return replays_; }
   const std::map<std::string, int64_t>& kernels_run() const override { return kernels_run_; }
   void FailAfter(int64_t calls, DeviceFault fault) override {
     fault_call_ = calls_ + calls;
     fault_ = fault;
+  }
+  void FailAfterReplays(int64_t replays, DeviceFault fault) override {
+    fault_replay_ = queued_replays_ + replays;
+    replay_fault_ = fault;
   }
   int64_t allocations() const override {
     return hidden_.pieces() + shared_.pieces() + static_cast<int64_t>(pinned_.size());
@@ -95,6 +102,7 @@ class Device final : public EmulatedDevice {
   absl::Status CallOutsideOfCaptures(const char* verb);
   absl::Status Lose(absl::string_view why);
   absl::Status Lost() const { return absl::InternalError(absl::StrCat("the emulated device is lost: ", why_lost_)); }
+  bool IsOfLibrary(uint64_t word) const;
   absl::Status CheckCopied(const void* begin, size_t bytes, const char* field) const;
 
   // Queues it, records it, or, in the run of a graph, puts what was recorded in its place.
@@ -105,7 +113,8 @@ class Device final : public EmulatedDevice {
     ++kernels_run_[call.name];
     return cuda::emulated::RunKernel(call, emulation_);
   }
-  absl::Status RunGraph(const std::function<absl::Status()>& body, const std::vector<Work>& works);
+  absl::Status RunGraph(const std::function<absl::Status()>& body, std::vector<Work>& works);
+  absl::Status TakeArguments(const KernelCall& call);
   absl::Status RunGraphUpTo(size_t end);
 
   GpuFacts facts_;
@@ -118,18 +127,21 @@ class Device final : public EmulatedDevice {
   int64_t queued_ = 0;       // ever
   Graph* recorded_ = nullptr;
   // Of the graph that runs; what its body has come to, and what has been run of that.
-  const std::vector<Work>* running_ = nullptr;
+  std::vector<Work>* running_ = nullptr;
   size_t reached_ = 0, run_ = 0;
 
   std::map<std::string, int64_t> kernels_run_;
-  int64_t calls_ = 0, fault_call_ = -1;
+  int64_t calls_ = 0, fault_call_ = -1, replays_ = 0;
   DeviceFault fault_ = DeviceFault::kError;
+  int64_t queued_replays_ = 0, fault_replay_ = -1;
+  DeviceFault replay_fault_ = DeviceFault::kError;
   bool next_work_loses_ = false, lost_ = false;
   std::string why_lost_;
 };
 
 absl::Status Device::CallThatQueues() {
   if (lost_) return Lost();
+  if (running_ != nullptr) return absl::OkStatus();  // no call of a GPU's: it has the graph
   if (calls_++ != fault_call_) return absl::OkStatus();
   switch (fault_) {
     case DeviceFault::kOutOfMemory:
@@ -230,13 +242,50 @@ absl::Status Device::Launch(const KernelCall& call) {
     recorded_->launches.push_back(recorded_->works.size());
     recorded_->calls.push_back(call);
   }
-  return Add({.name = call.name, .run = [this, call] { return RunKernel(call); }});
+  LS_RETURN_IF_ERROR(Add({.name = call.name,
+                          .run = [this, call] { return RunKernel(call); },
+                          .captured = recorded_ == nullptr ? std::nullopt : std::make_optional(call)}));
+  return running_ == nullptr ? absl::OkStatus() : TakeArguments(call);
+}
+
+// Of the launch that the body of a running graph has just made. LibTorch's memory of a capture stays the graph's on a
+// GPU; on the processor its tensors are elsewhere in every run, and what kernels read and write goes with them.
+absl::Status Device::TakeArguments(const KernelCall& call) {
+  Work& work = (*running_)[reached_ - 1];
+  if (!work.captured.has_value()) return absl::OkStatus();
+  const KernelCall& captured = *work.captured;
+  const auto wrong = [&](const std::string& what) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the body of a graph launches ", call.name, " with ", what, ", and did not when it was captured"));
+  };
+  const GridSize &grid = call.shape.grid, &captured_grid = captured.shape.grid;
+  if (call.function != captured.function || call.argument_bytes != captured.argument_bytes ||
+      call.shape.threads != captured.shape.threads || call.shape.shared_bytes != captured.shape.shared_bytes ||
+      grid.x != captured_grid.x || grid.y != captured_grid.y || grid.z != captured_grid.z) {
+    return wrong("this shape");
+  }
+  for (size_t at = 0; at < call.argument_bytes; at += sizeof(uint64_t)) {
+    uint64_t word = 0, captured_word = 0;
+    std::memcpy(&word, call.arguments + at, sizeof(word));
+    std::memcpy(&captured_word, captured.arguments + at, sizeof(word));
+    if (word != captured_word && !(IsOfLibrary(word) && IsOfLibrary(captured_word))) {
+      return wrong(absl::StrCat("the word ", absl::Hex(word), " at byte ", at, " of its arguments"));
+    }
+  }
+  work.run = [this, call] { return RunKernel(call); };
+  return absl::OkStatus();
+}
+
+// Whether it can be the address of a tensor, or of the host's other memory.
+bool Device::IsOfLibrary(uint64_t word) const {
+  constexpr uint64_t kFirst = uint64_t{0x5500} << 32, kLast = uint64_t{0x7fff} << 32 | 0xffffffff;
+  const auto* const address = reinterpret_cast<const void*>(word);
+  return word >= kFirst && word <= kLast && !hidden_.Spans(address) && !shared_.Spans(address);
 }
 
 absl::Status Device::Add(Work work) {
   work.loses_the_device = std::exchange(next_work_loses_, false);
   if (running_ != nullptr) {
-    if (work.loses_the_device) return RunOne(work);
     if (reached_ == running_->size() || (*running_)[reached_].name != work.name) {
       return absl::FailedPreconditionError(absl::StrCat("the body of a graph queues ", work.name, " as its work ",
                                                         reached_, ", and did not when it was captured"));
@@ -316,20 +365,25 @@ absl::Status Device::Update(GpuGraph& graph, int64_t launch, const KernelCall& c
     return absl::InvalidArgumentError(absl::StrCat("launch ", launch, " of the graph is not kernel ", call.name));
   }
   captured.calls[launch] = call;
-  captured.works[captured.launches[launch]].run = [this, call] { return RunKernel(call); };
+  Work& work = captured.works[captured.launches[launch]];
+  work.captured = std::nullopt;
+  work.run = [this, call] { return RunKernel(call); };
   return absl::OkStatus();
 }
 
 absl::Status Device::Replay(GpuGraph& graph) {
+  if (queued_replays_++ == fault_replay_) FailAfter(0, replay_fault_);
   LS_RETURN_IF_ERROR(CallThatQueues());
   if (recorded_ != nullptr || running_ != nullptr) return absl::FailedPreconditionError("Replay within a capture");
   // A copy of the works: a later update is not for this run.
   auto& captured = static_cast<Graph&>(graph);
-  return Add({.name = "Replay",
-              .run = [this, body = captured.body, works = captured.works] { return RunGraph(body, works); }});
+  return Add({.name = "Replay", .run = [this, body = captured.body, works = captured.works]() mutable {
+                ++replays_;
+                return RunGraph(body, works);
+              }});
 }
 
-absl::Status Device::RunGraph(const std::function<absl::Status()>& body, const std::vector<Work>& works) {
+absl::Status Device::RunGraph(const std::function<absl::Status()>& body, std::vector<Work>& works) {
   running_ = &works;
   reached_ = run_ = 0;
   const absl::Cleanup end = [this] {

@@ -30,12 +30,16 @@ enum class DeviceFault {
 
 class EmulatedDevice : public GpuDevice {
  public:
-  // Calls of verbs that return a status, so far.
+  // Runs of graphs so far.
+  virtual int64_t replays() const = 0;
+  // Calls of verbs that return a status, so far; those that a graph's body makes when it runs are none.
   virtual int64_t calls() const = 0;
   // How often kernels have run, by their name.
   virtual const std::map<std::string, int64_t>& kernels_run() const = 0;
   // The call after so many more fails.
   virtual void FailAfter(int64_t calls, DeviceFault fault) = 0;
+  // The Replay after so many more fails.
+  virtual void FailAfterReplays(int64_t replays, DeviceFault fault) = 0;
   // Pieces of memory that nobody has freed.
   virtual int64_t allocations() const = 0;
   // From the next kernel on.

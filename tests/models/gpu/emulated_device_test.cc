@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -162,20 +163,20 @@ TEST_F(EmulatedDevices, AFaultyKernelLosesTheDevice) {
 TEST_F(EmulatedDevices, AGraphKeepsArgumentsAndReadsMemoryAnew) {
   float* const numbers = Floats(1);
   float* const source = Pinned({1});
-  float value = 10;
   const auto graph = device_->Capture([&]() -> absl::Status {
     absl::Status status = device_->Copy(numbers, source, 4);
-    status.Update(device_->Launch(AddCall(numbers, value, 1)));
+    status.Update(device_->Launch(AddCall(numbers, 10, 1)));
     return status;
   });
   ASSERT_TRUE(graph.ok());
-  value = 20;  // the graph does not see it
+  EXPECT_EQ(device_->replays(), 0);
   source[0] = 2;
   ASSERT_TRUE(device_->Replay(**graph).ok());
   EXPECT_THAT(Read(numbers, 1), ElementsAre(12));
   source[0] = 3;
   ASSERT_TRUE(device_->Replay(**graph).ok());
   EXPECT_THAT(Read(numbers, 1), ElementsAre(13));
+  EXPECT_EQ(device_->replays(), 2);
 }
 
 TEST_F(EmulatedDevices, AnUpdateIsForTheRunsAfterIt) {
@@ -215,6 +216,42 @@ TEST_F(EmulatedDevices, TheLibrarysCallsAreAmongAGraphsWork) {
   EXPECT_EQ(numbers[0], 51);
 }
 
+TEST_F(EmulatedDevices, AGraphsKernelsFindTensorsWhereTheyAreInEveryRun) {
+  float* const numbers = Floats(1, GpuMemoryUse::kLibraryToo);
+  std::vector<std::unique_ptr<float>> tensors;  // each is somewhere else
+  const auto graph = device_->Capture([&]() -> absl::Status {
+    tensors.push_back(std::make_unique<float>(3));
+    absl::Status status = device_->Launch(AddCall(tensors.back().get(), 1, 1));
+    status.Update(device_->BeforeLibraryCalls());
+    numbers[0] = *tensors.back();
+    return status;
+  });
+  ASSERT_TRUE(graph.ok());
+  EXPECT_EQ(numbers[0], 3);
+  ASSERT_TRUE(device_->Replay(**graph).ok());
+  ASSERT_TRUE(device_->Synchronize().ok());
+  EXPECT_EQ(numbers[0], 4);
+}
+
+TEST_F(EmulatedDevices, ABodyThatChangesAnArgumentIsTold) {
+  float* const numbers = Floats(2);
+  const KernelCall call = AddCall(numbers, 1, 1);
+  const auto refusal = [&](const KernelCall& other) {
+    device_ = MakeEmulatedDevice({.memory_bytes = 1 << 20});  // the one before is lost
+    KernelCall launched = call;
+    const auto graph = device_->Capture([&] { return device_->Launch(launched); });
+    EXPECT_TRUE(graph.ok());
+    launched = other;
+    EXPECT_TRUE(device_->Replay(**graph).ok());
+    return MessageOf(device_->Synchronize());
+  };
+  EXPECT_THAT(refusal(AddCall(numbers, 2, 1)), HasSubstr("the body of a graph launches AddTo with the word"));
+  EXPECT_THAT(refusal(AddCall(numbers, 1, 2)), HasSubstr("at byte 8 of its arguments"));
+  KernelCall wider = call;
+  wider.shape.grid.x = 2;
+  EXPECT_THAT(refusal(wider), HasSubstr("AddTo with this shape"));
+}
+
 TEST_F(EmulatedDevices, ACaptureOnlyQueues) {
   EXPECT_THAT(MessageOf(device_->Capture([&] { return device_->Synchronize(); }).status()),
               HasSubstr("Synchronize within a capture"));
@@ -236,6 +273,19 @@ TEST_F(EmulatedDevices, ABodyThatQueuesSomethingElseIsTold) {
 
 // --- faults ---
 
+TEST_F(EmulatedDevices, TheCallsOfABodyThatRunsAreNone) {
+  float* const numbers = Floats(1);
+  ASSERT_TRUE(device_->Fill(numbers, 0, 4).ok());
+  const auto graph = device_->Capture([&] { return device_->Launch(AddCall(numbers, 1, 1)); });
+  ASSERT_TRUE(graph.ok());
+  ASSERT_TRUE(device_->Replay(**graph).ok());
+  const int64_t calls = device_->calls();
+  device_->FailAfter(1, DeviceFault::kError);
+  ASSERT_TRUE(device_->Synchronize().ok());
+  EXPECT_EQ(device_->calls(), calls + 1);
+  EXPECT_EQ(device_->Synchronize().code(), absl::StatusCode::kInternal);
+}
+
 TEST_F(EmulatedDevices, FailsAtTheCallThatItWasToldTo) {
   float* const numbers = Floats(4);
   ASSERT_TRUE(device_->Fill(numbers, 0, 16).ok());
@@ -248,6 +298,19 @@ TEST_F(EmulatedDevices, FailsAtTheCallThatItWasToldTo) {
   EXPECT_EQ(device_->Launch(AddCall(numbers, 1)).code(), absl::StatusCode::kInternal);
   EXPECT_FALSE(device_->has_failed());
   EXPECT_THAT(Read(numbers), ElementsAre(1, 1, 1, 1));
+}
+
+TEST_F(EmulatedDevices, FailsAtTheReplayThatItWasToldTo) {
+  float* const numbers = Floats(1);
+  ASSERT_TRUE(device_->Fill(numbers, 0, 4).ok());
+  const auto graph = device_->Capture([&] { return device_->Launch(AddCall(numbers, 1, 1)); });
+  ASSERT_TRUE(graph.ok());
+  ASSERT_TRUE(device_->Replay(**graph).ok());
+  device_->FailAfterReplays(1, DeviceFault::kError);
+  ASSERT_TRUE(device_->Replay(**graph).ok());
+  EXPECT_EQ(device_->Replay(**graph).code(), absl::StatusCode::kInternal);
+  ASSERT_TRUE(device_->Replay(**graph).ok());
+  EXPECT_THAT(Read(numbers, 1), ElementsAre(3));
 }
 
 TEST_F(EmulatedDevices, ALostDeviceIsSeenOnlyWhenWorkIsWaitedFor) {

@@ -14,6 +14,8 @@ namespace longshort {
 
 // GPUs that there are, from number 0 on.
 inline constexpr int kEmulatedGpus = 8;
+// Fewer than a real one's: capturing takes the processor's time.
+inline constexpr int64_t kMostGraphRows = 8;
 
 class EmulatedBackends final : public GpuBackends {
  public:
@@ -22,8 +24,8 @@ class EmulatedBackends final : public GpuBackends {
 
   explicit EmulatedBackends(
       const EmulatedDeviceOptions& options = {}, DeviceHook hook = [](EmulatedDevice&) {},
-      std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>())
-      : options_(options), hook_(std::move(hook)), loss_(std::move(loss)) {}
+      std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>(), int64_t most_graph_rows = kMostGraphRows)
+      : options_(options), hook_(std::move(hook)), loss_(std::move(loss)), most_graph_rows_(most_graph_rows) {}
 
   absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
                                                              const std::function<void()>& between) const override;
@@ -36,6 +38,7 @@ class EmulatedBackends final : public GpuBackends {
   const EmulatedDeviceOptions options_;
   const DeviceHook hook_;
   const std::shared_ptr<GpuLoss> loss_;
+  const int64_t most_graph_rows_;
 };
 
 }  // namespace longshort

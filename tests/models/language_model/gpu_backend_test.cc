@@ -34,9 +34,9 @@ class GpuBackendTest : public testing::Test {
     loss_->SetListener([this](const std::string& why) { losses_.push_back(why); });
   }
 
-  std::unique_ptr<LanguageModel> MakeModel(const EmulatedDeviceOptions& options = {}) {
+  std::unique_ptr<LanguageModel> MakeModel(const EmulatedDeviceOptions& options = {}, int64_t most_graph_rows = 0) {
     const EmulatedBackends backends(
-        options, [this](EmulatedDevice& device) { devices_.push_back(&device); }, loss_);
+        options, [this](EmulatedDevice& device) { devices_.push_back(&device); }, loss_, most_graph_rows);
     Decoder decoder = RandomDecoder(config_, 5, at::kFloat);
     const WorkerDevice worker = {.kind = DeviceKind::kEmulated};
     std::unique_ptr<LanguageModelBackend> backend = *backends.Make(decoder, worker, [] {});
@@ -64,23 +64,65 @@ class GpuBackendTest : public testing::Test {
 };
 
 TEST_F(GpuBackendTest, AFaultOfAnyCallFailsItsStepAndNothingElse) {
-  const std::unique_ptr<LanguageModel> model = MakeModel();
-  const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
-  EmulatedDevice& device = *devices_.front();
-  ASSERT_TRUE(ReadFirstTokens(*model, *cache).ok());  // buffers have grown
-  const int64_t before = device.calls();
-  const absl::StatusOr<std::vector<float>> expected = ReadFirstTokens(*model, *cache);
-  const int64_t calls = device.calls() - before;
-  ASSERT_TRUE(expected.ok()) << expected.status();
-  ASSERT_GT(calls, 10);
-  for (int64_t call = 0; call < calls; ++call) {
-    device.FailAfter(call, DeviceFault::kError);
-    EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal) << call;
-    const absl::StatusOr<std::vector<float>> again = ReadFirstTokens(*model, *cache);
-    ASSERT_TRUE(again.ok()) << call << ": " << again.status();
-    EXPECT_EQ(*again, *expected) << call;
+  for (const int64_t most_graph_rows : {0, 8}) {
+    const std::unique_ptr<LanguageModel> model = MakeModel({}, most_graph_rows);
+    const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+    EmulatedDevice& device = *devices_.back();
+    ASSERT_TRUE(ReadFirstTokens(*model, *cache).ok());  // buffers have grown
+    const int64_t before = device.calls();
+    const absl::StatusOr<std::vector<float>> expected = ReadFirstTokens(*model, *cache);
+    const int64_t calls = device.calls() - before;
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    // A graph: its numbers are copied, and logits back.
+    ASSERT_GT(calls, most_graph_rows > 0 ? 4 : 10);
+    for (int64_t call = 0; call < calls; ++call) {
+      device.FailAfter(call, DeviceFault::kError);
+      EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal) << call;
+      const absl::StatusOr<std::vector<float>> again = ReadFirstTokens(*model, *cache);
+      ASSERT_TRUE(again.ok()) << call << ": " << again.status();
+      EXPECT_EQ(*again, *expected) << call;
+    }
   }
   EXPECT_THAT(losses_, IsEmpty());
+}
+
+// A model is loaded when its pages are there, and graphs of its steps.
+TEST_F(GpuBackendTest, GraphsThatCannotBeCapturedRefuseTheCacheAndLaterOnesServe) {
+  const std::unique_ptr<LanguageModel> model = MakeModel({}, 2);
+  EmulatedDevice& device = *devices_.back();
+  const CachePages pages = PagesForStreams(model->info(), 1);
+  ASSERT_TRUE(model->AllocateCache(pages).ok());
+  EXPECT_EQ(device.replays(), 4) << "of one row and of two, each with ends of chunks and without";
+  const int64_t before = device.calls();
+  ASSERT_TRUE(model->AllocateCache(pages).ok());
+  const int64_t calls = device.calls() - before;
+  for (int64_t call = 0; call < calls; call += 3) {
+    device.FailAfter(call, call % 2 == 0 ? DeviceFault::kError : DeviceFault::kOutOfMemory);
+    EXPECT_FALSE(model->AllocateCache(pages).ok()) << call;
+  }
+  const auto cache = PagedCache::Create(*model, pages);
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  EXPECT_TRUE(ReadFirstTokens(*model, **cache).ok());
+  EXPECT_THAT(losses_, IsEmpty());
+}
+
+TEST_F(GpuBackendTest, AGpuThatIsLostWhileAGraphRunsIsToldOnce) {
+  const std::unique_ptr<LanguageModel> model = MakeModel({}, 8);
+  const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+  devices_.back()->FailAfter(3, DeviceFault::kLost);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal);
+  }
+  EXPECT_THAT(losses_, ElementsAre(HasSubstr(devices_.front()->facts().name)));
+}
+
+TEST_F(GpuBackendTest, TakesOfItsDeviceWhatItSaysBesidePages) {
+  const std::unique_ptr<LanguageModel> model = MakeModel({}, 8);
+  EmulatedDevice& device = *devices_.back();
+  ASSERT_TRUE(model->AllocateCache({}).ok());
+  const int64_t taken = device.facts().memory_bytes - *device.FreeBytes();
+  EXPECT_GE(taken, model->WorkspaceBytes());
+  EXPECT_LE(taken, model->WorkspaceBytes() + 5 * 512) << "pieces begin at multiples of 256, with a strip between";
 }
 
 TEST_F(GpuBackendTest, AGpuThatIsLostIsToldOnce) {

@@ -1,5 +1,4 @@
-// The same steps give the same bits when they come again, however a backend queues them: a step whose like has come
-// before may be a graph's run, and the first one never is.
+// The same steps give the same bits when they come again, however a backend queues them.
 
 #include <algorithm>
 #include <memory>

@@ -168,6 +168,7 @@ class ModelOnGpus {
       const LanguageModelInfo info = SmallModelInfo();
       auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
       model->on_device = [this](const WorkerDevice& device) { replicas_.push_back(device); };
+      model->workspace_bytes = workspace_bytes_;
       return LoadedLanguageModel{.model = std::move(model), .tokenizer = nullptr};
     };
     const MachineLimits machine = {.cpus = 4, .memory_bytes = 0, .gpus = Gpus{.memory_bytes = {0, memory_bytes}}};
@@ -176,6 +177,7 @@ class ModelOnGpus {
 
   ServerOptions options_;
   std::vector<WorkerDevice> workers_, replicas_;
+  int64_t workspace_bytes_ = 0;
 
  private:
   ServerMetrics metrics_{options_.latency_buckets};
@@ -199,6 +201,16 @@ TEST(LoadModels, AModelThatDoesNotFitOnItsGpuIsRefused) {
   EXPECT_EQ(weights.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(weights.message()), testing::HasSubstr("its weights take 1.0 MiB"));
   model.options_.cache_bytes = 6 * kMebibyte;
+  EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Of 2 MiB the libraries have a tenth, and the worker a cache of 1 MiB.
+TEST(LoadModels, WhatAWorkerTakesOfItsGpuBesideItsCacheIsPlanned) {
+  ModelOnGpus model;
+  model.options_.cache_bytes = 3 * kMebibyte;
+  model.workspace_bytes_ = kMebibyte / 2;
+  EXPECT_TRUE(model.Load(2 * kMebibyte, 1).ok());
+  model.workspace_bytes_ = kMebibyte;
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 

@@ -196,7 +196,11 @@ KernelCall MakeCall(const char* name, const LaunchShape& shape, const Arguments&
   call.function = reinterpret_cast<const void*>(kKernel);
   call.run = &RunOneThread<kKernel, Arguments>;
   call.shape = shape;
-  call.SetArguments(arguments);
+  Arguments values = arguments;
+#if __has_builtin(__builtin_clear_padding)
+  __builtin_clear_padding(&values);  // so that equal arguments have equal bytes
+#endif
+  call.SetArguments(values);
   return call;
 }
 

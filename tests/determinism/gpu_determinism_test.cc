@@ -1,0 +1,113 @@
+// A stream on an emulated GPU says in company what it says alone, whichever worker and graphs its steps go through.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
+#include "core/generation/continuous_batching_engine.h"
+#include "gtest/gtest.h"
+#include "tests/determinism/answer.h"
+#include "tests/determinism/mix.h"
+#include "tests/determinism/random_choice.h"
+#include "tests/models/language_model/random_decoder.h"
+#include "tests/models/language_model/tested_backends.h"
+
+namespace longshort {
+namespace {
+
+constexpr int64_t kSessions = 8;
+
+// One layer and one head: the processor takes a while for a GPU's blocks.
+LanguageModelConfig QuickConfig() {
+  LanguageModelConfig config = SmallConfig();
+  config.layers = 1;
+  config.heads = 1;
+  config.model_width = 8;
+  return config;
+}
+
+std::vector<int32_t> RandomTokens(Random& random, int64_t count, const LanguageModelInfo& info) {
+  std::vector<int32_t> tokens(count);
+  for (int32_t& token : tokens) token = static_cast<int32_t>(Below(random, info.vocabulary_size));
+  return tokens;
+}
+
+// Every third one scores; every other generation is seeded.
+Call RandomCall(Random& random, int64_t number, const LanguageModelInfo& info) {
+  if (number % 3 == 2) {
+    ScoringRequest request;
+    request.tokens = RandomTokens(random, Between(random, 2, 60), info);
+    request.log_probabilities = true;
+    return request;
+  }
+  GenerationRequest request;
+  request.prompt = RandomTokens(random, Between(random, 1, 60), info);
+  request.max_tokens = Between(random, 5, 15);
+  request.sampling.temperature = number % 2 == 0 ? 0 : 1;
+  request.sampling.seed = random();
+  request.log_probabilities = true;
+  return request;
+}
+
+// Two calls of a session, the second behind the first, and their answers alone.
+struct Dialogue {
+  std::vector<Call> calls;
+  std::vector<Answer> alone;
+};
+
+TEST(GpuDeterminism, SessionsInCompanyAreAnsweredAsAlone) {
+  const TestedBackend backend = TestedBackends().back();
+  if (backend.device.kind != DeviceKind::kEmulated) GTEST_SKIP() << "the emulator is not for this processor";
+  const std::unique_ptr<LanguageModel> model = RandomModelOn(backend, QuickConfig(), 15);
+  const CachePages pages = PagesForStreams(model->info(), 4);
+  Random random(3);
+  std::vector<Dialogue> dialogues(kSessions);
+  int64_t number = 0;
+  for (Dialogue& dialogue : dialogues) {
+    std::vector<int32_t> history;
+    for (int call = 0; call < 2; ++call) {
+      dialogue.calls.push_back(RandomCall(random, number++, model->info()));
+      const Call& asked = dialogue.calls.back();
+      dialogue.alone.push_back(AskAlone(*model, asked, history, backend.device));
+      history.insert(history.end(), GivenTokens(asked).begin(), GivenTokens(asked).end());
+      for (const GeneratedToken& token : dialogue.alone.back().generated) history.push_back(token.token);
+    }
+  }
+
+  const RealClock clock;
+  auto created = ContinuousBatchingEngine::Create(
+      model->Replicate(backend.device).value(), nullptr, nullptr, clock,
+      {.step_loop = {.max_streams = kSessions, .cache_bytes = 2 * Bytes(pages, model->PageBytes())},
+       .workers = {backend.device, backend.device}});
+  ASSERT_TRUE(created.ok()) << created.status();
+  LanguageModelEngine& engine = **created;
+  std::vector<std::thread> clients;
+  std::vector<std::vector<Answer>> mixed(kSessions);
+  for (int64_t i = 0; i < kSessions; ++i) {
+    clients.emplace_back([&, i] {
+      for (size_t call = 0; call < 2; ++call) {
+        const SessionReference session = {.id = absl::StrCat("session ", i), .must_exist = call > 0};
+        mixed[i].push_back(Ask(engine, dialogues[i].calls[call], {}, session));
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  for (int64_t i = 0; i < kSessions; ++i) {
+    for (size_t call = 0; call < 2; ++call) {
+      const Answer& answer = mixed[i][call];
+      EXPECT_TRUE(answer.status.ok()) << answer.status;
+      const Difference difference = Compare(dialogues[i].alone[call], answer);
+      EXPECT_FALSE(difference.first_other_token.has_value()) << "session " << i << ", call " << call;
+      EXPECT_LE(difference.largest, kTolerance) << "session " << i << ", call " << call;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longshort
