@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from longshort._proto import inference_pb2
-from longshort.batch import inputs, manifest, output
+from longshort.batch import inputs, manifest, output, signals
 from longshort.batch.connecting import ConnectionOptions, connection_of
 from longshort.batch.failures import BatchError
 from longshort.batch.files import open_folder
@@ -131,6 +131,8 @@ def _run(task: _Task) -> Summary:
 
 
 async def _run_task(task: _Task) -> Summary:
+    if (running := asyncio.current_task()) is not None:
+        running.set_name(signals.RUN)
     options = task.options
     begun = time.monotonic()
     columns = _columns(task)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import io
 import json
-import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from longshort.batch.failures import BatchError, Refused
 from longshort.batch.inputs import FORMATS
 from longshort.batch.output import OUTPUT_FORMATS
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS
+from longshort.batch.signals import end_by_sigterm
 from longshort.batch.summary import Summary
 from longshort.batch.verifying import verify
 from longshort.errors import LongshortError
@@ -211,8 +211,7 @@ def main(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    # Asked to end, the program ends as by Ctrl-C, which the event loop hears.
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    end_by_sigterm()
     as_json = "--json" in arguments
     try:
         code = run(arguments)
@@ -225,7 +224,7 @@ def main(arguments: Sequence[str]) -> int:
     except LongshortError as error:
         later = "What was written before stays valid: run the same command again to go on."
         return _failed(f"{with_options(str(error))}. {later}", exits.of_error(error), as_json)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         message = "interrupted. Shards that are written stay: run the same command again to go on."
         return _failed(message, exits.CANCELLED, as_json)
 

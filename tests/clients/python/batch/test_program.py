@@ -136,6 +136,26 @@ def test_an_interrupted_run_says_how_to_go_on(server: Server, tmp_path: Path, ho
     assert [row["ordinal"] for row in read_rows(out)] == list(range(2000))
 
 
+def test_sigterm_ends_a_run_that_ignores_ctrl_c(server: Server, tmp_path: Path) -> None:
+    """As one that a script has started with & does, since sh has it ignore SIGINT."""
+    path = write_jsonl(tmp_path / "a.jsonl", documents(2000))
+    out = tmp_path / "out"
+    command = " ".join([*PROGRAM, "score", str(path), f"--out={out}", "--shard-rows=50", f"--server={address(server)}"])
+    script = ["sh", "-c", f"{command} & echo $!; wait $!"]
+    with subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        child = int(process.stdout.readline())
+        wait_until(lambda: len(list((out / "manifest").glob("shard-*"))) >= 2)
+        before = len(list((out / "manifest").glob("shard-*")))
+        os.kill(child, signal.SIGINT)
+        wait_until(lambda: len(list((out / "manifest").glob("shard-*"))) >= before + 2)
+        os.kill(child, signal.SIGTERM)
+        told = process.stderr.read()
+        assert process.wait(60) == 4, told
+    assert told.startswith("longshort-batch: interrupted. Shards that are written stay")
+    assert 200 <= len(read_rows(out)) < 2000
+
+
 def test_a_full_disk_ends_a_run_that_goes_on_with_room(server: Server, tmp_path: Path) -> None:
     """A file system of 200 KB, in a mount namespace of its own; then it is made larger."""
     path = write_jsonl(tmp_path / "a.jsonl", documents(600))
