@@ -9,7 +9,7 @@ from __future__ import annotations
 
 try:
     from longshort.batch.api import BatchOptions, classify, score
-    from longshort.batch.failures import BatchError, ModelChanged, Refused, TooManyErrors
+    from longshort.batch.failures import BatchError, InUse, ModelChanged, Refused, TooManyErrors
     from longshort.batch.pool import Pool
     from longshort.batch.rows import RowError
     from longshort.batch.summary import Summary
@@ -25,6 +25,7 @@ except ModuleNotFoundError as error:
 __all__ = [
     "BatchError",
     "BatchOptions",
+    "InUse",
     "ModelChanged",
     "Pool",
     "Refused",

@@ -73,8 +73,8 @@ def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **op
     out            the folder of results: a path, or an fsspec URL. A run that it holds is gone on with
     region_tokens  tells the surprise of each window of so many tokens, too; 0 does not
 
-    Errors: Refused for what cannot begin or go on; another BatchError, or LongshortError, for what ended a run that can
-    be gone on with; ValueError for wrong options.
+    Errors: Refused for what cannot begin or go on; InUse while another run has the folder; another BatchError, or
+    LongshortError, for what ended a run that can be gone on with; ValueError for wrong options.
     """
     if region_tokens < 0:
         raise ValueError(f"region_tokens is {region_tokens}; it must be at least 0")

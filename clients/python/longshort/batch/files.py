@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol, TextIO, cast
 
 import fsspec  # type: ignore[import-untyped]
 
-from longshort.batch.failures import BatchError, Refused
+from longshort.batch.failures import BatchError, InUse
 
 # Folder, below the output, of files that are being written and of locks. Locally only.
 UNFINISHED = ".unfinished"
@@ -48,7 +48,7 @@ class Folder(Protocol):
         """Bytes of each file in a folder below, by its name in there; empty if there is no such folder."""
 
     def lock(self, part: int, parts: int) -> Any:
-        """Keeps other processes from the same part, until the result is closed. Raises Refused if one has it. Object
+        """Keeps other processes from the same part, until the result is closed. Raises InUse if one has it. Object
         stores have no locks."""
 
 
@@ -185,7 +185,7 @@ def _take(file: Any, how: int, refusal: str) -> None:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise Refused(f"{refusal}: wait for its end, or end it") from None
+            raise InUse(f"{refusal}: wait for its end, or end it") from None
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
             raise
         # A mounted file system without locks: as an object store.

@@ -16,7 +16,7 @@ from longshort._command.exits import UsageError
 from longshort._command.output import tell
 from longshort._command.program import Parser, duration, with_options
 from longshort.batch import api
-from longshort.batch.failures import BatchError, Refused
+from longshort.batch.failures import BatchError, InUse, Refused
 from longshort.batch.inputs import FORMATS
 from longshort.batch.output import OUTPUT_FORMATS
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS
@@ -51,13 +51,23 @@ Examples:
   longshort-batch classify reviews/ --out=classified --model=movie_reviews --truncate --top-k=1
 """
 
+_EXIT_CODES = """Exit codes:
+  0  done, rows with errors included
+  1  an option is wrong
+  2  refused, and will be again: an input is missing, cannot be read or has changed; other inputs, options or another
+     model than the folder was begun with; or what a server refuses (NOT_FOUND, PERMISSION_DENIED, ...)
+  3  no server was there for --patience, or another run has the folder: later may do
+  4  Ctrl-C or SIGTERM
+  5  anything else: too many errors, a full disk, verify has found something missing or wrong
+"""
+
 
 def make_parser() -> Parser:
     parser = Parser(
         prog="longshort-batch",
         usage=_USAGE,
         description=_DESCRIPTION,
-        epilog=exits.HELP,
+        epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -220,7 +230,8 @@ def main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _failed(str(error), exits.USAGE, as_json)
     except BatchError as error:
-        return _failed(str(error), exits.REFUSED if isinstance(error, Refused) else exits.OTHER, as_json)
+        code = exits.REFUSED if isinstance(error, Refused) else exits.OTHER
+        return _failed(str(error), exits.UNAVAILABLE if isinstance(error, InUse) else code, as_json)
     except LongshortError as error:
         later = "What was written before stays valid: run the same command again to go on."
         return _failed(f"{with_options(str(error))}. {later}", exits.of_error(error), as_json)

@@ -14,6 +14,7 @@ from typing import Any
 import longshort
 import pytest
 from integration.server_process import Server, wait_until
+from longshort.batch.files import open_folder
 from longshort.batch.progress import Progress
 
 from clients.python.batch.corpus import documents, read_errors, read_rows, write_jsonl
@@ -103,6 +104,16 @@ def test_what_is_wrong_is_said_and_coded(
     command = [*PROGRAM, *arguments, f"--server={address(server)}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=corpus.parent)
     assert done.returncode == code and message in done.stderr, done.stderr
+
+
+def test_a_folder_that_another_run_has_is_no_lasting_refusal(corpus: Path, server: Server, tmp_path: Path) -> None:
+    """Its exit code is that of a server that is away: deploy/kubernetes/batch ends a Job by 1 and 2."""
+    with open_folder(str(tmp_path / "out")).lock(0, 1):
+        done = run("score", corpus, f"--out={tmp_path / 'out'}", server=server)
+    assert (done.returncode, done.stderr) == (
+        3,
+        f"longshort-batch: {tmp_path / 'out'} is in use by another run: wait for its end, or end it\n",
+    )
 
 
 def test_a_run_stops_after_too_many_errors_and_goes_on_with_more(server: Server, tmp_path: Path) -> None:
