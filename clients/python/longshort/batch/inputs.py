@@ -70,11 +70,13 @@ def find(arguments: Sequence[str], format: Format | None = None) -> list[Input]:
     names: list[str] = []
     for argument in arguments:
         names += _expand(argument)
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for name in names:
-        if name in seen:
-            raise Refused(f"the input {name} is given twice: its rows would be scored twice")
-        seen.add(name)
+        place = os.path.realpath(local_path(name)) if is_local(name) else name
+        if place in seen:
+            also = f" (also as {seen[place]})" if seen[place] != name else ""
+            raise Refused(f"the input {name} is given twice{also}: its rows would be scored twice")
+        seen[place] = name
     if not names:
         raise Refused("no input was given")
     return [_look_at(name, format) for name in names]

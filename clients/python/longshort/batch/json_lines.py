@@ -13,7 +13,7 @@ import zstandard
 from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
-from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked_text, good
+from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked_text, good, kind
 from longshort.batch.shards import Position, RawRow
 
 _BUFFER_BYTES = 1 << 20
@@ -179,7 +179,7 @@ def _object(line: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"the line is not JSON: {error}" if line.strip() else "the line is empty") from None
     if not isinstance(found, dict):
-        raise ValueError(f"the line is a JSON {type(found).__name__}; it must be an object")
+        raise ValueError(f"the line is {kind(found)}; it must be an object")
     return found
 
 

@@ -108,10 +108,34 @@ def checked_text(value: Any, name: str) -> Text:
         return value
     if isinstance(value, bytes):
         return value
-    if isinstance(value, list) and all(type(one) is int and -(2**31) <= one < 2**31 for one in value):
+    if isinstance(value, list) and all(is_id(one) for one in value):
         return value
     if isinstance(value, NotUtf8):
         raise ValueError(f'"{name}" is not UTF-8: {value}')
     if value is None:
         raise ValueError(f'there is no "{name}"')
-    raise ValueError(f'"{name}" is a {type(value).__name__}; it must be a string or a list of token ids')
+    if isinstance(value, list):
+        place = next(place for place, one in enumerate(value) if not is_id(one))
+        raise ValueError(
+            f'"{name}" is a list with {kind(value[place])} at place {place}; token ids are 32-bit integers'
+        )
+    raise ValueError(f'"{name}" is {kind(value)}; it must be a string or a list of token ids')
+
+
+def is_id(value: Any) -> bool:
+    return type(value) is int and -(2**31) <= value < 2**31
+
+
+def kind(value: Any) -> str:
+    """What JSON calls it."""
+    names = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        float: "a number",
+        type(None): "null",
+    }
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "a number" if is_id(value) else f"the number {str(value)[:12]}"
+    return names.get(type(value), f"a {type(value).__name__}")

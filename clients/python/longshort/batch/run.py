@@ -20,7 +20,7 @@ from longshort.batch.marks import Extent
 from longshort.batch.output import Output, rows_hash
 from longshort.batch.progress import Progress
 from longshort.batch.reading import ReadShard, Skipped, SourceEnd
-from longshort.batch.rows import RowError, document_bytes
+from longshort.batch.rows import Row, RowError, document_bytes
 from longshort.batch.scorer import Scorer
 from longshort.batch.shards import shard_name
 from longshort.batch.work import AnyAnswer, Job
@@ -153,7 +153,7 @@ class Run:
         jobs = []
         for place, row in enumerate(read.rows.rows):
             if row.document is None:
-                self._count_error()
+                self._count_error(row)
                 self._progress.advance(False, 0, 0.0)
                 continue
             size = document_bytes(row.document)
@@ -175,8 +175,9 @@ class Run:
             found = results.result(answer, self._region_tokens)
             tokens = 0
             if isinstance(found, RowError):
-                shard.read.rows.rows[place].error = found
-                self._count_error()
+                row = shard.read.rows.rows[place]
+                row.error = found
+                self._count_error(row)
             else:
                 shard.found[place] = found
                 tokens = results.tokens_of(found)
@@ -191,12 +192,13 @@ class Run:
 
         return take
 
-    def _count_error(self) -> None:
+    def _count_error(self, row: Row) -> None:
         self._errors += 1
         if self._max_errors is not None and self._errors > self._max_errors and self._failure is None:
             self._failure = TooManyErrors(
-                f"{self._errors} rows have errors; max_errors is {self._max_errors}. The errors of shards that are done"
-                " are in the output's folder errors. Run the same command with more to go on"
+                f"{self._errors} rows have errors; max_errors is {self._max_errors}. The last is row {row.ordinal} of"
+                f" {row.input}: {row.error.message if row.error else ''}. Those of shards that are done are in the"
+                " output's folder errors. Run the same command with more to go on"
             )
             self._changed.set()
 
