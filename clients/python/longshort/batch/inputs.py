@@ -63,7 +63,8 @@ class Source:
 
 def find(arguments: Sequence[str], format: Format | None = None) -> list[Input]:
     """The files that paths, folders and patterns (of this machine, or fsspec URLs) stand for, in their order; those of
-    a folder or pattern by name. `format` is that of all; by default the end of its name tells it of each.
+    a folder (without hidden ones) or pattern by name. `format` is that of all; by default the end of its name tells it
+    of each.
 
     Errors: Refused for what is missing, found twice, or cannot be read.
     """

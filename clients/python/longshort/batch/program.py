@@ -31,7 +31,8 @@ _USAGE = """longshort-batch score|classify INPUT... --out=FOLDER [options]
 _DESCRIPTION = """Scores or classifies corpora: each row once, whatever comes in between. A run that was ended, by
 Ctrl-C, kill -9 or the machine, goes on when the same command is run again.
 
-INPUT is a file, a folder (all files in it and in its folders) or a pattern, of this machine or an fsspec URL:
+INPUT is a file, a folder (all files in it and in its folders, but hidden ones) or a pattern, of this machine or an
+fsspec URL:
   .jsonl, .ndjson (also .gz, .zst)  a JSON object a line, with the document in its field "text"
   .parquet                          a document a row, in the column "text"
   .warc, .wet (also .gz)            a document a record: conversion, and response and resource of text

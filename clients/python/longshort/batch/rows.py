@@ -62,11 +62,16 @@ class Columns:
 
 
 def bad(input: str, ordinal: int, message: str, code: str = "INVALID_ARGUMENT") -> Row:
-    return Row(input, ordinal, None, "", RowError(code, message))
+    return Row(_key(input), ordinal, None, "", RowError(code, message))
 
 
 def good(input: str, ordinal: int, document: Document) -> Row:
-    return Row(input, ordinal, document, text_hash(document))
+    return Row(_key(input), ordinal, document, text_hash(document))
+
+
+def _key(input: str) -> str:
+    """A file's name as results have it: bytes that are not UTF-8 are written as \\xff."""
+    return input if input.isascii() else input.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def text_hash(document: Document) -> str:

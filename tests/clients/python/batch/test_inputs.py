@@ -287,6 +287,22 @@ def test_fields_of_json_are_carried(server: Server, tmp_path: Path, output: Any)
             assert "fields" not in rows[0] and "id" not in rows[0]
 
 
+@pytest.mark.parametrize("output", ["parquet", "jsonl"])
+def test_a_file_name_that_is_not_utf8_is_escaped_in_the_key(server: Server, tmp_path: Path, output: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/.hidden.jsonl").write_text("{}")
+    for name, text in ((b"\xff.jsonl", '{"text": "a"}\n{}\n'), ("\u00fc.txt".encode(), "b")):
+        Path(os.fsdecode(os.fsencode(tmp_path / "in") + b"/" + name)).write_text(text)
+    out = str(tmp_path / "out")
+    for _ in range(2):
+        summary = longshort.batch.score(str(tmp_path / "in"), out, server=address(server), output=output, carry=[])
+        assert (summary.all_rows, summary.all_errors) == (2, 1)
+    assert longshort.batch.verify(out).complete
+    keys = [f"{tmp_path}/in/\u00fc.txt", f"{tmp_path}/in/\\xff.jsonl"]
+    assert [row["input"] for row in read_rows(out)] == keys
+    assert [error["input"] for error in read_errors(out)] == keys[1:]
+
+
 def test_token_ids_are_documents(server: Server, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "a.jsonl", [{"text": [5, 6, 7]}])
     pq.write_table(pa.table({"text": [[5, 6, 7]]}), tmp_path / "b.parquet")
