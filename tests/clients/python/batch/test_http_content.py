@@ -14,7 +14,7 @@ from longshort.batch.shards import Cut
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from clients.python.batch.corpus import read_errors, read_rows
+from clients.python.batch.corpus import read_errors
 from clients.python.batch.test_inputs import rows_of
 from clients.python.conftest import address
 
