@@ -9,8 +9,9 @@
         tasks=8,
     ).run()
 
-Needs `pip install 'longshort[datatrove]'`. Figures stand in a document's metadata, their names begin with "longshort_":
-longshort_bits_per_byte, longshort_label, ... (docs/batch.md). A document without figures has longshort_error.
+Needs `pip install './clients/python[datatrove]'`, in the repository. Figures stand in a document's metadata. Their
+names begin with "longshort_": longshort_bits_per_byte, longshort_label, ... (docs/batch.md). A document without figures
+has longshort_error.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal, Unpack
 
-from longshort.batch.connecting import ConnectionOptions, connection_of
-from longshort.batch.pool import Pool
-from longshort.batch.rows import RowError
-from longshort.batch.scorer import Priority
+from longshort._extras import missing
 
 try:
     from datatrove.data import Document, DocumentsPipeline  # type: ignore[import-untyped]
     from datatrove.pipeline.base import PipelineStep  # type: ignore[import-untyped]
     from datatrove.pipeline.filters.base_filter import BaseFilter  # type: ignore[import-untyped]
     from datatrove.pipeline.writers.disk_base import DiskWriter  # type: ignore[import-untyped]
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError(
-        f"longshort.datatrove needs {missing.name}: pip install 'longshort[datatrove]'", name=missing.name
-    ) from None
+
+    from longshort.batch.connecting import ConnectionOptions, connection_of
+    from longshort.batch.pool import Pool
+    from longshort.batch.rows import RowError
+    from longshort.batch.scorer import Priority
+except ModuleNotFoundError as error:
+    raise missing("longshort.datatrove", "datatrove", error) from None
 
 __all__ = ["Annotator", "BitsPerByteFilter", "BlockOptions", "ClassFilter"]
 

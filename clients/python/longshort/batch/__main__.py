@@ -1,15 +1,10 @@
-"""`longshort-batch` and `python -m longshort.batch`."""
+"""`python -m longshort.batch`, as `longshort-batch`."""
 
 from __future__ import annotations
 
 import sys
 
-from longshort.batch.program import main
-
-
-def run() -> int:
-    return main(sys.argv[1:])
-
+from longshort._command.batch import run
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from longshort._proto import inference_pb2
-from longshort.batch import inputs, manifest, output
+from longshort.batch import inputs, manifest, output, signals
 from longshort.batch.connecting import ConnectionOptions, connection_of
+from longshort.batch.failures import BatchError
 from longshort.batch.files import open_folder
 from longshort.batch.inputs import Format
+from longshort.batch.marks import Mark
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
 from longshort.batch.progress import Progress, Style
@@ -23,6 +25,7 @@ from longshort.batch.rows import Columns
 from longshort.batch.run import Run
 from longshort.batch.scorer import Priority, Scorer
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS, Cut, Part
+from longshort.batch.strays import check_no_strangers, shard_of, unnamed
 from longshort.batch.summary import Summary
 
 
@@ -70,8 +73,8 @@ def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **op
     out            the folder of results: a path, or an fsspec URL. A run that it holds is gone on with
     region_tokens  tells the surprise of each window of so many tokens, too; 0 does not
 
-    Errors: Refused for what cannot begin or go on; another BatchError, or LongshortError, for what ended a run that can
-    be gone on with; ValueError for wrong options.
+    Errors: Refused for what cannot begin or go on; InUse while another run has the folder; another BatchError, or
+    LongshortError, for what ended a run that can be gone on with; ValueError for wrong options.
     """
     if region_tokens < 0:
         raise ValueError(f"region_tokens is {region_tokens}; it must be at least 0")
@@ -128,6 +131,8 @@ def _run(task: _Task) -> Summary:
 
 
 async def _run_task(task: _Task) -> Summary:
+    if (running := asyncio.current_task()) is not None:
+        running.set_name(signals.RUN)
     options = task.options
     begun = time.monotonic()
     columns = _columns(task)
@@ -161,7 +166,11 @@ async def _run_task(task: _Task) -> Summary:
             check_model(model, task.command, 2 if task.second else 1)
             record = manifest.Manifest(folder)
             record.begin(manifest.Run(task.command, identity(model), _decisive(task, columns, limits, format), found))
-            done = record.done(output.ROWS, output.ERRORS)
+            files = record.files()
+            check_no_strangers(task.out, files)
+            done = record.done(files)
+            named = {file.name for entry in done.values() for file in entry.files}
+            written.expect(set(files) - named)
             progress = Progress(options.get("progress", "quiet"), sum(source.bytes for source in sources))
             stop = threading.Event()
             own = [entry for entry in done.values() if part.has(entry.source, entry.shard)]
@@ -178,7 +187,8 @@ async def _run_task(task: _Task) -> Summary:
             )
             try:
                 await run.run()
-                record.finish(part)
+                _check_no_strays(record, part, named | run.files)
+                record.finish(Mark(part, tuple(run.extents)))
             finally:
                 progress.end()
         finally:
@@ -198,6 +208,17 @@ async def _run_task(task: _Task) -> Summary:
         version=model.version,
         fingerprint=model.fingerprint,
     )
+
+
+def _check_no_strays(record: manifest.Manifest, part: Part, named: set[str]) -> None:
+    """Raises BatchError for a file of the part's results that no shard has written: the part is not done with it."""
+    for name in unnamed(record.files(), named):
+        shard = shard_of(name)
+        if shard is not None and part.has(*shard):
+            raise BatchError(
+                f"all shards are done, but {name} is of none of them, and would be read with the others: move it away"
+                " and run the same command again"
+            )
 
 
 def _columns(task: _Task) -> Columns:

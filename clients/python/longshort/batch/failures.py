@@ -12,6 +12,10 @@ class Refused(BatchError):
     folder that holds something else."""
 
 
+class InUse(BatchError):
+    """Another run has the folder, or the part. It passes."""
+
+
 class ModelChanged(Refused):
     """A server has another model under the same name than the run was begun with."""
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol, TextIO, cast
 
 import fsspec  # type: ignore[import-untyped]
 
-from longshort.batch.failures import BatchError, Refused
+from longshort.batch.failures import BatchError, InUse
 
 # Folder, below the output, of files that are being written and of locks. Locally only.
 UNFINISHED = ".unfinished"
@@ -38,14 +38,17 @@ class Folder(Protocol):
     def read(self, name: str) -> bytes | None:
         """The whole file; None if there is none. Raises BatchError."""
 
-    def read_all(self, folder: str, begin: str) -> Iterator[bytes]:
-        """The files in a folder below whose names begin so, by name. Raises BatchError."""
+    def read_all(self, folder: str, begin: str) -> Iterator[tuple[str, bytes]]:
+        """Name and content of the files in a folder below whose names begin so, by name. Raises BatchError."""
+
+    def remove(self, name: str) -> None:
+        """The file is gone. Raises BatchError."""
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Bytes of each file in a folder below, by its name in there; empty if there is no such folder."""
 
     def lock(self, part: int, parts: int) -> Any:
-        """Keeps other processes from the same part, until the result is closed. Raises Refused if one has it. Object
+        """Keeps other processes from the same part, until the result is closed. Raises InUse if one has it. Object
         stores have no locks."""
 
 
@@ -111,10 +114,18 @@ class LocalFolder:
         except OSError as error:
             raise BatchError(f"{self.name}/{name} cannot be read: {error.strerror or error}") from error
 
-    def read_all(self, folder: str, begin: str) -> Iterator[bytes]:
+    def read_all(self, folder: str, begin: str) -> Iterator[tuple[str, bytes]]:
         for name in sorted(self.sizes(folder)):
             if name.startswith(begin) and (content := self.read(f"{folder}/{name}")) is not None:
-                yield content
+                yield name, content
+
+    def remove(self, name: str) -> None:
+        try:
+            os.unlink(os.path.join(self.name, name))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise BatchError(f"{self.name}/{name} cannot be removed: {error.strerror or error}") from error
 
     def sizes(self, folder: str) -> dict[str, int]:
         try:
@@ -174,7 +185,7 @@ def _take(file: Any, how: int, refusal: str) -> None:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise Refused(f"{refusal}: wait for its end, or end it") from None
+            raise InUse(f"{refusal}: wait for its end, or end it") from None
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
             raise
         # A mounted file system without locks: as an object store.
@@ -224,16 +235,24 @@ class ObjectFolder:
         except Exception as error:
             raise BatchError(f"{self.name}/{name} cannot be read: {error}") from error
 
-    def read_all(self, folder: str, begin: str) -> Iterator[bytes]:
+    def read_all(self, folder: str, begin: str) -> Iterator[tuple[str, bytes]]:
         """Many at a time: each takes a store some milliseconds."""
-        paths = [f"{self._path}/{folder}/{name}" for name in sorted(self.sizes(folder)) if name.startswith(begin)]
-        for first in range(0, len(paths), _AT_A_TIME):
-            some = paths[first : first + _AT_A_TIME]
+        names = [name for name in sorted(self.sizes(folder)) if name.startswith(begin)]
+        for first in range(0, len(names), _AT_A_TIME):
+            some = {name: f"{self._path}/{folder}/{name}" for name in names[first : first + _AT_A_TIME]}
             try:
-                contents = self._filesystem.cat(some)
+                contents = self._filesystem.cat(list(some.values()))
             except Exception as error:
                 raise BatchError(f"{self.name}/{folder} cannot be read: {error}") from error
-            yield from (contents[path] for path in some)
+            yield from ((name, contents[path]) for name, path in some.items())
+
+    def remove(self, name: str) -> None:
+        try:
+            self._filesystem.rm_file(f"{self._path}/{name}")
+        except FileNotFoundError:
+            return
+        except Exception as error:
+            raise BatchError(f"{self.name}/{name} cannot be removed: {error}") from error
 
     def sizes(self, folder: str) -> dict[str, int]:
         self._filesystem.invalidate_cache()

@@ -63,18 +63,21 @@ class Source:
 
 def find(arguments: Sequence[str], format: Format | None = None) -> list[Input]:
     """The files that paths, folders and patterns (of this machine, or fsspec URLs) stand for, in their order; those of
-    a folder or pattern by name. `format` is that of all; by default the end of its name tells it of each.
+    a folder (without hidden ones) or pattern by name. `format` is that of all; by default the end of its name tells it
+    of each.
 
     Errors: Refused for what is missing, found twice, or cannot be read.
     """
     names: list[str] = []
     for argument in arguments:
         names += _expand(argument)
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for name in names:
-        if name in seen:
-            raise Refused(f"the input {name} is given twice: its rows would be scored twice")
-        seen.add(name)
+        place = os.path.realpath(local_path(name)) if is_local(name) else name
+        if place in seen:
+            also = f" (also as {seen[place]})" if seen[place] != name else ""
+            raise Refused(f"the input {name} is given twice{also}: its rows would be scored twice")
+        seen[place] = name
     if not names:
         raise Refused("no input was given")
     return [_look_at(name, format) for name in names]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NoReturn, cast
 
 import zstandard
@@ -14,14 +13,14 @@ import zstandard
 from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
-from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked_text, good
+from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked_text, good, kind
 from longshort.batch.shards import Position, RawRow
 
 _BUFFER_BYTES = 1 << 20
 # Some programs begin a file with it.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Read at a time. A block of a few bytes may stand for 128 KiB, and all that is read is decompressed at once.
-_ZSTD_BYTES = 4 << 10
+# Compressed bytes that are read at a time. Few may stand for very many, and all that is read is decompressed at once.
+_STORED_BYTES = 4 << 10
 
 
 class JsonLines:
@@ -96,17 +95,29 @@ class JsonLines:
 
 def _uncompressed(stored: BinaryIO, compression: str) -> BinaryIO:
     if compression == "gz":
-        return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=stored), _BUFFER_BYTES))
+        return cast(BinaryIO, io.BufferedReader(_Frames(stored, _gzip_member, padding=b"\0"), _BUFFER_BYTES))
     if compression == "zst":
-        return cast(BinaryIO, io.BufferedReader(_ZstdFrames(stored), _BUFFER_BYTES))
+        return cast(BinaryIO, io.BufferedReader(_Frames(stored, _zstd_frame), _BUFFER_BYTES))
     return cast(BinaryIO, io.BufferedReader(stored, _BUFFER_BYTES))
 
 
-class _ZstdFrames(io.RawIOBase):
-    """Frames one after the other. zstandard's own reader takes a file that ends too early for a whole one."""
+def _gzip_member() -> Any:
+    return zlib.decompressobj(16 + zlib.MAX_WBITS)
 
-    def __init__(self, stored: BinaryIO) -> None:
+
+def _zstd_frame() -> Any:
+    return zstandard.ZstdDecompressor().decompressobj()
+
+
+class _Frames(io.RawIOBase):
+    """Frames of zstd, or members of gzip, one after the other, to the last byte before a cut. gzip's own reader below a
+    buffer loses up to a buffer there, and zstandard's takes a file that ends too early for a whole one."""
+
+    def __init__(self, stored: BinaryIO, begin: Callable[[], Any], padding: bytes = b"") -> None:
+        """`begin`: makes what decompresses one frame. `padding`: bytes that may stand behind a frame."""
         self._stored = stored
+        self._begin = begin
+        self._padding = padding
         self._compressed = b""
         self._text = memoryview(b"")
         self._frame: Any = None
@@ -115,16 +126,19 @@ class _ZstdFrames(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """0 at the end. Raises EOFError if that is within a frame, and ZstdError."""
+        """0 at the end. Raises EOFError if that is within a frame, and what the decompressor raises."""
         while not self._text:
             if not self._compressed:
-                self._compressed = self._stored.read(_ZSTD_BYTES)
+                self._compressed = self._stored.read(_STORED_BYTES)
                 if not self._compressed:
                     if self._frame is not None:
-                        raise EOFError("it ends within a frame")
+                        raise EOFError("it ends too early")
                     return 0
             if self._frame is None:
-                self._frame = zstandard.ZstdDecompressor().decompressobj()
+                self._compressed = self._compressed.lstrip(self._padding) if self._padding else self._compressed
+                if not self._compressed:
+                    continue
+                self._frame = self._begin()
             self._text = memoryview(self._frame.decompress(self._compressed))
             self._compressed = b""
             if self._frame.eof:
@@ -150,7 +164,7 @@ def _next(lines: Iterator[bytes | tuple[None, int]]) -> bytes | tuple[None, int]
     """None at the end. What is broken has nothing behind it."""
     try:
         return next(lines, None)
-    except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+    except (EOFError, zlib.error, zstandard.ZstdError) as error:
         return InputDamaged(f"the compressed file is damaged from here on: {error}")
 
 
@@ -165,7 +179,7 @@ def _object(line: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"the line is not JSON: {error}" if line.strip() else "the line is empty") from None
     if not isinstance(found, dict):
-        raise ValueError(f"the line is a JSON {type(found).__name__}; it must be an object")
+        raise ValueError(f"the line is {kind(found)}; it must be an object")
     return found
 
 

@@ -3,28 +3,33 @@
     manifest/run.json                what the run is of: model, options. Written first.
     manifest/inputs.jsonl            its inputs, in order: name, format, bytes, hash.
     manifest/shard-NAME.json         a shard that is done. Written when its output is safe; it alone says so.
-    manifest/complete-I-of-N.json    all shards of this part are done.
+    manifest/complete-I-of-N.json    all shards of this part are done, and how many shards and rows there are.
 
-Each is put whole. A shard's entry has a checksum of itself, so that one that a broken disk has changed does not count.
+Each is put whole. Entries and marks have a checksum of themselves, so that one that a broken disk has changed does not
+count.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from longshort.batch import marks
+from longshort.batch.checked import json_line, with_check, without_check
 from longshort.batch.failures import ModelChanged, Refused
 from longshort.batch.files import UNFINISHED, Folder
 from longshort.batch.inputs import Input
-from longshort.batch.shards import Part, shard_name
+from longshort.batch.marks import Mark
+from longshort.batch.shards import shard_name
 
 FOLDER = "manifest"
 RUN = f"{FOLDER}/run.json"
 INPUTS = f"{FOLDER}/inputs.jsonl"
+ROWS = "rows"
+ERRORS = "errors"
 VERSION = 1
 
 
@@ -83,7 +88,7 @@ class Manifest:
         told = self._folder.read(RUN)
         if told is None and not self._has_strange_files():
             self._folder.put(INPUTS, b"".join(_lines_of_inputs(run.inputs)))
-            self._folder.put(RUN, _json(_described(run)))
+            self._folder.put(RUN, json_line(_described(run)))
         # Another part may have begun the run meanwhile.
         told = self._folder.read(RUN)
         if told is None:
@@ -97,45 +102,54 @@ class Manifest:
                 " the run was begun with, or another folder"
             )
 
-    def done(self, rows_folder: str, errors_folder: str) -> dict[tuple[int, int], Entry]:
-        """The shards that are done, by source and number: their entry is whole, and their files are there."""
-        sizes = {
-            f"{folder}/{name}": size
-            for folder in (rows_folder, errors_folder)
-            for name, size in self._folder.sizes(folder).items()
+    def inputs(self) -> list[Input] | None:
+        """Of the run; None if the list is not whole."""
+        content = self._folder.read(INPUTS)
+        try:
+            return None if content is None else [Input(**json.loads(line)) for line in content.splitlines()]
+        except (ValueError, TypeError):
+            return None
+
+    def files(self) -> dict[str, int]:
+        """Bytes of each file of results and errors, by name; entries or not."""
+        return {
+            f"{folder}/{name}": size for folder in (ROWS, ERRORS) for name, size in self._folder.sizes(folder).items()
         }
-        found: dict[tuple[int, int], Entry] = {}
-        for entry in self.entries():
-            if all(sizes.get(file.name) == file.bytes for file in entry.files):
-                found[(entry.source, entry.shard)] = entry
-        return found
+
+    def done(self, files: Mapping[str, int]) -> dict[tuple[int, int], Entry]:
+        """The shards that are done, by source and number: their entry is whole, and their files are there."""
+        return {
+            (entry.source, entry.shard): entry
+            for entry in self.entries()
+            if all(files.get(file.name) == file.bytes for file in entry.files)
+        }
 
     def entries(self) -> Iterator[Entry]:
         """All that are whole, in the order of their rows."""
-        for content in self._folder.read_all(FOLDER, "shard-"):
+        return (entry for _, entry in self.all_entries() if entry is not None)
+
+    def all_entries(self) -> Iterator[tuple[str, Entry | None]]:
+        """With the names of their files; None for one that is not whole, or not of this name."""
+        for name, content in self._folder.read_all(FOLDER, "shard-"):
             entry = _entry(content)
-            if entry is not None:
-                yield entry
+            yield f"{FOLDER}/{name}", entry if entry is not None and name == _entry_name(entry) else None
 
     def add(self, entry: Entry) -> None:
         """The shard is done. Its files must be safe before."""
-        told = dataclasses.asdict(entry)
-        content = _json(told | {"check": _check(told)})
-        self._folder.put(f"{FOLDER}/shard-{shard_name(entry.source, entry.shard)}.json", content)
+        self._folder.put(f"{FOLDER}/{_entry_name(entry)}", with_check(dataclasses.asdict(entry)))
 
-    def finish(self, part: Part) -> None:
+    def finish(self, mark: Mark) -> None:
         """All shards of the part are done."""
-        self._folder.put(f"{FOLDER}/complete-{part.index}-of-{part.count}.json", _json(dataclasses.asdict(part)))
+        self._folder.put(f"{FOLDER}/{mark.name}", mark.content())
 
-    def is_complete(self) -> bool:
-        """Whether all parts are, of any number of them."""
-        told = self._folder.sizes(FOLDER)
-        counts = {int(name.split("-of-")[1].split(".")[0]) for name in told if name.startswith("complete-")}
-        return any(all(f"complete-{index}-of-{count}.json" in told for index in range(count)) for count in counts)
+    def all_marks(self) -> Iterator[tuple[str, Mark | None]]:
+        """With the names of their files; None for one that is not whole."""
+        for name, content in self._folder.read_all(FOLDER, marks.BEGIN):
+            yield f"{FOLDER}/{name}", marks.mark_of(name, content)
 
     def _has_strange_files(self) -> bool:
         strange = [name for name in self._folder.sizes("") if name != UNFINISHED]
-        return bool(strange or self._folder.sizes("rows") or self._folder.sizes("errors"))
+        return bool(strange or self._folder.sizes(ROWS) or self._folder.sizes(ERRORS))
 
     def _input_differences(self, inputs: Sequence[Input]) -> list[str]:
         """The first few."""
@@ -173,24 +187,20 @@ def _input_difference(before: dict[str, Any], now: dict[str, Any]) -> str:
 
 def _lines_of_inputs(inputs: Sequence[Input]) -> Iterator[bytes]:
     for one in inputs:
-        yield _json(dataclasses.asdict(one))
+        yield json_line(dataclasses.asdict(one))
+
+
+def _entry_name(entry: Entry) -> str:
+    return f"shard-{shard_name(entry.source, entry.shard)}.json"
 
 
 def _entry(content: bytes) -> Entry | None:
     """None for what is no whole entry."""
+    told = without_check(content)
     try:
-        told = json.loads(content)
-        check = told.pop("check")
-        if check != _check(told):
-            return None
-        files = tuple(Written(**file) for file in told.pop("files"))
-        return Entry(**told, files=files)
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return None if told is None else Entry(**told | {"files": tuple(Written(**file) for file in told["files"])})
+    except (KeyError, TypeError):
         return None
-
-
-def _check(told: dict[str, Any]) -> str:
-    return hashlib.sha256(_json(told)).hexdigest()[:16]
 
 
 def _parsed(content: bytes, folder: str) -> Any:
@@ -198,7 +208,3 @@ def _parsed(content: bytes, folder: str) -> Any:
         return json.loads(content)
     except ValueError:
         raise Refused(f"{folder}/{RUN} is damaged: begin anew in another folder") from None
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"

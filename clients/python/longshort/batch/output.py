@@ -5,22 +5,21 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from longshort.batch import results
+from longshort.batch.arrow_values import shown
 from longshort.batch.failures import Refused
 from longshort.batch.files import Folder
-from longshort.batch.manifest import Written
+from longshort.batch.manifest import ERRORS, ROWS, Written
 from longshort.batch.rows import Row, Rows
 
 OutputFormat = Literal["parquet", "jsonl"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("parquet", "jsonl")
-ROWS = "rows"
-ERRORS = "errors"
 KEY = pa.schema([("input", pa.string()), ("ordinal", pa.int64()), ("text_hash", pa.string())])
 
 
@@ -31,6 +30,11 @@ class Output:
         self._folder = folder
         self._format = format
         self._columns = results.columns(command, region_tokens)
+        self._left: Collection[str] = ()
+
+    def expect(self, left: Collection[str]) -> None:
+        """Files of shards that were not finished. They go when their shard is done again without them."""
+        self._left = left
 
     def check_carried(self, names: Sequence[str]) -> None:
         """Raises Refused for a column that output has anyway."""
@@ -46,14 +50,17 @@ class Output:
         """A shard's results, in the order of its rows, and its errors. `found`: None for a row with an error.
         Files are safe when this returns. Raises BatchError."""
         good = [place for place, one in enumerate(found) if one is not None]
-        written = []
+        contents = {}
         if good:
             content = self._parquet(rows, good, found) if self._format == "parquet" else self._lines(rows, good, found)
-            written.append(self._put(f"{ROWS}/{name}.{self._format}", content))
+            contents[f"{ROWS}/{name}.{self._format}"] = content
         if len(good) < len(found):
             bad = [place for place, one in enumerate(found) if one is None]
-            written.append(self._put(f"{ERRORS}/{name}.jsonl", _errors(rows, bad)))
-        return tuple(written)
+            contents[f"{ERRORS}/{name}.jsonl"] = _errors(rows, bad)
+        for left in (f"{ROWS}/{name}.{self._format}", f"{ERRORS}/{name}.jsonl"):
+            if left in self._left and left not in contents:
+                self._folder.remove(left)
+        return tuple(self._put(*one) for one in contents.items())
 
     def _put(self, name: str, content: bytes) -> Written:
         self._folder.put(name, content)
@@ -107,8 +114,9 @@ def _dicts(rows: Rows, places: Sequence[int]) -> list[dict[str, Any]]:
     if isinstance(rows.carried, pa.Table):
         if not rows.carried.num_columns:
             return [{} for _ in places]
-        found: list[dict[str, Any]] = rows.carried.take(pa.array(places, pa.int64())).to_pylist()
-        return found
+        table = rows.carried.take(pa.array(places, pa.int64()))
+        columns = [shown(column) for column in table.columns]
+        return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
     return [rows.carried[place] for place in places]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from longshort.batch.arrow_values import NotUtf8, not_utf8, values
 from longshort.batch.failures import InputDamaged, Refused
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
@@ -18,6 +19,28 @@ from longshort.batch.shards import Position, RawRow
 # Rows that are decoded at a time, and bytes that are read at a time.
 _BATCH_ROWS = 256
 _BUFFER_BYTES = 1 << 20
+
+
+# What pyarrow raises of pages that are not what they say. Of codecs it is an OSError.
+_DAMAGES = (pa.ArrowException, EOFError, OSError)
+
+
+class _Watched:
+    """A file that remembers why it could not be read: pyarrow tells that as it tells damage."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.failure: OSError | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._file.read(size)
+        except OSError as error:
+            self.failure = error
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 class Parquet:
@@ -45,24 +68,46 @@ class Parquet:
     def rows(self, start: Position) -> Iterator[RawRow]:
         """Rows from `start` on; a broken file ends with a row that is an InputDamaged. Raises OSError."""
         row = 0
-        with open_input(self._file.name) as stored:
+        with open_input(self._file.name) as opened:
+            stored = _Watched(opened)
             try:
-                file = pq.ParquetFile(stored, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+                file = pq.ParquetFile(
+                    stored, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+                )
                 self._all_rows = max(1, file.metadata.num_rows)
                 for group in range(file.metadata.num_row_groups):
                     count = file.metadata.row_group(group).num_rows
                     if row + count <= start.row:
                         row += count
                         continue
-                    columns = [*dict.fromkeys((*self._texts, *self.carried))]
-                    for batch in file.iter_batches(_BATCH_ROWS, [group], columns, use_threads=False):
+                    for batch in self._batches(file, group, stored):
                         for place, size in enumerate(self._sizes(batch)):
                             if row >= start.row:
                                 yield RawRow(row, row, row + 1, size, (batch, place))
                             row += 1
                             self._row = row
-            except (pa.ArrowException, EOFError) as error:
-                yield RawRow(row, row, row + 1, 0, InputDamaged(f"the file is damaged from here on: {error}"))
+            except _DAMAGES as error:
+                if stored.failure is not None:
+                    raise stored.failure from error
+                if row >= start.row:
+                    yield RawRow(row, row, row + 1, 0, InputDamaged(f"the file is damaged from here on: {error}"))
+
+    def _batches(self, file: Any, group: int, stored: _Watched) -> Iterator[Any]:
+        """Of a row group. Raises what pyarrow raises of damage, behind the last row that can be read."""
+        columns = [*dict.fromkeys((*self._texts, *self.carried))]
+        read = 0
+        try:
+            for batch in file.iter_batches(_BATCH_ROWS, [group], columns, use_threads=False):
+                yield batch
+                read += batch.num_rows
+            return
+        except _DAMAGES:
+            if stored.failure is not None:
+                raise
+        # The rows of the batch that stand before the damage. pyarrow begins with the group's first in any case.
+        for place, batch in enumerate(file.iter_batches(1, [group], columns, use_threads=False)):
+            if place >= read:
+                yield batch
 
     def _sizes(self, batch: Any) -> list[int]:
         """Bytes of each row's texts; of lists of token ids, their number."""
@@ -97,15 +142,19 @@ class Parquet:
                 pieces.append(pa.Table.from_arrays(blank, names=self._empty.schema.names))
                 continue
             piece = batch.slice(first, count)
-            texts = [piece.column(name).to_pylist() for name in self._texts]
-            for values in zip(*texts, strict=True):
-                rows.append(self._row_of(raw[len(rows)].row, values))
+            broken = not_utf8(piece, self.carried)
+            texts = [values(piece.column(name)) for name in self._texts]
+            for place, one in enumerate(zip(*texts, strict=True)):
+                rows.append(self._row_of(raw[len(rows)].row, one, broken.get(place)))
             pieces.append(pa.Table.from_batches([piece]).select(list(self.carried)))
         return Rows(rows, pa.concat_tables([self._empty, *pieces], promote_options="permissive"))
 
-    def _row_of(self, ordinal: int, values: Sequence[Any]) -> Row:
+    def _row_of(self, ordinal: int, texts: Sequence[Any], broken: tuple[str, NotUtf8] | None) -> Row:
+        """`broken`: a column that is carried and not UTF-8. Passed on, it would break whoever reads the results."""
         try:
-            checked = [checked_text(value, name) for value, name in zip(values, self._texts, strict=True)]
+            checked = [checked_text(text, name) for text, name in zip(texts, self._texts, strict=True)]
+            if broken is not None:
+                checked_text(broken[1], broken[0])
         except ValueError as error:
             return bad(self._file.name, ordinal, str(error))
         return good(self._file.name, ordinal, checked[0] if len(checked) == 1 else (checked[0], checked[1]))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import io
 import json
-import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,10 +16,11 @@ from longshort._command.exits import UsageError
 from longshort._command.output import tell
 from longshort._command.program import Parser, duration, with_options
 from longshort.batch import api
-from longshort.batch.failures import BatchError, Refused
+from longshort.batch.failures import BatchError, InUse, Refused
 from longshort.batch.inputs import FORMATS
 from longshort.batch.output import OUTPUT_FORMATS
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS
+from longshort.batch.signals import end_by_sigterm
 from longshort.batch.summary import Summary
 from longshort.batch.verifying import verify
 from longshort.errors import LongshortError
@@ -31,7 +31,8 @@ _USAGE = """longshort-batch score|classify INPUT... --out=FOLDER [options]
 _DESCRIPTION = """Scores or classifies corpora: each row once, whatever comes in between. A run that was ended, by
 Ctrl-C, kill -9 or the machine, goes on when the same command is run again.
 
-INPUT is a file, a folder (all files in it and in its folders) or a pattern, of this machine or an fsspec URL:
+INPUT is a file, a folder (all files in it and in its folders, but hidden ones) or a pattern, of this machine or an
+fsspec URL:
   .jsonl, .ndjson (also .gz, .zst)  a JSON object a line, with the document in its field "text"
   .parquet                          a document a row, in the column "text"
   .warc, .wet (also .gz)            a document a record: conversion, and response and resource of text
@@ -51,13 +52,23 @@ Examples:
   longshort-batch classify reviews/ --out=classified --model=movie_reviews --truncate --top-k=1
 """
 
+_EXIT_CODES = """Exit codes:
+  0  done, rows with errors included
+  1  an option is wrong
+  2  refused, and will be again: an input is missing, cannot be read or has changed; other inputs, options or another
+     model than the folder was begun with; or what a server refuses (NOT_FOUND, PERMISSION_DENIED, ...)
+  3  no server was there for --patience, or another run has the folder: later may do
+  4  Ctrl-C or SIGTERM
+  5  anything else: too many errors, a full disk, verify has found something missing or wrong
+"""
+
 
 def make_parser() -> Parser:
     parser = Parser(
         prog="longshort-batch",
         usage=_USAGE,
         description=_DESCRIPTION,
-        epilog=exits.HELP,
+        epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -211,8 +222,7 @@ def main(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    # Asked to end, the program ends as by Ctrl-C, which the event loop hears.
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    end_by_sigterm()
     as_json = "--json" in arguments
     try:
         code = run(arguments)
@@ -221,11 +231,12 @@ def main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _failed(str(error), exits.USAGE, as_json)
     except BatchError as error:
-        return _failed(str(error), exits.REFUSED if isinstance(error, Refused) else exits.OTHER, as_json)
+        code = exits.REFUSED if isinstance(error, Refused) else exits.OTHER
+        return _failed(str(error), exits.UNAVAILABLE if isinstance(error, InUse) else code, as_json)
     except LongshortError as error:
         later = "What was written before stays valid: run the same command again to go on."
         return _failed(f"{with_options(str(error))}. {later}", exits.of_error(error), as_json)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         message = "interrupted. Shards that are written stay: run the same command again to go on."
         return _failed(message, exits.CANCELLED, as_json)
 

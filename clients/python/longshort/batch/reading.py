@@ -12,9 +12,10 @@ from longshort.batch.failures import Refused
 from longshort.batch.inputs import Source, check_unchanged
 from longshort.batch.json_lines import JsonLines
 from longshort.batch.manifest import Entry
+from longshort.batch.marks import Extent
 from longshort.batch.parquet import Parquet
 from longshort.batch.rows import Columns, Rows
-from longshort.batch.shards import Cut, Part, Position, RawRow, cut
+from longshort.batch.shards import Cut, Part, Position, RawRow, Shard, cut
 from longshort.batch.text_files import TextFiles
 from longshort.batch.warc import Warc
 
@@ -54,6 +55,15 @@ class Skipped:
     stored_bytes: float
 
 
+@dataclass(slots=True)
+class SourceEnd:
+    """A source was read to its end. Comes of each, in order."""
+
+    extent: Extent
+    # Of its stored bytes, those that no shard was counted with.
+    stored_bytes: float
+
+
 def open_reader(source: Source, columns: Columns) -> Reader:
     """Raises Refused for a file without these columns."""
     kinds: dict[str, Callable[[Source, Columns], Reader]] = {
@@ -72,13 +82,13 @@ def read_shards(
     part: Part,
     done: Mapping[tuple[int, int], Entry],
     stop: threading.Event,
-) -> Iterator[ReadShard | Skipped]:
+) -> Iterator[ReadShard | Skipped | SourceEnd]:
     """The shards of this part that are not done. Ends early once `stop` is set.
 
     Raises Refused for an input that has changed, or cannot be read any more.
     """
     for source, reader in zip(sources, readers, strict=True):
-        start = _first_undone(source.index, done)
+        start = end = _first_undone(source.index, done)
         before = 0.0
         try:
             raw = reader.rows(start)
@@ -89,27 +99,34 @@ def read_shards(
             for shard in cut(source.index, raw, limits, start):
                 if stop.is_set():
                     return
+                end = shard.next
                 share = reader.read_share()
                 read, before = max(0.0, share - before) * source.bytes, max(share, before)
-                if (source.index, shard.number) in done or not part.has(source.index, shard.number):
+                if _is_done(shard, done) or not part.has(source.index, shard.number):
                     yield Skipped(read)
                     continue
                 if source.format != "text":
                     check_unchanged(source.files[0])
                 rows = reader.parse(shard.rows)
-                begin, end = shard.rows[0], shard.rows[-1]
-                yield ReadShard(source.index, shard.number, rows, begin.row, begin.begin, end.end, read)
+                begin = shard.rows[0]
+                yield ReadShard(source.index, shard.number, rows, begin.row, begin.begin, end.offset, read)
         except OSError as error:
             raise Refused(
                 f"the input {source.files[0].name} cannot be read: {error.strerror or error}. What was written before"
                 " stays valid: run the same command again"
             ) from error
-        yield Skipped((1.0 - before) * source.bytes)
+        yield SourceEnd(Extent(end.shard, end.row), (1.0 - before) * source.bytes)
+
+
+def _is_done(shard: Shard, done: Mapping[tuple[int, int], Entry]) -> bool:
+    """Whether there is an entry, and of these very rows."""
+    entry = done.get((shard.source, shard.number))
+    return entry is not None and (entry.first_row, entry.rows) == (shard.rows[0].row, len(shard.rows))
 
 
 def _first_undone(source: int, done: Mapping[tuple[int, int], Entry]) -> Position:
     """Behind the shards that are done from the source's beginning on."""
     position = Position()
-    while (entry := done.get((source, position.shard))) is not None:
+    while (entry := done.get((source, position.shard))) is not None and entry.first_row == position.row:
         position = Position(position.shard + 1, entry.first_row + entry.rows, entry.end)
     return position

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from longshort.batch.arrow_values import NotUtf8
 from longshort.inputs import Document, Text
 
 # The longest row that is read at all: one gRPC message takes 2 GiB at the most, and a server by default 8 MiB.
@@ -61,11 +62,16 @@ class Columns:
 
 
 def bad(input: str, ordinal: int, message: str, code: str = "INVALID_ARGUMENT") -> Row:
-    return Row(input, ordinal, None, "", RowError(code, message))
+    return Row(_key(input), ordinal, None, "", RowError(code, message))
 
 
 def good(input: str, ordinal: int, document: Document) -> Row:
-    return Row(input, ordinal, document, text_hash(document))
+    return Row(_key(input), ordinal, document, text_hash(document))
+
+
+def _key(input: str) -> str:
+    """A file's name as results have it: bytes that are not UTF-8 are written as \\xff."""
+    return input if input.isascii() else input.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def text_hash(document: Document) -> str:
@@ -107,8 +113,34 @@ def checked_text(value: Any, name: str) -> Text:
         return value
     if isinstance(value, bytes):
         return value
-    if isinstance(value, list) and all(type(one) is int and -(2**31) <= one < 2**31 for one in value):
+    if isinstance(value, list) and all(is_id(one) for one in value):
         return value
+    if isinstance(value, NotUtf8):
+        raise ValueError(f'"{name}" is not UTF-8: {value}')
     if value is None:
         raise ValueError(f'there is no "{name}"')
-    raise ValueError(f'"{name}" is a {type(value).__name__}; it must be a string or a list of token ids')
+    if isinstance(value, list):
+        place = next(place for place, one in enumerate(value) if not is_id(one))
+        raise ValueError(
+            f'"{name}" is a list with {kind(value[place])} at place {place}; token ids are 32-bit integers'
+        )
+    raise ValueError(f'"{name}" is {kind(value)}; it must be a string or a list of token ids')
+
+
+def is_id(value: Any) -> bool:
+    return type(value) is int and -(2**31) <= value < 2**31
+
+
+def kind(value: Any) -> str:
+    """What JSON calls it."""
+    names = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        float: "a number",
+        type(None): "null",
+    }
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "a number" if is_id(value) else f"the number {str(value)[:12]}"
+    return names.get(type(value), f"a {type(value).__name__}")

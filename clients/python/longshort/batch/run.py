@@ -15,11 +15,12 @@ from typing import Any
 
 from longshort.batch import results
 from longshort.batch.failures import TooManyErrors
-from longshort.batch.manifest import Entry, Manifest
+from longshort.batch.manifest import Entry, Manifest, Written
+from longshort.batch.marks import Extent
 from longshort.batch.output import Output, rows_hash
 from longshort.batch.progress import Progress
-from longshort.batch.reading import ReadShard, Skipped
-from longshort.batch.rows import RowError, document_bytes
+from longshort.batch.reading import ReadShard, Skipped, SourceEnd
+from longshort.batch.rows import Row, RowError, document_bytes
 from longshort.batch.scorer import Scorer
 from longshort.batch.shards import shard_name
 from longshort.batch.work import AnyAnswer, Job
@@ -64,7 +65,7 @@ class Run:
 
     def __init__(
         self,
-        shards: Iterator[ReadShard | Skipped],
+        shards: Iterator[ReadShard | Skipped | SourceEnd],
         scorer: Scorer,
         output: Output,
         manifest: Manifest,
@@ -86,6 +87,9 @@ class Run:
         self._max_errors = max_errors
         self._errors = errors_before
         self.totals = Totals()
+        # Of all sources, once the run is done; and the files that it has written.
+        self.extents: list[Extent] = []
+        self.files: set[str] = set()
         self._unanswered_bytes = 0
         self._open = 0
         self._writing: set[asyncio.Task[None]] = set()
@@ -114,10 +118,12 @@ class Run:
             read = await asyncio.to_thread(next, self._shards, None)
             if read is None:
                 return
-            if isinstance(read, Skipped):
-                self._progress.skip(read.stored_bytes)
-            else:
+            if isinstance(read, ReadShard):
                 self._begin(read)
+            else:
+                self._progress.skip(read.stored_bytes)
+            if isinstance(read, SourceEnd):
+                self.extents.append(read.extent)
             self._raise_failure()
 
     def _has_room(self) -> bool:
@@ -147,7 +153,7 @@ class Run:
         jobs = []
         for place, row in enumerate(read.rows.rows):
             if row.document is None:
-                self._count_error()
+                self._count_error(row)
                 self._progress.advance(False, 0, 0.0)
                 continue
             size = document_bytes(row.document)
@@ -169,8 +175,9 @@ class Run:
             found = results.result(answer, self._region_tokens)
             tokens = 0
             if isinstance(found, RowError):
-                shard.read.rows.rows[place].error = found
-                self._count_error()
+                row = shard.read.rows.rows[place]
+                row.error = found
+                self._count_error(row)
             else:
                 shard.found[place] = found
                 tokens = results.tokens_of(found)
@@ -185,12 +192,13 @@ class Run:
 
         return take
 
-    def _count_error(self) -> None:
+    def _count_error(self, row: Row) -> None:
         self._errors += 1
         if self._max_errors is not None and self._errors > self._max_errors and self._failure is None:
             self._failure = TooManyErrors(
-                f"{self._errors} rows have errors; max_errors is {self._max_errors}. The errors of shards that are done"
-                " are in the output's folder errors. Run the same command with more to go on"
+                f"{self._errors} rows have errors; max_errors is {self._max_errors}. The last is row {row.ordinal} of"
+                f" {row.input}: {row.error.message if row.error else ''}. Those of shards that are done are in the"
+                " output's folder errors. Run the same command with more to go on"
             )
             self._changed.set()
 
@@ -209,14 +217,15 @@ class Run:
 
     async def _write(self, shard: OpenShard) -> None:
         async with self._writers:
-            await asyncio.to_thread(self._write_now, shard)
+            files = await asyncio.to_thread(self._write_now, shard)
+        self.files.update(file.name for file in files)
         errors = shard.errors
         self.totals.rows += len(shard.found) - errors
         self.totals.errors += errors
         self.totals.tokens += shard.tokens
         self.totals.shards += 1
 
-    def _write_now(self, shard: OpenShard) -> None:
+    def _write_now(self, shard: OpenShard) -> tuple[Written, ...]:
         read = shard.read
         rows = read.rows.rows
         files = self._output.write(shard_name(read.source, read.number), read.rows, shard.found)
@@ -236,3 +245,4 @@ class Run:
                 files=files,
             )
         )
+        return files

@@ -50,8 +50,12 @@ class Scorer:
         timeout   seconds that a server may give no answer while it has documents, before others get them
         patience  seconds that no server may be there (at the beginning: a minute at the most)
 
-        Raises ValueError for files and names that cannot be used.
+        Raises ValueError for files, names and times that cannot be used.
         """
+        if not timeout > 0:
+            raise ValueError(f"timeout is {timeout}; it must be more than 0 seconds")
+        if not patience >= 0:
+            raise ValueError(f"patience is {patience}; it must be at least 0 seconds")
         self._connection = connection
         self._texts = texts
         self._region_tokens = region_tokens

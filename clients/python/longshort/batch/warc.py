@@ -9,6 +9,7 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 
 from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
+from longshort.batch.http_content import NotDecoded, content_of
 from longshort.batch.inputs import Input, Source
 from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, good
 from longshort.batch.shards import Position, RawRow
@@ -40,7 +41,7 @@ class Warc:
             try:
                 for record in records:
                     is_text = _is_text(record)
-                    content = record.content_stream().read(MAX_ROW_BYTES + 1) if is_text else b""
+                    content = _content(record) if is_text else b""
                     # Reads to the record's end, which only that tells.
                     begin, end = records.get_record_offset(), records.offset
                     if not _is_whole(record, records.reader.decompressor):
@@ -49,15 +50,17 @@ class Warc:
                     if is_text:
                         fields = {name: record.rec_headers.get_header(key) for name, key in CARRIED.items() if key}
                         fields["content_type"] = _content_type(record)
-                        yield RawRow(row, begin, end, len(content), (content, fields))
+                        size = 0 if isinstance(content, NotDecoded) else len(content)
+                        yield RawRow(row, begin, end, size, (content, fields))
                         row += 1
                 if self._offset < self._file.bytes:
                     raise EOFError("it does not end with a record")
             except OSError:
                 raise
             except Exception as error:  # broken headers make warcio raise anything
-                place = self._offset
-                yield RawRow(row, place, place, 0, InputDamaged(f"the file is damaged from here on: {error}"))
+                damaged = InputDamaged(f"the file is damaged from here on: {error}")
+                # To the file's end, so that a run that goes on finds nothing more.
+                yield RawRow(row, self._offset, self._file.bytes, 0, damaged)
 
     def read_share(self) -> float:
         """How much of the file was read so far, 0 to 1."""
@@ -73,12 +76,21 @@ class Warc:
                 continue
             content, fields = one.data
             carried.append({name: fields.get(name) for name in self.carried})
-            if len(content) > MAX_ROW_BYTES:
+            if isinstance(content, NotDecoded):
+                rows.append(bad(self._file.name, one.row, str(content)))
+            elif len(content) > MAX_ROW_BYTES:
                 message = f"the record has more than {MAX_ROW_BYTES} bytes, which are the most that is read"
                 rows.append(bad(self._file.name, one.row, message))
             else:
                 rows.append(good(self._file.name, one.row, content))
         return Rows(rows, carried)
+
+
+def _content(record: Any) -> bytes | NotDecoded:
+    try:
+        return content_of(record, MAX_ROW_BYTES)
+    except NotDecoded as error:
+        return error
 
 
 def _content_type(record: Any) -> str:

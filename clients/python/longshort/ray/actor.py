@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from longshort.batch.arrow_values import values
 from longshort.batch.pool import Pool
 from longshort.batch.rows import RowError, checked_text, text_hash
 from longshort.inputs import Document
@@ -62,11 +63,11 @@ class Actor:
             found.append(answer)
         told = [None if error is None else f"{error.code}: {error.message}" for error in errors]
         fingerprints = [self._pool.model.fingerprint] * len(documents)
-        for field, values in zip(OWN_COLUMNS, (hashes, fingerprints, told), strict=True):
-            batch = batch.append_column(field, pa.array(values, field.type))
+        for field, column in zip(OWN_COLUMNS, (hashes, fingerprints, told), strict=True):
+            batch = batch.append_column(field, pa.array(column, field.type))
         for field in self._plan.columns:
-            values = [None if one is None else one[field.name] for one in found]
-            batch = batch.append_column(field, pa.array(values, field.type))
+            results = [None if one is None else one[field.name] for one in found]
+            batch = batch.append_column(field, pa.array(results, field.type))
         return batch
 
     def _check(self, names: Sequence[str]) -> None:
@@ -82,10 +83,10 @@ class Actor:
         documents: list[Document | None] = []
         hashes: list[str | None] = []
         errors: list[RowError | None] = []
-        columns = [batch.column(name).to_pylist() for name in self._plan.texts]
-        for values in zip(*columns, strict=True):
+        columns = [values(batch.column(name)) for name in self._plan.texts]
+        for row in zip(*columns, strict=True):
             try:
-                texts = [checked_text(value, name) for value, name in zip(values, self._plan.texts, strict=True)]
+                texts = [checked_text(value, name) for value, name in zip(row, self._plan.texts, strict=True)]
             except ValueError as error:
                 documents.append(None)
                 hashes.append(None)

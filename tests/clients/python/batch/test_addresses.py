@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from typing import Any
 
 import pytest
+from longshort._proto import inference_pb2
 from longshort.batch.addresses import servers_of
+from longshort.batch.connecting import connection_of
+from longshort.batch.scorer import Scorer
 from longshort.connection import Connection
 
 FOUND = {
@@ -35,6 +39,28 @@ def test_each_address_of_a_name_is_a_server(monkeypatch: pytest.MonkeyPatch) -> 
         *("10.0.0.1:8500", "10.0.0.2:8500", "[fd00::1]:8500"),
         *given[1:],
     ]
+
+
+@pytest.mark.parametrize(
+    "server", ["127.0.0.1", "models.example.org", "[::1]", "::1", "a:http", "a:0", "a:65536", "a:"]
+)
+def test_an_address_without_a_port_is_refused(server: str) -> None:
+    with pytest.raises(ValueError, match=f"server {re.escape(server)} has no port"):
+        connection_of({"server": ["a:1", server]})
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:1", "[::1]:1", "unix:x", "dns:///a", "ipv4:10.0.0.1:1,10.0.0.2:1"])
+def test_grpcs_own_addresses_are_taken(server: str) -> None:
+    assert connection_of({"server": server}).servers == (server,)
+
+
+@pytest.mark.parametrize("wrong", [{"patience": -1.0}, {"patience": float("nan")}, {"timeout": 0.0}])
+def test_times_that_are_none_are_refused(wrong: dict[str, float]) -> None:
+    async def make() -> None:
+        Scorer(Connection(servers=("a:1",)), "", inference_pb2.ScoreTextsOptions(), **wrong)
+
+    with pytest.raises(ValueError, match="it must be"):
+        asyncio.run(make())
 
 
 def test_certificates_are_those_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,10 +152,17 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
 BROKEN = [
     (b"", "the line is empty"),
     (b"{", "the line is not JSON"),
-    (b"[1]", "the line is a JSON list; it must be an object"),
+    (b"[1]", "the line is an array; it must be an object"),
     (b'{"text": "\xff"}', "the line is not UTF-8: byte 10 of it is 0xff"),
     (b'{"txt": "x"}', 'there is no "text"'),
-    (b'{"text": 5}', '"text" is a int; it must be a string or a list of token ids'),
+    (b"null", "the line is null; it must be an object"),
+    (b'{"text": 5}', '"text" is a number; it must be a string or a list of token ids'),
+    (b'{"text": {}}', '"text" is an object; it must be a string or a list of token ids'),
+    (b'{"text": [7, null]}', '"text" is a list with null at place 1; token ids are 32-bit integers'),
+    (
+        b'{"text": [4294967296]}',
+        '"text" is a list with the number 4294967296 at place 0; token ids are 32-bit integers',
+    ),
     (b'{"text": "a\\ud800"}', '"text" has half a surrogate pair at character 1'),
     (b'{"text": NaN}', "NaN is no JSON"),
     (b"[" * 100_000, "nested too deeply"),
@@ -280,6 +287,22 @@ def test_fields_of_json_are_carried(server: Server, tmp_path: Path, output: Any)
             assert "fields" not in rows[0] and "id" not in rows[0]
 
 
+@pytest.mark.parametrize("output", ["parquet", "jsonl"])
+def test_a_file_name_that_is_not_utf8_is_escaped_in_the_key(server: Server, tmp_path: Path, output: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/.hidden.jsonl").write_text("{}")
+    for name, text in ((b"\xff.jsonl", '{"text": "a"}\n{}\n'), ("\u00fc.txt".encode(), "b")):
+        Path(os.fsdecode(os.fsencode(tmp_path / "in") + b"/" + name)).write_text(text)
+    out = str(tmp_path / "out")
+    for _ in range(2):
+        summary = longshort.batch.score(str(tmp_path / "in"), out, server=address(server), output=output, carry=[])
+        assert (summary.all_rows, summary.all_errors) == (2, 1)
+    assert longshort.batch.verify(out).complete
+    keys = [f"{tmp_path}/in/\u00fc.txt", f"{tmp_path}/in/\\xff.jsonl"]
+    assert [row["input"] for row in read_rows(out)] == keys
+    assert [error["input"] for error in read_errors(out)] == keys[1:]
+
+
 def test_token_ids_are_documents(server: Server, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "a.jsonl", [{"text": [5, 6, 7]}])
     pq.write_table(pa.table({"text": [[5, 6, 7]]}), tmp_path / "b.parquet")
@@ -295,7 +318,9 @@ def test_token_ids_are_documents(server: Server, tmp_path: Path) -> None:
     [
         (["none.jsonl"], {}, "none.jsonl cannot be read: No such file"),
         (["*.nothing"], {}, "there is no such file"),
-        (["a.jsonl", "a.*"], {}, "a.jsonl is given twice"),
+        (["a.jsonl", "a.*"], {}, "a.jsonl is given twice: "),
+        (["a.jsonl", "../{folder}/a.jsonl"], {}, "a.jsonl is given twice (also as "),
+        (["a.jsonl", "link.jsonl"], {}, "link.jsonl is given twice (also as "),
         (["a.parquet"], {"text": "body"}, 'has no column "body"; there are: n, text'),
         (["a.parquet"], {"text": "n"}, 'the column "n" is of int64; it must be of strings, bytes or lists'),
         (["b.parquet"], {}, "cannot be read as Parquet"),
@@ -311,9 +336,10 @@ def test_what_cannot_be_read_is_refused_at_once(
     parquet(tmp_path)
     pq.write_table(pa.table({"token_count": [1], "text": ["x"]}), tmp_path / "c.parquet")
     (tmp_path / "b.parquet").write_bytes(b"PAR1 is not all")
+    (tmp_path / "link.jsonl").symlink_to("a.jsonl")
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"x"))
     with pytest.raises(longshort.batch.Refused) as caught:
-        paths = [str(tmp_path / name) for name in names]
+        paths = [str(tmp_path / name.format(folder=tmp_path.name)) for name in names]
         longshort.batch.score(paths, str(tmp_path / "out"), server=address(server), **options)
     assert message in str(caught.value)
 

@@ -5,20 +5,26 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import longshort
 import pytest
-from integration.server_process import Server, wait_until
+from integration.server_process import ROOT, Server, wait_until
+from longshort.batch.files import open_folder
 from longshort.batch.progress import Progress
 
 from clients.python.batch.corpus import documents, read_errors, read_rows, write_jsonl
 from clients.python.conftest import address
 
+# Where the installed program begins: module and function.
+PROJECT = tomllib.loads((ROOT / "clients/python/pyproject.toml").read_text())["project"]
+ENTRY = PROJECT["scripts"]["longshort-batch"].split(":")
 PROGRAM = [sys.executable, "-m", "longshort.batch"]
 
 
@@ -92,6 +98,7 @@ def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
         (["score", "a.jsonl", "--out=o", "--shard-rows=0"], 1, "must be at least 1"),
         (["score", "a.jsonl", "--out=o", "--model=a/b/c"], 1, "is not of the form NAME or NAME/VERSION"),
         (["score", "a.jsonl", "--out=o", "--tls-ca=none.pem"], 1, "--tls-ca=none.pem cannot be read"),
+        (["score", "a.jsonl", "--out=o", "--server=127.0.0.1"], 1, "the server 127.0.0.1 has no port: give HOST:PORT"),
         (["score", "nothing.jsonl", "--out=o"], 2, "nothing.jsonl cannot be read: No such file or directory"),
         (["score", "a.jsonl", "--out=o", "--model=nobody"], 2, "NOT_FOUND"),
         (["classify", "a.jsonl", "--out=o"], 2, "the model tiny is a language model"),
@@ -105,11 +112,22 @@ def test_what_is_wrong_is_said_and_coded(
     assert done.returncode == code and message in done.stderr, done.stderr
 
 
+def test_a_folder_that_another_run_has_is_no_lasting_refusal(corpus: Path, server: Server, tmp_path: Path) -> None:
+    """Its exit code is that of a server that is away: deploy/kubernetes/batch ends a Job by 1 and 2."""
+    with open_folder(str(tmp_path / "out")).lock(0, 1):
+        done = run("score", corpus, f"--out={tmp_path / 'out'}", server=server)
+    assert (done.returncode, done.stderr) == (
+        3,
+        f"longshort-batch: {tmp_path / 'out'} is in use by another run: wait for its end, or end it\n",
+    )
+
+
 def test_a_run_stops_after_too_many_errors_and_goes_on_with_more(server: Server, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", [b"broken" if i % 2 else {"text": f"row {i}"} for i in range(100)])
     out = f"--out={tmp_path / 'out'}"
     done = run("score", path, out, "--max-errors=20", "--shard-rows=10", server=server)
     assert done.returncode == 5 and "rows have errors; max_errors is 20" in done.stderr
+    assert re.search(rf"The last is row \d+ of {path}: the line is not JSON", done.stderr)
     assert len(read_errors(tmp_path / "out")) <= 20
     done = run("score", path, out, "--max-errors=50", "--shard-rows=10", server=server)
     assert done.returncode == 0 and len(read_rows(tmp_path / "out")) == len(read_errors(tmp_path / "out")) == 50
@@ -134,6 +152,26 @@ def test_an_interrupted_run_says_how_to_go_on(server: Server, tmp_path: Path, ho
     done = run("score", path, f"--out={out}", "--shard-rows=50", "--quiet", server=server)
     assert (done.returncode, done.stderr) == (0, "")
     assert [row["ordinal"] for row in read_rows(out)] == list(range(2000))
+
+
+def test_sigterm_ends_a_run_that_ignores_ctrl_c(server: Server, tmp_path: Path) -> None:
+    """As one that a script has started with & does, since sh has it ignore SIGINT."""
+    path = write_jsonl(tmp_path / "a.jsonl", documents(2000))
+    out = tmp_path / "out"
+    command = " ".join([*PROGRAM, "score", str(path), f"--out={out}", "--shard-rows=50", f"--server={address(server)}"])
+    script = ["sh", "-c", f"{command} & echo $!; wait $!"]
+    with subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        child = int(process.stdout.readline())
+        wait_until(lambda: len(list((out / "manifest").glob("shard-*"))) >= 2)
+        before = len(list((out / "manifest").glob("shard-*")))
+        os.kill(child, signal.SIGINT)
+        wait_until(lambda: len(list((out / "manifest").glob("shard-*"))) >= before + 2)
+        os.kill(child, signal.SIGTERM)
+        told = process.stderr.read()
+        assert process.wait(60) == 4, told
+    assert told.startswith("longshort-batch: interrupted. Shards that are written stay")
+    assert 200 <= len(read_rows(out)) < 2000
 
 
 def test_a_full_disk_ends_a_run_that_goes_on_with_room(server: Server, tmp_path: Path) -> None:
@@ -165,11 +203,37 @@ cp -r {disk}/out {tmp_path}/copied
     assert [row["ordinal"] for row in read_rows(tmp_path / "copied")] == list(range(600))
 
 
-def test_without_its_packages_it_says_what_to_install() -> None:
-    program = "import sys; sys.modules['warcio'] = None; import longshort.batch"
+@pytest.mark.parametrize(
+    ("part", "extra", "gone"),
+    [("batch", "batch", "warcio"), ("ray", "ray", "fsspec"), ("datatrove", "datatrove", "fsspec")],
+)
+def test_without_its_packages_it_says_what_to_install(part: str, extra: str, gone: str) -> None:
+    """From where longshort comes: another's package of that name may be on PyPI some day."""
+    program = f"import sys; sys.modules['{gone}'] = None; import longshort.{part}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert "longshort.batch needs warcio: pip install 'longshort[batch]'" in done.stderr
+    wanted = f"ModuleNotFoundError: longshort.{part} needs {gone}: pip install './clients/python[{extra}]', in the "
+    assert done.stderr.splitlines()[-1].startswith(wanted), done.stderr
+
+
+START = f"import sys; {{}}; sys.argv[1:] = ['--help']; from {ENTRY[0]} import {ENTRY[1]}; sys.exit({ENTRY[1]}())"
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "told"),
+    [
+        ("sys.modules['warcio'] = None", 1, "longshort-batch: longshort.batch needs warcio: pip install "),
+        # As if Ctrl-C came while it loads: a module that raises what Python then raises.
+        ("sys.path.insert(0, 'interrupted')", 4, "longshort-batch: interrupted\n"),
+    ],
+)
+def test_a_program_that_cannot_begin_says_so_in_a_line(tmp_path: Path, before: str, code: int, told: str) -> None:
+    (tmp_path / "interrupted").mkdir()
+    (tmp_path / "interrupted/warcio.py").write_text("raise KeyboardInterrupt")
+    command = [sys.executable, "-c", START.format(before)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(told) and done.stderr.count("\n") == 1
 
 
 class Clock:

@@ -229,6 +229,16 @@ def test_rows_that_cannot_be_scored_say_why(server: Server) -> None:
     assert empty["error"].startswith("INVALID_ARGUMENT: ") and empty["text_hash"]
 
 
+def test_a_text_that_is_not_utf8_fails_its_row_alone(server: Server) -> None:
+    texts = pa.array([b"a b", b"c \xff d", b"e"]).view(pa.string())
+    dataset = ray.data.from_arrow(pa.table({"id": [0, 1, 2], "text": texts}))
+    scored = longshort.ray.score(dataset, server=address(server), concurrency=1).drop_columns(["text"])
+    rows = sorted(scored.take_all(), key=lambda row: row["id"])
+    wrong = 'INVALID_ARGUMENT: "text" is not UTF-8: byte 2 of it is 0xff'
+    assert [row["error"] for row in rows] == [None, wrong, None]
+    assert [row["token_count"] for row in rows] == [3, None, 1]
+
+
 def test_classes_are_those_of_longshort_batch(classifiers: Server, tmp_path: Path) -> None:
     rows = [{"id": i, "text": f"text {i} " * (1 + i), "other": f"another {i}"} for i in range(20)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")

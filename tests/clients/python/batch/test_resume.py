@@ -154,7 +154,10 @@ def test_what_was_written_can_be_verified(corpus: Path, out: Path, server: Serve
     missing.unlink()
     found = longshort.batch.verify(str(out))
     assert not found.complete
-    assert found.wrong == (f"rows/{changed.name} is not what was written", f"rows/{missing.name} is missing")
+    assert found.wrong == (
+        f"rows/{changed.name} is not what was written: remove it, and run the same command again",
+        f"rows/{missing.name} is missing",
+    )
     assert "not complete" in str(found) and str(found).endswith("is missing")
 
 
@@ -176,12 +179,12 @@ def test_a_folder_with_something_else_is_refused(corpus: Path, tmp_path: Path, s
 
 def test_a_folder_has_one_run_at_a_time_but_for_its_parts(out: Path, corpus: Path, server: Server) -> None:
     folder = open_folder(str(out))
-    with folder.lock(0, 1), pytest.raises(longshort.batch.Refused, match="is in use by another run"):
+    with folder.lock(0, 1), pytest.raises(longshort.batch.InUse, match="is in use by another run"):
         go_on(corpus, out, server)
     with folder.lock(1, 3):
-        with pytest.raises(longshort.batch.Refused, match="is in use by another run"):
+        with pytest.raises(longshort.batch.InUse, match="is in use by another run"):
             go_on(corpus, out, server)
-        with pytest.raises(longshort.batch.Refused, match="part 1 of 3 of .* is in use by another run"):
+        with pytest.raises(longshort.batch.InUse, match="part 1 of 3 of .* is in use by another run"):
             go_on(corpus, out, server, part=1, parts=3)
         go_on(corpus, out, server, part=2, parts=3)
     go_on(corpus, out, server)
