@@ -22,7 +22,8 @@ void FromGrpc(gpr_log_func_args* line) {
   }
   // So are headers that say what they may not, and anybody can send as many as he likes.
   const bool from_client = absl::StartsWith(line->message, "Error parsing metadata");
-  target.load()->Log(from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC", {{"error", std::string(line->message)}});
+  target.load()->Log(from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC",
+                     {{"error", std::string(line->message)}});
 }
 
 // A message that cannot be parsed is the client's mistake, and on its request's line.
