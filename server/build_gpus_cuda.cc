@@ -1,4 +1,4 @@
-#include "models/language_model/gpu/cuda_backends.h"
+#include "models/cuda/cuda_backends.h"
 #include "server/build_gpus.h"
 
 namespace longshort {

@@ -5,7 +5,7 @@
 
 #include "models/language_model/loading/backends.h"
 #if defined(LONGSHORT_CUDA_GPU)
-#include "models/language_model/gpu/cuda_backends.h"
+#include "models/cuda/cuda_backends.h"
 #elif defined(LONGSHORT_EMULATED_GPU)
 #include "tests/models/language_model/emulated_backends.h"
 #endif

@@ -1,4 +1,4 @@
-#include "models/language_model/gpu/cuda_backends.h"
+#include "models/cuda/cuda_backends.h"
 
 #include "ATen/Context.h"
 #include "gtest/gtest.h"
