@@ -100,7 +100,8 @@ void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* cr
   const std::string security = FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
   if (security != GRPC_TLS_TRANSPORT_SECURITY_TYPE && security != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return;
   credentials->spiffe_id = FirstProperty(*peer, GRPC_PEER_SPIFFE_ID_PROPERTY_NAME);
-  // gRPC tells no SPIFFE id that is malformed or beside another URI. Whoever has such a one is not known by his subject.
+  // gRPC tells no SPIFFE id that is malformed or beside another URI. Whoever has such a one is not known by his
+  // subject.
   if (credentials->spiffe_id.empty() && HasSpiffeUri(*peer)) return;
   credentials->certificate_subject = FirstProperty(*peer, GRPC_X509_SUBJECT_PROPERTY_NAME);
 }
