@@ -251,12 +251,11 @@ Examples:
 
   ExitCode ScoreMany(DocumentSource& source, const v1::Model& model, AnswerFile* file,
                      const CommandContext& context) const {
-    const ScoreRun run = {.bulk = {.texts = MakeOptions(model),
-                                   .retry = retry_,
-                                   .limits = {.message_bytes = model.limits().message_bytes()}},
-                          .form = FormFor(model, context.options.json || file != nullptr),
-                          .quiet = quiet_,
-                          .file = file};
+    ScoreRun run = {.bulk = {.retry = retry_, .limits = {.message_bytes = model.limits().message_bytes()}},
+                    .form = FormFor(model, context.options.json || file != nullptr),
+                    .quiet = quiet_,
+                    .file = file};
+    run.bulk.texts = MakeOptions(model);
     return ScoreDocuments(
         run, model, source, [&](DocumentInputs& inputs) { return FitDocument(model, truncate_, inputs); }, context);
   }
