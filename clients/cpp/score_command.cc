@@ -251,11 +251,13 @@ Examples:
 
   ExitCode ScoreMany(DocumentSource& source, const v1::Model& model, AnswerFile* file,
                      const CommandContext& context) const {
-    ScoreRun run = {.bulk = {.retry = retry_, .limits = {.message_bytes = model.limits().message_bytes()}},
-                    .form = FormFor(model, context.options.json || file != nullptr),
-                    .quiet = quiet_,
-                    .file = file};
+    ScoreRun run;
     run.bulk.texts = MakeOptions(model);
+    run.bulk.retry = retry_;
+    run.bulk.limits.message_bytes = model.limits().message_bytes();
+    run.form = FormFor(model, context.options.json || file != nullptr);
+    run.quiet = quiet_;
+    run.file = file;
     return ScoreDocuments(
         run, model, source, [&](DocumentInputs& inputs) { return FitDocument(model, truncate_, inputs); }, context);
   }
