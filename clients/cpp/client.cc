@@ -122,6 +122,7 @@ class Client::RunningCall final {
     client_.credentials_.Authorize(context_);
     const std::lock_guard lock(client_.mutex_);
     client_.running_.insert(&context_);
+    cancels_before_ = client_.cancels_;
   }
   ~RunningCall() { Leave(); }
   RunningCall(const RunningCall&) = delete;
@@ -132,12 +133,22 @@ class Client::RunningCall final {
   // From here on Cancel passes it over.
   void Leave() {
     const std::lock_guard lock(client_.mutex_);
-    client_.running_.erase(&context_);
+    if (client_.running_.erase(&context_) > 0) was_cancelled_ = client_.cancels_ != cancels_before_;
+  }
+
+  // How the call, which is over, has ended. Whoever cancelled it is told that, though it may have failed by itself just
+  // before: what would be done about the failure is not wanted.
+  absl::Status StatusOf(const grpc::Status& status) {
+    Leave();
+    if (!status.ok() && was_cancelled_) return absl::CancelledError(kCancelledHere);
+    return ToAbslStatus(status, context_);
   }
 
  private:
   Client& client_;
   grpc::ClientContext context_;
+  int64_t cancels_before_ = 0;
+  bool was_cancelled_ = false;  // before it left
 };
 
 Client::Client(const Options& options) : Client(Connect(options), options) {}
@@ -155,7 +166,7 @@ absl::StatusOr<Response> Client::Unary(Call call, const std::string& session_id)
   RunningCall running(*this, session_id);
   Response response;
   const grpc::Status status = call(running.context(), &response);
-  if (!status.ok()) return ToAbslStatus(status, *running.context());
+  if (!status.ok()) return running.StatusOf(status);
   return response;
 }
 
@@ -205,7 +216,7 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
       inference_->GenerateStream(running.context(), request);
   v1::GenerateStreamResponse message;
   while (reader->Read(&message)) on_message(message);
-  return ToAbslStatus(reader->Finish(), *running.context());
+  return running.StatusOf(reader->Finish());
 }
 
 absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
@@ -223,7 +234,7 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
   on_end();
   running.Leave();
   sender.join();
-  return ToAbslStatus(stream->Finish(), *running.context());
+  return running.StatusOf(stream->Finish());
 }
 
 absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSessionsRequest& request) {
@@ -250,7 +261,7 @@ absl::Status Client::ExportSession(const v1::ExportSessionRequest& request,
   while (reader->Read(&part)) {
     if (!on_part(part)) running.context()->TryCancel();
   }
-  return ToAbslStatus(reader->Finish(), *running.context());
+  return running.StatusOf(reader->Finish());
 }
 
 absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::ImportBeginning& beginning, NextPart next) {
@@ -263,7 +274,7 @@ absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::Import
   while (writer->Write(request) && next(*request.mutable_part())) continue;
   writer->WritesDone();
   const grpc::Status status = writer->Finish();
-  if (!status.ok()) return ToAbslStatus(status, *running.context());
+  if (!status.ok()) return running.StatusOf(status);
   return response;
 }
 

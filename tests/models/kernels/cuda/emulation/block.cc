@@ -85,7 +85,11 @@ class SharedStore final {
     FillBytes(shared() + bytes / 8 * 8, 0xff, bytes % 8);
   }
   void Release() {
-    if (memory_ != nullptr) munmap(memory_, kBytes);
+    if (memory_ == nullptr) return;
+#if defined(__SANITIZE_ADDRESS__)
+    ASAN_UNPOISON_MEMORY_REGION(memory_, kBytes);  // what is mapped there next is not poisoned
+#endif
+    munmap(memory_, kBytes);
     memory_ = nullptr;
   }
 
