@@ -28,7 +28,7 @@ def start(repository: Path, folder: Path, faults: str, *arguments: str) -> Serve
 @pytest.fixture(scope="module")
 def faulty(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("faulty")
-    with start(repository, folder, "throw=41,fail=17,stall=97,stall-ms=20,no-replica=9", "--devices=cpu:2") as server:
+    with start(repository, folder, "throw=41,fail=37,stall=97,stall-ms=20,no-replica=9", "--devices=cpu:2") as server:
         yield server
 
 
