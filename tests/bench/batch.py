@@ -3,8 +3,8 @@
     tests/bench/batch MODEL FILE.jsonl [--rounds=N] [--classify] [-- SERVER_OPTION...]
 
 FILE.jsonl has an object a line with its document in "text". Each round scores it with both clients, from the start of
-the program to its end, and the next round in the other order. Prints seconds, the client's CPU seconds, and documents a
-second.
+the program to its end, and the next round in the other order. Prints seconds, the client's CPU seconds, documents a
+second, and the server's steps.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ def measure(command: list[str], out: Path) -> tuple[float, float]:
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def steps(server: Server) -> tuple[float, float]:
+    """Steps or batches of the server so far, and their seconds."""
+    names = ("longshort_step_duration_seconds", "longshort_batch_duration_seconds")
+    count, seconds = (sum(server.metric(f"{name}_{what}") for name in names) for what in ("count", "sum"))
+    return count, seconds
+
+
 def run(model: str, documents: Path, rounds: int, classify: bool, server_options: list[str]) -> None:
     count = sum(1 for _ in documents.open("rb"))
     times: dict[str, list[tuple[float, float]]] = {"longshort score": [], "longshort-batch": []}
@@ -49,9 +56,15 @@ def run(model: str, documents: Path, rounds: int, classify: bool, server_options
                     "longshort-batch": [*batch, str(documents), f"--out={scratch / f'out{turn}'}"],
                 }
                 for name in sorted(commands, reverse=turn % 2 == 1):
+                    before = steps(server)
                     seconds, cpu = measure(commands[name], scratch / "printed")
                     times[name].append((seconds, cpu))
-                    print(f"{name}: {seconds:.2f} s, {cpu:.2f} s of CPU, {count / seconds:.1f} documents/s", flush=True)
+                    made, took = (now - then for now, then in zip(steps(server), before, strict=True))
+                    print(
+                        f"{name}: {seconds:.2f} s, {cpu:.2f} s of CPU, {count / seconds:.1f} documents/s;"
+                        f" {made:.0f} steps of the server took {took:.2f} s",
+                        flush=True,
+                    )
     ratios = [one[0] / other[0] for one, other in zip(times["longshort score"], times["longshort-batch"], strict=True)]
     for name, found in times.items():
         seconds, cpu = (statistics.median(values) for values in zip(*found, strict=True))

@@ -23,15 +23,6 @@ namespace {
 
 constexpr int64_t kSessions = 8;
 
-// One layer and one head: the processor takes a while for a GPU's blocks.
-LanguageModelConfig QuickConfig() {
-  LanguageModelConfig config = SmallConfig();
-  config.layers = 1;
-  config.heads = 1;
-  config.model_width = 8;
-  return config;
-}
-
 std::vector<int32_t> RandomTokens(Random& random, int64_t count, const LanguageModelInfo& info) {
   std::vector<int32_t> tokens(count);
   for (int32_t& token : tokens) token = static_cast<int32_t>(Below(random, info.vocabulary_size));

@@ -25,8 +25,8 @@ def test_a_run_in_a_pod_is_written_once(start_container: Callable[..., Container
     server.wait_until_ready()
     options = [option for option in run_options() if not option.startswith("--network")]
     command = [
-        "run", "--rm", f"--network=container:{server.id}", *options, f"--volume={tmp_path}:/work", BATCH_IMAGE,
-        "score", "/work/corpus.jsonl", "--out=/work/out", "--model=enwiki", "--shard-rows=8", "--json",
+        "run", "--rm", f"--network=container:{server.id}", *options, f"--volume={tmp_path}:/corpus", BATCH_IMAGE,
+        "score", "/corpus/corpus.jsonl", "--out=/corpus/out", "--model=enwiki", "--shard-rows=8", "--json",
     ]  # fmt: skip
     first = podman(*command)
     assert json.loads(first.stdout.splitlines()[-1])["all_rows"] == DOCUMENTS, first.stdout

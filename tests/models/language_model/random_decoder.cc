@@ -54,4 +54,12 @@ LanguageModelConfig SmallConfig() {
   return config;
 }
 
+LanguageModelConfig QuickConfig() {
+  LanguageModelConfig config = SmallConfig();
+  config.layers = 1;
+  config.heads = 1;
+  config.model_width = 8;
+  return config;
+}
+
 }  // namespace longshort

@@ -16,5 +16,7 @@ LanguageModelInfo InfoOf(const LanguageModelConfig& config);
 
 // A small configuration: 2 layers, 3 heads of 8 channels, C=4, R=1, W=10, M=24, L=12.
 LanguageModelConfig SmallConfig();
+// The same with one layer and one head: the processor takes a while for a GPU's blocks.
+LanguageModelConfig QuickConfig();
 
 }  // namespace longshort

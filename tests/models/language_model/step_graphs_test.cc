@@ -106,15 +106,6 @@ double LargestDifference(absl::Span<const float> a, absl::Span<const float> b) {
   return largest;
 }
 
-// One layer and one head: the processor takes a while for a GPU's blocks.
-LanguageModelConfig QuickConfig() {
-  LanguageModelConfig config = SmallConfig();
-  config.layers = 1;
-  config.heads = 1;
-  config.model_width = 8;
-  return config;
-}
-
 // So many streams in step, from stream `first` on.
 std::vector<Piece> Decode(int first, int64_t streams) {
   std::vector<Piece> pieces;

@@ -38,10 +38,11 @@ class Mark:
 def mark_of(name: str, content: bytes) -> Mark | None:
     """None for what is no whole mark of this name."""
     told = without_check(content)
+    if told is None:
+        return None
     try:
-        assert told is not None
         mark = Mark(Part(told["part"], told["parts"]), tuple(Extent(*one) for one in told["sources"]))
-    except (AssertionError, KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         return None
     return mark if mark.name == name else None
 
