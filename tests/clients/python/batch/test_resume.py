@@ -29,9 +29,9 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def out(corpus: Path, tmp_path: Path, server: Server) -> Path:
+def out(corpus: Path, tmp_path: Path, repeatable: Server) -> Path:
     """Of a run that is done."""
-    longshort.batch.score(str(corpus), str(tmp_path / "out"), server=address(server), **ROWS)
+    longshort.batch.score(str(corpus), str(tmp_path / "out"), server=address(repeatable), **ROWS)
     return tmp_path / "out"
 
 
@@ -39,11 +39,11 @@ def go_on(corpus: Path, out: Path, server: Server, **options: Any) -> longshort.
     return longshort.batch.score(str(corpus), str(out), server=address(server), **(ROWS | options))
 
 
-def test_what_is_done_is_not_done_again(corpus: Path, out: Path, server: Server) -> None:
-    before = server.metric("longshort_prompt_tokens_total")
-    summary = go_on(corpus, out, server)
+def test_what_is_done_is_not_done_again(corpus: Path, out: Path, repeatable: Server) -> None:
+    before = repeatable.metric("longshort_prompt_tokens_total")
+    summary = go_on(corpus, out, repeatable)
     assert (summary.rows, summary.all_rows, summary.shards_before) == (0, 45, 5)
-    assert server.metric("longshort_prompt_tokens_total") == before
+    assert repeatable.metric("longshort_prompt_tokens_total") == before
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_input_that_changes_while_it_is_read_ends_the_run(
 
 
 @pytest.mark.parametrize("damage", ["file gone", "file short", "entry cut", "entry changed", "entry gone"])
-def test_a_shard_that_is_not_whole_is_done_again(corpus: Path, out: Path, server: Server, damage: str) -> None:
+def test_a_shard_that_is_not_whole_is_done_again(corpus: Path, out: Path, repeatable: Server, damage: str) -> None:
     wanted = hashes(out)
     rows, entry = out / "rows/000000-00000002.parquet", out / "manifest/shard-000000-00000002.json"
     if damage == "file gone":
@@ -129,7 +129,7 @@ def test_a_shard_that_is_not_whole_is_done_again(corpus: Path, out: Path, server
         entry.write_bytes(entry.read_bytes().replace(b'"first_row":20', b'"first_row":21'))
     else:
         entry.unlink()
-    summary = go_on(corpus, out, server)
+    summary = go_on(corpus, out, repeatable)
     assert (summary.shards, summary.shards_before, summary.rows) == (1, 4, 10)
     assert hashes(out) == wanted
 
