@@ -31,7 +31,7 @@ struct ClassifierInfo {
   int64_t classes = 0;
   std::vector<std::string> labels;  // labels.txt: [classes], or empty
   int64_t parameters = 0;
-  std::string precision;    // "fp32"
+  std::string precision;    // "fp32", or "bf16" if it computes so on any device: on a GPU
   std::string fingerprint;  // hex SHA-256 of the model's files
 
   // Token sequences only.

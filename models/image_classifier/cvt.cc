@@ -29,6 +29,11 @@ class ServedCvt final : public ImageNetwork {
   int64_t MultiplyAdds(int64_t height, int64_t width) const override {
     return static_cast<int64_t>(CvtMultiplyAdds(config_, height, width));
   }
+  std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const override {
+    auto copy = std::make_shared<ServedCvt>(*this);
+    copy->network_.MoveBy(move);
+    return copy;
+  }
 
  private:
   CvtConfig config_;

@@ -147,7 +147,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
   info.input = ClassifierInput::kImage;
   info.classes = facts.classes;
   info.parameters = facts.parameters;
-  info.precision = "fp32";
+  info.precision = options.InfoPrecision();
   info.fingerprint = directory.fingerprint;
   info.channels = facts.channels;
   if (directory.labels_text) {
@@ -157,9 +157,9 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    const PlacedNetworks<ImageNetwork> networks(
-        options.devices, options.threads, [&reader](const std::string& name) { return reader.Read(name); }, make);
+    const std::unique_ptr<ImageNetwork> network = make([&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
+    const PlacedNetworks<ImageNetwork> networks(options, [&network](TensorMove& move) { return network->Copy(move); });
     return ImageClassifier::Create({.info = std::move(info), .head_width = facts.head_width, .gpus = options.gpus},
                                    networks, networks.First());
   } catch (const std::exception& error) {

@@ -13,6 +13,7 @@
 #include "models/attention/item_attention.h"
 #include "models/classifier.h"
 #include "models/classifier_options.h"
+#include "models/layers/tensor_move.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort {
@@ -29,6 +30,8 @@ class ImageNetwork {
   virtual at::Tensor Logits(const at::Tensor& images, ItemAttention* attention) const = 0;
   // Of one image, as ClassifierCounts counts them.
   virtual int64_t MultiplyAdds(int64_t height, int64_t width) const = 0;
+  // The same network elsewhere.
+  virtual std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const = 0;
 };
 
 // What an architecture's config.json says about itself.

@@ -33,6 +33,11 @@ class ServedVil final : public ImageNetwork {
     return network_(images, attention);
   }
   int64_t MultiplyAdds(int64_t, int64_t) const override { return multiply_adds_; }
+  std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const override {
+    auto copy = std::make_shared<ServedVil>(*this);
+    copy->network_.MoveBy(move);
+    return copy;
+  }
 
  private:
   int64_t image_size_;

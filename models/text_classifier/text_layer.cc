@@ -66,6 +66,12 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& 
   return {.tokens = finished[1], .cls = finished[0]};
 }
 
+void TextLayer::MoveBy(TensorMove& move) {
+  move(norm1, norm2, query, key, value, output, window_norm, dynamic_projection, value_taps);
+  move(feed_forward_in, feed_forward_out);
+  move.AsTheyAre(shared_norm);  // kernels read it
+}
+
 at::Tensor TextLayer::Apply(const Linear& map, const at::Tensor& rows, int64_t& multiply_adds) const {
   multiply_adds += rows.size(0) * map.weight.numel();
   return map(rows);

@@ -9,6 +9,7 @@
 #include "models/attention/item_attention.h"
 #include "models/attention/packed_documents.h"
 #include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort {
 
@@ -50,6 +51,8 @@ struct TextLayer {
   // multiply-adds done are added to `multiply_adds`.
   HiddenRows operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only,
                         int64_t& multiply_adds) const;
+
+  void MoveBy(TensorMove& move);
 
  private:
   at::Tensor Apply(const Linear& map, const at::Tensor& rows, int64_t& multiply_adds) const;

@@ -51,7 +51,12 @@ at::Tensor TextNetwork::Logits(absl::Span<const absl::Span<const int32_t>> docum
     rows = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
   }
   multiply_adds += rows.size(0) * (head_in.weight.numel() + head_out.weight.numel());
-  return head_out(at::relu(head_in(rows)));
+  return head_out(at::relu(head_in(rows))).to(at::kFloat);
+}
+
+void TextNetwork::MoveBy(TensorMove& move) {
+  move(word_embeddings, position_embeddings, cls, norm, head_in, head_out);
+  for (TextLayer& layer : layers) layer.MoveBy(move);
 }
 
 at::Tensor TextNetwork::Encode(const DocumentBatch& batch, int64_t& multiply_adds) const {
