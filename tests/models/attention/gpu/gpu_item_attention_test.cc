@@ -24,6 +24,7 @@ namespace longshort {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
@@ -290,11 +291,15 @@ TEST_F(GpuItemAttentionTest, ImagesComeToTheDeviceInTheirOrder) {
   const ImageItem first = {.height = 1, .width = 2, .values = {1, 2, 3, 4}},
                   second = {.height = 1, .width = 2, .values = {5, 6, 7, 8}};
   for (const auto& images : {std::vector<const ImageItem*>{&first}, {&second, &first}, {&second}}) {
-    const at::Tensor brought = attention_->BeginImages(images, /*channels=*/2);
-    ASSERT_EQ(brought.sizes(), at::IntArrayRef({static_cast<int64_t>(images.size()), 2, 1, 2}));
-    for (size_t i = 0; i < images.size(); ++i) {
-      EXPECT_TRUE(brought[static_cast<int64_t>(i)].flatten().equal(at::tensor(images[i]->values))) << i;
+    const auto logits = attention_->RunImages(images, /*channels=*/2, [&](const at::Tensor& brought) {
+      EXPECT_EQ(brought.sizes(), at::IntArrayRef({static_cast<int64_t>(images.size()), 2, 1, 2}));
+      return brought.flatten(1) + 1;
+    });
+    std::vector<float> expected;
+    for (const ImageItem* const image : images) {
+      for (const float value : image->values) expected.push_back(value + 1);
     }
+    EXPECT_THAT(logits, ElementsAreArray(expected));
   }
 }
 
