@@ -67,6 +67,14 @@ struct ImageShape {
   friend bool operator==(const ImageShape&, const ImageShape&) = default;
 };
 
+// Values of documents to be convolved along positions, and added to rows.
+struct RowsToConvolve {
+  int64_t heads = 0;
+  at::Tensor taps;    // [heads, kernel], contiguous, of the rows' type; kernel odd
+  at::Tensor values;  // rows of documents
+  at::Tensor sums;    // rows of documents: to be added to
+};
+
 class ItemAttention {
  public:
   virtual ~ItemAttention() = default;
@@ -103,6 +111,10 @@ class ItemAttention {
   // Vectors of each item, [items, others + R, d]: the first `others` are for the caller to write, then its landmarks.
   virtual RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) = 0;
   virtual void AttendToRows(const OwnRowsToAttend& rows) = 0;
+  // As ConvolveValues (long_short_attention_1d.h), for each document.
+  virtual void ConvolveValues(const RowsToConvolve& rows) = 0;
+  // Sums of each item's rows, divided by `length`: [items, d].
+  virtual at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) = 0;
 };
 
 // For a worker on `device`; null on the CPU. `gpus`: null in a build for the CPU only. `head_width`: of the widest

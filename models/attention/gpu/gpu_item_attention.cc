@@ -18,6 +18,8 @@
 #include "models/kernels/cuda/document_attention.h"
 #include "models/kernels/cuda/document_tiles.h"
 #include "models/kernels/cuda/landmarks.h"
+#include "models/kernels/cuda/mean_of_rows.h"
+#include "models/kernels/cuda/value_convolution.h"
 #include "models/kernels/cuda/window_attention_2d.h"
 
 namespace longshort {
@@ -93,6 +95,8 @@ class GpuItemAttention final : public ItemAttention {
                      const at::Tensor& bias_table) override;
   RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;
   void AttendToRows(const OwnRowsToAttend& rows) override;
+  void ConvolveValues(const RowsToConvolve& rows) override;
+  at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override;
 
  private:
   // The items that rows are of.
@@ -106,6 +110,7 @@ class GpuItemAttention final : public ItemAttention {
     const cuda::DocumentTile* tiles = nullptr;
     int tile_count = 0;
     const cuda::WindowRows* windows = nullptr;
+    const int64_t* positions = nullptr;
     Items items;
   };
 
@@ -193,6 +198,7 @@ ItemAttention::DocumentNumbers GpuItemAttention::BeginDocuments(const PackedDocu
   documents_ = {.tiles = reinterpret_cast<const cuda::DocumentTile*>(numbers + tile_place),
                 .tile_count = static_cast<int>(tiles.tiles.size()),
                 .windows = reinterpret_cast<const cuda::WindowRows*>(numbers + windows),
+                .positions = reinterpret_cast<const int64_t*>(numbers + positions),
                 .items = {.count = static_cast<int>(ranges.size()),
                           .most_rows = most_rows,
                           .ranges = {.each = reinterpret_cast<const cuda::ItemRows*>(numbers + range_place)}}};
@@ -318,6 +324,43 @@ void GpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
   Launch(cuda::AttendToRowsCall(attention));
   Launch(cuda::MergeRowsCall(attention));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+void GpuItemAttention::ConvolveValues(const RowsToConvolve& rows) {
+  TORCH_CHECK(rows.taps.is_contiguous() && rows.taps.scalar_type() == rows.values.scalar_type(), "taps are ",
+              rows.taps.scalar_type(), " and values ", rows.values.scalar_type(), ", or taps are not contiguous");
+  Launch(cuda::ValueConvolutionCall({.element = ElementOf(rows.values),
+                                     .heads = static_cast<int>(rows.heads),
+                                     .head_width = HeadWidth(rows.values, rows.heads),
+                                     .kernel = static_cast<int>(rows.taps.size(1)),
+                                     .taps = rows.taps.const_data_ptr(),
+                                     .positions = documents_.positions,
+                                     .documents = documents_.items.ranges.each,
+                                     .tiles = documents_.tiles,
+                                     .tile_count = documents_.tile_count,
+                                     .values = RowsOf(rows.values),
+                                     .sums = RowsOf(rows.sums)}));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+at::Tensor GpuItemAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
+  const Items items = ItemsOf(rows);
+  const int64_t width = rows.size(-1), splits = cuda::MeanSplitsOf(items.most_rows);
+  const at::Tensor means = at::empty({items.count, width}, rows.options());
+  const at::Tensor sums = Workspace({items.count, splits, width});
+  const cuda::MeanOfRows mean = {.element = ElementOf(rows),
+                                 .width = static_cast<int>(width),
+                                 .scale = static_cast<float>(1 / static_cast<double>(length)),
+                                 .items = items.count,
+                                 .most_splits = static_cast<int>(splits),
+                                 .ranges = items.ranges,
+                                 .rows = RowsOf(rows),
+                                 .output = RowsOf(means),
+                                 .partial_sums = sums.mutable_data_ptr<float>()};
+  Launch(cuda::SumSplitsCall(mean));
+  Launch(cuda::MergeSumsCall(mean));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  return means;
 }
 
 }  // namespace
