@@ -2,7 +2,7 @@
 // between LibTorch's products. Layers without one take the reference ops, which are differentiable.
 //
 // Rows of items, d = heads * head_width channels each, are
-//   documents  [rows, d]: those that BeginDocuments was told of
+//   documents  [rows, d]: those of the batch that runs
 //   images     [images, tokens, d]: all tokens of each image, or some that follow each other
 // of float32 or bfloat16. They may lie apart, but as far from each other in all tensors of a call; channels are beside
 // each other.
@@ -79,16 +79,19 @@ class ItemAttention {
  public:
   virtual ~ItemAttention() = default;
 
-  // Ids and positions of documents on the device, [rows] int64. They stay until the next batch begins.
-  struct DocumentNumbers {
-    at::Tensor ids;
-    at::Tensor positions;
+  // What layers read of a batch of documents, on the device.
+  struct Documents {
+    at::Tensor ids;        // [rows] int64
+    at::Tensor positions;  // [rows] int64
+    int64_t count = 0;
   };
-  // Begins a batch of documents: brings what layers need to know of them to the device. `packed` may go at once.
-  virtual DocumentNumbers BeginDocuments(const PackedDocuments& packed) = 0;
-  // Ends the batch of documents, if nothing has failed: brings `logits` to the host in one piece, which stays until the
-  // next batch.
-  virtual absl::Span<const float> EndDocuments(const at::Tensor& logits) = 0;
+  // What a network does to them: -> logits [items, classes] float32. It asks this object for attention.
+  using DocumentLayers = std::function<at::Tensor(const Documents& documents)>;
+  // A whole batch: brings documents to the device, and logits to the host, in one piece each. What is returned, [items
+  // * classes], stays until the next batch. Pads the batch where a graph has room for more rows or documents.
+  virtual absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) = 0;
+  // Makes graphs of batches of documents, as PrepareImages does of images. `item_documents`: of each item.
+  virtual absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) = 0;
 
   // What a network does to a batch of images: [images, channels, height, width] float32 on the device -> [images,
   // classes] float32. It asks this object for attention.

@@ -24,6 +24,9 @@ struct ModelGpu {
   int64_t most_graph_rows = 512;
   // Likewise batches of so many images of the size that a classifier was made for.
   int64_t most_graph_images = 32;
+  // Likewise batches of so many documents, of so many rows together.
+  int64_t most_graph_documents = 32;
+  int64_t most_graph_document_rows = 4096;
 };
 
 }  // namespace longshort

@@ -119,7 +119,7 @@ at::Tensor CvtNetwork::Logits(const at::Tensor& images, BatchStatistics* statist
                               ItemAttention* item_attention) const {
   at::Tensor image = images.to(head.weight.scalar_type()).contiguous(at::MemoryFormat::ChannelsLast);
   for (const CvtStageLayers& stage : stages) image = stage(image, statistics, item_attention);
-  return head(norm(ToTokens(image)).mean(1)).to(at::kFloat);
+  return head(norm(ToTokens(image)).mean(1)).to(images.scalar_type());
 }
 
 void CvtNetwork::UpdateRunningStatistics(const BatchStatistics& statistics, double momentum) const {

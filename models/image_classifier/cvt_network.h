@@ -50,7 +50,7 @@ struct CvtNetwork {
   Linear head;
 
   // images [batch, channels, height, width], normalised, of a size that CheckCvtImageSize accepts -> [batch, classes],
-  // both float32.
+  // both of one type.
   // Serving and measuring (`statistics` is null): batch norms use their running statistics. Training: each uses the
   // batch's own and appends them to `statistics`, for UpdateRunningStatistics; nothing in the network changes, so that
   // threads may share it. `item_attention` as CvtAttention has it.

@@ -162,7 +162,7 @@ at::Tensor VilNetwork::operator()(const at::Tensor& images, ItemAttention* item_
   for (size_t index = 1; index < stages.size(); ++index) {
     tokens = stages[index](stages[index - 1].Image(tokens), item_attention);
   }
-  return head(pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0))).to(at::kFloat);
+  return head(pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0))).to(images.scalar_type());
 }
 
 void VilNetwork::MoveBy(TensorMove& move) {

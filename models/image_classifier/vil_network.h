@@ -57,7 +57,7 @@ struct VilNetwork {
   Linear head;
   bool pools_all_tokens = false;
 
-  // images [batch, channels, image_size, image_size] -> logits [batch, classes], both float32.
+  // images [batch, channels, image_size, image_size] -> logits [batch, classes], both of one type.
   at::Tensor operator()(const at::Tensor& images, ItemAttention* item_attention = nullptr) const;
 
   void MoveBy(TensorMove& move);

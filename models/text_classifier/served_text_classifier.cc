@@ -27,13 +27,13 @@ MicroBatchWork TokensOfMicroBatch(const TextClassifierConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Create(
+absl::StatusOr<std::unique_ptr<ServedTextClassifier>> ServedTextClassifier::Create(
     ClassifierInfo info, PlacedNetworks<TextNetwork> networks, const PlacedNetworks<TextNetwork>::Place& place,
     const GpuBackends* gpus) {
   const TextClassifierConfig& config = place.network->config;
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ItemAttention> attention,
                       MakeItemAttention(gpus, place.device, config.model_width / config.heads));
-  return std::unique_ptr<Classifier>(
+  return std::unique_ptr<ServedTextClassifier>(
       new ServedTextClassifier(std::move(info), std::move(networks), place, gpus, std::move(attention)));
 }
 
@@ -45,12 +45,22 @@ ServedTextClassifier::ServedTextClassifier(ClassifierInfo info, PlacedNetworks<T
       network_(place.network),
       gpus_(gpus),
       attention_(std::move(attention)),
+      layers_([network = network_.get(), attention = attention_.get()](const ItemAttention::Documents& documents) {
+        return network->Logits({.ids = documents.ids,
+                                .positions = documents.positions,
+                                .documents = documents.count,
+                                .attention = attention});
+      }),
       micro_batch_work_(TokensOfMicroBatch(network_->config)),
       runner_(place.device.threads) {}
 
 absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(const WorkerDevice& device) const {
   LS_ASSIGN_OR_RETURN(const PlacedNetworks<TextNetwork>::Place place, networks_.On(device));
-  return Create(info_, networks_, place, gpus_);
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<ServedTextClassifier> replica, Create(info_, networks_, place, gpus_));
+  if (replica->attention_ != nullptr) {
+    LS_RETURN_IF_ERROR(replica->attention_->PrepareDocuments(info_.documents, replica->layers_));
+  }
+  return replica;
 }
 
 absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {
@@ -67,9 +77,9 @@ absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const
   try {
     if (attention_ == nullptr) return ClassifyOnCpu(documents, tokens);
     const c10::InferenceMode inference;
-    ClassifierResult result;
-    result.logits = attention_->EndDocuments(network_->Logits(documents, result.counts.multiply_adds, attention_.get()));
-    return result;
+    const PackedDocuments packed = network_->Pack(documents);
+    return ClassifierResult{.logits = attention_->RunDocuments(packed, layers_),
+                            .counts = {.multiply_adds = network_->MultiplyAdds(packed)}};
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("on a batch of ", items.size(), " items"), error);
   }
@@ -81,11 +91,11 @@ ClassifierResult ServedTextClassifier::ClassifyOnCpu(absl::Span<const absl::Span
   kept_memory_.Use();
   const int64_t multiply_adds = runner_.Run(item_tokens, micro_batch_work_, [&](const MicroBatch& batch) {
     const c10::InferenceMode inference;  // of this thread
-    int64_t done = 0;
-    const at::Tensor logits =
-        network_->Logits(documents.subspan(batch.first_item * info_.documents, batch.items * info_.documents), done);
+    const auto packed = std::make_shared<const PackedDocuments>(
+        network_->Pack(documents.subspan(batch.first_item * info_.documents, batch.items * info_.documents)));
+    const at::Tensor logits = network_->Logits(MakeDocumentBatch(packed));
     std::copy_n(logits.const_data_ptr<float>(), logits.numel(), &logits_[batch.first_item * info_.classes]);
-    return done;
+    return network_->MultiplyAdds(*packed);
   });
   return {.logits = logits_, .counts = {.multiply_adds = multiply_adds}};
 }

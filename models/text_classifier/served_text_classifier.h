@@ -19,9 +19,10 @@ namespace longshort {
 class ServedTextClassifier final : public Classifier {
  public:
   // `place` is one of the networks'. Errors: those of MakeItemAttention, by `gpus`, which must outlive it.
-  static absl::StatusOr<std::unique_ptr<Classifier>> Create(ClassifierInfo info, PlacedNetworks<TextNetwork> networks,
-                                                            const PlacedNetworks<TextNetwork>::Place& place,
-                                                            const GpuBackends* gpus);
+  static absl::StatusOr<std::unique_ptr<ServedTextClassifier>> Create(ClassifierInfo info,
+                                                                      PlacedNetworks<TextNetwork> networks,
+                                                                      const PlacedNetworks<TextNetwork>::Place& place,
+                                                                      const GpuBackends* gpus);
 
   const ClassifierInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override;
@@ -45,7 +46,8 @@ class ServedTextClassifier final : public Classifier {
   std::shared_ptr<const TextNetwork> network_;  // the one of them that runs here
   const GpuBackends* gpus_;
   std::unique_ptr<ItemAttention> attention_;  // null on the CPU
-  MicroBatchWork micro_batch_work_;           // in tokens
+  const ItemAttention::DocumentLayers layers_;
+  MicroBatchWork micro_batch_work_;  // in tokens
   MicroBatchRunner runner_;
   std::vector<float> logits_;  // of the last batch on the CPU
 };

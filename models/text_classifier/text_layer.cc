@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
@@ -19,49 +20,39 @@ at::Tensor IntegerTensor(const std::vector<int64_t>& values, const at::Device& d
 
 }  // namespace
 
-DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule,
-                                const at::Device& device, ItemAttention* attention) {
-  const auto packed = std::make_shared<const PackedDocuments>(PackDocuments(documents, rule));
-  DocumentBatch batch = {
-      .packed = packed, .lengths = packed->Lengths(), .ids = {}, .positions = {}, .attention = attention};
-  if (attention != nullptr) {
-    const ItemAttention::DocumentNumbers numbers = attention->BeginDocuments(*packed);
-    batch.ids = numbers.ids;
-    batch.positions = numbers.positions;
-  } else {
-    batch.ids = IntegerTensor(packed->ids, device);
-    batch.positions = IntegerTensor(packed->positions, device);
-  }
+DocumentBatch MakeDocumentBatch(std::shared_ptr<const PackedDocuments> packed, const at::Device& device) {
+  DocumentBatch batch = {.ids = IntegerTensor(packed->ids, device),
+                         .positions = IntegerTensor(packed->positions, device),
+                         .documents = static_cast<int64_t>(packed->documents.size())};
+  batch.lengths = packed->Lengths();
+  batch.packed = std::move(packed);
   return batch;
 }
 
-HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only,
-                                 int64_t& multiply_adds) const {
+HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only) const {
   const bool has_cls = hidden.cls.defined();
-  const int64_t cls_rows = has_cls ? batch.documents() : 0, token_rows = batch.packed->rows();
+  const int64_t cls_rows = has_cls ? batch.documents : 0, token_rows = batch.ids.size(0);
 
   const at::Tensor tokens = norm1(hidden.tokens);
   // All rows, those of CLS first: one product per weight.
   const at::Tensor input = has_cls ? at::cat({normalized_cls ? norm1(hidden.cls) : hidden.cls, tokens}) : tokens;
-  const auto project = [&](const Linear& map) {
-    return Apply(map, input, multiply_adds).split_with_sizes({cls_rows, token_rows});
-  };
+  const auto project = [&](const Linear& map) { return map(input).split_with_sizes({cls_rows, token_rows}); };
   const std::vector<at::Tensor> queries = project(query), keys = project(key), values = project(value);
   const RowKeyValues window = {.keys = window_norm(keys[1]), .values = window_norm(values[1])};
   RowKeyValues cls;
   if (has_cls) cls = {.keys = keys[0], .values = values[0]};
 
-  const RowKeyValues shared = SharedVectors(tokens, window, cls, batch, multiply_adds);
-  at::Tensor attended = AttendFromTokens(queries[1], window, shared, batch, multiply_adds);
+  const RowKeyValues shared = SharedVectors(tokens, window, cls, batch);
+  at::Tensor attended = AttendFromTokens(queries[1], window, shared, batch);
   // CLS reads what the tokens attended to, before the convolution, and its own key and value without shared_norm.
   at::Tensor cls_attended;
-  if (has_cls) cls_attended = AttendFromCls(queries[0], cls, attended, batch, multiply_adds);
-  if (cls_only) return {.tokens = {}, .cls = Finish(hidden.cls, cls_attended, multiply_adds)};
+  if (has_cls) cls_attended = AttendFromCls(queries[0], cls, attended, batch);
+  if (cls_only) return {.tokens = {}, .cls = Finish(hidden.cls, cls_attended)};
 
-  if (value_taps.defined()) AddConvolved(window.values, attended, batch, multiply_adds);
-  if (!has_cls) return {.tokens = Finish(hidden.tokens, attended, multiply_adds), .cls = {}};
+  if (value_taps.defined()) AddConvolved(window.values, attended, batch);
+  if (!has_cls) return {.tokens = Finish(hidden.tokens, attended), .cls = {}};
   const std::vector<at::Tensor> finished =
-      Finish(at::cat({hidden.cls, hidden.tokens}), at::cat({cls_attended, attended}), multiply_adds)
+      Finish(at::cat({hidden.cls, hidden.tokens}), at::cat({cls_attended, attended}))
           .split_with_sizes({cls_rows, token_rows});
   return {.tokens = finished[1], .cls = finished[0]};
 }
@@ -72,18 +63,29 @@ void TextLayer::MoveBy(TensorMove& move) {
   move.AsTheyAre(shared_norm);  // kernels read it
 }
 
-at::Tensor TextLayer::Apply(const Linear& map, const at::Tensor& rows, int64_t& multiply_adds) const {
-  multiply_adds += rows.size(0) * map.weight.numel();
-  return map(rows);
+int64_t TextLayer::MultiplyAdds(const PackedDocuments& packed, bool has_cls, bool cls_only) const {
+  const int64_t width = output.weight.size(1), tokens = packed.rows();
+  const int64_t cls = has_cls ? static_cast<int64_t>(packed.documents.size()) : 0;
+  int64_t done = (cls + tokens) * (query.weight.numel() + key.weight.numel() + value.weight.numel());
+  int64_t shared = has_cls ? 1 : 0;
+  if (dynamic_projection.weight.defined()) {
+    const int64_t rank = dynamic_projection.weight.size(0) / heads;
+    done += tokens * (dynamic_projection.weight.numel() + 2 * rank * width);
+    shared += rank;
+  }
+  done += AttentionMultiplyAdds(packed, shared, width);
+  if (has_cls) done += 2 * (tokens + cls) * width;
+  if (!cls_only && value_taps.defined()) done += ConvolvedPairs(packed, value_taps.size(1)) * width;
+  const int64_t finished = cls_only ? cls : cls + tokens;
+  return done + finished * (output.weight.numel() + feed_forward_in.weight.numel() + feed_forward_out.weight.numel());
 }
 
 RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
-                                      const DocumentBatch& batch, int64_t& multiply_adds) const {
+                                      const DocumentBatch& batch) const {
   const bool has_cls = cls.keys.defined();
   RowKeyValues landmarks;
   if (dynamic_projection.weight.defined()) {
-    const at::Tensor logits = Apply(dynamic_projection, input, multiply_adds);
-    multiply_adds += 2 * tokens.keys.numel() * (dynamic_projection.weight.size(0) / heads);
+    const at::Tensor logits = dynamic_projection(input);
     if (batch.attention != nullptr) {
       RowKeyValues shared = batch.attention->Landmarks(
           {.heads = heads, .logits = logits, .tokens = tokens, .key_norm = shared_norm, .value_norm = shared_norm},
@@ -96,7 +98,7 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValue
     }
     landmarks = Landmarks(logits, tokens, batch);
   } else {
-    landmarks.keys = landmarks.values = at::empty({batch.documents(), 0, tokens.keys.size(1)}, tokens.keys.options());
+    landmarks.keys = landmarks.values = at::empty({batch.documents, 0, tokens.keys.size(1)}, tokens.keys.options());
   }
   const auto normed = [&](const at::Tensor& of_cls, const at::Tensor& of_landmarks) {
     return shared_norm(has_cls ? at::cat({of_cls.unsqueeze(1), of_landmarks}, 1) : of_landmarks);
@@ -121,9 +123,7 @@ RowKeyValues TextLayer::Landmarks(const at::Tensor& logits, const RowKeyValues& 
 }
 
 at::Tensor TextLayer::AttendFromTokens(const at::Tensor& queries, const RowKeyValues& tokens,
-                                       const RowKeyValues& shared, const DocumentBatch& batch,
-                                       int64_t& multiply_adds) const {
-  multiply_adds += AttentionMultiplyAdds(*batch.packed, shared.keys.size(1), queries.size(1));
+                                       const RowKeyValues& shared, const DocumentBatch& batch) const {
   if (batch.attention == nullptr) {
     return AttendDocuments(batch.packed, heads, queries * QueryScale(queries), tokens.keys, tokens.values, shared.keys,
                            shared.values);
@@ -135,8 +135,7 @@ at::Tensor TextLayer::AttendFromTokens(const at::Tensor& queries, const RowKeyVa
 }
 
 at::Tensor TextLayer::AttendFromCls(const at::Tensor& queries, const RowKeyValues& cls, const at::Tensor& attended,
-                                    const DocumentBatch& batch, int64_t& multiply_adds) const {
-  multiply_adds += 2 * (attended.numel() + queries.numel());
+                                    const DocumentBatch& batch) const {
   if (batch.attention != nullptr) {
     at::Tensor cls_attended = at::empty(queries.sizes(), queries.options());
     batch.attention->AttendToRows(
@@ -161,9 +160,7 @@ double TextLayer::QueryScale(const at::Tensor& queries) const {
   return 1 / std::sqrt(static_cast<double>(queries.size(1)) / static_cast<double>(heads));
 }
 
-void TextLayer::AddConvolved(const at::Tensor& values, at::Tensor& attended, const DocumentBatch& batch,
-                             int64_t& multiply_adds) const {
-  multiply_adds += ConvolvedPairs(*batch.packed, value_taps.size(1)) * values.size(1);
+void TextLayer::AddConvolved(const at::Tensor& values, at::Tensor& attended, const DocumentBatch& batch) const {
   if (batch.attention != nullptr) {
     batch.attention->ConvolveValues({.heads = heads, .taps = value_taps, .values = values, .sums = attended});
     return;
@@ -171,10 +168,10 @@ void TextLayer::AddConvolved(const at::Tensor& values, at::Tensor& attended, con
   attended = attended + ConvolveValues(*batch.packed, values.unflatten(1, {heads, -1}), value_taps).flatten(1);
 }
 
-at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended, int64_t& multiply_adds) const {
-  const at::Tensor middle = rows + Apply(output, attended, multiply_adds);
-  const at::Tensor inner = at::gelu(Apply(feed_forward_in, norm2(middle), multiply_adds));
-  return middle + Apply(feed_forward_out, inner, multiply_adds);
+at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended) const {
+  const at::Tensor middle = rows + output(attended);
+  const at::Tensor inner = at::gelu(feed_forward_in(norm2(middle)));
+  return middle + feed_forward_out(inner);
 }
 
 }  // namespace longshort

@@ -15,20 +15,17 @@ namespace longshort {
 
 // A batch of documents as the layers read it.
 struct DocumentBatch {
-  std::shared_ptr<const PackedDocuments> packed;
-  std::vector<int64_t> lengths;  // [documents]: rows of each
-  at::Tensor ids;                // [rows] int64
-  at::Tensor positions;          // [rows] int64
-  // What attends in them, which has begun them; null: the ops that LibTorch and the CPU have.
+  at::Tensor ids;        // [rows] int64
+  at::Tensor positions;  // [rows] int64
+  int64_t documents = 0;
+  // What attends in them, and knows the rest by itself; null: the ops that LibTorch and the CPU have.
   ItemAttention* attention = nullptr;
-
-  int64_t documents() const { return static_cast<int64_t>(lengths.size()); }
+  std::shared_ptr<const PackedDocuments> packed = nullptr;  // null with `attention`
+  std::vector<int64_t> lengths = {};                        // [documents]: rows of each
 };
 
-// Its tensors are on `device`, or where `attention` has them.
-// REQUIRES: no document is empty or all zeros.
-DocumentBatch MakeDocumentBatch(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule,
-                                const at::Device& device = at::kCPU, ItemAttention* attention = nullptr);
+// A batch for LibTorch's ops, with its tensors on `device`.
+DocumentBatch MakeDocumentBatch(std::shared_ptr<const PackedDocuments> packed, const at::Device& device = at::kCPU);
 
 // The hidden state between layers.
 struct HiddenRows {
@@ -47,30 +44,28 @@ struct TextLayer {
   int64_t heads = 0;
   bool normalized_cls = false;  // whether CLS rows enter attention through norm1
 
-  // The layer's output. Where nothing later reads the tokens (`cls_only`), only the CLS rows are finished. The
-  // multiply-adds done are added to `multiply_adds`.
-  HiddenRows operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only,
-                        int64_t& multiply_adds) const;
+  // The layer's output. Where nothing later reads the tokens (`cls_only`), only the CLS rows are finished.
+  HiddenRows operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only) const;
+  // Of every matrix product and convolution of a batch, and none of them on a masked token.
+  int64_t MultiplyAdds(const PackedDocuments& packed, bool has_cls, bool cls_only) const;
 
   void MoveBy(TensorMove& move);
 
  private:
-  at::Tensor Apply(const Linear& map, const at::Tensor& rows, int64_t& multiply_adds) const;
   // What the tokens see beside their windows, after shared_norm: [documents, m, D], CLS first.
   //   tokens  keys and values, after window_norm
   //   cls     those of CLS, [documents, D]; undefined: there is none
   RowKeyValues SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
-                             const DocumentBatch& batch, int64_t& multiply_adds) const;
+                             const DocumentBatch& batch) const;
   RowKeyValues Landmarks(const at::Tensor& logits, const RowKeyValues& tokens, const DocumentBatch& batch) const;
   at::Tensor AttendFromTokens(const at::Tensor& queries, const RowKeyValues& tokens, const RowKeyValues& shared,
-                              const DocumentBatch& batch, int64_t& multiply_adds) const;
+                              const DocumentBatch& batch) const;
   at::Tensor AttendFromCls(const at::Tensor& queries, const RowKeyValues& cls, const at::Tensor& attended,
-                           const DocumentBatch& batch, int64_t& multiply_adds) const;
+                           const DocumentBatch& batch) const;
   double QueryScale(const at::Tensor& queries) const;
   // Adds the convolution of the tokens' values to what the tokens attended to.
-  void AddConvolved(const at::Tensor& values, at::Tensor& attended, const DocumentBatch& batch,
-                    int64_t& multiply_adds) const;
-  at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended, int64_t& multiply_adds) const;
+  void AddConvolved(const at::Tensor& values, at::Tensor& attended, const DocumentBatch& batch) const;
+  at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended) const;
 };
 
 }  // namespace longshort

@@ -42,16 +42,32 @@ TextLayer MakeLayer(const TextClassifierConfig& config, const TensorByName& tens
 
 }  // namespace
 
-at::Tensor TextNetwork::Logits(absl::Span<const absl::Span<const int32_t>> documents, int64_t& multiply_adds,
-                               ItemAttention* attention) const {
-  const WindowRule rule{.size = config.window_size, .see_nothing = config.projection_rank > 0};
-  at::Tensor rows = Encode(MakeDocumentBatch(documents, rule, word_embeddings.device(), attention), multiply_adds);
+PackedDocuments TextNetwork::Pack(absl::Span<const absl::Span<const int32_t>> documents) const {
+  return PackDocuments(documents, {.size = config.window_size, .see_nothing = config.projection_rank > 0});
+}
+
+at::Tensor TextNetwork::Logits(const DocumentBatch& batch) const {
+  at::Tensor rows = Encode(batch);
   if (config.documents == 2) {
     const std::vector<at::Tensor> pair = rows.unflatten(0, {-1, 2}).unbind(1);
     rows = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
   }
-  multiply_adds += rows.size(0) * (head_in.weight.numel() + head_out.weight.numel());
   return head_out(at::relu(head_in(rows))).to(at::kFloat);
+}
+
+int64_t TextNetwork::MultiplyAdds(const PackedDocuments& packed) const {
+  const int64_t items = static_cast<int64_t>(packed.documents.size()) / config.documents;
+  int64_t done = items * (head_in.weight.numel() + head_out.weight.numel());
+  for (size_t index = 0; index < layers.size(); ++index) {
+    const bool has_cls = HasCls(index);
+    done += layers[index].MultiplyAdds(packed, has_cls, /*cls_only=*/has_cls && index + 1 == layers.size());
+  }
+  return done;
+}
+
+bool TextNetwork::HasCls(size_t layer) const {
+  if (config.cls == ClsKind::kLastLayer) return layer + 1 == layers.size();
+  return config.cls != ClsKind::kNone;
 }
 
 void TextNetwork::MoveBy(TensorMove& move) {
@@ -59,19 +75,19 @@ void TextNetwork::MoveBy(TensorMove& move) {
   for (TextLayer& layer : layers) layer.MoveBy(move);
 }
 
-at::Tensor TextNetwork::Encode(const DocumentBatch& batch, int64_t& multiply_adds) const {
+at::Tensor TextNetwork::Encode(const DocumentBatch& batch) const {
   const bool cls_is_token = config.cls == ClsKind::kVocabulary;
   HiddenRows hidden;
   hidden.tokens = at::embedding(word_embeddings, batch.ids) +
                   at::embedding(position_embeddings, cls_is_token ? batch.positions + 1 : batch.positions);
-  const auto for_each_document = [&](const at::Tensor& row) { return row.expand({batch.documents(), -1}); };
+  const auto for_each_document = [&](const at::Tensor& row) { return row.expand({batch.documents, -1}); };
   if (cls_is_token) hidden.cls = for_each_document(word_embeddings[-1] + position_embeddings[0]);
   if (config.cls == ClsKind::kAllLayers) hidden.cls = for_each_document(cls);
 
   for (size_t index = 0; index < layers.size(); ++index) {
     const bool last = index + 1 == layers.size();
     if (last && config.cls == ClsKind::kLastLayer) hidden.cls = for_each_document(cls);
-    hidden = layers[index](hidden, batch, /*cls_only=*/last && hidden.cls.defined(), multiply_adds);
+    hidden = layers[index](hidden, batch, /*cls_only=*/last && hidden.cls.defined());
   }
   return hidden.cls.defined() ? norm(hidden.cls) : MeanOfRows(norm(hidden.tokens), batch);
 }

@@ -24,21 +24,20 @@ struct TextNetwork {
   LayerNorm norm;
   Linear head_in, head_out;
 
-  // Logits of some items, float32, differentiable.
-  //   documents  config.documents for each item, items one after the other; ids in [0, V), 0 being masked, not all 0;
-  //              at most MaxDocumentTokens() of them up to the last that is not 0
-  //   returns    [items, classes]
-  // The multiply-adds done are added to `multiply_adds`: of every matrix product and convolution, and none of them on a
-  // masked token.
-  // `attention` attends on its device, without gradients; null: the ops that LibTorch and the CPU have.
-  at::Tensor Logits(absl::Span<const absl::Span<const int32_t>> documents, int64_t& multiply_adds,
-                    ItemAttention* attention = nullptr) const;
+  // Documents as a batch: config.documents for each item, items one after the other; ids in [0, V), 0 being masked, not
+  // all 0; at most MaxDocumentTokens() of them up to the last that is not 0.
+  PackedDocuments Pack(absl::Span<const absl::Span<const int32_t>> documents) const;
+  // Logits of the items, [items, classes], float32. Differentiable without an `attention`.
+  at::Tensor Logits(const DocumentBatch& batch) const;
+  // That Logits does: of every matrix product and convolution, and none of them on a masked token.
+  int64_t MultiplyAdds(const PackedDocuments& packed) const;
 
   void MoveBy(TensorMove& move);
 
  private:
   // One row for each document: [documents, D].
-  at::Tensor Encode(const DocumentBatch& batch, int64_t& multiply_adds) const;
+  at::Tensor Encode(const DocumentBatch& batch) const;
+  bool HasCls(size_t layer) const;
   at::Tensor MeanOfRows(const at::Tensor& rows, const DocumentBatch& batch) const;
 };
 

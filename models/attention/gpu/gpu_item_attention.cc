@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/util/Exception.h"
+#include "models/attention/gpu/document_graphs.h"
+#include "models/attention/gpu/documents_on_device.h"
 #include "models/attention/gpu/image_graphs.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/gpu/gpu_upload.h"
@@ -76,14 +78,18 @@ class GpuItemAttention final : public ItemAttention {
         loss_(gpu.loss),
         device_(std::move(device)),
         upload_(*device_),
+        document_graphs_(*device_, tensors_, {gpu.most_graph_document_rows, gpu.most_graph_documents},
+                         [this](const DocumentsOnDevice& documents) { documents_ = documents; }),
         image_graphs_(*device_, tensors_, gpu.most_graph_images) {}
   ~GpuItemAttention() override {
     // What is queued uses memory that goes now. A device that is lost has nothing queued.
     device_->Synchronize().IgnoreError();
   }
 
-  DocumentNumbers BeginDocuments(const PackedDocuments& packed) override;
-  absl::Span<const float> EndDocuments(const at::Tensor& logits) override { return BringBack(logits); }
+  absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) override;
+  absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) override {
+    return Noted(document_graphs_.Capture(item_documents, layers));
+  }
   absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
                                     const ImageLayers& layers) override;
   absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) override {
@@ -104,14 +110,6 @@ class GpuItemAttention final : public ItemAttention {
     int count = 0;
     int64_t most_rows = 0;
     cuda::ItemRanges ranges;
-  };
-  // The batch's documents, on the device.
-  struct Documents {
-    const cuda::DocumentTile* tiles = nullptr;
-    int tile_count = 0;
-    const cuda::WindowRows* windows = nullptr;
-    const int64_t* positions = nullptr;
-    Items items;
   };
 
   // The status, after a device that is lost has been told of.
@@ -147,7 +145,11 @@ class GpuItemAttention final : public ItemAttention {
   absl::Span<const float> BringBack(const at::Tensor& logits);
 
   Items ItemsOf(const at::Tensor& rows) const {
-    if (rows.dim() == 2) return documents_.items;
+    if (rows.dim() == 2) {
+      return {.count = static_cast<int>(documents_.shape.documents),
+              .most_rows = documents_.shape.most_rows,
+              .ranges = documents_.ranges};
+    }
     return {.count = static_cast<int>(rows.size(0)),
             .most_rows = rows.size(1),
             .ranges = {.each = nullptr, .step = ImageRows(rows), .rows = rows.size(1)}};
@@ -161,58 +163,32 @@ class GpuItemAttention final : public ItemAttention {
   const std::shared_ptr<GpuLoss> loss_;
   const std::unique_ptr<GpuDevice> device_;
   GpuUpload upload_;
-  Documents documents_;
+  DocumentsOnDevice documents_;  // of the batch that layers are asked for
+  DocumentGraphs document_graphs_;
   ImageGraphs image_graphs_;
   GpuMemory logits_;  // pinned; until the next batch ends
 };
 
-ItemAttention::DocumentNumbers GpuItemAttention::BeginDocuments(const PackedDocuments& packed) {
-  cuda::DocumentTiles tiles;
-  std::vector<cuda::ItemRows> ranges;
-  int64_t most_rows = 0;
-  for (const PackedDocument& document : packed.documents) {
-    tiles.Add(document.segments);
-    ranges.push_back({.first_row = document.first_row, .rows = document.rows});
-    most_rows = std::max(most_rows, document.rows);
+absl::Span<const float> GpuItemAttention::RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) {
+  const DocumentArrays documents(packed);
+  if (DocumentGraphs::Graph* const graph = document_graphs_.Find(documents.shape())) {
+    const int64_t items = documents.shape().documents / document_graphs_.item_documents();
+    const int64_t count = items * graph->batch.classes();
+    float* const logits = LogitsOnHost(count);
+    ThrowUnlessOk(document_graphs_.Run(*graph, documents, items, logits));
+    return {logits, static_cast<size_t>(count)};
   }
-  size_t bytes = 0;
-  const auto place_of = [&bytes](const auto& array) {
-    return std::exchange(bytes, bytes + array.size() * sizeof(array.front()));
-  };
-  // All are of int64, so that each is aligned behind the others.
-  const size_t ids = place_of(packed.ids), positions = place_of(packed.positions);
-  const size_t tile_place = place_of(tiles.tiles), windows = place_of(tiles.windows), range_place = place_of(ranges);
-  char* const memory = BeginUpload(bytes);
-  const auto write = [memory](const auto& array, size_t place) {
-    using Element = std::decay_t<decltype(array.front())>;
-    std::copy(array.begin(), array.end(), reinterpret_cast<Element*>(memory + place));
-  };
-  write(packed.ids, ids);
-  write(packed.positions, positions);
-  write(tiles.tiles, tile_place);
-  write(tiles.windows, windows);
-  write(ranges, range_place);
+  documents.Write(documents.shape(), BeginUpload(documents.shape().bytes()));
   Upload();
-
-  char* const numbers = upload_.as<char>();
-  documents_ = {.tiles = reinterpret_cast<const cuda::DocumentTile*>(numbers + tile_place),
-                .tile_count = static_cast<int>(tiles.tiles.size()),
-                .windows = reinterpret_cast<const cuda::WindowRows*>(numbers + windows),
-                .positions = reinterpret_cast<const int64_t*>(numbers + positions),
-                .items = {.count = static_cast<int>(ranges.size()),
-                          .most_rows = most_rows,
-                          .ranges = {.each = reinterpret_cast<const cuda::ItemRows*>(numbers + range_place)}}};
-  const auto tensor = [&](size_t place) {
-    return at::from_blob(numbers + place, {packed.rows()}, at::TensorOptions(at::kLong).device(tensors_));
-  };
-  return {.ids = tensor(ids), .positions = tensor(positions)};
+  documents_ = DocumentsIn(upload_.as<char>(), documents.shape());
+  return BringBack(layers(TensorsOf(documents_, tensors_)));
 }
 
 absl::Span<const float> GpuItemAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
                                                     const ImageLayers& layers) {
   const ImageItem& first = *images.front();
   const ImageShape shape = {.channels = channels, .height = first.height, .width = first.width};
-  if (ImageGraph* const graph = image_graphs_.Find(shape, images.size())) {
+  if (BatchGraph* const graph = image_graphs_.Find(shape, images.size())) {
     const int64_t count = static_cast<int64_t>(images.size()) * graph->classes();
     float* const logits = LogitsOnHost(count);
     ThrowUnlessOk(image_graphs_.Run(*graph, images, logits));
@@ -243,7 +219,7 @@ absl::Span<const float> GpuItemAttention::BringBack(const at::Tensor& logits) {
 void GpuItemAttention::AttendInDocuments(const RowsToAttend& rows) {
   Launch(cuda::DocumentAttentionCall({.attention = RowAttentionOf(rows),
                                       .tiles = documents_.tiles,
-                                      .tile_count = documents_.tile_count,
+                                      .tile_count = static_cast<int>(documents_.shape.tiles),
                                       .windows = documents_.windows}));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
 }
@@ -335,9 +311,9 @@ void GpuItemAttention::ConvolveValues(const RowsToConvolve& rows) {
                                      .kernel = static_cast<int>(rows.taps.size(1)),
                                      .taps = rows.taps.const_data_ptr(),
                                      .positions = documents_.positions,
-                                     .documents = documents_.items.ranges.each,
+                                     .documents = documents_.ranges.each,
                                      .tiles = documents_.tiles,
-                                     .tile_count = documents_.tile_count,
+                                     .tile_count = static_cast<int>(documents_.shape.tiles),
                                      .values = RowsOf(rows.values),
                                      .sums = RowsOf(rows.sums)}));
   ThrowUnlessOk(device_->BeforeLibraryCalls());

@@ -1,12 +1,10 @@
 #include "models/attention/gpu/image_graphs.h"
 
 #include <algorithm>
-#include <exception>
+#include <utility>
 
 #include "ATen/Functions.h"
 #include "base/status_macros.h"
-#include "c10/core/InferenceMode.h"
-#include "models/layers/library_error.h"
 #include "models/layers/parallel_for.h"
 
 namespace longshort {
@@ -37,39 +35,16 @@ at::Tensor ImagesIn(const GpuUpload& upload, int64_t count, const ImageShape& sh
 
 absl::Status ImageGraphs::Capture(const ImageShape& shape, const ItemAttention::ImageLayers& layers) {
   shape_ = shape;
-  layers_ = layers;
-  const auto capture_all = [this]() -> absl::Status {
-    for (const int64_t images : kImages) {
-      if (images <= most_images_) LS_RETURN_IF_ERROR(CaptureOne(images));
-    }
-    return absl::OkStatus();
-  };
-  const absl::Status status = capture_all();
-  if (status.ok()) return status;
-  device_.Synchronize().IgnoreError();
-  graphs_.clear();
-  return status;
-}
-
-absl::Status ImageGraphs::CaptureOne(int64_t images) {
-  if (graphs_.empty()) LS_RETURN_IF_ERROR(UploadZeros(images));
-  ImageGraph* const graph = graphs_.emplace_back(std::make_unique<ImageGraph>()).get();
-  graph->images = ImagesIn(upload_, images, shape_, tensors_);
-  // What libraries do at a first run cannot be captured.
-  LS_ASSIGN_OR_RETURN(const at::Tensor first, RunLayers(graph->images));
-  if (logits_.bytes() == 0) {
-    LS_ASSIGN_OR_RETURN(logits_, GpuMemory::OnDevice(device_, first.nbytes(), GpuMemoryUse::kLibraryToo));
+  std::vector<BatchGraph> graphs;
+  for (const int64_t images : kImages) {
+    if (images > most_images_) continue;
+    if (graphs.empty()) LS_RETURN_IF_ERROR(UploadZeros(images));
+    const at::Tensor batch = ImagesIn(upload_, images, shape, tensors_);
+    LS_ASSIGN_OR_RETURN(graphs.emplace_back(), CaptureBatch(
+                                                   device_, [layers, batch] { return layers(batch); }, logits_));
   }
-  graph->logits = at::from_blob(logits_.data(), first.sizes(), first.options());
-  LS_ASSIGN_OR_RETURN(graph->graph, device_.Capture([this, graph]() -> absl::Status {
-    const c10::InferenceMode inference;  // a device on the processor calls this when it runs what is queued
-    LS_ASSIGN_OR_RETURN(const at::Tensor logits, RunLayers(graph->images));
-    graph->logits.copy_(logits);
-    return absl::OkStatus();
-  }));
-  // A graph's first run takes longer than the others.
-  LS_RETURN_IF_ERROR(device_.Replay(*graph->graph));
-  return device_.Synchronize();
+  graphs_ = std::move(graphs);
+  return absl::OkStatus();
 }
 
 absl::Status ImageGraphs::UploadZeros(int64_t images) {
@@ -81,31 +56,19 @@ absl::Status ImageGraphs::UploadZeros(int64_t images) {
   return device_.BeforeLibraryCalls();
 }
 
-absl::StatusOr<at::Tensor> ImageGraphs::RunLayers(const at::Tensor& images) const {
-  try {
-    const c10::InferenceMode inference;
-    return layers_(images);
-  } catch (const std::exception& error) {
-    return LibraryError("on a batch that a graph is made of", error);
-  }
-}
-
-ImageGraph* ImageGraphs::Find(const ImageShape& shape, size_t images) const {
+BatchGraph* ImageGraphs::Find(const ImageShape& shape, size_t images) {
   if (shape != shape_) return nullptr;
-  // The largest is the first.
-  const auto found = std::find_if(graphs_.rbegin(), graphs_.rend(), [images](const auto& graph) {
-    return static_cast<size_t>(graph->images.size(0)) >= images;
+  const auto found = std::find_if(graphs_.rbegin(), graphs_.rend(), [images](const BatchGraph& graph) {
+    return static_cast<size_t>(graph.items()) >= images;
   });
-  return found == graphs_.rend() ? nullptr : found->get();
+  return found == graphs_.rend() ? nullptr : &*found;
 }
 
-absl::Status ImageGraphs::Run(ImageGraph& graph, absl::Span<const ImageItem* const> images, float* logits) {
+absl::Status ImageGraphs::Run(BatchGraph& graph, absl::Span<const ImageItem* const> images, float* logits) {
   LS_ASSIGN_OR_RETURN(char* const host, upload_.Begin(images.size() * shape_.values() * sizeof(float)));
   StageImages(images, reinterpret_cast<float*>(host));
   LS_RETURN_IF_ERROR(upload_.Queue());
-  LS_RETURN_IF_ERROR(device_.Replay(*graph.graph));
-  LS_RETURN_IF_ERROR(device_.Copy(logits, logits_.data(), images.size() * graph.classes() * sizeof(float)));
-  return device_.Synchronize();
+  return RunBatch(device_, graph, static_cast<int64_t>(images.size()), logits);
 }
 
 }  // namespace longshort

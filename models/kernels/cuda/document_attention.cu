@@ -26,6 +26,7 @@ template <typename Element, int width>
 LS_KERNEL(kRowTileThreads, 2)
 void AttendInDocuments(LS_ARGUMENTS DocumentAttention arguments) {
   const DocumentTile& tile = arguments.tiles[Block().x];
+  if (tile.rows == 0) return;
   DocumentPlaces places;
   places.item = static_cast<int>(tile.document);
   places.first_row = tile.first_row;

@@ -11,7 +11,7 @@ namespace longshort::cuda {
 
 // Rows of one document that are attended from together (document_tiles.h).
 struct DocumentTile {
-  int64_t first_row, rows;  // 1 .. kTileRows
+  int64_t first_row, rows;  // 0 .. kTileRows
   int64_t first_key, keys;  // rows that its rows' windows have together; none: 0 keys
   int64_t document;         // whose shared vectors: m from row document * m on
 };

@@ -34,7 +34,9 @@ absl::StatusOr<ModelGpu> EmulatedBackends::Find(const WorkerDevice& device) cons
                   .open = open,
                   .loss = loss_,
                   .most_graph_rows = most_graph_rows_,
-                  .most_graph_images = kMostGraphImages};
+                  .most_graph_images = kMostGraphImages,
+                  .most_graph_documents = kMostGraphDocuments,
+                  .most_graph_document_rows = kMostGraphDocumentRows};
 }
 
 }  // namespace longshort

@@ -17,6 +17,8 @@ inline constexpr int kEmulatedGpus = 8;
 // Fewer than a real one's: capturing takes the processor's time.
 inline constexpr int64_t kMostGraphRows = 4;
 inline constexpr int64_t kMostGraphImages = 2;
+inline constexpr int64_t kMostGraphDocuments = 2;
+inline constexpr int64_t kMostGraphDocumentRows = 64;
 
 class EmulatedBackends final : public GpuBackends {
  public:

@@ -53,7 +53,13 @@ class TextClassifierOnGpu : public ::testing::Test {
   const std::shared_ptr<GpuLoss> loss_ = std::make_shared<GpuLoss>();
   std::vector<std::string> losses_;
   std::vector<EmulatedDevice*> devices_;  // in the order of their opening
-  const EmulatedBackends backends_{{}, [this](EmulatedDevice& device) { devices_.push_back(&device); }, loss_};
+  int64_t fault_after_ = -1;              // calls of a device that is opened; -1: none
+  const EmulatedBackends backends_{{},
+                                   [this](EmulatedDevice& device) {
+                                     if (fault_after_ >= 0) device.FailAfter(fault_after_, DeviceFault::kOutOfMemory);
+                                     devices_.push_back(&device);
+                                   },
+                                   loss_};
 };
 
 TEST_F(TextClassifierOnGpu, AnswersWhatItAnswersOnTheCpu) {
@@ -106,7 +112,67 @@ TEST_F(TextClassifierOnGpu, AGpuThatIsLostIsToldOnceAndAReplicaHasAStreamOfItsOw
   devices_[0]->FailAfter(7, DeviceFault::kLost);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(Classify(*classifier).status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(losses_, ElementsAre(HasSubstr("emulated: the emulated device is lost")));
-  EXPECT_EQ(Classify(*replica).value(), expected);
+  EXPECT_THAT(Classify(*replica).value(), Pointwise(FloatNear(2e-5), expected));
+}
+
+TEST_F(TextClassifierOnGpu, AnswersByGraphsWhatItAnswersOnTheCpu) {
+  config_.layers = 2;
+  for (const ClsKind cls : {ClsKind::kNone, ClsKind::kAllLayers, ClsKind::kLastLayer, ClsKind::kVocabulary}) {
+    config_.cls = cls;
+    config_.value_convolution = cls == ClsKind::kNone ? 3 : 0;
+    const std::unique_ptr<Classifier> loaded = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
+    const std::unique_ptr<Classifier> on_cpu = loaded->Replicate({.kind = DeviceKind::kCpu}).value();
+    const std::unique_ptr<Classifier> on_gpu = loaded->Replicate(kGpu).value();
+    const EmulatedDevice& device = *devices_.back();
+    ASSERT_EQ(device.replays(), kMostGraphDocuments) << "of 64 rows, of 2 documents and of 1";
+    struct {
+      std::vector<std::vector<int32_t>> documents;
+      bool has_graph;
+    } const batches[] = {
+        {{{1, 2, 3}, std::vector<int32_t>(30, 5)}, true},
+        {{std::vector<int32_t>(20, 4)}, true},  // what the batch before has left is nobody's
+        {{{7, 0, 0, 8}, {9}}, true},
+        {{{7}, {8}, {9}}, false},
+        {{std::vector<int32_t>(39, 5), std::vector<int32_t>(38, 6)}, false},
+        {{{1, 2, 3}, std::vector<int32_t>(30, 5)}, true},
+    };
+    for (const auto& [documents, has_graph] : batches) {
+      std::vector<ClassifierItem> items;
+      for (const auto& document : documents) items.push_back(TokenItem{{document}});
+      std::vector<const ClassifierItem*> batch;
+      for (const ClassifierItem& item : items) batch.push_back(&item);
+      const int64_t replays = device.replays();
+      const ClassifierResult found = on_gpu->Classify(batch).value(), expected = on_cpu->Classify(batch).value();
+      EXPECT_THAT(found.logits, Pointwise(FloatNear(2e-5), expected.logits)) << static_cast<int>(cls);
+      EXPECT_EQ(found.counts.multiply_adds, expected.counts.multiply_adds);
+      EXPECT_EQ(device.replays(), replays + (has_graph ? 1 : 0));
+    }
+  }
+}
+
+TEST_F(TextClassifierOnGpu, HasGraphsOfWholePairs) {
+  config_.documents = 2;
+  const std::unique_ptr<Classifier> loaded = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
+  const std::unique_ptr<Classifier> on_cpu = loaded->Replicate({.kind = DeviceKind::kCpu}).value();
+  const std::unique_ptr<Classifier> on_gpu = loaded->Replicate(kGpu).value();
+  EXPECT_EQ(devices_.back()->replays(), 1);
+  const ClassifierItem pair = TokenItem{{{1, 2, 3}, {4, 5}}};
+  const std::vector<const ClassifierItem*> batch = {&pair};
+  EXPECT_THAT(on_gpu->Classify(batch).value().logits,
+              Pointwise(FloatNear(2e-5), on_cpu->Classify(batch).value().logits));
+  EXPECT_EQ(devices_.back()->replays(), 2);
+}
+
+TEST_F(TextClassifierOnGpu, HasNoReplicaWhereItsGraphsCannotBeMade) {
+  const std::unique_ptr<Classifier> classifier = LoadOnGpu();
+  int64_t call = 0;
+  for (;; ++call) {
+    fault_after_ = call;
+    const absl::Status status = classifier->Replicate(kGpu).status();
+    if (status.ok()) break;
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << call;
+  }
+  EXPECT_GT(call, 20);
 }
 
 TEST_F(TextClassifierOnGpu, WhatNoGpuRunsIsRefused) {

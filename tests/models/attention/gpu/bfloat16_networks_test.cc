@@ -54,9 +54,17 @@ TEST_F(BFloat16Networks, OfDocuments) {
     config.value_convolution = cls == ClsKind::kNone ? 3 : 0;
     const auto tensors = RandomTextTensors(config, /*seed=*/1);
     const TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return tensors.at(name); });
-    int64_t work = 0;
     SCOPED_TRACE(static_cast<int>(cls));
-    ExpectRounded(InBFloat16(network).Logits(documents, work, attention_.get()), network.Logits(documents, work));
+    const TextNetwork in_bfloat16 = InBFloat16(network);
+    const auto packed = std::make_shared<PackedDocuments>(network.Pack(documents));
+    const auto layers = [&](const ItemAttention::Documents& on_device) {
+      return in_bfloat16.Logits({.ids = on_device.ids,
+                                 .positions = on_device.positions,
+                                 .documents = on_device.count,
+                                 .attention = attention_.get()});
+    };
+    const at::Tensor expected = network.Logits(MakeDocumentBatch(packed));
+    ExpectRounded(at::tensor(attention_->RunDocuments(*packed, layers)).view(expected.sizes()), expected);
   }
 }
 

@@ -55,6 +55,13 @@ class GpuItemAttentionTest : public ::testing::Test {
         MakeGpuItemAttention({.tensors = at::kCPU, .open = open, .loss = std::make_shared<GpuLoss>()}, 128).value();
   }
 
+  DocumentBatch BatchOf(const ItemAttention::Documents& documents) const {
+    return {.ids = documents.ids,
+            .positions = documents.positions,
+            .documents = documents.count,
+            .attention = attention_.get()};
+  }
+
   EmulatedDevice* device_ = nullptr;
   std::unique_ptr<ItemAttention> attention_;
 };
@@ -96,21 +103,21 @@ TEST_P(GpuTextLayerTest, GivesWhatItGivesWithoutAGpu) {
   ids[0].resize(60, 0);
   const std::vector<absl::Span<const int32_t>> documents(ids.begin(), ids.end());
   const WindowRule rule = {.size = tested.window, .see_nothing = tested.has_landmarks};
-  const DocumentBatch batch = MakeDocumentBatch(documents, rule);
-  const DocumentBatch on_gpu = MakeDocumentBatch(documents, rule, at::kCPU, attention_.get());
-  EXPECT_TRUE(on_gpu.ids.equal(batch.ids));
-  EXPECT_TRUE(on_gpu.positions.equal(batch.positions));
+  const DocumentBatch batch = MakeDocumentBatch(std::make_shared<PackedDocuments>(PackDocuments(documents, rule)));
   const HiddenRows hidden = {.tokens = Random({batch.packed->rows(), kWidth}),
-                             .cls = tested.has_cls ? Random({batch.documents(), kWidth}) : at::Tensor()};
+                             .cls = tested.has_cls ? Random({batch.documents, kWidth}) : at::Tensor()};
 
-  int64_t expected_work = 0, work = 0;
-  const HiddenRows expected = layer(hidden, batch, /*cls_only=*/false, expected_work);
-  const HiddenRows found = layer(hidden, on_gpu, /*cls_only=*/false, work);
-  EXPECT_LT(LargestDifference(found.tokens, expected.tokens), kRounding);
-  if (tested.has_cls) {
-    EXPECT_LT(LargestDifference(found.cls, expected.cls), kRounding);
-  }
-  EXPECT_EQ(work, expected_work);
+  const HiddenRows expected = layer(hidden, batch, /*cls_only=*/false);
+  attention_->RunDocuments(*batch.packed, [&](const ItemAttention::Documents& on_gpu) {
+    EXPECT_TRUE(on_gpu.ids.equal(batch.ids));
+    EXPECT_TRUE(on_gpu.positions.equal(batch.positions));
+    const HiddenRows found = layer(hidden, BatchOf(on_gpu), /*cls_only=*/false);
+    EXPECT_LT(LargestDifference(found.tokens, expected.tokens), kRounding);
+    if (tested.has_cls) {
+      EXPECT_LT(LargestDifference(found.cls, expected.cls), kRounding);
+    }
+    return found.tokens;
+  });
 
   EXPECT_THAT(device_->kernels_run(), Contains(std::pair<const std::string, int64_t>("AttendInDocuments", 1)));
   EXPECT_EQ(device_->kernels_run().count("MergeSplits"), tested.has_landmarks ? 1u : 0u);
@@ -138,9 +145,11 @@ TEST_F(GpuItemAttentionTest, ANetworkWithoutClsGivesWhatItGivesWithoutAGpu) {
   std::fill(masked.begin() + 3, masked.begin() + 10, 0);
   const std::vector<int32_t> longer(30, 7);
   const std::vector<absl::Span<const int32_t>> documents = {masked, longer};
-  int64_t work = 0;
-  EXPECT_LT(LargestDifference(network.Logits(documents, work, attention_.get()), network.Logits(documents, work)),
-            kRounding);
+  const auto packed = std::make_shared<PackedDocuments>(network.Pack(documents));
+  const at::Tensor expected = network.Logits(MakeDocumentBatch(packed));
+  const auto logits = attention_->RunDocuments(
+      *packed, [&](const ItemAttention::Documents& on_gpu) { return network.Logits(BatchOf(on_gpu)); });
+  EXPECT_LT(LargestDifference(at::tensor(logits).view(expected.sizes()), expected), kRounding);
   const std::map<std::string, int64_t> kernels = device_->kernels_run();
   EXPECT_THAT(kernels, Contains(std::pair<const std::string, int64_t>("ConvolveValues", config.layers)));
   EXPECT_THAT(kernels, Contains(std::pair<const std::string, int64_t>("MergeSums", 1)));
@@ -265,12 +274,15 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
   Verbs OfDocuments(const std::vector<int64_t>& lengths, const at::Tensor& rows, at::ScalarType type) {
     std::vector<std::vector<int32_t>> ids;
     for (const int64_t length : lengths) ids.emplace_back(length, 1);
-    attention_->BeginDocuments(PackDocuments(std::vector<absl::Span<const int32_t>>(ids.begin(), ids.end()),
-                                             {.size = 8, .see_nothing = true}));
+    const PackedDocuments packed =
+        PackDocuments(std::vector<absl::Span<const int32_t>>(ids.begin(), ids.end()), {.size = 8, .see_nothing = true});
     Verbs verbs = OverRows(rows, static_cast<int64_t>(lengths.size()), type);
-    RunVerbs(*attention_, verbs, [&](const RowsToAttend& attend) { attention_->AttendInDocuments(attend); });
-    attention_->ConvolveValues(verbs.convolve);
-    verbs.means = attention_->MeanOfRows(verbs.attend.attended, /*length=*/7);
+    attention_->RunDocuments(packed, [&](const ItemAttention::Documents&) {
+      RunVerbs(*attention_, verbs, [&](const RowsToAttend& attend) { attention_->AttendInDocuments(attend); });
+      attention_->ConvolveValues(verbs.convolve);
+      verbs.means = attention_->MeanOfRows(verbs.attend.attended, /*length=*/7);
+      return at::zeros({1, 1});
+    });
     return verbs;
   }
   Verbs OfImages(const at::Tensor& rows, at::ScalarType type) {
