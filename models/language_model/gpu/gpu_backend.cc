@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "c10/util/Exception.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/kernels/cuda/cache_rows.h"
 #include "models/kernels/cuda/causal_attention.h"
@@ -126,7 +127,9 @@ class GpuBackend final : public LanguageModelBackend {
     // What is queued reads tensors that go with the step. It has to run before they do, where LibTorch's calls do not
     // wait for it.
     device_->BeforeLibraryCalls().IgnoreError();
-    throw std::runtime_error(std::string(status.message()));
+    const std::string message(status.message());
+    TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status), message);
+    throw std::runtime_error(message);
   }
 
   absl::Status AllocateZeroPages();
