@@ -38,7 +38,7 @@ class GpuBackend final : public LanguageModelBackend {
                                                                       ModelGpu gpu) {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
     std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(tables), std::move(gpu), std::move(device)));
-    LS_RETURN_IF_ERROR(backend->AllocateZeroPages());
+    LS_RETURN_IF_ERROR(backend->Noted(backend->AllocateZeroPages()));
     return backend;
   }
   ~GpuBackend() override {

@@ -164,6 +164,15 @@ TEST_F(GpuBackendTest, AnyCallThatFindsTheGpuLostTellsIt) {
   }
 }
 
+TEST_F(GpuBackendTest, AGpuThatIsLostWhileAModelIsMadeIsTold) {
+  const EmulatedBackends backends(
+      {}, [](EmulatedDevice& device) { device.FailAfter(0, DeviceFault::kLost); }, loss_);
+  Decoder decoder = RandomDecoder(config_, 5, at::kFloat);
+  EXPECT_EQ(backends.Make(decoder, {.kind = DeviceKind::kEmulated}, [] {}).status().code(),
+            absl::StatusCode::kInternal);
+  EXPECT_EQ(losses_.size(), 1u);
+}
+
 TEST_F(GpuBackendTest, AGpuThatIsLostWhilePagesOrGraphsAreMadeIsTold) {
   const CachePages pages = {.window = 2, .segment = 2, .open_chunk = 1};
   int64_t calls = 0;
