@@ -29,6 +29,11 @@ class ServedCvt final : public ImageNetwork {
   int64_t MultiplyAdds(int64_t height, int64_t width) const override {
     return static_cast<int64_t>(CvtMultiplyAdds(config_, height, width));
   }
+  std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const override {
+    auto copy = std::make_shared<ServedCvt>(*this);
+    copy->network_.MoveBy(move);
+    return copy;
+  }
 
  private:
   CvtConfig config_;
@@ -47,7 +52,9 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& direct
   LS_ASSIGN_OR_RETURN(const CvtConfig config, ParseCvtConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, CvtTensors(config)));
   const ImageNetworkFacts facts{.architecture = "cvt",
-                                .channels = config.channels,
+                                .image_shape = {.channels = config.channels,
+                                                .height = config.preprocessing.crop_height,
+                                                .width = config.preprocessing.crop_width},
                                 .classes = config.classes,
                                 .parameters = CountParameters(config),
                                 .head_width = WidestHead(config)};

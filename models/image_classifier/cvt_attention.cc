@@ -63,6 +63,14 @@ void CvtAttention::PrepareForServing() {
   for (SeparableConvolution* convolution : {&query, &key, &value, &projection}) convolution->PrepareForServing();
 }
 
+void CvtAttention::MoveBy(TensorMove& move) {
+  for (SeparableConvolution* convolution : {&query, &key, &value, &projection}) {
+    move(convolution->kernel, convolution->bias, convolution->pointwise);
+  }
+  move(local_key_norm, local_value_norm, output);
+  move.AsTheyAre(landmark_key_norm, landmark_value_norm);  // kernels read them
+}
+
 std::vector<const BatchNorm*> CvtAttention::BatchNorms() const {
   std::vector<const BatchNorm*> norms;
   for (const SeparableConvolution* convolution : {&query, &key, &value, &projection}) {

@@ -9,6 +9,7 @@
 #include "models/attention/long_short_attention_2d.h"
 #include "models/image_classifier/separable_convolution.h"
 #include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort {
 
@@ -30,6 +31,8 @@ struct CvtAttention {
 
   // As SeparableConvolution's.
   void PrepareForServing();
+  // REQUIRES: it has been prepared for serving.
+  void MoveBy(TensorMove& move);
   // In the order in which they append their statistics.
   std::vector<const BatchNorm*> BatchNorms() const;
 

@@ -117,9 +117,9 @@ at::Tensor CvtStageLayers::operator()(const at::Tensor& image, BatchStatistics* 
 
 at::Tensor CvtNetwork::Logits(const at::Tensor& images, BatchStatistics* statistics,
                               ItemAttention* item_attention) const {
-  at::Tensor image = images.contiguous(at::MemoryFormat::ChannelsLast);
+  at::Tensor image = images.to(head.weight.scalar_type()).contiguous(at::MemoryFormat::ChannelsLast);
   for (const CvtStageLayers& stage : stages) image = stage(image, statistics, item_attention);
-  return head(norm(ToTokens(image)).mean(1));
+  return head(norm(ToTokens(image)).mean(1)).to(at::kFloat);
 }
 
 void CvtNetwork::UpdateRunningStatistics(const BatchStatistics& statistics, double momentum) const {
@@ -140,6 +140,18 @@ void CvtNetwork::PrepareForServing() {
   for (CvtStageLayers& stage : stages) {
     for (CvtBlock& block : stage.blocks) block.attention.PrepareForServing();
   }
+}
+
+void CvtNetwork::MoveBy(TensorMove& move) {
+  for (CvtStageLayers& stage : stages) {
+    move(stage.embedding.kernel, stage.embedding.bias, stage.embedding.norm);
+    for (CvtBlock& block : stage.blocks) {
+      move(block.norm1, block.norm2);
+      block.attention.MoveBy(move);
+      block.feed_forward.MoveBy(move);
+    }
+  }
+  move(norm, head);
 }
 
 CvtNetwork MakeCvtNetwork(const CvtConfig& config, const std::function<at::Tensor(const std::string& name)>& tensor) {

@@ -49,7 +49,8 @@ struct CvtNetwork {
   LayerNorm norm;
   Linear head;
 
-  // images [batch, channels, height, width], normalised, of a size that CheckCvtImageSize accepts -> [batch, classes].
+  // images [batch, channels, height, width], normalised, of a size that CheckCvtImageSize accepts -> [batch, classes],
+  // both float32.
   // Serving and measuring (`statistics` is null): batch norms use their running statistics. Training: each uses the
   // batch's own and appends them to `statistics`, for UpdateRunningStatistics; nothing in the network changes, so that
   // threads may share it. `item_attention` as CvtAttention has it.
@@ -63,6 +64,9 @@ struct CvtNetwork {
   // Does once what does not depend on images: weight standardisation, and the batch norms by their running statistics.
   // Logits stay the same up to rounding; the network can no longer be trained.
   void PrepareForServing();
+
+  // REQUIRES: it has been prepared for serving.
+  void MoveBy(TensorMove& move);
 };
 
 // Builds the network from `tensor`, which gives each stored tensor by its name in model.safetensors, of the shape that

@@ -3,6 +3,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort {
 
@@ -11,6 +12,8 @@ struct FeedForward {
   Linear in, out;
 
   at::Tensor operator()(const at::Tensor& rows) const;
+
+  void MoveBy(TensorMove& move) { move(in, out); }
 };
 
 }  // namespace longshort

@@ -13,6 +13,7 @@
 #include "models/attention/item_attention.h"
 #include "models/classifier.h"
 #include "models/classifier_options.h"
+#include "models/layers/tensor_move.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort {
@@ -29,12 +30,14 @@ class ImageNetwork {
   virtual at::Tensor Logits(const at::Tensor& images, ItemAttention* attention) const = 0;
   // Of one image, as ClassifierCounts counts them.
   virtual int64_t MultiplyAdds(int64_t height, int64_t width) const = 0;
+  // The same network elsewhere.
+  virtual std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const = 0;
 };
 
 // What an architecture's config.json says about itself.
 struct ImageNetworkFacts {
   std::string architecture;
-  int64_t channels = 0;
+  ImageShape image_shape;  // that its preprocessing makes
   int64_t classes = 0;
   int64_t parameters = 0;
   int64_t head_width = 0;  // of the widest heads

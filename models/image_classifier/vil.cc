@@ -33,6 +33,11 @@ class ServedVil final : public ImageNetwork {
     return network_(images, attention);
   }
   int64_t MultiplyAdds(int64_t, int64_t) const override { return multiply_adds_; }
+  std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const override {
+    auto copy = std::make_shared<ServedVil>(*this);
+    copy->network_.MoveBy(move);
+    return copy;
+  }
 
  private:
   int64_t image_size_;
@@ -55,7 +60,9 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& direct
   const std::vector<TensorShape> tensors = VilTensors(config);
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
   const ImageNetworkFacts facts{.architecture = "vil",
-                                .channels = config.channels,
+                                .image_shape = {.channels = config.channels,
+                                                .height = config.preprocessing.crop_height,
+                                                .width = config.preprocessing.crop_width},
                                 .classes = config.classes,
                                 .parameters = CountElements(tensors),
                                 .head_width = WidestHead(config)};

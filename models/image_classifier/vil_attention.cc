@@ -61,6 +61,11 @@ at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, ItemAttention*
                                      : AttendBy(*attention, rows, projected[0], keys, values));
 }
 
+void VilSparseAttention::MoveBy(TensorMove& move) {
+  move(query_key_value, dynamic_projection, full_norm, output);
+  move.AsTheyAre(landmark_norm, bias_table, bias_index);  // kernels read them
+}
+
 at::Tensor VilSparseAttention::Attend(const at::Tensor& rows, const at::Tensor& unscaled, const at::Tensor& keys,
                                       const at::Tensor& values) const {
   const int64_t patches = side * side;
@@ -132,6 +137,11 @@ at::Tensor VilFullAttention::operator()(const at::Tensor& rows) const {
       SplitHeads(projected[0], heads), SplitHeads(projected[1], heads), SplitHeads(projected[2], heads), bias,
       /*dropout_p=*/0.0, /*is_causal=*/false, QueryScale(rows, heads));
   return output(JoinHeads(attended));
+}
+
+void VilFullAttention::MoveBy(TensorMove& move) {
+  move(query_key_value, output, bias_table, global_biases, between_globals);
+  move.AsTheyAre(bias_index);
 }
 
 }  // namespace longshort

@@ -7,6 +7,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/attention/item_attention.h"
 #include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort {
 
@@ -28,6 +29,8 @@ struct VilSparseAttention {
   // rows [batch, global_tokens + side^2, d] -> the same shape. `attention` attends on its device, without gradients;
   // null: the reference ops.
   at::Tensor operator()(const at::Tensor& rows, ItemAttention* attention = nullptr) const;
+
+  void MoveBy(TensorMove& move);
 
  private:
   // Before `output`.
@@ -51,6 +54,8 @@ struct VilFullAttention {
 
   // rows [batch, g + side^2, d] -> the same shape.
   at::Tensor operator()(const at::Tensor& rows) const;
+
+  void MoveBy(TensorMove& move);
 };
 
 }  // namespace longshort

@@ -129,6 +129,12 @@ at::Tensor VilPair::operator()(const at::Tensor& tokens, ItemAttention* item_att
   return middle + feed_forward(feed_forward_norm(middle));
 }
 
+void VilPair::MoveBy(TensorMove& move) {
+  move(attention_norm, feed_forward_norm);
+  std::visit([&move](auto& kind) { kind.MoveBy(move); }, attention);
+  feed_forward.MoveBy(move);
+}
+
 at::Tensor VilStageNetwork::operator()(const at::Tensor& image, ItemAttention* item_attention) const {
   const at::Tensor convolved = at::conv2d(image, patch_weight, patch_bias, {patch_size, patch_size});
   at::Tensor tokens = convolved.flatten(2).transpose(1, 2);
@@ -146,12 +152,22 @@ at::Tensor VilStageNetwork::Image(const at::Tensor& tokens) const {
   return tokens.narrow(1, global_count, side * side).transpose(1, 2).unflatten(2, {side, side});
 }
 
+void VilStageNetwork::MoveBy(TensorMove& move) {
+  move(patch_weight, patch_bias, embedding_norm, global_tokens, global_positions, row_positions, column_positions);
+  for (VilPair& pair : pairs) pair.MoveBy(move);
+}
+
 at::Tensor VilNetwork::operator()(const at::Tensor& images, ItemAttention* item_attention) const {
-  at::Tensor tokens = stages.front()(images, item_attention);
+  at::Tensor tokens = stages.front()(images.to(head.weight.scalar_type()), item_attention);
   for (size_t index = 1; index < stages.size(); ++index) {
     tokens = stages[index](stages[index - 1].Image(tokens), item_attention);
   }
-  return head(pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0)));
+  return head(pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0))).to(at::kFloat);
+}
+
+void VilNetwork::MoveBy(TensorMove& move) {
+  for (VilStageNetwork& stage : stages) stage.MoveBy(move);
+  move(norm, head);
 }
 
 VilNetwork MakeVilNetwork(const VilConfig& config, const std::function<at::Tensor(const std::string& name)>& tensor) {

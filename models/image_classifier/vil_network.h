@@ -10,6 +10,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/image_classifier/feed_forward.h"
 #include "models/image_classifier/vil_attention.h"
+#include "models/layers/tensor_move.h"
 #include "models/weights/vil_config.h"
 
 namespace longshort {
@@ -23,6 +24,8 @@ struct VilPair {
 
   // tokens [batch, g + patches, d] -> the same shape. `item_attention` as VilSparseAttention has it.
   at::Tensor operator()(const at::Tensor& tokens, ItemAttention* item_attention = nullptr) const;
+
+  void MoveBy(TensorMove& move);
 };
 
 // One resolution: the image of the stage before becomes patches, pairs change them.
@@ -44,6 +47,8 @@ struct VilStageNetwork {
   at::Tensor operator()(const at::Tensor& image, ItemAttention* item_attention = nullptr) const;
   // The patches of such tokens as the next stage's image: [batch, d, n, n].
   at::Tensor Image(const at::Tensor& tokens) const;
+
+  void MoveBy(TensorMove& move);
 };
 
 struct VilNetwork {
@@ -52,8 +57,10 @@ struct VilNetwork {
   Linear head;
   bool pools_all_tokens = false;
 
-  // images [batch, channels, image_size, image_size] -> logits [batch, classes].
+  // images [batch, channels, image_size, image_size] -> logits [batch, classes], both float32.
   at::Tensor operator()(const at::Tensor& images, ItemAttention* item_attention = nullptr) const;
+
+  void MoveBy(TensorMove& move);
 };
 
 // Builds the network from `tensor`, which gives each tensor by its name in model.safetensors (of the shape that

@@ -7,7 +7,7 @@
 namespace longshort {
 
 at::Tensor Linear::operator()(const at::Tensor& rows) const {
-  if (packed == nullptr && weight.scalar_type() != at::kBFloat16)
+  if (packed == nullptr && weight.scalar_type() == rows.scalar_type())
     return at::linear(rows, weight, bias.defined() ? c10::make_optional(bias) : c10::nullopt);
   at::Tensor product =
       packed != nullptr ? packed->Multiply(rows) : at::linear(rows.to(at::kBFloat16), weight).to(at::kFloat);
@@ -21,7 +21,8 @@ Linear Linear::Packed() const {
 }
 
 at::Tensor LayerNorm::operator()(const at::Tensor& rows) const {
-  return at::layer_norm(rows, {rows.size(-1)}, gain, bias, epsilon);
+  const at::ScalarType type = rows.scalar_type();
+  return at::layer_norm(rows, {rows.size(-1)}, gain.to(type), bias.to(type), epsilon);
 }
 
 }  // namespace longshort

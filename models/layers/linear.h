@@ -14,8 +14,8 @@ struct Linear {
   at::Tensor bias;    // [out], or undefined: none
   std::shared_ptr<const PackedMatrix> packed = nullptr;
 
-  // rows [..., in] -> [..., out], of the weight's type. With bfloat16 or packed weights rows and result are float32,
-  // and the bias is added after the product.
+  // rows [..., in] -> [..., out], of the rows' type: that of the weight, or float32 with bfloat16 or packed weights.
+  // Then the bias is float32, too, and is added after the product.
   at::Tensor operator()(const at::Tensor& rows) const;
 
   // The same map for serving: its weight as Pack() has it, or else float32. Never bfloat16, which at::linear would
@@ -23,7 +23,7 @@ struct Linear {
   Linear Packed() const;
 };
 
-// Layer normalisation over the last dimension, with the biased variance.
+// Layer normalisation over the last dimension, with the biased variance. The result has the rows' type.
 struct LayerNorm {
   at::Tensor gain;  // [d]
   at::Tensor bias;  // [d]

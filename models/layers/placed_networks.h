@@ -2,9 +2,7 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "models/classifier_options.h"
+#include "models/layers/tensor_move.h"
 #include "models/worker_device.h"
 
 namespace longshort {
@@ -23,33 +23,26 @@ inline at::Device TensorDevice(const WorkerDevice& device) {
 }
 
 // Immutable: any thread may use it. Copies share the networks.
+//
+// A network is made on the CPU, in float32. Each device has it in the type that it computes in.
 template <typename Network>
 class PlacedNetworks final {
  public:
-  // Gives a stored tensor by its name.
-  using Source = std::function<at::Tensor(const std::string& name)>;
-
   struct Place {
     WorkerDevice device;
     std::shared_ptr<const Network> network;
   };
 
-  // Has `make` build the network for each device, of tensors that are there; no devices: for the CPU. Each tensor is
-  // read from `read` once. `threads`: of a worker on the CPU whose device does not say how many. Throws what `read`,
-  // `make` and LibTorch throw.
-  PlacedNetworks(std::vector<WorkerDevice> devices, int threads, const Source& read,
-                 const std::function<std::shared_ptr<const Network>(const Source& read)>& make)
-      : threads_(threads) {
+  // Has `copy` make a copy of the network, moved, for each of the devices; none: for the CPU. Throws what `copy` and
+  // LibTorch throw.
+  PlacedNetworks(const ClassifierOptions& options,
+                 const std::function<std::shared_ptr<const Network>(TensorMove& move)>& copy)
+      : threads_(options.threads) {
+    std::vector<WorkerDevice> devices = options.devices;
     if (devices.empty()) devices.push_back({.kind = DeviceKind::kCpu});
-    std::map<std::string, at::Tensor> kept;
     for (const WorkerDevice& device : devices) {
-      const auto read_to_device = [&](const std::string& name) {
-        if (devices.size() == 1) return read(name).to(TensorDevice(device));
-        const auto [tensor, is_new] = kept.try_emplace(name);
-        if (is_new) tensor->second = read(name);
-        return tensor->second.to(TensorDevice(device));
-      };
-      places_.push_back({device, make(read_to_device)});
+      TensorMove move(TensorDevice(device), options.ComputesInBFloat16(device) ? at::kBFloat16 : at::kFloat);
+      places_.push_back({device, copy(move)});
     }
   }
 

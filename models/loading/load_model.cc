@@ -1,5 +1,6 @@
 #include "models/loading/load_model.h"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -30,7 +31,7 @@ absl::StatusOr<LoadedModel> LoadLanguage(const ModelDirectory& directory, const 
 }
 
 ClassifierOptions ClassifierOptionsOf(const LoadOptions& options) {
-  return {.threads = options.threads, .devices = options.devices, .gpus = options.gpus};
+  return {.precision = options.precision, .threads = options.threads, .devices = options.devices, .gpus = options.gpus};
 }
 
 absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const LoadOptions& options) {
@@ -86,6 +87,12 @@ int64_t WeightBytes(const SafetensorsFile& weights, bool halves) {
   return elements * (halves ? 2 : 4);
 }
 
+bool RunsOnCpu(const LoadOptions& options) {
+  return options.devices.empty() ||
+         std::any_of(options.devices.begin(), options.devices.end(),
+                     [](const WorkerDevice& device) { return device.kind == DeviceKind::kCpu; });
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options,
@@ -94,7 +101,8 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOp
   const auto check = [&](const ModelDirectory& opened) -> absl::Status {
     LS_ASSIGN_OR_RETURN(architecture, ArchitectureOf(opened));
     if (guard.check_room == nullptr) return absl::OkStatus();
-    const bool halves = kRegistrations[architecture].load == LoadLanguage && options.precision == "bf16";
+    const bool halves =
+        options.precision == "bf16" && (kRegistrations[architecture].load == LoadLanguage || !RunsOnCpu(options));
     return guard.check_room(WeightBytes(opened.weights, halves));
   };
   LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory, check, guard.stop_requested));

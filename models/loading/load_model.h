@@ -15,7 +15,7 @@ namespace longshort {
 class GpuBackends;
 
 struct LoadOptions {
-  // Of language models: "fp32", or "bf16": weights and cache pages in bfloat16. Classifiers compute in float32.
+  // "fp32", or "bf16": weights and cache pages in bfloat16. On the CPU, classifiers compute in float32 in both.
   std::string precision = "fp32";
   // Threads that loading and one step or batch use; 0 takes one for each core.
   int threads = 0;

@@ -23,7 +23,8 @@
 namespace longshort {
 namespace {
 
-absl::StatusOr<ClassifierInfo> MakeInfo(const TextClassifierConfig& config, const ModelDirectory& directory) {
+absl::StatusOr<ClassifierInfo> MakeInfo(const TextClassifierConfig& config, const ModelDirectory& directory,
+                                        const ClassifierOptions& options) {
   const bool pixels = config.tokenizer == DocumentTokenizerKind::kPixels;
   ClassifierInfo info;
   info.architecture = "text_classifier";
@@ -33,7 +34,7 @@ absl::StatusOr<ClassifierInfo> MakeInfo(const TextClassifierConfig& config, cons
     LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, config.classes, directory.labels_path()));
   }
   info.parameters = CountElements(TextClassifierTensors(config));
-  info.precision = "fp32";
+  info.precision = options.InfoPrecision();
   info.fingerprint = directory.fingerprint;
   info.tokenizer = DocumentTokenizerName(config.tokenizer);
   info.documents = config.documents;
@@ -49,18 +50,18 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirect
   LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
                       ParseTextClassifierConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, TextClassifierTensors(config)));
-  LS_ASSIGN_OR_RETURN(ClassifierInfo info, MakeInfo(config, directory));
+  LS_ASSIGN_OR_RETURN(ClassifierInfo info, MakeInfo(config, directory, options));
   TensorReader reader(directory.weights);
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    using Networks = PlacedNetworks<TextNetwork>;
-    const Networks networks(
-        options.devices, options.threads, [&reader](const std::string& name) { return reader.Read(name); },
-        [&config](const Networks::Source& read) {
-          return std::make_shared<const TextNetwork>(MakeTextNetwork(config, read));
-        });
+    const TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
+    const PlacedNetworks<TextNetwork> networks(options, [&network](TensorMove& move) {
+      auto copy = std::make_shared<TextNetwork>(network);
+      copy->MoveBy(move);
+      return copy;
+    });
     return ServedTextClassifier::Create(std::move(info), networks, networks.First(), options.gpus);
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());

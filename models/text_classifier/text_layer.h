@@ -9,6 +9,7 @@
 #include "models/attention/item_attention.h"
 #include "models/attention/packed_documents.h"
 #include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort {
 
@@ -51,6 +52,8 @@ struct TextLayer {
   HiddenRows operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only,
                         int64_t& multiply_adds) const;
 
+  void MoveBy(TensorMove& move);
+
  private:
   at::Tensor Apply(const Linear& map, const at::Tensor& rows, int64_t& multiply_adds) const;
   // What the tokens see beside their windows, after shared_norm: [documents, m, D], CLS first.
@@ -64,7 +67,9 @@ struct TextLayer {
   at::Tensor AttendFromCls(const at::Tensor& queries, const RowKeyValues& cls, const at::Tensor& attended,
                            const DocumentBatch& batch, int64_t& multiply_adds) const;
   double QueryScale(const at::Tensor& queries) const;
-  at::Tensor Convolve(const at::Tensor& values, const DocumentBatch& batch, int64_t& multiply_adds) const;
+  // Adds the convolution of the tokens' values to what the tokens attended to.
+  void AddConvolved(const at::Tensor& values, at::Tensor& attended, const DocumentBatch& batch,
+                    int64_t& multiply_adds) const;
   at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended, int64_t& multiply_adds) const;
 };
 

@@ -51,7 +51,12 @@ at::Tensor TextNetwork::Logits(absl::Span<const absl::Span<const int32_t>> docum
     rows = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
   }
   multiply_adds += rows.size(0) * (head_in.weight.numel() + head_out.weight.numel());
-  return head_out(at::relu(head_in(rows)));
+  return head_out(at::relu(head_in(rows))).to(at::kFloat);
+}
+
+void TextNetwork::MoveBy(TensorMove& move) {
+  move(word_embeddings, position_embeddings, cls, norm, head_in, head_out);
+  for (TextLayer& layer : layers) layer.MoveBy(move);
 }
 
 at::Tensor TextNetwork::Encode(const DocumentBatch& batch, int64_t& multiply_adds) const {
@@ -72,6 +77,7 @@ at::Tensor TextNetwork::Encode(const DocumentBatch& batch, int64_t& multiply_add
 }
 
 at::Tensor TextNetwork::MeanOfRows(const at::Tensor& rows, const DocumentBatch& batch) const {
+  if (batch.attention != nullptr) return batch.attention->MeanOfRows(rows, config.PooledLength());
   std::vector<at::Tensor> sums;
   for (const at::Tensor& document : rows.split_with_sizes(batch.lengths)) sums.push_back(document.sum(0));
   return at::stack(sums) / static_cast<double>(config.PooledLength());

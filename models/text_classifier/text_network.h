@@ -9,6 +9,7 @@
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
 #include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 #include "models/text_classifier/text_layer.h"
 #include "models/weights/text_classifier_config.h"
 
@@ -23,7 +24,7 @@ struct TextNetwork {
   LayerNorm norm;
   Linear head_in, head_out;
 
-  // Logits of some items, differentiable.
+  // Logits of some items, float32, differentiable.
   //   documents  config.documents for each item, items one after the other; ids in [0, V), 0 being masked, not all 0;
   //              at most MaxDocumentTokens() of them up to the last that is not 0
   //   returns    [items, classes]
@@ -32,6 +33,8 @@ struct TextNetwork {
   // `attention` attends on its device, without gradients; null: the ops that LibTorch and the CPU have.
   at::Tensor Logits(absl::Span<const absl::Span<const int32_t>> documents, int64_t& multiply_adds,
                     ItemAttention* attention = nullptr) const;
+
+  void MoveBy(TensorMove& move);
 
  private:
   // One row for each document: [documents, D].

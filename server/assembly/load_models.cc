@@ -99,8 +99,8 @@ class EngineMaker {
     const LanguageModelInfo info = loaded.model->info();
     ContinuousBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
-    auto shares =
-        std::make_shared<Shares>(SetWeightsAside(engine.workers, WeightBytes(info.parameters, info.precision)));
+    const int64_t weight_bytes = WeightBytes(info.parameters, info.precision);
+    auto shares = std::make_shared<Shares>(SetWeightsAside(engine.workers, weight_bytes, weight_bytes));
     BudgetShare* const share = shares->front().get();
     engine.queue.limits = serving.limits;
     engine.queue.order = serving.order;
@@ -127,7 +127,7 @@ class EngineMaker {
                        {"cache_bytes", engine.step_loop.cache_bytes},
                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
                        {"fingerprint", info.fingerprint}});
-    LogGpuMemory(name, version, engine.workers, WeightBytes(info.parameters, info.precision), loaded.model.get());
+    LogGpuMemory(name, version, engine.workers, weight_bytes, loaded.model.get());
     ServedLanguageModel served{.memory = std::move(shares),
                                .info = info,
                                .tokenizer = loaded.tokenizer,
@@ -146,8 +146,9 @@ class EngineMaker {
     const ClassifierInfo info = loaded.classifier->info();
     DynamicBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
-    auto shares =
-        std::make_shared<Shares>(SetWeightsAside(engine.workers, WeightBytes(info.parameters, info.precision)));
+    const int64_t gpu_weight_bytes = WeightBytes(info.parameters, info.precision);
+    auto shares = std::make_shared<Shares>(
+        SetWeightsAside(engine.workers, WeightBytes(info.parameters, /*precision=*/"fp32"), gpu_weight_bytes));
     BudgetShare* const share = shares->front().get();
     share->SetAside(WaitingBytes(options_, machine_));
     if (loaded.preprocessor != nullptr) share->Keep(DecodingShare());
@@ -167,7 +168,7 @@ class EngineMaker {
                        {"workers", WorkerCount(engine)},
                        {"max_batch_size", engine.items.batches.max_batch_size},
                        {"fingerprint", info.fingerprint}});
-    LogGpuMemory(name, version, engine.workers, WeightBytes(info.parameters, info.precision), nullptr);
+    LogGpuMemory(name, version, engine.workers, gpu_weight_bytes, nullptr);
     ServedClassifier served{.memory = std::move(shares),
                             .info = info,
                             .tokenizer = std::move(loaded.tokenizer),
@@ -213,15 +214,15 @@ class EngineMaker {
 
   // What a model takes of the machine's memory, in which all are loaded first, and of that of each of its GPUs.
   using Shares = std::vector<std::unique_ptr<BudgetShare>>;
-  Shares SetWeightsAside(const std::vector<WorkerDevice>& workers, int64_t weight_bytes) const {
+  Shares SetWeightsAside(const std::vector<WorkerDevice>& workers, int64_t host_bytes, int64_t gpu_bytes) const {
     Shares shares;
     shares.push_back(std::make_unique<BudgetShare>(budget_));
+    shares.back()->SetAside(host_bytes);
     for (const WorkerDevice& device : DistinctDevices(workers)) {
-      if (device.kind != DeviceKind::kCpu) {
-        shares.push_back(std::make_unique<BudgetShare>(gpu_budgets_.at(device.index)));
-      }
+      if (device.kind == DeviceKind::kCpu) continue;
+      shares.push_back(std::make_unique<BudgetShare>(gpu_budgets_.at(device.index)));
+      shares.back()->SetAside(gpu_bytes);
     }
-    for (const std::unique_ptr<BudgetShare>& share : shares) share->SetAside(weight_bytes);
     return shares;
   }
 

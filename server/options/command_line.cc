@@ -107,7 +107,7 @@ void AddExecution(OptionTable& table, ServerOptions& options) {
             &options.devices);
   table.Add("precision", "fp32|bf16",
             "Of weights, matrix products and cache pages. fp32 computes what the reference computes; bf16 halves the "
-            "memory and is faster, at about three digits.",
+            "memory and is faster, at about three digits. Classifiers on the CPU compute in fp32 in both.",
             &options.precision);
   table.Add("threads", "N",
             "Threads of one model step at the most, so of each worker, 1 to 1024: one is taken where that is about as "

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+<<<<<<< HEAD
 from gpu import served
 from gpu.bf16 import judge
+=======
+from gpu.bf16 import judge_classes, judge_text
+>>>>>>> ebd56ceb4e6a5df028e6cab4514bcdc06cac5b7a
 from gpu.bundle import libraries_of
 from gpu.machine import misfits
 from gpu.pieces import PIECES, ROOT, SANITIZED, Place
@@ -139,7 +143,8 @@ def test_an_unknown_piece_is_refused() -> None:
 )
 def test_bf16_is_judged_by_its_bound(change: float, same: float, wrong: int) -> None:
     found = {"fp32_bits_per_token": 2.0, "bf16_bits_per_token": 2.0 + change, "same_likeliest_token": same}
-    assert len(judge(found)) == wrong
+    assert len(judge_text(found)) == wrong
+    assert len(judge_classes({"same_likeliest_class": same})) == (same < 0.99)
 
 
 def test_answers_that_differ_are_told() -> None:
