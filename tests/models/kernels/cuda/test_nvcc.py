@@ -72,12 +72,20 @@ def test_the_kernels_compile_and_fit_their_registers(architecture: str, tmp_path
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_host_side_compiles(tmp_path: Path) -> None:
-    """CUDA's GpuDevice, which builds without CUDA leave out."""
-    headers = Path(NVCC).resolve().parents[1] / "include"
+@pytest.mark.parametrize(
+    "source",
+    ["models/gpu/cuda_device.cc", "models/cuda/cuda_backends.cc", "server/build_gpus_cuda.cc",
+     "tests/models/kernels/cuda/tested_device_cuda.cc", "tests/models/gpu/cuda_device_test.cc",
+     "tests/models/cuda/cuda_backends_test.cc"],
+)  # fmt: skip
+def test_the_host_side_compiles(source: str) -> None:
+    """What builds without CUDA leave out."""
+    headers = [Path(NVCC).resolve().parents[1] / "include"]
+    for site in ROOT.glob(".venv/lib/python3*/site-packages"):
+        headers += [site / "torch/include", site / "torch/include/torch/csrc/api/include"]
     subprocess.run(
-        ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}", "-isystem", headers,
-         ROOT / "models/gpu/cuda_device.cc"],
+        ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}",
+         *(f"-isystem{folder}" for folder in headers), ROOT / source],
         check=True,
     )  # fmt: skip
 
