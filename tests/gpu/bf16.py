@@ -82,8 +82,8 @@ def run(device: str, programs: Path) -> int:
     print(
         f"bf16: {read['tokens']} bytes, {read['fp32_bits_per_token']:.5f} bits per byte in float32, "
         f"{read['bf16_bits_per_token']:.5f} in bfloat16, the same likeliest byte in "
-        f"{read['same_likeliest_token']:.4f}; {classified['items']} expressions, the same likeliest value in {classified['same_likeliest_class']:.4f}, "
-        f"probabilities change by {classified['largest_change']:.4f} at the most"
+        f"{read['same_likeliest_token']:.4f}; {classified['items']} expressions, the same likeliest value in "
+        f"{classified['same_likeliest_class']:.4f}, probabilities change by up to {classified['largest_change']:.4f}"
         f"{''.join(f'; FAIL: {what}' for what in wrong)}"
     )
     return 1 if wrong else 0
