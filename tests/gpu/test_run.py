@@ -8,12 +8,8 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
 from gpu import served
-from gpu.bf16 import judge
-=======
 from gpu.bf16 import judge_classes, judge_text
->>>>>>> ebd56ceb4e6a5df028e6cab4514bcdc06cac5b7a
 from gpu.bundle import libraries_of
 from gpu.machine import misfits
 from gpu.pieces import PIECES, ROOT, SANITIZED, Place
