@@ -131,8 +131,8 @@ class LanguageModel {
 
   // Runs every slice one step on, as one batch of rows: one matrix product per weight, whatever the number of slices.
   // At most one slice per sequence. Errors: INVALID_ARGUMENT for a slice that breaks what is said above (nothing is
-  // run), INTERNAL if the library fails (what these slices write is then undefined: the rows of their tokens, the
-  // vectors of the chunks that they finish, their open chunks; all other rows are as they were).
+  // run); RESOURCE_EXHAUSTED if there is no memory, INTERNAL if the library fails (then what these slices write is
+  // undefined: rows of their tokens, vectors of chunks that they finish, their open chunks; all other rows stay).
   virtual absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) = 0;
 
   // There is nothing to do for a while: lets others have what only a step needs. The next step takes it

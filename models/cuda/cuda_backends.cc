@@ -1,7 +1,11 @@
 #include "models/cuda/cuda_backends.h"
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "ATen/Context.h"
 #include "ATen/cuda/CUDAGraph.h"
@@ -43,19 +47,53 @@ class GraphMemory final {
   int captures_ = 0;
 };
 
-// A stream of LibTorch's, which is the calling thread's current one from now on: whatever makes a backend works on it.
+// Streams of GPUs, each of one worker at a time. LibTorch's own pool has 32 of a GPU, which it gives out in turn, in
+// use or not: work of two workers could come to one, and into a graph that the other captures. A stream is never
+// destroyed: LibTorch keeps memory for it. Thread-safe.
+class WorkerStreams final {
+ public:
+  // Its last holder gives it back; then nothing is queued on it. Throws what LibTorch throws.
+  static std::shared_ptr<const c10::cuda::CUDAStream> Take(c10::DeviceIndex gpu) {
+    static WorkerStreams& streams = *new WorkerStreams;
+    const auto give_back = [gpu, &streams = streams](const c10::cuda::CUDAStream* stream) {
+      const std::lock_guard lock(streams.mutex_);
+      streams.free_[gpu].push_back(stream->stream());
+      delete stream;
+    };
+    return {new c10::cuda::CUDAStream(c10::cuda::getStreamFromExternal(streams.Free(gpu), gpu)), give_back};
+  }
+
+ private:
+  // REQUIRES: the GPU is the calling thread's current one.
+  cudaStream_t Free(c10::DeviceIndex gpu) {
+    const std::lock_guard lock(mutex_);
+    std::vector<cudaStream_t>& free = free_[gpu];
+    cudaStream_t stream = nullptr;
+    if (free.empty()) {
+      C10_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    } else {
+      stream = free.back();
+      free.pop_back();
+    }
+    return stream;
+  }
+
+  std::mutex mutex_;
+  std::map<c10::DeviceIndex, std::vector<cudaStream_t>> free_;  // guarded by mutex_
+};
+
+// A stream, which is the calling thread's current one from now on: whatever makes a backend works on it.
 absl::StatusOr<std::unique_ptr<GpuDevice>> OpenStream(int number) {
-  const auto index = static_cast<c10::DeviceIndex>(number);
-  const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index);
   // Weights and tables may still be on their way on another stream.
   C10_CUDA_CHECK(cudaSetDevice(number));
   c10::cuda::device_synchronize();
-  c10::cuda::setCurrentCUDAStream(stream);
-  const auto memory = std::make_shared<GraphMemory>(stream);
+  const auto stream = WorkerStreams::Take(static_cast<c10::DeviceIndex>(number));
+  c10::cuda::setCurrentCUDAStream(*stream);
+  const auto memory = std::make_shared<GraphMemory>(*stream);
   return MakeCudaDevice({.number = number,
-                         .stream = stream.stream(),
+                         .stream = stream->stream(),
                          // Steps are run by a thread that has not made the backend.
-                         .before_library_calls = [stream] { c10::cuda::setCurrentCUDAStream(stream); },
+                         .before_library_calls = [stream] { c10::cuda::setCurrentCUDAStream(*stream); },
                          .before_capture = [memory] { memory->BeforeCapture(); },
                          .after_capture = [memory] { memory->AfterCapture(); }});
 }

@@ -28,6 +28,10 @@ bool IsLasting(cudaError_t error) {
     case cudaErrorLaunchFailure:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorExternalDevice:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorTensorMemoryLeak:
     case cudaErrorContextIsDestroyed:
     case cudaErrorCudartUnloading:
       return true;

@@ -120,7 +120,7 @@ int Serve(const ServerOptions& options, const MachineLimits& machine, const Guar
   const auto server = Server::Start(options, machine, loader, log);
   if (absl::IsCancelled(server.status())) {
     log.Info("stopped", {{"why", std::string(server.status().message())}});
-    return 0;
+    return is_lost ? 1 : 0;
   }
   if (!server.ok()) {
     log.Error("cannot start", {{"error", std::string(server.status().message())}});

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gpu import served
 from gpu.bf16 import judge_classes, judge_text
 from gpu.bundle import libraries_of
 from gpu.machine import misfits
-from gpu.pieces import ROOT
+from gpu.pieces import PIECES, ROOT, SANITIZED, Place
 from gpu.served import difference
 
 BUILD = Path(os.environ.get("LONGSHORT_BUILD") or ROOT / "build/release")
@@ -67,10 +68,55 @@ def test_results_of_pieces_that_are_not_run_again_stay(tmp_path: Path) -> None:
 def test_a_piece_that_fails_is_told(tmp_path: Path) -> None:
     # Nothing is built for CUDA here, or there is no GPU.
     done = run("check", "device", "kernels", "--device=cuda:0", f"--out={tmp_path}")
-    if done.returncode == 0:
+    if "FAIL" not in done.stdout:
         pytest.skip("there is a GPU")
+    assert done.returncode == 1
     assert "FAIL kernels: " in done.stdout
     assert "pieces hold on cuda:0" in done.stdout
+
+
+@emulated
+def test_what_pieces_and_sanitizers_select_is_there() -> None:
+    """A filter that selects no test passes."""
+    emulated_place = Place(BUILD / "bin", "emulated:0", Path())
+    commands = [PIECES[name](emulated_place) for name in ("instructions", "kernels", "device", "models", "graphs")]
+    commands += [[emulated_place.kernel_tests, f"--gtest_filter={name}"] for name in SANITIZED]
+    for command in commands:
+        listed = subprocess.run([*command, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
+        assert "\n  " in listed, command
+
+
+@pytest.mark.parametrize(
+    ("said", "counted", "exit_code", "failures"), [("a", 1, 0, 0), ("b", 1, 0, 1), ("a", 0, 0, 1), ("a", 1, 1, 1)]
+)
+def test_a_server_that_answers_counts_or_ends_otherwise_fails(
+    monkeypatch: pytest.MonkeyPatch, said: str, counted: int, exit_code: int, failures: int
+) -> None:
+    class Other(served.Server):
+        start_seconds = 0.0
+
+        def __init__(self, program: Path, device: str, folder: Path) -> None:
+            del program, folder
+            self.is_tested = device != "cpu"
+            self.answered = 0
+
+        def answer(self, client: Path, call: served.Call) -> dict[str, object]:
+            del client, call
+            self.answered += counted
+            return {"completions": [{"text": said if self.is_tested else "a"}]}
+
+        def requests(self, rpc: str) -> float:
+            del rpc
+            return self.answered
+
+        def stop(self) -> int:
+            return exit_code if self.is_tested else 0
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(served, "Server", Other)
+    assert served.run("emulated:0", BUILD / "bin") == failures
 
 
 def test_a_machine_with_another_pytorch_is_told_what_to_do() -> None:

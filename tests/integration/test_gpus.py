@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -166,6 +168,22 @@ def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_starte
         assert gpus.wait() == 1
         assert "GPU lost" in gpus.log()
         assert "drained" in gpus.log()
+
+
+# Of the prototype, which loading stops for at once; of the device that warms up, whose engine cannot be made.
+@pytest.mark.parametrize("fault", ["lost=4@0", f"lost={GRAPHS - 1} replays@1"])
+def test_a_server_that_loses_a_gpu_while_it_loads_ends_to_be_started_anew(
+    repository: Path, tmp_path: Path, fault: str
+) -> None:
+    port_file = tmp_path / "ports.json"
+    ended = subprocess.run(
+        [EMULATED, f"--model-repository={repository}", "--devices=emulated:0", "--listen=127.0.0.1:0",
+         "--http-listen=127.0.0.1:0", f"--port-file={port_file}"],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "LONGSHORT_DEVICE_FAULT": fault},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert "GPU lost" in ended.stderr
+    assert ended.returncode == 1, ended.stderr
 
 
 def test_a_new_version_takes_over_and_deadlines_are_kept(

@@ -85,7 +85,7 @@ LS_KERNEL(kThreads) void Keep(LS_ARGUMENTS KeepRows arguments) {
 // head.
 //   shared  [chunk_size][columns of these heads] float32: the weights
 template <int n>
-LS_KERNEL(kThreads)
+LS_KERNEL(kThreads, 8)
 void Mix(LS_ARGUMENTS MixChunks arguments) {
   const ChunkRows& rows = arguments.rows;
   const int64_t chunk = Block().x, end = arguments.chunk_ends[chunk];

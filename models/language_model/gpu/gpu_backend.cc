@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "c10/util/Exception.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/kernels/cuda/cache_rows.h"
 #include "models/kernels/cuda/causal_attention.h"
@@ -37,7 +38,7 @@ class GpuBackend final : public LanguageModelBackend {
                                                                       ModelGpu gpu) {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
     std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(tables), std::move(gpu), std::move(device)));
-    LS_RETURN_IF_ERROR(backend->AllocateZeroPages());
+    LS_RETURN_IF_ERROR(backend->Noted(backend->AllocateZeroPages()));
     return backend;
   }
   ~GpuBackend() override {
@@ -126,7 +127,9 @@ class GpuBackend final : public LanguageModelBackend {
     // What is queued reads tensors that go with the step. It has to run before they do, where LibTorch's calls do not
     // wait for it.
     device_->BeforeLibraryCalls().IgnoreError();
-    throw std::runtime_error(std::string(status.message()));
+    const std::string message(status.message());
+    TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status), message);
+    throw std::runtime_error(message);
   }
 
   absl::Status AllocateZeroPages();

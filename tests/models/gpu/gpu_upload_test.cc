@@ -50,5 +50,13 @@ TEST_F(GpuUploadTest, GrowsWithWhatIsBrought) {
   EXPECT_EQ(device_->allocations(), 3 + 6);
 }
 
+// The device has 1 MiB: not the smaller piece and the larger one at once.
+TEST_F(GpuUploadTest, WhatGrowsIsFreedBefore) {
+  Upload(std::vector<int>(100'000, 1));
+  const absl::Status status = upload_.Reserve(800'000);
+  EXPECT_TRUE(status.ok()) << status;
+  ExpectAll();
+}
+
 }  // namespace
 }  // namespace longshort

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -324,6 +325,33 @@ TEST_P(LanguageModelBackendTest, ReadsNothingOfOtherRows) {
   EXPECT_EQ(static_cast<int64_t>(bytes[0].size()), backend_->PageBytes().window);
   EXPECT_EQ(static_cast<int64_t>(bytes[1].size()), backend_->PageBytes().segment);
   EXPECT_EQ(static_cast<int64_t>(bytes[2].size()), backend_->PageBytes().open_chunk);
+}
+
+TEST_P(LanguageModelBackendTest, RowsThatAreReadInPartsAreThoseOfTheWhole) {
+  Read(*backend_, RandomStream(6), 0, 6);
+  const std::string whole = *backend_->ReadPage(PageKind::kWindow, 0, {0, 6});
+  std::string parts(whole.size(), '\0');
+  for (const PageRows& rows : {PageRows{0, 1}, PageRows{1, 4}, PageRows{4, 6}}) {
+    const std::string part = *backend_->ReadPage(PageKind::kWindow, 0, rows);
+    ASSERT_EQ(part.size(), whole.size());
+    for (size_t i = 0; i < part.size(); ++i) parts[i] = static_cast<char>(parts[i] | part[i]);
+  }
+  EXPECT_EQ(parts, whole);
+}
+
+TEST(CacheLayouts, AreEqualOnlyWherePagesAre) {
+  std::set<std::string> layouts;
+  for (const TestedBackend& tested : TestedBackends()) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const int64_t heads : {3, 1}) {  // of 8 and of 40 channels
+        LanguageModelConfig config = SmallConfig();
+        config.heads = heads;
+        if (heads == 1) config.model_width = 40;
+        Decoder decoder = RandomDecoder(config, 5, type);
+        EXPECT_TRUE(layouts.insert(tested.make(decoder)->CacheLayout()).second) << tested.name << ", " << heads;
+      }
+    }
+  }
 }
 
 TEST_P(LanguageModelBackendTest, ThePlanComesToTheDeviceAndLogitsComeBackInOnePiece) {

@@ -2,6 +2,7 @@
 
 #include "models/language_model/gpu/gpu_backend.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,8 +77,11 @@ TEST_F(GpuBackendTest, AFaultOfAnyCallFailsItsStepAndNothingElse) {
     // A graph: its numbers are copied, and logits back.
     ASSERT_GT(calls, most_graph_rows > 0 ? 4 : 10);
     for (int64_t call = 0; call < calls; ++call) {
-      device.FailAfter(call, DeviceFault::kError);
-      EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal) << call;
+      const bool no_memory = call % 2 == 1;
+      device.FailAfter(call, no_memory ? DeviceFault::kOutOfMemory : DeviceFault::kError);
+      EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(),
+                no_memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal)
+          << call;
       const absl::StatusOr<std::vector<float>> again = ReadFirstTokens(*model, *cache);
       ASSERT_TRUE(again.ok()) << call << ": " << again.status();
       EXPECT_EQ(*again, *expected) << call;
@@ -93,6 +97,7 @@ TEST_F(GpuBackendTest, GraphsThatCannotBeCapturedRefuseTheCacheAndLaterOnesServe
   const CachePages pages = PagesForStreams(model->info(), 1);
   ASSERT_TRUE(model->AllocateCache(pages).ok());
   EXPECT_EQ(device.replays(), 4) << "of one row and of two, each with ends of chunks and without";
+  EXPECT_EQ(device.kernels_run().at("AttendToBlocks"), 8) << "each was run without a graph before it was captured";
   const int64_t before = device.calls();
   ASSERT_TRUE(model->AllocateCache(pages).ok());
   const int64_t calls = device.calls() - before;
@@ -117,7 +122,7 @@ TEST_F(GpuBackendTest, AGpuThatIsLostWhileAGraphRunsIsToldOnce) {
 }
 
 TEST_F(GpuBackendTest, TakesOfItsDeviceWhatItSaysBesidePages) {
-  const std::unique_ptr<LanguageModel> model = MakeModel({}, 8);
+  const std::unique_ptr<LanguageModel> model = MakeModel({}, 64);  // logits of 64 rows are more than strips
   EmulatedDevice& device = *devices_.back();
   ASSERT_TRUE(model->AllocateCache({}).ok());
   const int64_t taken = device.facts().memory_bytes - *device.FreeBytes();
@@ -134,6 +139,68 @@ TEST_F(GpuBackendTest, AGpuThatIsLostIsToldOnce) {
   }
   EXPECT_EQ(model->ReadPage(PageKind::kWindow, 0, {0, 1}).status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(losses_, ElementsAre(HasSubstr(devices_.front()->facts().name)));
+}
+
+// Whoever finds it lost tells it.
+TEST_F(GpuBackendTest, AnyCallThatFindsTheGpuLostTellsIt) {
+  using Call = std::function<absl::Status(LanguageModel&)>;
+  const std::string page(MakeModel()->PageBytes().window, 'x');
+  const std::vector<Call> calls = {
+      [](LanguageModel& model) { return model.CopyPage(PageKind::kWindow, 0, 1); },
+      [](LanguageModel& model) {
+        return model.ReadPage(PageKind::kWindow, 0, {0, 1}).status();
+      },
+      [&](LanguageModel& model) { return model.WritePage(PageKind::kWindow, 0, page); },
+      [](LanguageModel& model) { return model.AllocateCache({.window = 2, .segment = 2, .open_chunk = 1}); }};
+  for (size_t i = 0; i < calls.size(); ++i) {
+    losses_.clear();
+    loss_->SetListener([this](const std::string& why) { losses_.push_back(why); });
+    const std::unique_ptr<LanguageModel> model = MakeModel();
+    ASSERT_TRUE(model->AllocateCache({.window = 2, .segment = 2, .open_chunk = 1}).ok());
+    devices_.back()->FailAfter(0, DeviceFault::kLost);
+    ASSERT_FALSE(devices_.back()->Synchronize().ok());
+    EXPECT_EQ(calls[i](*model).code(), absl::StatusCode::kInternal) << i;
+    EXPECT_THAT(losses_, ElementsAre(HasSubstr(devices_.back()->facts().name))) << i;
+  }
+}
+
+TEST_F(GpuBackendTest, AGpuThatIsLostWhileAModelIsMadeIsTold) {
+  const EmulatedBackends backends(
+      {}, [](EmulatedDevice& device) { device.FailAfter(0, DeviceFault::kLost); }, loss_);
+  Decoder decoder = RandomDecoder(config_, 5, at::kFloat);
+  EXPECT_EQ(backends.Make(decoder, {.kind = DeviceKind::kEmulated}, [] {}).status().code(),
+            absl::StatusCode::kInternal);
+  EXPECT_EQ(losses_.size(), 1u);
+}
+
+TEST_F(GpuBackendTest, AGpuThatIsLostWhilePagesOrGraphsAreMadeIsTold) {
+  const CachePages pages = {.window = 2, .segment = 2, .open_chunk = 1};
+  int64_t calls = 0;
+  {
+    const std::unique_ptr<LanguageModel> model = MakeModel({}, 1);
+    const int64_t before = devices_.back()->calls();
+    ASSERT_TRUE(model->AllocateCache(pages).ok());
+    calls = devices_.back()->calls() - before;
+  }
+  ASSERT_GT(calls, 10);
+  for (int64_t call = 0; call < calls; ++call) {
+    losses_.clear();
+    loss_->SetListener([this](const std::string& why) { losses_.push_back(why); });
+    const std::unique_ptr<LanguageModel> model = MakeModel({}, 1);
+    devices_.back()->FailAfter(call, DeviceFault::kLost);
+    EXPECT_EQ(model->AllocateCache(pages).code(), absl::StatusCode::kInternal) << call;
+    EXPECT_EQ(losses_.size(), 1u) << call;
+  }
+}
+
+// The old pages go first: a worker's share of the memory has no room for both.
+TEST_F(GpuBackendTest, ACacheIsReplacedByOneAsLarge) {
+  const std::unique_ptr<LanguageModel> model = MakeModel({.memory_bytes = int64_t{2} << 20});
+  const CachePages most = {.window = (int64_t{5} << 18) / model->PageBytes().window, .segment = 1, .open_chunk = 1};
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status status = model->AllocateCache(most);
+    EXPECT_TRUE(status.ok()) << status;
+  }
 }
 
 TEST_F(GpuBackendTest, ACacheForWhichThereIsNoMemoryIsRefusedAndASmallerOneServes) {

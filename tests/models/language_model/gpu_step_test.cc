@@ -90,6 +90,51 @@ TEST_F(GpuStepTest, OfMoreChunksThanAShapeHasRoomForThereIsNone) {
   EXPECT_EQ(ShapeFor(PlanOf(std::vector<int64_t>(kMost + 1, 1), 3)).rows, 0);
 }
 
+// With a tile, all rows attend in tiles: of 512 rows 512 / 8 + 64.
+TEST_F(GpuStepTest, OfMoreTilesThanAShapeHasRoomForThereIsNone) {
+  constexpr int64_t kMost = 512 / 8 + 64;
+  std::vector<int64_t> lengths(kMost, 1);
+  lengths.back() = 8;
+  EXPECT_EQ(ShapeFor(PlanOf(lengths)).tiles, kMost);
+  lengths.push_back(1);
+  EXPECT_EQ(ShapeFor(PlanOf(lengths)).rows, 0);
+}
+
+// Streams anywhere, each with all the pages that its window, memory and segment can lie on.
+TEST_F(GpuStepTest, EveryShapeHasRoomForThePagesOfAsManyStreams) {
+  LanguageModelConfig config = config_;
+  config.window_length = 200;
+  config.memory_length = 2000;
+  config.segment_length = 400;
+  LanguageModelInfo info = InfoOf(config);
+  info.rows_per_page = 64;
+  const std::vector<PageId> ids(20, 1);
+  // The pages that rows or vectors `first` .. `end`-1 lie on.
+  const auto pages = [&](int64_t first, int64_t end) {
+    const int64_t page = first / 64, count = end > first ? (end - 1) / 64 + 1 - page : 0;
+    return PageRange{.first = page, .ids = absl::MakeConstSpan(ids).first(count)};
+  };
+  const std::vector<StepShape> shapes = ShapesOfGraphs(config, 8);
+  for (int64_t position = 4000; position < 4400; ++position) {
+    std::vector<Slice> slices(8);
+    for (Slice& slice : slices) {
+      const int64_t segment = position / 400 * 400, vectors = (position + 1) / 4;
+      slice.tokens = absl::MakeConstSpan(tokens_).first(1);
+      slice.position = position;
+      slice.segment_start = segment;
+      slice.window_pages = pages(position - 199, position + 1);
+      slice.memory_pages = pages((segment - 2000) / 4, vectors);
+      slice.segment_pages = pages(segment / 4, vectors);
+      slice.logit_rows = 1;
+    }
+    const StepPlan plan = PlanStep(slices, info);
+    const StepTiles tiles(plan);
+    ASSERT_TRUE(std::any_of(shapes.begin(), shapes.end(), [&](const auto& shape) {
+      return FitsIn(plan, tiles, shape);
+    })) << position;
+  }
+}
+
 TEST_F(GpuStepTest, EveryStepOfAShapeHasItsArraysAtTheSamePlaces) {
   const StepPlan plan = PlanOf({1, 2}, 2);
   const StepShape shape = ShapeFor(plan);

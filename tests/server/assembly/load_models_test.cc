@@ -165,7 +165,8 @@ class ModelOnGpus {
                             const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
       LS_RETURN_IF_ERROR(guard.check_room(weight_bytes));
       workers_ = workers;
-      const LanguageModelInfo info = SmallModelInfo();
+      LanguageModelInfo info = SmallModelInfo();
+      info.parameters = parameters_;
       auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
       model->on_device = [this](const WorkerDevice& device) { replicas_.push_back(device); };
       model->workspace_bytes = workspace_bytes_;
@@ -177,7 +178,7 @@ class ModelOnGpus {
 
   ServerOptions options_;
   std::vector<WorkerDevice> workers_, replicas_;
-  int64_t workspace_bytes_ = 0;
+  int64_t workspace_bytes_ = 0, parameters_ = 0;
 
  private:
   ServerMetrics metrics_{options_.latency_buckets};
@@ -211,6 +212,9 @@ TEST(LoadModels, WhatAWorkerTakesOfItsGpuBesideItsCacheIsPlanned) {
   model.workspace_bytes_ = kMebibyte / 2;
   EXPECT_TRUE(model.Load(2 * kMebibyte, 1).ok());
   model.workspace_bytes_ = kMebibyte;
+  EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
+  model.workspace_bytes_ = 0;
+  model.parameters_ = kMebibyte / 4;  // of 4 bytes each
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 

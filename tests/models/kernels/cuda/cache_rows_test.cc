@@ -42,17 +42,19 @@ TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
   using Element = typename TypeParam::Element;
   using Row = typename TypeParam::Row;
   for (const auto& [heads, head_width] : {std::pair{3, 8}, {1, 33}, {2, 64}, {1, 100}}) {
-    for (const bool norm : {false, true}) {
+    // Read by vectors, if the width allows it; rows that begin beside such places: all of them, and every second one.
+    for (const auto& [norm, first, gap] :
+         {std::tuple{false, 0, 4}, {true, 0, 4}, {false, 1, 4}, {true, 0, 5}, {false, 0, 5}}) {
       const int width = heads * head_width, padded = static_cast<int>(PaddedHeadWidth(head_width));
       const std::vector<int64_t> slots = {0, 2 * 64 + 63, -1, 64 + 5};
-      const int64_t stride = 2 * width + 4, page_elements = LayerElements(heads, head_width) + 64;
-      const std::vector<Row> rows = RandomElements<Row>(this->random_, 4 * stride);
+      const int64_t stride = 2 * width + gap, page_elements = LayerElements(heads, head_width) + 64;
+      const std::vector<Row> rows = RandomElements<Row>(this->random_, first + 4 * stride);
       const std::vector<float> gain = RandomElements<float>(this->random_, width);
       const std::vector<float> bias = RandomElements<float>(this->random_, width);
       Element* const pages = this->arrays_.template Make<Element>(3 * page_elements);
       this->arrays_.Launch(AppendRowsCall({.row = kTypeOf<Row>,
                                            .element = kTypeOf<Element>,
-                                           .keys_values = {.data = this->arrays_.Put(rows), .stride = stride},
+                                           .keys_values = {.data = this->arrays_.Put(rows) + first, .stride = stride},
                                            .slots = this->arrays_.Put(slots),
                                            .gain = norm ? this->arrays_.Put(gain) : nullptr,
                                            .bias = norm ? this->arrays_.Put(bias) : nullptr,
@@ -69,7 +71,7 @@ TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
       for (size_t i = 0; i < slots.size(); ++i) {
         if (slots[i] < 0) continue;
         for (int part = 0; part < 2; ++part) {
-          const auto at = [&](int c) { return double{ToFloat(rows[i * stride + part * width + c])}; };
+          const auto at = [&](int c) { return double{ToFloat(rows[first + i * stride + part * width + c])}; };
           double mean = 0, variance = 0;
           for (int c = 0; c < width; ++c) mean += at(c) / width;
           for (int c = 0; c < width; ++c) variance += std::pow(at(c) - mean, 2) / width;
@@ -174,6 +176,9 @@ class Stream final {
                                  .kept_rows = arrays_.Put(kept_rows),
                                  .kept_slots = arrays_.Put(kept_slots),
                                  .count = static_cast<int64_t>(kept_rows.size())}));
+    // The stream's page is 1, and the row that is none says 0.
+    const std::vector<float> of_another = Floats(arrays_.Get(rows_.open_chunks, page_floats_));
+    EXPECT_TRUE(std::all_of(of_another.begin(), of_another.end(), [](float value) { return std::isnan(value); }));
     std::vector<float> mixed = Floats(arrays_.Get(mixed_inputs, vectors * width_));
     const std::vector<float> others = Floats(arrays_.Get(mixed_keys_values, vectors * 2 * width_));
     // The first chunk was none.
@@ -220,9 +225,15 @@ class Stream final {
 
 TYPED_TEST(GpuCacheRows, MixesChunksTheSameHoweverTheyWereCut) {
   using Row = typename TypeParam::Row;
-  // heads, head width, chunk, rank: read by vectors and not; several blocks of channels; chunks of one row.
-  for (const auto& [heads, head_width, chunk, rank] :
-       {std::tuple{2, 8, 4, 1}, {3, 7, 5, 3}, {9, 64, 16, 1}, {2, 100, 3, 2}, {1, 4, 1, 1}}) {
+  // heads, head width, chunk, rank: read by vectors and not; several blocks of channels, which begin and end in the
+  // midst of heads; rows that are aligned while their heads are not; chunks of one row.
+  for (const auto& [heads, head_width, chunk, rank] : {std::tuple{2, 8, 4, 1},
+                                                       {3, 7, 5, 3},
+                                                       {9, 64, 16, 1},
+                                                       {8, 33, 3, 1},
+                                                       {4, 6, 5, 1},
+                                                       {2, 100, 3, 2},
+                                                       {1, 4, 1, 1}}) {
     for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
       SetEmulation(*this->device_, options);
       Stream<Row> at_once(this->arrays_, heads, head_width, chunk, rank, head_width);

@@ -46,6 +46,7 @@ struct Model {
   int head_width = 16;
   int shared = 3;
   int padding = 8;  // elements between rows; odd: rows are not read by pieces
+  int odd = -1;     // which of the six kinds of rows has an element more between rows than the others
 };
 
 template <typename Element>
@@ -117,10 +118,12 @@ class Problem final {
   const std::vector<TestedDocument> documents_;
   DeviceArrays arrays_;
   DocumentTiles tiles_;
-  const int64_t width_ = model_.heads * model_.head_width, stride_ = width_ + model_.padding;
-  TestRows<Element> queries_{arrays_, width_, stride_}, keys_{arrays_, width_, stride_},
-      values_{arrays_, width_, stride_}, shared_keys_{arrays_, width_, stride_},
-      shared_values_{arrays_, width_, stride_}, output_{arrays_, width_, stride_};
+  int64_t Stride(int kind) const { return width_ + model_.padding + (model_.odd == kind ? 1 : 0); }
+
+  const int64_t width_ = model_.heads * model_.head_width;
+  TestRows<Element> queries_{arrays_, width_, Stride(0)}, keys_{arrays_, width_, Stride(1)},
+      values_{arrays_, width_, Stride(2)}, shared_keys_{arrays_, width_, Stride(3)},
+      shared_values_{arrays_, width_, Stride(4)}, output_{arrays_, width_, Stride(5)};
   DocumentAttention attention_ = {};
 };
 
@@ -153,6 +156,13 @@ TYPED_TEST(GpuDocumentAttention, MeetsPlainSumsForAnyShape) {
   }
 }
 
+TYPED_TEST(GpuDocumentAttention, ReadsByPiecesOnlyWhereAllRowsAllowIt) {
+  for (const int odd : {0, 1, 2, 3, 4, 5}) {
+    Problem<TypeParam> problem(*this->device_, {.heads = 1, .odd = odd}, {Document(5, 2, 1)});
+    problem.Check(problem.Run());
+  }
+}
+
 // 130 shared vectors: more than two blocks of them, and the window's keys begin in the midst of one.
 TYPED_TEST(GpuDocumentAttention, SeesManySharedVectors) {
   Problem<TypeParam> problem(*this->device_, {.heads = 1, .head_width = 8, .shared = 130},
@@ -175,6 +185,16 @@ TYPED_TEST(GpuDocumentAttention, FollowsAnySegments) {
                                               {.first_query = 51, .end_query = 90, .first_key = 89, .end_key = 90}},
                                  .seed = 1};
   Problem<TypeParam> problem(*this->device_, {}, {Document(3, 4, 2), ragged});
+  problem.Check(problem.Run());
+}
+
+// Without shared vectors: of the tile's first 64 keys, its last rows see none.
+TYPED_TEST(GpuDocumentAttention, ARowMaySeeNothingOfABlockOfKeys) {
+  const TestedDocument ragged = {.segments = {{.first_query = 0, .end_query = 3, .first_key = 0, .end_key = 1},
+                                              {.first_query = 3, .end_query = 50, .first_key = 20, .end_key = 90},
+                                              {.first_query = 50, .end_query = 90, .first_key = 80, .end_key = 90}},
+                                 .seed = 1};
+  Problem<TypeParam> problem(*this->device_, {.heads = 1, .shared = 0}, {ragged});
   problem.Check(problem.Run());
 }
 
@@ -207,13 +227,18 @@ TEST(DocumentTiles, AreCutFromEachDocumentsFirstRow) {
   DocumentTiles tiles;
   tiles.Add(Document(70, 40, 1).segments);
   tiles.Add(Windowless(2, 1).segments);
-  ASSERT_EQ(tiles.tiles.size(), 3);
+  // Row 64 sees no window.
+  tiles.Add(std::vector<WindowSegment>{{.first_query = 0, .end_query = 64, .first_key = 0, .end_key = 64},
+                                       {.first_query = 64, .end_query = 65},
+                                       {.first_query = 65, .end_query = 70, .first_key = 60, .end_key = 70}});
+  ASSERT_EQ(tiles.tiles.size(), 5);
   const auto is = [](const DocumentTile& tile, const std::vector<int64_t>& fields) {
     EXPECT_EQ((std::vector<int64_t>{tile.first_row, tile.rows, tile.first_key, tile.keys, tile.document}), fields);
   };
   is(tiles.tiles[0], {0, 64, 0, 70, 0});
   is(tiles.tiles[1], {64, 6, 20, 50, 0});  // rows 64 .. 69 are of the segment from 40 on, which sees 20 more before
   is(tiles.tiles[2], {70, 2, 70, 0, 1});
+  is(tiles.tiles[4], {136, 6, 132, 10, 2});
   EXPECT_EQ(tiles.windows[69].begin, 20);
   EXPECT_EQ(tiles.windows[69].end, 70);
 }

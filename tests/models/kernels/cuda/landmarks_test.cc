@@ -20,6 +20,7 @@ struct Model {
   int rank = 3;
   int padding = 8;  // elements between rows of keys and values; odd: rows are not read by pieces
   int others = 1;   // an item's vectors before its landmarks
+  int padding_of_values = padding;
 };
 
 template <typename Element>
@@ -134,7 +135,7 @@ class Problem final {
   const int64_t width_ = model_.heads * model_.head_width, columns_ = model_.heads * model_.rank;
   std::vector<float> gains_[2], biases_[2];
   TestRows<Element> logits_{arrays_, columns_, columns_ + 1}, keys_{arrays_, width_, width_ + model_.padding},
-      values_{arrays_, width_, width_ + model_.padding}, landmark_keys_{arrays_, width_, width_ + 1},
+      values_{arrays_, width_, width_ + model_.padding_of_values}, landmark_keys_{arrays_, width_, width_ + 1},
       landmark_values_{arrays_, width_, width_};
   Landmarks landmarks_ = {};
 };
@@ -157,7 +158,8 @@ TYPED_TEST(GpuLandmarks, MeetsPlainSumsForAnyShape) {
   for (const Model& model :
        {Model{.heads = 3, .head_width = 33, .rank = 1, .padding = 0, .others = 0}, Model{.head_width = 64, .rank = 16},
         Model{.heads = 1, .rank = 35, .padding = 1}, Model{.heads = 1, .head_width = 128, .rank = 2, .others = 3},
-        Model{.heads = 2, .head_width = 100, .rank = 2, .padding = 3}}) {
+        Model{.heads = 2, .head_width = 100, .rank = 2, .padding = 3}, Model{.padding = 1, .padding_of_values = 8},
+        Model{.padding = 8, .padding_of_values = 1}}) {
     Problem<TypeParam> problem(*this->device_, model, {20, 70});
     problem.Check(problem.Run());
   }

@@ -27,10 +27,12 @@ class GpuRows : public ::testing::Test {
     Rows rows;
     float At(int64_t row, int64_t column) const { return values[row * rows.stride + column]; }
   };
-  // `stride` elements from row to row, and what is between them NaN.
-  Matrix Random(int64_t rows, int64_t stride) {
-    const std::vector<Row> elements = RandomElements<Row>(random_, rows * stride);
-    return {.values = Floats(elements), .rows = {.data = arrays_.Put(elements), .stride = stride}};
+  // `stride` elements from row to row. `first`: at which of what is allocated, which is aligned, the first row begins.
+  Matrix Random(int64_t rows, int64_t stride, int64_t first = 0) {
+    const std::vector<Row> elements = RandomElements<Row>(random_, first + rows * stride);
+    const std::vector<float> values = Floats(elements);
+    return {.values = {values.begin() + first, values.end()},
+            .rows = {.data = arrays_.Put(elements) + first, .stride = stride}};
   }
   Rows Output(int64_t rows, int64_t stride) { return {.data = arrays_.Make<Row>(rows * stride), .stride = stride}; }
   std::vector<float> RandomFloats(int64_t count) { return RandomElements<float>(random_, count); }
@@ -76,6 +78,74 @@ TYPED_TEST(GpuRows, EmbedsTokens) {
                                         .scale = 1.5f,
                                         .output = output}));
     this->Check(output, 4, width, [&](int64_t i, int64_t c) { return 1.5 * table[tokens[i] * width + c]; });
+  }
+}
+
+TYPED_TEST(GpuRows, EmbedsTokensByATableOfBFloat16) {
+  constexpr int kTestedWidth = 24;
+  const std::vector<BFloat16> table = RandomElements<BFloat16>(this->random_, 5 * kTestedWidth);
+  const std::vector<int64_t> tokens = {4, 1};
+  const Rows output = this->Output(2, kTestedWidth);
+  this->arrays_.Launch(EmbedRowsCall({.table_type = ElementType::kBFloat16,
+                                      .row = kTypeOf<TypeParam>,
+                                      .table = this->arrays_.Put(table),
+                                      .tokens = this->arrays_.Put(tokens),
+                                      .count = 2,
+                                      .width = kTestedWidth,
+                                      .scale = 2,
+                                      .output = output}));
+  this->Check(output, 2, kTestedWidth,
+              [&](int64_t i, int64_t c) { return 2 * ToFloat(table[tokens[i] * kTestedWidth + c]); });
+}
+
+// Any of the rows may begin where vectors cannot be read, or come there.
+TYPED_TEST(GpuRows, AddsRowsThatBeginAnywhere) {
+  constexpr int kTestedWidth = 8;
+  for (const int odd : {0, 1, 2}) {
+    for (const bool gap : {false, true}) {
+      const auto first = [&](int part) { return part == odd && !gap ? 1 : 0; };
+      const auto stride = [&](int part) { return kTestedWidth + (part == odd && gap ? 1 : 0); };
+      const auto input = this->Random(3, stride(0), first(0)), addend = this->Random(3, stride(1), first(1));
+      const auto output = this->Random(3, stride(2), first(2));
+      const std::vector<int64_t> indices = {2, 0, 1};
+      this->arrays_.Launch(GatherRowsCall({.row = kTypeOf<TypeParam>,
+                                           .input = input.rows,
+                                           .addend = addend.rows,
+                                           .addend_bias = nullptr,
+                                           .indices = this->arrays_.Put(indices),
+                                           .count = 3,
+                                           .width = kTestedWidth,
+                                           .output = output.rows}));
+      const auto expect_sums = [&](const auto& sum) {
+        const std::vector<float> got =
+            Floats(this->arrays_.Get(static_cast<const TypeParam*>(output.rows.data), 3 * stride(2)));
+        for (int64_t i = 0; i < 3; ++i) {
+          for (int c = 0; c < kTestedWidth; ++c) {
+            ASSERT_NEAR(got[i * stride(2) + c], sum(i, c), this->Bound(sum(i, c))) << "part " << odd;
+          }
+        }
+      };
+      const auto sum = [&](int64_t i, int64_t c) { return double{input.At(i, c)} + addend.At(i, c); };
+      expect_sums([&](int64_t i, int64_t c) { return sum(indices[i], c); });
+
+      const std::vector<float> gain(kTestedWidth, 1), bias(kTestedWidth, 0);
+      this->arrays_.Launch(NormRowsCall({.row = kTypeOf<TypeParam>,
+                                         .input = input.rows,
+                                         .addend = addend.rows,
+                                         .addend_bias = nullptr,
+                                         .gain = this->Put(gain),
+                                         .bias = this->Put(bias),
+                                         .epsilon = 1e-5f,
+                                         .count = 3,
+                                         .width = kTestedWidth,
+                                         .output = output.rows}));
+      expect_sums([&](int64_t i, int64_t c) {
+        double mean = 0, variance = 0;
+        for (int k = 0; k < kTestedWidth; ++k) mean += sum(i, k) / kTestedWidth;
+        for (int k = 0; k < kTestedWidth; ++k) variance += std::pow(sum(i, k) - mean, 2) / kTestedWidth;
+        return (sum(i, c) - mean) / std::sqrt(variance + 1e-5);
+      });
+    }
   }
 }
 

@@ -21,6 +21,7 @@ struct Model {
   int head_width = 16;
   int kernel = 5;
   int padding = 8;  // elements between rows; odd: rows are not read four elements at once
+  int padding_of_sums = 2 * padding;
 };
 
 // Positions of a document's rows: all from `first` on, but for each `masked`th one; 0: all.
@@ -103,7 +104,7 @@ class Problem final {
   std::vector<float> taps_;
   const int64_t width_ = model_.heads * model_.head_width;
   TestRows<Element> values_{arrays_, width_, width_ + model_.padding},
-      sums_{arrays_, width_, width_ + 2 * model_.padding};
+      sums_{arrays_, width_, width_ + model_.padding_of_sums};
   ValueConvolution convolution_ = {};
 };
 
@@ -135,6 +136,7 @@ TYPED_TEST(GpuValueConvolution, MeetsPlainSumsForAnyShape) {
        {Model{.kernel = 1}, Model{.heads = 3, .head_width = 5, .kernel = 35}, Model{.heads = 1, .head_width = 1},
         // Four elements of a row that are not one head's.
         Model{.heads = 4, .head_width = 5}, Model{.heads = 2, .head_width = 20, .kernel = 35, .padding = 1},
+        Model{.padding_of_sums = 1}, Model{.padding = 1, .padding_of_sums = 8},
         // More taps than the documents have positions.
         Model{.heads = 1, .head_width = 100, .kernel = 301, .padding = 0}}) {
     Problem<TypeParam> problem(*this->device_, model, {Positions(0, 70, 7), Positions(0, 20)});
