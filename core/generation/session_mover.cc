@@ -48,8 +48,8 @@ void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::fu
         if (!status.ok()) return done(std::move(status));
         std::optional<ParkedPlace> parked;
         if (cache != nullptr && cache->layout() == archive.cache_layout) {
-          const absl::StatusOr<ParkedId> id = cache->Import(*archive.cached, archive.tokens);
-          if (!id.ok() && !absl::IsUnavailable(id.status())) return done(id.status());
+          absl::StatusOr<ParkedId> id = cache->Import(*archive.cached, archive.tokens);
+          if (!id.ok() && !absl::IsUnavailable(id.status())) return done(std::move(id).status());
           if (id.ok()) parked = ParkedPlace{.worker = worker, .id = *id};
         }
         status = sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = parked}, pages_);

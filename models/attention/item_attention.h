@@ -12,9 +12,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/attention/long_short_attention_2d.h"
@@ -56,6 +58,23 @@ struct OwnRowsToAttend {
   at::Tensor attended;  // [items, d]: to be written
 };
 
+struct ImageShape {
+  int64_t channels = 0;
+  int64_t height = 0;  // pixels
+  int64_t width = 0;   // pixels
+
+  int64_t values() const { return channels * height * width; }
+  friend bool operator==(const ImageShape&, const ImageShape&) = default;
+};
+
+// Values of documents to be convolved along positions, and added to rows.
+struct RowsToConvolve {
+  int64_t heads = 0;
+  at::Tensor taps;    // [heads, kernel], contiguous, of the rows' type; kernel odd
+  at::Tensor values;  // rows of documents
+  at::Tensor sums;    // rows of documents: to be added to
+};
+
 class ItemAttention {
  public:
   virtual ~ItemAttention() = default;
@@ -67,12 +86,21 @@ class ItemAttention {
   };
   // Begins a batch of documents: brings what layers need to know of them to the device. `packed` may go at once.
   virtual DocumentNumbers BeginDocuments(const PackedDocuments& packed) = 0;
-  // Begins a batch of images: brings them to the device, [images, channels, height, width] float32, until the next
-  // batch begins. REQUIRES: all of one size.
-  virtual at::Tensor BeginImages(absl::Span<const ImageItem* const> images, int64_t channels) = 0;
-  // Ends the batch, if nothing has failed: brings `logits` to the host in one piece, which stays until the next
-  // EndBatch.
-  virtual absl::Span<const float> EndBatch(const at::Tensor& logits) = 0;
+  // Ends the batch of documents, if nothing has failed: brings `logits` to the host in one piece, which stays until the
+  // next batch.
+  virtual absl::Span<const float> EndDocuments(const at::Tensor& logits) = 0;
+
+  // What a network does to a batch of images: [images, channels, height, width] float32 on the device -> [images,
+  // classes] float32. It asks this object for attention.
+  using ImageLayers = std::function<at::Tensor(const at::Tensor& images)>;
+  // A whole batch: brings images to the device, and logits to the host, in one piece each. What is returned stays until
+  // the next batch. Pads the batch where a graph has room for more images. REQUIRES: all are of one size.
+  virtual absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
+                                            const ImageLayers& layers) = 0;
+  // Makes graphs of batches of images of this size, which RunImages runs from then on instead of calling its `layers`:
+  // they must be the same. What `layers` refers to must outlive this object.
+  // Errors: those of GpuDevice; INTERNAL for what `layers` throws. Throws nothing.
+  virtual absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) = 0;
 
   // As LongShortAttention1d, for each document. REQUIRES: every row sees something.
   virtual void AttendInDocuments(const RowsToAttend& rows) = 0;
@@ -83,6 +111,10 @@ class ItemAttention {
   // Vectors of each item, [items, others + R, d]: the first `others` are for the caller to write, then its landmarks.
   virtual RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) = 0;
   virtual void AttendToRows(const OwnRowsToAttend& rows) = 0;
+  // As ConvolveValues (long_short_attention_1d.h), for each document.
+  virtual void ConvolveValues(const RowsToConvolve& rows) = 0;
+  // Sums of each item's rows, divided by `length`: [items, d].
+  virtual at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) = 0;
 };
 
 // For a worker on `device`; null on the CPU. `gpus`: null in a build for the CPU only. `head_width`: of the widest

@@ -61,8 +61,15 @@ at::Tensor ConvolveValues(const PackedDocuments& packed, const at::Tensor& value
 
 int64_t ConvolvedPairs(const PackedDocuments& packed, int64_t kernel) {
   int64_t pairs = 0;
-  for (int64_t tap = 0; tap < kernel; ++tap)
-    pairs += static_cast<int64_t>(RowsApart(packed, tap - kernel / 2).to.size());
+  for (const PackedDocument& document : packed.documents) {
+    const int64_t end_row = document.first_row + document.rows;
+    // The row reads [begin, end).
+    for (int64_t row = document.first_row, begin = row, end = row; row < end_row; ++row) {
+      while (packed.positions[begin] < packed.positions[row] - kernel / 2) ++begin;
+      while (end < end_row && packed.positions[end] <= packed.positions[row] + kernel / 2) ++end;
+      pairs += end - begin;
+    }
+  }
   return pairs;
 }
 

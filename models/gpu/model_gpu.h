@@ -22,6 +22,8 @@ struct ModelGpu {
   // Steps of a language model of so many rows at the most are graphs, which are captured when there are pages. Larger
   // ones take so long that it does not matter what their calls cost.
   int64_t most_graph_rows = 512;
+  // Likewise batches of so many images of the size that a classifier was made for.
+  int64_t most_graph_images = 32;
 };
 
 }  // namespace longshort

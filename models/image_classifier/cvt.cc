@@ -52,7 +52,9 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& direct
   LS_ASSIGN_OR_RETURN(const CvtConfig config, ParseCvtConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, CvtTensors(config)));
   const ImageNetworkFacts facts{.architecture = "cvt",
-                                .channels = config.channels,
+                                .image_shape = {.channels = config.channels,
+                                                .height = config.preprocessing.crop_height,
+                                                .width = config.preprocessing.crop_width},
                                 .classes = config.classes,
                                 .parameters = CountParameters(config),
                                 .head_width = WidestHead(config)};

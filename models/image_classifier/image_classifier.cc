@@ -54,15 +54,16 @@ class ImageClassifier final : public Classifier {
  public:
   struct Options {
     ClassifierInfo info;
+    ImageShape image_shape;
     int64_t head_width = 0;
     const GpuBackends* gpus = nullptr;
   };
   // Errors: those of MakeItemAttention.
-  static absl::StatusOr<std::unique_ptr<Classifier>> Create(Options options, PlacedNetworks<ImageNetwork> networks,
-                                                            const PlacedNetworks<ImageNetwork>::Place& place) {
+  static absl::StatusOr<std::unique_ptr<ImageClassifier>> Create(Options options, PlacedNetworks<ImageNetwork> networks,
+                                                                 const PlacedNetworks<ImageNetwork>::Place& place) {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<ItemAttention> attention,
                         MakeItemAttention(options.gpus, place.device, options.head_width));
-    return std::unique_ptr<Classifier>(
+    return std::unique_ptr<ImageClassifier>(
         new ImageClassifier(std::move(options), std::move(networks), place, std::move(attention)));
   }
 
@@ -70,7 +71,11 @@ class ImageClassifier final : public Classifier {
 
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override {
     LS_ASSIGN_OR_RETURN(const PlacedNetworks<ImageNetwork>::Place place, networks_.On(device));
-    return Create(options_, networks_, place);
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<ImageClassifier> replica, Create(options_, networks_, place));
+    if (replica->attention_ != nullptr) {
+      LS_RETURN_IF_ERROR(replica->attention_->PrepareImages(options_.image_shape, replica->layers_));
+    }
+    return replica;
   }
 
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
@@ -96,14 +101,16 @@ class ImageClassifier final : public Classifier {
         networks_(std::move(networks)),
         network_(place.network),
         attention_(std::move(attention)),
+        layers_([network = network_.get(), attention = attention_.get()](const at::Tensor& images) {
+          return network->Logits(images, attention);
+        }),
         runner_(place.device.threads) {}
 
   ClassifierResult Run(absl::Span<const ImageItem* const> images) {
     const int64_t image_work = network_->MultiplyAdds(images.front()->height, images.front()->width);
     if (attention_ != nullptr) {
       const c10::InferenceMode inference;
-      const at::Tensor logits = network_->Logits(attention_->BeginImages(images, info().channels), attention_.get());
-      return {.logits = attention_->EndBatch(logits),
+      return {.logits = attention_->RunImages(images, info().channels, layers_),
               .counts = {.multiply_adds = image_work * static_cast<int64_t>(images.size())}};
     }
     logits_.resize(images.size() * info().classes);
@@ -133,6 +140,7 @@ class ImageClassifier final : public Classifier {
   PlacedNetworks<ImageNetwork> networks_;
   std::shared_ptr<const ImageNetwork> network_;  // the one of them that runs here
   std::unique_ptr<ItemAttention> attention_;     // null on the CPU
+  const ItemAttention::ImageLayers layers_;
   MicroBatchRunner runner_;
   std::vector<float> logits_;  // of the last batch on the CPU
 };
@@ -149,7 +157,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
   info.parameters = facts.parameters;
   info.precision = options.InfoPrecision();
   info.fingerprint = directory.fingerprint;
-  info.channels = facts.channels;
+  info.channels = facts.image_shape.channels;
   if (directory.labels_text) {
     LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, facts.classes, directory.labels_path()));
   }
@@ -160,7 +168,10 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
     const std::unique_ptr<ImageNetwork> network = make([&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
     const PlacedNetworks<ImageNetwork> networks(options, [&network](TensorMove& move) { return network->Copy(move); });
-    return ImageClassifier::Create({.info = std::move(info), .head_width = facts.head_width, .gpus = options.gpus},
+    return ImageClassifier::Create({.info = std::move(info),
+                                    .image_shape = facts.image_shape,
+                                    .head_width = facts.head_width,
+                                    .gpus = options.gpus},
                                    networks, networks.First());
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());

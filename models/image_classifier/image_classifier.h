@@ -37,7 +37,7 @@ class ImageNetwork {
 // What an architecture's config.json says about itself.
 struct ImageNetworkFacts {
   std::string architecture;
-  int64_t channels = 0;
+  ImageShape image_shape;  // that its preprocessing makes
   int64_t classes = 0;
   int64_t parameters = 0;
   int64_t head_width = 0;  // of the widest heads

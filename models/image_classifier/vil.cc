@@ -60,7 +60,9 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& direct
   const std::vector<TensorShape> tensors = VilTensors(config);
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
   const ImageNetworkFacts facts{.architecture = "vil",
-                                .channels = config.channels,
+                                .image_shape = {.channels = config.channels,
+                                                .height = config.preprocessing.crop_height,
+                                                .width = config.preprocessing.crop_width},
                                 .classes = config.classes,
                                 .parameters = CountElements(tensors),
                                 .head_width = WidestHead(config)};

@@ -68,7 +68,7 @@ absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const
     if (attention_ == nullptr) return ClassifyOnCpu(documents, tokens);
     const c10::InferenceMode inference;
     ClassifierResult result;
-    result.logits = attention_->EndBatch(network_->Logits(documents, result.counts.multiply_adds, attention_.get()));
+    result.logits = attention_->EndDocuments(network_->Logits(documents, result.counts.multiply_adds, attention_.get()));
     return result;
   } catch (const std::exception& error) {
     return LibraryError(absl::StrCat("on a batch of ", items.size(), " items"), error);

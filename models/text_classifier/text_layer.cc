@@ -58,7 +58,7 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, const DocumentBatch& 
   if (has_cls) cls_attended = AttendFromCls(queries[0], cls, attended, batch, multiply_adds);
   if (cls_only) return {.tokens = {}, .cls = Finish(hidden.cls, cls_attended, multiply_adds)};
 
-  if (value_taps.defined()) attended = attended + Convolve(window.values, batch, multiply_adds);
+  if (value_taps.defined()) AddConvolved(window.values, attended, batch, multiply_adds);
   if (!has_cls) return {.tokens = Finish(hidden.tokens, attended, multiply_adds), .cls = {}};
   const std::vector<at::Tensor> finished =
       Finish(at::cat({hidden.cls, hidden.tokens}), at::cat({cls_attended, attended}), multiply_adds)
@@ -161,9 +161,14 @@ double TextLayer::QueryScale(const at::Tensor& queries) const {
   return 1 / std::sqrt(static_cast<double>(queries.size(1)) / static_cast<double>(heads));
 }
 
-at::Tensor TextLayer::Convolve(const at::Tensor& values, const DocumentBatch& batch, int64_t& multiply_adds) const {
+void TextLayer::AddConvolved(const at::Tensor& values, at::Tensor& attended, const DocumentBatch& batch,
+                             int64_t& multiply_adds) const {
   multiply_adds += ConvolvedPairs(*batch.packed, value_taps.size(1)) * values.size(1);
-  return ConvolveValues(*batch.packed, values.unflatten(1, {heads, -1}), value_taps).flatten(1);
+  if (batch.attention != nullptr) {
+    batch.attention->ConvolveValues({.heads = heads, .taps = value_taps, .values = values, .sums = attended});
+    return;
+  }
+  attended = attended + ConvolveValues(*batch.packed, values.unflatten(1, {heads, -1}), value_taps).flatten(1);
 }
 
 at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended, int64_t& multiply_adds) const {

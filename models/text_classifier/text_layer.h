@@ -67,7 +67,9 @@ struct TextLayer {
   at::Tensor AttendFromCls(const at::Tensor& queries, const RowKeyValues& cls, const at::Tensor& attended,
                            const DocumentBatch& batch, int64_t& multiply_adds) const;
   double QueryScale(const at::Tensor& queries) const;
-  at::Tensor Convolve(const at::Tensor& values, const DocumentBatch& batch, int64_t& multiply_adds) const;
+  // Adds the convolution of the tokens' values to what the tokens attended to.
+  void AddConvolved(const at::Tensor& values, at::Tensor& attended, const DocumentBatch& batch,
+                    int64_t& multiply_adds) const;
   at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended, int64_t& multiply_adds) const;
 };
 

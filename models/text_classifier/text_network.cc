@@ -77,6 +77,7 @@ at::Tensor TextNetwork::Encode(const DocumentBatch& batch, int64_t& multiply_add
 }
 
 at::Tensor TextNetwork::MeanOfRows(const at::Tensor& rows, const DocumentBatch& batch) const {
+  if (batch.attention != nullptr) return batch.attention->MeanOfRows(rows, config.PooledLength());
   std::vector<at::Tensor> sums;
   for (const at::Tensor& document : rows.split_with_sizes(batch.lengths)) sums.push_back(document.sum(0));
   return at::stack(sums) / static_cast<double>(config.PooledLength());

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
 #include <variant>
@@ -97,7 +98,10 @@ absl::Status Run() {
                 {.threads = absl::GetFlag(FLAGS_threads), .devices = device.devices, .gpus = device.gpus}));
   const auto* classifier = std::get_if<LoadedClassifier>(&loaded);
   if (classifier == nullptr) return absl::InvalidArgumentError("the model is no classifier");
-  return RunFile(*classifier->classifier, device);
+  // A worker's, as it is served.
+  const WorkerDevice worker = device.devices.empty() ? WorkerDevice{} : device.devices.front();
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> replica, classifier->classifier->Replicate(worker));
+  return RunFile(*replica, device);
 }
 
 }  // namespace

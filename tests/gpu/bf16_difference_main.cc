@@ -1,7 +1,9 @@
-// longshort-bf16-difference: what bfloat16 changes of a text's score on a device. Reads the text by the same model in
-// float32 and in bfloat16, and prints one JSON object:
+// longshort-bf16-difference: what bfloat16 changes of a model's answers on a device. Reads a file by the same model in
+// float32 and in bfloat16, and prints one JSON object, of a language model
 //   {"tokens": ..., "fp32_bits_per_token": ..., "bf16_bits_per_token": ..., "same_likeliest_token": share, ...}
-// Whether that is good enough is for the caller to say (tests/gpu/bf16.py).
+// and of a classifier
+//   {"items": ..., "same_likeliest_class": share, "largest_change": ...}
+// of probabilities. Whether that is good enough is for the caller to say (tests/gpu/bf16.py).
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +13,8 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,12 +24,15 @@
 #include "command_line/option_table.h"
 #include "core/cache/cache_pages.h"
 #include "models/language_model/loading/language_model.h"
+#include "models/loading/load_model.h"
 #include "nlohmann/json.hpp"
 #include "tests/golden/golden_device.h"
 #include "tests/rings/ring_pages.h"
 
 namespace longshort {
 namespace {
+
+constexpr const char* kPrecisions[] = {"fp32", "bf16"};
 
 // Of a text whose first token nothing comes before.
 struct Reading {
@@ -69,51 +76,118 @@ absl::StatusOr<Reading> Read(LanguageModel& model, absl::Span<const int32_t> tok
   return reading;
 }
 
-absl::Status Main(const std::vector<std::string>& arguments) {
-  std::string directory, text_file, device_name = "cpu";
+struct Options {
+  std::string model, file, device = "cpu";
   int64_t most_bytes = 1 << 20, piece = 256;
   bool help = false;
-  OptionTable table;
-  table.Add("model", "DIR", "Directory of a language model of bytes.", &directory);
-  table.Add("text", "FILE", "What it reads.", &text_file);
-  table.Add("most-bytes", "N", "Of the text, from its beginning.", &most_bytes);
-  table.Add("device", "DEVICE", "cpu, emulated:N or cuda:N.", &device_name);
-  table.Add("piece", "N", "Tokens of a step.", &piece);
-  table.AddSwitch("help", "Print this and exit.", &help);
-  LS_RETURN_IF_ERROR(table.Parse(arguments));
-  if (help) {
-    std::cout << table.Help();
-    return absl::OkStatus();
-  }
-  LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(device_name));
-  LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory));
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(opened));
-  std::ifstream file(text_file, std::ios::binary);
+};
+
+absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, const ModelDirectory& directory,
+                                                    const GoldenDevice& device) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(directory));
+  std::ifstream file(options.file, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  text.resize(std::min<size_t>(text.size(), most_bytes));
+  text.resize(std::min<size_t>(text.size(), options.most_bytes));
   if (tokenizer == nullptr || text.size() < 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model=", directory, " must have a tokenizer, and --text=", text_file, " 2 bytes at least"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--model=", options.model, " must have a tokenizer, and --file=", options.file, " 2 bytes at least"));
   }
   LS_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer->Encode(text));
   std::vector<Reading> readings;
-  for (const char* const precision : {"fp32", "bf16"}) {
+  for (const char* const precision : kPrecisions) {
     LS_ASSIGN_OR_RETURN(
         const std::unique_ptr<LanguageModel> model,
-        LoadLanguageModel(opened, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
-    LS_ASSIGN_OR_RETURN(readings.emplace_back(), Read(*model, tokens, piece));
+        LoadLanguageModel(directory, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
+    LS_ASSIGN_OR_RETURN(readings.emplace_back(), Read(*model, tokens, options.piece));
   }
   const Reading &full = readings.front(), &half = readings.back();
   const auto scored = static_cast<double>(tokens.size() - 1);
   int64_t same = 0;
   for (size_t i = 0; i < full.likeliest.size(); ++i) same += full.likeliest[i] == half.likeliest[i] ? 1 : 0;
-  const nlohmann::json line = {{"tokens", tokens.size()},
-                               {"fp32_bits_per_token", full.bits / scored},
-                               {"bf16_bits_per_token", half.bits / scored},
-                               {"same_likeliest_token", static_cast<double>(same) / scored},
-                               {"fp32_seconds", absl::ToDoubleSeconds(full.took)},
-                               {"bf16_seconds", absl::ToDoubleSeconds(half.took)}};
-  std::cout << line.dump() << std::endl;
+  return nlohmann::json{{"tokens", tokens.size()},
+                        {"fp32_bits_per_token", full.bits / scored},
+                        {"bf16_bits_per_token", half.bits / scored},
+                        {"same_likeliest_token", static_cast<double>(same) / scored},
+                        {"fp32_seconds", absl::ToDoubleSeconds(full.took)},
+                        {"bf16_seconds", absl::ToDoubleSeconds(half.took)}};
+}
+
+// What a line of the file says: a document, or the path of an image.
+absl::StatusOr<ClassifierItem> MakeItem(const LoadedClassifier& model, const std::string& line) {
+  if (model.preprocessor == nullptr) {
+    const int64_t most = model.classifier->info().max_document_tokens;
+    LS_ASSIGN_OR_RETURN(DocumentBeginning document, model.tokenizer->EncodeBeginning(line, most));
+    return TokenItem{.documents = {std::move(document.ids)}};
+  }
+  std::ifstream file(line, std::ios::binary);
+  return model.preprocessor->Decode(std::string((std::istreambuf_iterator<char>(file)), {}));
+}
+
+// The probabilities of each line's classes.
+absl::StatusOr<std::vector<std::vector<double>>> ClassifyLines(const LoadedClassifier& model, const std::string& path,
+                                                               const GoldenDevice& device) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> worker, model.classifier->Replicate(device.devices.front()));
+  std::ifstream file(path);
+  std::vector<std::vector<double>> found;
+  for (std::string line; std::getline(file, line);) {
+    LS_ASSIGN_OR_RETURN(const ClassifierItem item, MakeItem(model, line));
+    const ClassifierItem* const batch = &item;
+    LS_ASSIGN_OR_RETURN(const ClassifierResult result, worker->Classify({&batch, 1}));
+    std::vector<double>& probabilities = found.emplace_back();
+    double sum = 0;
+    const double largest = *std::max_element(result.logits.begin(), result.logits.end());
+    for (const float logit : result.logits) sum += probabilities.emplace_back(std::exp(logit - largest));
+    for (double& probability : probabilities) probability /= sum;
+  }
+  return found;
+}
+
+absl::StatusOr<nlohmann::json> CompareClassifier(const Options& options, const GoldenDevice& device) {
+  std::vector<std::vector<std::vector<double>>> answers;
+  for (const char* const precision : kPrecisions) {
+    LS_ASSIGN_OR_RETURN(
+        const LoadedModel loaded,
+        LoadModel(options.model, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
+    LS_ASSIGN_OR_RETURN(answers.emplace_back(),
+                        ClassifyLines(std::get<LoadedClassifier>(loaded), options.file, device));
+  }
+  int64_t same = 0;
+  double largest_change = 0;
+  for (size_t item = 0; item < answers[0].size(); ++item) {
+    const std::vector<double>&full = answers[0][item], &half = answers[1][item];
+    const auto likeliest = [](const auto& all) { return std::max_element(all.begin(), all.end()) - all.begin(); };
+    same += likeliest(full) == likeliest(half) ? 1 : 0;
+    for (size_t i = 0; i < full.size(); ++i) largest_change = std::max(largest_change, std::abs(full[i] - half[i]));
+  }
+  const auto items = static_cast<double>(answers[0].size());
+  return nlohmann::json{{"items", answers[0].size()},
+                        {"same_likeliest_class", static_cast<double>(same) / items},
+                        {"largest_change", largest_change}};
+}
+
+absl::Status Main(const std::vector<std::string>& arguments) {
+  Options options;
+  OptionTable table;
+  table.Add("model", "DIR", "Directory of a language model of bytes, or of a classifier of single documents or images.",
+            &options.model);
+  table.Add("file", "FILE", "What it reads: a text, or a document or the path of an image in each line.",
+            &options.file);
+  table.Add("most-bytes", "N", "Of the text, from its beginning.", &options.most_bytes);
+  table.Add("device", "DEVICE", "cpu, emulated:N or cuda:N.", &options.device);
+  table.Add("piece", "N", "Tokens of a language model's step.", &options.piece);
+  table.AddSwitch("help", "Print this and exit.", &options.help);
+  LS_RETURN_IF_ERROR(table.Parse(arguments));
+  if (options.help) {
+    std::cout << table.Help();
+    return absl::OkStatus();
+  }
+  LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(options.device));
+  LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(options.model));
+  const bool is_language_model =
+      nlohmann::json::parse(opened.config_text).value("architecture", "") == "language_model";
+  LS_ASSIGN_OR_RETURN(const nlohmann::json found, is_language_model ? CompareLanguageModel(options, opened, device)
+                                                                    : CompareClassifier(options, device));
+  std::cout << found.dump() << std::endl;
   return absl::OkStatus();
 }
 

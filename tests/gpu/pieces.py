@@ -83,7 +83,7 @@ def goldens(place: Place) -> Command:
 
 
 def bf16(place: Place) -> Command:
-    """What bfloat16 changes of a text's score, held to its bound."""
+    """What bfloat16 changes, held to its bounds."""
     return [sys.executable, "-m", "gpu.bf16", *_where(place)]
 
 

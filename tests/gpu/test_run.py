@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu.bf16 import judge
+from gpu.bf16 import judge_classes, judge_text
 from gpu.bundle import libraries_of
 from gpu.machine import misfits
 from gpu.pieces import ROOT
@@ -93,7 +93,8 @@ def test_an_unknown_piece_is_refused() -> None:
 )
 def test_bf16_is_judged_by_its_bound(change: float, same: float, wrong: int) -> None:
     found = {"fp32_bits_per_token": 2.0, "bf16_bits_per_token": 2.0 + change, "same_likeliest_token": same}
-    assert len(judge(found)) == wrong
+    assert len(judge_text(found)) == wrong
+    assert len(judge_classes({"same_likeliest_class": same})) == (same < 0.99)
 
 
 def test_answers_that_differ_are_told() -> None:

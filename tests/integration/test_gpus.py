@@ -20,8 +20,9 @@ from integration.server_process import EMULATED, Server, run
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulator switches stacks on x86-64 only")
 
 
-# Graphs that loading captures, and runs once each: emulated ones are of 4 rows at the most.
+# Graphs that loading captures, and runs once each: emulated ones are of 4 rows at the most, and of 2 images.
 GRAPHS = 6
+IMAGE_GRAPHS = 2
 
 
 def start(repository: Path, folder: Path, *arguments: str, fault: str = "") -> Server:
@@ -96,11 +97,22 @@ def test_classifiers_answer_on_gpus_what_they_answer_on_the_cpu(
         assert gpus.metric("longshort_step_failures_total") == 0
 
 
+def test_classifiers_in_bfloat16_answer_about_what_they_answer_on_the_cpu(
+    api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
+) -> None:
+    with start(classifiers, tmp_path, "--devices=emulated:0", "--precision=bf16") as gpu:
+        said = classify(api, gpu)
+        described = api.models_grpc.ModelsStub(gpu.channel).ListModels(api.models.ListModelsRequest(), timeout=60)
+    assert said != logits_on_cpu
+    for found, on_cpu in zip(said, logits_on_cpu, strict=True):
+        assert found == pytest.approx(on_cpu.expected, abs=0.05)
+    assert {model.precision for model in described.models} == {"bf16"}
+
+
 def test_after_a_failed_batch_its_items_are_tried_again(
     api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
 ) -> None:
-    # At its call 6 the worker of the images launches its first kernel.
-    with start(classifiers, tmp_path, "--devices=emulated:0", fault="error=6") as gpu:
+    with start(classifiers, tmp_path, "--devices=emulated:0", fault=f"error={IMAGE_GRAPHS} replays") as gpu:
         assert classify(api, gpu) == logits_on_cpu
         assert gpu.metric("longshort_step_failures_total", model="images") == 1
 
@@ -108,7 +120,7 @@ def test_after_a_failed_batch_its_items_are_tried_again(
 def test_a_server_that_lost_a_gpu_of_a_classifier_ends_to_be_started_anew(
     api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
 ) -> None:
-    with start(classifiers, tmp_path, "--devices=emulated:0", fault="lost=6") as gpu:
+    with start(classifiers, tmp_path, "--devices=emulated:0", fault=f"lost={IMAGE_GRAPHS} replays") as gpu:
         assert classify(api, gpu) == logits_on_cpu
         assert gpu.wait() == 1
         assert "GPU lost" in gpu.log()

@@ -11,12 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/util/Exception.h"
+#include "models/attention/gpu/image_graphs.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/gpu/gpu_upload.h"
 #include "models/kernels/cuda/cls_attention.h"
 #include "models/kernels/cuda/document_attention.h"
 #include "models/kernels/cuda/document_tiles.h"
 #include "models/kernels/cuda/landmarks.h"
+#include "models/kernels/cuda/mean_of_rows.h"
+#include "models/kernels/cuda/value_convolution.h"
 #include "models/kernels/cuda/window_attention_2d.h"
 
 namespace longshort {
@@ -69,21 +72,31 @@ cuda::RowAttention RowAttentionOf(const RowsToAttend& rows) {
 class GpuItemAttention final : public ItemAttention {
  public:
   GpuItemAttention(const ModelGpu& gpu, std::unique_ptr<GpuDevice> device)
-      : tensors_(gpu.tensors), loss_(gpu.loss), device_(std::move(device)), upload_(*device_) {}
+      : tensors_(gpu.tensors),
+        loss_(gpu.loss),
+        device_(std::move(device)),
+        upload_(*device_),
+        image_graphs_(*device_, tensors_, gpu.most_graph_images) {}
   ~GpuItemAttention() override {
     // What is queued uses memory that goes now. A device that is lost has nothing queued.
     device_->Synchronize().IgnoreError();
   }
 
   DocumentNumbers BeginDocuments(const PackedDocuments& packed) override;
-  at::Tensor BeginImages(absl::Span<const ImageItem* const> images, int64_t channels) override;
-  absl::Span<const float> EndBatch(const at::Tensor& logits) override;
+  absl::Span<const float> EndDocuments(const at::Tensor& logits) override { return BringBack(logits); }
+  absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
+                                    const ImageLayers& layers) override;
+  absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) override {
+    return Noted(image_graphs_.Capture(shape, layers));
+  }
 
   void AttendInDocuments(const RowsToAttend& rows) override;
   void AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                      const at::Tensor& bias_table) override;
   RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;
   void AttendToRows(const OwnRowsToAttend& rows) override;
+  void ConvolveValues(const RowsToConvolve& rows) override;
+  at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override;
 
  private:
   // The items that rows are of.
@@ -97,14 +110,19 @@ class GpuItemAttention final : public ItemAttention {
     const cuda::DocumentTile* tiles = nullptr;
     int tile_count = 0;
     const cuda::WindowRows* windows = nullptr;
+    const int64_t* positions = nullptr;
     Items items;
   };
 
-  void ThrowUnlessOk(const absl::Status& status) const {
-    if (status.ok()) return;
-    if (device_->has_failed()) {
+  // The status, after a device that is lost has been told of.
+  absl::Status Noted(const absl::Status& status) const {
+    if (!status.ok() && device_->has_failed()) {
       loss_->Tell(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
     }
+    return status;
+  }
+  void ThrowUnlessOk(const absl::Status& status) const {
+    if (Noted(status).ok()) return;
     // What is queued reads tensors that go with the batch. It has to run before they do, where LibTorch's calls do not
     // wait for it.
     device_->BeforeLibraryCalls().IgnoreError();
@@ -123,6 +141,10 @@ class GpuItemAttention final : public ItemAttention {
     ThrowUnlessOk(upload_.Queue());
     ThrowUnlessOk(device_->BeforeLibraryCalls());
   }
+  // Pinned memory for so many logits.
+  float* LogitsOnHost(int64_t count);
+  // The end of a batch that runs call by call.
+  absl::Span<const float> BringBack(const at::Tensor& logits);
 
   Items ItemsOf(const at::Tensor& rows) const {
     if (rows.dim() == 2) return documents_.items;
@@ -140,6 +162,7 @@ class GpuItemAttention final : public ItemAttention {
   const std::unique_ptr<GpuDevice> device_;
   GpuUpload upload_;
   Documents documents_;
+  ImageGraphs image_graphs_;
   GpuMemory logits_;  // pinned; until the next batch ends
 };
 
@@ -175,6 +198,7 @@ ItemAttention::DocumentNumbers GpuItemAttention::BeginDocuments(const PackedDocu
   documents_ = {.tiles = reinterpret_cast<const cuda::DocumentTile*>(numbers + tile_place),
                 .tile_count = static_cast<int>(tiles.tiles.size()),
                 .windows = reinterpret_cast<const cuda::WindowRows*>(numbers + windows),
+                .positions = reinterpret_cast<const int64_t*>(numbers + positions),
                 .items = {.count = static_cast<int>(ranges.size()),
                           .most_rows = most_rows,
                           .ranges = {.each = reinterpret_cast<const cuda::ItemRows*>(numbers + range_place)}}};
@@ -184,26 +208,36 @@ ItemAttention::DocumentNumbers GpuItemAttention::BeginDocuments(const PackedDocu
   return {.ids = tensor(ids), .positions = tensor(positions)};
 }
 
-at::Tensor GpuItemAttention::BeginImages(absl::Span<const ImageItem* const> images, int64_t channels) {
+absl::Span<const float> GpuItemAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
+                                                    const ImageLayers& layers) {
   const ImageItem& first = *images.front();
-  const auto count = static_cast<int64_t>(images.size());
-  auto* next = reinterpret_cast<float*>(BeginUpload(images.size() * first.values.size() * sizeof(float)));
-  for (const ImageItem* const image : images) next = std::copy(image->values.begin(), image->values.end(), next);
+  const ImageShape shape = {.channels = channels, .height = first.height, .width = first.width};
+  if (ImageGraph* const graph = image_graphs_.Find(shape, images.size())) {
+    const int64_t count = static_cast<int64_t>(images.size()) * graph->classes();
+    float* const logits = LogitsOnHost(count);
+    ThrowUnlessOk(image_graphs_.Run(*graph, images, logits));
+    return {logits, static_cast<size_t>(count)};
+  }
+  StageImages(images, reinterpret_cast<float*>(BeginUpload(images.size() * first.values.size() * sizeof(float))));
   Upload();
-  return at::from_blob(upload_.as<float>(), {count, channels, first.height, first.width},
-                       at::TensorOptions(at::kFloat).device(tensors_));
+  return BringBack(layers(ImagesIn(upload_, static_cast<int64_t>(images.size()), shape, tensors_)));
 }
 
-absl::Span<const float> GpuItemAttention::EndBatch(const at::Tensor& logits) {
-  const size_t bytes = logits.numel() * sizeof(float);
+float* GpuItemAttention::LogitsOnHost(int64_t count) {
+  const size_t bytes = count * sizeof(float);
   if (logits_.bytes() < bytes) {
     absl::StatusOr<GpuMemory> larger = GpuMemory::Pinned(*device_, std::max(bytes, 2 * logits_.bytes()));
     ThrowUnlessOk(larger.status());
     logits_ = *std::move(larger);
   }
-  at::from_blob(logits_.data(), logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
+  return logits_.as<float>();
+}
+
+absl::Span<const float> GpuItemAttention::BringBack(const at::Tensor& logits) {
+  float* const on_host = LogitsOnHost(logits.numel());
+  at::from_blob(on_host, logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
   ThrowUnlessOk(device_->Synchronize());
-  return {logits_.as<float>(), static_cast<size_t>(logits.numel())};
+  return {on_host, static_cast<size_t>(logits.numel())};
 }
 
 void GpuItemAttention::AttendInDocuments(const RowsToAttend& rows) {
@@ -290,6 +324,43 @@ void GpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
   Launch(cuda::AttendToRowsCall(attention));
   Launch(cuda::MergeRowsCall(attention));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+void GpuItemAttention::ConvolveValues(const RowsToConvolve& rows) {
+  TORCH_CHECK(rows.taps.is_contiguous() && rows.taps.scalar_type() == rows.values.scalar_type(), "taps are ",
+              rows.taps.scalar_type(), " and values ", rows.values.scalar_type(), ", or taps are not contiguous");
+  Launch(cuda::ValueConvolutionCall({.element = ElementOf(rows.values),
+                                     .heads = static_cast<int>(rows.heads),
+                                     .head_width = HeadWidth(rows.values, rows.heads),
+                                     .kernel = static_cast<int>(rows.taps.size(1)),
+                                     .taps = rows.taps.const_data_ptr(),
+                                     .positions = documents_.positions,
+                                     .documents = documents_.items.ranges.each,
+                                     .tiles = documents_.tiles,
+                                     .tile_count = documents_.tile_count,
+                                     .values = RowsOf(rows.values),
+                                     .sums = RowsOf(rows.sums)}));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+at::Tensor GpuItemAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
+  const Items items = ItemsOf(rows);
+  const int64_t width = rows.size(-1), splits = cuda::MeanSplitsOf(items.most_rows);
+  const at::Tensor means = at::empty({items.count, width}, rows.options());
+  const at::Tensor sums = Workspace({items.count, splits, width});
+  const cuda::MeanOfRows mean = {.element = ElementOf(rows),
+                                 .width = static_cast<int>(width),
+                                 .scale = static_cast<float>(1 / static_cast<double>(length)),
+                                 .items = items.count,
+                                 .most_splits = static_cast<int>(splits),
+                                 .ranges = items.ranges,
+                                 .rows = RowsOf(rows),
+                                 .output = RowsOf(means),
+                                 .partial_sums = sums.mutable_data_ptr<float>()};
+  Launch(cuda::SumSplitsCall(mean));
+  Launch(cuda::MergeSumsCall(mean));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  return means;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Which instance of a kernel is launched: element types and head widths are known at run time only.
+// Which instance of a kernel is launched, in how many blocks: element types, widths and strides are known at run time
+// only.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,18 @@
 #include "models/gpu/kernel_call.h"
 #include "models/kernels/cuda/device.h"
 #include "models/kernels/cuda/pages.h"
+#include "models/kernels/cuda/rows.h"
 
 namespace longshort::cuda {
+
+// Whether all rows begin where four elements can be read at once.
+inline bool IsAligned(const Rows& rows) {
+  return rows.data == nullptr || (rows.stride % 4 == 0 && reinterpret_cast<uintptr_t>(rows.data) % 16 == 0);
+}
+
+inline unsigned BlocksFor(int64_t items, int64_t items_of_block) {
+  return static_cast<unsigned>((items + items_of_block - 1) / items_of_block);
+}
 
 // `make(width)`, where decltype(width)::value is the padded head width.
 template <typename Make>

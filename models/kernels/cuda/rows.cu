@@ -1,4 +1,5 @@
 #include "models/kernels/cuda/device.h"
+#include "models/kernels/cuda/kernel_choice.h"
 #include "models/kernels/cuda/row_access.h"
 #include "models/kernels/cuda/rows.h"
 
@@ -8,15 +9,6 @@ namespace {
 constexpr int kThreads = 128;
 // Of norms: a warp for each row.
 constexpr int kWarps = kThreads / kWarpThreads;
-
-// Whether all rows begin where four elements can be read at once.
-bool IsAligned(const Rows& rows) {
-  return rows.data == nullptr || (rows.stride % 4 == 0 && reinterpret_cast<uintptr_t>(rows.data) % 16 == 0);
-}
-
-unsigned BlocksFor(int64_t items, int64_t items_of_block) {
-  return static_cast<unsigned>((items + items_of_block - 1) / items_of_block);
-}
 
 // A thread for n channels of a row: rows along x, channels along y.
 template <int n>

@@ -16,8 +16,8 @@ from bench.load.processes import ServerProcess
 PRESETS = Path(__file__).resolve().parents[3] / "models/convert/src/longshort_convert/presets"
 # What PyTorch may take for one measurement: compiling takes minutes.
 PLAIN_SECONDS = 120
-# Logits of the same weights and items, in float32, by other orders of sums.
-SAME_LOGITS = 2e-3
+# Logits of the same weights and items, by other orders of sums.
+SAME_LOGITS = {"fp32": 2e-3, "bf16": 5e-2}
 
 
 @dataclass
@@ -133,12 +133,12 @@ def beside(found: Mapping[str, Any], ours: float) -> str:
     return f"{shown(theirs)} ({theirs / ours:.1f}x)"
 
 
-def logits_differ(found: Mapping[str, Any], ours: list[float]) -> bool:
+def logits_differ(found: Mapping[str, Any], ours: list[float], precision: str) -> bool:
     """Whether PyTorch's model is not the same."""
     if "logits" not in found:
         return False
     largest = max(abs(a - b) for a, b in zip(found["logits"], ours, strict=True))
-    return not largest <= SAME_LOGITS * max(1.0, max(abs(value) for value in ours))
+    return not largest <= SAME_LOGITS[precision] * max(1.0, max(abs(value) for value in ours))
 
 
 def as_json(rows: list[Row]) -> list[dict[str, Any]]:

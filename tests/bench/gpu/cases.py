@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -51,6 +52,7 @@ TINY_CVT = {
 TINY_TOKENS = 64
 TOKEN_SECONDS, STREAMS_SHARE, PROMPT_SHARE, MANY_P99_SECONDS = 150e-6, 0.75, 0.25, 30e-3
 TEXT_RATIO = 10
+PRECISIONS = ("fp32", "bf16")
 # More tokens than a stream generates while it is measured.
 ENDLESS = 100_000
 
@@ -179,28 +181,31 @@ def lengths(bench: Bench) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def _classifier(bench: Bench, case: str, name: str, config: dict[str, Any], tokens: int = 0) -> Row:
-    """A batch of 32, without its target."""
+def _classifier(bench: Bench, case: str, precision: str, name: str, config: dict[str, Any], tokens: int = 0) -> Row:
+    """A batch of 32, without its target. Only float32 is compiled by PyTorch, too, which takes it minutes."""
     items = 2 if bench.tiny else 32
     runs = {"runs": 2, "warm_up_runs": 1} if bench.tiny else {}
-    options = {"model": bench.model(name, config), "items": items, "tokens": tokens, **runs}
+    options = {
+        "model": bench.model(name, config), "items": items, "tokens": tokens, "precision": precision, **runs
+    }  # fmt: skip
     found = bench.measure("classifier", **options)
     seconds = median(found["batch_seconds"])
-    share = found["batch_flops"] / seconds / bench.peaks["fp32_flops"]
+    share = found["batch_flops"] / seconds / bench.peaks[f"{precision}_flops"]
     eager = bench.plain("classifier", **options)
-    if logits_differ(eager, found["logits"]):
+    if logits_differ(eager, found["logits"], precision):
         raise MeasurementError(f"{case}: plain PyTorch's logits {eager['logits'][:4]} are not {found['logits'][:4]}")
-    compiled = {} if bench.tiny else bench.plain("classifier", **options, compile=True)
+    compiled = {} if bench.tiny or precision == "bf16" else bench.plain("classifier", **options, compile=True)
     # Both bring the items from memory that is not pinned.
     copy = f"; PyTorch copies the items in {shown(median(eager['copy_seconds']))}" if "copy_seconds" in eager else ""
     return Row(
-        f"{case}, batch of {items}", shown(seconds), share=f"{share:.1%} of fp32{copy}", eager=beside(eager, seconds),
+        f"{case}, {precision}, batch of {items}", shown(seconds),
+        share=f"{share:.1%} of {precision}{copy}", eager=beside(eager, seconds),
         compiled=beside(compiled, seconds) if compiled else "", numbers=found | {"eager": eager, "compiled": compiled},
     )  # fmt: skip
 
 
 def images(bench: Bench) -> Iterator[Row]:
-    """The image classifiers at 224 x 224, float32; the paper's times are a V100's."""
+    """The image classifiers at 224 x 224; the paper's times are a V100's."""
     for case, name, tiny, limit, paper in (
         ("ViL-LS-Medium", "vil-ls-medium-224", TINY_VIL, 2e-3, 75),
         ("ViL-LS-Base", "vil-ls-base-224", TINY_VIL, 3e-3, 113),
@@ -208,15 +213,18 @@ def images(bench: Bench) -> Iterator[Row]:
     ):
         if bench.tiny and "Base" in case:
             continue  # Medium's size is all that is made small
-        row = _classifier(bench, case, name, preset(name) | (tiny if bench.tiny else {}))
-        row.target, row.met = f"{limit * 1e3:.0f} ms (paper: {paper} ms)", median(row.numbers["batch_seconds"]) <= limit
-        yield row
+        for precision in PRECISIONS:
+            row = _classifier(bench, case, precision, name, preset(name) | (tiny if bench.tiny else {}))
+            row.target = f"{limit * 1e3:.0f} ms (paper: {paper} ms)"
+            row.met = median(row.numbers["batch_seconds"]) <= limit
+            yield row
 
 
 def texts(bench: Bench) -> Iterator[Row]:
-    """The text classifiers of Long Range Arena, float32."""
-    for case, name in (("ListOps, 2,000 tokens", "lra-listops"), ("Text, 4,000 tokens", "lra-text")):
-        row = _classifier(bench, case, name, preset(name), TINY_TOKENS if bench.tiny else 0)
+    """The text classifiers of Long Range Arena, beside plain PyTorch of the same precision."""
+    cases = (("ListOps, 2,000 tokens", "lra-listops"), ("Text, 4,000 tokens", "lra-text"))
+    for (case, name), precision in itertools.product(cases, PRECISIONS):
+        row = _classifier(bench, case, precision, name, preset(name), TINY_TOKENS if bench.tiny else 0)
         row.target, eager = f"{TEXT_RATIO}x eager", row.numbers["eager"]
         if "seconds" in eager:
             ratio = statistics.fmean(eager["seconds"]) / statistics.fmean(row.numbers["batch_seconds"])

@@ -42,10 +42,14 @@ ClassifierItem MakeItem(const LoadedClassifier& model, int64_t tokens, int64_t i
 
 absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, const GoldenDevice& device) {
   const int64_t used_before = UsedMemory(device);
-  LS_ASSIGN_OR_RETURN(const LoadedModel loaded,
-                      LoadModel(work.model, {.devices = device.devices, .gpus = device.gpus}));
+  LS_ASSIGN_OR_RETURN(
+      const LoadedModel loaded,
+      LoadModel(work.model, {.precision = work.precision, .devices = device.devices, .gpus = device.gpus}));
   const auto* const model = std::get_if<LoadedClassifier>(&loaded);
   if (model == nullptr) return absl::InvalidArgumentError(absl::StrCat(work.model, " is no classifier"));
+  // A worker's, as it is served.
+  const WorkerDevice worker = device.devices.empty() ? WorkerDevice{} : device.devices.front();
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> replica, model->classifier->Replicate(worker));
   std::vector<ClassifierItem> items;
   for (int64_t item = 0; item < work.items; ++item) items.push_back(MakeItem(*model, work.tokens, item));
   std::vector<const ClassifierItem*> batch;
@@ -55,7 +59,7 @@ absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, con
   nlohmann::json found;
   for (int64_t run = -work.warm_up_runs; run < work.runs; ++run) {
     const absl::Time begin = absl::Now();
-    LS_ASSIGN_OR_RETURN(const ClassifierResult result, model->classifier->Classify(batch));
+    LS_ASSIGN_OR_RETURN(const ClassifierResult result, replica->Classify(batch));
     if (run >= 0) seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
     found["batch_flops"] = 2 * result.counts.multiply_adds;
     const auto last = result.logits.last(model->classifier->info().classes);

@@ -12,6 +12,7 @@ namespace longshort {
 
 struct ClassifierWork {
   std::string model;  // its directory
+  std::string precision = "fp32";
   int64_t items = 32;
   int64_t tokens = 0;  // of each document; 0: as many as the model takes
   int64_t runs = 30;

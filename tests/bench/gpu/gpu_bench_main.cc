@@ -84,6 +84,7 @@ absl::StatusOr<nlohmann::json> Measure(const std::string& command, Options& opti
   }
   if (command == "classifier") {
     options.classifier.model = options.model;
+    options.classifier.precision = options.streams.precision;
     return MeasureClassifier(options.classifier, device);
   }
   return absl::InvalidArgumentError(absl::StrCat("there is no command '", command, "'; --help lists them"));

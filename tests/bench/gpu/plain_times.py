@@ -37,7 +37,8 @@ def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) 
 
     kinds = {"text_classifier": text_classifier.TextClassifier, "vil": vil.Vil, "cvt": cvt.Cvt}
     config = json.loads((arguments.model / "config.json").read_text())
-    model = kinds[config["architecture"]](config, parts.load(arguments.model, device, torch.float32))
+    numbers = {"fp32": torch.float32, "bf16": torch.bfloat16}[arguments.precision]
+    model = kinds[config["architecture"]](config, parts.load(arguments.model, device, numbers))
     items = torch.arange(arguments.items)[:, None]
     if config["architecture"] == "text_classifier":
         places = torch.arange(arguments.tokens or config["max_document_tokens"])[None, :]
@@ -46,12 +47,17 @@ def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) 
         shape = (config["channels"], config["preprocessing"]["crop_height"], config["preprocessing"]["crop_width"])
         places = torch.arange(shape[0] * shape[1] * shape[2])[None, :]
         batch = ((scattered(places, items) % 1021).float() / 510 - 1).unflatten(1, shape)
-    model.logits(batch[:1].to(device))  # what is made once is made now
+
+    def on_device(items: Tensor) -> Tensor:
+        brought = items.to(device)
+        return brought.to(numbers) if brought.is_floating_point() else brought
+
+    model.logits(on_device(batch[:1]))  # what is made once is made now
     logits = torch.compile(model.logits) if arguments.compile else model.logits
     # As a server gets them: from the host's memory.
-    found = seconds_of(lambda: logits(batch.to(device)), arguments.runs, arguments.warm_up_runs)
+    found = seconds_of(lambda: logits(on_device(batch)), arguments.runs, arguments.warm_up_runs)
     copied = seconds_of(lambda: batch.to(device).flatten()[:1], arguments.runs, arguments.warm_up_runs)
-    last = logits(batch.to(device))[-1].float().cpu().tolist()
+    last = logits(on_device(batch))[-1].float().cpu().tolist()
     return {"seconds": found, "copy_seconds": copied, "logits": last}
 
 
@@ -96,6 +102,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=0, help="of each; 0: as many as the model takes")
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--warm-up-runs", type=int, default=5)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of classifiers")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--fused", action="store_true")
     arguments = parser.parse_args()

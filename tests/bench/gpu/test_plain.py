@@ -14,9 +14,9 @@ STREAMS = 2
 
 
 def test_logits_of_another_model_are_noticed() -> None:
-    assert not logits_differ({"logits": [1.0, -2.0]}, [1.001, -2.0])
-    assert logits_differ({"logits": [1.0, -2.0]}, [1.01, -2.0])
-    assert logits_differ({"logits": [float("nan"), -2.0]}, [1.0, -2.0])
+    assert not logits_differ({"logits": [1.0, -2.0]}, [1.001, -2.0], "fp32")
+    assert logits_differ({"logits": [1.0, -2.0]}, [1.01, -2.0], "fp32")
+    assert logits_differ({"logits": [float("nan"), -2.0]}, [1.0, -2.0], "bf16")
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:

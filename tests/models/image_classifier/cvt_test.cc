@@ -11,7 +11,6 @@
 #include "models/costs/cvt_costs.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
-#include "models/weights/safetensors_writer.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/image_classifier/random_cvt.h"
@@ -21,30 +20,11 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-void WriteModel(const TemporaryDirectory& directory, const CvtConfig& config,
-                const std::map<std::string, at::Tensor>& tensors) {
-  directory.Write("config.json", ToJson(config));
-  std::vector<NamedTensor> named;
-  for (const auto& [name, tensor] : tensors) {
-    named.push_back({.name = name,
-                     .type = DataType::kF32,
-                     .shape = tensor.sizes().vec(),
-                     .data = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
-  }
-  ASSERT_THAT(WriteSafetensors(directory.File("model.safetensors"), named), IsOk());
-}
-
-ClassifierItem ItemOf(const at::Tensor& image) {
-  const at::Tensor values = image.contiguous();
-  const float* const first = values.const_data_ptr<float>();
-  return ImageItem{.height = image.size(1), .width = image.size(2), .values = {first, first + values.numel()}};
-}
-
 class LoadedCvt : public testing::Test {
  protected:
   void SetUp() override {
     tensors_ = RandomCvtTensors(config_, 11);
-    WriteModel(directory_, config_, tensors_);
+    EXPECT_THAT(WriteCvtModel(directory_, config_, tensors_), IsOk());
   }
 
   absl::StatusOr<std::unique_ptr<Classifier>> Load() {
@@ -61,7 +41,7 @@ TEST_F(LoadedCvt, GivesTheLogitsOfTheNetworkAndWhatTheyCost) {
   const auto classifier = Load();
   ASSERT_THAT(classifier, IsOk());
   const at::Tensor images = RandomImages(3, 45, 30, 12);
-  const std::vector<ClassifierItem> items = {ItemOf(images[0]), ItemOf(images[1]), ItemOf(images[2])};
+  const std::vector<ClassifierItem> items = {ImageItemOf(images[0]), ImageItemOf(images[1]), ImageItemOf(images[2])};
   const auto result = (*classifier)->Classify(std::vector<const ClassifierItem*>{&items[0], &items[1], &items[2]});
   ASSERT_THAT(result, IsOk());
   const at::Tensor expected = NetworkOver(config_, tensors_).Logits(images, nullptr);
@@ -92,8 +72,8 @@ TEST_F(LoadedCvt, TellsWhatItIs) {
 TEST_F(LoadedCvt, RefusesABatchThatItCannotRunAndNamesTheImage) {
   const auto classifier = Load();
   ASSERT_THAT(classifier, IsOk());
-  const ClassifierItem good = ItemOf(RandomImages(1, 45, 30, 13)[0]);
-  const ClassifierItem turned = ItemOf(RandomImages(1, 30, 45, 13)[0]);
+  const ClassifierItem good = ImageItemOf(RandomImages(1, 45, 30, 13)[0]);
+  const ClassifierItem turned = ImageItemOf(RandomImages(1, 30, 45, 13)[0]);
   const ClassifierItem grey = ImageItem{.height = 45, .width = 30, .values = std::vector<float>(45 * 30)};
   const ClassifierItem tiny = ImageItem{.height = 2, .width = 30, .values = std::vector<float>(3 * 2 * 30)};
   const ClassifierItem empty = ImageItem{};

@@ -30,6 +30,7 @@ class FakeNetwork final : public ImageNetwork {
     return at::stack({rows.sum(1), at::full({rows.size(0)}, rows.size(0))}, 1);
   }
   int64_t MultiplyAdds(int64_t height, int64_t width) const override { return multiply_adds_ * height * width; }
+  std::shared_ptr<const ImageNetwork> Copy(TensorMove&) const override { return std::make_shared<FakeNetwork>(*this); }
 
  private:
   int64_t multiply_adds_;
@@ -47,8 +48,8 @@ class ImageClassifierTest : public ::testing::TestWithParam<int> {
     const auto opened = OpenModelDirectory(directory_.path());
     EXPECT_THAT(opened, IsOk());
     auto classifier = MakeImageClassifier(
-        {.architecture = "fake", .channels = 1, .classes = 2, .parameters = 0}, *opened, {.threads = GetParam()},
-        [&](const TensorSource&) { return std::make_unique<FakeNetwork>(multiply_adds); });
+        {.architecture = "fake", .image_shape = {.channels = 1}, .classes = 2, .parameters = 0}, *opened,
+        {.threads = GetParam()}, [&](const TensorSource&) { return std::make_unique<FakeNetwork>(multiply_adds); });
     EXPECT_THAT(classifier, IsOk());
     return *std::move(classifier);
   }

@@ -1,11 +1,13 @@
 #include "tests/models/image_classifier/random_cvt.h"
 
 #include <cmath>
+#include <vector>
 
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/weights/cvt_tensors.h"
+#include "models/weights/safetensors_writer.h"
 
 namespace longshort {
 
@@ -52,6 +54,25 @@ CvtNetwork NetworkOver(const CvtConfig& config, const std::map<std::string, at::
 at::Tensor RandomImages(int64_t batch, int64_t height, int64_t width, uint64_t seed, at::ScalarType type) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   return at::randn({batch, 3, height, width}, generator, at::TensorOptions(type));
+}
+
+ClassifierItem ImageItemOf(const at::Tensor& image) {
+  const at::Tensor values = image.contiguous();
+  const float* const first = values.const_data_ptr<float>();
+  return ImageItem{.height = image.size(1), .width = image.size(2), .values = {first, first + values.numel()}};
+}
+
+absl::Status WriteCvtModel(const TemporaryDirectory& directory, const CvtConfig& config,
+                           const std::map<std::string, at::Tensor>& tensors) {
+  directory.Write("config.json", ToJson(config));
+  std::vector<NamedTensor> named;
+  for (const auto& [name, tensor] : tensors) {
+    named.push_back({.name = name,
+                     .type = DataType::kF32,
+                     .shape = tensor.sizes().vec(),
+                     .data = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
+  }
+  return WriteSafetensors(directory.File("model.safetensors"), named);
 }
 
 }  // namespace longshort

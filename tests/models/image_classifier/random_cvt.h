@@ -6,8 +6,11 @@
 #include <string>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
+#include "models/classifier.h"
 #include "models/image_classifier/cvt_network.h"
 #include "models/weights/cvt_config.h"
+#include "tests/base/temporary_directory.h"
 
 namespace longshort {
 
@@ -23,5 +26,12 @@ CvtNetwork NetworkOver(const CvtConfig& config, const std::map<std::string, at::
 
 // Normal numbers, [batch, 3, height, width].
 at::Tensor RandomImages(int64_t batch, int64_t height, int64_t width, uint64_t seed, at::ScalarType type = at::kFloat);
+
+// [channels, height, width] as an item.
+ClassifierItem ImageItemOf(const at::Tensor& image);
+
+// Writes config.json and model.safetensors. Errors: those of WriteSafetensors.
+absl::Status WriteCvtModel(const TemporaryDirectory& directory, const CvtConfig& config,
+                           const std::map<std::string, at::Tensor>& tensors);
 
 }  // namespace longshort

@@ -30,7 +30,11 @@ absl::StatusOr<ModelGpu> EmulatedBackends::Find(const WorkerDevice& device) cons
     hook(*opened);
     return opened;
   };
-  return ModelGpu{.tensors = at::kCPU, .open = open, .loss = loss_, .most_graph_rows = most_graph_rows_};
+  return ModelGpu{.tensors = at::kCPU,
+                  .open = open,
+                  .loss = loss_,
+                  .most_graph_rows = most_graph_rows_,
+                  .most_graph_images = kMostGraphImages};
 }
 
 }  // namespace longshort

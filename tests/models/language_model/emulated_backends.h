@@ -16,6 +16,7 @@ namespace longshort {
 inline constexpr int kEmulatedGpus = 8;
 // Fewer than a real one's: capturing takes the processor's time.
 inline constexpr int64_t kMostGraphRows = 4;
+inline constexpr int64_t kMostGraphImages = 2;
 
 class EmulatedBackends final : public GpuBackends {
  public:

@@ -129,12 +129,13 @@ TEST_F(SlowReadersTest, AClientThatReadsSlowlyPausesItsWorkAndGetsEverything) {
   const auto reader = stub_->GenerateStream(&context_, request_);
   const auto generation = engine_->TakeGenerations(1)[0];
   const PauseFlag& paused = *generation.request.context.paused;
+  v1::GenerateStreamResponse event;
+  ASSERT_TRUE(reader->Read(&event) && event.has_start());  // before it nothing is written, and nothing is paused
   const int pushed = PushUntilPaused(generation);
   EXPECT_GT(pushed * kDeltaBytes, 250U << 10);  // 256 KiB with what a message has around its text
   EXPECT_LT(pushed * kDeltaBytes, 400U << 10);  // and the window, and a message on its way
 
   std::string text;
-  v1::GenerateStreamResponse event;
   while (paused.load() && reader->Read(&event)) text += event.delta().text();
   EXPECT_FALSE(paused.load());
   // Not at the first message: 64 KiB still wait, as many are on their way, and the window has 16.
@@ -277,7 +278,11 @@ TEST_F(SlowReadersTest, AShortAnswerThatIsLeftUntakenCountsWithItsCall) {
     for (int n = 0; n < 50; ++n) Push(*generation.listener, n);
     generation.listener->OnFinished(absl::OkStatus(), {});
   }
-  EXPECT_GE(*environment_->unwatched_answer_bytes, 50 * static_cast<int64_t>(kDeltaBytes) + (int64_t{16} << 10));
+  constexpr int64_t kCounted = 50 * static_cast<int64_t>(kDeltaBytes) + (int64_t{16} << 10);
+  const std::atomic<int64_t>& unwatched = *environment_->unwatched_answer_bytes;
+  const absl::Time end = absl::Now() + absl::Seconds(10);
+  while (unwatched < kCounted && absl::Now() < end) std::this_thread::yield();
+  EXPECT_GE(unwatched, kCounted);
 }
 
 TEST_F(SlowReadersTest, ALongAnswerThatIsTakenEndsWell) {

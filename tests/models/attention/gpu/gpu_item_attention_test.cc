@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,14 +17,17 @@
 #include "models/image_classifier/vil_attention.h"
 #include "models/image_classifier/vil_position_bias.h"
 #include "models/text_classifier/text_layer.h"
+#include "models/text_classifier/text_network.h"
 #include "tests/base/status_matchers.h"
 #include "tests/models/gpu/emulated_device.h"
 #include "tests/models/image_classifier/random_cvt.h"
+#include "tests/models/text_classifier/random_text_model.h"
 
 namespace longshort {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
@@ -111,6 +115,7 @@ TEST_P(GpuTextLayerTest, GivesWhatItGivesWithoutAGpu) {
   EXPECT_THAT(device_->kernels_run(), Contains(std::pair<const std::string, int64_t>("AttendInDocuments", 1)));
   EXPECT_EQ(device_->kernels_run().count("MergeSplits"), tested.has_landmarks ? 1u : 0u);
   EXPECT_EQ(device_->kernels_run().count("MergeRows"), tested.has_cls ? 1u : 0u);
+  EXPECT_EQ(device_->kernels_run().count("ConvolveValues"), tested.taps > 0 ? 1u : 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, GpuTextLayerTest,
@@ -118,8 +123,28 @@ INSTANTIATE_TEST_SUITE_P(Layers, GpuTextLayerTest,
                                            TextCase{.name = "NoLandmarks", .has_landmarks = false},
                                            TextCase{.name = "WindowsOnly", .has_cls = false, .has_landmarks = false},
                                            TextCase{.name = "NoWindows", .window = 0},
-                                           TextCase{.name = "Taps", .has_cls = false, .window = 5, .taps = 3}),
+                                           TextCase{.name = "Taps", .has_cls = false, .window = 5, .taps = 3},
+                                           TextCase{.name = "ClsAndManyTaps", .taps = 35}),
                          ::testing::PrintToStringParamName());
+
+TEST_F(GpuItemAttentionTest, ANetworkWithoutClsGivesWhatItGivesWithoutAGpu) {
+  TextClassifierConfig config = SmallTextConfig();
+  config.cls = ClsKind::kNone;
+  config.value_convolution = 3;
+  config.pooled_length = 30;
+  const auto tensors = RandomTextTensors(config, /*seed=*/1);
+  const TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return tensors.at(name); });
+  std::vector<int32_t> masked(20, 5);
+  std::fill(masked.begin() + 3, masked.begin() + 10, 0);
+  const std::vector<int32_t> longer(30, 7);
+  const std::vector<absl::Span<const int32_t>> documents = {masked, longer};
+  int64_t work = 0;
+  EXPECT_LT(LargestDifference(network.Logits(documents, work, attention_.get()), network.Logits(documents, work)),
+            kRounding);
+  const std::map<std::string, int64_t> kernels = device_->kernels_run();
+  EXPECT_THAT(kernels, Contains(std::pair<const std::string, int64_t>("ConvolveValues", config.layers)));
+  EXPECT_THAT(kernels, Contains(std::pair<const std::string, int64_t>("MergeSums", 1)));
+}
 
 struct VilCase {
   std::string name;
@@ -191,6 +216,8 @@ struct Verbs {
   RowsToAttend attend;
   RowsToCompress compress;
   OwnRowsToAttend own;
+  RowsToConvolve convolve;  // of documents
+  at::Tensor means;         // of what has become of the rows
 };
 
 // `rows` have queries, keys, values and logits beside each other.
@@ -214,6 +241,10 @@ Verbs OverRows(const at::Tensor& rows, int64_t items, at::ScalarType type) {
                .own = {.keys = of_items(0.2), .values = of_items(0.3)},
                .rows = verbs.attend.attended,
                .attended = at::empty({items, kWidth}, type)};
+  verbs.convolve = {.heads = kHeads,
+                    .taps = at::linspace(-1, 1, kHeads * 5).view({kHeads, 5}).to(type),
+                    .values = verbs.attend.tokens.values,
+                    .sums = verbs.attend.attended};
   return verbs;
 }
 
@@ -238,6 +269,8 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
                                              {.size = 8, .see_nothing = true}));
     Verbs verbs = OverRows(rows, static_cast<int64_t>(lengths.size()), type);
     RunVerbs(*attention_, verbs, [&](const RowsToAttend& attend) { attention_->AttendInDocuments(attend); });
+    attention_->ConvolveValues(verbs.convolve);
+    verbs.means = attention_->MeanOfRows(verbs.attend.attended, /*length=*/7);
     return verbs;
   }
   Verbs OfImages(const at::Tensor& rows, at::ScalarType type) {
@@ -245,6 +278,7 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
     RunVerbs(*attention_, verbs, [&](const RowsToAttend& attend) {
       attention_->AttendInGrids(attend, {.height = 7, .width = 10}, {.side = 4}, /*bias_table=*/{});
     });
+    verbs.means = attention_->MeanOfRows(verbs.attend.attended, /*length=*/7);
     return verbs;
   }
 };
@@ -258,6 +292,7 @@ TEST_P(GpuItemBitsTest, ADocumentHasTheSameBitsAloneAndInCompany) {
     EXPECT_TRUE(alone.attend.attended.equal(all.attend.attended.narrow(0, first, lengths[item]))) << item;
     EXPECT_TRUE(alone.attend.shared.keys[0].equal(all.attend.shared.keys[item])) << item;
     EXPECT_TRUE(alone.own.attended[0].equal(all.own.attended[item])) << item;
+    EXPECT_TRUE(alone.means[0].equal(all.means[item])) << item;
   }
 }
 
@@ -269,6 +304,7 @@ TEST_P(GpuItemBitsTest, AnImageHasTheSameBitsAloneAndInCompany) {
     EXPECT_TRUE(alone.attend.attended[0].equal(all.attend.attended[item])) << item;
     EXPECT_TRUE(alone.attend.shared.values[0].equal(all.attend.shared.values[item])) << item;
     EXPECT_TRUE(alone.own.attended[0].equal(all.own.attended[item])) << item;
+    EXPECT_TRUE(alone.means[0].equal(all.means[item])) << item;
   }
 }
 
@@ -284,17 +320,23 @@ TEST_F(GpuItemBitsTest, RowsOfBFloat16GiveWhatTheSameNumbersInFloatGive) {
   EXPECT_LT(LargestDifference(in_bfloat16.attend.attended.to(at::kFloat), in_float.attend.attended), 0.02);
   EXPECT_LT(LargestDifference(in_bfloat16.attend.shared.keys.to(at::kFloat), in_float.attend.shared.keys), 0.05);
   EXPECT_LT(LargestDifference(in_bfloat16.own.attended.to(at::kFloat), in_float.own.attended), 0.02);
+  // Each of 70 rows is off by up to 0.02, in either direction, and the mean is over 7.
+  EXPECT_LT(LargestDifference(in_bfloat16.means.to(at::kFloat), in_float.means), 0.02);
 }
 
 TEST_F(GpuItemAttentionTest, ImagesComeToTheDeviceInTheirOrder) {
   const ImageItem first = {.height = 1, .width = 2, .values = {1, 2, 3, 4}},
                   second = {.height = 1, .width = 2, .values = {5, 6, 7, 8}};
   for (const auto& images : {std::vector<const ImageItem*>{&first}, {&second, &first}, {&second}}) {
-    const at::Tensor brought = attention_->BeginImages(images, /*channels=*/2);
-    ASSERT_EQ(brought.sizes(), at::IntArrayRef({static_cast<int64_t>(images.size()), 2, 1, 2}));
-    for (size_t i = 0; i < images.size(); ++i) {
-      EXPECT_TRUE(brought[static_cast<int64_t>(i)].flatten().equal(at::tensor(images[i]->values))) << i;
+    const auto logits = attention_->RunImages(images, /*channels=*/2, [&](const at::Tensor& brought) {
+      EXPECT_EQ(brought.sizes(), at::IntArrayRef({static_cast<int64_t>(images.size()), 2, 1, 2}));
+      return brought.flatten(1) + 1;
+    });
+    std::vector<float> expected;
+    for (const ImageItem* const image : images) {
+      for (const float value : image->values) expected.push_back(value + 1);
     }
+    EXPECT_THAT(logits, ElementsAreArray(expected));
   }
 }
 

@@ -1,0 +1,66 @@
+// Batches of images of one size as graphs, one for each of some numbers of images: a network's hundreds of calls are
+// one. Thread: the worker's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/attention/item_attention.h"
+#include "models/classifier.h"
+#include "models/gpu/gpu_device.h"
+#include "models/gpu/gpu_memory.h"
+#include "models/gpu/gpu_upload.h"
+
+namespace longshort {
+
+// Writes the images' values one after the other, on several threads where that is worth it.
+void StageImages(absl::Span<const ImageItem* const> images, float* to);
+
+// What has been uploaded last, as a tensor on `device`.
+at::Tensor ImagesIn(const GpuUpload& upload, int64_t count, const ImageShape& shape, at::Device device);
+
+struct ImageGraph {
+  at::Tensor images;  // [images, channels, height, width]
+  at::Tensor logits;  // [images, classes]
+  std::unique_ptr<GpuGraph> graph;
+
+  int64_t classes() const { return logits.size(1); }
+};
+
+class ImageGraphs final {
+ public:
+  // Graphs are of `most_images` at the most. The device must outlive it.
+  ImageGraphs(GpuDevice& device, at::Device tensors, int64_t most_images)
+      : device_(device), tensors_(tensors), most_images_(most_images), upload_(device) {}
+
+  // As ItemAttention::PrepareImages.
+  absl::Status Capture(const ImageShape& shape, const ItemAttention::ImageLayers& layers);
+
+  // The smallest that has room for so many images; null: there is none.
+  ImageGraph* Find(const ImageShape& shape, size_t images) const;
+  // Brings the logits of the images to `logits`, which is pinned, [images, classes]. Errors: those of GpuDevice.
+  absl::Status Run(ImageGraph& graph, absl::Span<const ImageItem* const> images, float* logits);
+
+ private:
+  absl::Status CaptureOne(int64_t images);
+  // Makes room for so many images. What is padding is one of these, or an image that was there before.
+  absl::Status UploadZeros(int64_t images);
+  absl::StatusOr<at::Tensor> RunLayers(const at::Tensor& images) const;
+
+  GpuDevice& device_;
+  const at::Device tensors_;
+  const int64_t most_images_;
+  ImageShape shape_;
+  ItemAttention::ImageLayers layers_;
+  // Of all graphs, which run one after the other.
+  GpuUpload upload_;
+  GpuMemory logits_;
+  std::vector<std::unique_ptr<ImageGraph>> graphs_;  // the largest first
+};
+
+}  // namespace longshort
