@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 from integration import classifier_directory, model_directory
 from integration.crowd import ACTS, PATIENCE, Member, Oracle
-from integration.server_process import FAULTY, Server, wait_until, workers
+from integration.server_process import BINARY, Server, wait_until
 
 MEMBERS = 12
 ACTS_OF_EACH = 15
@@ -47,7 +47,7 @@ def test_a_crowd(api: SimpleNamespace, server: Server, tmp_path: Path) -> None:
     key.chmod(0o600)
     # Their caches hold less than the crowd has to say, and their queues less than it asks at once.
     arguments = [
-        workers(2),
+        "--devices=cpu:2",
         "--threads=1",
         "--max-streams=8",
         "--max-queued-requests=6",
@@ -60,7 +60,7 @@ def test_a_crowd(api: SimpleNamespace, server: Server, tmp_path: Path) -> None:
             repository,
             tmp_path / "faulty",
             *arguments,
-            program=FAULTY,
+            program=BINARY.with_name("longshort-server-with-faults"),
             environment={"LONGSHORT_FAULTS": FAULTS},
         ) as faulty,
         ThreadPoolExecutor(MEMBERS + 1) as threads,
