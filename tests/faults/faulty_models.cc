@@ -62,11 +62,15 @@ class FaultyLanguageModel final : public LanguageModel {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> replica, model_->Replicate(device));
     return WithFaults(std::move(replica), faults_.plan(), faults_.counts());
   }
+  // Without faults: what runs is a replica, and this one is asked for its sizes.
+  const LanguageModel& On(const WorkerDevice& device) const override { return model_->On(device); }
   CachePages PageBytes() const override { return model_->PageBytes(); }
+  int64_t WorkspaceBytes() const override { return model_->WorkspaceBytes(); }
   absl::Status AllocateCache(const CachePages& pages) override { return model_->AllocateCache(pages); }
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override {
     return faults_.Run<StepResult>([&] { return model_->Step(slices); });
   }
+  void Rest() override { model_->Rest(); }
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override { return model_->CopyPage(kind, from, to); }
   std::string CacheLayout() const override { return model_->CacheLayout(); }
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override {
@@ -95,6 +99,7 @@ class FaultyClassifier final : public Classifier {
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
     return faults_.Run<ClassifierResult>([&] { return classifier_->Classify(items); });
   }
+  void Rest() override { classifier_->Rest(); }
 
  private:
   const std::unique_ptr<Classifier> classifier_;

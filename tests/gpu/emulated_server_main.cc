@@ -2,7 +2,8 @@
 //
 // The environment variable LONGSHORT_DEVICE_FAULT says what goes wrong, as "lost=N", "error=N" or "memory=N": the
 // device of the first worker fails at its N-th call. "lost=N replays" counts runs of graphs instead: loading runs each
-// once. "@K" behind it names the device that is opened after K others instead.
+// once. "@K" behind it names the device that is opened after K others instead. LONGSHORT_FAULTS lets models fail, on
+// any device (tests/faults/faulty_models.h).
 
 #include <atomic>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "server/lifecycle/run.h"
 #include "server/model_loader.h"
+#include "tests/faults/loader_with_faults.h"
 #include "tests/models/language_model/emulated_backends.h"
 
 namespace longshort {
@@ -70,8 +72,13 @@ int Run(const std::vector<std::string>& arguments, const std::optional<PlannedFa
         }
       },
       gpus.loss);
-  return RunServer(
-      arguments, [&backends](const ServerOptions& options) { return MakeModelLoader(options, &backends); }, gpus);
+  const auto factory = WithFaultsOfEnvironment(
+      [&backends](const ServerOptions& options) { return MakeModelLoader(options, &backends); });
+  if (!factory.ok()) {
+    std::cerr << factory.status().message() << "\n";
+    return 1;
+  }
+  return RunServer(arguments, *factory, gpus);
 }
 
 }  // namespace

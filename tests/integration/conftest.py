@@ -16,6 +16,10 @@ from integration.certificates import Authority
 from integration.server_process import ROOT, Server
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cpu_only(reason): not for LONGSHORT_DEVICE=emulated (docs/gpu.md)")
+
+
 @pytest.fixture(scope="session")
 def api(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """Modules generated from proto/: `inference`, `models`, `types` (messages), and `inference_grpc` etc. (stubs)."""

@@ -18,6 +18,12 @@ import grpc
 
 ROOT = Path(__file__).parents[2]
 BINARY = Path(os.environ.get("LONGSHORT_SERVER", ROOT / "build/release/bin/longshort-server"))
+EMULATED = BINARY.with_name("longshort-server-with-emulated-gpus")
+# LONGSHORT_DEVICE=emulated: all models run on emulated GPUs, except in tests that ask for other devices (docs/gpu.md).
+ON_GPUS = {"cpu": False, "emulated": True}[os.environ.get("LONGSHORT_DEVICE", "cpu")]
+SERVER = EMULATED if ON_GPUS else BINARY
+# Its models fail as LONGSHORT_FAULTS says.
+FAULTY = EMULATED if ON_GPUS else BINARY.with_name("longshort-server-with-faults")
 START_SECONDS = 60.0
 # The environment of servers whose memory is measured: of what they free the address sanitizer keeps little then.
 MEASURED = {"ASAN_OPTIONS": "quarantine_size_mb=8"}
@@ -30,6 +36,16 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < end, "the condition did not come true in time"
         time.sleep(0.02)
+
+
+def workers(count: int) -> str:
+    """The option that gives each model so many workers."""
+    return "--devices=" + (",".join(f"emulated:{gpu}" for gpu in range(count)) if ON_GPUS else f"cpu:{count}")
+
+
+def less(count: int) -> int:
+    """Of what is much work: an eighth for emulated GPUs, whose steps take longer."""
+    return count // 8 if ON_GPUS else count
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +62,7 @@ class Server:
         repository: Path,
         folder: Path,
         *arguments: str,
-        program: Path = BINARY,
+        program: Path = SERVER,
         grpc_port: int = 0,
         environment: dict[str, str] | None = None,
         standard_error: int | None = None,
@@ -58,6 +74,13 @@ class Server:
         self.port_file = folder / "ports.json"
         self.log_path = folder / "server.log"
         self._log = self.log_path.open("wb")
+        environment = environment or {}
+        if program == EMULATED:
+            # The emulator is slow. Prompts are read in pieces as large as on the CPU, and nothing is refused because it
+            # will take minutes. What a test says comes last, and counts.
+            arguments = (workers(1), "--step-time=1s", "--max-queue-time=1h", *arguments)
+            # Threads that wait for each other's part of a tensor this small take the processor from the emulator.
+            environment = {"OMP_NUM_THREADS": "1", **environment}
         self.process = subprocess.Popen(
             [
                 program,
@@ -68,7 +91,7 @@ class Server:
                 *arguments,
             ],
             stderr=self._log if standard_error is None else standard_error,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **environment},
         )
         self._wait_for_ports()
         ports = json.loads(self.port_file.read_text())

@@ -233,6 +233,7 @@ def messages(api: SimpleNamespace, model: str, texts: list[str], **options: Any)
         yield request
 
 
+@pytest.mark.cpu_only(reason="they take the emulator a minute")
 def test_a_stream_scores_two_thousand_documents(api: SimpleNamespace, stub: Any, classifiers: SimpleNamespace) -> None:
     texts = [f"document {index}" if index % 100 else "" for index in range(2000)]
     answers = {a.id: a for a in stub.ScoreTexts(messages(api, "texts", texts, all_logits=True), timeout=120)}

@@ -14,11 +14,11 @@ import grpc
 import pytest
 
 from integration import classifier_directory
-from integration.server_process import BINARY, Server, wait_until
+from integration.server_process import FAULTY, ON_GPUS, Server, wait_until, workers
 
-FAULTY = BINARY.parent / "longshort-server-with-faults"
 CLIENTS = 8
-ROUNDS = 6
+# An emulated GPU has time for some hundred steps.
+ROUNDS, TALKS = (2, 2) if ON_GPUS else (6, 4)
 
 
 def start(repository: Path, folder: Path, faults: str, *arguments: str) -> Server:
@@ -28,7 +28,7 @@ def start(repository: Path, folder: Path, faults: str, *arguments: str) -> Serve
 @pytest.fixture(scope="module")
 def faulty(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("faulty")
-    with start(repository, folder, "throw=41,fail=37,stall=97,stall-ms=20,no-replica=9", "--devices=cpu:2") as server:
+    with start(repository, folder, "throw=41,fail=37,stall=97,stall-ms=20,no-replica=9", workers(2)) as server:
         yield server
 
 
@@ -84,7 +84,7 @@ def test_while_a_step_does_not_come_back_the_metrics_tell_what_waits(
 
 
 def test_sessions_survive_failures(api: SimpleNamespace, server: Server, faulty: Server) -> None:
-    for client in range(4):
+    for client in range(TALKS):
         for number in range(5):
             request = generation(api, 1000 + 10 * client + number)
             request.session.id = f"talk-{client}"
@@ -105,7 +105,7 @@ def test_documents_are_scored_through_failures(api: SimpleNamespace, tmp_path: P
 
     with Server(tmp_path / "models", tmp_path / "sound") as sound:
         expected = scores(sound)
-    arguments = ("--devices=cpu:2", "--max-batch-size=1")
+    arguments = (workers(2), "--max-batch-size=1")
     with start(tmp_path / "models", tmp_path / "faulty", "throw=101,fail=47", *arguments) as faulty:
         found = scores(faulty)
         assert faulty.metric("longshort_step_failures_total") > 0

@@ -112,6 +112,7 @@ def test_a_stop_string_ends_the_text_before_it(api: SimpleNamespace, inference: 
     assert events[-2].end.stop == stop
 
 
+@pytest.mark.cpu_only(reason="the emulator reads 300,000 tokens in an hour")
 def test_a_quiet_stream_says_that_it_is_alive(api: SimpleNamespace, inference: Any) -> None:
     # The prompt takes the tiny model longer to read than the keepalive interval (300 ms).
     events = stream(api, inference, prompt={"text": "x" * 300_000}, max_tokens=1)
@@ -190,6 +191,7 @@ def test_a_deadline_stops_the_work(api: SimpleNamespace, inference: Any, server:
     assert server.metric("longshort_generated_tokens_total") < generated + 65536, "it did not run to its end"
 
 
+@pytest.mark.cpu_only(reason="10,000 tokens take the emulator minutes")
 def test_a_slow_reader_gets_everything_in_fewer_messages(api: SimpleNamespace, server: Server) -> None:
     # 10,000 messages of 15 bytes and more do not fit into the window of 16 KiB; what waits stays below the 256 KiB at
     # which the server would stop generating.

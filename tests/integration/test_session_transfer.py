@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from integration import expect, model_directory, session_calls
-from integration.server_process import BINARY, Server, run
+from integration.server_process import BINARY, Server, less, run, workers
 from integration.session_calls import expect_same, write_key
 
 CLIENT = BINARY.with_name("longshort")
@@ -93,10 +93,10 @@ def test_it_goes_on_with_workers_of_other_threads(
 ) -> None:
     said = say(api, here, "threads", "Once upon a time there was a tower, and " * 8, seed=7)
     key = f"--session-key-file={keys.shared}"
-    with Server(repository, tmp_path, key, "--devices=cpu:2") as workers:
-        import_parts(api, workers, "threads", export(api, here, "threads"))
+    with Server(repository, tmp_path, key, workers(2)) as several:
+        import_parts(api, several, "threads", export(api, here, "threads"))
         stayed = say(api, here, "threads", "in it", seed=7)
-        moved = say(api, workers, "threads", "in it", seed=7)
+        moved = say(api, several, "threads", "in it", seed=7)
     expect_same(moved.completions[0], stayed.completions[0])
     assert moved.usage.cached_tokens == said.session_tokens - 1
 
@@ -115,7 +115,7 @@ def test_the_same_history_gives_the_same_bytes(api: SimpleNamespace, here: Serve
     """Nothing of what the pages held before goes along. One token is not cut into steps, so there is no rounding."""
     for server in (here, there):
         for seed in range(5):
-            say(api, server, f"filler-{seed}", f"{seed} filler " * 50, seed=seed)
+            say(api, server, f"filler-{seed}", f"{seed} filler " * less(50), seed=seed)
         say(api, server, "same", "x", temperature=0.0)
     assert export(api, here, "same")[1:-1] == export(api, there, "same")[1:-1]
 

@@ -54,6 +54,7 @@ def test_a_stalled_reader_is_cancelled_and_others_go_on(api: SimpleNamespace, im
     assert "code=CANCELLED" in line and "500ms" in line
 
 
+@pytest.mark.cpu_only(reason="6,000 tokens take the emulator minutes")
 def test_a_slow_reader_stands_still_and_goes_on_where_it_was(api: SimpleNamespace, server: Server) -> None:
     request = chatty(api, max_tokens=3000, sampling={"seed": 4}, return_raw=True)
     whole = api.inference_grpc.InferenceStub(server.channel).Generate(request, timeout=120).completions[0].raw
@@ -71,6 +72,7 @@ def test_a_slow_reader_stands_still_and_goes_on_where_it_was(api: SimpleNamespac
     assert server.metric("longshort_generated_tokens_total") - generated > 1000, "much was left to be said"
 
 
+@pytest.mark.cpu_only(reason="the emulator has not come to the end when the half second is over")
 def test_the_end_of_a_stream_waits_no_longer_for_its_reader(api: SimpleNamespace, impatient: Server) -> None:
     request = chatty(api, max_tokens=200)
     with impatient.slow_channel() as channel:

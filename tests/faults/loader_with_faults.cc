@@ -1,0 +1,30 @@
+#include "tests/faults/loader_with_faults.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/faults/faulty_models.h"
+
+namespace longshort {
+
+absl::StatusOr<LoaderFactory> WithFaultsOfEnvironment(LoaderFactory factory) {
+  const char* const text = std::getenv("LONGSHORT_FAULTS");
+  if (text == nullptr) return factory;
+  const absl::StatusOr<FaultPlan> plan = ParseFaultPlan(text);
+  if (!plan.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("LONGSHORT_FAULTS: ", plan.status().message()));
+  }
+  return [plan = *plan, factory = std::move(factory)](const ServerOptions& options) -> GuardedLoader {
+    return [plan, load = factory(options)](const std::string& directory, const std::vector<WorkerDevice>& workers,
+                                           const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+      absl::StatusOr<LoadedModel> loaded = load(directory, workers, guard);
+      if (loaded.ok()) AddFaults(plan, *loaded);
+      return loaded;
+    };
+  };
+}
+
+}  // namespace longshort
