@@ -19,6 +19,8 @@ class GpuBackends {
  public:
   virtual ~GpuBackends() = default;
 
+  // The calling thread is about to bring weights to the device, for a worker that it makes afterwards.
+  virtual void BeginLoading(const WorkerDevice& device) const = 0;
   // Of a language model: as MakeBackend (models/language_model/loading/backends.h), for a GPU.
   // Errors: INVALID_ARGUMENT if there is no such GPU; those of its backend.
   virtual absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,

@@ -84,9 +84,10 @@ class WorkerStreams final {
 
 // A stream, which is the calling thread's current one from now on: whatever makes a backend works on it.
 absl::StatusOr<std::unique_ptr<GpuDevice>> OpenStream(int number) {
-  // Weights and tables may still be on their way on another stream.
   C10_CUDA_CHECK(cudaSetDevice(number));
-  c10::cuda::device_synchronize();
+  // What this thread has queued so far, weights and tables, is on its way on another stream. Not the whole device is
+  // waited for, which would spoil what another worker captures there.
+  c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(number)).synchronize();
   const auto stream = WorkerStreams::Take(static_cast<c10::DeviceIndex>(number));
   c10::cuda::setCurrentCUDAStream(*stream);
   const auto memory = std::make_shared<GraphMemory>(*stream);
@@ -102,9 +103,16 @@ class CudaBackends final : public GpuBackends {
  public:
   explicit CudaBackends(std::shared_ptr<GpuLoss> loss) : loss_(std::move(loss)) {}
 
+  // The thread's current stream may be that of a worker that it has made before, which works, or captures, on it now.
+  void BeginLoading(const WorkerDevice& device) const override {
+    if (Find(device).ok()) {
+      c10::cuda::setCurrentCUDAStream(c10::cuda::getDefaultCUDAStream(static_cast<c10::DeviceIndex>(device.index)));
+    }
+  }
   absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
                                                              const std::function<void()>& between) const override {
     LS_ASSIGN_OR_RETURN(ModelGpu gpu, Find(device));
+    BeginLoading(device);
     return MakeGpuBackend(decoder, std::move(gpu), between);
   }
   absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "models/classifier_options.h"
+#include "models/gpu_backends.h"
 #include "models/layers/tensor_move.h"
 #include "models/worker_device.h"
 
@@ -41,6 +42,7 @@ class PlacedNetworks final {
     std::vector<WorkerDevice> devices = options.devices;
     if (devices.empty()) devices.push_back({.kind = DeviceKind::kCpu});
     for (const WorkerDevice& device : devices) {
+      if (options.gpus != nullptr && device.kind != DeviceKind::kCpu) options.gpus->BeginLoading(device);
       TensorMove move(TensorDevice(device), options.ComputesInBFloat16(device) ? at::kBFloat16 : at::kFloat);
       places_.push_back({device, copy(move)});
     }

@@ -30,6 +30,7 @@ class EmulatedBackends final : public GpuBackends {
       std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>(), int64_t most_graph_rows = kMostGraphRows)
       : options_(options), hook_(std::move(hook)), loss_(std::move(loss)), most_graph_rows_(most_graph_rows) {}
 
+  void BeginLoading(const WorkerDevice&) const override {}
   absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
                                                              const std::function<void()>& between) const override;
   absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
