@@ -71,11 +71,15 @@ class ImageClassifier final : public Classifier {
 
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override {
     LS_ASSIGN_OR_RETURN(const PlacedNetworks<ImageNetwork>::Place place, networks_.On(device));
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<ImageClassifier> replica, Create(options_, networks_, place));
-    if (replica->attention_ != nullptr) {
-      LS_RETURN_IF_ERROR(replica->attention_->PrepareImages(options_.image_shape, replica->layers_));
+    try {
+      LS_ASSIGN_OR_RETURN(std::unique_ptr<ImageClassifier> replica, Create(options_, networks_, place));
+      if (replica->attention_ != nullptr) {
+        LS_RETURN_IF_ERROR(replica->attention_->PrepareImages(options_.image_shape, replica->layers_));
+      }
+      return replica;
+    } catch (const std::exception& error) {
+      return LibraryError("to make a replica of the model", error);
     }
-    return replica;
   }
 
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {

@@ -1,6 +1,5 @@
 #include "models/loading/load_model.h"
 
-#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -87,12 +86,6 @@ int64_t WeightBytes(const SafetensorsFile& weights, bool halves) {
   return elements * (halves ? 2 : 4);
 }
 
-bool RunsOnCpu(const LoadOptions& options) {
-  return options.devices.empty() ||
-         std::any_of(options.devices.begin(), options.devices.end(),
-                     [](const WorkerDevice& device) { return device.kind == DeviceKind::kCpu; });
-}
-
 }  // namespace
 
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options,
@@ -101,9 +94,10 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOp
   const auto check = [&](const ModelDirectory& opened) -> absl::Status {
     LS_ASSIGN_OR_RETURN(architecture, ArchitectureOf(opened));
     if (guard.check_room == nullptr) return absl::OkStatus();
-    const bool halves =
-        options.precision == "bf16" && (kRegistrations[architecture].load == LoadLanguage || !RunsOnCpu(options));
-    return guard.check_room(WeightBytes(opened.weights, halves));
+    const bool halves = options.precision == "bf16";
+    // The host has a classifier's weights in float32, if only to bring them to GPUs.
+    const bool host_halves = halves && kRegistrations[architecture].load == LoadLanguage;
+    return guard.check_room(WeightBytes(opened.weights, host_halves), WeightBytes(opened.weights, halves));
   };
   LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory, check, guard.stop_requested));
   return kRegistrations[architecture].load(opened, options);

@@ -56,11 +56,15 @@ ServedTextClassifier::ServedTextClassifier(ClassifierInfo info, PlacedNetworks<T
 
 absl::StatusOr<std::unique_ptr<Classifier>> ServedTextClassifier::Replicate(const WorkerDevice& device) const {
   LS_ASSIGN_OR_RETURN(const PlacedNetworks<TextNetwork>::Place place, networks_.On(device));
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<ServedTextClassifier> replica, Create(info_, networks_, place, gpus_));
-  if (replica->attention_ != nullptr) {
-    LS_RETURN_IF_ERROR(replica->attention_->PrepareDocuments(info_.documents, replica->layers_));
+  try {
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<ServedTextClassifier> replica, Create(info_, networks_, place, gpus_));
+    if (replica->attention_ != nullptr) {
+      LS_RETURN_IF_ERROR(replica->attention_->PrepareDocuments(info_.documents, replica->layers_));
+    }
+    return replica;
+  } catch (const std::exception& error) {
+    return LibraryError("to make a replica of the model", error);
   }
-  return replica;
 }
 
 absl::StatusOr<ClassifierResult> ServedTextClassifier::Classify(absl::Span<const ClassifierItem* const> items) {

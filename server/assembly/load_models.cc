@@ -75,10 +75,10 @@ class EngineMaker {
   }
 
   // Whether weights of so many bytes fit where such workers would have them.
-  absl::Status CheckRoom(const std::vector<WorkerDevice>& workers, int64_t weight_bytes) const {
-    LS_RETURN_IF_ERROR(budget_->CheckRoom(weight_bytes));
+  absl::Status CheckRoom(const std::vector<WorkerDevice>& workers, int64_t host_bytes, int64_t gpu_bytes) const {
+    LS_RETURN_IF_ERROR(budget_->CheckRoom(host_bytes));
     for (const WorkerDevice& device : DistinctDevices(workers)) {
-      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(gpu_budgets_.at(device.index)->CheckRoom(weight_bytes));
+      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(gpu_budgets_.at(device.index)->CheckRoom(gpu_bytes));
     }
     return absl::OkStatus();
   }
@@ -315,8 +315,9 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& o
   auto load = [loader, maker](const std::string& directory) -> absl::StatusOr<LoadedModel> {
     const std::string name = std::filesystem::path(directory).parent_path().filename();
     LS_ASSIGN_OR_RETURN(const std::vector<WorkerDevice> workers, maker->Workers(name));
-    return loader(directory, workers,
-                  {.check_room = [&](int64_t weight_bytes) { return maker->CheckRoom(workers, weight_bytes); }});
+    return loader(directory, workers, {.check_room = [&](int64_t host_bytes, int64_t gpu_bytes) {
+                    return maker->CheckRoom(workers, host_bytes, gpu_bytes);
+                  }});
   };
   auto read_policy = [maker](const std::string& name) { return maker->ReadPolicy(name); };
   auto make_engine = [maker = std::move(maker)](const std::string& name, int64_t version, LoadedModel loaded) {

@@ -11,9 +11,10 @@
 namespace longshort {
 namespace {
 
-absl::StatusOr<at::Tensor> Run(const std::function<at::Tensor()>& layers) {
+// What `work` returns, or throws.
+absl::StatusOr<at::Tensor> Run(const std::function<at::Tensor()>& work) {
   try {
-    return layers();
+    return work();
   } catch (const std::exception& error) {
     return LibraryError("on a batch that a graph is made of", error);
   }
@@ -30,11 +31,9 @@ absl::StatusOr<BatchGraph> CaptureBatch(GpuDevice& device, std::function<at::Ten
   }
   BatchGraph graph;
   graph.logits = at::from_blob(logits.data(), first.sizes(), first.options());
-  const auto body = [layers = std::move(layers), to = graph.logits]() -> absl::Status {
+  const auto body = [layers = std::move(layers), to = graph.logits] {
     const c10::InferenceMode inference;  // a device on the processor calls this when it runs what is queued
-    LS_ASSIGN_OR_RETURN(const at::Tensor made, Run(layers));
-    to.copy_(made);
-    return absl::OkStatus();
+    return Run([&] { return to.copy_(layers()); }).status();
   };
   LS_ASSIGN_OR_RETURN(graph.graph, device.Capture(body));
   // A graph's first run takes longer than the others.

@@ -1,6 +1,7 @@
 // An image classifier that is served on a GPU, which is emulated.
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -105,6 +106,18 @@ TEST_F(ImageClassifierOnGpu, HasNoReplicaWhereItsGraphsCannotBeMade) {
     EXPECT_EQ(LoadOnGpu().status().code(), code);
   }
   EXPECT_THAT(losses_, ElementsAre());
+}
+
+TEST_F(ImageClassifierOnGpu, HasNoReplicaWhereTheLibraryOpensNoStream) {
+  bool opens = true;
+  const EmulatedBackends backends{{}, [&](EmulatedDevice&) {
+                                    if (!opens) throw std::runtime_error("no stream");
+                                  }};
+  const ModelDirectory opened = OpenModelDirectory(directory_.path()).value();
+  const std::unique_ptr<Classifier> loaded =
+      LoadCvt(opened, {.threads = 1, .devices = {kGpu}, .gpus = &backends}).value();
+  opens = false;
+  EXPECT_THAT(loaded->Replicate(kGpu).status().ToString(), HasSubstr("INTERNAL: LibTorch failed to make a replica"));
 }
 
 TEST_F(ImageClassifierOnGpu, AFailedBatchIsThatAndNothingElse) {

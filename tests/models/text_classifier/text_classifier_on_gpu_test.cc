@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,17 @@ TEST_F(TextClassifierOnGpu, HasNoReplicaWhereItsGraphsCannotBeMade) {
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << call;
   }
   EXPECT_GT(call, 20);
+}
+
+TEST_F(TextClassifierOnGpu, HasNoReplicaWhereTheLibraryOpensNoStream) {
+  bool opens = true;
+  const EmulatedBackends backends{{}, [&](EmulatedDevice&) {
+                                    if (!opens) throw std::runtime_error("no stream");
+                                  }};
+  const std::unique_ptr<Classifier> classifier = Load({kGpu}, &backends).value();
+  opens = false;
+  EXPECT_THAT(classifier->Replicate(kGpu).status().ToString(),
+              HasSubstr("INTERNAL: LibTorch failed to make a replica"));
 }
 
 TEST_F(TextClassifierOnGpu, WhatNoGpuRunsIsRefused) {

@@ -134,7 +134,7 @@ TEST(LoadModels, AModelThatDoesNotFitIsRefusedBeforeItsWeightsAreRead) {
   Logger log(LogFormat::kText, LogLevel::kError);
   bool read = false;
   const auto loader = [&](const std::string&, const Workers&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
-    LS_RETURN_IF_ERROR(guard.check_room(int64_t{1} << 40));
+    LS_RETURN_IF_ERROR(guard.check_room(int64_t{1} << 40, 0));
     read = true;
     return absl::InternalError("not refused");
   };
@@ -163,7 +163,7 @@ class ModelOnGpus {
   absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(int64_t memory_bytes, int64_t weight_bytes) {
     const auto loader = [&](const std::string&, const Workers& workers,
                             const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
-      LS_RETURN_IF_ERROR(guard.check_room(weight_bytes));
+      LS_RETURN_IF_ERROR(guard.check_room(/*host_bytes=*/0, weight_bytes));
       workers_ = workers;
       LanguageModelInfo info = SmallModelInfo();
       info.parameters = parameters_;

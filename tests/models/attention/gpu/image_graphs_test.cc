@@ -118,6 +118,10 @@ TEST_F(ImageGraphsTest, TellWhatLayersThrow) {
   const auto throws = [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("no such layer"); };
   EXPECT_THAT(Make()->PrepareImages(kShape, throws).ToString(), HasSubstr("INTERNAL"));
   EXPECT_THAT(Make()->PrepareImages(kShape, throws).ToString(), HasSubstr("no such layer"));
+  // Other logits in the graph than in the run before it.
+  int64_t calls = 0;
+  const auto changes = [&](const at::Tensor& images) { return at::zeros({images.size(0), 2 + calls++}); };
+  EXPECT_THAT(Make()->PrepareImages(kShape, changes).ToString(), HasSubstr("INTERNAL"));
 }
 
 }  // namespace
