@@ -90,7 +90,7 @@ class ItemAttention {
   // A whole batch: brings documents to the device, and logits to the host, in one piece each. What is returned, [items
   // * classes], stays until the next batch. Pads the batch where a graph has room for more rows or documents.
   virtual absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) = 0;
-  // Makes graphs of batches of documents, as PrepareImages does of images. `item_documents`: of each item.
+  // Makes graphs of batches of documents, as PrepareImages does of images, once. `item_documents`: of each item.
   virtual absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) = 0;
 
   // What a network does to a batch of images: [images, channels, height, width] float32 on the device -> [images,
@@ -100,9 +100,9 @@ class ItemAttention {
   // the next batch. Pads the batch where a graph has room for more images. REQUIRES: all are of one size.
   virtual absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
                                             const ImageLayers& layers) = 0;
-  // Makes graphs of batches of images of this size, which RunImages runs from then on instead of calling its `layers`:
-  // they must be the same. What `layers` refers to must outlive this object.
-  // Errors: those of GpuDevice; INTERNAL for what `layers` throws. Throws nothing.
+  // Makes graphs of batches of images of this size, once. RunImages runs them from then on instead of calling its
+  // `layers`: they must be the same. What `layers` refers to must outlive this object.
+  // Errors: those of GpuDevice; what `layers` throws: RESOURCE_EXHAUSTED if there is no memory, INTERNAL else.
   virtual absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) = 0;
 
   // As LongShortAttention1d, for each document. REQUIRES: every row sees something.

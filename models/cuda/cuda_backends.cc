@@ -85,9 +85,9 @@ class WorkerStreams final {
 // A stream, which is the calling thread's current one from now on: whatever makes a backend works on it.
 absl::StatusOr<std::unique_ptr<GpuDevice>> OpenStream(int number) {
   C10_CUDA_CHECK(cudaSetDevice(number));
-  // What this thread has queued so far, weights and tables, is on its way on another stream. Not the whole device is
-  // waited for, which would spoil what another worker captures there.
-  c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(number)).synchronize();
+  // Weights and tables may still be on their way on the default stream (BeginLoading). To wait for the whole device, or
+  // for the thread's current stream, would spoil what another worker captures there.
+  c10::cuda::getDefaultCUDAStream(static_cast<c10::DeviceIndex>(number)).synchronize();
   const auto stream = WorkerStreams::Take(static_cast<c10::DeviceIndex>(number));
   c10::cuda::setCurrentCUDAStream(*stream);
   const auto memory = std::make_shared<GraphMemory>(*stream);

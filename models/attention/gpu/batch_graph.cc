@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "ATen/Functions.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library_error.h"
@@ -28,6 +30,10 @@ absl::StatusOr<BatchGraph> CaptureBatch(GpuDevice& device, std::function<at::Ten
   LS_ASSIGN_OR_RETURN(const at::Tensor first, Run(layers));
   if (logits.bytes() == 0) {
     LS_ASSIGN_OR_RETURN(logits, GpuMemory::OnDevice(device, first.nbytes(), GpuMemoryUse::kLibraryToo));
+  }
+  if (logits.bytes() < first.nbytes()) {
+    return absl::InternalError(absl::StrCat("a graph has logits of ", first.nbytes(), " bytes, and the first one had ",
+                                            logits.bytes(), " bytes of them"));
   }
   BatchGraph graph;
   graph.logits = at::from_blob(logits.data(), first.sizes(), first.options());

@@ -23,7 +23,7 @@ struct BatchGraph {
 // classes]; it is kept, and what it refers to must live as long as the graph.
 //   logits  memory for logits of all graphs, which run one after the other; empty: is allocated, so the first graph is
 //           to be the one with the most items
-// Errors: those of GpuDevice; INTERNAL for what `layers` throws.
+// Errors: those of GpuDevice; what `layers` throws: RESOURCE_EXHAUSTED if there is no memory, INTERNAL else.
 absl::StatusOr<BatchGraph> CaptureBatch(GpuDevice& device, std::function<at::Tensor()> layers, GpuMemory& logits);
 
 // Runs it, and brings the first `items` rows of logits to `to`, which is pinned. Errors: those of GpuDevice.

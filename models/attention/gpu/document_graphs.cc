@@ -42,9 +42,9 @@ absl::Status DocumentGraphs::Capture(int64_t item_documents, const ItemAttention
       LS_RETURN_IF_ERROR(upload_.Queue());
       LS_RETURN_IF_ERROR(device_.BeforeLibraryCalls());
       const DocumentsOnDevice on_device = DocumentsIn(upload_.as<char>(), room);
-      const auto run = [this, layers, on_device] {
+      const auto run = [this, layers, on_device, tensors = TensorsOf(on_device, tensors_)] {
         use_(on_device);
-        return layers(TensorsOf(on_device, tensors_));
+        return layers(tensors);
       };
       LS_ASSIGN_OR_RETURN(BatchGraph batch, CaptureBatch(device_, run, logits_));
       graphs.push_back({.room = room, .batch = std::move(batch)});

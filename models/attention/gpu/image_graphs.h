@@ -37,7 +37,7 @@ class ImageGraphs final {
   absl::Status Run(BatchGraph& graph, absl::Span<const ImageItem* const> images, float* logits);
 
  private:
-  // Makes room for so many images. What is padding is one of these, or an image that was there before.
+  // Makes the memory of all graphs, with so many images of zeros in it.
   absl::Status UploadZeros(int64_t images);
 
   GpuDevice& device_;
