@@ -1,7 +1,7 @@
 # The image of longshort-server: docs/operations/container.md says how to build and run it. Targets:
 #   cpu   (default) the server and the client
 #   demo  the same with the demo models, open to whoever reaches it
-#   cuda  the same with workers for GPUs, and LibTorch's GPU part. Not tested: docs/gpu.md says what is proved
+#   cuda  the same with workers for GPUs, and LibTorch's GPU part. No test builds it: docs/gpu.md says what is proved
 
 # Debian 12. One that mmdebstrap has made will do as well.
 ARG BASE=docker.io/library/debian:12-slim

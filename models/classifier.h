@@ -33,6 +33,8 @@ struct ClassifierInfo {
   int64_t parameters = 0;
   std::string precision;    // "fp32", or "bf16" if it computes so on any device: on a GPU
   std::string fingerprint;  // hex SHA-256 of the model's files
+  // Of a GPU's memory, what each worker there needs beside the weights.
+  int64_t gpu_workspace_bytes = 0;
 
   // Token sequences only.
   std::string tokenizer;        // as in config.json: "bytes_plus_one", ..., "none"

@@ -29,6 +29,9 @@ class GpuBackends {
   // Errors: INVALID_ARGUMENT if there is no such GPU; those of MakeGpuItemAttention (models/attention/gpu).
   virtual absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                            int64_t head_width) const = 0;
+  // Of a GPU's memory, what the graphs of one worker of a classifier refer to, beside weights and LibTorch's tensors.
+  virtual int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const = 0;
+  virtual int64_t DocumentGraphBytes(int64_t classes) const = 0;
 };
 
 }  // namespace longshort

@@ -14,7 +14,9 @@
 #include "c10/cuda/CUDACachingAllocator.h"
 #include "c10/cuda/CUDAFunctions.h"
 #include "c10/cuda/CUDAStream.h"
+#include "models/attention/gpu/document_graphs.h"
 #include "models/attention/gpu/gpu_item_attention.h"
+#include "models/attention/gpu/image_graphs.h"
 #include "models/gpu/cuda_device.h"
 #include "models/gpu_backends.h"
 #include "models/language_model/gpu/gpu_backend.h"
@@ -120,6 +122,10 @@ class CudaBackends final : public GpuBackends {
     LS_ASSIGN_OR_RETURN(const ModelGpu gpu, Find(device));
     return MakeGpuItemAttention(gpu, head_width);
   }
+  int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const override {
+    return ImageGraphs::Bytes(GraphLimits(), image_values, classes);
+  }
+  int64_t DocumentGraphBytes(int64_t classes) const override { return DocumentGraphs::Bytes(GraphLimits(), classes); }
 
  private:
   absl::StatusOr<ModelGpu> Find(const WorkerDevice& device) const {

@@ -12,6 +12,18 @@
 
 namespace longshort {
 
+// What graphs have room for at the most. Larger steps and batches take so long that it does not matter what their calls
+// cost.
+struct GraphLimits {
+  // Steps of a language model of so many rows are graphs, which are captured when there are pages.
+  int64_t rows = 512;
+  // Batches of so many images of the size that a classifier was made for.
+  int64_t images = 32;
+  // Batches of so many documents, of so many rows together.
+  int64_t documents = 32;
+  int64_t document_rows = 4096;
+};
+
 struct ModelGpu {
   // Where LibTorch's tensors on it are.
   c10::Device tensors;
@@ -19,14 +31,7 @@ struct ModelGpu {
   std::function<absl::StatusOr<std::unique_ptr<GpuDevice>>()> open;
   // Told once it is lost.
   std::shared_ptr<GpuLoss> loss;
-  // Steps of a language model of so many rows at the most are graphs, which are captured when there are pages. Larger
-  // ones take so long that it does not matter what their calls cost.
-  int64_t most_graph_rows = 512;
-  // Likewise batches of so many images of the size that a classifier was made for.
-  int64_t most_graph_images = 32;
-  // Likewise batches of so many documents, of so many rows together.
-  int64_t most_graph_documents = 32;
-  int64_t most_graph_document_rows = 4096;
+  GraphLimits graphs = {};
 };
 
 }  // namespace longshort

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "models/gpu_backends.h"
 #include "models/layers/kept_memory.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
@@ -162,6 +163,9 @@ absl::StatusOr<std::unique_ptr<Classifier>> MakeImageClassifier(
   info.precision = options.InfoPrecision();
   info.fingerprint = directory.fingerprint;
   info.channels = facts.image_shape.channels;
+  if (options.gpus != nullptr) {
+    info.gpu_workspace_bytes = options.gpus->ImageGraphBytes(facts.image_shape.values(), facts.classes);
+  }
   if (directory.labels_text) {
     LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, facts.classes, directory.labels_path()));
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
+#include "models/gpu_backends.h"
 #include "models/layers/library_error.h"
 #include "models/layers/library_threads.h"
 #include "models/layers/placed_networks.h"
@@ -40,6 +41,7 @@ absl::StatusOr<ClassifierInfo> MakeInfo(const TextClassifierConfig& config, cons
   info.documents = config.documents;
   info.vocabulary_size = config.vocabulary_size;
   info.max_document_tokens = config.MaxDocumentTokens();
+  if (options.gpus != nullptr) info.gpu_workspace_bytes = options.gpus->DocumentGraphBytes(info.classes);
   return info;
 }
 

@@ -127,7 +127,7 @@ class EngineMaker {
                        {"cache_bytes", engine.step_loop.cache_bytes},
                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
                        {"fingerprint", info.fingerprint}});
-    LogGpuMemory(name, version, engine.workers, weight_bytes, loaded.model.get());
+    LogGpuMemory(name, version, engine.workers, {{"weight_bytes", weight_bytes}}, loaded.model.get());
     ServedLanguageModel served{.memory = std::move(shares),
                                .info = info,
                                .tokenizer = loaded.tokenizer,
@@ -147,12 +147,14 @@ class EngineMaker {
     DynamicBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
     const int64_t gpu_weight_bytes = WeightBytes(info.parameters, info.precision);
-    auto shares = std::make_shared<Shares>(
-        SetWeightsAside(engine.workers, WeightBytes(info.parameters, /*precision=*/"fp32"), gpu_weight_bytes));
+    auto shares =
+        std::make_shared<Shares>(SetWeightsAside(engine.workers, WeightBytes(info.parameters, /*precision=*/"fp32"),
+                                                 gpu_weight_bytes + info.gpu_workspace_bytes));
     BudgetShare* const share = shares->front().get();
     share->SetAside(WaitingBytes(options_, machine_));
     if (loaded.preprocessor != nullptr) share->Keep(DecodingShare());
     LS_RETURN_IF_ERROR(budget_->Check(name));
+    LS_RETURN_IF_ERROR(CheckGpus(name, engine.workers));
     engine.items.limits = serving.limits;
     engine.items.max_waiting_bytes = WaitingBytes(options_, machine_);
     engine.items.batches.max_batch_size = serving.max_batch_size;
@@ -168,7 +170,8 @@ class EngineMaker {
                        {"workers", WorkerCount(engine)},
                        {"max_batch_size", engine.items.batches.max_batch_size},
                        {"fingerprint", info.fingerprint}});
-    LogGpuMemory(name, version, engine.workers, gpu_weight_bytes, nullptr);
+    LogGpuMemory(name, version, engine.workers,
+                 {{"weight_bytes", gpu_weight_bytes}, {"workspace_bytes", info.gpu_workspace_bytes}}, nullptr);
     ServedClassifier served{.memory = std::move(shares),
                             .info = info,
                             .tokenizer = std::move(loaded.tokenizer),
@@ -263,9 +266,17 @@ class EngineMaker {
     return serving;
   }
 
+  // Whether what is set aside fits on the workers' GPUs.
+  absl::Status CheckGpus(const std::string& name, const std::vector<WorkerDevice>& workers) const {
+    for (const WorkerDevice& device : DistinctDevices(workers)) {
+      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(gpu_budgets_.at(device.index)->Check(name));
+    }
+    return absl::OkStatus();
+  }
+
   // What a model takes of each of its GPUs. `model`: null for a classifier, which has no cache.
   void LogGpuMemory(const std::string& name, int64_t version, const std::vector<WorkerDevice>& workers,
-                    int64_t weight_bytes, const LanguageModel* model) {
+                    const LogFields& taken, const LanguageModel* model) {
     for (const WorkerDevice& worker : workers) {
       if (worker.kind == DeviceKind::kCpu) continue;
       const int64_t gpu_bytes = machine_.gpus->memory_bytes.at(worker.index);
@@ -273,8 +284,8 @@ class EngineMaker {
                           {"version", version},
                           {"device", DeviceName(worker)},
                           {"gpu_bytes", gpu_bytes},
-                          {"library_bytes", LibraryBytes(gpu_bytes)},
-                          {"weight_bytes", weight_bytes}};
+                          {"library_bytes", LibraryBytes(gpu_bytes)}};
+      fields.insert(fields.end(), taken.begin(), taken.end());
       if (model != nullptr) {
         fields.emplace_back("workspace_bytes", model->On(worker).WorkspaceBytes());
         fields.emplace_back("cache_bytes", worker.memory_bytes);

@@ -200,6 +200,15 @@ def test_the_plan_of_a_gpus_memory_is_logged(api: SimpleNamespace, repository: P
     assert int(planned["cache_bytes"]) == 10000000
 
 
+def test_the_plan_of_classifiers_memory_is_logged(classifiers: Path, tmp_path: Path) -> None:
+    with start(classifiers, tmp_path, "--devices=emulated:0", "--precision=bf16") as gpu:
+        lines = [line for line in gpu.log().splitlines() if "model on GPU" in line]
+    of_images, of_texts = (dict(re.findall(r"(\w+)=(\S+)", line)) for line in lines)
+    assert int(of_images["workspace_bytes"]) == IMAGE_GRAPHS * (3 * 24 * 24 + 7) * 4, "pixels and logits of a batch"
+    assert int(of_images["weight_bytes"]) == 9898 * 2
+    assert int(of_texts["workspace_bytes"]) > 64 * 3 * 8
+
+
 def test_a_model_that_does_not_fit_in_the_gpus_memory_is_refused(repository: Path, tmp_path: Path) -> None:
     models = tmp_path / "models"
     shutil.copytree(repository, models)

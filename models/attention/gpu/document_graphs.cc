@@ -28,13 +28,18 @@ ItemAttention::Documents TensorsOf(const DocumentsOnDevice& documents, at::Devic
   return {.ids = tensor(documents.ids), .positions = tensor(documents.positions), .count = documents.shape.documents};
 }
 
+int64_t DocumentGraphs::Bytes(const GraphLimits& most, int64_t classes) {
+  return static_cast<int64_t>(ShapeOf(most.document_rows, most.documents).bytes() +
+                              most.documents * classes * sizeof(float));
+}
+
 absl::Status DocumentGraphs::Capture(int64_t item_documents, const ItemAttention::DocumentLayers& layers) {
   item_documents_ = item_documents;
   const PackedDocuments none;
   std::vector<Graph> graphs;
   for (const int64_t rows : kRows) {
     for (const int64_t documents : kDocuments) {
-      if (rows > most_.rows || documents > most_.documents || documents % item_documents != 0) continue;
+      if (rows > most_.document_rows || documents > most_.documents || documents % item_documents != 0) continue;
       const DocumentShape room = ShapeOf(rows, documents);
       LS_RETURN_IF_ERROR(upload_.Reserve(room.bytes()));
       LS_ASSIGN_OR_RETURN(char* const host, upload_.Begin(room.bytes()));

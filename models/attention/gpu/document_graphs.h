@@ -14,14 +14,9 @@
 #include "models/gpu/gpu_device.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/gpu/gpu_upload.h"
+#include "models/gpu/model_gpu.h"
 
 namespace longshort {
-
-// What graphs have room for at the most.
-struct MostDocuments {
-  int64_t rows = 0;
-  int64_t documents = 0;
-};
 
 // What layers read of them.
 ItemAttention::Documents TensorsOf(const DocumentsOnDevice& documents, at::Device device);
@@ -31,8 +26,11 @@ class DocumentGraphs final {
   // Told which documents the layers that are run or captured attend in.
   using Use = std::function<void(const DocumentsOnDevice& documents)>;
 
+  // What all of them refer to.
+  static int64_t Bytes(const GraphLimits& most, int64_t classes);
+
   // The device must outlive it.
-  DocumentGraphs(GpuDevice& device, at::Device tensors, const MostDocuments& most, Use use)
+  DocumentGraphs(GpuDevice& device, at::Device tensors, const GraphLimits& most, Use use)
       : device_(device), tensors_(tensors), most_(most), use_(std::move(use)), upload_(device) {}
 
   // As ItemAttention::PrepareDocuments.
@@ -51,7 +49,7 @@ class DocumentGraphs final {
  private:
   GpuDevice& device_;
   const at::Device tensors_;
-  const MostDocuments most_;
+  const GraphLimits most_;
   const Use use_;
   int64_t item_documents_ = 1;
   // Of all graphs, which run one after the other.

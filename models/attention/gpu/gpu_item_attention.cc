@@ -78,9 +78,9 @@ class GpuItemAttention final : public ItemAttention {
         loss_(gpu.loss),
         device_(std::move(device)),
         upload_(*device_),
-        document_graphs_(*device_, tensors_, {gpu.most_graph_document_rows, gpu.most_graph_documents},
+        document_graphs_(*device_, tensors_, gpu.graphs,
                          [this](const DocumentsOnDevice& documents) { documents_ = documents; }),
-        image_graphs_(*device_, tensors_, gpu.most_graph_images) {}
+        image_graphs_(*device_, tensors_, gpu.graphs.images) {}
   ~GpuItemAttention() override {
     // What is queued uses memory that goes now. A device that is lost has nothing queued.
     device_->Synchronize().IgnoreError();

@@ -13,6 +13,7 @@
 #include "models/gpu/gpu_device.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/gpu/gpu_upload.h"
+#include "models/gpu/model_gpu.h"
 
 namespace longshort {
 
@@ -24,6 +25,11 @@ at::Tensor ImagesIn(const GpuUpload& upload, int64_t count, const ImageShape& sh
 
 class ImageGraphs final {
  public:
+  // What all of them refer to.
+  static int64_t Bytes(const GraphLimits& most, int64_t image_values, int64_t classes) {
+    return most.images * (image_values + classes) * static_cast<int64_t>(sizeof(float));
+  }
+
   // Graphs are of `most_images` at the most. The device must outlive it.
   ImageGraphs(GpuDevice& device, at::Device tensors, int64_t most_images)
       : device_(device), tensors_(tensors), most_images_(most_images), upload_(device) {}

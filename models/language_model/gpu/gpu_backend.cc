@@ -98,7 +98,7 @@ class GpuBackend final : public LanguageModelBackend {
         open_chunks_(*device_, {.parts = config().layers,
                                 .rows = config().chunk_size,
                                 .row_bytes = OpenRowFloats(*tables_) * kFloatBytes}),
-        shapes_(ShapesOfGraphs(config(), gpu_.most_graph_rows)),
+        shapes_(ShapesOfGraphs(config(), gpu_.graphs.rows)),
         graph_memory_bytes_(BytesFor(shapes_)),
         eager_memory_(*device_),
         graph_memory_(*device_) {}

@@ -2,7 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "models/attention/gpu/document_graphs.h"
 #include "models/attention/gpu/gpu_item_attention.h"
+#include "models/attention/gpu/image_graphs.h"
 #include "models/language_model/gpu/gpu_backend.h"
 
 namespace longshort {
@@ -19,6 +21,12 @@ absl::StatusOr<std::unique_ptr<ItemAttention>> EmulatedBackends::MakeItemAttenti
   return MakeGpuItemAttention(gpu, head_width);
 }
 
+int64_t EmulatedBackends::ImageGraphBytes(int64_t image_values, int64_t classes) const {
+  return ImageGraphs::Bytes(graphs_, image_values, classes);
+}
+
+int64_t EmulatedBackends::DocumentGraphBytes(int64_t classes) const { return DocumentGraphs::Bytes(graphs_, classes); }
+
 absl::StatusOr<ModelGpu> EmulatedBackends::Find(const WorkerDevice& device) const {
   if (device.kind != DeviceKind::kEmulated || device.index >= kEmulatedGpus) {
     return absl::InvalidArgumentError(absl::StrCat("there is no ", DeviceName(device)));
@@ -30,13 +38,7 @@ absl::StatusOr<ModelGpu> EmulatedBackends::Find(const WorkerDevice& device) cons
     hook(*opened);
     return opened;
   };
-  return ModelGpu{.tensors = at::kCPU,
-                  .open = open,
-                  .loss = loss_,
-                  .most_graph_rows = most_graph_rows_,
-                  .most_graph_images = kMostGraphImages,
-                  .most_graph_documents = kMostGraphDocuments,
-                  .most_graph_document_rows = kMostGraphDocumentRows};
+  return ModelGpu{.tensors = at::kCPU, .open = open, .loss = loss_, .graphs = graphs_};
 }
 
 }  // namespace longshort

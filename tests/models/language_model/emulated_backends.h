@@ -28,13 +28,21 @@ class EmulatedBackends final : public GpuBackends {
   explicit EmulatedBackends(
       const EmulatedDeviceOptions& options = {}, DeviceHook hook = [](EmulatedDevice&) {},
       std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>(), int64_t most_graph_rows = kMostGraphRows)
-      : options_(options), hook_(std::move(hook)), loss_(std::move(loss)), most_graph_rows_(most_graph_rows) {}
+      : options_(options),
+        hook_(std::move(hook)),
+        loss_(std::move(loss)),
+        graphs_{.rows = most_graph_rows,
+                .images = kMostGraphImages,
+                .documents = kMostGraphDocuments,
+                .document_rows = kMostGraphDocumentRows} {}
 
   void BeginLoading(const WorkerDevice&) const override {}
   absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
                                                              const std::function<void()>& between) const override;
   absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                    int64_t head_width) const override;
+  int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const override;
+  int64_t DocumentGraphBytes(int64_t classes) const override;
 
  private:
   absl::StatusOr<ModelGpu> Find(const WorkerDevice& device) const;
@@ -42,7 +50,7 @@ class EmulatedBackends final : public GpuBackends {
   const EmulatedDeviceOptions options_;
   const DeviceHook hook_;
   const std::shared_ptr<GpuLoss> loss_;
-  const int64_t most_graph_rows_;
+  const GraphLimits graphs_;
 };
 
 }  // namespace longshort

@@ -33,8 +33,7 @@ class DocumentGraphsTest : public ::testing::Test {
     attention_ = MakeGpuItemAttention({.tensors = at::kCPU,
                                        .open = open,
                                        .loss = nullptr,
-                                       .most_graph_documents = kMostDocuments,
-                                       .most_graph_document_rows = kMostRows},
+                                       .graphs = {.documents = kMostDocuments, .document_rows = kMostRows}},
                                       8)
                      .value();
   }

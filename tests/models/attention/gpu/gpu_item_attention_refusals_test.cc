@@ -24,7 +24,7 @@ class GpuItemAttentionRefusals : public ::testing::Test {
       device_ = opened.get();
       return opened;
     };
-    attention_ = MakeGpuItemAttention({.tensors = at::kCPU, .open = open, .loss = loss_, .most_graph_images = 1},
+    attention_ = MakeGpuItemAttention({.tensors = at::kCPU, .open = open, .loss = loss_, .graphs = {.images = 1}},
                                       kWidth / kHeads)
                      .value();
   }

@@ -36,7 +36,7 @@ class ImageGraphsTest : public ::testing::Test {
       device_ = opened.get();
       return opened;
     };
-    return MakeGpuItemAttention({.tensors = at::kCPU, .open = open, .loss = nullptr, .most_graph_images = kMostImages},
+    return MakeGpuItemAttention({.tensors = at::kCPU, .open = open, .loss = nullptr, .graphs = {.images = kMostImages}},
                                 128)
         .value();
   }
