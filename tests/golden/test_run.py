@@ -14,8 +14,8 @@ from reference import safetensors_file
 GOLDEN = Path(__file__).parent
 
 
-def run(directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([GOLDEN / "run", directory], capture_output=True, text=True, check=False)
+def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([GOLDEN / "run", directory, *options], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -32,6 +32,13 @@ def test_a_log_probability_off_by_1e_4_fails(case: Path) -> None:
     finished = run(case.parent)
     assert finished.returncode != 0
     assert "FAIL cases/a_tiny: 1.0e-04, allowed 2e-05" in finished.stdout
+    assert finished.stdout.endswith("golden: 0 of 1 cases hold\n")
+
+
+def test_a_device_that_is_not_there_holds_no_case(case: Path) -> None:
+    finished = run(case.parent, "--device=cuda:99")
+    assert finished.returncode != 0
+    assert "cuda:99" in finished.stdout
     assert finished.stdout.endswith("golden: 0 of 1 cases hold\n")
 
 

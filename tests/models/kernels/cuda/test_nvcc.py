@@ -72,6 +72,11 @@ def test_the_kernels_compile_and_fit_their_registers(architecture: str, tmp_path
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_what_tests_an_instruction_on_a_gpu_compiles(architecture: str, tmp_path: Path) -> None:
+    assert kernels_of(compile_kernels(Path(__file__).parent / "instruction_kernels.cu", architecture, tmp_path))
+
+
 @pytest.mark.parametrize(
     "source",
     ["models/gpu/cuda_device.cc", "models/cuda/cuda_backends.cc", "server/build_gpus_cuda.cc",
