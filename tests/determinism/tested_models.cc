@@ -9,7 +9,6 @@
 #include "models/image_classifier/vil.h"
 #include "models/text_classifier/text_classifier.h"
 #include "models/weights/model_directory.h"
-#include "models/weights/safetensors_writer.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/image_classifier/random_cvt.h"
 #include "tests/models/image_classifier/random_vil.h"
@@ -67,15 +66,7 @@ std::unique_ptr<LanguageModel> RandomModel(const LanguageModelConfig& config, ui
 
 ModelDirectory WriteAndOpen(const TemporaryDirectory& directory, const std::string& config,
                             const std::map<std::string, at::Tensor>& tensors) {
-  std::vector<NamedTensor> named;
-  for (const auto& [name, tensor] : tensors) {
-    named.push_back({.name = name,
-                     .type = DataType::kF32,
-                     .shape = tensor.sizes().vec(),
-                     .data = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
-  }
-  directory.Write("config.json", config);
-  EXPECT_TRUE(WriteSafetensors(directory.File("model.safetensors"), named).ok());
+  EXPECT_TRUE(WriteImageModel(directory, config, tensors).ok());
   return OpenModelDirectory(directory.path()).value();
 }
 

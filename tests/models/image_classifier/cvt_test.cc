@@ -24,7 +24,7 @@ class LoadedCvt : public testing::Test {
  protected:
   void SetUp() override {
     tensors_ = RandomCvtTensors(config_, 11);
-    EXPECT_THAT(WriteCvtModel(directory_, config_, tensors_), IsOk());
+    EXPECT_THAT(WriteImageModel(directory_, ToJson(config_), tensors_), IsOk());
   }
 
   absl::StatusOr<std::unique_ptr<Classifier>> Load() {

@@ -29,7 +29,7 @@ class ImageClassifierOnGpu : public ::testing::Test {
   ImageClassifierOnGpu() {
     config_.preprocessing.crop_height = kHeight;
     config_.preprocessing.crop_width = kWidth;
-    EXPECT_THAT(WriteCvtModel(directory_, config_, RandomCvtTensors(config_, /*seed=*/1)), IsOk());
+    EXPECT_THAT(WriteImageModel(directory_, ToJson(config_), RandomCvtTensors(config_, /*seed=*/1)), IsOk());
     loss_->SetListener([this](const std::string& why) { losses_.push_back(why); });
   }
 

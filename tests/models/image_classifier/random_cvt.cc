@@ -62,9 +62,9 @@ ClassifierItem ImageItemOf(const at::Tensor& image) {
   return ImageItem{.height = image.size(1), .width = image.size(2), .values = {first, first + values.numel()}};
 }
 
-absl::Status WriteCvtModel(const TemporaryDirectory& directory, const CvtConfig& config,
-                           const std::map<std::string, at::Tensor>& tensors) {
-  directory.Write("config.json", ToJson(config));
+absl::Status WriteImageModel(const TemporaryDirectory& directory, const std::string& config,
+                             const std::map<std::string, at::Tensor>& tensors) {
+  directory.Write("config.json", config);
   std::vector<NamedTensor> named;
   for (const auto& [name, tensor] : tensors) {
     named.push_back({.name = name,

@@ -31,7 +31,7 @@ at::Tensor RandomImages(int64_t batch, int64_t height, int64_t width, uint64_t s
 ClassifierItem ImageItemOf(const at::Tensor& image);
 
 // Writes config.json and model.safetensors. Errors: those of WriteSafetensors.
-absl::Status WriteCvtModel(const TemporaryDirectory& directory, const CvtConfig& config,
-                           const std::map<std::string, at::Tensor>& tensors);
+absl::Status WriteImageModel(const TemporaryDirectory& directory, const std::string& config,
+                             const std::map<std::string, at::Tensor>& tensors);
 
 }  // namespace longshort
