@@ -12,9 +12,10 @@ from integration.server_process import Server
 
 @pytest.fixture(scope="session")
 def repeatable(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server of the tiny model, one document after the other on one thread: its scores are the same bit by bit,
-    whatever is asked beside."""
-    with Server(repository, tmp_path_factory.mktemp("repeatable"), "--max-streams=1", "--threads=1") as running:
+    """A server of the tiny model, one document after the other on one thread, each in as few steps as it can: its
+    scores are the same bit by bit, whatever is asked beside and however slow the machine is."""
+    options = ("--max-streams=1", "--threads=1", "--step-time=1s")
+    with Server(repository, tmp_path_factory.mktemp("repeatable"), *options) as running:
         yield running
 
 
