@@ -34,7 +34,6 @@ int64_t DocumentGraphs::Bytes(const GraphLimits& most, int64_t classes) {
 }
 
 absl::Status DocumentGraphs::Capture(int64_t item_documents, const ItemAttention::DocumentLayers& layers) {
-  item_documents_ = item_documents;
   const PackedDocuments none;
   std::vector<Graph> graphs;
   for (const int64_t rows : kRows) {

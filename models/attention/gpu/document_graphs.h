@@ -39,19 +39,19 @@ class DocumentGraphs final {
   struct Graph {
     DocumentShape room;
     BatchGraph batch;
+
+    int64_t item_documents() const { return room.documents / batch.items(); }
   };
   // The smallest that has room for the batch; null: there is none.
   Graph* Find(const DocumentShape& shape);
   // Brings the logits of the items to `logits`, which is pinned, [items, classes]. Errors: those of GpuDevice.
   absl::Status Run(Graph& graph, const DocumentArrays& documents, int64_t items, float* logits);
-  int64_t item_documents() const { return item_documents_; }
 
  private:
   GpuDevice& device_;
   const at::Device tensors_;
   const GraphLimits most_;
   const Use use_;
-  int64_t item_documents_ = 1;
   // Of all graphs, which run one after the other.
   GpuUpload upload_;
   GpuMemory logits_;

@@ -172,7 +172,7 @@ class GpuItemAttention final : public ItemAttention {
 absl::Span<const float> GpuItemAttention::RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) {
   const DocumentArrays documents(packed);
   if (DocumentGraphs::Graph* const graph = document_graphs_.Find(documents.shape())) {
-    const int64_t items = documents.shape().documents / document_graphs_.item_documents();
+    const int64_t items = documents.shape().documents / graph->item_documents();
     const int64_t count = items * graph->batch.classes();
     float* const logits = LogitsOnHost(count);
     ThrowUnlessOk(document_graphs_.Run(*graph, documents, items, logits));

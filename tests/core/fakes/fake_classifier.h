@@ -21,6 +21,7 @@ class FakeClassifier final : public Classifier {
   FakeClassifier();
 
   const ClassifierInfo& info() const override { return info_; }
+  ClassifierInfo& mutable_info() { return info_; }
   // One that does as this one is told, even later.
   absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override;
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;

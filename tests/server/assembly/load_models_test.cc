@@ -146,7 +146,8 @@ TEST(LoadModels, AModelThatDoesNotFitIsRefusedBeforeItsWeightsAreRead) {
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("model m version 1: it does not fit"));
 }
 
-// A language model of 1 MiB of weights for each GPU, whose loading is seen.
+// A model for two workers on the CPU and one on a GPU, whose loading is seen: a language model, or a classifier where
+// that has a workspace.
 class ModelOnGpus {
  public:
   ModelOnGpus() {
@@ -165,6 +166,11 @@ class ModelOnGpus {
                             const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
       LS_RETURN_IF_ERROR(guard.check_room(/*host_bytes=*/0, weight_bytes));
       workers_ = workers;
+      if (classifier_workspace_bytes_ > 0) {
+        auto classifier = std::make_unique<FakeClassifier>();
+        classifier->mutable_info().gpu_workspace_bytes = classifier_workspace_bytes_;
+        return LoadedClassifier{.classifier = std::move(classifier), .tokenizer = {}, .preprocessor = {}};
+      }
       LanguageModelInfo info = SmallModelInfo();
       info.parameters = parameters_;
       auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
@@ -178,7 +184,7 @@ class ModelOnGpus {
 
   ServerOptions options_;
   std::vector<WorkerDevice> workers_, replicas_;
-  int64_t workspace_bytes_ = 0, parameters_ = 0;
+  int64_t workspace_bytes_ = 0, parameters_ = 0, classifier_workspace_bytes_ = 0;
 
  private:
   ServerMetrics metrics_{options_.latency_buckets};
@@ -215,6 +221,14 @@ TEST(LoadModels, WhatAWorkerTakesOfItsGpuBesideItsCacheIsPlanned) {
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
   model.workspace_bytes_ = 0;
   model.parameters_ = kMebibyte / 4;  // of 4 bytes each
+  EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(LoadModels, AClassifierWhoseGraphsDoNotFitOnItsGpuIsRefused) {
+  ModelOnGpus model;
+  model.classifier_workspace_bytes_ = kMebibyte;
+  EXPECT_TRUE(model.Load(2 * kMebibyte, 1).ok());
+  model.classifier_workspace_bytes_ = 2 * kMebibyte;
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 

@@ -187,7 +187,9 @@ class Model(_message.Message):
     fingerprint: _builtins.str
     """SHA-256 of the model's files, in hex: equal fingerprints give equal results (with equal precision)."""
     precision: _builtins.str
-    """"fp32" or "bf16"; of a classifier "bf16" if it has workers on GPUs that compute so (those on the CPU compute in fp32)."""
+    """"fp32" or "bf16"; of a classifier "bf16" if it has workers on GPUs that compute so. Those on the CPU compute in
+    fp32.
+    """
     parameters: _builtins.int
     """Number of weights, the tied embedding counted once."""
     vocabulary_size: _builtins.int
