@@ -12,7 +12,14 @@ if(LONGSHORT_TORCH OR LONGSHORT_FUZZ)
   find_package(Protobuf REQUIRED)
   find_package(JPEG REQUIRED)
   find_package(PNG REQUIRED)
-  find_package(TIFF REQUIRED)
+  # Core and image processing only: OpenCV's image codecs bring GDAL, and would give it what any client sends. Debian's CMake
+  # package comes with all modules (libopencv-dev), so the two libraries are found by name.
+  find_path(LONGSHORT_OPENCV_INCLUDE opencv2/imgproc.hpp REQUIRED PATH_SUFFIXES opencv4 DOC "OpenCV's headers")
+  find_library(LONGSHORT_OPENCV_CORE opencv_core REQUIRED DOC "OpenCV's core")
+  find_library(LONGSHORT_OPENCV_IMGPROC opencv_imgproc REQUIRED DOC "OpenCV's image processing")
+  add_library(longshort::opencv INTERFACE IMPORTED)
+  target_include_directories(longshort::opencv SYSTEM INTERFACE ${LONGSHORT_OPENCV_INCLUDE})
+  target_link_libraries(longshort::opencv INTERFACE ${LONGSHORT_OPENCV_IMGPROC} ${LONGSHORT_OPENCV_CORE})
   # Debian's libwebp has no CMake package.
   find_path(LONGSHORT_WEBP_INCLUDE webp/decode.h REQUIRED DOC "libwebp's headers")
   find_library(LONGSHORT_WEBP webp REQUIRED DOC "libwebp")

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,6 +129,26 @@ struct RawImage {
   std::variant<absl::Span<const uint8_t>, absl::Span<const float>> values;  // floats in [0, 1]
 };
 
+enum class ImageFormat { kJpeg, kPng, kWebp };
+
+// Pixels as they are stored, before any orientation.
+struct ImageSize {
+  int64_t height = 0;
+  int64_t width = 0;
+
+  int64_t pixels() const { return height * width; }
+  bool operator==(const ImageSize&) const = default;
+};
+
+// What an encoded image says of itself before its pixels: read once, and kept until the image is decoded.
+struct ImageHeader {
+  ImageFormat format = ImageFormat::kJpeg;
+  ImageSize size;  // of its first frame
+  // JPEG only: where the reading of the header ended, and the EXIF orientation (1 to 8) if it was found before that.
+  uint64_t end = 0;
+  std::optional<int> orientation = std::nullopt;
+};
+
 // Images to the items of one classifier, by the preprocessing that its config.json names. Immutable: any thread may use
 // it.
 class ImagePreprocessor {
@@ -135,11 +156,18 @@ class ImagePreprocessor {
   virtual ~ImagePreprocessor() = default;
   // Of an item that it makes.
   virtual int64_t pixels() const = 0;
-  // How many pixels Decode would have to decode, by the image's header; 0 if it would refuse it for that.
-  virtual int64_t PixelsToDecode(std::string_view bytes) const = 0;
-  // An encoded image: JPEG, PNG, WebP, BMP or TIFF. Errors: INVALID_ARGUMENT saying what is wrong with it,
-  // RESOURCE_EXHAUSTED if there is no memory for it.
-  virtual absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const = 0;
+  // The header of a JPEG, PNG or WebP file. Errors: INVALID_ARGUMENT for another format, which the message names, and
+  // for what is broken or beyond the limits.
+  virtual absl::StatusOr<ImageHeader> ReadHeader(std::string_view bytes) const = 0;
+  // Decodes the image whose header that is. Errors: INVALID_ARGUMENT saying what is wrong with it, RESOURCE_EXHAUSTED
+  // if there is no memory for it.
+  virtual absl::StatusOr<ClassifierItem> Decode(std::string_view bytes, const ImageHeader& header) const = 0;
+  // Both in one.
+  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const {
+    const absl::StatusOr<ImageHeader> header = ReadHeader(bytes);
+    if (!header.ok()) return header.status();
+    return Decode(bytes, *header);
+  }
   // Pixels as they are; resized and cropped like a decoded image.
   virtual absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const = 0;
 };

@@ -44,8 +44,8 @@ class ClassifyCommand final : public Command {
   absl::string_view description() const override {
     return R"(Usage: longshort classify [options] FILE|FOLDER|PATTERN|-...
 
-Shows which classes the model gives to each image, likeliest first, with their probabilities. The server decodes JPEG, PNG, WebP,
-BMP and TIFF, and resizes and crops each image as the model wants it. It serves classifiers of images and of pixel sequences.
+Shows which classes the model gives to each image, likeliest first, with their probabilities. The server decodes JPEG, PNG and
+WebP, and resizes and crops each image as the model wants it. It serves classifiers of images and of pixel sequences.
 
 Images are files, folders (their images and those of the folders in them, found by extension), patterns in quotes ('a/*.jpg'),
 or - for standard input. Results come in the order of the files. An image that the server does not take, or that cannot be

@@ -57,8 +57,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& name, Wanted
 }  // namespace
 
 bool IsImageName(const std::string& name) {
-  constexpr std::array kExtensions = {".jpg",  ".jpeg", ".jpe", ".jfif", ".png",
-                                      ".webp", ".bmp",  ".dib", ".tif",  ".tiff"};
+  constexpr std::array kExtensions = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"};
   const std::string extension = absl::AsciiStrToLower(fs::path(name).extension().string());
   return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
 }

@@ -13,7 +13,7 @@ namespace longshort {
 // Whether a file that was found in a folder is wanted. A file that is named itself always is.
 using WantedFile = absl::FunctionRef<bool(const std::string& name)>;
 
-// JPEG, PNG, WebP, BMP and TIFF, by the name's extension in any case.
+// JPEG, PNG and WebP, which the server decodes, by the name's extension in any case.
 bool IsImageName(const std::string& name);
 
 // What becomes of a name, not of a pattern, that no file has.

@@ -1,14 +1,15 @@
 #include "models/images/image_header.h"
 
+#include <algorithm>
 #include <array>
-#include <optional>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/byte_order.h"
 #include "base/status_macros.h"
-#include "models/images/bmp.h"
 #include "models/images/jpeg.h"
 #include "models/images/png.h"
-#include "models/images/tiff.h"
 #include "models/images/webp.h"
 
 namespace longshort {
@@ -16,67 +17,86 @@ namespace {
 
 using namespace std::string_view_literals;
 
-struct Magic {
-  ImageFormat format;
-  std::string_view start;
-  std::string_view at_8 = {};  // what byte 8 begins with
+// A format that is not decoded, and the bytes that it has at an offset.
+struct OtherFormat {
+  std::string_view name;
+  size_t offset;
+  std::string_view bytes;
 };
 
-constexpr std::array<Magic, 8> kMagics = {{
-    {ImageFormat::kJpeg, "\xFF\xD8\xFF"sv},
-    {ImageFormat::kPng, "\x89PNG\r\n\x1A\n"sv},
-    {ImageFormat::kWebp, "RIFF"sv, "WEBP"sv},
-    {ImageFormat::kBmp, "BM"sv},
-    {ImageFormat::kTiff, "II*\0"sv},
-    {ImageFormat::kTiff, "MM\0*"sv},
-    {ImageFormat::kTiff, "II+\0"sv},
-    {ImageFormat::kTiff, "MM\0+"sv},
-}};
+constexpr std::array kOtherFormats = {
+    OtherFormat{"TIFF", 0, "II*\0"sv},
+    OtherFormat{"TIFF", 0, "MM\0*"sv},
+    OtherFormat{"TIFF", 0, "II+\0"sv},
+    OtherFormat{"TIFF", 0, "MM\0+"sv},
+    OtherFormat{"BMP", 0, "BM"sv},
+    OtherFormat{"GIF", 0, "GIF87a"sv},
+    OtherFormat{"GIF", 0, "GIF89a"sv},
+    OtherFormat{"JPEG XL", 0, "\xFF\x0A"sv},
+    OtherFormat{"JPEG XL", 4, "JXL \r\n\x87\n"sv},
+    OtherFormat{"PDF", 0, "%PDF-"sv},
+};
 
-std::optional<ImageFormat> FormatOf(std::string_view bytes) {
-  for (const Magic& magic : kMagics) {
-    if (!bytes.starts_with(magic.start)) continue;
-    if (magic.at_8.empty() || (bytes.size() > 8 && bytes.substr(8, magic.at_8.size()) == magic.at_8)) {
-      return magic.format;
-    }
+// ISO/IEC 14496-12, 4.3: "ftyp", the file's brand, a version, and the brands that it is compatible with.
+std::string_view NameOfIsoMedia(std::string_view bytes) {
+  if (bytes.size() < 12 || bytes.substr(4, 4) != "ftyp") return {};
+  const auto length = std::min<uint64_t>(ReadNumber(bytes.substr(0, 4), ByteOrder::kBigEndian), bytes.size());
+  bool heif = false;
+  for (uint64_t at = 8; at + 4 <= length; at += at == 8 ? 8 : 4) {
+    const std::string_view brand = bytes.substr(at, 4);
+    if (brand == "avif" || brand == "avis") return "AVIF";
+    heif = heif || brand.starts_with("hei") || brand.starts_with("hev") || brand == "mif1" || brand == "msf1";
   }
-  return std::nullopt;
+  return heif ? "HEIC" : std::string_view();
 }
 
-absl::StatusOr<ImageSize> SizeOf(ImageFormat format, std::string_view bytes) {
-  switch (format) {
-    case ImageFormat::kJpeg:
-      return JpegSize(bytes);
-    case ImageFormat::kPng:
-      return PngSize(bytes);
-    case ImageFormat::kWebp:
-      return WebpSize(bytes);
-    case ImageFormat::kBmp: {
-      LS_ASSIGN_OR_RETURN(const BmpHeader header, ReadBmpHeader(bytes));
-      return header.size;
-    }
-    case ImageFormat::kTiff: {
-      LS_ASSIGN_OR_RETURN(const TiffHeader header, ReadTiffHeader(bytes));
-      return header.size;
-    }
+// An element <svg> where XML, a comment or a document type begins the file.
+bool IsSvg(std::string_view bytes) {
+  constexpr size_t kSearched = 4096;
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+  const size_t start = bytes.find_first_not_of(" \t\r\n");
+  if (start == std::string_view::npos) return false;
+  bytes = bytes.substr(start, kSearched);
+  const bool xml = bytes.starts_with("<?xml") || bytes.starts_with("<!");
+  return bytes.starts_with("<svg") || (xml && bytes.find("<svg") != std::string_view::npos);
+}
+
+// The name of a format that is not decoded; empty for bytes of no format that is known.
+std::string_view NameOfOtherFormat(std::string_view bytes) {
+  for (const OtherFormat& other : kOtherFormats) {
+    if (bytes.size() > other.offset && bytes.substr(other.offset).starts_with(other.bytes)) return other.name;
   }
-  return absl::InternalError("an image format without a reader");
+  if (const std::string_view name = NameOfIsoMedia(bytes); !name.empty()) return name;
+  return IsSvg(bytes) ? "SVG" : std::string_view();
+}
+
+absl::Status NotDecoded(std::string_view bytes) {
+  if (bytes.empty()) return absl::InvalidArgumentError("the image has no bytes");
+  const std::string_view name = NameOfOtherFormat(bytes);
+  if (name.empty()) return absl::InvalidArgumentError("the bytes are no JPEG, PNG or WebP image");
+  return absl::InvalidArgumentError(absl::StrCat("the image is ", std::string(name),
+                                                 "; the server decodes JPEG, PNG and WebP: convert it to PNG or JPEG"));
+}
+
+absl::StatusOr<ImageHeader> ReadHeader(std::string_view bytes) {
+  if (bytes.starts_with("\xFF\xD8\xFF"sv)) return ReadJpegHeader(bytes);
+  if (bytes.starts_with("\x89PNG\r\n\x1A\n"sv)) return ReadPngHeader(bytes);
+  if (bytes.starts_with("RIFF"sv) && bytes.size() > 8 && bytes.substr(8).starts_with("WEBP"sv)) {
+    return ReadWebpHeader(bytes);
+  }
+  return NotDecoded(bytes);
 }
 
 }  // namespace
 
-absl::StatusOr<ImageHeader> ReadImageHeader(std::string_view bytes) {
-  if (bytes.empty()) return absl::InvalidArgumentError("the image has no bytes");
-  const std::optional<ImageFormat> format = FormatOf(bytes);
-  if (!format.has_value()) return absl::InvalidArgumentError("the bytes are no JPEG, PNG, WebP, BMP or TIFF image");
-  LS_ASSIGN_OR_RETURN(const ImageSize size, SizeOf(*format, bytes));
-  return ImageHeader{*format, size};
-}
-
-absl::Status CheckBytes(int64_t bytes, const ImageLimits& limits) {
-  if (bytes <= limits.max_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("the image has %d bytes; the limit is %d", bytes, limits.max_bytes));
+absl::StatusOr<ImageHeader> ReadImageHeader(std::string_view bytes, const ImageLimits& limits) {
+  if (static_cast<int64_t>(bytes.size()) > limits.max_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the image has %d bytes; the limit is %d", bytes.size(), limits.max_bytes));
+  }
+  LS_ASSIGN_OR_RETURN(const ImageHeader header, ReadHeader(bytes));
+  LS_RETURN_IF_ERROR(CheckSize(header.size, limits));
+  return header;
 }
 
 absl::Status CheckSize(const ImageSize& size, const ImageLimits& limits) {

@@ -1,4 +1,4 @@
-// What an encoded image says of itself, read before anything of it is decoded.
+// What an encoded image says of itself, and how large an image may be: read and checked before anything is decoded.
 #pragma once
 
 #include <cstdint>
@@ -6,31 +6,31 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "models/images/image_limits.h"
+#include "models/classifier.h"
 
 namespace longshort {
 
-enum class ImageFormat { kJpeg, kPng, kWebp, kBmp, kTiff };
+struct ImageLimits {
+  // Bytes of the encoded image. A photo of max_pixels in JPEG's usual qualities is below this. At most 1 GiB.
+  int64_t max_bytes = 32 << 20;
+  // Width times height. Cameras and phones stay below 64 megapixels (8192 x 8192), which take about a second to decode.
+  int64_t max_pixels = 64 << 20;
+  // Pixels of a side: the most that a JPEG can say.
+  int64_t max_side = 65535;
 
-// Pixels as they are stored, before any orientation.
-struct ImageSize {
-  int64_t height = 0;
-  int64_t width = 0;
-
-  bool operator==(const ImageSize&) const = default;
+  // Memory that decoding one image takes while it lasts, at most. 12 bytes for each pixel: a progressive JPEG of four
+  // inks has 8 for its coefficients and 4 for its samples; a PNG of four 16-bit channels has 8, and 4 when they become
+  // 8 bits wide; an image of floats that OpenCV resizes has 12. The frame of an animation is copied out of its file.
+  static constexpr int64_t kDecodingBytesPerPixel = 12;
+  int64_t DecodingBytes() const { return max_pixels * kDecodingBytesPerPixel + max_bytes; }
 };
 
-struct ImageHeader {
-  ImageFormat format = ImageFormat::kJpeg;
-  ImageSize size;
-};
-
-// Tells the format by its first bytes and reads the size of its first page or frame.
-// Errors: INVALID_ARGUMENT if the format is unknown, or if the header is broken or of a kind that is not decoded.
-absl::StatusOr<ImageHeader> ReadImageHeader(std::string_view bytes);
+// Tells the format by its first bytes, and reads the size of its first frame.
+// Errors: INVALID_ARGUMENT for another format, which the message names; if the header is broken or of a kind that is
+// not decoded; and naming the limit that the file's bytes or the image's size exceed.
+absl::StatusOr<ImageHeader> ReadImageHeader(std::string_view bytes, const ImageLimits& limits);
 
 // Errors: INVALID_ARGUMENT naming the value and the limit that it exceeds.
-absl::Status CheckBytes(int64_t bytes, const ImageLimits& limits);
 absl::Status CheckSize(const ImageSize& size, const ImageLimits& limits);
 
 }  // namespace longshort

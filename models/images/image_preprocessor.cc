@@ -1,18 +1,94 @@
 #include "models/images/image_preprocessor.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "models/images/pixels_preprocessor.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "models/images/decode_image.h"
+#include "models/images/opencv_border.h"
 #include "models/images/resize.h"
+#include "opencv2/core.hpp"
 
 namespace longshort {
 namespace {
 
+absl::Status CheckFloats(absl::Span<const float> values) {
+  const auto outside = [](float value) { return !(value >= 0.0F && value <= 1.0F); };
+  const auto found = std::find_if(values.begin(), values.end(), outside);
+  if (found == values.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("value %d of the image is %g; it must be in [0, 1]", found - values.begin(), *found));
+}
+
+// Errors: INVALID_ARGUMENT naming the value and the limit, for a size beyond the limits, channels other than 1 and 3,
+// values that are not height x width x channels, and a float outside [0, 1] or not a number.
+absl::Status CheckRawImage(const RawImage& image, const ImageLimits& limits) {
+  LS_RETURN_IF_ERROR(CheckSize({image.height, image.width}, limits));
+  if (image.channels != 1 && image.channels != 3) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the image has %d channels; it must have 1 or 3", image.channels));
+  }
+  const auto count = static_cast<int64_t>(std::visit([](const auto& values) { return values.size(); }, image.values));
+  if (count != image.height * image.width * image.channels) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the image has %d values; %d x %d x %d pixels and channels have %d", count, image.height,
+                        image.width, image.channels, image.height * image.width * image.channels));
+  }
+  const auto* floats = std::get_if<absl::Span<const float>>(&image.values);
+  return floats == nullptr ? absl::OkStatus() : CheckFloats(*floats);
+}
+
+// The pixels where they are. OpenCV has no image of constant pixels; nothing writes to this one.
+cv::Mat ViewOf(const RawImage& image) {
+  return std::visit(
+      [&](auto values) {
+        using Value = std::remove_const_t<typename decltype(values)::element_type>;
+        const int type = CV_MAKETYPE(cv::DataType<Value>::depth, static_cast<int>(image.channels));
+        return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width), type,
+                       const_cast<Value*>(values.data()));
+      },
+      image.values);
+}
+
+// `Maker::pixels()` is what its items have, and `Maker::Make(image)` gives an absl::StatusOr<ClassifierItem> of pixels
+// that are within the limits: uint8, or floats in [0, 1], of 1 or 3 channels.
+template <typename Maker>
+class Preprocessor final : public ImagePreprocessor {
+ public:
+  Preprocessor(const ImageLimits& limits, Maker maker) : limits_(limits), maker_(std::move(maker)) {}
+
+  int64_t pixels() const override { return maker_.pixels(); }
+
+  absl::StatusOr<ImageHeader> ReadHeader(std::string_view bytes) const override {
+    return ReadImageHeader(bytes, limits_);
+  }
+
+  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes, const ImageHeader& header) const override {
+    LS_ASSIGN_OR_RETURN(const cv::Mat image, DecodeImage(bytes, header));
+    return CallOpenCv([&] { return maker_.Make(image); });
+  }
+
+  absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
+    LS_RETURN_IF_ERROR(CheckRawImage(image, limits_));
+    return CallOpenCv([&] { return maker_.Make(ViewOf(image)); });
+  }
+
+ private:
+  const ImageLimits limits_;
+  const Maker maker_;
+};
+
 // Makes an ImageItem of the middle of the resized image.
 class CentreCropMaker {
  public:
-  explicit CentreCropMaker(const ImagePreprocessingConfig& config) : config_(config) {
+  CentreCropMaker(const ImagePreprocessingConfig& config, const ImageLimits& limits)
+      : config_(config), most_resized_pixels_(limits.max_pixels) {
     for (size_t channel = 0; channel < 3; ++channel) {
       for (int value = 0; value < 256; ++value) {
         normalised_[channel][value] = Normalise(static_cast<float>(value) / 255.0F, channel);
@@ -22,23 +98,39 @@ class CentreCropMaker {
 
   int64_t pixels() const { return config_.crop_height * config_.crop_width; }
 
-  // values [size.height, size.width, channels]
+  absl::StatusOr<ClassifierItem> Make(const cv::Mat& image) const {
+    const ResizeAndCrop geometry = CentreCrop({image.rows, image.cols}, config_);
+    LS_RETURN_IF_ERROR(CheckResized(geometry.resized));
+    const cv::Mat crop = Resize(image, geometry, config_.resize);
+    return crop.depth() == CV_8U ? ItemOf<uint8_t>(crop) : ItemOf<float>(crop);
+  }
+
+ private:
+  // OpenCV resizes the whole image, however little of it is cut out: a strip of one pixel's height becomes 65536 times
+  // as large.
+  absl::Status CheckResized(const ImageSize& resized) const {
+    if (config_.resize == ResizeMethod::kPillowBicubic || resized.pixels() <= most_resized_pixels_)
+      return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the image would be resized to %d x %d = %d pixels; the limit is %d", resized.width,
+                        resized.height, resized.pixels(), most_resized_pixels_));
+  }
+
+  // crop [crop_height, crop_width, channels]
   template <typename Value>
-  absl::StatusOr<ClassifierItem> operator()(absl::Span<const Value> values, const ImageSize& size,
-                                            int64_t channels) const {
-    const std::vector<Value> crop = Resize(values, size, channels, CentreCrop(size, config_));
-    const auto plane = static_cast<size_t>(pixels());
-    const auto stride = static_cast<size_t>(channels);
-    ImageItem item{config_.crop_height, config_.crop_width, std::vector<float>(3 * plane)};
-    for (size_t channel = 0; channel < 3; ++channel) {
-      const Value* in = crop.data() + channel % stride;
-      float* out = item.values.data() + channel * plane;
-      for (size_t pixel = 0; pixel < plane; ++pixel) out[pixel] = Normalised(in[pixel * stride], channel);
+  ImageItem ItemOf(const cv::Mat& crop) const {
+    ImageItem item{config_.crop_height, config_.crop_width, std::vector<float>(static_cast<size_t>(3 * pixels()))};
+    const int stride = crop.channels();
+    float* out = item.values.data();
+    for (int channel = 0; channel < 3; ++channel) {
+      for (int y = 0; y < crop.rows; ++y) {
+        const auto* in = crop.ptr<Value>(y) + channel % stride;
+        for (int x = 0; x < crop.cols; ++x) *out++ = Normalised(in[x * stride], channel);
+      }
     }
     return item;
   }
 
- private:
   float Normalise(float value, size_t channel) const {
     return (value - static_cast<float>(config_.mean[channel])) /
            static_cast<float>(config_.standard_deviation[channel]);
@@ -47,14 +139,66 @@ class CentreCropMaker {
   float Normalised(float value, size_t channel) const { return Normalise(value, channel); }
 
   ImagePreprocessingConfig config_;
+  int64_t most_resized_pixels_;
   std::array<std::array<float, 256>, 3> normalised_;  // of each channel's 8-bit values
+};
+
+float Unit(uint8_t value) { return static_cast<float>(value) * (1.0F / 255.0F); }
+float Unit(float value) { return value; }
+
+// A grey value in [0, 1] to 0..255.
+int32_t GreyId(float grey) { return std::min(static_cast<int32_t>(255.5F * grey), 255); }
+
+// Grey stays as it is.
+template <typename Value>
+int32_t IdOfPixel(const Value* pixel, int channels) {
+  if (channels == 1) return GreyId(Unit(pixel[0]));
+  return GreyId(0.2989F * Unit(pixel[0]) + 0.5870F * Unit(pixel[1]) + 0.1140F * Unit(pixel[2]));
+}
+
+// Makes a TokenItem of the image resized to the model's size.
+class PixelSequenceMaker {
+ public:
+  explicit PixelSequenceMaker(const PixelSequenceConfig& config)
+      : size_{config.height, config.width}, resize_(config.resize) {}
+
+  int64_t pixels() const { return size_.pixels(); }
+
+  absl::StatusOr<ClassifierItem> Make(const cv::Mat& image) const {
+    const cv::Mat resized = Resize(image, WholeImage(size_), resize_);
+    std::vector<int32_t> ids = resized.depth() == CV_8U ? IdsOf<uint8_t>(resized) : IdsOf<float>(resized);
+    const bool black = std::all_of(ids.begin(), ids.end(), [](int32_t id) { return id == 0; });
+    if (black) return absl::InvalidArgumentError("the image is all black, which the model takes for padding");
+    return TokenItem{{std::move(ids)}};
+  }
+
+ private:
+  template <typename Value>
+  std::vector<int32_t> IdsOf(const cv::Mat& resized) const {
+    std::vector<int32_t> ids;
+    ids.reserve(static_cast<size_t>(pixels()));
+    const int channels = resized.channels();
+    for (int y = 0; y < resized.rows; ++y) {
+      const auto* row = resized.ptr<Value>(y);
+      for (int x = 0; x < resized.cols; ++x) ids.push_back(IdOfPixel(row + x * channels, channels));
+    }
+    return ids;
+  }
+
+  ImageSize size_;
+  ResizeMethod resize_;
 };
 
 }  // namespace
 
 std::unique_ptr<ImagePreprocessor> MakeImagePreprocessor(const ImagePreprocessingConfig& config,
                                                          const ImageLimits& limits) {
-  return std::make_unique<PixelsPreprocessor<CentreCropMaker>>(limits, CentreCropMaker(config));
+  return std::make_unique<Preprocessor<CentreCropMaker>>(limits, CentreCropMaker(config, limits));
+}
+
+std::unique_ptr<ImagePreprocessor> MakePixelSequencePreprocessor(const PixelSequenceConfig& config,
+                                                                 const ImageLimits& limits) {
+  return std::make_unique<Preprocessor<PixelSequenceMaker>>(limits, PixelSequenceMaker(config));
 }
 
 }  // namespace longshort

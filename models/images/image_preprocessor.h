@@ -4,13 +4,14 @@
 #include <memory>
 
 #include "models/classifier.h"
-#include "models/images/image_limits.h"
+#include "models/images/image_header.h"
 #include "models/weights/image_preprocessing_config.h"
 
 namespace longshort {
 
-// Makes an ImageItem of 3 channels, as the models' evaluation did with Pillow and torchvision: resize, centre crop,
-// divide by 255, normalise. Grey pixels count for all three channels.
+// Makes an ImageItem of 3 channels, as the models' evaluation did: resize, centre crop, divide by 255, normalise. Grey
+// pixels count for all three channels.
+// Errors beyond the interface's: INVALID_ARGUMENT for an image that OpenCV would resize to more pixels than the limit.
 std::unique_ptr<ImagePreprocessor> MakeImagePreprocessor(const ImagePreprocessingConfig& config,
                                                          const ImageLimits& limits);
 

@@ -1,8 +1,20 @@
 #include "models/images/jpeg.h"
 
-#include <algorithm>
+#include <csetjmp>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
+// libjpeg's header needs size_t and FILE.
+#include <jerror.h>
+#include <jpeglib.h>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "models/images/byte_reader.h"
@@ -20,8 +32,7 @@ constexpr uint8_t kFirstFrame = 0xC0, kLastFrame = 0xCF;
 constexpr uint8_t kHuffmanTables = 0xC4, kReservedFrame = 0xC8, kArithmeticConditions = 0xCC;
 constexpr uint8_t kFirstRestart = 0xD0, kLastRestart = 0xD7;
 constexpr uint8_t kStartOfImage = 0xD8, kEndOfImage = 0xD9, kStartOfScan = 0xDA;
-constexpr uint8_t kApplication0 = 0xE0, kApplication1 = 0xE1, kApplication14 = 0xEE, kApplication15 = 0xEF;
-constexpr uint8_t kComment = 0xFE;
+constexpr uint8_t kApplication1 = 0xE1;
 
 constexpr std::string_view kExifPrefix = "Exif\0\0"sv;
 
@@ -34,14 +45,8 @@ bool HasNoLength(uint8_t marker) {
   return (marker >= kFirstRestart && marker <= kLastRestart) || marker == kTemporary || marker == kEndOfImage;
 }
 
-// Notes to other programs. The first application's (JFIF) and the 14th's (Adobe) say what the colours are.
-bool IsNote(uint8_t marker) {
-  return (marker > kApplication0 && marker <= kApplication15 && marker != kApplication14) || marker == kComment;
-}
-
 struct Segment {
   uint8_t marker = 0;
-  size_t begin = 0;          // of its marker
   size_t end = 0;            // behind its content
   std::string_view content;  // without its length
 };
@@ -50,12 +55,12 @@ struct Segment {
 // between two segments.
 class SegmentReader final {
  public:
-  explicit SegmentReader(std::string_view bytes) : reader_(bytes, ByteOrder::kBigEndian) {}
+  // `start`: the end of a segment, or of the start of the image.
+  SegmentReader(std::string_view bytes, size_t start) : reader_(bytes, ByteOrder::kBigEndian), at_(start) {}
 
   absl::StatusOr<Segment> Next() {
     LS_ASSIGN_OR_RETURN(const uint8_t marker, NextMarker());
-    const size_t begin = at_ - 2;
-    if (HasNoLength(marker)) return Segment{marker, begin, at_, {}};
+    if (HasNoLength(marker)) return Segment{marker, at_, {}};
     if (marker < kFirstDefined || marker == kStartOfImage) {
       return absl::InvalidArgumentError(absl::StrFormat("the JPEG is broken: marker %#x before byte %d", marker, at_));
     }
@@ -65,7 +70,7 @@ class SegmentReader final {
     }
     LS_ASSIGN_OR_RETURN(const std::string_view content, reader_.Slice(at_ + 2, length - 2));
     at_ += length;
-    return Segment{marker, begin, at_, content};
+    return Segment{marker, at_, content};
   }
 
  private:
@@ -82,7 +87,7 @@ class SegmentReader final {
   }
 
   ByteReader reader_;
-  size_t at_ = 2;  // after the start of the image
+  size_t at_;
 };
 
 // ITU-T T.81 B.2.2: precision, height, width.
@@ -109,51 +114,157 @@ int MostScans(const ImageSize& size) {
   return static_cast<int>(std::clamp<int64_t>(kMaxScannedPixels / pixels, kMaxScansOfLargeJpeg, kMaxJpegScans));
 }
 
-}  // namespace
+// What libjpeg's callbacks know. One that fails jumps over the frames of libjpeg to where it was called, so nothing in
+// between may have a destructor.
+struct Reading {
+  jpeg_error_mgr errors = {};
+  std::jmp_buf start = {};
+  bool failed = false;
+  bool without_memory = false;
+  std::array<char, JMSG_LENGTH_MAX> error = {};
+};
 
-absl::StatusOr<ImageSize> JpegSize(std::string_view bytes) {
-  SegmentReader reader(bytes);
-  while (true) {
-    LS_ASSIGN_OR_RETURN(const Segment segment, reader.Next());
-    if (IsFrameHeader(segment.marker)) return FrameSize(segment);
-    if (segment.marker == kStartOfScan || segment.marker == kEndOfImage) {
-      return absl::InvalidArgumentError("the JPEG is broken: no frame header before the first scan");
-    }
-  }
+[[noreturn]] void OnError(j_common_ptr info) {
+  auto& reading = *static_cast<Reading*>(info->client_data);
+  reading.failed = true;
+  reading.without_memory = info->err->msg_code == JERR_OUT_OF_MEMORY;
+  info->err->format_message(info, reading.error.data());
+  std::longjmp(reading.start, 1);
 }
 
-absl::StatusOr<PlainJpeg> MakePlainJpeg(std::string_view bytes) {
-  SegmentReader reader(bytes);
-  PlainJpeg plain;
-  int frames = 0, scans = 0, most_scans = kMaxJpegScans;
-  bool exif_seen = false;
-  size_t copied = 0;
-  const auto copy_until = [&](size_t end) { plain.file.append(bytes.substr(copied, end - copied)); };
-  while (true) {
+void OnMessage(j_common_ptr /*info*/) {}
+
+// Grey is decoded as grey, four inks as they are, all other colours as red, green, blue.
+J_COLOR_SPACE DecodedColours(const jpeg_decompress_struct& info) {
+  if (info.num_components == 1) return JCS_GRAYSCALE;
+  return info.num_components == 4 ? JCS_CMYK : JCS_RGB;
+}
+
+int DecodedChannels(const jpeg_decompress_struct& info) {
+  return info.num_components == 1 || info.num_components == 4 ? info.num_components : 3;
+}
+
+// libjpeg fails by a jump back to here, so nothing in this frame has a destructor.
+bool ReadHeader(jpeg_decompress_struct& info, std::string_view file, Reading& reading) {
+  if (setjmp(reading.start) != 0) return false;
+  jpeg_create_decompress(&info);
+  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+  jpeg_read_header(&info, TRUE);
+  info.out_color_space = DecodedColours(info);
+  return true;
+}
+
+// The same of this one. `pixels` has the size and the channels of the image.
+void ReadRows(jpeg_decompress_struct& info, const cv::Mat& pixels, Reading& reading) {
+  if (setjmp(reading.start) != 0) return;
+  jpeg_start_decompress(&info);
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW row = pixels.data + info.output_scanline * pixels.step[0];
+    jpeg_read_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_decompress(&info);
+}
+
+// value * of / 255, rounded.
+int Part(int value, int of) {
+  const int product = value * of + 128;
+  return (product + (product >> 8)) >> 8;
+}
+
+// Cyan, magenta, yellow and black, each stored as 255 less its ink, as Adobe's programs do.
+cv::Mat ColoursOfInks(const cv::Mat& inks) {
+  cv::Mat colours(inks.size(), CV_8UC3);
+  for (int y = 0; y < inks.rows; ++y) {
+    const uint8_t* in = inks.ptr(y);
+    uint8_t* out = colours.ptr(y);
+    for (int x = 0; x < inks.cols; ++x, in += 4) {
+      for (int ink = 0; ink < 3; ++ink) *out++ = static_cast<uint8_t>(in[3] - Part(255 - in[ink], in[3]));
+    }
+  }
+  return colours;
+}
+
+// The samples as libjpeg decodes them: grey, red, green and blue, or four inks.
+absl::StatusOr<cv::Mat> DecodeSamples(std::string_view file, const ImageSize& size) {
+  Reading reading;
+  jpeg_decompress_struct info = {};
+  info.err = jpeg_std_error(&reading.errors);
+  info.client_data = &reading;
+  reading.errors.error_exit = OnError;
+  reading.errors.output_message = OnMessage;
+
+  const absl::Cleanup destroy = [&info] { jpeg_destroy_decompress(&info); };
+  cv::Mat samples;
+  if (ReadHeader(info, file, reading)) {
+    if (info.image_width != size.width || info.image_height != size.height) {
+      return absl::InvalidArgumentError("the image is broken: its data are not what its header says");
+    }
+    samples.create(static_cast<int>(size.height), static_cast<int>(size.width), CV_8UC(DecodedChannels(info)));
+    ReadRows(info, samples, reading);
+  }
+  if (reading.without_memory) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("there is no memory to decode an image of %d x %d pixels", size.width, size.height));
+  }
+  if (reading.failed) {
+    return absl::InvalidArgumentError(absl::StrCat("the JPEG image cannot be decoded: ", reading.error.data()));
+  }
+  return samples;
+}
+
+// A segment's orientation, unless one was found before.
+void FindOrientation(const Segment& segment, std::optional<int>& orientation) {
+  if (orientation.has_value() || segment.marker != kApplication1 || !segment.content.starts_with(kExifPrefix)) return;
+  orientation = ExifOrientation(segment.content.substr(kExifPrefix.size()));
+}
+
+// Reads on behind the header. Returns the end of the image.
+absl::StatusOr<uint64_t> CheckSegments(std::string_view bytes, const ImageHeader& header,
+                                       std::optional<int>& orientation) {
+  const int most_scans = MostScans(header.size);
+  SegmentReader reader(bytes, header.end);
+  for (int scans = 0;;) {
     LS_ASSIGN_OR_RETURN(const Segment segment, reader.Next());
     if (segment.marker == kEndOfImage) {
-      copy_until(segment.end);
-      break;
+      if (scans == 0) return absl::InvalidArgumentError("the JPEG is broken: it has no scan");
+      return segment.end;
     }
     if (IsFrameHeader(segment.marker)) {
-      if (++frames > 1) return absl::InvalidArgumentError("the JPEG is broken: it has two frame headers");
-      LS_ASSIGN_OR_RETURN(const ImageSize size, FrameSize(segment));
-      most_scans = MostScans(size);
+      return absl::InvalidArgumentError("the JPEG is broken: it has two frame headers");
     }
     if (segment.marker == kStartOfScan && ++scans > most_scans) {
       return absl::InvalidArgumentError(absl::StrFormat("the JPEG has more than %d scans", most_scans));
     }
-    if (segment.marker == kApplication1 && !exif_seen && segment.content.starts_with(kExifPrefix)) {
-      exif_seen = true;
-      plain.orientation = ExifOrientation(segment.content.substr(kExifPrefix.size()));
-    }
-    if (IsNote(segment.marker)) {
-      copy_until(segment.begin);
-      copied = segment.end;
-    }
+    FindOrientation(segment, orientation);
   }
-  if (scans == 0) return absl::InvalidArgumentError("the JPEG is broken: it has no scan");
-  return plain;
+}
+
+}  // namespace
+
+absl::StatusOr<ImageHeader> ReadJpegHeader(std::string_view bytes) {
+  constexpr size_t kBehindStartOfImage = 2;
+  SegmentReader reader(bytes, kBehindStartOfImage);
+  ImageHeader header;
+  header.format = ImageFormat::kJpeg;
+  while (true) {
+    LS_ASSIGN_OR_RETURN(const Segment segment, reader.Next());
+    if (IsFrameHeader(segment.marker)) {
+      LS_ASSIGN_OR_RETURN(header.size, FrameSize(segment));
+      header.end = segment.end;
+      return header;
+    }
+    if (segment.marker == kStartOfScan || segment.marker == kEndOfImage) {
+      return absl::InvalidArgumentError("the JPEG is broken: no frame header before the first scan");
+    }
+    FindOrientation(segment, header.orientation);
+  }
+}
+
+absl::StatusOr<DecodedJpeg> DecodeJpeg(std::string_view bytes, const ImageHeader& header) {
+  std::optional<int> orientation = header.orientation;
+  LS_ASSIGN_OR_RETURN(const uint64_t end, CheckSegments(bytes, header, orientation));
+  LS_ASSIGN_OR_RETURN(cv::Mat samples, DecodeSamples(bytes.substr(0, end), header.size));
+  return DecodedJpeg{samples.channels() == 4 ? ColoursOfInks(samples) : std::move(samples), orientation.value_or(1)};
 }
 
 }  // namespace longshort

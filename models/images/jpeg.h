@@ -1,12 +1,13 @@
-// JPEG's segments, as far as they are needed to decode only what is whole and of a known size.
+// JPEG: the segments of a file, read so that only what is whole and of a known size is decoded, and its pixels by
+// libjpeg.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "models/images/image_header.h"
+#include "models/classifier.h"
+#include "opencv2/core/mat.hpp"
 
 namespace longshort {
 
@@ -15,17 +16,20 @@ namespace longshort {
 inline constexpr int kMaxJpegScans = 100, kMaxScansOfLargeJpeg = 20;
 inline constexpr int64_t kMaxScannedPixels = int64_t{1} << 30;
 
-// Errors: INVALID_ARGUMENT if there is no frame header, or one that is not decoded: 8 bits a sample, baseline, extended
-// or progressive.
-absl::StatusOr<ImageSize> JpegSize(std::string_view bytes);
+// Reads as far as the frame header.
+// Errors: INVALID_ARGUMENT if there is none, or one that is not decoded: 8 bits a sample, baseline, extended or
+// progressive.
+absl::StatusOr<ImageHeader> ReadJpegHeader(std::string_view bytes);
 
-struct PlainJpeg {
-  std::string file;     // only what the pixels need: no notes, profiles, thumbnails, and nothing behind the end
-  int orientation = 1;  // that EXIF says; 1 if there is none
+struct DecodedJpeg {
+  cv::Mat pixels;  // 8 bits: grey, or red, green, blue
+  int orientation = 1;
 };
 
-// Follows all segments to the end of the image.
-// Errors: INVALID_ARGUMENT if a segment or the end is missing, for a second frame and for too many scans.
-absl::StatusOr<PlainJpeg> MakePlainJpeg(std::string_view bytes);
+// Follows all segments to the end of the image, then decodes. Four inks become colours as Pillow makes them.
+// REQUIRES: `header`, whose size is within limits, is ReadJpegHeader(bytes).
+// Errors: INVALID_ARGUMENT if a segment or the end is missing, for a second frame, for too many scans, and if it cannot
+// be decoded; RESOURCE_EXHAUSTED if libjpeg finds no memory. Throws cv::Exception if there is none for the pixels.
+absl::StatusOr<DecodedJpeg> DecodeJpeg(std::string_view bytes, const ImageHeader& header);
 
 }  // namespace longshort

@@ -1,9 +1,20 @@
 #include "models/images/png.h"
 
+#include <png.h>
+
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <csetjmp>
 #include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "models/images/byte_reader.h"
 #include "models/images/exif.h"
@@ -20,30 +31,144 @@ bool IsOfPixels(std::string_view type) {
   return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
 }
 
+// What libpng is given: the signature and the chunks that the pixels need.
+struct PngData {
+  std::vector<std::string_view> parts;  // in the file's order; neighbours are one part
+  int orientation = 1;                  // that the chunk eXIf says; 1 if there is none
+};
+
+absl::StatusOr<PngData> ReadChunks(std::string_view bytes) {
+  const ByteReader reader(bytes, ByteOrder::kBigEndian);
+  PngData data;
+  uint64_t part = 0;  // where the part begins that goes on up to here
+  for (uint64_t at = kSignatureLength;;) {
+    LS_ASSIGN_OR_RETURN(const uint64_t length, reader.Number(at, 4));
+    LS_ASSIGN_OR_RETURN(const std::string_view chunk, reader.Slice(at, kBeforeContent + length + kAfterContent));
+    const std::string_view type = chunk.substr(4, 4);
+    const uint64_t end = at + chunk.size();
+    if (type == "eXIf") data.orientation = ExifOrientation(chunk.substr(kBeforeContent, length));
+    if (!IsOfPixels(type)) {
+      if (part < at) data.parts.push_back(bytes.substr(part, at - part));
+      part = end;
+    }
+    if (type == "IEND") {
+      data.parts.push_back(bytes.substr(part, end - part));
+      return data;
+    }
+    at = end;
+  }
+}
+
+// What libpng's callbacks know of an image. A callback that fails jumps over the frames of libpng to where it was
+// called, so nothing in between may have a destructor.
+struct Reading {
+  cv::Mat* pixels = nullptr;
+  bool complete = false;
+  bool without_memory = false;
+  std::array<char, 128> error = {};
+};
+
+Reading& ReadingOf(png_structp png) { return *static_cast<Reading*>(png_get_progressive_ptr(png)); }
+
+[[noreturn]] void OnError(png_structp png, png_const_charp message) {
+  auto& reading = *static_cast<Reading*>(png_get_error_ptr(png));
+  std::snprintf(reading.error.data(), reading.error.size(), "%s", message);
+  png_longjmp(png, 1);
+}
+
+void OnWarning(png_structp /*png*/, png_const_charp /*message*/) {}
+
+bool MakePixels(cv::Mat& pixels, png_structp png, png_infop info) {
+  try {
+    const int depth = png_get_bit_depth(png, info) == 16 ? CV_16U : CV_8U;
+    pixels.create(static_cast<int>(png_get_image_height(png, info)), static_cast<int>(png_get_image_width(png, info)),
+                  CV_MAKETYPE(depth, png_get_channels(png, info)));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+// The header was read: says what the rows are to become.
+void OnHeader(png_structp png, png_infop info) {
+  const bool grey = (png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR) == 0;
+  if (png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
+  if (grey && png_get_bit_depth(png, info) < 8) png_set_expand_gray_1_2_4_to_8(png);
+  if (png_get_bit_depth(png, info) == 16 && std::endian::native == std::endian::little) png_set_swap(png);
+  png_set_interlace_handling(png);
+  png_read_update_info(png, info);
+
+  Reading& reading = ReadingOf(png);
+  reading.without_memory = !MakePixels(*reading.pixels, png, info);
+  if (reading.without_memory) png_error(png, "no memory");
+  if (png_get_rowbytes(png, info) != reading.pixels->cols * reading.pixels->elemSize()) {
+    png_error(png, "rows of another length");
+  }
+}
+
+// `row` is null where a pass of an interlaced image changes nothing.
+void OnRow(png_structp png, png_bytep row, png_uint_32 y, int /*pass*/) {
+  if (row != nullptr) png_progressive_combine_row(png, ReadingOf(png).pixels->ptr(static_cast<int>(y)), row);
+}
+
+// Whether the last row of the last of an interlaced image's seven passes was read.
+bool HasAllRows(png_structp png, png_infop info) {
+  if (png_get_interlace_type(png, info) != PNG_INTERLACE_NONE) return png_get_current_pass_number(png) >= 7;
+  return png_get_current_row_number(png) >= png_get_image_height(png, info);
+}
+
+// libpng fails by a jump back to here, so nothing in this frame has a destructor. It only reads the bytes that it takes
+// as not constant.
+void Read(png_structp png, png_infop info, absl::Span<const std::string_view> parts, Reading& reading) {
+  if (setjmp(png_jmpbuf(png)) != 0) return;
+  png_set_progressive_read_fn(png, &reading, OnHeader, OnRow, nullptr);
+  for (const std::string_view& part : parts) {
+    png_process_data(png, info, reinterpret_cast<png_bytep>(const_cast<char*>(part.data())), part.size());
+  }
+  reading.complete = HasAllRows(png, info);
+}
+
+absl::Status NoMemory(const ImageSize& size) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("there is no memory to decode an image of %d x %d pixels", size.width, size.height));
+}
+
+absl::StatusOr<cv::Mat> DecodeParts(absl::Span<const std::string_view> parts, const ImageSize& size) {
+  cv::Mat pixels;
+  Reading reading{.pixels = &pixels};
+  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, OnError, OnWarning);
+  png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
+  if (info == nullptr) {
+    png_destroy_read_struct(&png, nullptr, nullptr);
+    return NoMemory(size);
+  }
+  Read(png, info, parts, reading);
+  png_destroy_read_struct(&png, &info, nullptr);
+  if (reading.without_memory) return NoMemory(size);
+  if (reading.error[0] != '\0') {
+    return absl::InvalidArgumentError(absl::StrCat("the image cannot be decoded: ", reading.error.data()));
+  }
+  if (!reading.complete || pixels.rows != size.height || pixels.cols != size.width) {
+    return absl::InvalidArgumentError("the image cannot be decoded: its data end before its last row");
+  }
+  return pixels;
+}
+
 }  // namespace
 
-absl::StatusOr<ImageSize> PngSize(std::string_view bytes) {
+absl::StatusOr<ImageHeader> ReadPngHeader(std::string_view bytes) {
   const ByteReader reader(bytes, ByteOrder::kBigEndian);
   LS_ASSIGN_OR_RETURN(const std::string_view type, reader.Slice(kSignatureLength + 4, 4));
   if (type != "IHDR") return absl::InvalidArgumentError("the PNG is broken: it does not begin with IHDR");
   LS_ASSIGN_OR_RETURN(const uint64_t width, reader.Number(kSignatureLength + kBeforeContent, 4));
   LS_ASSIGN_OR_RETURN(const uint64_t height, reader.Number(kSignatureLength + kBeforeContent + 4, 4));
-  return ImageSize{static_cast<int64_t>(height), static_cast<int64_t>(width)};
+  return ImageHeader{.format = ImageFormat::kPng, .size = {static_cast<int64_t>(height), static_cast<int64_t>(width)}};
 }
 
-absl::StatusOr<PlainPng> MakePlainPng(std::string_view bytes) {
-  const ByteReader reader(bytes, ByteOrder::kBigEndian);
-  PlainPng plain;
-  plain.file = bytes.substr(0, kSignatureLength);
-  for (uint64_t at = kSignatureLength;;) {
-    LS_ASSIGN_OR_RETURN(const uint64_t length, reader.Number(at, 4));
-    LS_ASSIGN_OR_RETURN(const std::string_view chunk, reader.Slice(at, kBeforeContent + length + kAfterContent));
-    const std::string_view type = chunk.substr(4, 4);
-    if (type == "eXIf") plain.orientation = ExifOrientation(chunk.substr(kBeforeContent, length));
-    if (IsOfPixels(type)) plain.file.append(chunk);
-    if (type == "IEND") return plain;
-    at += chunk.size();
-  }
+absl::StatusOr<DecodedPng> DecodePng(std::string_view bytes, const ImageHeader& header) {
+  LS_ASSIGN_OR_RETURN(const PngData data, ReadChunks(bytes));
+  LS_ASSIGN_OR_RETURN(cv::Mat pixels, DecodeParts(data.parts, header.size));
+  return DecodedPng{std::move(pixels), data.orientation};
 }
 
 }  // namespace longshort

@@ -1,8 +1,10 @@
 #include "models/images/resize.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "models/images/bicubic.h"
+#include "opencv2/imgproc.hpp"
 
 namespace longshort {
 namespace {
@@ -48,62 +50,82 @@ void ResizeRow(const Value* values, const std::vector<BicubicWeights::Window>& w
   }
 }
 
+cv::Mat MakeImage(int64_t height, int64_t width, int type) {
+  return cv::Mat(static_cast<int>(height), static_cast<int>(width), type);
+}
+
 // Rows [begin, end) of the image, only the columns of the crop, resized along the row: [end - begin, crop width,
 // channels].
 template <typename Value>
-std::vector<Value> ResizeRows(absl::Span<const Value> values, const ImageSize& image, int64_t channels, int64_t begin,
-                              int64_t end, const ResizeAndCrop& geometry) {
+cv::Mat ResizeRows(const cv::Mat& image, int64_t begin, int64_t end, const ResizeAndCrop& geometry) {
   const int64_t width = geometry.crop.width;
-  std::vector<Value> rows(static_cast<size_t>((end - begin) * width * channels));
-  Value* out = rows.data();
-  if (image.width == geometry.resized.width) {
-    for (int64_t y = begin; y < end; ++y, out += width * channels) {
-      const Value* row = values.data() + (y * image.width + geometry.left) * channels;
-      std::copy_n(row, width * channels, out);
-    }
-    return rows;
+  const auto first = static_cast<int>(begin), left = static_cast<int>(geometry.left);
+  if (image.cols == geometry.resized.width) {
+    return image(cv::Rect(left, first, static_cast<int>(width), static_cast<int>(end - begin)));
   }
-  const BicubicWeights weights = ComputeBicubicWeights({image.width, geometry.resized.width, geometry.left, width});
+  const BicubicWeights weights = ComputeBicubicWeights({image.cols, geometry.resized.width, geometry.left, width});
   const auto of_type = Arithmetic<Value>::Weights(weights);
-  const auto resize_row = channels == 1 ? ResizeRow<Value, 1> : ResizeRow<Value, 3>;
-  for (int64_t y = begin; y < end; ++y, out += width * channels) {
-    resize_row(values.data() + y * image.width * channels, weights.windows, of_type.data(), out);
+  const auto resize_row = image.channels() == 1 ? ResizeRow<Value, 1> : ResizeRow<Value, 3>;
+  cv::Mat rows = MakeImage(end - begin, width, image.type());
+  for (int y = 0; y < rows.rows; ++y) {
+    resize_row(image.ptr<Value>(first + y), weights.windows, of_type.data(), rows.ptr<Value>(y));
   }
   return rows;
 }
 
 // Rows [first, ...) of an image, already of the crop's columns, resized along the columns.
 template <typename Value>
-std::vector<Value> ResizeColumns(const std::vector<Value>& rows, int64_t first, int64_t row_length,
-                                 const BicubicWeights& weights) {
+cv::Mat ResizeColumns(const cv::Mat& rows, int64_t first, const BicubicWeights& weights) {
   using Rules = Arithmetic<Value>;
   const auto of_type = Rules::Weights(weights);
-  std::vector<typename Rules::Sum> sums(static_cast<size_t>(row_length));
-  std::vector<Value> result(weights.windows.size() * static_cast<size_t>(row_length));
-  Value* out = result.data();
-  for (const BicubicWeights::Window& window : weights.windows) {
+  const auto row_length = static_cast<size_t>(rows.cols * rows.channels());
+  std::vector<typename Rules::Sum> sums(row_length);
+  cv::Mat result = MakeImage(static_cast<int64_t>(weights.windows.size()), rows.cols, rows.type());
+  for (int y = 0; y < result.rows; ++y) {
+    const BicubicWeights::Window& window = weights.windows[static_cast<size_t>(y)];
     std::fill(sums.begin(), sums.end(), Rules::kStart);
     for (int64_t i = 0; i < window.count; ++i) {
-      const Value* row = rows.data() + (window.begin - first + i) * row_length;
+      const auto* row = rows.ptr<Value>(static_cast<int>(window.begin - first + i));
       const auto weight = of_type[static_cast<size_t>(window.first_weight + i)];
-      for (int64_t x = 0; x < row_length; ++x) sums[static_cast<size_t>(x)] += weight * row[x];
+      for (size_t x = 0; x < row_length; ++x) sums[x] += weight * row[x];
     }
-    for (const auto sum : sums) *out++ = Rules::Finish(sum);
+    std::transform(sums.begin(), sums.end(), result.ptr<Value>(y), Rules::Finish);
   }
   return result;
 }
 
 template <typename Value>
-std::vector<Value> ResizeValues(absl::Span<const Value> values, const ImageSize& image, int64_t channels,
-                                const ResizeAndCrop& geometry) {
+cv::Mat ResizeByPillow(const cv::Mat& image, const ResizeAndCrop& geometry) {
   const auto& [resized, crop, top, left] = geometry;
-  if (image.height == resized.height) {
-    return ResizeRows(values, image, channels, top, top + crop.height, geometry);
+  if (image.rows == resized.height) return ResizeRows<Value>(image, top, top + crop.height, geometry);
+  const BicubicWeights weights = ComputeBicubicWeights({image.rows, resized.height, top, crop.height});
+  const cv::Mat rows = ResizeRows<Value>(image, weights.first_input(), weights.end_input(), geometry);
+  return ResizeColumns<Value>(rows, weights.first_input(), weights);
+}
+
+int Interpolation(ResizeMethod method) {
+  switch (method) {
+    case ResizeMethod::kOpenCvNearest:
+      return cv::INTER_NEAREST;
+    case ResizeMethod::kOpenCvLinear:
+      return cv::INTER_LINEAR;
+    case ResizeMethod::kOpenCvArea:
+      return cv::INTER_AREA;
+    default:
+      return cv::INTER_CUBIC;
   }
-  const BicubicWeights weights = ComputeBicubicWeights({image.height, resized.height, top, crop.height});
-  const std::vector<Value> rows =
-      ResizeRows(values, image, channels, weights.first_input(), weights.end_input(), geometry);
-  return ResizeColumns(rows, weights.first_input(), crop.width * channels, weights);
+}
+
+cv::Mat ResizeByOpenCv(const cv::Mat& image, const ResizeAndCrop& geometry, ResizeMethod method) {
+  const auto& [resized, crop, top, left] = geometry;
+  cv::Mat whole;
+  cv::resize(image, whole, cv::Size(static_cast<int>(resized.width), static_cast<int>(resized.height)), 0, 0,
+             Interpolation(method));
+  cv::Mat part = whole(cv::Rect(static_cast<int>(left), static_cast<int>(top), static_cast<int>(crop.width),
+                                static_cast<int>(crop.height)));
+  // Cubic interpolation overshoots.
+  if (part.depth() == CV_32F) part = cv::max(cv::min(part, 1.0), 0.0);
+  return part;
 }
 
 // Half of the difference, rounded to even where it lies between two pixels.
@@ -127,14 +149,9 @@ ResizeAndCrop CentreCrop(const ImageSize& image, const ImagePreprocessingConfig&
 
 ResizeAndCrop WholeImage(const ImageSize& resized) { return {resized, resized, 0, 0}; }
 
-std::vector<uint8_t> Resize(absl::Span<const uint8_t> values, const ImageSize& image, int64_t channels,
-                            const ResizeAndCrop& geometry) {
-  return ResizeValues(values, image, channels, geometry);
-}
-
-std::vector<float> Resize(absl::Span<const float> values, const ImageSize& image, int64_t channels,
-                          const ResizeAndCrop& geometry) {
-  return ResizeValues(values, image, channels, geometry);
+cv::Mat Resize(const cv::Mat& image, const ResizeAndCrop& geometry, ResizeMethod method) {
+  if (method != ResizeMethod::kPillowBicubic) return ResizeByOpenCv(image, geometry, method);
+  return image.depth() == CV_8U ? ResizeByPillow<uint8_t>(image, geometry) : ResizeByPillow<float>(image, geometry);
 }
 
 }  // namespace longshort

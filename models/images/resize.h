@@ -1,12 +1,11 @@
-// Resizing and cropping in one: only the pixels of the crop are computed.
+// Resizing and cropping in one, by Pillow's arithmetic or by OpenCV.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "absl/types/span.h"
-#include "models/images/image_header.h"
+#include "models/classifier.h"
 #include "models/weights/image_preprocessing_config.h"
+#include "opencv2/core/mat.hpp"
 
 namespace longshort {
 
@@ -25,15 +24,15 @@ ResizeAndCrop CentreCrop(const ImageSize& image, const ImagePreprocessingConfig&
 // To exactly that size.
 ResizeAndCrop WholeImage(const ImageSize& resized);
 
-// Resizes by antialiased bicubic interpolation, first along rows, then along columns; an axis that keeps its size is
-// left as it is.
-//   values   [image.height, image.width, channels]
-//   returns  [crop.height, crop.width, channels]
-// Of 8-bit values both passes round to 8 bits, and all bits are Pillow's. Floats are not rounded, but kept in [0, 1],
-// as 8-bit values are kept in 0..255.
-std::vector<uint8_t> Resize(absl::Span<const uint8_t> values, const ImageSize& image, int64_t channels,
-                            const ResizeAndCrop& geometry);
-std::vector<float> Resize(absl::Span<const float> values, const ImageSize& image, int64_t channels,
-                          const ResizeAndCrop& geometry);
+//   image    [height, width, channels] of uint8, or of floats in [0, 1]; 1 or 3 channels
+//   returns  [crop.height, crop.width, channels] of the same
+// Floats are not rounded, but kept in [0, 1], as 8-bit values are kept in 0..255.
+//
+// By Pillow: antialiased bicubic interpolation, first along rows, then along columns; an axis that keeps its size is
+// left as it is. Both passes round 8-bit values to 8 bits, and all bits are Pillow's. Only the pixels of the crop are
+// computed.
+// By OpenCV: cv::resize of the whole image, then the crop. REQUIRES: `resized` is of a size that memory has room for.
+// Throws cv::Exception.
+cv::Mat Resize(const cv::Mat& image, const ResizeAndCrop& geometry, ResizeMethod method);
 
 }  // namespace longshort

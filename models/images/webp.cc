@@ -1,5 +1,11 @@
 #include "models/images/webp.h"
 
+#include <webp/decode.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -67,6 +73,17 @@ absl::StatusOr<ImageSize> LosslessSize(const ByteReader& reader) {
   return ImageSize{static_cast<int64_t>(bits >> 14 & 0x3FFF) + 1, static_cast<int64_t>(bits & 0x3FFF) + 1};
 }
 
+absl::StatusOr<ImageSize> SizeOfCanvas(std::string_view bytes) {
+  const ByteReader container(bytes, ByteOrder::kLittleEndian);
+  LS_ASSIGN_OR_RETURN(const std::string_view type, container.Slice(kFirstChunk, 4));
+  const ByteReader content(bytes.substr(std::min<size_t>(bytes.size(), kFirstChunk + kChunkHeader)),
+                           ByteOrder::kLittleEndian);
+  if (type == "VP8 ") return LossySize(content);
+  if (type == "VP8L") return LosslessSize(content);
+  if (type == "VP8X") return SizeLessOne(content, 4);
+  return absl::InvalidArgumentError("the WebP is broken: it begins with none of VP8, VP8L and VP8X");
+}
+
 void AppendChunkHeader(std::string_view type, uint64_t length, std::string& file) {
   file.append(type);
   file.resize(file.size() + 4);
@@ -94,26 +111,15 @@ absl::StatusOr<std::string> FileOfFrame(std::string_view chunks, const ImageSize
     file.append(extended);
   }
   file.append(chunks);
-  LS_ASSIGN_OR_RETURN(const ImageSize inside, WebpSize(file));
+  LS_ASSIGN_OR_RETURN(const ImageHeader header, ReadWebpHeader(file));
+  const ImageSize inside = header.size;
   if (inside == size) return file;
   return absl::InvalidArgumentError(
       absl::StrFormat("the WebP is broken: its first frame is %d x %d pixels and its image %d x %d", size.width,
                       size.height, inside.width, inside.height));
 }
 
-}  // namespace
-
-absl::StatusOr<ImageSize> WebpSize(std::string_view bytes) {
-  const ByteReader container(bytes, ByteOrder::kLittleEndian);
-  LS_ASSIGN_OR_RETURN(const std::string_view type, container.Slice(kFirstChunk, 4));
-  const ByteReader content(bytes.substr(std::min<size_t>(bytes.size(), kFirstChunk + kChunkHeader)),
-                           ByteOrder::kLittleEndian);
-  if (type == "VP8 ") return LossySize(content);
-  if (type == "VP8L") return LosslessSize(content);
-  if (type == "VP8X") return SizeLessOne(content, 4);
-  return absl::InvalidArgumentError("the WebP is broken: it begins with none of VP8, VP8L and VP8X");
-}
-
+// What the chunk EXIF says, or 1.
 int WebpOrientation(std::string_view bytes) {
   const std::optional<Chunk> exif = FindChunk(bytes, kFirstChunk, "EXIF");
   if (!exif.has_value()) return 1;
@@ -123,11 +129,52 @@ int WebpOrientation(std::string_view bytes) {
   return ExifOrientation(exif->content.substr(prefixed ? kJpegPrefix.size() : 0));
 }
 
-absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes) {
+// A file that is not animated, of that size.
+absl::StatusOr<cv::Mat> DecodePixels(std::string_view file, const ImageSize& size) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
+  WebPDecoderConfig config;
+  if (WebPInitDecoderConfig(&config) == 0) return absl::InternalError("libwebp has another version than its headers");
+  VP8StatusCode status = WebPGetFeatures(bytes, file.size(), &config.input);
+  if (status == VP8_STATUS_OK && (config.input.width != size.width || config.input.height != size.height)) {
+    return absl::InvalidArgumentError("the image is broken: its data are not what its header says");
+  }
+  cv::Mat pixels;
+  if (status == VP8_STATUS_OK) {
+    pixels.create(config.input.height, config.input.width, CV_8UC3);
+    config.output.colorspace = MODE_RGB;
+    config.output.is_external_memory = 1;
+    config.output.u.RGBA = {
+        .rgba = pixels.data, .stride = static_cast<int>(pixels.step[0]), .size = pixels.total() * pixels.elemSize()};
+    status = WebPDecode(bytes, file.size(), &config);
+  }
+  if (status == VP8_STATUS_OK) return pixels;
+  if (status == VP8_STATUS_OUT_OF_MEMORY) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("there is no memory to decode an image of %d x %d pixels", size.width, size.height));
+  }
+  return absl::InvalidArgumentError("the WebP image cannot be decoded: its data are broken or end early");
+}
+
+// On a black canvas.
+absl::StatusOr<cv::Mat> DecodeFrame(const WebpFrame& frame, const ImageSize& canvas) {
+  LS_ASSIGN_OR_RETURN(const cv::Mat pixels, DecodePixels(frame.file, frame.size));
+  cv::Mat whole = cv::Mat::zeros(static_cast<int>(canvas.height), static_cast<int>(canvas.width), CV_8UC3);
+  const cv::Rect place(static_cast<int>(frame.left), static_cast<int>(frame.top), pixels.cols, pixels.rows);
+  pixels.copyTo(whole(place));
+  return whole;
+}
+
+}  // namespace
+
+absl::StatusOr<ImageHeader> ReadWebpHeader(std::string_view bytes) {
+  LS_ASSIGN_OR_RETURN(const ImageSize size, SizeOfCanvas(bytes));
+  return ImageHeader{.format = ImageFormat::kWebp, .size = size};
+}
+
+absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes, const ImageSize& canvas) {
   LS_ASSIGN_OR_RETURN(const Chunk first, ReadChunk(bytes, kFirstChunk));
   const bool animated = first.type == "VP8X" && !first.content.empty() && (first.content[0] & kAnimationFlag) != 0;
   if (!animated) return std::nullopt;
-  LS_ASSIGN_OR_RETURN(const ImageSize canvas, WebpSize(bytes));
   const std::optional<Chunk> chunk = FindChunk(bytes, kFirstChunk, "ANMF");
   if (!chunk.has_value()) return absl::InvalidArgumentError("the image is truncated: the WebP has no whole frame");
 
@@ -144,6 +191,13 @@ absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes) 
   LS_RETURN_IF_ERROR(reader.Slice(0, kFrameHeader).status());
   LS_ASSIGN_OR_RETURN(frame.file, FileOfFrame(chunk->content.substr(kFrameHeader), frame.size));
   return frame;
+}
+
+absl::StatusOr<DecodedWebp> DecodeWebp(std::string_view bytes, const ImageHeader& header) {
+  LS_ASSIGN_OR_RETURN(const std::optional<WebpFrame> frame, FirstWebpFrame(bytes, header.size));
+  LS_ASSIGN_OR_RETURN(cv::Mat pixels,
+                      frame.has_value() ? DecodeFrame(*frame, header.size) : DecodePixels(bytes, header.size));
+  return DecodedWebp{std::move(pixels), WebpOrientation(bytes)};
 }
 
 }  // namespace longshort

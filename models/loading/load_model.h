@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/images/image_limits.h"
+#include "models/images/image_header.h"
 #include "models/loading/load_guard.h"
 #include "models/loading/loaded_model.h"
 #include "models/worker_device.h"

@@ -1,11 +1,13 @@
 #include "models/train/image_augmentation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "ATen/ops/_upsample_bilinear2d_aa.h"
+#include "opencv2/core.hpp"
+#include "opencv2/imgproc.hpp"
 
 namespace longshort {
 namespace {
@@ -29,32 +31,58 @@ double RandomRatio(RandomDraws& random) {
   return std::exp(random.Uniform(-widest, widest));
 }
 
-// image [3, h, w] in [0, 1].
-at::Tensor JitterColours(at::Tensor image, double jitter, RandomDraws& random) {
-  if (jitter == 0) return image;
+// Antialiased where both sides shrink.
+cv::Mat Resized(const cv::Mat& image, int64_t height, int64_t width) {
+  const bool smaller = image.rows >= height && image.cols >= width;
+  cv::Mat resized;
+  cv::resize(image, resized, cv::Size(static_cast<int>(width), static_cast<int>(height)), 0, 0,
+             smaller ? cv::INTER_AREA : cv::INTER_LINEAR);
+  return resized;
+}
+
+// image [h, w, 3] float32 in [0, 1]. Saturation and brightness change as HSV has them.
+void JitterColours(cv::Mat& image, double jitter, RandomDraws& random) {
+  if (jitter == 0) return;
   const double brightness = random.Uniform(1 - jitter, 1 + jitter);
   const double contrast = random.Uniform(1 - jitter, 1 + jitter);
   const double saturation = random.Uniform(1 - jitter, 1 + jitter);
-  image = image * brightness;
-  const at::Tensor grey = image.mean(/*dim=*/0, /*keepdim=*/true);
-  image = grey + (image - grey) * saturation;
-  const at::Tensor mean = grey.mean();
-  return mean + (image - mean) * contrast;
+  cv::cvtColor(image, image, cv::COLOR_RGB2HSV);
+  cv::multiply(image, cv::Scalar(1, saturation, brightness), image);
+  cv::min(image, cv::Scalar(360, 1, 1 + jitter), image);  // no colour is purer than pure
+  cv::cvtColor(image, image, cv::COLOR_HSV2RGB);
+  const cv::Scalar means = cv::mean(image);
+  const double mean = (means[0] + means[1] + means[2]) / 3;
+  image.convertTo(image, CV_32F, contrast, mean * (1 - contrast));
+}
+
+// image [h, w, 3] float32 to [3, h, w].
+at::Tensor ToTensor(const cv::Mat& image) {
+  at::Tensor tensor = at::empty({3, image.rows, image.cols}, at::kFloat);
+  auto* values = tensor.mutable_data_ptr<float>();
+  std::array<cv::Mat, 3> channels;
+  for (cv::Mat& channel : channels) {
+    channel = cv::Mat(image.rows, image.cols, CV_32F, values);
+    values += channel.total();
+  }
+  cv::split(image, channels.data());
+  return tensor;
 }
 
 }  // namespace
 
-at::Tensor AugmentImage(const at::Tensor& pixels, int64_t height, int64_t width, const AugmentationOptions& options,
+at::Tensor AugmentImage(const cv::Mat& pixels, int64_t height, int64_t width, const AugmentationOptions& options,
                         RandomDraws& random) {
-  const double whole = static_cast<double>(pixels.size(0) * pixels.size(1));
-  const double area = whole * random.Uniform(options.smallest_crop, 1);
+  const double area = static_cast<double>(pixels.total()) * random.Uniform(options.smallest_crop, 1);
   const double ratio = RandomRatio(random);
-  const Rectangle crop = RandomRectangle(pixels.size(0), pixels.size(1), area, ratio, random);
-  const at::Tensor cut = pixels.narrow(0, crop.top, crop.height).narrow(1, crop.left, crop.width);
-  const at::Tensor channels = cut.permute({2, 0, 1}).unsqueeze(0).to(at::kFloat).div(255);
-  at::Tensor image = at::_upsample_bilinear2d_aa(channels.contiguous(), {height, width}, /*align_corners=*/false)[0];
-  if (random.Below(2) == 1) image = image.flip(2);
-  return JitterColours(image, options.colour_jitter, random);
+  const Rectangle crop = RandomRectangle(pixels.rows, pixels.cols, area, ratio, random);
+  cv::Mat image = Resized(pixels(cv::Rect(static_cast<int>(crop.left), static_cast<int>(crop.top),
+                                          static_cast<int>(crop.width), static_cast<int>(crop.height))),
+                          height, width);
+  constexpr int kLeftToRight = 1;
+  if (random.Below(2) == 1) cv::flip(image, image, kLeftToRight);
+  image.convertTo(image, CV_32F, 1.0 / 255);
+  JitterColours(image, options.colour_jitter, random);
+  return ToTensor(image);
 }
 
 void MixImages(at::Tensor& images, at::Tensor& targets, const AugmentationOptions& options,

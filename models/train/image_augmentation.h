@@ -6,6 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/train/random_draws.h"
+#include "opencv2/core/mat.hpp"
 
 namespace longshort {
 
@@ -18,10 +19,11 @@ struct AugmentationOptions {
   double cutmix = 0;            // probability that a rectangle comes from another image, and the target with it
 };
 
-// A random rectangle, maybe mirrored, of other colours, resized with antialiasing.
+// A random rectangle, perhaps mirrored, resized, its colours changed: by OpenCV.
 //   pixels   [h, w, 3] uint8, RGB
 //   returns  [3, height, width] float32 in about [0, 1]
-at::Tensor AugmentImage(const at::Tensor& pixels, int64_t height, int64_t width, const AugmentationOptions& options,
+// Throws cv::Exception if there is no memory.
+at::Tensor AugmentImage(const cv::Mat& pixels, int64_t height, int64_t width, const AugmentationOptions& options,
                         RandomDraws& random);
 
 // CutMix: each of `images` [n, 3, height, width] gets, with probability `options.cutmix`, a rectangle of the next

@@ -26,7 +26,7 @@ OptionTable MakeTable(CommandLine& line) {
   table.Add("config", "FILE", "config.json of the CvT*-LS to train; it is written as it is. Required.",
             &line.files.config);
   table.Add("train", "DIR",
-            "Images to train on: a folder for each class with JPEG, PNG, WebP, BMP or TIFF files in it. The folders' "
+            "Images to train on: a folder for each class with JPEG, PNG or WebP files in it. The folders' "
             "names, sorted, are the classes. Required.",
             &line.files.train);
   table.Add("held-out", "DIR", "Images that are only measured, in the same form. Required.", &line.files.held_out);

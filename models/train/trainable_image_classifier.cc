@@ -28,7 +28,7 @@ class TrainableImageClassifier final : public TrainableClassifier {
  public:
   struct Data {
     CvtConfig config;
-    std::vector<at::Tensor> train;     // [h, w, 3] uint8 each
+    std::vector<cv::Mat> train;        // [h, w, 3] uint8 each
     std::vector<at::Tensor> held_out;  // [3, height, width] float32 each, normalised
     std::vector<int64_t> train_targets, held_out_targets;
     std::vector<ModelFile> files;
@@ -129,12 +129,10 @@ absl::Status Named(const ImageFile& file, const absl::Status& error) {
   return absl::Status(error.code(), absl::StrCat(file.path, ": ", std::string(error.message())));
 }
 
-absl::StatusOr<at::Tensor> DecodePixels(const ImageFile& file) {
-  const absl::StatusOr<RgbImage> image = DecodeImage(file.bytes, {});
+absl::StatusOr<cv::Mat> DecodePixels(const ImageFile& file) {
+  absl::StatusOr<cv::Mat> image = DecodeImage(file.bytes, ImageLimits());
   if (!image.ok()) return Named(file, image.status());
-  at::Tensor pixels = at::empty({image->size.height, image->size.width, 3}, at::kByte);
-  std::copy(image->values.begin(), image->values.end(), pixels.mutable_data_ptr<uint8_t>());
-  return pixels;
+  return image;
 }
 
 absl::StatusOr<at::Tensor> PrepareForModel(const ImageFile& file, const ImagePreprocessor& preprocessor) {

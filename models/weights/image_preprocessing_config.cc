@@ -27,18 +27,45 @@ absl::StatusOr<std::array<double, 3>> ReadChannels(const JsonFields& fields, std
   return std::array<double, 3>{values[0], values[1], values[2]};
 }
 
+constexpr std::string_view kResize = "resize";
+constexpr std::array<std::string_view, 2> kLibraries = {"pillow", "opencv"};
+constexpr std::array<std::string_view, 1> kPillowFilters = {"bicubic"};
+// In the order of ResizeMethod, behind Pillow's.
+constexpr std::array<std::string_view, 4> kOpenCvFilters = {"nearest", "linear", "area", "cubic"};
+
+absl::StatusOr<ResizeMethod> ReadResize(const JsonFields& preprocessing) {
+  if (!preprocessing.Has(kResize)) return ResizeMethod::kPillowBicubic;
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, preprocessing.Object(kResize));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown({"library", "filter"}));
+  LS_ASSIGN_OR_RETURN(const size_t library, fields.Choice("library", kLibraries));
+  if (library == 0) {
+    LS_RETURN_IF_ERROR(fields.Choice("filter", kPillowFilters).status());
+    return ResizeMethod::kPillowBicubic;
+  }
+  LS_ASSIGN_OR_RETURN(const size_t filter, fields.Choice("filter", kOpenCvFilters));
+  return static_cast<ResizeMethod>(kPillowFilters.size() + filter);
+}
+
+nlohmann::ordered_json WithResize(nlohmann::ordered_json document, ResizeMethod resize) {
+  if (resize == ResizeMethod::kPillowBicubic) return document;
+  const size_t filter = static_cast<size_t>(resize) - kPillowFilters.size();
+  document[std::string(kResize)] = {{"library", kLibraries[1]}, {"filter", kOpenCvFilters[filter]}};
+  return document;
+}
+
 }  // namespace
 
 absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields& config) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, config.Object(kField));
-  LS_RETURN_IF_ERROR(
-      fields.RefuseUnknown({"resize_shorter_side", "crop_height", "crop_width", "mean", "standard_deviation"}));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(
+      {"resize_shorter_side", "crop_height", "crop_width", "mean", "standard_deviation", kResize}));
   ImagePreprocessingConfig result;
   LS_ASSIGN_OR_RETURN(result.resize_shorter_side, ReadSide(fields, "resize_shorter_side"));
   LS_ASSIGN_OR_RETURN(result.crop_height, ReadSide(fields, "crop_height"));
   LS_ASSIGN_OR_RETURN(result.crop_width, ReadSide(fields, "crop_width"));
   LS_ASSIGN_OR_RETURN(result.mean, ReadChannels(fields, "mean"));
   LS_ASSIGN_OR_RETURN(result.standard_deviation, ReadChannels(fields, "standard_deviation"));
+  LS_ASSIGN_OR_RETURN(result.resize, ReadResize(fields));
   const int64_t crop = std::max(result.crop_height, result.crop_width);
   if (result.resize_shorter_side < crop)
     return fields.OutOfRange("resize_shorter_side", absl::StrFormat("at least both sides of the crop, %d", crop));
@@ -50,23 +77,25 @@ absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields
 
 absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, config.Object(kField));
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown({"height", "width"}));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown({"height", "width", kResize}));
   PixelSequenceConfig result;
   LS_ASSIGN_OR_RETURN(result.height, ReadSide(fields, "height"));
   LS_ASSIGN_OR_RETURN(result.width, ReadSide(fields, "width"));
+  LS_ASSIGN_OR_RETURN(result.resize, ReadResize(fields));
   return result;
 }
 
 nlohmann::ordered_json ToJson(const ImagePreprocessingConfig& config) {
-  return {{"resize_shorter_side", config.resize_shorter_side},
-          {"crop_height", config.crop_height},
-          {"crop_width", config.crop_width},
-          {"mean", config.mean},
-          {"standard_deviation", config.standard_deviation}};
+  return WithResize({{"resize_shorter_side", config.resize_shorter_side},
+                     {"crop_height", config.crop_height},
+                     {"crop_width", config.crop_width},
+                     {"mean", config.mean},
+                     {"standard_deviation", config.standard_deviation}},
+                    config.resize);
 }
 
 nlohmann::ordered_json ToJson(const PixelSequenceConfig& config) {
-  return {{"height", config.height}, {"width", config.width}};
+  return WithResize({{"height", config.height}, {"width", config.width}}, config.resize);
 }
 
 }  // namespace longshort

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "models/images/image_limits.h"
+#include "models/images/image_header.h"
 
 namespace longshort {
 

@@ -10,23 +10,38 @@
 namespace longshort {
 namespace {
 
-absl::StatusOr<ClassifierItem> Prepare(const ImageInput& image, const ImagePreprocessor& preprocessor) {
-  if (const auto* pixels = std::get_if<RawImage>(&image.content); pixels != nullptr)
-    return preprocessor.Convert(*pixels);
-  return preprocessor.Decode(std::get<std::string_view>(image.content));
-}
-
 // Decoding and resizing, roughly: what matters is how calls compare.
 constexpr absl::Duration kTimePerPixel = absl::Nanoseconds(20);
 // What takes no longer is done by who reads the call: another thread would need as long to wake.
 constexpr absl::Duration kWakingAThread = absl::Microseconds(50);
 
-int64_t Pixels(const ImageInput& image, const ImagePreprocessor& preprocessor) {
-  const auto* raw = std::get_if<RawImage>(&image.content);
-  if (raw == nullptr) return preprocessor.PixelsToDecode(std::get<std::string_view>(image.content));
+int64_t Pixels(const RawImage& raw) {
   constexpr int64_t kMost = int64_t{1} << 28;  // the values fit in a message, whatever it says
-  return raw->height < 1 || raw->width < 1 || raw->height > kMost / raw->width ? 0 : raw->height * raw->width;
+  return raw.height < 1 || raw.width < 1 || raw.height > kMost / raw.width ? 0 : raw.height * raw.width;
 }
+
+// An image, and if it is a file the header, which is read once.
+struct ReadInput {
+  ImageInput image;
+  absl::StatusOr<ImageHeader> header;
+
+  ReadInput(ImageInput input, const ImagePreprocessor& preprocessor) : image(std::move(input)) {
+    if (!raw()) header = preprocessor.ReadHeader(std::get<std::string_view>(image.content));
+  }
+  bool raw() const { return std::holds_alternative<RawImage>(image.content); }
+
+  // 0 for an image that Prepare will refuse by its header.
+  int64_t pixels() const {
+    if (raw()) return Pixels(std::get<RawImage>(image.content));
+    return header.ok() ? header->size.pixels() : 0;
+  }
+
+  absl::StatusOr<ClassifierItem> Prepare(const ImagePreprocessor& preprocessor) const {
+    if (raw()) return preprocessor.Convert(std::get<RawImage>(image.content));
+    if (!header.ok()) return header.status();
+    return preprocessor.Decode(std::get<std::string_view>(image.content), *header);
+  }
+};
 
 }  // namespace
 
@@ -40,12 +55,12 @@ absl::StatusOr<ClassificationRequest> ReadImage(ImageInput image, int64_t index,
   ClassificationRequest one;
   one.context = context;
   one.bytes = image.bytes;
-  one.work_until_prepared = work_before + kTimePerPixel * Pixels(image, *preprocessor);
-  const bool quick = std::holds_alternative<RawImage>(image.content) &&
-                     one.work_until_prepared + kTimePerPixel * preprocessor->pixels() <= kWakingAThread;
-  ItemPreparation preparation = [image = std::move(image), index, &names,
+  ReadInput input(std::move(image), *preprocessor);
+  one.work_until_prepared = work_before + kTimePerPixel * input.pixels();
+  const bool quick = input.raw() && one.work_until_prepared + kTimePerPixel * preprocessor->pixels() <= kWakingAThread;
+  ItemPreparation preparation = [input = std::move(input), index, &names,
                                  preprocessor = std::move(preprocessor)]() -> absl::StatusOr<ClassifierItem> {
-    absl::StatusOr<ClassifierItem> item = Prepare(image, *preprocessor);
+    absl::StatusOr<ClassifierItem> item = input.Prepare(*preprocessor);
     if (item.ok()) return item;
     return absl::Status(item.status().code(),
                         absl::StrCat(names.Of(CallField::kImage, index), ": ", item.status().message()));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "models/images/image_limits.h"
+#include "models/images/image_header.h"
 #include "server/options/server_options.h"
 
 namespace longshort {

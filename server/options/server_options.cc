@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "models/images/image_limits.h"
+#include "models/images/image_header.h"
 #include "server/access/token_file.h"
 #include "server/options/devices.h"
 #include "server/options/exposure.h"

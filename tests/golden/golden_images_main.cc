@@ -76,16 +76,18 @@ absl::Status RunImage(const SafetensorsFile& file, const GoldenImage& image) {
   LS_ASSIGN_OR_RETURN(const auto crop, ReadValues<uint8_t>(file, image.name + ".cropped_u8_hwc", DataType::kU8, 3));
   LS_ASSIGN_OR_RETURN(const auto tensor, ReadValues<float>(file, image.name + ".tensor_chw", DataType::kF32, 3));
   const ImageSize size = {input.shape[0], input.shape[1]};
-  const auto pixels = absl::MakeConstSpan(input.values);
+  const cv::Mat pixels = cv::Mat(input.values, /*copyData=*/true).reshape(3, static_cast<int>(size.height));
 
   const ResizeAndCrop geometry = CentreCrop(size, image.config);
   if (geometry.resized.height != image.resized.height || geometry.resized.width != image.resized.width) {
     return absl::InvalidArgumentError(absl::StrCat(image.name, " is resized to another size than resized_hw"));
   }
-  LS_ASSIGN_OR_RETURN(const double in_pixels, LargestDifference(Resize(pixels, size, 3, geometry), crop.values));
+  const std::vector<uint8_t> resized = Resize(pixels, geometry, image.config.resize).clone().reshape(1, 1);
+  LS_ASSIGN_OR_RETURN(const double in_pixels, LargestDifference(resized, crop.values));
 
   const auto preprocessor = MakeImagePreprocessor(image.config, ImageLimits());
-  LS_ASSIGN_OR_RETURN(const ClassifierItem item, preprocessor->Convert({size.height, size.width, 3, pixels}));
+  LS_ASSIGN_OR_RETURN(const ClassifierItem item,
+                      preprocessor->Convert({size.height, size.width, 3, absl::MakeConstSpan(input.values)}));
   LS_ASSIGN_OR_RETURN(const double in_tensor, LargestDifference(std::get<ImageItem>(item).values, tensor.values));
   const nlohmann::json line = {
       {"case", image.name}, {"largest_difference", in_pixels}, {"largest_tensor_difference", in_tensor}};

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from numbers import Integral
@@ -44,7 +45,7 @@ class BinaryFile(Protocol):
     def read(self) -> bytes: ...
 
 
-# The path of a file, the bytes of one (JPEG, PNG, WebP, BMP, TIFF), one that is open, or pixels.
+# The path of a file, the bytes of one (JPEG, PNG, WebP, or whatever Pillow opens), one that is open, or pixels.
 Image = str | os.PathLike[str] | bytes | BinaryFile | PixelArray | PillowImage
 
 # Of one call: enough to fill a model's batches, few enough for any server's largest message.
@@ -84,16 +85,17 @@ def document_inputs(document: Document) -> tuple[types_pb2.Input, types_pb2.Inpu
 
 
 def image_message(image: Image) -> inference_pb2.Image:
-    """Reads a file; takes pixels as they are. Raises OSError, ValueError or TypeError for what is no image."""
+    """Reads a file, and converts it to PNG if the server does not decode its format; takes pixels as they are. Raises
+    OSError, ValueError or TypeError for what is no image."""
     if isinstance(image, (bytes, bytearray, memoryview)):
-        return inference_pb2.Image(encoded=bytes(image))
+        return inference_pb2.Image(encoded=_decodable(bytes(image)))
     if isinstance(image, (str, os.PathLike)):
-        return inference_pb2.Image(encoded=Path(image).read_bytes())
+        return inference_pb2.Image(encoded=_decodable(Path(image).read_bytes()))
     if _is_file(image):
         content = image.read()  # type: ignore[union-attr]
         if not isinstance(content, bytes):
             raise TypeError(f'an image\'s file must be open for bytes (mode "rb"); it gives {type(content).__name__}')
-        return inference_pb2.Image(encoded=content)
+        return inference_pb2.Image(encoded=_decodable(content))
     if hasattr(image, "mode") and hasattr(image, "convert"):
         return _pillow_message(image)
     if hasattr(image, "shape") and hasattr(image, "dtype"):
@@ -104,9 +106,41 @@ def image_message(image: Image) -> inference_pb2.Image:
     )
 
 
+def _decodable(file: bytes) -> bytes:
+    """The file itself if it is JPEG, PNG or WebP, if there is no Pillow, or if Pillow does not know it either: the
+    server says what it is. Otherwise its first frame upright, as PNG. Raises OSError or ValueError."""
+    if file.startswith((b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n")) or (file[:4], file[8:12]) == (b"RIFF", b"WEBP"):
+        return file
+    try:
+        from PIL import Image as pillow
+        from PIL import ImageOps, UnidentifiedImageError
+    except ImportError:
+        return file
+    try:
+        with pillow.open(io.BytesIO(file)) as opened:
+            image = ImageOps.exif_transpose(opened)
+    except UnidentifiedImageError:
+        return file
+    except pillow.DecompressionBombError as error:
+        raise ValueError(str(error)) from None
+    if image.mode in ("I", "F"):
+        raise _without_range(image.mode)
+    if image.mode.startswith("I;16"):
+        image = image.convert("I").convert("I;16")  # of any byte order
+    elif image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA"):
+        image = image.convert("RGB")
+    encoded = io.BytesIO()
+    image.save(encoded, "PNG")
+    return encoded.getvalue()
+
+
+def _without_range(mode: str) -> ValueError:
+    return ValueError(f'a PIL image of mode "{mode}" has no fixed range of values: convert it to "L" or "RGB"')
+
+
 def _pillow_message(image: Any) -> inference_pb2.Image:
     if image.mode.startswith(("I", "F")):
-        raise ValueError(f'a PIL image of mode "{image.mode}" has no fixed range of values: convert it to "L" or "RGB"')
+        raise _without_range(image.mode)
     pixels = image if image.mode in ("L", "RGB") else image.convert("RGB")
     width, height = pixels.size
     channels = 1 if pixels.mode == "L" else 3

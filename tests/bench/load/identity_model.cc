@@ -80,9 +80,11 @@ class ByteTokenizer final : public DocumentTokenizer {
 class PixelsAsTheyAre final : public ImagePreprocessor {
  public:
   int64_t pixels() const override { return 0; }  // an item has as many as the image
-  int64_t PixelsToDecode(std::string_view /*bytes*/) const override { return 0; }
-  absl::StatusOr<ClassifierItem> Decode(std::string_view /*bytes*/) const override {
+  absl::StatusOr<ImageHeader> ReadHeader(std::string_view /*bytes*/) const override {
     return absl::InvalidArgumentError("the identity model takes pixels only");
+  }
+  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes, const ImageHeader& /*header*/) const override {
+    return ReadHeader(bytes).status();
   }
   absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
     ImageItem item;

@@ -95,11 +95,23 @@ TEST(ImagePreprocessor, RefusesFloatsThatAreNoPixels) {
   }
 }
 
-TEST(ImagePreprocessor, TellsHowManyPixelsThereAreToDecode) {
-  const auto preprocessor = MakeImagePreprocessor({}, {.max_pixels = 117});
-  EXPECT_EQ(preprocessor->PixelsToDecode(ReadImageFile("colours.png")), 13 * 9);
-  EXPECT_EQ(preprocessor->PixelsToDecode("no image"), 0);
-  EXPECT_EQ(MakeImagePreprocessor({}, {.max_pixels = 116})->PixelsToDecode(ReadImageFile("colours.png")), 0);
+TEST(ImagePreprocessor, RefusesByTheHeader) {
+  const std::string file = ReadImageFile("colours.png");
+  const auto header = MakeImagePreprocessor({}, {.max_pixels = 117})->ReadHeader(file);
+  ASSERT_THAT(header, IsOk());
+  EXPECT_EQ(header->size.pixels(), 13 * 9);
+  EXPECT_THAT(MakeImagePreprocessor({}, {.max_pixels = 116})->ReadHeader(file), Refuses(Words{"13 x 9 = 117", "116"}));
+}
+
+// A strip becomes as high as the crop. By Pillow's arithmetic only the crop is computed; OpenCV would make all of it.
+TEST(ImagePreprocessor, RefusesWhatOpenCvWouldResizeBeyondTheLimit) {
+  ImagePreprocessingConfig config{.resize_shorter_side = 8, .crop_height = 8, .crop_width = 8};
+  const std::vector<uint8_t> strip(100, 50);
+  const ImageLimits limits{.max_pixels = 100};
+  EXPECT_THAT(MakeImagePreprocessor(config, limits)->Convert({1, 100, 1, absl::MakeConstSpan(strip)}), IsOk());
+  config.resize = ResizeMethod::kOpenCvArea;
+  EXPECT_THAT(MakeImagePreprocessor(config, limits)->Convert({1, 100, 1, absl::MakeConstSpan(strip)}),
+              Refuses(Words{"resized to 800 x 8 = 6400", "100"}));
 }
 
 }  // namespace

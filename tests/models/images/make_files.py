@@ -1,5 +1,5 @@
-"""Makes files/: one small image of every kind that is decoded, and expected.safetensors with its pixels;
-files/broken/: what no program writes; and damaged_tiffs.txt: what Pillow does with damaged TIFFs.
+"""Makes files/: one small image of every kind that is decoded, and expected.safetensors with its pixels; files/broken/:
+what no program writes.
 
     PYTHONPATH=tests python tests/models/images/make_files.py
 
@@ -36,13 +36,10 @@ def main() -> None:
     write_jpegs(colours, alpha)
     write_pngs(colours, alpha)
     write_webps(colours, alpha)
-    write_bmps(colours, alpha)
-    write_tiffs(colours, alpha)
     expected = {path.name: by_pillow(path) for path in whole_files()}
     expected |= write_wide(colours)
     safetensors_file.write(FOLDER.parent / "expected.safetensors", dict(sorted(expected.items())))
     write_broken()
-    write_damaged_tiffs()
 
 
 def whole_files() -> list[Path]:
@@ -123,21 +120,6 @@ def write_broken() -> None:
     mebibyte = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
     header = struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)
     (folder / "inflates_on.png").write_bytes(png_of([(b"IHDR", header), (b"IDAT", pixels + 48 * mebibyte)]))
-    write_strips_that_share_bytes(folder)
-
-
-def write_strips_that_share_bytes(folder: Path) -> None:
-    """1 x 4096 pixels, each a strip of its own, and all strips the same 25,002 bytes: they inflate to nothing."""
-    height = 4096
-    strip = b"\x78\x01" + b"\0\0\0\xff\xff" * 5000
-    tables = b"".join(struct.pack("<I", value) * height for value in (8, len(strip)))
-    offsets = 8 + len(strip)
-    tags = [(256, 1, 1), (257, 1, height), (258, 1, 8), (259, 1, 8), (262, 1, 1), (273, height, offsets)]
-    tags += [(277, 1, 1), (278, 1, 1), (279, height, offsets + 4 * height)]
-    entries = b"".join(struct.pack("<HHII", tag, 4, count, value) for tag, count, value in tags)
-    start = b"II*\0" + struct.pack("<I", offsets + len(tables))
-    file = start + strip + tables + struct.pack("<H", len(tags)) + entries + bytes(4)
-    (folder / "strips_share_bytes.tif").write_bytes(file)
 
 
 def write_animation_with_large_frame(folder: Path) -> None:
@@ -159,87 +141,6 @@ def webp_chunk(kind: bytes, content: bytes) -> bytes:
     return kind + struct.pack("<I", len(content)) + content
 
 
-def write_bmps(colours: Array8, alpha: Array8) -> None:
-    image = Image.fromarray(colours)
-    image.save(FOLDER / "colours.bmp")
-    image.convert("L").save(FOLDER / "grey.bmp")
-    image.convert("1").save(FOLDER / "one_bit.bmp")
-    image.quantize(16).save(FOLDER / "palette.bmp")
-    with_alpha(colours, alpha).save(FOLDER / "alpha.bmp")
-    red, green, blue = (colours[..., channel].astype(np.uint16) for channel in range(3))
-    write_palette_bmps(image)
-    write_wide_bmp("555.bmp", red >> 3 << 10 | green >> 3 << 5 | blue >> 3, ())
-    write_wide_bmp("565.bmp", red >> 3 << 11 | green >> 2 << 5 | blue >> 3, (0xF800, 0x07E0, 0x001F))
-
-
-def write_palette_bmps(image: Image.Image) -> None:
-    """Palettes of few colours; OS/2's header; run lengths, with literal runs, a row that ends early and a move."""
-    few = image.quantize(16)
-    indices, palette = np.asarray(few), np.asarray(few.getpalette()[:48], np.uint8).reshape(16, 3)[:, ::-1]
-    entries = np.concatenate([palette, np.zeros((16, 1), np.uint8)], axis=-1).tobytes()
-
-    def write(name: str, header: bytes, colours: bytes, body: bytes) -> None:
-        start = 14 + len(header) + len(colours)
-        file = b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start) + header + colours + body
-        (FOLDER / name).write_bytes(file)
-
-    def info(bits: int, compression: int) -> bytes:
-        return struct.pack("<IiiHHIIiiII", 40, WIDTH, HEIGHT, 1, bits, compression, 0, 0, 0, 16, 0)
-
-    def halves(row: Array8) -> bytes:
-        even = np.pad(row, (0, len(row) % 2))
-        return (even[::2] << 4 | even[1::2]).tobytes()
-
-    rows = b"".join(halves(row).ljust(8, b"\0") for row in indices[::-1])
-    write("palette_4.bmp", info(4, 0), entries, rows)
-    core = struct.pack("<IHHHH", 12, WIDTH, HEIGHT, 1, 4)
-    write("os_2.bmp", core, palette.tobytes(), rows)
-    for bits in (8, 4):
-        body = b""
-        for number, row in enumerate(indices[::-1]):
-            literal = row[3:10].tobytes() if bits == 8 else halves(row[3:10])
-            literal += bytes(len(literal) % 2)
-            first = int(row[0]) if bits == 8 else int(row[0]) << 4 | int(row[1])
-            body += bytes([3, first, 0, 7]) + literal
-            # 3 pixels are left; a move passes over two of them, and the end of the row over the rest.
-            body += bytes([0, 2, 2, 0]) if number == 2 else b""
-            body += bytes([0, 0]) if number % 3 else bytes([1, first, 0, 0])
-        write(f"run_lengths_{bits}.bmp", info(bits, 1 if bits == 8 else 2), entries, body + bytes([0, 1]))
-
-
-def write_wide_bmp(name: str, pixels: Array16, masks: tuple[int, ...]) -> None:
-    """16 bits a pixel, rows from the bottom, padded to 4 bytes."""
-    rows = np.zeros((HEIGHT, WIDTH + WIDTH % 2), np.uint16)
-    rows[:, :WIDTH] = pixels[::-1]
-    behind = struct.pack(f"<{len(masks)}I", *masks)
-    body = rows.astype("<u2").tobytes()
-    start = 54 + len(behind)
-    info = struct.pack("<IiiHHIIiiII", 40, WIDTH, HEIGHT, 1, 16, 3 if masks else 0, len(body), 0, 0, 0, 0)
-    header = b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start)
-    (FOLDER / name).write_bytes(header + info + behind + body)
-
-
-def write_tiffs(colours: Array8, alpha: Array8) -> None:
-    image = Image.fromarray(colours)
-    for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg"):
-        image.save(FOLDER / f"{compression}.tif", compression=compression)
-    for compression in ("zstd", "lzma"):
-        image.save(FOLDER / f"{compression}.tif", compression=compression)
-    for compression in ("tiff_ccitt", "group3", "group4"):
-        image.convert("1").save(FOLDER / f"{compression}.tif", compression=compression)
-    image.save(FOLDER / "strips.tif", compression="tiff_lzw", tiffinfo={278: 2})
-    image.convert("L").save(FOLDER / "grey.tif")
-    image.quantize(16).save(FOLDER / "palette.tif")
-    with_alpha(colours, alpha).save(FOLDER / "alpha.tif")
-    inks(colours, alpha).save(FOLDER / "cmyk.tif")
-    image.save(FOLDER / "orientation_7.tif", exif=exif(7))
-    image.save(FOLDER / "two_pages.tif", save_all=True, append_images=[image.resize((3, 2))])
-    multiplied = np.concatenate([(colours.astype(np.uint16) * alpha // 255).astype(np.uint8), alpha], axis=-1)
-    write_tiff("associated_alpha.tif", multiplied, ">", {338: 1})
-    write_tiff("big_endian.tif", colours, ">", {})
-    write_tiled_tiff("tiles.tif", colours)
-
-
 def write_wide(colours: Array8) -> dict[str, Array8]:
     """Images of 16 bits a sample, and their pixels by formula."""
     wide = colours.astype(np.uint16) * 257 + np.arange(HEIGHT * WIDTH * 3, dtype=np.uint16).reshape(colours.shape) * 3
@@ -247,16 +148,7 @@ def write_wide(colours: Array8) -> dict[str, Array8]:
     grey = eight[..., :1].repeat(3, axis=-1)
     write_wide_png("wide_colours.png", wide, 2)
     write_wide_png("wide_grey.png", wide[..., :1], 0)
-    write_tiff("wide_colours.tif", wide, "<", {})
-    write_tiff("wide_colours_big_endian.tif", wide, ">", {274: 3})
-    write_tiff("wide_white_is_zero.tif", wide[..., :1], "<", {262: 0})
-    return {
-        "wide_colours.png": eight,
-        "wide_grey.png": grey,
-        "wide_colours.tif": eight,
-        "wide_colours_big_endian.tif": np.ascontiguousarray(eight[::-1, ::-1]),
-        "wide_white_is_zero.tif": 255 - grey,
-    }
+    return {"wide_colours.png": eight, "wide_grey.png": grey}
 
 
 def write_wide_png(name: str, pixels: Array16, colour_type: int) -> None:
@@ -282,94 +174,6 @@ def png_of(chunks: list[tuple[bytes, bytes]]) -> bytes:
         for kind, body in [*chunks, (b"IEND", b"")]
     ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(whole)
-
-
-def write_tiff(name: str, pixels: Array8 | Array16, order: str, more_tags: dict[int, int]) -> None:
-    """One strip, not compressed; `order` is struct's."""
-    samples = pixels.shape[-1]
-    tags = strip_tags(pixels) | {262: 1 if samples == 1 else 2, 273: 8, 278: HEIGHT} | more_tags
-    body = pixels.astype(pixels.dtype.newbyteorder(order)).tobytes()
-    assemble_tiff(name, body, tags | {279: len(body)}, order)
-
-
-def write_tiled_tiff(name: str, colours: Array8) -> None:
-    """One tile of 16 x 16, deflated."""
-    tile = np.zeros((16, 16, 3), np.uint8)
-    tile[:HEIGHT, :WIDTH] = colours
-    body = zlib.compress(tile.tobytes())
-    tags = strip_tags(colours) | {259: 8, 262: 2, 322: 16, 323: 16, 324: 8, 325: len(body)}
-    assemble_tiff(name, body, tags, "<")
-
-
-def strip_tags(pixels: Array8 | Array16) -> dict[int, int]:
-    """Size, bits, no compression, samples."""
-    return {256: WIDTH, 257: HEIGHT, 258: 8 * pixels.dtype.itemsize, 259: 1, 277: pixels.shape[-1]}
-
-
-def assemble_tiff(name: str, body: bytes, tags: dict[int, int], order: str) -> None:
-    """The pixels, then a directory of LONG values; BitsPerSample as one SHORT for each sample stands behind it."""
-    body += b"\0" * (len(body) % 2)
-    directory = 8 + len(body)
-    samples = tags[277]
-    entries = b""
-    for tag, value in sorted(tags.items()):
-        if tag != 258:
-            entries += struct.pack(order + "HHII", tag, 4, 1, value)
-        elif samples <= 2:
-            entries += struct.pack(order + "HHIHH", tag, 3, samples, value, value if samples == 2 else 0)
-        else:
-            entries += struct.pack(order + "HHII", tag, 3, samples, directory + 2 + 12 * len(tags) + 4)
-    start = {"<": b"II*\0", ">": b"MM\0*"}[order] + struct.pack(order + "I", directory)
-    bits = struct.pack(f"{order}{samples}H", *[tags[258]] * samples)
-    count = struct.pack(order + "H", len(tags))
-    (FOLDER / name).write_bytes(start + body + count + entries + b"\0\0\0\0" + bits)
-
-
-def write_damaged_tiffs() -> None:
-    """One damage a line: a file's name, an offset, the bytes (hexadecimal) that stand there instead, and "refused" or
-    "taken": what Pillow does with it.
-    """
-    random = np.random.default_rng(23)
-    lines = []
-    names = "group3 group4 jpeg lzma packbits strips tiff_adobe_deflate tiff_ccitt tiff_lzw zstd"
-    for path in (FOLDER / f"{name}.tif" for name in names.split()):
-        file = path.read_bytes()
-        for offset, damage in damages(file, random):
-            damaged = file[:offset] + damage + file[offset + len(damage) :]
-            verdict = "taken" if is_taken_by_pillow(damaged) else "refused"
-            lines.append(f"{path.name} {offset} {damage.hex()} {verdict}\n")
-    (FOLDER.parent / "damaged_tiffs.txt").write_text("".join(lines), encoding="ascii")
-
-
-def damages(file: bytes, random: np.random.Generator) -> list[tuple[int, bytes]]:
-    """In the first strip: a bit flipped, random bytes, ones to its end; and fewer bytes in it. No zeros: only newer
-    versions of Zstandard find them.
-    """
-    with Image.open(io.BytesIO(file)) as image:
-        tags = dict(image.tag_v2)
-    begin, length = int(tags[273][0]), int(tags[279][0])
-    places = begin + random.integers(0, length, 12)
-    found = [(int(at), bytes([file[at] ^ 1 << int(random.integers(8))])) for at in places[:4]]
-    found += [(int(at), random.bytes(min(8, begin + length - int(at)))) for at in places[4:8]]
-    found += [(int(at), b"\xff" * (begin + length - int(at))) for at in places[8:]]
-    order = "<" if file.startswith(b"II") else ">"
-    directory = struct.unpack_from(order + "I", file, 4)[0]
-    for entry in range(struct.unpack_from(order + "H", file, directory)[0]):
-        at = directory + 2 + 12 * entry
-        tag, kind, count = struct.unpack_from(order + "HHI", file, at)
-        if tag == 279:
-            place = at + 8 if count == 1 else struct.unpack_from(order + "I", file, at + 8)[0]
-            found += [(place, struct.pack(order + {3: "H", 4: "I"}[kind], length * part // 4)) for part in (1, 3)]
-    return found
-
-
-def is_taken_by_pillow(file: bytes) -> bool:
-    try:
-        with Image.open(io.BytesIO(file)) as image:
-            image.convert("RGB")
-    except (OSError, ValueError, SyntaxError):
-        return False
-    return True
 
 
 if __name__ == "__main__":

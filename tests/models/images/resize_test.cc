@@ -3,10 +3,17 @@
 #include <cmath>
 #include <cstdlib>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/weights/safetensors.h"
+#include "opencv2/core.hpp"
+#include "tests/base/status_matchers.h"
+#include "tests/models/weights/tensor_bytes.h"
 
 namespace longshort {
 namespace {
@@ -18,9 +25,12 @@ std::vector<uint8_t> RandomValues(const ImageSize& size, int64_t channels, uint3
   return values;
 }
 
-std::vector<uint8_t> Resized(const std::vector<uint8_t>& values, const ImageSize& image, int64_t channels,
-                             const ResizeAndCrop& geometry) {
-  return Resize(absl::MakeConstSpan(values), image, channels, geometry);
+template <typename Value>
+std::vector<Value> Resized(const std::vector<Value>& values, const ImageSize& size, int64_t channels,
+                           const ResizeAndCrop& geometry, ResizeMethod method = ResizeMethod::kPillowBicubic) {
+  const cv::Mat image =
+      cv::Mat(values, /*copyData=*/true).reshape(static_cast<int>(channels), static_cast<int>(size.height));
+  return Resize(image, geometry, method).clone().reshape(1, 1);
 }
 
 // The values were computed with Pillow 13: Image.fromarray(...).resize(size, Image.Resampling.BICUBIC).
@@ -41,6 +51,45 @@ TEST(Resize, OneColourStaysThatColour) {
   const std::vector<uint8_t> values(31 * 17 * 3, 203);
   const std::vector<uint8_t> resized = Resized(values, {31, 17}, 3, WholeImage({5, 40}));
   EXPECT_THAT(resized, testing::Each(203));
+}
+
+// A tensor of opencv_resized.safetensors.
+cv::Mat ReadStored(const SafetensorsFile& file, const std::string& name) {
+  const StoredTensor* tensor = file.Find(name);
+  if (tensor == nullptr) return {};
+  const std::vector<std::byte> bytes = BytesOf(file, *tensor);
+  const int depth = tensor->type == DataType::kU8 ? CV_8U : CV_32F;
+  cv::Mat image(static_cast<int>(tensor->shape[0]), static_cast<int>(tensor->shape[1]),
+                CV_MAKETYPE(depth, static_cast<int>(tensor->shape[2])));
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(image.data));
+  return image;
+}
+
+// make_opencv_files.py computed the file with Debian's python3-opencv.
+TEST(Resize, HasOpenCvsBits) {
+  const auto file = SafetensorsFile::Open(LONGSHORT_TEST_IMAGES "/opencv_resized.safetensors");
+  ASSERT_THAT(file, IsOk());
+  const std::vector<std::pair<std::string, ResizeMethod>> methods = {{"nearest", ResizeMethod::kOpenCvNearest},
+                                                                     {"linear", ResizeMethod::kOpenCvLinear},
+                                                                     {"area", ResizeMethod::kOpenCvArea},
+                                                                     {"cubic", ResizeMethod::kOpenCvCubic}};
+  for (const std::string image : {"colours", "grey", "floats"}) {
+    const cv::Mat given = ReadStored(*file, image);
+    ASSERT_FALSE(given.empty());
+    for (const auto& [filter, method] : methods) {
+      for (const ImageSize size : {ImageSize{16, 24}, {20, 33}, {40, 60}, {11, 70}}) {
+        const std::string name = absl::StrCat(image, " ", filter, " ", size.height, "x", size.width);
+        const cv::Mat expected = ReadStored(*file, name);
+        ASSERT_FALSE(expected.empty()) << name;
+        const cv::Mat whole = Resize(given, WholeImage(size), method);
+        ASSERT_EQ(whole.type(), expected.type()) << name;
+        ASSERT_EQ(whole.size(), expected.size()) << name;
+        EXPECT_EQ(cv::norm(whole, expected, cv::NORM_INF), 0) << name;
+        const cv::Mat crop = Resize(given, {size, {9, 7}, 2, 3}, method);
+        EXPECT_EQ(cv::norm(crop, expected(cv::Rect(3, 2, 7, 9)), cv::NORM_INF), 0) << name;
+      }
+    }
+  }
 }
 
 // Only the pixels of the crop are computed; they are those of the whole image.
@@ -77,7 +126,7 @@ TEST(Resize, FloatsAreTheSameWithoutRounding) {
   std::vector<float> floats;
   for (const uint8_t value : values) floats.push_back(static_cast<float>(value) / 255.0F);
   const std::vector<uint8_t> in_levels = Resized(values, image, 3, WholeImage(resized));
-  const std::vector<float> unrounded = Resize(absl::MakeConstSpan(floats), image, 3, WholeImage(resized));
+  const std::vector<float> unrounded = Resized(floats, image, 3, WholeImage(resized));
   ASSERT_EQ(unrounded.size(), in_levels.size());
   for (size_t i = 0; i < unrounded.size(); ++i) {
     ASSERT_NEAR(255.0F * unrounded[i], in_levels[i], 1.16F);
@@ -92,8 +141,10 @@ TEST(Resize, OvershootIsCut) {
   EXPECT_THAT(Resized(step, {1, 6}, 1, WholeImage({1, 24})),
               testing::AllOf(testing::Contains(0), testing::Contains(255)));
   const std::vector<float> unit_step = {0, 0, 0, 1, 1, 1};
-  const auto floats = Resize(absl::MakeConstSpan(unit_step), {1, 6}, 1, WholeImage({1, 24}));
-  EXPECT_THAT(floats, testing::Each(testing::AllOf(testing::Ge(0.0F), testing::Le(1.0F))));
+  for (const ResizeMethod method : {ResizeMethod::kPillowBicubic, ResizeMethod::kOpenCvCubic}) {
+    EXPECT_THAT(Resized(unit_step, {1, 6}, 1, WholeImage({1, 24}), method),
+                testing::Each(testing::AllOf(testing::Ge(0.0F), testing::Le(1.0F))));
+  }
 }
 
 TEST(CentreCrop, ResizesTheShorterSideAndRoundsHalfPixelsToEven) {

@@ -10,6 +10,7 @@
 #include "models/images/image_preprocessor.h"
 #include "models/train/trainable_image_classifier.h"
 #include "models/weights/cvt_config.h"
+#include "tests/models/images/png_writer.h"
 #include "tests/models/train/classifier_training.h"
 
 namespace longshort {
@@ -25,26 +26,18 @@ constexpr const char kConfig[] = R"({"architecture": "cvt", "stage_widths": [8, 
   "preprocessing": {"resize_shorter_side": 26, "crop_height": 24, "crop_width": 24, "mean": [0.5, 0.5, 0.5],
                     "standard_deviation": [0.25, 0.25, 0.25]}})";
 
-// A 24-bit BMP of 30 x 24 pixels: `red` in the rows above, other colours mixed in.
-std::string Bitmap(bool red, int number) {
-  constexpr int kWidth = 30, kHeight = 24, kRowBytes = 92;  // rows are padded to multiples of 4
-  std::string pixels;
+// A PNG of 30 x 24 pixels: `red` in the rows above, other colours mixed in.
+std::string Picture(bool red, int number) {
+  constexpr int kWidth = 30, kHeight = 24;
+  std::string rows;
   for (int y = 0; y < kHeight; ++y) {
-    std::string row;
+    rows += '\0';  // no filter
     for (int x = 0; x < kWidth; ++x) {
       const char dull = static_cast<char>((x * 7 + y * 5 + number * 11) % 100);
-      row += {red ? dull : static_cast<char>(200), dull, red ? static_cast<char>(200) : dull};
+      rows += {red ? static_cast<char>(200) : dull, dull, red ? dull : static_cast<char>(200)};
     }
-    row.resize(kRowBytes);
-    pixels += row;
   }
-  const auto number32 = [](int value) {
-    return std::string{static_cast<char>(value), static_cast<char>(value >> 8), static_cast<char>(value >> 16), 0};
-  };
-  const std::string zero = number32(0), planes_and_bits = {1, 0, 24, 0};
-  return "BM" + number32(54 + static_cast<int>(pixels.size())) + zero + number32(54) + number32(40) + number32(kWidth) +
-         number32(kHeight) + planes_and_bits + zero + number32(static_cast<int>(pixels.size())) + zero + zero + zero +
-         zero + pixels;
+  return PngOf(kWidth, kHeight, /*bits=*/8, PngColours::kRgb, rows);
 }
 
 class ImageClassifierTrainerTest : public ClassifierTrainingTest {
@@ -54,9 +47,9 @@ class ImageClassifierTrainerTest : public ClassifierTrainingTest {
     files_.train = folder_.Path("train");
     files_.held_out = folder_.Path("held_out");
     for (int i = 0; i < 12; ++i) {
-      const std::string part = i < 8 ? "train/" : "held_out/", name = std::to_string(100 + i) + ".bmp";
-      folder_.Write(part + "blue/" + name, Bitmap(/*red=*/false, i));
-      folder_.Write(part + "red/" + name, Bitmap(/*red=*/true, i));
+      const std::string part = i < 8 ? "train/" : "held_out/", name = std::to_string(100 + i) + ".png";
+      folder_.Write(part + "blue/" + name, Picture(/*red=*/false, i));
+      folder_.Write(part + "red/" + name, Picture(/*red=*/true, i));
     }
   }
 
@@ -81,8 +74,8 @@ TEST_F(ImageClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) 
   EXPECT_EQ((*served)->info().labels, (std::vector<std::string>{"blue", "red"}));
 
   const auto preprocessor = MakeImagePreprocessor(ParseCvtConfig(kConfig, "config.json")->preprocessing, {});
-  const ClassifierItem items[] = {preprocessor->Decode(folder_.Read("held_out/blue/108.bmp")).value(),
-                                  preprocessor->Decode(folder_.Read("held_out/blue/109.bmp")).value()};
+  const ClassifierItem items[] = {preprocessor->Decode(folder_.Read("held_out/blue/108.png")).value(),
+                                  preprocessor->Decode(folder_.Read("held_out/blue/109.png")).value()};
   const auto result = (*served)->Classify({&items[0], &items[1]});
   ASSERT_TRUE(result.ok()) << result.status();
   const at::Tensor trained = HeldOutLogits(*classifier, "model");
@@ -110,12 +103,12 @@ TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {
   ImageTrainingFiles files = files_;
   files.held_out = folder_.Path("missing");
   EXPECT_THAT(error_with(files), HasSubstr("missing"));
-  folder_.Write("other/green/1.bmp", Bitmap(true, 1));
+  folder_.Write("other/green/1.png", Picture(true, 1));
   files.held_out = folder_.Path("other");
   EXPECT_THAT(error_with(files), HasSubstr("label 'green' is none of the training data's"));
-  folder_.Write("broken/red/1.bmp", Bitmap(true, 1).substr(0, 1000));
+  folder_.Write("broken/red/1.png", Picture(true, 1).substr(0, 100));
   files.held_out = folder_.Path("broken");
-  EXPECT_THAT(error_with(files), HasSubstr("broken/red/1.bmp"));
+  EXPECT_THAT(error_with(files), HasSubstr("broken/red/1.png"));
   folder_.Write("empty/red.txt", "");
   files.held_out = folder_.Path("empty");
   EXPECT_THAT(error_with(files), HasSubstr("empty: there is no image"));

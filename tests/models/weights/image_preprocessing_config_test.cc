@@ -40,6 +40,41 @@ TEST(ImagePreprocessingConfig, ReadsWhatItWrites) {
   EXPECT_EQ(*pixels, (PixelSequenceConfig{16, 64}));
 }
 
+TEST(ImagePreprocessingConfig, SaysWhoseInterpolationResizes) {
+  EXPECT_FALSE(ToJson(ImagePreprocessingConfig()).contains("resize")) << "as before there was a choice";
+  const std::vector<std::pair<nlohmann::ordered_json, ResizeMethod>> methods = {
+      {{{"library", "pillow"}, {"filter", "bicubic"}}, ResizeMethod::kPillowBicubic},
+      {{{"library", "opencv"}, {"filter", "nearest"}}, ResizeMethod::kOpenCvNearest},
+      {{{"library", "opencv"}, {"filter", "linear"}}, ResizeMethod::kOpenCvLinear},
+      {{{"library", "opencv"}, {"filter", "area"}}, ResizeMethod::kOpenCvArea},
+      {{{"library", "opencv"}, {"filter", "cubic"}}, ResizeMethod::kOpenCvCubic}};
+  for (const auto& [resize, method] : methods) {
+    const auto image = ReadImagePreprocessing(With("resize", resize));
+    ASSERT_THAT(image, IsOk());
+    EXPECT_EQ(image->resize, method) << resize;
+    EXPECT_EQ(*ReadImagePreprocessing(Config(ToJson(*image))), *image) << resize;
+    const auto pixels = ReadPixelSequence(Config({{"height", 4}, {"width", 8}, {"resize", resize}}));
+    ASSERT_THAT(pixels, IsOk());
+    EXPECT_EQ(pixels->resize, method) << resize;
+    EXPECT_EQ(*ReadPixelSequence(Config(ToJson(*pixels))), *pixels) << resize;
+  }
+}
+
+TEST(ImagePreprocessingConfig, NamesTheWrongPartOfResizeAndWhatIsAllowed) {
+  const auto with = [](const char* library, const char* filter) {
+    return ReadImagePreprocessing(With("resize", {{"library", library}, {"filter", filter}}));
+  };
+  EXPECT_THAT(with("torchvision", "cubic"),
+              Refuses(Words{"preprocessing: resize: library is", "torchvision", "pillow", "opencv"}));
+  EXPECT_THAT(with("opencv", "lanczos"),
+              Refuses(Words{"preprocessing: resize: filter is", "lanczos", "nearest", "linear", "area", "cubic"}));
+  EXPECT_THAT(with("pillow", "cubic"), Refuses(Words{"resize: filter is", "bicubic"}));
+  EXPECT_THAT(ReadImagePreprocessing(With("resize", {{"library", "opencv"}})), Refuses(Words{"'filter' is missing"}));
+  EXPECT_THAT(ReadImagePreprocessing(With("resize", "opencv")), Refuses(Words{"resize is", "must be an object"}));
+  EXPECT_THAT(ReadImagePreprocessing(With("resize", {{"library", "opencv"}, {"filter", "area"}, {"a", 1}})),
+              Refuses(Words{"resize: unknown field 'a'"}));
+}
+
 TEST(ImagePreprocessingConfig, NamesWhatIsOutOfRange) {
   EXPECT_THAT(ReadImagePreprocessing(With("crop_width", 0)),
               Refuses(Words{"config.json: preprocessing: crop_width is '0'", "1..16384"}));

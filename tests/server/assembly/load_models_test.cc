@@ -102,19 +102,19 @@ TEST(LoadModels, EveryClassifiersWaitingItemsAreCounted) {
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("model text5 does not fit"));
 }
 
-// And for all models of images two threads that decode: 16 bytes a pixel, and two copies of a file of 8 MiB.
+// And for all models of images two threads that decode: 12 bytes a pixel, and a copy of a file of 8 MiB.
 TEST(LoadModels, ModelsOfImagesShareTheMemoryForDecoding) {
-  constexpr int64_t kEnough = 64 + 64 + 2 * (16 + 2 * 8) + 3 * 16;
+  constexpr int64_t kEnough = 64 + 64 + 2 * (12 + 8) + 3 * 16;
   EXPECT_TRUE(LoadClassifiers(3, kEnough, "image").ok());
   EXPECT_EQ(LoadClassifiers(4, kEnough, "image").code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(LoadClassifiers(3, kEnough - 1, "image").code(), absl::StatusCode::kResourceExhausted);
 }
 
-// 64 MiB of messages, 64 of prompts, 64 of decoding, and for each model 16 of items that wait.
+// 64 MiB of messages, 64 of prompts, 40 of decoding, and for each model 16 of items that wait.
 TEST(LoadModels, WithoutAModelOfImagesTheMemoryForDecodingIsLeftForOthers) {
   ClassifierRepository repository;
   repository.Add("image1");
-  const auto registry = repository.Load(64 + 64 + 64 + 16);
+  const auto registry = repository.Load(64 + 64 + 40 + 16);
   ASSERT_TRUE(registry.ok()) << registry.status();
   for (const char* name : {"text1", "text2", "image2"}) repository.Add(name);
   EXPECT_TRUE(absl::IsResourceExhausted((*registry)->LoadVersion("text1", 0).status()));

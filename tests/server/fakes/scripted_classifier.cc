@@ -28,14 +28,16 @@ class BytesPlusOne final : public DocumentTokenizer {
 class CountingPreprocessor final : public ImagePreprocessor {
  public:
   int64_t pixels() const override { return 1; }
-  int64_t PixelsToDecode(std::string_view bytes) const override { return 1'000'000 * bytes.size(); }
-  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const override {
+  absl::StatusOr<ImageHeader> ReadHeader(std::string_view bytes) const override {
+    return ImageHeader{.format = ImageFormat::kPng, .size = {1'000'000, static_cast<int64_t>(bytes.size())}};
+  }
+  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes, const ImageHeader& /*header*/) const override {
     if (bytes == "broken") return absl::InvalidArgumentError("not an image");
     return ImageOf(static_cast<float>(bytes.size()));
   }
   absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
     const auto* bytes = std::get_if<absl::Span<const uint8_t>>(&image.values);
-    if (bytes != nullptr) return Decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+    if (bytes != nullptr) return Decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, {});
     return ImageOf(static_cast<float>(std::get<absl::Span<const float>>(image.values).size()));
   }
 

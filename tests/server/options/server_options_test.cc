@@ -63,18 +63,18 @@ TEST(ServerOptions, WhatIsOutOfRangeIsNamedWithItsLimit) {
   EXPECT_THAT(MessageOf(options), HasSubstr("--max-message-bytes is 2147483648"));
 }
 
-// Decoding takes 16 bytes a pixel on each thread; cameras' 64 megapixels are enough where there is more memory.
+// Decoding takes 12 bytes a pixel on each thread; cameras' 64 megapixels are enough where there is more memory.
 TEST(ServerOptions, TheLargestImageFollowsTheMemory) {
   ServerOptions options = ValidOptions();
-  EXPECT_EQ(ValidateServerOptions(options, kMachine)->max_image_pixels, (1 << 30) / 4 / 2 / 16);
+  EXPECT_EQ(ValidateServerOptions(options, kMachine)->max_image_pixels, (1 << 30) / 4 / 2 / 12);
   options.preparation_threads = 1;
-  EXPECT_EQ(ValidateServerOptions(options, kMachine)->max_image_pixels, (1 << 30) / 4 / 16);
+  EXPECT_EQ(ValidateServerOptions(options, kMachine)->max_image_pixels, (1 << 30) / 4 / 12);
   EXPECT_EQ(ValidateServerOptions(options, {.memory_bytes = int64_t{1} << 40})->max_image_pixels, 64 << 20);
   EXPECT_EQ(ValidateServerOptions(options, {.memory_bytes = 0})->max_image_pixels, 64 << 20);
-  options.max_image_pixels = (1 << 30) / 2 / 16;
+  options.max_image_pixels = (1 << 30) / 2 / 12;
   EXPECT_EQ(ValidateServerOptions(options, kMachine)->max_image_pixels, options.max_image_pixels);
   ++options.max_image_pixels;
-  EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--max-image-pixels is 33554433"), HasSubstr("[1, 33554432]")));
+  EXPECT_THAT(MessageOf(options), AllOf(HasSubstr("--max-image-pixels is 44739243"), HasSubstr("[1, 44739242]")));
   options.max_image_pixels = -1;
   EXPECT_THAT(MessageOf(options), HasSubstr("--max-image-pixels is -1"));
 }

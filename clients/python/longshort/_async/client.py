@@ -100,10 +100,10 @@ class AsyncClient:
     ) -> list[Classification]:
         """Which classes the model gives to each image, in their order.
 
-        An image is the path of a file, the bytes of one (JPEG, PNG, WebP, BMP, TIFF), one that is open for bytes, a
-        numpy array ([height, width] or [height, width, channels]; uint8, or floats in [0, 1]) or a PIL image; of any
-        size. Many images go in several
-        calls. What is wrong with one image is its answer's `error`.
+        An image is the path of a file, the bytes of one, one that is open for bytes, a numpy array ([height, width] or
+        [height, width, channels]; uint8, or floats in [0, 1]) or a PIL image; of any size. Files that the server does
+        not decode are converted by Pillow. Many images go in several calls. What is wrong with one image is its
+        answer's `error`.
         """
         requests.check_options(options, ClassifyOptions)
         found: list[Classification] = []

@@ -538,7 +538,7 @@ class Image(_message.Message):
     ENCODED_FIELD_NUMBER: _builtins.int
     TENSOR_FIELD_NUMBER: _builtins.int
     encoded: _builtins.bytes
-    """A JPEG, PNG, WebP, BMP or TIFF file of at most 65535 pixels a side; GetModel tells the limits on its bytes and
+    """A JPEG, PNG or WebP file of at most 65535 pixels a side; GetModel tells the limits on its bytes and
     pixels.
     """
     @_builtins.property
