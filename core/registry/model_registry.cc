@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
-#include <system_error>
-#include <thread>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/thread.h"
 
 namespace longshort {
 namespace {
@@ -298,15 +297,12 @@ void ModelRegistry::Drain(absl::Time deadline) {
       if (std::shared_ptr<ServedModel> served = leaving.lock(); served != nullptr) all.push_back(std::move(served));
     }
   }
-  std::vector<std::thread> drains;
-  for (const std::shared_ptr<ServedModel>& served : all) {
-    try {
-      drains.emplace_back([served, deadline] { DrainModel(*served, deadline); });
-    } catch (const std::system_error&) {  // no thread to be had: then one after the other
-      DrainModel(*served, deadline);
-    }
+  std::vector<Thread> drains(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto drain = [&served = *all[i], deadline] { DrainModel(served, deadline); };
+    // Without a thread, one after the other.
+    if (!drains[i].Start("a thread that drains a model", drain).ok()) drain();
   }
-  for (std::thread& drain : drains) drain.join();
 }
 
 }  // namespace longshort

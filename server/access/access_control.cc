@@ -17,21 +17,16 @@ absl::Status Caller::CheckScope(Scope scope, const std::string& what) const {
 }
 
 absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(Options options, Told told) {
-  auto control = std::unique_ptr<AccessControl>(new AccessControl(std::move(options), std::move(told)));
-  LS_ASSIGN_OR_RETURN(control->seen_, ReadTokenFile(control->options_.token_file));
-  LS_RETURN_IF_ERROR(control->Take(control->seen_));
-  control->watcher_ = std::thread([&control = *control] { control.Watch(); });
+  auto control = std::unique_ptr<AccessControl>(new AccessControl(std::move(options)));
+  const auto read = [path = control->options_.token_file] { return ReadTokenFile(path); };
+  LS_ASSIGN_OR_RETURN(std::string text, read());
+  LS_RETURN_IF_ERROR(control->Take(text));
+  const auto use = [&control = *control](const std::string& changed) { return control.Take(changed); };
+  control->watch_ = std::make_unique<FileWatch>(
+      FileWatch::Options{.read = read, .use = use, .report = std::move(told), .interval = control->options_.look_every},
+      std::move(text));
+  LS_RETURN_IF_ERROR(control->watch_->Start("the thread that watches the token file"));
   return control;
-}
-
-AccessControl::~AccessControl() {
-  if (!watcher_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stopped_.notify_all();
-  watcher_.join();
 }
 
 absl::StatusOr<Caller> AccessControl::Identify(const Credentials& credentials, std::string_view rpc,
@@ -49,19 +44,6 @@ absl::Status AccessControl::Admit(const Caller& caller, std::string_view rpc, ab
   if (!access.has_value()) return absl::PermissionDeniedError(absl::StrCat(name, " is for nobody: no scope covers it"));
   LS_RETURN_IF_ERROR(caller.CheckScope(access->scope, name));
   return access->scope == Scope::kObserve ? absl::OkStatus() : caller.identity()->TakeCall(now);
-}
-
-void AccessControl::LookAtFile() {
-  absl::StatusOr<std::string> text = ReadTokenFile(options_.token_file);
-  absl::Status status = text.status();
-  std::string seen = text.ok() ? *std::move(text) : std::string(status.message());
-  // Somebody may be writing yet: a line without its end may allow more than the whole one.
-  const bool is_whole = seen == looked_;
-  looked_ = seen;
-  if (!is_whole || seen == seen_) return;
-  seen_ = std::move(seen);
-  if (status.ok()) status = Take(seen_);
-  told_(status);
 }
 
 absl::Status AccessControl::Take(std::string_view text) {
@@ -86,15 +68,6 @@ std::shared_ptr<Identity> AccessControl::IdentityOf(const std::string& name) {
 std::shared_ptr<const AccessTable> AccessControl::table() const {
   const std::lock_guard lock(mutex_);
   return table_;
-}
-
-void AccessControl::Watch() {
-  std::unique_lock lock(mutex_);
-  while (!stopped_.wait_for(lock, absl::ToChronoNanoseconds(options_.look_every), [this] { return stopping_; })) {
-    lock.unlock();
-    LookAtFile();
-    lock.lock();
-  }
 }
 
 }  // namespace longshort

@@ -1,12 +1,11 @@
 // Who may call: asked once for each call, in front of everything else.
 //
-// The token file is looked at every second by a thread of its own, content and not date. What it says twice the same
-// holds for calls that come. Calls that are under way go on. A file that is wrong, or gone, changes nothing.
+// A FileWatch reads the token file every second, by its content and not its date. New content holds for calls that come
+// later; calls that are under way go on. A file that is wrong, or gone, changes nothing.
 //
 // Thread-safe. What calls share is a reference to the table, which they take under a lock for some nanoseconds.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,12 +13,12 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/file_watch.h"
 #include "server/access/access_table.h"
 #include "server/access/caller.h"
 #include "server/access/credentials.h"
@@ -35,16 +34,15 @@ class AccessControl final {
     bool protect_health = false;
     absl::Duration look_every = absl::Seconds(1);
   };
-  // Hears of each new content of the file: OK if it holds now, otherwise why it does not.
+  // Receives the result of each change of the file: OK if its content is in use now, otherwise why it is not.
   using Told = std::function<void(const absl::Status& status)>;
 
   // So many identities, the first that the file names, have series of their own; others share kOtherIdentities.
   static constexpr size_t kMostMetricLabels = 100;
   static constexpr char kOtherIdentities[] = "(other)";  // no identity can be called so
 
-  // Errors: those of ReadTokenFile and ParseTokenFile.
+  // Errors: those of ReadTokenFile and ParseTokenFile; RESOURCE_EXHAUSTED if the system has no thread for the watch.
   static absl::StatusOr<std::unique_ptr<AccessControl>> Open(Options options, Told told);
-  ~AccessControl();
   AccessControl(const AccessControl&) = delete;
   AccessControl& operator=(const AccessControl&) = delete;
 
@@ -59,31 +57,25 @@ class AccessControl final {
   // Whether a call's certificate needs to be read.
   bool uses_certificates() const { return table()->has_certificates(); }
 
-  // What the thread does every second.
-  void LookAtFile();
+  // What the watch's thread does every second.
+  void LookAtFile() { watch_->Look(); }
 
  private:
-  AccessControl(Options options, Told told) : options_(std::move(options)), told_(std::move(told)) {}
+  explicit AccessControl(Options options) : options_(std::move(options)) {}
 
   absl::Status Take(std::string_view text);
   std::shared_ptr<Identity> IdentityOf(const std::string& name);
   std::shared_ptr<const AccessTable> table() const;
-  void Watch();
 
   const Options options_;
-  const Told told_;
 
-  // By one thread at a time: Open, then the watching one.
-  std::string seen_;    // the file's text that was taken or found wrong, or why there was none
-  std::string looked_;  // the same of the last look
+  // Used by one thread at a time: Open's, then the watch's.
   std::map<std::string, std::shared_ptr<Identity>> identities_;  // all that there ever were: limits outlive a reload
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::shared_ptr<const AccessTable> table_;
-  bool stopping_ = false;
-  std::condition_variable stopped_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const AccessTable> table_;  // guarded by mutex_
 
-  std::thread watcher_;  // last, for it uses all else
+  std::unique_ptr<FileWatch> watch_;  // last: its thread uses the other members
 };
 
 }  // namespace longshort

@@ -1,0 +1,79 @@
+// Threads whose start can fail with a Status, and that are joined with their object.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace longshort {
+
+// One thread. Not thread-safe.
+class Thread final {
+ public:
+  Thread() = default;
+  Thread(Thread&&) = default;
+  Thread& operator=(Thread&&) = delete;
+  // Joins. The owner has to ask `body` to return before.
+  ~Thread() { Join(); }
+
+  // Runs `body` in a new thread. REQUIRES: not started. `purpose` completes the error: "the thread that loads models".
+  // Errors: RESOURCE_EXHAUSTED if the system has no thread for it.
+  absl::Status Start(std::string_view purpose, absl::AnyInvocable<void()> body);
+  bool started() const { return thread_.joinable(); }
+  // Waits until `body` has returned. No effect if the thread was not started.
+  void Join();
+  // For pthread_kill. REQUIRES: started().
+  std::thread::native_handle_type handle() { return thread_.native_handle(); }
+
+ private:
+  std::thread thread_;
+};
+
+// A thread that runs tasks one after the other, in the order of Post. It can also call a function periodically.
+//
+// Thread-safe, except for Start, Stop and the destructor: one thread at a time, and none of the tasks.
+class TaskThread final {
+ public:
+  using Task = absl::AnyInvocable<void()>;
+  // Runs every `interval` while no task runs, for the first time one interval after Start.
+  struct Periodic {
+    absl::Duration interval = absl::InfiniteDuration();
+    std::function<void()> run;
+  };
+
+  TaskThread() = default;
+  // As Stop.
+  ~TaskThread() { Stop(); }
+
+  // Tasks wait until then. Errors: as Thread::Start.
+  absl::Status Start(std::string_view purpose) { return Start(purpose, Periodic()); }
+  absl::Status Start(std::string_view purpose, Periodic periodic);
+  // Runs the tasks that wait, then ends the thread. Tasks that are posted later are destroyed, as are all tasks if the
+  // thread never started.
+  void Stop();
+
+  void Post(Task task);
+  // The tasks that have not begun: the thread will not run them.
+  std::deque<Task> TakeWaiting();
+
+ private:
+  void Run();
+  // Waits for a task, the next periodic run or the end. REQUIRES: `lock` holds mutex_.
+  void Wait(absl::Time next_run, std::unique_lock<std::mutex>& lock);
+
+  Periodic periodic_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;  // guarded by mutex_
+  bool stopping_ = false;   // guarded by mutex_
+  Thread thread_;           // last: it uses the other members
+};
+
+}  // namespace longshort
