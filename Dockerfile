@@ -18,7 +18,8 @@ COPY . .
 RUN --mount=type=cache,target=/root/.cache/ccache \
     cmake --preset release && \
     cmake --build --preset serve --parallel "$(nproc)" && \
-    cmake --install build/release --component serve --strip --prefix /installed
+    cmake --install build/release --component serve --strip --prefix /installed/usr/local && \
+    deploy/collect-libraries /installed/usr/local /installed/var/lib/dpkg/status.d
 
 FROM build AS build-cuda
 # LibTorch's wheel, and what its GPU part needs.
@@ -31,13 +32,15 @@ RUN deploy/install --build="${LIBTORCH}" && \
 RUN --mount=type=cache,target=/root/.cache/ccache \
     cmake --preset release -DLONGSHORT_CUDA=on && \
     cmake --build --preset serve --parallel "$(nproc)" && \
-    cmake --install build/release --component serve --strip --prefix /installed
+    cmake --install build/release --component serve --strip --prefix /installed/usr/local && \
+    deploy/collect-libraries /installed/usr/local /installed/var/lib/dpkg/status.d
 
+# Debian's packages would bring what no program here loads: OpenCV's need Mesa and LLVM.
 FROM ${BASE} AS run
-RUN --mount=type=bind,source=deploy,target=/deploy \
-    /deploy/install --run && \
-    rm -rf /build /var/lib/apt/lists/* /var/cache/apt /var/cache/debconf/*-old /var/cache/ldconfig/* /var/log/* && \
-    mkdir /models
+# The authorities that gRPC trusts where a client is told of none.
+COPY --from=build /usr/share/grpc/roots.pem /usr/share/grpc/
+WORKDIR /models
+WORKDIR /
 ARG VERSION=0.1.0
 ARG REVISION
 LABEL org.opencontainers.image.title="longshort-server" \
@@ -54,12 +57,12 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["longshort", "re
 ENTRYPOINT ["longshort-server", "--model-repository=/models", "--listen=0.0.0.0:8500", "--http-listen=0.0.0.0:8501"]
 
 FROM run AS cuda
-COPY --from=build-cuda /installed /usr/local
+COPY --from=build-cuda /installed /
 
 FROM run AS demo
-COPY --from=build /installed /usr/local
+COPY --from=build /installed /
 COPY models/zoo /models
 CMD ["--insecure"]
 
 FROM run AS cpu
-COPY --from=build /installed /usr/local
+COPY --from=build /installed /

@@ -1,5 +1,5 @@
 # What `cmake --install` lays down: a tree that runs wherever it is moved to, on a Debian 12 with the packages of
-# deploy/debian-packages-run.txt. `cmake --install --component` takes one part of it:
+# deploy/debian-packages-run.txt, or on any with their libraries (deploy/collect-libraries). `cmake --install --component` takes one part:
 #   serve  bin/longshort-server, bin/longshort
 #          lib/longshort/           the libraries that they need and Debian does not have: LibTorch's
 #          share/doc/longshort/     LICENSE, NOTICE, CHANGELOG.md, and the licences of what is in lib/longshort

@@ -35,6 +35,8 @@ function(longshort_program name)
   if(ARG_INSTALL)
     file(RELATIVE_PATH _libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/longshort)
     set_target_properties(${name} PROPERTIES INSTALL_RPATH $ORIGIN/${_libraries})
+    # An RPATH, unlike a RUNPATH, also holds for the libraries that these libraries link (deploy/collect-libraries).
+    target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
     install(TARGETS ${name}
       RUNTIME_DEPENDENCY_SET longshort_${ARG_INSTALL}
       RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_INSTALL})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,3 +67,28 @@ def test_the_packages_that_it_needs_are_listed(tree: Path) -> None:
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     lines = (ROOT / "deploy/debian-packages-run.txt").read_text().splitlines()
     assert {line.split(":")[0] for line in found.splitlines()} == {line for line in lines if not line.startswith("#")}
+
+
+def linked_libraries(tree: Path) -> set[Path]:
+    """The files that the programs link, directly or through others."""
+    listed = subprocess.run(["ldd", *(tree / "bin").iterdir()], capture_output=True, text=True, check=True).stdout
+    return {Path(line.split("=> ")[1].split(" (")[0]) for line in listed.splitlines() if "=> " in line}
+
+
+def test_with_collected_libraries_it_needs_only_what_every_debian_has(tree: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    shutil.copytree(tree, whole)
+    command = [ROOT / "deploy/collect-libraries", whole, tmp_path / "status.d"]
+    subprocess.run(command, capture_output=True, check=True)
+    libraries = linked_libraries(whole)
+    outside = {path.name.split(".so")[0] for path in libraries if path.parent.resolve() != whole / "lib/longshort"}
+    glibc = {"libc", "libm", "libdl", "libpthread", "librt", "libutil", "libresolv"}
+    assert outside <= glibc | {"libgcc_s", "libstdc++"}
+    assert {path.name for path in (whole / "lib/longshort").iterdir()} == {
+        path.name for path in libraries if path.parent.resolve() == whole / "lib/longshort"
+    }, "nothing that is not linked"
+    packages = {path.name for path in (tmp_path / "status.d").iterdir()}
+    assert {"libgrpc29", "libopencv-core406", "libssl3"} < packages
+    for package in packages:
+        assert (whole / "share/doc/longshort" / package / "copyright").read_text()
+        assert (tmp_path / "status.d" / package).read_text().startswith(f"Package: {package}\n")
