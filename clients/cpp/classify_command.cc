@@ -1,4 +1,4 @@
-// `longshort classify`: which classes a model gives to images.
+// `longshort classify`: which classes a classifier gives to images or texts.
 #include <deque>
 #include <future>
 #include <string>
@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "clients/cpp/class_table.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/documents.h"
 #include "clients/cpp/file_collection.h"
 #include "clients/cpp/image_batches.h"
-#include "clients/cpp/item_failures.h"
 #include "clients/cpp/json_lines.h"
-#include "clients/cpp/progress_bar.h"
+#include "clients/cpp/tables.h"
+#include "clients/cpp/text_run.h"
 
 namespace longshort {
 namespace {
@@ -40,55 +39,119 @@ void Begin(Client& client, ImageBatch batch, std::deque<Call>& calls) {
 class ClassifyCommand final : public Command {
  public:
   absl::string_view name() const override { return "classify"; }
-  absl::string_view summary() const override { return "Classify images: the likeliest classes of each"; }
+  absl::string_view summary() const override { return "Classify images or texts: the likeliest classes of each"; }
   absl::string_view description() const override {
-    return R"(Usage: longshort classify [options] FILE|FOLDER|PATTERN|-...
+    return R"(Usage: longshort classify [options] [FILE|FOLDER|PATTERN|-]...
 
-Shows which classes the model gives to each image, likeliest first, with their probabilities. The server decodes JPEG, PNG and
-WebP, and resizes and crops each image as the model wants it. It serves classifiers of images and of pixel sequences.
+Shows which classes the classifier gives to each image or text, likeliest first, with their probabilities. What a file holds is
+what the model takes: "longshort models" shows it. "longshort score" asks language models.
 
-Images are files, folders (their images and those of the folders in them, found by extension), patterns in quotes ('a/*.jpg'),
-or - for standard input. Results come in the order of the files. An image that the server does not take, or that cannot be
-read, is told beside its name and the others go on; a closing line tells how many there were. The exit code is then 2, or 3 if
-all were only refused by a full server, or 1 if none could be read.
+Arguments are files, folders (with the folders in them; of images those with an image's extension), patterns in quotes
+('a/*.jpg'), or - for standard input. Results come in the order of the files. An item that is refused, or that cannot be read, is
+shown beside its name and the others go on; a closing line says how many there were. The exit code is then 2, or 3 if all were
+only refused by a full server, or 1 if none could be read. A call that a stopping or full server did not take is tried four times
+(gRPC's own retries).
 
-With --json, one object an image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.
+Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image as the model wants it. The bytes are sent as they
+are; convert other formats before. With --json, one object an image: {"name": FILE, "classification": {...}} or
+{"name": FILE, "error": {...}}.
+
+Texts: each file is one document, with all its bytes. With --lines each line is one, named FILE:LINE; with --json-lines an object
+{"text": ..., "name": ...} (the name may be left out, other fields are ignored). For models that compare two documents, --second
+names the second one, once for each file; --lines have a tab between the two, --json-lines the field "second_text". With --json,
+a line a document: {"name": ..., "model": ..., "fingerprint": ..., "precision": ..., ...} with the fields of TextClassification;
+lists without elements are left out. For a whole corpus there is longshort-batch (pip install './clients/python[batch]').
 
 Examples:
   longshort classify photo.jpg
-  longshort classify --top-k=1 photos
-  longshort classify 'photos/2024-*.jpg' more.png
+  longshort classify --model=flowers --top-k=1 photos 'more/2024-*.jpg'
   curl -s https://example.org/cat.jpg | longshort classify -
+  longshort classify --model=movie_reviews review.txt
+  longshort classify --model=movie_reviews --truncate --top-k=1 reviews/
+  longshort classify --model=citations --second cited.txt citing.txt
   longshort classify --json photos | jq -r 'select(.classification) | [.name, .classification.classes[0].label] | @tsv'
 )";
   }
   void AddOptions(OptionTable& table) override {
     table.Add("top-k", "N", "How many of the likeliest classes to show.", &top_k_);
     table.AddSwitch("logits", "Show the logits of all classes too.", &logits_);
+    table.BeginSection("Options for texts:");
+    texts_.AddTo(table);
+    table.Add("second", "FILE", "For models of two documents: the second one; once for each file.", &second_);
+    table.AddSwitch("truncate", "Of a longer document, read the first tokens.", &truncate_);
   }
 
   ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
     if (top_k_ < 1) return FailUsage(context.terminal, absl::StrCat("--top-k is ", top_k_, "; it must be at least 1"));
+    if (texts_.lines && texts_.json_lines) {
+      return FailUsage(context.terminal, "give --lines or --json-lines, not both");
+    }
+    const absl::StatusOr<v1::Model> model = context.client.GetModel(context.model);
+    if (!model.ok()) return FailCall(context, model.status());
+    if (!model->has_classifier()) {
+      return FailCall(context, absl::FailedPreconditionError(
+                                   absl::StrCat(model->name(), " is a language model; use \"longshort score\"")));
+    }
+    return model->classifier().input() == v1::CLASSIFIER_INPUT_TEXT ? ClassifyTexts(arguments, *model, context)
+                                                                    : ClassifyImages(arguments, *model, context);
+  }
+
+ private:
+  ExitCode ClassifyTexts(const std::vector<std::string>& arguments, const v1::Model& model,
+                         const CommandContext& context) const {
+    absl::StatusOr<std::vector<std::string>> names = CollectFiles(DocumentNames(arguments), AnyFile);
+    if (!names.ok()) return FailUsage(context.terminal, names.status().message());
+    absl::StatusOr<std::vector<std::string>> second_names = CollectFiles(second_, AnyFile);
+    if (!second_names.ok()) return FailUsage(context.terminal, second_names.status().message());
+    const absl::Status pairs = CheckPairs(model, names->size(), second_names->size());
+    if (!pairs.ok()) return FailUsage(context.terminal, pairs.message());
+    v1::ScoreTextsOptions request;
+    request.set_truncate(truncate_);
+    request.set_top_k(top_k_);
+    request.set_all_logits(logits_);
+    return RunTexts(texts_, model, std::move(request), *std::move(names), *std::move(second_names), context);
+  }
+
+  // Whether there are as many documents as the model compares. Errors: INVALID_ARGUMENT.
+  absl::Status CheckPairs(const v1::Model& model, size_t names, size_t second_names) const {
+    const bool takes_two = model.classifier().documents() == 2;
+    if (second_names > 0 && (texts_.by_lines() || !takes_two)) {
+      return absl::InvalidArgumentError(
+          texts_.by_lines() ? std::string("lines hold both documents: give --second without them")
+                            : absl::StrCat("--second: the model ", model.name(), " takes one document"));
+    }
+    if (takes_two && !texts_.by_lines() && second_names != names) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the model ", model.name(), " takes two documents: ", second_names, " second ones (--second) were given for ",
+          names, " first ones. Pairs may also be lines: --lines, with a tab between, or --json-lines"));
+    }
+    return absl::OkStatus();
+  }
+
+  ExitCode ClassifyImages(const std::vector<std::string>& arguments, const v1::Model& model,
+                          const CommandContext& context) const {
+    if (texts_.by_lines() || texts_.ids || truncate_ || !second_.empty()) {
+      return FailUsage(context.terminal, absl::StrCat("--lines, --json-lines, --ids, --truncate and --second are for "
+                                                      "classifiers of texts; ",
+                                                      model.name(), " takes images"));
+    }
     if (arguments.empty() && context.terminal.input_is_terminal) {
       return FailUsage(context.terminal, "name an image, a folder, or - for standard input");
     }
     absl::StatusOr<std::vector<std::string>> names =
         CollectFiles(DocumentNames(arguments), IsImageName, MissingFile::kStays);
     if (!names.ok()) return FailUsage(context.terminal, names.status().message());
-
-    v1::GetModelRequest request;
-    *request.mutable_model() = context.model;
-    const absl::StatusOr<v1::Model> model = context.client.GetModel(request);
-    if (!model.ok()) return FailCall(context, model.status());
-    const v1::ClassifierInput input = model->classifier().input();
-    if (input != v1::CLASSIFIER_INPUT_IMAGE && input != v1::CLASSIFIER_INPUT_PIXEL_SEQUENCE) {
-      return FailCall(context, absl::FailedPreconditionError(absl::StrCat("the model ", model->name(), " (",
-                                                                          model->architecture(), ") takes no images")));
-    }
-    return Classify(*std::move(names), *model, context);
+    const auto total = static_cast<int64_t>(names->size());
+    ImageBatches batches(*std::move(names), model.limits(), {}, RequestWithoutImages(model), context.terminal);
+    ItemFailures failures(context.terminal, context.options.json, "images");
+    const absl::Status status = [&] {
+      ProgressBar progress(context.terminal, {.unit = "images", .total = total, .quiet = texts_.quiet});
+      return ClassifyBatches(batches, failures, progress, context);
+    }();
+    const ExitCode items = failures.Summarize(total);
+    return status.ok() ? items : FailCall(context, status);
   }
 
- private:
   v1::ClassifyImageRequest RequestWithoutImages(const v1::Model& model) const {
     v1::ClassifyImageRequest request;
     // The version that GetModel described, whatever is loaded meanwhile.
@@ -97,18 +160,6 @@ Examples:
     request.set_top_k(top_k_);
     request.set_all_logits(logits_);
     return request;
-  }
-
-  ExitCode Classify(std::vector<std::string> names, const v1::Model& model, const CommandContext& context) const {
-    const auto total = static_cast<int64_t>(names.size());
-    ImageBatches batches(std::move(names), model.limits(), {}, RequestWithoutImages(model), context.terminal);
-    ItemFailures failures(context.terminal, context.options.json, "images");
-    const absl::Status status = [&] {
-      ProgressBar progress(context.terminal, {.unit = "images", .total = total});
-      return ClassifyBatches(batches, failures, progress, context);
-    }();
-    const ExitCode items = failures.Summarize(total);
-    return status.ok() ? items : FailCall(context, status);
   }
 
   static absl::Status ClassifyBatches(ImageBatches& batches, ItemFailures& failures, ProgressBar& progress,
@@ -150,6 +201,9 @@ Examples:
 
   int32_t top_k_ = 5;
   bool logits_ = false;
+  TextRunOptions texts_;
+  std::vector<std::string> second_;
+  bool truncate_ = false;
 };
 
 }  // namespace

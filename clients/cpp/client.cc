@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -36,11 +37,26 @@ absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext&
   return result;
 }
 
+// gRPC's own retries, of calls that change nothing, until the first message of the answer. A full server says how long
+// to wait (grpc-retry-pushback-ms). Generate may go on in a session: once the server may have begun, it is not
+// repeated. Calls about models and sessions fail at once: callers that wait do so by themselves.
+constexpr char kServiceConfig[] = R"({"methodConfig": [
+  {"name": [{"service": "longshort.v1.Inference", "method": "ScoreText"},
+            {"service": "longshort.v1.Inference", "method": "ScoreTexts"},
+            {"service": "longshort.v1.Inference", "method": "ClassifyImage"},
+            {"service": "longshort.v1.Inference", "method": "Tokenize"}],
+   "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.3s", "maxBackoff": "5s", "backoffMultiplier": 2,
+                   "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]}},
+  {"name": [{"service": "longshort.v1.Inference"}],
+   "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.3s", "maxBackoff": "5s", "backoffMultiplier": 2,
+                   "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]})";
+
 std::shared_ptr<grpc::Channel> Connect(const Client::Options& options) {
   grpc::ChannelArguments arguments;
   // The client asked for the answer, so it takes one of any size: log-probabilities of a long document are many.
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetUserAgentPrefix("longshort-client");
+  arguments.SetServiceConfigJSON(kServiceConfig);
   // A server that is gone without a word is noticed while a call waits for it. No server takes it amiss so seldom.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
@@ -90,11 +106,12 @@ void SendDocuments(const v1::ScoreTextsOptions& options, Client::NextDocument ne
                    ScoreTextsStream& stream) {
   v1::ScoreTextsRequest request;
   *request.mutable_options() = options;
-  while (window.Take()) {
+  for (uint64_t id = 0; window.Take(); ++id) {
     if (!next(request)) {
       stream.WritesDone();
       return;
     }
+    request.set_id(id);
     if (!stream.Write(request)) return;
     request.Clear();
   }
@@ -204,7 +221,9 @@ absl::StatusOr<v1::ListModelsResponse> Client::ListModels() {
   });
 }
 
-absl::StatusOr<v1::Model> Client::GetModel(const v1::GetModelRequest& request) {
+absl::StatusOr<v1::Model> Client::GetModel(const v1::ModelSelector& model) {
+  v1::GetModelRequest request;
+  *request.mutable_model() = model;
   return Unary<v1::Model>(
       [&](grpc::ClientContext* context, v1::Model* response) { return models_->GetModel(context, request, response); });
 }
@@ -220,18 +239,23 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
 }
 
 absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
-                                OnAnswer on_answer, absl::FunctionRef<void()> on_end) {
+                                OnAnswer on_answer) {
   RunningCall running(*this);
   const std::unique_ptr<ScoreTextsStream> stream = inference_->ScoreTexts(running.context());
   Window places(window);
   std::thread sender([&] { SendDocuments(options, next, places, *stream); });
-  v1::ScoreTextsResponse answer;
-  while (stream->Read(&answer)) {
-    places.Return();
-    on_answer(answer);
+  std::map<uint64_t, v1::ScoreTextsResponse> waiting;  // for those before them
+  uint64_t next_id = 0;
+  for (v1::ScoreTextsResponse answer; stream->Read(&answer);) {
+    waiting.emplace(answer.id(), std::move(answer));
+    for (auto first = waiting.find(next_id); first != waiting.end(); first = waiting.find(++next_id)) {
+      places.Return();
+      on_answer(first->second);
+      waiting.erase(first);
+    }
+    answer.Clear();
   }
   places.Close();
-  on_end();
   running.Leave();
   sender.join();
   return running.StatusOf(stream->Finish());
@@ -243,12 +267,18 @@ absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSess
   });
 }
 
-absl::Status Client::CloseSession(const v1::CloseSessionRequest& request) {
+absl::Status Client::EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end) {
+  v1::CloseSessionRequest request;
+  *request.mutable_model() = model;
+  request.set_session_id(session_id);
+  if (end.owner.has_value()) request.set_owner(*end.owner);
+  if (end.expected_tokens.has_value()) request.set_expected_tokens(*end.expected_tokens);
+  request.set_moved(end.moved);
   return Unary<v1::CloseSessionResponse>(
              [&](grpc::ClientContext* context, v1::CloseSessionResponse* response) {
                return sessions_->CloseSession(context, request, response);
              },
-             request.session_id())
+             session_id)
       .status();
 }
 
@@ -278,22 +308,11 @@ absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::Import
   return response;
 }
 
-absl::Status Client::Pause(absl::Duration duration) {
-  std::unique_lock lock(mutex_);
-  const int64_t cancels = cancels_;
-  ++pauses_;
-  const bool cancelled =
-      pauses_end_.wait_for(lock, absl::ToChronoNanoseconds(duration), [&] { return cancels_ != cancels; });
-  --pauses_;
-  return cancelled ? absl::CancelledError(kCancelledHere) : absl::OkStatus();
-}
-
 bool Client::Cancel() {
   const std::lock_guard lock(mutex_);
   for (grpc::ClientContext* context : running_) context->TryCancel();
   ++cancels_;
-  pauses_end_.notify_all();
-  return !running_.empty() || pauses_ > 0;
+  return !running_.empty();
 }
 
 bool CancelledHere(const absl::Status& status) {

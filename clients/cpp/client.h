@@ -6,12 +6,12 @@
 //   absl::StatusOr<v1::TokenizeResponse> response = client.Tokenize(request);
 //
 // Errors: the server's status as it came, code and message. UNAVAILABLE also means that nothing answers at the address,
-// DEADLINE_EXCEEDED that `timeout` ran out, CANCELLED that Cancel was called.
+// DEADLINE_EXCEEDED that `timeout` ran out, CANCELLED that Cancel was called. gRPC itself tries a call again that the
+// server did not take (see kServiceConfig), within `timeout`.
 //
 // Thread: any number of calls at once, from any threads, over one connection; Cancel may come from any thread.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -58,41 +58,46 @@ class Client final {
   absl::StatusOr<v1::GenerateResponse> Generate(const v1::GenerateRequest& request);
   absl::StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request);
   absl::StatusOr<v1::ListModelsResponse> ListModels();
-  absl::StatusOr<v1::Model> GetModel(const v1::GetModelRequest& request);
+  absl::StatusOr<v1::Model> GetModel(const v1::ModelSelector& model);
 
   // Calls `on_message` for each message as it arrives, in the caller's thread; returns when the stream has ended.
   absl::Status GenerateStream(const v1::GenerateRequest& request,
                               absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message);
 
-  // Fills in the next document of a stream (id, input, second_input); false if there are no more.
+  // Fills in the next document of a stream (input, second_input); false if there are no more.
   using NextDocument = absl::FunctionRef<bool(v1::ScoreTextsRequest&)>;
   using OnAnswer = absl::FunctionRef<void(const v1::ScoreTextsResponse&)>;
 
   // Scores any number of documents over one stream:
   //
-  //   uint64_t next = 0;
+  //   size_t next = 0;
   //   absl::Status status = client.ScoreTexts(
   //       options, model.limits().window(),
   //       [&](v1::ScoreTextsRequest& request) {
   //         if (next == texts.size()) return false;
-  //         request.set_id(next);
   //         request.mutable_input()->set_text(texts[next++]);
   //         return true;
   //       },
-  //       [&](const v1::ScoreTextsResponse& answer) { results[answer.id()] = answer; });
+  //       [&](const v1::ScoreTextsResponse& answer) { results.push_back(answer); });
   //
-  // At most `window` documents are sent and not yet answered: what the server works on and what both sides remember is
+  // `on_answer` is called in the caller's thread, for the documents in their order. At most `window` documents were
+  // taken from `next` and not yet given to `on_answer`: what the server works on and what both sides remember is
   // bounded, however many there are. `next` is called in a thread of its own, so it may wait for its input while
-  // answers arrive; `on_answer` in the caller's thread, in any order of documents. Returns when the stream has ended
-  // and `next` has returned. Documents that could not be scored are answers with an error; a status that is not OK
-  // ended the stream. A `next` that waits for more than its input is told by `on_end`, in the caller's thread, that
-  // there will be no more answers.
-  absl::Status ScoreTexts(
-      const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer,
-      absl::FunctionRef<void()> on_end = [] {});
+  // answers arrive. Returns when the stream has ended and `next` has returned. Documents that could not be scored are
+  // answers with an error; a status that is not OK ended the stream.
+  absl::Status ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer);
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
-  absl::Status CloseSession(const v1::CloseSessionRequest& request);
+
+  struct SessionEnd {
+    // Whose session it is; none: the caller's own.
+    std::optional<std::string> owner = {};
+    // Refuse (FAILED_PRECONDITION) unless it holds so many.
+    std::optional<int64_t> expected_tokens = {};
+    // Whether it goes on at another server, which callers are then told.
+    bool moved = false;
+  };
+  absl::Status EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end);
 
   // Calls `on_part` for each part of the session as it arrives, in the caller's thread; once it returns false, the call
   // is cancelled. A session is whole if this returns OK.
@@ -103,9 +108,6 @@ class Client final {
   using NextPart = absl::FunctionRef<bool(v1::SessionPart&)>;
   // Sends the parts, as long as the server takes them.
   absl::StatusOr<v1::ImportSessionResponse> ImportSession(const v1::ImportBeginning& beginning, NextPart next);
-
-  // Waits so long: a running call that nobody is asked for. Errors: CANCELLED at once if Cancel is called.
-  absl::Status Pause(absl::Duration duration);
 
   // Ends all running calls with CANCELLED. Returns whether there was one. A ScoreTexts that has ended and only waits
   // for `next` is no running call.
@@ -127,9 +129,7 @@ class Client final {
 
   std::mutex mutex_;
   std::unordered_set<grpc::ClientContext*> running_;  // guarded by mutex_
-  std::condition_variable pauses_end_;
-  int pauses_ = 0;       // guarded by mutex_
-  int64_t cancels_ = 0;  // guarded by mutex_: calls of Cancel
+  int64_t cancels_ = 0;                               // guarded by mutex_: calls of Cancel
 };
 
 // Whether a call ended so because Cancel was called, and not because the server said so.

@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "clients/cpp/connection_diagnosis.h"
 
 namespace longshort {
 
@@ -35,10 +34,8 @@ void CancelUnlessWritable(const CommandContext& context) {
 
 namespace {
 
-void ExplainUnavailable(const CommandContext& context, absl::string_view message, const std::string& server) {
-  ConnectionOptions connection = context.options.connection;
-  if (!server.empty()) connection.server = server;
-  if (const std::string cause = DiagnoseConnection(connection); !cause.empty()) {
+void ExplainUnavailable(const CommandContext& context, absl::string_view message) {
+  if (const std::string cause = DiagnoseConnection(context.options.connection); !cause.empty()) {
     context.terminal.error << "Likely cause: " << cause << ".\n";
   }
   if (!absl::StrContains(message, "failed to connect") && !absl::StrContains(message, "DNS")) return;
@@ -51,12 +48,11 @@ void ExplainUnavailable(const CommandContext& context, absl::string_view message
 
 }  // namespace
 
-ExitCode FailCall(const CommandContext& context, const absl::Status& status, const std::string& server) {
+ExitCode FailCall(const CommandContext& context, const absl::Status& status) {
   if (!context.terminal.output) return ExitCode::kOther;  // that is why, and is told at the end
-  const bool is_one_of_several = context.servers.size() > 1 && !server.empty();
-  context.terminal.error << "longshort: " << (is_one_of_several ? absl::StrCat(server, ": ") : "")
-                         << absl::StatusCodeToString(status.code()) << ": " << status.message() << "\n";
-  if (absl::IsUnavailable(status)) ExplainUnavailable(context, status.message(), server);
+  context.terminal.error << "longshort: " << absl::StatusCodeToString(status.code()) << ": " << status.message()
+                         << "\n";
+  if (absl::IsUnavailable(status)) ExplainUnavailable(context, status.message());
   return ExitCodeOf(status);
 }
 

@@ -1,6 +1,7 @@
-// A subcommand of the program.
+// The program `longshort` without the process around it: its commands, and what they share.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 #include "absl/types/span.h"
 #include "clients/cpp/client.h"
 #include "clients/cpp/connection_options.h"
-#include "clients/cpp/exit_code.h"
+#include "clients/cpp/failures.h"
 #include "clients/cpp/terminal.h"
 #include "command_line/option_table.h"
 
@@ -29,22 +30,13 @@ struct CommonOptions {
   bool json = false;
 };
 
-struct ServerClient {
-  // As --server has it.
-  std::string address;
-  std::shared_ptr<Client> client;
-};
-
 // What a command works with. All outlive it.
 struct CommandContext {
   const CommonOptions& options;
   // From --model.
   const v1::ModelSelector& model;
-  // Of the last --server.
   Client& client;
   Terminal& terminal;
-  // Every --server, for commands that take several.
-  absl::Span<const ServerClient> servers;
 };
 
 class Command {
@@ -57,8 +49,6 @@ class Command {
   // For --help: how to call it, what it does, examples.
   virtual absl::string_view description() const = 0;
   virtual void AddOptions(OptionTable& table) = 0;
-  // Whether --server may be given several times. For other commands the last one counts.
-  virtual bool takes_several_servers() const { return false; }
   // `arguments` are those that are no options. Errors were told to context.terminal.error.
   virtual ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) = 0;
 };
@@ -82,7 +72,13 @@ ExitCode FailUsage(Terminal& terminal, absl::string_view message);
 void CancelUnlessWritable(const CommandContext& context);
 
 // Tells what the server or the connection answered, with the cause if no connection came about; returns
-// ExitCodeOf(status). `server`: which of several --server it was; empty: the only one.
-ExitCode FailCall(const CommandContext& context, const absl::Status& status, const std::string& server = "");
+// ExitCodeOf(status).
+ExitCode FailCall(const CommandContext& context, const absl::Status& status);
+
+// Makes the client that a command uses; RunProgram keeps it until the command has ended.
+using ClientFactory = std::function<std::shared_ptr<Client>(const Client::Options&)>;
+
+// Runs one command line (without the program's name).
+ExitCode RunProgram(absl::Span<const std::string> arguments, Terminal& terminal, const ClientFactory& make_client);
 
 }  // namespace longshort

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "clients/cpp/token_line.h"
+#include "clients/cpp/tables.h"
 
 namespace longshort {
 namespace {

@@ -1,5 +1,4 @@
-#include "clients/cpp/connection_diagnosis.h"
-
+// DiagnoseConnection.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <openssl/err.h>
@@ -22,6 +21,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "base/pem_files.h"
+#include "clients/cpp/connection_options.h"
 
 namespace longshort {
 namespace {

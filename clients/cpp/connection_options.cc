@@ -73,11 +73,7 @@ absl::Status ReadPair(const ConnectionOptions& options, grpc::SslCredentialsOpti
 }  // namespace
 
 void ConnectionOptions::AddTo(OptionTable& table) {
-  table.AddCustom("server", "HOST:PORT", server, "Where the server listens.", [this](const std::string& value) {
-    server = value;
-    servers.push_back(value);
-    return absl::OkStatus();
-  });
+  table.Add("server", "HOST:PORT", "Where the server listens.", &server);
   table.AddSwitch("tls", "Encrypt, and trust the authorities that this system trusts. The options below encrypt, too.",
                   &tls);
   table.Add("tls-ca", "FILE", "Trust the authorities in this PEM file instead.", &tls_ca);

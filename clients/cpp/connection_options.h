@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "command_line/option_table.h"
@@ -15,8 +14,6 @@ namespace longshort {
 struct ConnectionOptions {
   // host:port, or any other address that gRPC takes.
   std::string server = "127.0.0.1:8500";
-  // Every --server in order, of which `server` is the last; empty if there is none. For clients of several servers.
-  std::vector<std::string> servers;
   // Encrypted, by the authorities that this system trusts. Each of the four below asks for encryption, too.
   bool tls = false;
   // PEM file of the authorities that are trusted instead.
@@ -57,5 +54,11 @@ struct ClientCredentials {
 // Reads the files that the options name. Errors: INVALID_ARGUMENT naming the option, the file and what is wrong with
 // it; a certificate that has expired, too; a token that others would read.
 absl::StatusOr<ClientCredentials> ReadCredentials(const ConnectionOptions& options);
+
+// Connects to the server as a client with these options would, and says what does not work, where gRPC says too little
+// ("Socket closed"): nobody listens, one side alone speaks TLS, the authority or the name of a certificate is another,
+// it has expired, the server wants or refuses a client's. A sentence; empty if the connection works, or nothing is
+// known (addresses that are not host:port). Takes at most some seconds.
+std::string DiagnoseConnection(const ConnectionOptions& options);
 
 }  // namespace longshort

@@ -20,14 +20,6 @@ struct NamedDocument {
   absl::StatusOr<DocumentInputs> inputs;
 };
 
-// A document that is not wanted.
-struct PassedDocument {
-  // As NamedDocument has it.
-  std::string name;
-  // Of the first text, as far as they are known without reading a file for it.
-  std::optional<int64_t> bytes;
-};
-
 // Thread: one at a time.
 class DocumentSource {
  public:
@@ -37,8 +29,6 @@ class DocumentSource {
   virtual int64_t total() const = 0;
   // The next one in order; none at the end.
   virtual std::optional<NamedDocument> Next() = 0;
-  // Passes over the next one.
-  virtual std::optional<PassedDocument> Pass() = 0;
 };
 
 // Each file is a document. `second_names` is empty, or the i-th names the second document of the i-th file.

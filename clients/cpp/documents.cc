@@ -32,6 +32,46 @@ absl::StatusOr<std::string> ReadAll(const std::string& name, std::istream& strea
   return bytes;
 }
 
+// How many tokens a model with this tokenizer (as Model.tokenizer names it) makes of the input. Exact for ids and for
+// byte vocabularies; for characters, how many UTF-8 characters there are. REQUIRES: none of words ("listops_...").
+int64_t CountTokens(const v1::Input& input, const std::string& tokenizer) {
+  if (input.has_ids()) return input.ids().ids_size();
+  if (tokenizer != "fairseq_characters") return static_cast<int64_t>(input.raw().size());
+  // Every byte of a UTF-8 character but its first is of the form 10xxxxxx.
+  return std::count_if(input.raw().begin(), input.raw().end(),
+                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; });
+}
+
+absl::Status FitLanguageModel(const v1::Model& model, const v1::Input& input) {
+  const int64_t tokens = CountTokens(input, model.tokenizer());
+  const int64_t limit = model.limits().prompt_tokens();
+  if (tokens <= limit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("it has ", tokens, " tokens; the server takes at most ", limit,
+                   " in one document. Start the server with --max-prompt-tokens=", tokens,
+                   " to score it with the memory carried on, or cut it: \"split --line-bytes=", limit,
+                   " FILE\" makes parts that are each scored from an empty memory."));
+}
+
+absl::Status FitClassifier(const v1::Model& model, bool truncate, v1::Input& input) {
+  const bool a_byte_a_token = model.tokenizer() == "bytes_plus_one";
+  if (!input.has_ids() && !a_byte_a_token) return absl::OkStatus();
+  const int64_t tokens = CountTokens(input, model.tokenizer());
+  const int64_t limit = model.classifier().max_document_tokens();
+  if (tokens <= limit) return absl::OkStatus();
+  if (!truncate) {
+    return absl::InvalidArgumentError(absl::StrCat("it has ", tokens, " tokens; the model takes at most ", limit,
+                                                   ". --truncate reads only the first ", limit, "."));
+  }
+  const int64_t kept = limit + 1;
+  if (input.has_ids()) {
+    input.mutable_ids()->mutable_ids()->Truncate(static_cast<int>(kept));
+  } else {
+    input.mutable_raw()->resize(static_cast<size_t>(kept));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<std::string> DocumentNames(std::vector<std::string> arguments) {
@@ -78,12 +118,11 @@ absl::StatusOr<DocumentInputs> MakeInputs(std::string first, std::optional<std::
   return DocumentInputs{*std::move(first_input), *std::move(second_input)};
 }
 
-int64_t CountTokens(const v1::Input& input, const std::string& tokenizer) {
-  if (input.has_ids()) return input.ids().ids_size();
-  if (tokenizer != "fairseq_characters") return static_cast<int64_t>(input.raw().size());
-  // Every byte of a UTF-8 character but its first is of the form 10xxxxxx.
-  return std::count_if(input.raw().begin(), input.raw().end(),
-                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; });
+absl::Status FitDocument(const v1::Model& model, bool truncate, DocumentInputs& inputs) {
+  if (!model.has_classifier()) return FitLanguageModel(model, inputs.first);
+  absl::Status first = FitClassifier(model, truncate, inputs.first);
+  if (!first.ok() || !inputs.second.has_value()) return first;
+  return FitClassifier(model, truncate, *inputs.second);
 }
 
 }  // namespace longshort

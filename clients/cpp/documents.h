@@ -1,4 +1,4 @@
-// What a command reads: files named on the command line, or standard input.
+// What a command reads: files named on the command line, or standard input; as what a model takes.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "clients/cpp/terminal.h"
+#include "longshort/v1/models.pb.h"
 #include "longshort/v1/types.pb.h"
 
 namespace longshort {
@@ -36,8 +37,10 @@ struct DocumentInputs {
 // MakeInput of each.
 absl::StatusOr<DocumentInputs> MakeInputs(std::string first, std::optional<std::string> second, bool as_ids);
 
-// How many tokens a model with this tokenizer (as Model.tokenizer names it) makes of the input. Exact for ids and for
-// byte vocabularies; for characters, how many UTF-8 characters there are. REQUIRES: none of words ("listops_...").
-int64_t CountTokens(const v1::Input& input, const std::string& tokenizer);
+// Refuses a document that the server would refuse for its tokens, and with `truncate` cuts one so that the server still
+// sees that it goes on: what is too long is mostly too large a message, too.
+// Documents whose tokens are words are left as they are: only the server knows how long they are.
+// Errors: INVALID_ARGUMENT with the length, the limit and what to do.
+absl::Status FitDocument(const v1::Model& model, bool truncate, DocumentInputs& inputs);
 
 }  // namespace longshort

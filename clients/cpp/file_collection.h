@@ -15,6 +15,7 @@ using WantedFile = absl::FunctionRef<bool(const std::string& name)>;
 
 // JPEG, PNG and WebP, which the server decodes, by the name's extension in any case.
 bool IsImageName(const std::string& name);
+inline bool AnyFile(const std::string& /*name*/) { return true; }
 
 // What becomes of a name, not of a pattern, that no file has.
 enum class MissingFile { kIsAnError, kStays };

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "clients/cpp/documents.h"
-#include "clients/cpp/item_failures.h"
+#include "clients/cpp/failures.h"
 
 namespace longshort {
 namespace {

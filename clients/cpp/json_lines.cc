@@ -1,8 +1,9 @@
 #include "clients/cpp/json_lines.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "clients/cpp/utf8_text.h"
+#include "base/utf8.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -48,6 +49,17 @@ std::string JsonString(const std::string& bytes) {
 }
 
 }  // namespace
+
+std::string ValidUtf8(absl::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const std::optional<Utf8Character> character = FirstUtf8Character({bytes.data(), bytes.size()});
+    const size_t length = character.has_value() ? static_cast<size_t>(character->bytes) : 1;
+    absl::StrAppend(&text, character.has_value() ? bytes.substr(0, length) : absl::string_view("\uFFFD"));
+    bytes.remove_prefix(length);
+  }
+  return text;
+}
 
 void WriteJsonLine(const google::protobuf::Message& message, std::ostream& output) {
   output << JsonOf(message) << "\n" << std::flush;

@@ -4,10 +4,14 @@
 #include <ostream>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 #include "longshort/v1/types.pb.h"
 
 namespace longshort {
+
+// The bytes (a file's name, a class's label, ...) with U+FFFD for each that is not part of a UTF-8 character.
+std::string ValidUtf8(absl::string_view bytes);
 
 // Writes the message as one line of JSON and flushes: protobuf's JSON form with the proto's field names, fields at
 // their default value included. 64-bit integers are strings and bytes are base64, as that form has them.

@@ -12,9 +12,8 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "clients/cpp/command.h"
 #include "clients/cpp/interrupt.h"
-#include "clients/cpp/line_output.h"
-#include "clients/cpp/program.h"
 
 namespace {
 
@@ -30,7 +29,7 @@ int main(int argc, char** argv) {
   std::cin.tie(nullptr);
   std::cerr.tie(nullptr);
   std::mutex mutex;
-  std::vector<std::shared_ptr<Client>> clients;  // guarded by mutex
+  std::shared_ptr<Client> client;  // guarded by mutex; none before a command runs
 
   // Cancels the running calls, which then end with CANCELLED; if there is none, or they end and the program does not,
   // it waits for input: then leave.
@@ -39,7 +38,7 @@ int main(int argc, char** argv) {
     bool cancelled = false;
     {
       const std::lock_guard lock(mutex);
-      for (const std::shared_ptr<Client>& client : clients) cancelled = client->Cancel() || cancelled;
+      cancelled = client != nullptr && client->Cancel();
     }
     if (!cancelled || !ended.WaitForNotificationWithTimeout(kLastResults)) {
       std::_Exit(static_cast<int>(longshort::ExitCode::kCancelled));
@@ -50,11 +49,11 @@ int main(int argc, char** argv) {
   std::ostream output(&standard_output);
   longshort::Terminal terminal{
       std::cin, output, std::cerr, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1, isatty(STDOUT_FILENO) == 1};
-  const longshort::ExitCode code = longshort::RunProgram(
-      std::vector<std::string>(argv + 1, argv + argc), terminal, [&](const Client::Options& options) {
-        const std::lock_guard lock(mutex);
-        return clients.emplace_back(std::make_shared<Client>(options));
-      });
+  const longshort::ExitCode code = longshort::RunProgram(std::vector<std::string>(argv + 1, argv + argc), terminal,
+                                                         [&](const Client::Options& options) {
+                                                           const std::lock_guard lock(mutex);
+                                                           return client = std::make_shared<Client>(options);
+                                                         });
   output << std::flush;
   ended.Notify();
   if (!output) {  // a full disk, for instance: what was asked for did not arrive, whatever the server said

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/json_lines.h"
-#include "clients/cpp/text_table.h"
+#include "clients/cpp/tables.h"
 
 namespace longshort {
 namespace {
@@ -141,9 +141,7 @@ Examples:
   }
 
   static ExitCode Describe(const CommandContext& context) {
-    v1::GetModelRequest request;
-    *request.mutable_model() = context.model;
-    const absl::StatusOr<v1::Model> model = context.client.GetModel(request);
+    const absl::StatusOr<v1::Model> model = context.client.GetModel(context.model);
     if (!model.ok()) return FailCall(context, model.status());
     if (context.options.json) {
       WriteJsonLine(*model, context.terminal.output);

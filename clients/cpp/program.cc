@@ -1,5 +1,4 @@
-#include "clients/cpp/program.h"
-
+// RunProgram: which command a command line names, and its options.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -42,7 +41,8 @@ Commands MakeCommands() {
 
 void WriteProgramHelp(const Commands& commands, const OptionTable& table, std::ostream& output) {
   output << "Usage: longshort [options] COMMAND [options] [FILE|FOLDER|-]...\n\n"
-         << "Scores and continues text and classifies images with the models of a Longshort server.\n\nCommands:\n";
+         << "Scores and continues text, and classifies images and texts, with the models of a Longshort "
+            "server.\n\nCommands:\n";
   for (const auto& command : commands) output << absl::StrFormat("  %-10s%s\n", command->name(), command->summary());
   output << "\n\"longshort COMMAND --help\" explains each, with examples.\n\nOptions:\n"
          << table.Help() << "\n"
@@ -80,13 +80,7 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
     return FailUsage(terminal, absl::StrCat("--timeout is ", absl::FormatDuration(values.common.timeout),
                                             "; it must be longer than 0"));
   }
-  std::vector<std::string> addresses = {values.common.connection.server};
-  if (command.takes_several_servers() && values.common.connection.servers.size() > 1) {
-    addresses = values.common.connection.servers;
-  }
-  if (std::any_of(addresses.begin(), addresses.end(), [](const std::string& address) { return address.empty(); })) {
-    return FailUsage(terminal, "--server is empty; it must be HOST:PORT");
-  }
+  if (values.common.connection.server.empty()) return FailUsage(terminal, "--server is empty; it must be HOST:PORT");
   // gRPC would end the program.
   if (!std::all_of(values.common.client_id.begin(), values.common.client_id.end(), absl::ascii_isprint)) {
     return FailUsage(terminal, absl::StrCat("--client-id is \"", absl::CHexEscape(values.common.client_id),
@@ -95,18 +89,13 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
   const absl::StatusOr<v1::ModelSelector> model = ParseModel(values.common.model);
   if (!model.ok()) return FailUsage(terminal, model.status().message());
 
-  std::vector<ServerClient> servers;
-  for (const std::string& address : addresses) {
-    ConnectionOptions connection = values.common.connection;
-    connection.server = address;
-    const absl::StatusOr<ClientCredentials> credentials = ReadCredentials(connection);
-    if (!credentials.ok()) return FailUsage(terminal, credentials.status().message());
-    servers.push_back({address, make_client({.server = address,
-                                             .timeout = values.common.timeout,
-                                             .client_id = values.common.client_id,
-                                             .credentials = *credentials})});
-  }
-  return command.Run(*others, {values.common, *model, *servers.back().client, terminal, servers});
+  const absl::StatusOr<ClientCredentials> credentials = ReadCredentials(values.common.connection);
+  if (!credentials.ok()) return FailUsage(terminal, credentials.status().message());
+  const std::shared_ptr<Client> client = make_client({.server = values.common.connection.server,
+                                                      .timeout = values.common.timeout,
+                                                      .client_id = values.common.client_id,
+                                                      .credentials = *credentials});
+  return command.Run(*others, {values.common, *model, *client, terminal});
 }
 
 }  // namespace

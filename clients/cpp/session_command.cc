@@ -9,10 +9,10 @@
 #include "absl/time/time.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/json_lines.h"
-#include "clients/cpp/progress_bar.h"
 #include "clients/cpp/session_drain.h"
 #include "clients/cpp/session_file.h"
-#include "clients/cpp/session_list.h"
+#include "clients/cpp/sessions.h"
+#include "clients/cpp/tables.h"
 #include "google/protobuf/struct.pb.h"
 
 namespace longshort {
@@ -48,6 +48,18 @@ class TransferProgress final {
   int64_t bytes_ = 0;
   int64_t shown_ = 0;  // MiB
 };
+
+// A table for people.
+void WriteSessions(const std::vector<SessionOfModel>& sessions, std::ostream& output) {
+  std::vector<TextRow> rows = {{"MODEL", "OWNER", "SESSION", "TOKENS", "IDLE"}};
+  for (const SessionOfModel& each : sessions) {
+    const v1::ListedSession& session = each.session;
+    rows.push_back({each.model_name(), session.owner().empty() ? "-" : session.owner(), session.session_id(),
+                    absl::StrCat(session.session_tokens()),
+                    session.in_use() ? "in use" : absl::StrFormat("%.0f s", session.idle_seconds())});
+  }
+  WriteTable(rows, output);
+}
 
 class SessionCommand final : public Command {
  public:
@@ -163,10 +175,7 @@ Examples:
   }
 
   static ExitCode Close(const std::string& id, const CommandContext& context) {
-    v1::CloseSessionRequest request;
-    *request.mutable_model() = context.model;
-    request.set_session_id(id);
-    const absl::Status status = context.client.CloseSession(request);
+    const absl::Status status = context.client.EndSession(context.model, id, {});
     return status.ok() ? ExitCode::kOk : FailCall(context, status);
   }
 

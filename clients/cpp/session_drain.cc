@@ -6,9 +6,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "clients/cpp/exit_code.h"
-#include "clients/cpp/retry_delay.h"
-#include "clients/cpp/session_move.h"
+#include "clients/cpp/failures.h"
 
 namespace longshort {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "clients/cpp/client.h"
-#include "clients/cpp/session_list.h"
+#include "clients/cpp/sessions.h"
 
 namespace longshort {
 

@@ -8,7 +8,7 @@
 #include "clients/cpp/command.h"
 #include "clients/cpp/documents.h"
 #include "clients/cpp/json_lines.h"
-#include "clients/cpp/token_line.h"
+#include "clients/cpp/tables.h"
 
 namespace longshort {
 namespace {

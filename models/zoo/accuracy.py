@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts how often the likeliest class of `longshort classify --json` or `longshort score --json` is the right one.
+"""Counts how often the likeliest class of `longshort classify --json` is the right one.
 
 Reads the client's answers from standard input. The right label of an image is the name of its folder; those of texts
 stand in the field "label" of the JSON Lines file given with --labels, in the order of the answers.
@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("title", help="what to call the held-out data")
-    parser.add_argument("--labels", type=Path, help="JSON Lines that were scored")
+    parser.add_argument("--labels", type=Path, help="JSON Lines that were classified")
     given = parser.parse_args()
 
     answers = [json.loads(line) for line in sys.stdin]

@@ -43,6 +43,6 @@ client() {
 
 # score_accuracy MODEL TITLE FILE: of labelled texts, JSON Lines.
 score_accuracy() {
-  client --model="$1" score --json --json-lines --truncate "$3" >"$scratch/answers.jsonl"
+  client --model="$1" classify --json --json-lines --truncate "$3" >"$scratch/answers.jsonl"
   python3 "$zoo/accuracy.py" "$2" --labels="$3" <"$scratch/answers.jsonl"
 }

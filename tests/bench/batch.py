@@ -1,4 +1,4 @@
-"""longshort-batch beside `longshort score`: the same documents, the same server, in alternation.
+"""longshort-batch beside `longshort score` or `longshort classify`: the same documents, the same server, in alternation.
 
     tests/bench/batch MODEL FILE.jsonl [--rounds=N] [--classify] [-- SERVER_OPTION...]
 
@@ -39,7 +39,7 @@ def steps(server: Server) -> tuple[float, float]:
 
 def run(model: str, documents: Path, rounds: int, classify: bool, server_options: list[str]) -> None:
     count = sum(1 for _ in documents.open("rb"))
-    times: dict[str, list[tuple[float, float]]] = {"longshort score": [], "longshort-batch": []}
+    times: dict[str, list[tuple[float, float]]] = {"longshort": [], "longshort-batch": []}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         with Server(ROOT / "models/zoo", scratch / "server", *server_options) as server:
@@ -48,11 +48,12 @@ def run(model: str, documents: Path, rounds: int, classify: bool, server_options
                 f"--model={model}",
                 *(["--truncate"] if classify else []),
             ]
-            program = [str(ROOT / "build/release/bin/longshort"), "score", "--json", "--json-lines", *shared]
-            batch = [sys.executable, "-m", "longshort.batch", "classify" if classify else "score", *shared]
+            command = "classify" if classify else "score"
+            program = [str(ROOT / "build/release/bin/longshort"), command, "--json", "--json-lines", *shared]
+            batch = [sys.executable, "-m", "longshort.batch", command, *shared]
             for turn in range(rounds):
                 commands = {
-                    "longshort score": [*program, str(documents)],
+                    "longshort": [*program, str(documents)],
                     "longshort-batch": [*batch, str(documents), f"--out={scratch / f'out{turn}'}"],
                 }
                 for name in sorted(commands, reverse=turn % 2 == 1):
@@ -65,12 +66,12 @@ def run(model: str, documents: Path, rounds: int, classify: bool, server_options
                         f" {made:.0f} steps of the server took {took:.2f} s",
                         flush=True,
                     )
-    ratios = [one[0] / other[0] for one, other in zip(times["longshort score"], times["longshort-batch"], strict=True)]
+    ratios = [one[0] / other[0] for one, other in zip(times["longshort"], times["longshort-batch"], strict=True)]
     for name, found in times.items():
         seconds, cpu = (statistics.median(values) for values in zip(*found, strict=True))
         print(f"{name}: median {seconds:.2f} s, {cpu:.2f} s of CPU, {count / seconds:.1f} documents/s")
     share = 100 * statistics.median(ratios)
-    print(f"longshort-batch has {share:.0f} % of longshort score's documents/s (median of {rounds} rounds)")
+    print(f"longshort-batch has {share:.0f} % of longshort's documents/s (median of {rounds} rounds)")
 
 
 def main() -> None:

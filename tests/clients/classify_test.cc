@@ -140,14 +140,21 @@ TEST_F(ClassifyTest, TimeoutEndsCallsThatHang) {
   EXPECT_EQ(Run({"--timeout=100ms", "classify", folder_.path().string()}), ExitCode::kCancelled);
 }
 
-TEST_F(ClassifyTest, ModelsOfTextAreRefusedBeforeAnythingIsSent) {
-  const std::string file = folder_.Write("x.jpg", "rose");
-  for (const v1::Model& model : {ReviewsModel(), v1::Model()}) {
-    server_.models = {model};
-    EXPECT_EQ(Run({"classify", file}), ExitCode::kRefused);
-    EXPECT_THAT(error_, HasSubstr("takes no images"));
-  }
+TEST_F(ClassifyTest, LanguageModelsAreRefusedWithTheCommandThatTakesThem) {
+  v1::Model model;
+  model.set_name("characters");
+  server_.models = {model};
+  EXPECT_EQ(Run({"classify", folder_.Write("x.jpg", "rose")}), ExitCode::kRefused);
+  EXPECT_THAT(error_, HasSubstr("characters is a language model; use \"longshort score\""));
   EXPECT_TRUE(server_.classify_requests().empty());
+}
+
+TEST_F(ClassifyTest, OptionsForTextsAreRefusedWithImages) {
+  const std::string file = folder_.Write("x.jpg", "rose");
+  EXPECT_EQ(Run({"classify", "--lines", file}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("are for classifiers of texts; flowers takes images"));
+  EXPECT_EQ(Run({"classify", "--truncate", file}), ExitCode::kUsage);
+  EXPECT_EQ(Run({"classify", "--second", file, file}), ExitCode::kUsage);
 }
 
 }  // namespace

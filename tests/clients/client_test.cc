@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/fake_server.h"
 
@@ -48,9 +48,7 @@ TEST(Client, ProxiesAreToldTheSession) {
   v1::ScoreTextRequest score;
   score.mutable_session()->set_id("reading");
   EXPECT_TRUE(client.ScoreText(score).ok() && told("reading"));
-  v1::CloseSessionRequest close;
-  close.set_session_id("closed");
-  EXPECT_TRUE(client.CloseSession(close).ok() && told("closed"));
+  EXPECT_TRUE(client.EndSession({}, "closed", {}).ok() && told("closed"));
   v1::ExportSessionRequest exported;
   exported.set_session_id("out");
   EXPECT_TRUE(client.ExportSession(exported, [](const auto&) { return true; }).ok() && told("out"));
@@ -86,30 +84,52 @@ TEST(Client, ACancelledCallLeavesTheNextOneAlone) {
   EXPECT_TRUE(client.ListModels().ok());
 }
 
-TEST(Client, CancelEndsAPause) {
-  Client client({.server = "127.0.0.1:1"});
-  EXPECT_TRUE(client.Pause(absl::Milliseconds(1)).ok());
-  absl::Status status;
-  std::thread pause([&] { status = client.Pause(absl::Hours(1)); });
-  while (!client.Cancel()) std::this_thread::yield();
-  pause.join();
-  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-  EXPECT_FALSE(client.Cancel());
-}
-
 TEST(Client, StatusesKeepWhenTheServerWantsToBeAskedAgain) {
   FakeServer server;
   server.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "it is full");
   Client client({.server = server.address()});
-  const auto told = [&] { return RetryAfter(client.ScoreText({}).status()); };
+  const auto told = [&] { return RetryAfter(client.EndSession({}, "talk", {})); };
   EXPECT_EQ(told(), std::nullopt);
   server.pushback = "2500";
   EXPECT_EQ(told(), absl::Milliseconds(2500));
-  EXPECT_EQ(RetryAfter(client.ScoreTexts(
-                {}, 1, [](auto&) { return false; }, [](const auto&) {})),
-            absl::Milliseconds(2500));
   server.pushback = "-1";
   EXPECT_EQ(told(), std::nullopt);
+}
+
+TEST(Client, AFullServerIsAskedAgainWhenItSays) {
+  FakeServer server;
+  server.score_document = [](const v1::ScoreTextsRequest& /*request*/) { return v1::ScoreTextsResponse(); };
+  server.ends_at_once = {grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "it is full")};
+  server.pushback = "1500";  // longer than gRPC's first wait would be
+  Client client({.server = server.address()});
+  const absl::Time begun = absl::Now();
+  int answers = 0;
+  bool first = true;
+  const absl::Status status = client.ScoreTexts(
+      {}, 1, [&](v1::ScoreTextsRequest& /*request*/) { return std::exchange(first, false); },
+      [&](const v1::ScoreTextsResponse& /*answer*/) { ++answers; });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(answers, 1);
+  EXPECT_GE(absl::Now() - begun, absl::Milliseconds(1400));
+}
+
+TEST(Client, AServerThatSaysThatNobodyShallComeAgainIsNotAskedAgain) {
+  FakeServer server;
+  server.ends_at_once = {2, grpc::Status(grpc::StatusCode::UNAVAILABLE, "no more")};
+  server.pushback = "-1";
+  Client client({.server = server.address()});
+  const absl::Status status = client.ScoreTexts(
+      {}, 1, [](auto&) { return false; }, [](const auto&) {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(server.ends_at_once.size(), 1);
+}
+
+TEST(Client, GenerationsAreNotRepeatedOnceTheServerMayHaveBegun) {
+  FakeServer server;
+  server.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
+  Client client({.server = server.address()});
+  EXPECT_EQ(client.Generate({}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(server.generate_calls, 1);
 }
 
 TEST(Client, CancelEndsAllCallsThatRun) {
@@ -142,25 +162,23 @@ class ScoreTextsTest : public testing::Test {
   Client client_{{.server = server_.address()}};
 };
 
-TEST_F(ScoreTextsTest, EveryDocumentIsAnsweredAndNoMoreThanTheWindowAreSentAhead) {
+TEST_F(ScoreTextsTest, EveryDocumentIsAnsweredInOrderAndNoMoreThanTheWindowAreSentAhead) {
   std::atomic<int> sent = 0;
   int answered = 0;
-  std::set<uint64_t> ids;
   int most = 0;
   const absl::Status status = client_.ScoreTexts(
       {}, kWindow,
-      [&](v1::ScoreTextsRequest& request) {
+      [&](v1::ScoreTextsRequest& /*request*/) {
         if (sent == 100) return false;
-        request.set_id(static_cast<uint64_t>(sent++));
+        ++sent;
         return true;
       },
       [&](const v1::ScoreTextsResponse& answer) {
         most = std::max(most, sent - answered);
-        ++answered;
-        ids.insert(answer.id());
+        EXPECT_EQ(answer.id(), answered++);
       });
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(ids.size(), 100);
+  EXPECT_EQ(answered, 100);
   // The document that this answer frees may be on its way already.
   EXPECT_LE(most, kWindow + 1);
 }

@@ -1,7 +1,6 @@
-#include "clients/cpp/document_limits.h"
-
 #include <string>
 
+#include "clients/cpp/documents.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -144,27 +144,6 @@ TEST_F(DocumentSourceTest, JsonLinesHoldPairs) {
               ElementsAre(file + ":1=a|b", file + ":2!the line's object has no string \"second_text\""));
 }
 
-TEST_F(DocumentSourceTest, DocumentsThatAreNotWantedArePassedOver) {
-  const std::string file = folder_.Write("a.jsonl",
-                                         "{\"text\": \"\u00e9\"}\n{\"name\": \"no text\"}\n"
-                                         "{\"text\": \"last\"}\n");
-  const auto lines = MakeLineSource({file}, LineForm::kJson, 1, false, false, terminal_);
-  const std::optional<PassedDocument> first = lines->Pass();
-  EXPECT_EQ(first->name, file + ":1");
-  EXPECT_EQ(first->bytes, 2);
-  const std::optional<PassedDocument> second = lines->Pass();
-  EXPECT_EQ(second->name, "no text");
-  EXPECT_EQ(second->bytes, std::nullopt);
-  EXPECT_THAT(All(*lines), ElementsAre(file + ":3=last"));
-  EXPECT_FALSE(lines->Pass().has_value());
-
-  const auto files = MakeFileSource({folder_.Write("b", "12345"), folder_ / "missing", file}, {}, false, terminal_);
-  EXPECT_EQ(files->Pass()->bytes, 5);
-  EXPECT_EQ(files->Pass()->bytes, std::nullopt);
-  EXPECT_EQ(files->Next()->name, file);
-  EXPECT_FALSE(files->Pass().has_value());
-}
-
 TEST_F(DocumentSourceTest, LinesMayListTokenIds) {
   const std::string file = folder_.Write("ids", "7 8,9\n7 x\n");
   const auto source = MakeLineSource({file}, LineForm::kText, 1, true, false, terminal_);

@@ -1,8 +1,7 @@
 // The exit codes that --help promises, for errors of the server, of the connection and of the command line.
-#include "clients/cpp/exit_code.h"
-
 #include <string>
 
+#include "clients/cpp/failures.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
@@ -81,13 +80,18 @@ TEST_F(ExitCodeTest, WrongCommandLinesAreUsageErrorsThatNameWhatIsWrong) {
   EXPECT_THAT(error_, HasSubstr("characters/newest"));
   EXPECT_EQ(Run({"score", "/does/not/exist"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("/does/not/exist: No such file"));
-  EXPECT_EQ(Run({"classify", "/does/not/*.jpg"}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("/does/not/*.jpg: No such file"));
+  EXPECT_EQ(Run({"classify", "--lines", "--json-lines"}), ExitCode::kUsage);
   EXPECT_EQ(Run({"models", "--client-id=Zo\xc3\xab"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("--client-id is \"Zo\\xc3\\xab\""));
   EXPECT_EQ(RunAlone({"models", "--server="}), ExitCode::kUsage);
   EXPECT_EQ(Run({"score", "--lines", "--json-lines"}), ExitCode::kUsage);
   EXPECT_EQ(Run({}), ExitCode::kUsage);
+}
+
+TEST_F(ExitCodeTest, APatternThatMatchesNoImageIsAUsageError) {
+  server_.models = {FlowersModel()};
+  EXPECT_EQ(Run({"classify", "/does/not/*.jpg"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("/does/not/*.jpg: No such file"));
 }
 
 TEST_F(ExitCodeTest, HelpAndVersionNeedNoServer) {

@@ -43,7 +43,12 @@ grpc::Status FakeServer::ScoreText(grpc::ServerContext* context, const v1::Score
 
 grpc::Status FakeServer::ScoreTexts(grpc::ServerContext* context,
                                     grpc::ServerReaderWriter<v1::ScoreTextsResponse, v1::ScoreTextsRequest>* stream) {
-  if (!pushback.empty()) context->AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
+  if (!ends_at_once.empty()) {
+    if (!pushback.empty()) context->AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
+    const grpc::Status end = ends_at_once.front();
+    ends_at_once.pop_front();
+    return end;
+  }
   std::optional<grpc::Status> early_end;
   if (!first_ends.empty()) {
     early_end = first_ends.front();
@@ -55,6 +60,7 @@ grpc::Status FakeServer::ScoreTexts(grpc::ServerContext* context,
     answer.set_id(document.id());
     const std::lock_guard one_at_a_time(writing);
     stream->Write(answer);
+    ++answered_documents;
   };
   std::thread first;
   const absl::Cleanup join = [&first] {
@@ -98,6 +104,7 @@ grpc::Status FakeServer::ClassifyImage(grpc::ServerContext* context, const v1::C
 grpc::Status FakeServer::Generate(grpc::ServerContext* context, const v1::GenerateRequest* request,
                                   v1::GenerateResponse* response) {
   generate_request = *request;
+  ++generate_calls;
   session_header = Header(*context, "x-session-id");
   *response = generation;
   return status;
@@ -144,6 +151,7 @@ grpc::Status FakeServer::ListSessions(grpc::ServerContext* /*context*/, const v1
 
 grpc::Status FakeServer::CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
                                       v1::CloseSessionResponse* /*response*/) {
+  if (!pushback.empty()) context->AddTrailingMetadata("grpc-retry-pushback-ms", pushback);
   close_request = *request;
   session_client = Header(*context, "x-client-id");
   session_header = Header(*context, "x-session-id");

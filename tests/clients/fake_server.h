@@ -1,6 +1,7 @@
 // A server of longshort.v1 in this process that answers what a test puts into it and keeps what it was asked.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -42,10 +43,13 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   // ScoreTexts answers the first document only once it may, and others meanwhile.
   bool keeps_first_document = false;
   absl::Notification first_document_may_go;
+  // Each ends one call of ScoreTexts before anything else, the front one the first call.
+  std::deque<grpc::Status> ends_at_once;
   // Each ends one call of ScoreTexts behind its first answers, the front one the first call; later calls end with
   // `status`.
   std::deque<grpc::Status> first_ends;
-  // Trailing metadata grpc-retry-pushback-ms of ScoreTexts and ScoreText; empty: none.
+  // Trailing metadata grpc-retry-pushback-ms of ScoreTexts and CloseSession, in ScoreTexts of calls that `ends_at_once`
+  // ends; empty: none.
   std::string pushback;
   // Calls of GenerateStream send their messages and then wait until they are cancelled; ScoreTexts after its first
   // answers, and ClassifyImage at once.
@@ -69,7 +73,9 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
     return classify_requests_;
   }
   std::vector<v1::ScoreTextsRequest> document_requests;
+  std::atomic<int> answered_documents = 0;  // of all calls; may be read meanwhile
   v1::GenerateRequest generate_request;
+  int generate_calls = 0;
   v1::TokenizeRequest tokenize_request;
   v1::GetModelRequest get_model_request;
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "clients/cpp/program.h"
+#include "clients/cpp/command.h"
 #include "gtest/gtest.h"
 #include "tests/clients/fake_server.h"
 

@@ -1,7 +1,7 @@
-#include "clients/cpp/progress_bar.h"
-
 #include <sstream>
 
+#include "absl/time/clock.h"
+#include "clients/cpp/terminal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,20 +16,13 @@ TEST(ProgressText, TellsTheShareTheRateAndTheRemainingTime) {
   // 512 in 10 s are 51.2 a second; the other 768 take 15 s.
   EXPECT_EQ(ProgressText(512, 1280, "images", absl::Seconds(10)),
             "[########------------]  512/1280 images  51.2/s  15 s left");
-  EXPECT_EQ(ProgressText(0, 1280, "images", absl::Seconds(10)), "[--------------------]  0/1280 images");
+  EXPECT_EQ(ProgressText(0, 1280, "images", absl::Seconds(10)), "[--------------------]  0/1280 images  10 s");
   EXPECT_EQ(ProgressText(8, 8, "images", absl::Seconds(4)), "[####################]  8/8 images  2.0/s  0 s left");
 }
 
 TEST(ProgressText, LongerTimesHaveMinutesAndHours) {
   EXPECT_THAT(ProgressText(10, 310, "images", absl::Seconds(10)), EndsWith("  5 min 00 s left"));
   EXPECT_THAT(ProgressText(1, 7501, "images", absl::Seconds(1)), EndsWith("  2 h 05 min left"));
-}
-
-// Of 600, 500 were done before: 100 in 10 s, and the other 680 take 68 s.
-TEST(ProgressText, WhatAnEarlierRunHasDoneIsNoPartOfTheRate) {
-  EXPECT_EQ(ProgressText(600, 1280, "documents", absl::Seconds(10), 500),
-            "[#########-----------]  600/1280 documents  10.0/s  1 min 08 s left");
-  EXPECT_EQ(ProgressText(500, 0, "documents", absl::Seconds(10), 500), "500 documents");
 }
 
 TEST(ProgressText, WithoutATotalThereIsACountAndARate) {
@@ -69,17 +62,31 @@ TEST_F(ProgressBarTest, NothingIsDrawnForOneThingOrWhereNobodyLooks) {
   EXPECT_EQ(error_.str(), "");
 }
 
+// A long document: nothing is done for a while, and the line goes on.
+TEST_F(ProgressBarTest, TheLineIsRedrawnWhileNothingIsDone) {
+  Terminal terminal{.input = input_, .output = output_, .error = error_, .error_is_terminal = true};
+  {
+    ProgressBar bar(terminal, {.unit = "documents", .total = 1});
+    absl::SleepFor(absl::Milliseconds(1200));
+    bar.Hide();
+    EXPECT_THAT(error_.str(), HasSubstr("0/1 documents  1 s"));
+    error_.str("");
+    absl::SleepFor(absl::Milliseconds(600));
+    EXPECT_EQ(error_.str(), "");
+  }
+}
+
 TEST_F(ProgressBarTest, WhereThereIsNoTerminalALineIsWrittenNowAndThen) {
   Terminal terminal{.input = input_, .output = output_, .error = error_};
   {
-    ProgressBar bar(terminal, {.unit = "documents", .total = 12, .before = 10, .line_interval = absl::ZeroDuration()});
+    ProgressBar bar(terminal, {.unit = "documents", .total = 12, .line_interval = absl::ZeroDuration()});
     EXPECT_EQ(error_.str(), "");
     bar.Advance();
-    EXPECT_THAT(error_.str(), MatchesRegex("longshort: 11/12 documents  [0-9.]+/s  1 s left\n"));
+    EXPECT_THAT(error_.str(), MatchesRegex("longshort: 1/12 documents  [0-9.]+/s  [0-9]+ s left\n"));
     bar.Hide();
   }
   // What is there at the end is told, too.
-  EXPECT_THAT(error_.str(), MatchesRegex(".*\nlongshort: 11/12 documents  .* left\n"));
+  EXPECT_THAT(error_.str(), MatchesRegex(".*\nlongshort: 1/12 documents  .* left\n"));
 }
 
 TEST_F(ProgressBarTest, ShortRunsAndQuietOnesWriteNoLine) {

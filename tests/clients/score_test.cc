@@ -1,4 +1,4 @@
-// `longshort score` of one document by a language model, and `tokenize`: what is asked, and what is shown.
+// `longshort score` of one document, and `tokenize`: what is asked, and what is shown.
 #include <filesystem>
 #include <fstream>
 
@@ -11,34 +11,43 @@ namespace {
 
 using testing::HasSubstr;
 
-using ScoreTest = ProgramTest;
+// The fake model answers each document with `score_`.
+class ScoreTest : public ProgramTest {
+ protected:
+  ScoreTest() {
+    server_.score_document = [this](const v1::ScoreTextsRequest& /*request*/) {
+      v1::ScoreTextsResponse answer;
+      *answer.mutable_score() = score_;
+      return answer;
+    };
+  }
+
+  v1::TextScore score_;
+};
 using TokenizeTest = ProgramTest;
 
 TEST_F(ScoreTest, AFileIsOneDocumentOfItsVeryBytes) {
-  server_.score.add_scores();
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "longshort_score_test.bin";
   const std::string bytes("caf\xc3\xa9\n\xff\0end", 11);
   std::ofstream(path, std::ios::binary) << bytes;
   ASSERT_EQ(Run({"score", path.string()}), ExitCode::kOk) << error_;
-  ASSERT_EQ(server_.score_request.inputs_size(), 1);
-  EXPECT_EQ(server_.score_request.inputs(0).raw(), bytes);
+  ASSERT_EQ(server_.document_requests.size(), 1);
+  EXPECT_EQ(server_.document_requests.front().input().raw(), bytes);
   std::filesystem::remove(path);
 }
 
 TEST_F(ScoreTest, ALineADocumentShowsCountsBitsAndRate) {
-  v1::TextScore& score = *server_.score.add_scores();
-  score.set_token_count(5);
-  score.set_scored_token_count(4);
-  score.set_log_likelihood(-2.772589);
-  score.set_bits_per_byte(1);
-  score.mutable_timings()->set_prefill_seconds(0.01);
+  score_.set_token_count(5);
+  score_.set_scored_token_count(4);
+  score_.set_log_likelihood(-2.772589);
+  score_.set_bits_per_byte(1);
+  score_.mutable_timings()->set_prefill_seconds(0.01);
   ASSERT_EQ(Run({"score"}, "hello"), ExitCode::kOk) << error_;
   // 5 tokens in 10 ms.
   EXPECT_THAT(output_, HasSubstr("         5          4         -2.7726     1.0000          -        500  -\n"));
 }
 
 TEST_F(ScoreTest, TooLongADocumentIsRefusedWithWhatToDo) {
-  server_.score.add_scores();
   // The fake model takes 100 tokens, of a byte each.
   EXPECT_EQ(Run({"score"}, std::string(101, 'a')), ExitCode::kRefused);
   EXPECT_THAT(error_, HasSubstr("101 tokens"));
@@ -49,7 +58,6 @@ TEST_F(ScoreTest, TooLongADocumentIsRefusedWithWhatToDo) {
 }
 
 TEST_F(ScoreTest, ACharacterModelsLimitCountsCharacters) {
-  server_.score.add_scores();
   server_.models.front().set_tokenizer("fairseq_characters");
   std::string text;
   for (int i = 0; i < 100; ++i) text += "\u00e9";  // 200 bytes
@@ -58,14 +66,33 @@ TEST_F(ScoreTest, ACharacterModelsLimitCountsCharacters) {
 }
 
 TEST_F(ScoreTest, JsonIsAResponseADocument) {
-  v1::TextScore& score = *server_.score.add_scores();
-  score.set_token_count(5);
-  score.set_bits_per_byte(2.5);
+  score_.set_token_count(5);
+  score_.set_bits_per_byte(2.5);
   ASSERT_EQ(Run({"score", "--json", "--log-probabilities", "--top-alternatives=2"}, "hello"), ExitCode::kOk);
   EXPECT_THAT(output_, testing::StartsWith(R"({"name":"-","scores":[{"log_likelihood":0,"token_count":"5",)"));
   EXPECT_THAT(output_, HasSubstr(R"("bits_per_byte":2.5)"));
-  EXPECT_TRUE(server_.score_request.token_log_probabilities());
-  EXPECT_EQ(server_.score_request.top_alternatives(), 2);
+  const v1::ScoreTextsOptions& options = server_.document_requests.front().options();
+  EXPECT_EQ(options.model().name(), "characters");
+  EXPECT_EQ(options.model().version(), 3);
+  EXPECT_TRUE(options.token_log_probabilities());
+  EXPECT_EQ(options.top_alternatives(), 2);
+}
+
+TEST_F(ScoreTest, TimingsAreThereIfAskedFor) {
+  score_.mutable_timings()->set_prefill_seconds(0.5);
+  ASSERT_EQ(Run({"score", "--json"}, "a"), ExitCode::kOk);
+  EXPECT_THAT(output_, testing::Not(HasSubstr("prefill_seconds")));
+  ASSERT_EQ(Run({"score", "--json", "--timings"}, "a"), ExitCode::kOk);
+  EXPECT_THAT(output_, HasSubstr("\"prefill_seconds\":0.5"));
+}
+
+TEST_F(ScoreTest, AClassifierIsRefusedWithTheCommandThatTakesIt) {
+  for (const v1::Model& model : {ReviewsModel(), FlowersModel()}) {
+    server_.models = {model};
+    EXPECT_EQ(Run({"score"}, "a"), ExitCode::kRefused);
+    EXPECT_THAT(error_, HasSubstr(model.name() + " is a classifier; use \"longshort classify\""));
+  }
+  EXPECT_TRUE(server_.document_requests.empty());
 }
 
 TEST_F(ScoreTest, NoSuchModelIsRefused) {

@@ -89,7 +89,7 @@ class Traffic:
     def _review(self, chance: random.Random) -> None:
         """Documents for a classifier; now and then one without any text."""
         documents = [REVIEW[: chance.randint(100, len(REVIEW))] for _ in range(chance.randint(1, 12))]
-        self._notebook.classify_texts([*documents, *([""] if chance.random() < 0.1 else [])], model="movie_reviews")
+        self._notebook.classify([*documents, *([""] if chance.random() < 0.1 else [])], model="movie_reviews")
 
     def _look(self, chance: random.Random) -> None:
         """Photos; now and then a damaged one."""
@@ -98,7 +98,7 @@ class Traffic:
 
     def _echo(self, chance: random.Random) -> None:
         for _ in range(20):
-            self._identity.classify_texts([REVIEW] * chance.randint(1, 4), model="echo")
+            self._identity.classify([REVIEW] * chance.randint(1, 4), model="echo")
 
     def _err(self, chance: random.Random) -> None:
         """A call that is wrong, late, or more than its client may have."""

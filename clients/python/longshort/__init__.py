@@ -60,7 +60,7 @@ from longshort.errors import (
 )
 from longshort.inputs import Document, Image, Text
 from longshort.metadata import CallOptions
-from longshort.requests import ClassifyOptions, ClassifyTextOptions, GenerateOptions, ScoreOptions
+from longshort.requests import ClassifyOptions, GenerateOptions, ScoreOptions
 from longshort.retries import RetryPolicy
 from longshort.version import __version__
 
@@ -90,7 +90,6 @@ __all__ = [
     "ClassificationTimings",
     "ClassifierProperties",
     "ClassifyOptions",
-    "ClassifyTextOptions",
     "Client",
     "Completion",
     "DataLoss",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+import grpc
 from google.protobuf.message import Message
 
 from longshort import errors
@@ -25,15 +26,20 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as dicts, tuples and plain values."""
-        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
+        found: dict[str, Any] = dataclasses.asdict(self, dict_factory=_plain)  # type: ignore[call-overload]
+        return found
+
+
+def _plain(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value.name if isinstance(value, grpc.StatusCode) else value for name, value in fields}
 
 
 @dataclass(frozen=True, slots=True)
 class ItemError(Record):
     """Why one item of a call failed; the others are not concerned."""
 
-    # As a call's: "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", ...
-    code: str
+    # As a call's. `to_dict` has its name.
+    code: grpc.StatusCode
     # What is wrong, for people.
     message: str
     # Seconds after which it is worth sending the item again, if it was refused for want of room.
@@ -96,8 +102,10 @@ class Item(Record):
     def raise_for_error(self) -> None:
         """Raises the LongshortError of an item that failed."""
         if self.error is not None:
-            raise errors.of_item(
-                self.error.code, f"item {self.id}: {self.error.message}", self.error.retry_after_seconds
+            raise errors.of_code(
+                self.error.code,
+                f"item {self.id}: {self.error.message}",
+                retry_after=self.error.retry_after_seconds,
             )
 
 

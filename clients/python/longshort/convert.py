@@ -10,7 +10,7 @@ from longshort.answers import Classification, DocumentReading, ItemError, TextSc
 def item_error(error: types_pb2.ItemError, first_id: int = 0) -> ItemError:
     """`first_id`: of the call's item 0."""
     retry_after = error.retry_after_seconds if error.HasField("retry_after_seconds") else None
-    return ItemError(errors.code_name(error.code), errors.renumbered(error.message, first_id), retry_after)
+    return ItemError(errors.code_of(error.code), errors.renumbered(error.message, first_id), retry_after)
 
 
 def images(answer: inference_pb2.ClassifyImageResponse, first_id: int) -> list[Classification]:
@@ -28,19 +28,19 @@ def _image(
 
 def scores(answer: inference_pb2.ScoreTextResponse, first_id: int) -> list[TextScore]:
     if answer.classifications:
-        raise _is_a_classifier(answer.model.name)
+        raise is_a_classifier(answer.model.name)
     return [_score(score, answer.model, first_id + i) for i, score in enumerate(answer.scores)]
 
 
 def classifications(answer: inference_pb2.ScoreTextResponse, first_id: int) -> list[Classification]:
     if answer.scores:
-        raise _is_a_language_model(answer.model.name)
+        raise is_a_language_model(answer.model.name)
     return [_classification(one, answer.model, first_id + i) for i, one in enumerate(answer.classifications)]
 
 
 def stream_score(answer: inference_pb2.ScoreTextsResponse) -> TextScore:
     if answer.HasField("classification"):
-        raise _is_a_classifier(answer.model.name)
+        raise is_a_classifier(answer.model.name)
     if answer.HasField("error"):
         return TextScore(answer.id, item_error(answer.error), answer.model.name, answer.model.version)
     return _score(answer.score, answer.model, answer.id)
@@ -48,7 +48,7 @@ def stream_score(answer: inference_pb2.ScoreTextsResponse) -> TextScore:
 
 def stream_classification(answer: inference_pb2.ScoreTextsResponse) -> Classification:
     if answer.HasField("score"):
-        raise _is_a_language_model(answer.model.name)
+        raise is_a_language_model(answer.model.name)
     if answer.HasField("error"):
         return Classification(answer.id, item_error(answer.error), answer.model.name, answer.model.version)
     return _classification(answer.classification, answer.model, answer.id)
@@ -63,13 +63,9 @@ def _classification(one: inference_pb2.TextClassification, model: types_pb2.Mode
     return read(Classification, one.classification, id=id, model=model.name, version=model.version, documents=documents)
 
 
-def _is_a_classifier(name: str) -> errors.LongshortError:
-    return errors.FailedPrecondition(
-        f"the model {name} is a classifier: classify_texts and classify_stream tell the classes that it gives"
-    )
+def is_a_classifier(name: str) -> errors.LongshortError:
+    return errors.FailedPrecondition(f"{name} is a classifier: use classify or classify_stream")
 
 
-def _is_a_language_model(name: str) -> errors.LongshortError:
-    return errors.FailedPrecondition(
-        f"the model {name} is a language model: score and score_stream tell how likely it finds a text"
-    )
+def is_a_language_model(name: str) -> errors.LongshortError:
+    return errors.FailedPrecondition(f"{name} is a language model: use score or score_stream")

@@ -105,7 +105,7 @@ _CONNECTION = ConnectionOptions.__required_keys__ | ConnectionOptions.__optional
 def _answered(batch: list[Document], results: Future[list[dict[str, Any] | RowError]]) -> Iterator[Document]:
     for document, found in zip(batch, results.result(), strict=True):
         if isinstance(found, RowError):
-            document.metadata[f"{PREFIX}error"] = f"{found.code}: {found.message}"
+            document.metadata[f"{PREFIX}error"] = f"{found.code.name}: {found.message}"
         else:
             document.metadata |= {f"{PREFIX}{name}": value for name, value in found.items()}
         yield document

@@ -156,11 +156,6 @@ def of_code(code: grpc.StatusCode, message: str, **more: Any) -> LongshortError:
     return LongshortError._by_code.get(code, LongshortError)(message, code=code, **more)
 
 
-def of_item(code: str, message: str, retry_after: float | None) -> LongshortError:
-    """The exception of an item that failed by itself."""
-    return of_code(grpc.StatusCode[code], message, retry_after=retry_after)
-
-
 def renumbered(message: str, first: int) -> str:
     """What a server says of a call whose item 0 is the caller's item `first`, in the caller's numbers."""
     return _ITEM.sub(lambda found: f"{found[1]}[{first + int(found[2])}]", message)
@@ -176,9 +171,9 @@ def numbered_from(first: int) -> Iterator[None]:
         raise
 
 
-def code_name(number: int) -> str:
-    """The name of a google.rpc.Code."""
-    return next((code.name for code in grpc.StatusCode if code.value[0] == number), "UNKNOWN")
+def code_of(number: int) -> grpc.StatusCode:
+    """Of the number of a google.rpc.Code."""
+    return next((code for code in grpc.StatusCode if code.value[0] == number), grpc.StatusCode.UNKNOWN)
 
 
 def of_rpc(error: Any, request_id: str) -> LongshortError:

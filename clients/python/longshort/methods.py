@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from longshort._proto import inference_pb2, models_pb2, sessions_pb2
+from longshort._proto import inference_pb2, models_pb2, sessions_pb2, types_pb2
 
 Q = TypeVar("Q", bound=Message)
 A = TypeVar("A", bound=Message)
@@ -50,3 +50,8 @@ EXPORT_SESSION = Method(
 IMPORT_SESSION = Method(
     "/longshort.v1.Sessions/ImportSession", sessions_pb2.ImportSessionRequest, sessions_pb2.ImportSessionResponse
 )
+
+
+def end_session(model: types_pb2.ModelSelector, session_id: str) -> sessions_pb2.CloseSessionRequest:
+    """What CLOSE_SESSION is asked."""
+    return sessions_pb2.CloseSessionRequest(model=model, session_id=session_id)

@@ -26,22 +26,15 @@ class ScoreOptions(CallOptions, total=False):
 class ClassifyOptions(CallOptions, total=False):
     """What classifying takes besides the items.
 
-    model       "name" or "name/version"; default: the client's
-    top_k       how many of the likeliest classes to name; default 5
-    all_logits  return the logits of all classes, too
+    model     "name" or "name/version"; default: the client's
+    top_k     how many of the likeliest classes to name; default 5
+    logits    return the logits of all classes, too
+    truncate  of a text that is longer than the model takes, read the beginning instead of refusing it
     """
 
     model: str
     top_k: int
-    all_logits: bool
-
-
-class ClassifyTextOptions(ClassifyOptions, total=False):
-    """The same for documents.
-
-    truncate  of a document that is longer than the model takes, read the beginning instead of refusing it
-    """
-
+    logits: bool
     truncate: bool
 
 
@@ -129,23 +122,26 @@ def score_options(options: ScoreOptions, model: str) -> inference_pb2.ScoreTexts
     )
 
 
-def classify_text_options(options: ClassifyTextOptions, model: str) -> inference_pb2.ScoreTextsOptions:
+def classify_text_options(options: ClassifyOptions, model: str) -> inference_pb2.ScoreTextsOptions:
     return inference_pb2.ScoreTextsOptions(
         model=model_of(options, model),
         truncate=options.get("truncate", False),
         top_k=options.get("top_k", 0),
-        all_logits=options.get("all_logits", False),
+        all_logits=options.get("logits", False),
     )
 
 
 def classify_request(
     images: Sequence[inference_pb2.Image], options: ClassifyOptions, model: str
 ) -> inference_pb2.ClassifyImageRequest:
+    """Raises ValueError for what is of texts alone."""
+    if options.get("truncate"):
+        raise ValueError("truncate is for texts; the model takes images")
     return inference_pb2.ClassifyImageRequest(
         model=model_of(options, model),
         images=images,
         top_k=options.get("top_k", 0),
-        all_logits=options.get("all_logits", False),
+        all_logits=options.get("logits", False),
     )
 
 

@@ -12,7 +12,7 @@ from longshort import errors
 from longshort.errors import LongshortError
 
 # What gRPC says of a handshake that another try will not change.
-_HOPELESS = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "Hostname Verification Check failed")
+_LASTING = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "Hostname Verification Check failed")
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,17 @@ class RetryPolicy:
         backoff = min(self.longest_wait, self.first_wait * self.multiplier ** min(failures - 1, 64))
         if error.retry_after is None:
             return backoff * (1 + draw) / 2
-        # Never sooner than told, and not all at once.
-        return error.retry_after + draw * min(backoff, 0.1 * error.retry_after)
+        return not_all_at_once(error.retry_after, draw)
 
 
 DEFAULT_POLICY = RetryPolicy()
+# For work that goes on however long servers are full or away.
+PATIENT = RetryPolicy(attempts=1 << 30, first_wait=0.2, longest_wait=10.0)
+
+
+def not_all_at_once(seconds: float, draw: float) -> float:
+    """A wait that a server told: never less, and up to a tenth more, so that its clients do not come back together."""
+    return seconds * (1 + 0.1 * draw)
 
 
 def may_repeat(error: LongshortError, safe: bool) -> bool:
@@ -58,7 +64,7 @@ def may_repeat(error: LongshortError, safe: bool) -> bool:
         return error.retry_after is not None  # otherwise too large a message
     if isinstance(error, errors.Aborted):
         return True
-    return isinstance(error, errors.Unavailable) and safe and not any(why in error.message for why in _HOPELESS)
+    return isinstance(error, errors.Unavailable) and safe and not any(why in error.message for why in _LASTING)
 
 
 def checked_timeout(timeout: float) -> float:

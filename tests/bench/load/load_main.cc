@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "clients/cpp/connection_diagnosis.h"
+#include "clients/cpp/connection_options.h"
 #include "tests/bench/load/load_options.h"
 #include "tests/bench/load/load_run.h"
 #include "tests/bench/load/report.h"

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import grpc
 import longshort
 import pytest
 from integration import model_directory
@@ -124,7 +125,7 @@ def test_asynchronous_sources(server: Server) -> None:
 def test_what_is_wrong_with_one_document_is_its_own(driver: Driver, client: Any) -> None:
     good, bad, more = driver.collect(client.score_stream(["xy", "", "xyz"]))
     assert (good.token_count, more.token_count) == (2, 3)
-    assert bad.error.code == "INVALID_ARGUMENT" and bad.id == 1
+    assert bad.error.code == grpc.StatusCode.INVALID_ARGUMENT and bad.id == 1
     assert bad.log_likelihood != bad.log_likelihood, "NaN"
     with pytest.raises(longshort.InvalidArgument, match="item 1: "):
         bad.raise_for_error()

@@ -31,7 +31,7 @@ def ask(client: longshort.Client) -> float:
     scores: list[longshort.TextScore] = client.score(["a", "b"], timeout=5.0, priority="low")
     scores += client.score("a") + client.score(b"a") + client.score([[1, 2], [3]])
     scores += client.score(str(i) for i in (1, 2))
-    pairs = client.classify_texts([("a", "b"), ("c", "d")], truncate=True)
+    pairs = client.classify([("a", "b"), ("c", "d")], truncate=True)
     pairs += client.classify([np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3))]) + client.classify(np.zeros((4, 4)))
     pairs += client.classify(PIL.Image.new("L", (4, 4))) + client.classify([Path("a.jpg"), Path("b.jpg")])
     for answer in client.score_stream((str(i) for i in range(3)), window=2, ordered=False):
@@ -191,7 +191,7 @@ def test_it_is_installed_in_an_environment_of_its_own(tmp_path: Path) -> None:
 import sys
 sys.path += sys.argv[1:]
 before = set(sys.modules)
-import longshort, longshort._command.program
+import longshort
 allowed = {"longshort", "grpc", "google", "typing_extensions"}
 others = {name.split(".")[0] for name in set(sys.modules) - before} - allowed - set(sys.stdlib_module_names)
 # gRPC imports its own companions if they are there.

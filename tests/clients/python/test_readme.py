@@ -1,4 +1,4 @@
-"""The client's README: its programs and lines run as they stand there, but for the server's port."""
+"""The client's README: its programs run as they stand there, but for the server's port."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from clients.python.conftest import address
 
 README = (ROOT / "clients/python/README.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-LINES = [line for line in README.splitlines() if line.startswith("python -m longshort ")]
 
 
 def run(*command: str) -> str:
@@ -39,12 +38,6 @@ def test_the_first_program_generates(zoo: Server) -> None:
 def test_programs_run(zoo: Server, program: str) -> None:
     printed = run(sys.executable, "-c", here(program, zoo).replace('"alice.token"', "None"))
     assert printed or "print" not in program
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_lines_of_the_shell_run(zoo: Server, line: str) -> None:
-    program = f"{sys.executable} -m longshort --server={address(zoo)}"
-    assert run("bash", "-c", line.replace("python -m longshort", program)) != ""
 
 
 def test_links_lead_somewhere() -> None:

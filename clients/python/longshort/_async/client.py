@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Unpack
+from typing import Any, Unpack, overload
 
 from longshort import answers, convert, errors, inputs, methods, requests, session_file
 from longshort._async import transport
@@ -17,7 +17,7 @@ from longshort.answers import Classification, ListedSession, Model, TextScore, T
 from longshort.connection import Connection, Paths, split_servers
 from longshort.inputs import Document, Image, Text
 from longshort.metadata import CallOptions
-from longshort.requests import ClassifyOptions, ClassifyTextOptions, GenerateOptions, ScoreOptions
+from longshort.requests import ClassifyOptions, GenerateOptions, ScoreOptions
 from longshort.retries import DEFAULT_POLICY, Attempts, RetryPolicy
 from longshort.session_file import File
 
@@ -93,37 +93,57 @@ class AsyncClient:
         )
         inputs.selector(model)
         self._model = model
+        # By the names of models: whether they take texts, as the server said when first asked.
+        self._texts: dict[str, bool] = {}
         self._calls = AsyncCalls(connection, client_id=client_id, timeout=timeout, retry=retry)
 
+    @overload
     async def classify(
-        self, images: Image | Iterable[Image], **options: Unpack[ClassifyOptions]
-    ) -> list[Classification]:
-        """Which classes the model gives to each image, in their order.
+        self, items: Image | Iterable[Image], **options: Unpack[ClassifyOptions]
+    ) -> list[Classification]: ...
+    @overload
+    async def classify(
+        self, items: Text | Iterable[Document], **options: Unpack[ClassifyOptions]
+    ) -> list[Classification]: ...
+    async def classify(self, items: Any, **options: Unpack[ClassifyOptions]) -> list[Classification]:
+        """Which classes the model gives to each item, in their order. What an item is, the model decides.
 
         An image is the path of a file, the bytes of one, one that is open for bytes, a numpy array ([height, width] or
-        [height, width, channels]; uint8, or floats in [0, 1]) or a PIL image; of any size. Files that the server does
-        not decode are converted by Pillow. Many images go in several calls. What is wrong with one image is its
-        answer's `error`.
+        [height, width, channels]; uint8, or floats in [0, 1]) or a PIL image; of any size. Files of JPEG, PNG and WebP
+        are sent as they are; Pillow, if it is installed, makes lossless PNGs of other formats. What is wrong with one
+        image is its answer's `error`.
+
+        A text is str, bytes or a sequence of token ids; a tuple of two for models that compare two. classify_stream is
+        faster for many. One text that is refused is raised, as `inputs[its number]`, and no answer is returned;
+        classify_stream gives the other ones theirs.
+
+        Many items go in several calls. A model's name is looked up once.
         """
         requests.check_options(options, ClassifyOptions)
+        if await self._takes_texts(options):
+            return await self._classify_texts(items, options)
         found: list[Classification] = []
-        for batch in inputs.image_batches(images):
+        for batch in inputs.image_batches(items):
             request = requests.classify_request(batch, options, self._model)
             with errors.numbered_from(len(found)):
                 answer = await self._calls.unary(methods.CLASSIFY_IMAGE, request, options)
             found += convert.images(answer, len(found))
         return found
 
-    async def classify_texts(
-        self, documents: Text | Iterable[Document], **options: Unpack[ClassifyTextOptions]
-    ) -> list[Classification]:
-        """Which classes a text classifier gives to each document, in their order.
+    async def _takes_texts(self, options: ClassifyOptions) -> bool:
+        """Whether the classifier takes texts, and not images. Raises FailedPrecondition for a language model."""
+        name = options.get("model", self._model)
+        if name not in self._texts:
+            call = CallOptions(timeout=options["timeout"]) if "timeout" in options else CallOptions()
+            model = await self.model(name, **call)
+            if model.classifier is None:
+                raise convert.is_a_language_model(model.name)
+            self._texts[name] = model.classifier.input == "text"
+        return self._texts[name]
 
-        A document is str, bytes or a sequence of token ids; a tuple of two for models that compare two. Many
-        documents go in several calls; classify_stream is faster for them. One document that is refused is raised, as
-        `inputs[its number]`, and no answer is returned; classify_stream gives the other ones theirs.
-        """
-        requests.check_options(options, ClassifyTextOptions)
+    async def _classify_texts(
+        self, documents: Text | Iterable[Document], options: ClassifyOptions
+    ) -> list[Classification]:
         texts = requests.classify_text_options(options, self._model)
         found: list[Classification] = []
         for batch in inputs.document_batches(documents):
@@ -175,10 +195,10 @@ class AsyncClient:
         *,
         window: int = WINDOW,
         ordered: bool = True,
-        **options: Unpack[ClassifyTextOptions],
+        **options: Unpack[ClassifyOptions],
     ) -> AsyncAnswerStream[Classification]:
-        """classify_texts for any number of documents, over one stream, as score_stream."""
-        requests.check_options(options, ClassifyTextOptions)
+        """classify for any number of texts, over one stream, as score_stream."""
+        requests.check_options(options, ClassifyOptions)
         texts = requests.classify_text_options(options, self._model)
         return AsyncAnswerStream(
             self._calls, documents, texts, options, convert.stream_classification, window=window, ordered=ordered

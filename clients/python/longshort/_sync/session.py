@@ -80,7 +80,7 @@ class Session:
     def close(self, **options: Unpack[CallOptions]) -> None:
         """Ends the session at the server. Ends well if there is none any more."""
         requests.check_options(options, CallOptions)
-        question = sessions_pb2.CloseSessionRequest(model=selector(self.model), session_id=self.id)
+        question = methods.end_session(selector(self.model), self.id)
         with contextlib.suppress(errors.NotFound):
             self._calls.unary(methods.CLOSE_SESSION, question, options, session_id=self.id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from longshort._command.batch import run
+from longshort._extras import run_batch
 
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(run_batch())

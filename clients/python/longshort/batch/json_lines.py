@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NoReturn, cast
 
+import grpc
 import zstandard
 
 from longshort.batch.failures import InputDamaged
@@ -68,7 +69,7 @@ class JsonLines:
     def _parse(self, ordinal: int, line: Any) -> tuple[Row, dict[str, Any]]:
         name, columns = self._file.name, self._columns
         if isinstance(line, InputDamaged):
-            return bad(name, ordinal, str(line), "DATA_LOSS"), self._carry({})
+            return bad(name, ordinal, str(line), grpc.StatusCode.DATA_LOSS), self._carry({})
         if isinstance(line, tuple):
             message = f"the line has {line[1]} bytes; at most {MAX_ROW_BYTES} are read"
             return bad(name, ordinal, message), self._carry({})

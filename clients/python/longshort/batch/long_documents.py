@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from longshort import errors, methods
 from longshort._async.calls import AsyncCalls
-from longshort._proto import inference_pb2, sessions_pb2, types_pb2
+from longshort._proto import inference_pb2, types_pb2
 from longshort.batch.regions import Regions
 from longshort.inputs import Text, text_input
 from longshort.metadata import CallOptions
+from longshort.retries import PATIENT, Attempts
 
 # Tokens that one answer names, over all (longshort.v1).
 MOST_NAMED_TOKENS = 131_072
@@ -78,8 +78,8 @@ async def score_long(
             heard()
     finally:
         with contextlib.suppress(errors.LongshortError):
-            closing = sessions_pb2.CloseSessionRequest(model=model, session_id=session)
-            await calls.unary(methods.CLOSE_SESSION, closing, CallOptions(timeout=20.0), session_id=session)
+            end = methods.end_session(model, session)
+            await calls.unary(methods.CLOSE_SESSION, end, CallOptions(timeout=20.0), session_id=session)
     if regions is not None:
         found.region_bits = regions.bits()
     return found
@@ -88,13 +88,12 @@ async def score_long(
 async def _ask(
     calls: AsyncCalls, question: inference_pb2.ScoreTextRequest, session: str, options: CallOptions
 ) -> inference_pb2.ScoreTextResponse:
+    attempts = Attempts(PATIENT, float("inf"))
     while True:
         try:
             return await calls.unary(methods.SCORE_TEXT, question, options, session_id=session)
         except errors.ResourceExhausted as error:
-            if error.retry_after is None:
-                raise
-            await asyncio.sleep(max(0.01, error.retry_after) * random.uniform(1.0, 1.1))
+            await asyncio.sleep(max(0.01, attempts.wait_after(error)))
 
 
 def _add(found: LongScore, score: inference_pb2.TextScore, regions: Regions | None) -> None:

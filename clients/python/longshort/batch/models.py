@@ -26,9 +26,9 @@ def check_model(model: models_pb2.Model, command: str, documents: int) -> None:
     """Raises Refused if the model does not do that with so many documents in a row."""
     is_classifier = model.HasField("classifier")
     if command == "score" and is_classifier:
-        raise Refused(f"the model {model.name} is a classifier: classify tells the classes that it gives")
+        raise Refused(f"{model.name} is a classifier: use classify")
     if command == "classify" and not is_classifier:
-        raise Refused(f"the model {model.name} is a language model: score tells how likely it finds a text")
+        raise Refused(f"{model.name} is a language model: use score")
     if not is_classifier:
         return
     if model.classifier.input != models_pb2.CLASSIFIER_INPUT_TEXT:

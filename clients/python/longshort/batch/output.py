@@ -105,7 +105,7 @@ def _errors(rows: Rows, bad: Sequence[int]) -> bytes:
     for place, extra in zip(bad, _dicts(rows, bad), strict=True):
         row = rows.rows[place]
         assert row.error is not None
-        key = {"input": row.input, "ordinal": row.ordinal, "code": row.error.code, "message": row.error.message}
+        key = {"input": row.input, "ordinal": row.ordinal, "code": row.error.code.name, "message": row.error.message}
         lines.append(_line(key | {name: value for name, value in extra.items() if name not in key}))
     return b"".join(lines)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
+import grpc
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -137,7 +138,9 @@ class Parquet:
         pieces = []
         for batch, first, count in _runs(raw):
             if batch is None:
-                rows.append(bad(self._file.name, raw[len(rows)].row, str(raw[len(rows)].data), "DATA_LOSS"))
+                rows.append(
+                    bad(self._file.name, raw[len(rows)].row, str(raw[len(rows)].data), grpc.StatusCode.DATA_LOSS)
+                )
                 blank = [pa.nulls(1, field.type) for field in self._empty.schema]
                 pieces.append(pa.Table.from_arrays(blank, names=self._empty.schema.names))
                 continue

@@ -14,6 +14,8 @@ import threading
 from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, TypeVar, Unpack
 
+import grpc
+
 from longshort._proto import inference_pb2, models_pb2
 from longshort.batch import results
 from longshort.batch.connecting import ConnectionOptions, connection_of
@@ -124,7 +126,7 @@ class Pool:
 
     async def _results(self, documents: Sequence[Document]) -> list[dict[str, Any] | RowError]:
         assert self._scorer is not None
-        found: list[dict[str, Any] | RowError] = [RowError("UNKNOWN", "")] * len(documents)
+        found: list[dict[str, Any] | RowError] = [RowError(grpc.StatusCode.UNKNOWN, "")] * len(documents)
         left = len(documents)
         done = asyncio.Event()
 

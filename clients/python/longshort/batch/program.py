@@ -10,12 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from longshort._command import exits
-from longshort._command.context import at_least
-from longshort._command.exits import UsageError
-from longshort._command.output import tell
-from longshort._command.program import Parser, duration, with_options
-from longshort.batch import api
+from longshort.batch import api, command_line
+from longshort.batch.command_line import Parser, UsageError, at_least, duration, with_options
 from longshort.batch.failures import BatchError, InUse, Refused
 from longshort.batch.inputs import FORMATS
 from longshort.batch.output import OUTPUT_FORMATS
@@ -186,7 +182,7 @@ def run(arguments: Sequence[str]) -> int:
     except ValueError as error:
         raise UsageError(with_options(str(error))) from None
     sys.stdout.write((json.dumps(summary.to_dict()) if options.json else str(summary)) + "\n")
-    return exits.OK
+    return command_line.OK
 
 
 def _verify(folders: Sequence[str]) -> int:
@@ -195,7 +191,7 @@ def _verify(folders: Sequence[str]) -> int:
         found = verify(folder)
         complete &= found.complete
         sys.stdout.write(f"{folder}: {found}\n")
-    return exits.OK if complete else exits.OTHER
+    return command_line.OK if complete else command_line.OTHER
 
 
 def _style(options: argparse.Namespace) -> str:
@@ -229,19 +225,20 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except UsageError as error:
-        return _failed(str(error), exits.USAGE, as_json)
+        return _failed(str(error), command_line.USAGE, as_json)
     except BatchError as error:
-        code = exits.REFUSED if isinstance(error, Refused) else exits.OTHER
-        return _failed(str(error), exits.UNAVAILABLE if isinstance(error, InUse) else code, as_json)
+        code = command_line.REFUSED if isinstance(error, Refused) else command_line.OTHER
+        return _failed(str(error), command_line.UNAVAILABLE if isinstance(error, InUse) else code, as_json)
     except LongshortError as error:
         later = "What was written before stays valid: run the same command again to go on."
-        return _failed(f"{with_options(str(error))}. {later}", exits.of_error(error), as_json)
+        return _failed(f"{with_options(str(error))}. {later}", command_line.exit_code(error), as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
         message = "interrupted. Shards that are written stay: run the same command again to go on."
-        return _failed(message, exits.CANCELLED, as_json)
+        return _failed(message, command_line.CANCELLED, as_json)
 
 
 def _failed(message: str, code: int, as_json: bool) -> int:
     told = json.dumps({"event": "error", "message": message}) if as_json else f"longshort-batch: {message}"
-    tell(told)
+    sys.stderr.write(told + "\n")
+    sys.stderr.flush()
     return code

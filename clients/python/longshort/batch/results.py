@@ -10,7 +10,7 @@ from longshort.batch.long_documents import LongScore
 from longshort.batch.regions import region_bits
 from longshort.batch.rows import RowError
 from longshort.batch.work import Answer, AnyAnswer
-from longshort.errors import code_name
+from longshort.errors import code_of
 
 _CLASS = pa.struct([("index", pa.int32()), ("label", pa.string()), ("probability", pa.float32())])
 SCORE_COLUMNS = pa.schema(
@@ -48,7 +48,7 @@ def result(answer: AnyAnswer, region_tokens: int) -> dict[str, Any] | RowError:
         names = columns("score", region_tokens).names
         return {name: getattr(answer, name) for name in names}
     if answer.HasField("error"):
-        return RowError(code_name(answer.error.code), answer.error.message)
+        return RowError(code_of(answer.error.code), answer.error.message)
     if answer.HasField("classification"):
         return _classes(answer)
     score = answer.score

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import grpc
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from longshort.batch.arrow_values import NotUtf8
@@ -21,8 +22,8 @@ MAX_ROW_BYTES = 256 << 20
 class RowError:
     """Why a row has no result."""
 
-    # As a call's: "INVALID_ARGUMENT", "DATA_LOSS", ...
-    code: str
+    # As a call's; tables have its name.
+    code: grpc.StatusCode
     message: str
 
 
@@ -61,7 +62,7 @@ class Columns:
     carry: tuple[str, ...] | None = None
 
 
-def bad(input: str, ordinal: int, message: str, code: str = "INVALID_ARGUMENT") -> Row:
+def bad(input: str, ordinal: int, message: str, code: grpc.StatusCode = grpc.StatusCode.INVALID_ARGUMENT) -> Row:
     return Row(_key(input), ordinal, None, "", RowError(code, message))
 
 

@@ -18,12 +18,11 @@ from longshort.batch.work import LOSSES, Answer, Job, Work
 from longshort.connection import Connection
 from longshort.errors import LongshortError
 from longshort.metadata import CallOptions
-from longshort.retries import RetryPolicy
+from longshort.retries import PATIENT, Attempts, RetryPolicy, not_all_at_once
 
 # Of what says where a model is.
 _LOOK_SECONDS = 20.0
 _ONCE = RetryPolicy(attempts=1)
-_WAITS = RetryPolicy(attempts=1 << 30, first_wait=0.2, longest_wait=10.0)
 _INVALID_ARGUMENT = 3
 _RESOURCE_EXHAUSTED = 8
 # CANCELLED, UNAVAILABLE: what a server says of documents that it did not come to.
@@ -76,7 +75,8 @@ class Server:
         # Whether the stream's first message was sent, which has its options.
         self._opened = False
         self._alone = False
-        self._failures = 0
+        # Of streams that were lost, one after the other.
+        self._attempts = Attempts(PATIENT, float("inf"))
         # Documents that were refused are not sent before that time.
         self._not_before = 0.0
         # Why this side has ended the stream.
@@ -92,8 +92,7 @@ class Server:
                 self._lose(error)
                 if not _passes(error):
                     raise
-                self._failures += 1
-                await asyncio.sleep(_WAITS.wait(error, self._failures, random.random()))
+                await asyncio.sleep(self._attempts.wait_until_better(error))
             finally:
                 self._lose(None)
 
@@ -168,7 +167,7 @@ class Server:
                 # Between the look at the model and the stream, another one may have taken its place.
                 self._check(await self.model(), self.name)
                 checked = True
-                self._failures = 0
+                self._attempts.succeeded()
             self._take(answer)
             self.fill()
 
@@ -269,7 +268,7 @@ class Server:
             wait = 1.0
         else:
             return False
-        self._not_before = now + max(0.01, wait) * random.uniform(1.0, 1.1)
+        self._not_before = now + not_all_at_once(max(0.01, wait), random.random())
         return True
 
     def _lose(self, error: LongshortError | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import grpc
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
 from longshort.batch.failures import InputDamaged
@@ -71,7 +72,7 @@ class Warc:
         carried: list[dict[str, Any]] = []
         for one in raw:
             if isinstance(one.data, InputDamaged):
-                rows.append(bad(self._file.name, one.row, str(one.data), "DATA_LOSS"))
+                rows.append(bad(self._file.name, one.row, str(one.data), grpc.StatusCode.DATA_LOSS))
                 carried.append(dict.fromkeys(self.carried))
                 continue
             content, fields = one.data

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import grpc
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from longshort.batch.arrow_values import values
@@ -61,7 +62,7 @@ class Actor:
                 errors[place] = answer
                 answer = None
             found.append(answer)
-        told = [None if error is None else f"{error.code}: {error.message}" for error in errors]
+        told = [None if error is None else f"{error.code.name}: {error.message}" for error in errors]
         fingerprints = [self._pool.model.fingerprint] * len(documents)
         for field, column in zip(OWN_COLUMNS, (hashes, fingerprints, told), strict=True):
             batch = batch.append_column(field, pa.array(column, field.type))
@@ -90,7 +91,7 @@ class Actor:
             except ValueError as error:
                 documents.append(None)
                 hashes.append(None)
-                errors.append(RowError("INVALID_ARGUMENT", str(error)))
+                errors.append(RowError(grpc.StatusCode.INVALID_ARGUMENT, str(error)))
                 continue
             document: Document = texts[0] if len(texts) == 1 else (texts[0], texts[1])
             documents.append(document)

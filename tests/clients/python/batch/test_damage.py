@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import grpc
 import longshort.batch
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,7 +34,9 @@ def good_rows(path: Path, start: Position = Position()) -> int:  # noqa: B008
     """How many, all in order and before the one error that the file ends with."""
     rows = [row for shard in rows_of(path, Cut(), start) for row in shard.rows]
     assert [row.ordinal for row in rows] == list(range(start.row, start.row + len(rows)))
-    assert [row.error.code for row in rows if row.error is not None] == ["DATA_LOSS"] and rows[-1].error is not None
+    assert [row.error.code for row in rows if row.error is not None] == [grpc.StatusCode.DATA_LOSS] and rows[
+        -1
+    ].error is not None
     return len(rows) - 1
 
 

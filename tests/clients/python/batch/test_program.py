@@ -74,7 +74,7 @@ def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
     assert run("classify", path, *one, server=classifiers).returncode == 0
     (row,) = read_rows(tmp_path / "one")
     with longshort.Client(address(classifiers)) as client:
-        wanted = client.classify_texts("abc", model="one", top_k=2)[0].classes
+        wanted = client.classify("abc", model="one", top_k=2)[0].classes
     assert [(found["label"], found["index"]) for found in row["classes"]] == [(c.label, c.index) for c in wanted]
     assert row["probability"] == pytest.approx(wanted[0].probability)
     assert row["label"] == wanted[0].label and not row["truncated"]
@@ -101,7 +101,7 @@ def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
         (["score", "a.jsonl", "--out=o", "--server=127.0.0.1"], 1, "the server 127.0.0.1 has no port: give HOST:PORT"),
         (["score", "nothing.jsonl", "--out=o"], 2, "nothing.jsonl cannot be read: No such file or directory"),
         (["score", "a.jsonl", "--out=o", "--model=nobody"], 2, "NOT_FOUND"),
-        (["classify", "a.jsonl", "--out=o"], 2, "the model tiny is a language model"),
+        (["classify", "a.jsonl", "--out=o"], 2, "tiny is a language model: use score"),
     ],
 )
 def test_what_is_wrong_is_said_and_coded(

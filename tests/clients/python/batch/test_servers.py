@@ -341,7 +341,7 @@ def test_a_pool_answers_lists_of_documents(classifiers: Server, server: Server) 
     with longshort.batch.Pool("classify", server=address(classifiers), model="one", top_k=2) as pool:
         (found,) = pool.results(["some text"])
         assert isinstance(found, dict) and len(found["classes"]) == 2 and found["label"] == found["classes"][0]["label"]
-    with pytest.raises(longshort.batch.Refused, match="the model one is a classifier"):
+    with pytest.raises(longshort.batch.Refused, match="one is a classifier: use classify"):
         longshort.batch.Pool("score", server=address(classifiers), model="one")
 
 

@@ -1,4 +1,5 @@
-// Lines of files as documents.
+#include "clients/cpp/document_source.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,12 +11,41 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "clients/cpp/document_source.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace longshort {
 namespace {
+
+class FileSource final : public DocumentSource {
+ public:
+  FileSource(std::vector<std::string> names, std::vector<std::string> second_names, bool as_ids, Terminal& terminal)
+      : names_(std::move(names)), second_names_(std::move(second_names)), as_ids_(as_ids), terminal_(terminal) {}
+
+  int64_t total() const override { return static_cast<int64_t>(names_.size()); }
+
+  std::optional<NamedDocument> Next() override {
+    if (next_ == names_.size()) return std::nullopt;
+    const size_t place = next_++;
+    return NamedDocument{names_[place], ReadInputs(place)};
+  }
+
+ private:
+  absl::StatusOr<DocumentInputs> ReadInputs(size_t place) const {
+    absl::StatusOr<std::string> first = ReadDocument(names_[place], terminal_);
+    if (!first.ok()) return first.status();
+    if (second_names_.empty()) return MakeInputs(*std::move(first), std::nullopt, as_ids_);
+    absl::StatusOr<std::string> second = ReadDocument(second_names_[place], terminal_);
+    if (!second.ok()) return second.status();
+    return MakeInputs(*std::move(first), *std::move(second), as_ids_);
+  }
+
+  const std::vector<std::string> names_;
+  const std::vector<std::string> second_names_;
+  const bool as_ids_;
+  Terminal& terminal_;
+  size_t next_ = 0;
+};
 
 // How many lines getline will find; none if the file cannot be read twice.
 std::optional<int64_t> CountLines(const std::string& name) {
@@ -122,16 +152,6 @@ class LineSource final : public DocumentSource {
     return std::nullopt;
   }
 
-  std::optional<PassedDocument> Pass() override {
-    std::optional<NamedDocument> document = Next();
-    if (!document.has_value()) return std::nullopt;
-    PassedDocument passed = {std::move(document->name), std::nullopt};
-    if (document->inputs.ok() && document->inputs->first.has_raw()) {
-      passed.bytes = static_cast<int64_t>(document->inputs->first.raw().size());
-    }
-    return passed;
-  }
-
  private:
   // The file being read, in the place of what could not be read of it.
   NamedDocument Unreadable(absl::Status why) {
@@ -181,6 +201,11 @@ class LineSource final : public DocumentSource {
 };
 
 }  // namespace
+
+std::unique_ptr<DocumentSource> MakeFileSource(std::vector<std::string> names, std::vector<std::string> second_names,
+                                               bool as_ids, Terminal& terminal) {
+  return std::make_unique<FileSource>(std::move(names), std::move(second_names), as_ids, terminal);
+}
 
 std::unique_ptr<DocumentSource> MakeLineSource(std::vector<std::string> names, LineForm form, int64_t documents,
                                                bool as_ids, bool counts, Terminal& terminal) {

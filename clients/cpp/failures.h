@@ -1,32 +1,53 @@
-// What failed in a run over many files: told beside each file's name, counted, and in the end an exit code.
+// What a failure means to a script and to a person: exit codes, and the failures of a run over many items.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
-#include "clients/cpp/exit_code.h"
+#include "absl/strings/string_view.h"
 #include "clients/cpp/terminal.h"
 #include "longshort/v1/types.pb.h"
 
 namespace longshort {
+
+enum class ExitCode {
+  kOk = 0,
+  // An option or command is wrong, or a file cannot be read.
+  kUsage = 1,
+  // The server refused the request: asking again will not help.
+  kRefused = 2,
+  // Nobody answers, or the server is stopping or full: asking later may help.
+  kUnavailable = 3,
+  // --timeout ran out, or Ctrl-C.
+  kCancelled = 4,
+  // Any other error.
+  kOther = 5,
+};
+
+// What a call's status means to a script.
+ExitCode ExitCodeOf(const absl::Status& status);
+
+// The table of exit codes for --help.
+absl::string_view ExitCodesHelp();
+
+// Whether the same call may succeed later: nobody answers, the connection broke, the server stops or is full. Not a
+// certificate that is not trusted, nor a message that is too large.
+bool MayPass(const absl::Status& status);
 
 // An error of this side as the server would have sent it. NOT_FOUND, which the server never sends of an item, stands
 // for a file that cannot be read.
 v1::ItemError MakeItemError(const absl::Status& status);
 absl::Status StatusOf(const v1::ItemError& error);
 
+// The failures of a run over many files or lines: each is shown beside its name and counted; the counts become an exit
+// code.
 class ItemFailures final {
  public:
   // With `json`, each failure is an object in the output instead of a line in `terminal.error`. `unit` as in "images".
   ItemFailures(Terminal& terminal, bool json, std::string unit);
 
-  // Counts what was told before.
-  void Count(const absl::Status& failure);
-  // Counts it, and tells of it beside the name.
   void Add(const std::string& name, const v1::ItemError& error);
-
-  int64_t count() const { return refused_ + unavailable_ + other_ + unread_; }
 
   // Tells how many of `total` failed, if any did. Returns kRefused if one was refused; otherwise kUnavailable, kOther
   // or kUsage (it could not be read), in this order; kOk if none failed.

@@ -1,5 +1,7 @@
-// `longshort score` with classifiers and with many documents: one stream, results in the documents' order.
+// `longshort classify` and `longshort score` of texts: one stream, results in the documents' order.
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -18,12 +20,12 @@ using testing::StartsWith;
 
 // The fake model's likeliest class is the document itself; it takes none that begins with '!'. It answers three
 // documents at a time, in the wrong order.
-class BulkScoreTest : public ProgramTest {
+class TextRunTest : public ProgramTest {
  protected:
-  BulkScoreTest() {
+  TextRunTest() {
     server_.models = {ReviewsModel()};
     server_.documents_in_work = 3;
-    server_.score_document = [](const v1::ScoreTextsRequest& request) {
+    server_.score_document = [this](const v1::ScoreTextsRequest& request) {
       v1::ScoreTextsResponse answer;
       const std::string& text = request.input().raw();
       if (text.substr(0, 1) == "!") {
@@ -31,6 +33,7 @@ class BulkScoreTest : public ProgramTest {
         answer.mutable_error()->set_message("input: it is refused");
       } else {
         *answer.mutable_classification() = Answer(text);
+        answer.mutable_classification()->mutable_documents(0)->set_truncated(answer_is_truncated_);
       }
       return answer;
     };
@@ -46,56 +49,50 @@ class BulkScoreTest : public ProgramTest {
   }
 
   TemporaryFolder folder_;
+  bool answer_is_truncated_ = false;
 };
 
 // gRPC would end the whole stream.
-TEST_F(BulkScoreTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
+TEST_F(TextRunTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
   server_.models[0].mutable_limits()->set_message_bytes(40);
   const std::string lines =
       folder_.Write("lines", "a fine film\nof so many words that it is no message at all\nagain\n");
   server_.models[0].mutable_classifier()->set_max_document_tokens(1000);
   server_.models[0].set_tokenizer("listops");
-  EXPECT_EQ(Run({"score", "--json", "--lines", lines}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", "--json", "--lines", lines}), ExitCode::kRefused);
   EXPECT_THAT(output_, AllOf(HasSubstr(":1\",\"precision\":\"fp32\",\"classification\""),
                              HasSubstr(":3\",\"precision\":\"fp32\",\"classification\"")));
   EXPECT_THAT(output_, HasSubstr(":2\",\"error\""));
   EXPECT_THAT(output_, HasSubstr("bytes; the server takes at most 40 (--max-message-bytes)"));
 }
 
-TEST_F(BulkScoreTest, OneDocumentThatFailsIsAnObjectToo) {
-  EXPECT_EQ(Run({"score", "--json"}, "more than the model takes"), ExitCode::kRefused);
+TEST_F(TextRunTest, OneDocumentThatFailsIsAnObjectToo) {
+  EXPECT_EQ(Run({"classify", "--json"}, "more than the model takes"), ExitCode::kRefused);
   EXPECT_THAT(output_, AllOf(StartsWith("{\"name\":\"-\",\"error\":{\"code\":3,"), HasSubstr("at most 20")));
-  server_.status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "it is refused");
-  EXPECT_EQ(Run({"score", "--json"}, "x"), ExitCode::kRefused);
-  EXPECT_THAT(output_, HasSubstr("\"error\":{\"code\":3,\"message\":\"it is refused\"}"));
+  EXPECT_EQ(Run({"classify", "--json"}, "!"), ExitCode::kRefused);
+  EXPECT_THAT(output_, HasSubstr("\"error\":{\"code\":3,\"message\":\"input: it is refused\"}"));
 }
 
-TEST_F(BulkScoreTest, OneDocumentIsACallAndATableOfItsClasses) {
-  *server_.score.add_classifications() = Answer("good");
-  server_.score.mutable_classifications(0)->mutable_documents(0)->set_truncated(true);
-  ASSERT_EQ(Run({"score", "--truncate", "--top-k=2", "--logits"}, "fine film"), ExitCode::kOk) << error_;
+TEST_F(TextRunTest, OneDocumentIsATableOfItsClasses) {
+  answer_is_truncated_ = true;
+  ASSERT_EQ(Run({"classify", "--truncate", "--top-k=2", "--logits"}, "good"), ExitCode::kOk) << error_;
   EXPECT_EQ(output_, "-  (4 tokens, truncated)\n  good   50.00 %\n");
-  const v1::ScoreTextRequest& request = server_.score_request;
-  EXPECT_EQ(request.model().name(), "reviews");
-  EXPECT_EQ(request.inputs(0).raw(), "fine film");
-  EXPECT_EQ(request.second_inputs_size(), 0);
-  EXPECT_TRUE(request.truncate());
-  EXPECT_EQ(request.top_k(), 2);
-  EXPECT_TRUE(request.all_logits());
+  ASSERT_EQ(server_.document_requests.size(), 1);
+  EXPECT_EQ(server_.document_requests.front().input().raw(), "good");
+  EXPECT_FALSE(server_.document_requests.front().has_second_input());
 }
 
-TEST_F(BulkScoreTest, JsonHasTheNameAndTheFieldsOfTheClassification) {
-  *server_.score.add_classifications() = Answer("good");
-  ASSERT_EQ(Run({"score", "--json"}, "x"), ExitCode::kOk) << error_;
+TEST_F(TextRunTest, JsonHasTheNameAndTheFieldsOfTheClassification) {
+  ASSERT_EQ(Run({"classify", "--json"}, "good"), ExitCode::kOk) << error_;
   EXPECT_THAT(output_,
               StartsWith(R"({"name":"-","precision":"fp32","classification":{"classes":[{"index":0,"label":"good",)"));
   EXPECT_THAT(output_, Not(HasSubstr("logits")));
   EXPECT_THAT(output_, HasSubstr(R"("documents":[{"token_count":"4","truncated":false}])"));
 }
 
-TEST_F(BulkScoreTest, AFolderIsAStreamWithOptionsInItsFirstMessage) {
+TEST_F(TextRunTest, AFolderIsAStreamWithOptionsInItsFirstMessage) {
   for (const char* name : {"d", "a", "c", "b"}) folder_.Write(name, name);
-  ASSERT_EQ(Run({"score", "--truncate", "--top-k=3", "--logits", folder_.path().string()}), ExitCode::kOk) << error_;
+  ASSERT_EQ(Run({"classify", "--truncate", "--top-k=3", "--logits", folder_.path().string()}), ExitCode::kOk) << error_;
   ASSERT_EQ(server_.document_requests.size(), 4);
   const v1::ScoreTextsOptions& options = server_.document_requests.front().options();
   EXPECT_EQ(options.model().name(), "reviews");
@@ -106,20 +103,20 @@ TEST_F(BulkScoreTest, AFolderIsAStreamWithOptionsInItsFirstMessage) {
   EXPECT_FALSE(server_.document_requests.back().has_options());
 }
 
-TEST_F(BulkScoreTest, ResultsComeInTheOrderOfTheLinesWhateverTheOrderOfTheAnswers) {
+TEST_F(TextRunTest, ResultsComeInTheOrderOfTheLinesWhateverTheOrderOfTheAnswers) {
   std::string lines;
   std::string expected;
   for (int i = 1; i <= 50; ++i) {
     absl::StrAppend(&lines, "text ", i, "\n");
     absl::StrAppend(&expected, "-:", i, "  (", i < 10 ? 6 : 7, " tokens)\n  text ", i, "   50.00 %\n");
   }
-  ASSERT_EQ(Run({"score", "--lines"}, lines), ExitCode::kOk) << error_;
+  ASSERT_EQ(Run({"classify", "--lines"}, lines), ExitCode::kOk) << error_;
   EXPECT_EQ(output_, expected);
 }
 
-TEST_F(BulkScoreTest, ABadDocumentIsToldBesideItsNameAndTheOthersGoOn) {
+TEST_F(TextRunTest, ABadDocumentIsToldBesideItsNameAndTheOthersGoOn) {
   // Line 2 is refused by the server, line 3 is longer than the 20 tokens that the model takes.
-  EXPECT_EQ(Run({"score", "--lines"}, "a\n!\nlonger than twenty bytes\nb\n"), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", "--lines"}, "a\n!\nlonger than twenty bytes\nb\n"), ExitCode::kRefused);
   EXPECT_THAT(output_, AllOf(HasSubstr("-:1  (1 tokens)"), HasSubstr("-:4  (1 tokens)")));
   EXPECT_EQ(server_.document_requests.size(), 3);
   EXPECT_THAT(error_, HasSubstr("-:2: INVALID_ARGUMENT: input: it is refused\n"));
@@ -127,76 +124,97 @@ TEST_F(BulkScoreTest, ABadDocumentIsToldBesideItsNameAndTheOthersGoOn) {
   EXPECT_THAT(error_, EndsWith("longshort: of 4 documents, 2 refused\n"));
 }
 
-TEST_F(BulkScoreTest, WithJsonEachDocumentIsAnObjectWithItsName) {
-  EXPECT_EQ(Run({"score", "--json", "--json-lines"}, "{\"text\":\"a\",\"name\":\"first\"}\n{\"text\":\"!\"}\nnone\n"),
-            ExitCode::kRefused);
+TEST_F(TextRunTest, WithJsonEachDocumentIsAnObjectWithItsName) {
+  EXPECT_EQ(
+      Run({"classify", "--json", "--json-lines"}, "{\"text\":\"a\",\"name\":\"first\"}\n{\"text\":\"!\"}\nnone\n"),
+      ExitCode::kRefused);
   EXPECT_THAT(output_, StartsWith("{\"name\":\"first\",\"precision\":\"fp32\",\"classification\":{"));
   EXPECT_THAT(output_,
               EndsWith("{\"name\":\"-:2\",\"error\":{\"code\":3,\"message\":\"input: it is refused\"}}\n"
                        "{\"name\":\"-:3\",\"error\":{\"code\":3,\"message\":\"the line is not a JSON object\"}}\n"));
 }
 
-TEST_F(BulkScoreTest, PairsAreSentAsPairs) {
+TEST_F(TextRunTest, PairsAreSentAsPairs) {
   server_.models.front().mutable_classifier()->set_documents(2);
-  ASSERT_EQ(Run({"score", "--lines"}, "a\tb\nc\td\n"), ExitCode::kOk) << error_;
+  ASSERT_EQ(Run({"classify", "--lines"}, "a\tb\nc\td\n"), ExitCode::kOk) << error_;
   ASSERT_EQ(server_.document_requests.size(), 2);
   EXPECT_EQ(server_.document_requests[1].input().raw(), "c");
   EXPECT_EQ(server_.document_requests[1].second_input().raw(), "d");
 
-  *server_.score.add_classifications() = Answer("same");
-  ASSERT_EQ(Run({"score", "--second", folder_.Write("b", "B"), folder_.Write("a", "A")}), ExitCode::kOk) << error_;
-  EXPECT_EQ(server_.score_request.inputs(0).raw(), "A");
-  EXPECT_EQ(server_.score_request.second_inputs(0).raw(), "B");
+  ASSERT_EQ(Run({"classify", "--second", folder_.Write("b", "B"), folder_.Write("a", "A")}), ExitCode::kOk) << error_;
+  ASSERT_EQ(server_.document_requests.size(), 3);
+  EXPECT_EQ(server_.document_requests[2].input().raw(), "A");
+  EXPECT_EQ(server_.document_requests[2].second_input().raw(), "B");
 }
 
-TEST_F(BulkScoreTest, SecondDocumentsMustFitTheModelAndTheFiles) {
+TEST_F(TextRunTest, SecondDocumentsMustFitTheModelAndTheFiles) {
   const std::string file = folder_.Write("a", "A");
-  EXPECT_EQ(Run({"score", "--second", file, file}), ExitCode::kUsage);
+  EXPECT_EQ(Run({"classify", "--second", file, file}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("takes one document"));
   server_.models.front().mutable_classifier()->set_documents(2);
-  EXPECT_EQ(Run({"score", file}), ExitCode::kUsage);
+  EXPECT_EQ(Run({"classify", file}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("takes two documents"));
-  EXPECT_EQ(Run({"score", "--second", file, file, file}), ExitCode::kUsage);
-  EXPECT_EQ(Run({"score", "--lines", "--second", file, file}), ExitCode::kUsage);
+  EXPECT_EQ(Run({"classify", "--second", file, file, file}), ExitCode::kUsage);
+  EXPECT_EQ(Run({"classify", "--lines", "--second", file, file}), ExitCode::kUsage);
 }
 
-TEST_F(BulkScoreTest, OptionsOfTheOtherKindOfModelAreRefused) {
-  EXPECT_EQ(Run({"score", "--log-probabilities"}, "a"), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("reviews is a classifier"));
+TEST_F(TextRunTest, AnswersThatWaitForTheFirstTakeALimitedPlace) {
+  server_.keeps_first_document = true;
+  server_.documents_in_work = 1;
+  std::string lines;
+  for (int i = 0; i < 50; ++i) absl::StrAppend(&lines, i, "\n");
+  std::thread run([&] { EXPECT_EQ(Run({"classify", "--lines"}, lines), ExitCode::kOk) << error_; });
+  // The model's window is 8: the first document and 7 others.
+  while (server_.answered_documents < 7) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(server_.answered_documents, 7);
+  server_.first_document_may_go.Notify();
+  run.join();
+  EXPECT_THAT(output_, AllOf(StartsWith("-:1  "), HasSubstr("-:50  ")));
+}
+
+TEST_F(TextRunTest, ALineThatCannotBeSentIsShownBeforeTheInputGoesOn) {
+  // Nothing was sent, so no answer would bring it forward.
+  EXPECT_EQ(Run({"classify", "--json-lines"}, "none\n"), ExitCode::kRefused);
+  EXPECT_THAT(error_, StartsWith("-:1: INVALID_ARGUMENT: the line is not a JSON object\n"));
+  EXPECT_TRUE(server_.document_requests.empty());
+}
+
+TEST_F(TextRunTest, AStreamThatLeavesDocumentsUnansweredIsAnError) {
+  server_.documents_in_work = 2;
+  server_.first_ends = {grpc::Status::OK};
+  EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\nc\n"), ExitCode::kOther);
+  EXPECT_THAT(error_, HasSubstr("longshort: 2 documents were answered, then it ended:\n"));
+}
+
+TEST_F(TextRunTest, ACallThatAFullServerDidNotTakeIsTriedAgain) {
+  server_.ends_at_once = {grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the queue is full"),
+                          grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping")};
+  EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\n"), ExitCode::kOk) << error_;
+  EXPECT_THAT(output_, HasSubstr("-:2  (1 tokens)"));
+}
+
+TEST_F(TextRunTest, LanguageModelsAreRefusedWithTheCommandThatTakesThem) {
   server_.models.front().clear_classifier();
-  EXPECT_EQ(Run({"score", "--truncate"}, "a"), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("reviews is a language model"));
+  EXPECT_EQ(Run({"classify"}, "a"), ExitCode::kRefused);
+  EXPECT_THAT(error_, HasSubstr("reviews is a language model; use \"longshort score\""));
+  EXPECT_TRUE(server_.document_requests.empty());
 }
 
-TEST_F(BulkScoreTest, ModelsOfImagesAreRefusedBeforeAnythingIsSent) {
-  server_.models = {FlowersModel()};
-  EXPECT_EQ(Run({"score"}, "a"), ExitCode::kRefused);
-  EXPECT_THAT(error_, HasSubstr("longshort classify"));
-}
-
-TEST_F(BulkScoreTest, AStreamThatFailsEndsTheRunBehindWhatWasAnswered) {
+TEST_F(TextRunTest, AStreamThatFailsEndsTheRunBehindWhatWasAnswered) {
   server_.documents_in_work = 2;
   server_.first_ends = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping")};
-  EXPECT_EQ(Run({"score", "--lines"}, "a\nb\nc\n"), ExitCode::kUnavailable);
+  EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\nc\n"), ExitCode::kUnavailable);
   EXPECT_THAT(output_, AllOf(HasSubstr("-:2  (1 tokens)"), Not(HasSubstr("-:3"))));
   EXPECT_THAT(error_, HasSubstr("the server is stopping"));
 }
 
-TEST_F(BulkScoreTest, AStreamThatFailsBehindTheLastAnswerHasDoneItsWork) {
+TEST_F(TextRunTest, AStreamThatFailsBehindTheLastAnswerHasDoneItsWork) {
   server_.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
-  EXPECT_EQ(Run({"score", "--lines"}, "a\nb\n"), ExitCode::kOk) << error_;
+  EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\n"), ExitCode::kOk) << error_;
 }
 
-TEST_F(BulkScoreTest, SeveralServersAreForScoreAndOtherCommandsTakeTheLast) {
-  ASSERT_EQ(RunAlone({"--server=127.0.0.1:1", "models", "--server", server_.address()}), ExitCode::kOk) << error_;
-  ASSERT_EQ(RunAlone({"--server", server_.address(), "score", "--lines", "--server=127.0.0.1:1"}, "a\nb\n"),
-            ExitCode::kOk)
-      << error_;
-  EXPECT_THAT(output_, HasSubstr("-:2  (1 tokens)"));
-  EXPECT_EQ(RunAlone({"--server=", "score", "--server", server_.address()}, "a"), ExitCode::kUsage);
-}
-
-TEST_F(BulkScoreTest, ManyFilesOfALanguageModelAreARowEach) {
+TEST_F(TextRunTest, ManyFilesOfALanguageModelAreARowEach) {
   server_.models.front().clear_classifier();
   server_.models.front().mutable_limits()->set_prompt_tokens(100);
   server_.score_document = [](const v1::ScoreTextsRequest& request) {

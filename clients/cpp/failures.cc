@@ -1,0 +1,109 @@
+#include "clients/cpp/failures.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "clients/cpp/json_lines.h"
+
+namespace longshort {
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return ExitCode::kOk;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      return ExitCode::kRefused;
+    case absl::StatusCode::kResourceExhausted:
+      // What gRPC says of a message over --max-message-bytes of the server; a full queue has the same code.
+      return absl::StrContains(status.message(), "larger than max") ? ExitCode::kRefused : ExitCode::kUnavailable;
+    case absl::StatusCode::kUnavailable:
+      return ExitCode::kUnavailable;
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kCancelled:
+      return ExitCode::kCancelled;
+    default:
+      return ExitCode::kOther;
+  }
+}
+
+absl::string_view ExitCodesHelp() {
+  return R"(Exit codes:
+  0  done
+  1  an option or command is wrong, or a file cannot be read
+  2  the server refused the request (INVALID_ARGUMENT, NOT_FOUND, too large, ...): the same will be refused again
+  3  nobody answers, or the server is stopping or full (UNAVAILABLE, RESOURCE_EXHAUSTED): later may do
+  4  --timeout ran out, or Ctrl-C (DEADLINE_EXCEEDED, CANCELLED)
+  5  any other error; also output that cannot be written, as on a full disk
+)";
+}
+
+bool MayPass(const absl::Status& status) {
+  // What gRPC says of a handshake that another try will not change.
+  constexpr std::array kLasting = {"CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER",
+                                   "Hostname Verification Check failed"};
+  return ExitCodeOf(status) == ExitCode::kUnavailable &&
+         std::none_of(kLasting.begin(), kLasting.end(),
+                      [&](const char* reason) { return absl::StrContains(status.message(), reason); });
+}
+
+v1::ItemError MakeItemError(const absl::Status& status) {
+  v1::ItemError error;
+  error.set_code(static_cast<int32_t>(status.code()));
+  error.set_message(ValidUtf8(std::string(status.message())));
+  return error;
+}
+
+absl::Status StatusOf(const v1::ItemError& error) {
+  return absl::Status(static_cast<absl::StatusCode>(error.code()), error.message());
+}
+
+ItemFailures::ItemFailures(Terminal& terminal, bool json, std::string unit)
+    : terminal_(terminal), json_(json), unit_(std::move(unit)) {}
+
+void ItemFailures::Add(const std::string& name, const v1::ItemError& error) {
+  const absl::Status status = StatusOf(error);
+  if (absl::IsNotFound(status)) {
+    ++unread_;
+  } else {
+    const ExitCode code = ExitCodeOf(status);
+    ++(code == ExitCode::kRefused ? refused_ : code == ExitCode::kUnavailable ? unavailable_ : other_);
+  }
+  absl::string_view message = error.message();
+  absl::ConsumePrefix(&message, absl::StrCat(name, ": "));  // it stands beside
+  if (json_) {
+    v1::ItemError without_name = error;
+    without_name.set_message(std::string(message));
+    WriteErrorJsonLine(name, without_name, terminal_.output);
+  } else {
+    terminal_.error << name << ": " << absl::StatusCodeToString(status.code()) << ": " << message << "\n";
+  }
+}
+
+ExitCode ItemFailures::Summarize(int64_t total) const {
+  std::vector<std::string> parts;
+  if (refused_ > 0) parts.push_back(absl::StrCat(refused_, " refused"));
+  if (unavailable_ > 0) parts.push_back(absl::StrCat(unavailable_, " not taken by a full server"));
+  if (other_ > 0) parts.push_back(absl::StrCat(other_, " failed"));
+  if (unread_ > 0) parts.push_back(absl::StrCat(unread_, " not readable"));
+  if (parts.empty()) return ExitCode::kOk;
+  terminal_.error << "longshort: of " << total << " " << unit_ << ", " << absl::StrJoin(parts, ", ") << "\n";
+  if (refused_ > 0) return ExitCode::kRefused;
+  if (unavailable_ > 0) return ExitCode::kUnavailable;
+  return other_ > 0 ? ExitCode::kOther : ExitCode::kUsage;
+}
+
+}  // namespace longshort

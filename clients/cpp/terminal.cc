@@ -1,0 +1,146 @@
+#include "clients/cpp/terminal.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+
+namespace longshort {
+namespace {
+
+// Longer output is written in parts, so that an answer of any length takes limited memory.
+constexpr size_t kMostUnwritten = size_t{1} << 20;
+
+// ANSI: back to the start of the line, and clear it.
+constexpr char kClearLine[] = "\r\033[K";
+
+constexpr int kBarLength = 20;
+
+// At most one drawing for the things that are done in this time.
+constexpr absl::Duration kInterval = absl::Milliseconds(100);
+
+// While nothing is done.
+constexpr std::chrono::milliseconds kRedraw(500);
+
+std::string RemainingTime(absl::Duration remaining) {
+  const int64_t seconds = absl::ToInt64Seconds(absl::Ceil(remaining, absl::Seconds(1)));
+  if (seconds < 60) return absl::StrCat(seconds, " s");
+  if (seconds < 3600) return absl::StrFormat("%d min %02d s", seconds / 60, seconds % 60);
+  return absl::StrFormat("%d h %02d min", seconds / 3600, seconds / 60 % 60);
+}
+
+// "  48.2/s  16 s left"; the time only if the total is known.
+std::string Pace(int64_t done, int64_t total, absl::Duration elapsed) {
+  const double seconds = absl::ToDoubleSeconds(elapsed);
+  if (done == 0 || seconds <= 0) return seconds < 1 ? "" : absl::StrFormat("  %.0f s", seconds);
+  const double rate = static_cast<double>(done) / seconds;
+  std::string text = absl::StrFormat("  %.1f/s", rate);
+  if (total != 0 && done <= total) {
+    absl::StrAppend(&text, "  ", RemainingTime(absl::Seconds(static_cast<double>(total - done) / rate)), " left");
+  }
+  return text;
+}
+
+// "512/1280 images", or "512 images".
+std::string Count(int64_t done, int64_t total, const std::string& unit) {
+  return total == 0 || done > total ? absl::StrCat(done, " ", unit) : absl::StrCat(done, "/", total, " ", unit);
+}
+
+}  // namespace
+
+std::streamsize LineOutput::xsputn(const char* bytes, std::streamsize count) {
+  unwritten_.append(bytes, static_cast<size_t>(count));
+  return unwritten_.size() <= kMostUnwritten || sync() == 0 ? count : 0;
+}
+
+LineOutput::int_type LineOutput::overflow(int_type byte) {
+  if (traits_type::eq_int_type(byte, traits_type::eof())) return traits_type::not_eof(byte);
+  const char one = traits_type::to_char_type(byte);
+  return xsputn(&one, 1) == 1 ? byte : traits_type::eof();
+}
+
+int LineOutput::sync() {
+  size_t done = 0;
+  while (error_ == 0 && done < unwritten_.size()) {
+    const ssize_t written = write(descriptor_, unwritten_.data() + done, unwritten_.size() - done);
+    if (written > 0) {
+      done += static_cast<size_t>(written);
+    } else if (errno != EINTR) {
+      error_ = errno;
+    }
+  }
+  unwritten_.clear();
+  return error_ == 0 ? 0 : -1;
+}
+
+std::string ProgressText(int64_t done, int64_t total, const std::string& unit, absl::Duration elapsed) {
+  std::string text = absl::StrCat(Count(done, total, unit), Pace(done, total, elapsed));
+  if (total == 0 || done > total) return text;
+  const auto filled = static_cast<size_t>(kBarLength * done / total);
+  return absl::StrCat("[", std::string(filled, '#'), std::string(kBarLength - filled, '-'), "]  ", text);
+}
+
+ProgressBar::ProgressBar(Terminal& terminal, Options options)
+    : terminal_(terminal), options_(std::move(options)), start_(absl::Now()), drawn_(start_) {
+  if (!terminal_.error_is_terminal || options_.quiet) return;
+  if (options_.total != 1) Draw(start_);
+  redraw_ = std::thread([this] { Run(); });
+}
+
+ProgressBar::~ProgressBar() {
+  Hide();
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    if (has_lines_) WriteLine(absl::Now());
+  }
+  ended_changed_.notify_one();
+  if (redraw_.joinable()) redraw_.join();
+}
+
+void ProgressBar::Run() {
+  std::unique_lock lock(mutex_);
+  while (!ended_changed_.wait_for(lock, kRedraw, [this] { return ended_; })) {
+    if (!hidden_) Draw(absl::Now());
+  }
+}
+
+void ProgressBar::Advance() {
+  const std::lock_guard lock(mutex_);
+  ++done_;
+  hidden_ = false;
+  const absl::Time now = absl::Now();
+  if (!terminal_.error_is_terminal) {
+    if (now - drawn_ >= options_.line_interval && !options_.quiet) WriteLine(now);
+  } else if ((!shown_ || now - drawn_ >= kInterval) && options_.total != 1 && !options_.quiet) {
+    Draw(now);
+  }
+}
+
+void ProgressBar::Hide() {
+  const std::lock_guard lock(mutex_);
+  if (shown_) terminal_.error << kClearLine << std::flush;
+  shown_ = false;
+  hidden_ = true;
+}
+
+void ProgressBar::Draw(absl::Time now) {
+  drawn_ = now;
+  terminal_.error << kClearLine << ProgressText(done_, options_.total, options_.unit, now - start_) << std::flush;
+  shown_ = true;
+}
+
+void ProgressBar::WriteLine(absl::Time now) {
+  drawn_ = now;
+  has_lines_ = true;
+  terminal_.error << "longshort: " << Count(done_, options_.total, options_.unit)
+                  << Pace(done_, options_.total, now - start_) << "\n"
+                  << std::flush;
+}
+
+}  // namespace longshort

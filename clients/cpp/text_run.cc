@@ -1,0 +1,213 @@
+#include "clients/cpp/text_run.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "clients/cpp/document_source.h"
+#include "clients/cpp/json_lines.h"
+#include "clients/cpp/tables.h"
+
+namespace longshort {
+namespace {
+
+// Between two lines of progress where there is no terminal: seldom enough for a log of a whole night.
+constexpr absl::Duration kBetweenProgressLines = absl::Seconds(30);
+
+constexpr char kHeader[] = "    tokens     scored  log-likelihood  bits/byte  bits/char   tokens/s  document\n";
+
+std::string Bits(bool present, double bits) { return present ? absl::StrFormat("%.4f", bits) : "-"; }
+
+std::string ScoreLine(const v1::TextScore& score, const std::string& document) {
+  const double seconds = score.timings().prefill_seconds();
+  const std::string rate =
+      seconds > 0 ? absl::StrFormat("%.0f", static_cast<double>(score.token_count()) / seconds) : "-";
+  return absl::StrFormat("%10d %10d %15.4f %10s %10s %10s  %s\n", score.token_count(), score.scored_token_count(),
+                         score.log_likelihood(), Bits(score.has_bits_per_byte(), score.bits_per_byte()),
+                         Bits(score.has_bits_per_character(), score.bits_per_character()), rate, document);
+}
+
+// "reviews/7.txt  (1000 tokens, truncated)"
+std::string ClassHeading(const std::string& name, const v1::TextClassification& classification) {
+  std::vector<std::string> readings;
+  for (const v1::DocumentReading& document : classification.documents()) {
+    readings.push_back(absl::StrCat(document.token_count(), " tokens", document.truncated() ? ", truncated" : ""));
+  }
+  return absl::StrCat(name, "  (", absl::StrJoin(readings, "; "), ")");
+}
+
+// Thread: the caller's, and the one that reads documents for the stream.
+class TextRun final {
+ public:
+  TextRun(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request, DocumentSource& source,
+          const CommandContext& context)
+      : options_(options),
+        model_(model),
+        request_(std::move(request)),
+        source_(source),
+        context_(context),
+        failures_(context.terminal, context.options.json, "documents") {}
+
+  ExitCode Run() {
+    if (!context_.options.json && !model_.has_classifier()) context_.terminal.output << kHeader << std::flush;
+    absl::Status status = [&] {
+      ProgressBar progress(context_.terminal, {.unit = "documents",
+                                               .total = source_.total(),
+                                               .line_interval = kBetweenProgressLines,
+                                               .quiet = options_.quiet});
+      return context_.client.ScoreTexts(
+          request_, std::max(model_.limits().window(), 1),
+          [&](v1::ScoreTextsRequest& next) { return ReadNext(next, progress); },
+          [&](const v1::ScoreTextsResponse& answer) { Take(answer, progress); });
+    }();
+    const int64_t unanswered = static_cast<int64_t>(read_.size());
+    const bool is_done = all_read_ && unanswered == 0;
+    if (status.ok() && !is_done) {
+      status = absl::InternalError(absl::StrCat("the server left ", unanswered, " documents unanswered"));
+    }
+    const ExitCode code = failures_.Summarize(shown_);
+    // How a stream ends behind the last answer changes nothing.
+    if (is_done) return code;
+    if (shown_ > 0) context_.terminal.error << "longshort: " << shown_ << " documents were answered, then it ended:\n";
+    return FailCall(context_, status);
+  }
+
+ private:
+  // A document that was read, and is not yet shown.
+  struct ReadDocument {
+    std::string name;
+    absl::Status error;  // not OK: it is not sent
+  };
+
+  // The next document that can be sent. False if there are no more.
+  bool ReadNext(v1::ScoreTextsRequest& request, ProgressBar& progress) {
+    while (std::optional<NamedDocument> document = source_.Next()) {
+      absl::Status status = Put(std::move(document->inputs), request);
+      const std::lock_guard lock(mutex_);
+      read_.push_back({std::move(document->name), std::move(status)});
+      if (read_.back().error.ok()) return true;
+      ShowUnsent(progress);
+      if (!context_.terminal.output) return false;
+    }
+    const std::lock_guard lock(mutex_);
+    all_read_ = true;
+    return false;
+  }
+
+  // Errors: why the document cannot be sent.
+  absl::Status Put(absl::StatusOr<DocumentInputs> inputs, v1::ScoreTextsRequest& request) const {
+    if (!inputs.ok()) return inputs.status();
+    if (absl::Status fits = FitDocument(model_, request_.truncate(), *inputs); !fits.ok()) return fits;
+    v1::ScoreTextsRequest message;
+    *message.mutable_input() = std::move(inputs->first);
+    if (inputs->second.has_value()) *message.mutable_second_input() = *std::move(inputs->second);
+    const auto bytes = static_cast<int64_t>(message.ByteSizeLong());
+    const int64_t limit = model_.limits().message_bytes();  // 0: none
+    if (limit > 0 && bytes > limit) {
+      // gRPC would end the whole stream.
+      return absl::InvalidArgumentError(absl::StrCat(
+          "it takes a message of ", bytes, " bytes; the server takes at most ", limit, " (--max-message-bytes)"));
+    }
+    request.mutable_input()->Swap(message.mutable_input());
+    if (message.has_second_input()) request.mutable_second_input()->Swap(message.mutable_second_input());
+    return absl::OkStatus();
+  }
+
+  void Take(const v1::ScoreTextsResponse& answer, ProgressBar& progress) {
+    const std::lock_guard lock(mutex_);
+    // Those before it were not sent, and have been shown.
+    if (read_.empty()) return;
+    Show(read_.front().name, answer, progress);
+    read_.pop_front();
+    ShowUnsent(progress);
+    if (!context_.terminal.output) context_.client.Cancel();
+  }
+
+  // Shows the first documents that were not sent. REQUIRES: mutex_ is held.
+  void ShowUnsent(ProgressBar& progress) {
+    for (; !read_.empty() && !read_.front().error.ok(); read_.pop_front()) {
+      v1::ScoreTextsResponse answer;
+      *answer.mutable_error() = MakeItemError(read_.front().error);
+      Show(read_.front().name, answer, progress);
+    }
+  }
+
+  void Show(const std::string& name, const v1::ScoreTextsResponse& answer, ProgressBar& progress) {
+    progress.Hide();
+    Terminal& terminal = context_.terminal;
+    if (answer.has_error()) {
+      failures_.Add(name, answer.error());
+    } else if (context_.options.json) {
+      WriteJson(name, answer);
+    } else if (answer.has_classification()) {
+      WriteClassTable(ClassHeading(name, answer.classification()), answer.classification().classification(), terminal);
+    } else {
+      terminal.output << ScoreLine(answer.score(), name);
+      for (const v1::TokenLogProbability& token : answer.score().tokens()) terminal.output << TokenLine(token);
+      terminal.output << std::flush;
+    }
+    if (terminal.output) ++shown_;
+    progress.Advance();
+  }
+
+  void WriteJson(const std::string& name, v1::ScoreTextsResponse answer) const {
+    const Weights weights = {.fingerprint = model_.fingerprint(), .precision = model_.precision()};
+    if (answer.has_classification()) {
+      if (!options_.timings) answer.mutable_classification()->mutable_classification()->clear_timings();
+      WriteAnswerJsonLine(name, answer.model(), weights, answer.classification(), context_.terminal.output);
+      return;
+    }
+    if (!options_.timings) answer.mutable_score()->clear_timings();
+    v1::ScoreTextResponse response;  // as ScoreText gives it
+    response.mutable_usage()->set_prompt_tokens(answer.score().token_count());
+    *response.mutable_model() = answer.model();
+    *response.add_scores() = std::move(*answer.mutable_score());
+    WriteAnswerJsonLine(name, {}, weights, response, context_.terminal.output);
+  }
+
+  const TextRunOptions& options_;
+  const v1::Model& model_;
+  const v1::ScoreTextsOptions request_;
+  DocumentSource& source_;
+  const CommandContext& context_;
+
+  std::mutex mutex_;  // guards what follows, until the stream has ended
+  ItemFailures failures_;
+  std::deque<ReadDocument> read_;  // the front one, if any, was sent
+  bool all_read_ = false;
+  int64_t shown_ = 0;
+};
+
+}  // namespace
+
+void TextRunOptions::AddTo(OptionTable& table) {
+  table.AddSwitch("lines", "Each line is a document (two with a tab between, for models of two).", &lines);
+  table.AddSwitch("json-lines", "Each line is a JSON object with the document in its field \"text\".", &json_lines);
+  table.AddSwitch("ids", "Documents list token ids instead of text.", &ids);
+  table.AddSwitch("timings", "With --json, show where each document's time went.", &timings);
+  table.AddSwitch("quiet", "Show no progress.", &quiet);
+}
+
+ExitCode RunTexts(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request,
+                  std::vector<std::string> names, std::vector<std::string> second_names,
+                  const CommandContext& context) {
+  // The version that GetModel described, whatever is loaded meanwhile.
+  request.mutable_model()->set_name(model.name());
+  request.mutable_model()->set_version(model.version());
+  const std::unique_ptr<DocumentSource> source =
+      options.by_lines() ? MakeLineSource(std::move(names), options.json_lines ? LineForm::kJson : LineForm::kText,
+                                          std::max<int64_t>(model.classifier().documents(), 1), options.ids,
+                                          !options.quiet, context.terminal)
+                         : MakeFileSource(std::move(names), std::move(second_names), options.ids, context.terminal);
+  return TextRun(options, model, std::move(request), *source, context).Run();
+}
+
+}  // namespace longshort
