@@ -3,7 +3,7 @@
 #   auto  on where nvcc is there and nvidia-smi lists a GPU
 #   on    needs nvcc, not a GPU: for build machines
 #   off   never
-# With it, CUDA is a language of the project (CMake's own check compiles with nvcc), the kernels of models/kernels/cuda are
+# With it, CUDA is a language of the project (CMake's own check compiles with nvcc), the kernels of models/gpu are
 # compiled for the chip, the server has workers for GPUs, and the programs' --version says which toolkit.
 
 if(NOT LONGSHORT_CUDA MATCHES "^(auto|on|off)$")

@@ -21,12 +21,12 @@ class GpuBackends {
 
   // The calling thread is about to bring weights to the device, for a worker that it makes afterwards.
   virtual void BeginLoading(const WorkerDevice& device) const = 0;
-  // Of a language model: as MakeBackend (models/language_model/loading/backends.h), for a GPU.
+  // Of a language model: as MakeBackend (models/language_model/backends.h), for a GPU.
   // Errors: INVALID_ARGUMENT if there is no such GPU; those of its backend.
   virtual absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
                                                                      const std::function<void()>& between) const = 0;
   // Of a classifier: what one worker's layers ask of the GPU. `head_width`: of the model's widest heads.
-  // Errors: INVALID_ARGUMENT if there is no such GPU; those of MakeGpuItemAttention (models/attention/gpu).
+  // Errors: INVALID_ARGUMENT if there is no such GPU; those of MakeGpuItemAttention (models/attention).
   virtual absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                            int64_t head_width) const = 0;
   // Of a GPU's memory, what the graphs of one worker of a classifier refer to, beside weights and LibTorch's tensors.

@@ -49,9 +49,9 @@ def test_a_room_that_is_not_in_the_table_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_the_table_allows_in_vain_is_told(tmp_path: Path) -> None:
-    status, output = check(tmp_path, FILES, TABLE.replace("server/rpc:      ", "core/text:\nserver/rpc:      models "))
+    status, output = check(tmp_path, FILES, TABLE.replace("server/rpc:      ", "core/sampling:\nserver/rpc:      models "))
     assert status == 1
-    assert "the room core/text has no file" in output
+    assert "the room core/sampling has no file" in output
     assert "nothing in server/rpc includes models" in output
 
 

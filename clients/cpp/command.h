@@ -11,11 +11,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "base/option_table.h"
 #include "clients/cpp/client.h"
 #include "clients/cpp/connection_options.h"
 #include "clients/cpp/failures.h"
 #include "clients/cpp/terminal.h"
-#include "command_line/option_table.h"
 
 namespace longshort {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "command_line/option_table.h"
+#include "base/option_table.h"
 #include "grpcpp/grpcpp.h"
 
 namespace longshort {

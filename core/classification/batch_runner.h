@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "core/classification/classification_job.h"
 #include "core/requests/classifier_engine.h"
-#include "core/workers/failure_policy.h"
+#include "core/schedule/failure_policy.h"
 #include "models/classifier.h"
 
 namespace longshort {

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/requests/classification_request.h"
+#include "core/schedule/failure_policy.h"
 #include "core/schedule/ticket.h"
-#include "core/workers/failure_policy.h"
 #include "models/classifier.h"
 
 namespace longshort {

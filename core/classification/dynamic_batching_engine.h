@@ -19,7 +19,7 @@
 #include "core/classification/item_queue.h"
 #include "core/classification/preparation_pool.h"
 #include "core/requests/classifier_engine.h"
-#include "core/workers/failure_policy.h"
+#include "core/schedule/failure_policy.h"
 #include "models/classifier.h"
 
 namespace longshort {
@@ -30,7 +30,7 @@ namespace longshort {
 // what cannot be done in time, is ended before each batch; the former before each preparation, too.
 //
 // When a batch fails, its items are tried again, each alone, by whichever worker is free; one that fails three times is
-// ended with INTERNAL (core/workers/failure_policy.h).
+// ended with INTERNAL (core/schedule/failure_policy.h).
 //
 // The destructor ends what is left with UNAVAILABLE, within one batch and one preparation.
 class DynamicBatchingEngine final : public ClassifierEngine {

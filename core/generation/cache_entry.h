@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/cache/paged_cache.h"
-#include "core/jobs/job.h"
+#include "core/requests/job.h"
 
 namespace longshort {
 

@@ -9,7 +9,7 @@
 #include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
-#include "core/jobs/make_job.h"
+#include "core/requests/make_job.h"
 
 namespace longshort {
 namespace {

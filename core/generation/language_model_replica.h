@@ -10,14 +10,14 @@
 #include "core/generation/request_queue.h"
 #include "core/generation/step_loop.h"
 #include "core/requests/language_model_engine.h"
-#include "core/workers/failure_policy.h"
+#include "core/schedule/failure_policy.h"
 #include "models/model.h"
 #include "models/worker_device.h"
 
 namespace longshort {
 
 // When the model is given up (StepLoop::broken), what ran goes back to the queue, for this worker or another, and the
-// worker gets a new replica with an empty cache, when core/workers/failure_policy.h says.
+// worker gets a new replica with an empty cache, when core/schedule/failure_policy.h says.
 //
 // Thread: one worker's thread, once it is built.
 class LanguageModelReplica final {

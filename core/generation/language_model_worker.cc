@@ -7,7 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "core/workers/idle_time.h"
+#include "core/schedule/idle_time.h"
 
 namespace longshort {
 namespace {

@@ -13,11 +13,11 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/jobs/job.h"
+#include "core/requests/job.h"
+#include "core/schedule/failure_policy.h"
 #include "core/schedule/stream_estimates.h"
 #include "core/schedule/waiting_limits.h"
 #include "core/schedule/waiting_line.h"
-#include "core/workers/failure_policy.h"
 #include "models/worker_device.h"
 
 namespace longshort {
@@ -35,7 +35,7 @@ namespace longshort {
 // - Nothing is left to a worker that has no room, or that is busy and has not asked for long.
 // - A worker takes the first request that it need not leave.
 //
-// Who is on trial: core/workers/failure_policy.h.
+// Who is on trial: core/schedule/failure_policy.h.
 //
 // Thread-safe: any thread pushes, workers take. Never calls a listener.
 class RequestQueue {

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "core/cache/cached_sequence.h"
 #include "core/cache/paged_cache.h"
-#include "core/jobs/job.h"
+#include "core/requests/job.h"
 #include "models/model.h"
 
 namespace longshort {

@@ -35,7 +35,7 @@ namespace longshort {
 // A request whose client takes nothing leaves. Its pages are parked, and it waits in the queue until the client takes
 // something again.
 //
-// Failures (core/workers/failure_policy.h):
+// Failures (core/schedule/failure_policy.h):
 // - Of the requests in a step that fails, those that are hopeless are ended with INTERNAL. Each other one enters the
 //   cache again, reads what the cache does not have, and goes on.
 // - While a request is suspect, it runs alone once it comes to something new.

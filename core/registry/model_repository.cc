@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "core/text/utf8_stream.h"
+#include "core/sampling/utf8_stream.h"
 
 namespace longshort {
 namespace {

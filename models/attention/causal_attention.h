@@ -1,5 +1,5 @@
 // Causal long-short attention: one softmax over a sliding window and compressed chunks. The reference op:
-// differentiable, any device, whole chunks of queries. The served op with the same result is in models/kernels/cpu.
+// differentiable, any device, whole chunks of queries. The served op with the same result is in models/kernels.
 #pragma once
 
 #include <cstdint>

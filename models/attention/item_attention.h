@@ -108,7 +108,7 @@ class ItemAttention {
   // As LongShortAttention1d, for each document. REQUIRES: every row sees something.
   virtual void AttendInDocuments(const RowsToAttend& rows) = 0;
   // As LongShortAttention2d, for each image. `bias_table` [positions, heads], float32: of window scores, as
-  // WindowBiasIndex (models/image_classifier) finds them; undefined: none.
+  // WindowBiasIndex (models/classifiers) finds them; undefined: none.
   virtual void AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                              const at::Tensor& bias_table) = 0;
   // Vectors of each item, [items, others + R, d]: the first `others` are for the caller to write, then its landmarks.

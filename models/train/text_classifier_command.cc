@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/option_table.h"
 #include "base/status_macros.h"
-#include "command_line/option_table.h"
 #include "models/train/classifier_trainer.h"
 #include "models/train/commands.h"
 #include "models/train/trainable_text_classifier.h"

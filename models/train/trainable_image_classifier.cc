@@ -10,7 +10,7 @@
 #include "base/fingerprint_hash.h"
 #include "base/status_macros.h"
 #include "base/stored_bytes.h"
-#include "models/image_classifier/cvt_network.h"
+#include "models/classifiers/cvt_network.h"
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
 #include "models/train/class_labels.h"

@@ -9,7 +9,7 @@
 #include "base/fingerprint_hash.h"
 #include "base/status_macros.h"
 #include "base/stored_bytes.h"
-#include "models/text_classifier/text_network.h"
+#include "models/classifiers/text_network.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"
 #include "models/tokenizer/listops_tokenizer.h"
 #include "models/train/class_labels.h"

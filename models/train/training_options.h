@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "command_line/option_table.h"
+#include "base/option_table.h"
 #include "models/train/classifier_trainer.h"
 #include "models/train/training_loop.h"
 

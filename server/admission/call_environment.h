@@ -9,14 +9,14 @@
 #include "core/registry/model_registry.h"
 #include "server/access/access_control.h"
 #include "server/admission/call_gate.h"
+#include "server/admission/delivery_threads.h"
 #include "server/calls/request_limits.h"
-#include "server/log/logger.h"
-#include "server/metrics/load_report.h"
-#include "server/metrics/server_metrics.h"
 #include "server/model_control/model_manager.h"
+#include "server/monitoring/load_report.h"
+#include "server/monitoring/logger.h"
+#include "server/monitoring/server_metrics.h"
+#include "server/monitoring/tracer.h"
 #include "server/sessions/session_transfers.h"
-#include "server/streaming/delivery_threads.h"
-#include "server/tracing/tracer.h"
 
 namespace longshort {
 

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
-#include "server/metrics/code_name.h"
+#include "server/monitoring/code_name.h"
 
 namespace longshort {
 namespace {

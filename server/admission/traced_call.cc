@@ -5,7 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "base/clock.h"
-#include "server/metrics/code_name.h"
+#include "server/monitoring/code_name.h"
 
 namespace longshort {
 namespace {

@@ -27,9 +27,9 @@
 #include "server/calls/call_names.h"
 #include "server/calls/model_reference.h"
 #include "server/calls/usage.h"
-#include "server/log/logger.h"
-#include "server/tracing/call_trace.h"
-#include "server/tracing/tracer.h"
+#include "server/monitoring/call_trace.h"
+#include "server/monitoring/logger.h"
+#include "server/monitoring/tracer.h"
 
 namespace longshort {
 

@@ -10,7 +10,7 @@
 
 #include "core/requests/generation_request.h"
 #include "core/sampling/token_log_probability.h"
-#include "core/text/utf8_stream.h"
+#include "core/sampling/utf8_stream.h"
 #include "server/calls/generate_call.h"
 #include "server/handlers/generation_plan.h"
 

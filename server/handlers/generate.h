@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/admission/call_record.h"
+#include "server/admission/generation_sink.h"
 #include "server/calls/generate_call.h"
-#include "server/streaming/generation_sink.h"
 
 namespace longshort {
 

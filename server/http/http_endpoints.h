@@ -11,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/access/tls_watch.h"
 #include "server/http/http_server.h"
 #include "server/http/tls_context.h"
 #include "server/options/server_options.h"
-#include "server/tls/tls_watch.h"
 
 namespace longshort {
 

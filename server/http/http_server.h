@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/connections/listening_sockets.h"
+#include "server/grpc_1_51/listening_sockets.h"
 #include "server/http/http_request.h"
 #include "server/http/http_transport.h"
 

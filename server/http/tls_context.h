@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "server/tls/tls_watch.h"
+#include "server/access/tls_watch.h"
 
 // OpenSSL's.
 struct ssl_ctx_st;

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "server/lifecycle/goaway.h"
+#include "server/grpc_1_51/goaway.h"
 #include "server/lifecycle/tls_credentials.h"
 #include "server/options/memory_shares.h"
 

@@ -11,16 +11,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/access/tls_watch.h"
 #include "server/admission/call_environment.h"
-#include "server/connections/connection_guard.h"
-#include "server/lifecycle/connection_listener.h"
+#include "server/grpc_1_51/connection_guard.h"
+#include "server/grpc_1_51/connection_listener.h"
 #include "server/longshort_v1/services.h"
 #include "server/open_inference_v2/services.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
-#include "server/standard_services/health_service.h"
-#include "server/standard_services/reflection_service.h"
-#include "server/tls/tls_watch.h"
+#include "server/rpc/health_service.h"
+#include "server/rpc/reflection_service.h"
 
 namespace longshort {
 

@@ -9,7 +9,7 @@
 
 #include "models/gpu/gpu_loss.h"
 #include "models/worker_device.h"
-#include "server/assembly/load_models.h"
+#include "server/model_control/load_models.h"
 #include "server/options/server_options.h"
 
 namespace longshort {

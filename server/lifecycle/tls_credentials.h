@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/log/logger.h"
-#include "server/metrics/server_metrics.h"
-#include "server/tls/tls_files.h"
-#include "server/tls/tls_watch.h"
+#include "server/access/tls_files.h"
+#include "server/access/tls_watch.h"
+#include "server/monitoring/logger.h"
+#include "server/monitoring/server_metrics.h"
 
 namespace longshort {
 

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "absl/time/time.h"
-#include "server/log/logger.h"
-#include "server/metrics/server_metrics.h"
+#include "server/monitoring/logger.h"
+#include "server/monitoring/server_metrics.h"
+#include "server/monitoring/trace_exporter.h"
+#include "server/monitoring/trace_queue.h"
+#include "server/monitoring/tracer.h"
 #include "server/options/tracing_options.h"
-#include "server/otlp/trace_exporter.h"
-#include "server/tracing/trace_queue.h"
-#include "server/tracing/tracer.h"
 
 namespace longshort {
 

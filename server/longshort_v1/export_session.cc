@@ -10,6 +10,7 @@
 
 #include "base/status_macros.h"
 #include "longshort/v1/sessions.pb.h"
+#include "server/admission/call_ending.h"
 #include "server/handlers/session_check.h"
 #include "server/longshort_v1/from_messages.h"
 #include "server/longshort_v1/names.h"
@@ -18,7 +19,6 @@
 #include "server/rpc/pause_watch.h"
 #include "server/rpc/rpc_call.h"
 #include "server/sessions/session_export.h"
-#include "server/streaming/call_ending.h"
 
 namespace longshort {
 namespace {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "longshort/v1/sessions.pb.h"
+#include "server/admission/call_ending.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/session_check.h"
 #include "server/longshort_v1/from_messages.h"
@@ -16,7 +17,6 @@
 #include "server/rpc/pause_watch.h"
 #include "server/rpc/rpc_call.h"
 #include "server/sessions/session_import.h"
-#include "server/streaming/call_ending.h"
 
 namespace longshort {
 namespace {

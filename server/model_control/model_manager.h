@@ -16,8 +16,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/registry/model_registry.h"
-#include "server/log/logger.h"
-#include "server/metrics/server_metrics.h"
+#include "server/monitoring/logger.h"
+#include "server/monitoring/server_metrics.h"
 
 namespace longshort {
 

@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "open_inference/v2/service.pb.h"
+#include "server/admission/stream_events.h"
 #include "server/calls/generate_call.h"
 #include "server/open_inference_v2/infer_answer.h"
 #include "server/open_inference_v2/infer_plan.h"
-#include "server/streaming/stream_events.h"
 
 namespace longshort {
 

@@ -19,9 +19,9 @@
 #include <set>
 
 #include "absl/status/status.h"
+#include "server/admission/delivery_threads.h"
 #include "server/open_inference_v2/streamed_request.h"
 #include "server/rpc/bidirectional_stream.h"
-#include "server/streaming/delivery_threads.h"
 
 namespace longshort {
 

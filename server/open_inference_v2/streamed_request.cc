@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/handlers/generate.h"
-#include "server/metrics/code_name.h"
+#include "server/monitoring/code_name.h"
 #include "server/open_inference_v2/infer.h"
 #include "server/open_inference_v2/names.h"
 

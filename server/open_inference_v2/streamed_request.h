@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "open_inference/v2/service.pb.h"
 #include "server/admission/call_record.h"
+#include "server/admission/generation_sink.h"
 #include "server/open_inference_v2/generation_answers.h"
 #include "server/open_inference_v2/infer_plan.h"
-#include "server/streaming/generation_sink.h"
 
 namespace longshort {
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/option_table.h"
 #include "base/status_macros.h"
-#include "command_line/option_table.h"
 
 namespace longshort {
 namespace {

@@ -11,12 +11,12 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "models/images/image_header.h"
+#include "server/access/tls_material.h"
 #include "server/access/token_file.h"
 #include "server/options/devices.h"
 #include "server/options/exposure.h"
 #include "server/options/option_ranges.h"
 #include "server/sessions/session_seal.h"
-#include "server/tls/tls_material.h"
 
 namespace longshort {
 namespace {

@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/access/tls_files.h"
 #include "server/options/machine_limits.h"
 #include "server/options/tracing_options.h"
-#include "server/tls/tls_files.h"
 
 namespace longshort {
 

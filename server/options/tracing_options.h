@@ -35,13 +35,13 @@ struct TracingOptions {
   absl::Duration timeout = absl::Seconds(10);
   absl::Duration export_timeout = absl::Seconds(30);
 
-  // See Sampler (server/tracing/sampler.h).
+  // See Sampler (server/monitoring/sampler.h).
   double ratio = 1;
   bool parent_based = true;
   // Whether calls go on with their clients' traces.
   bool continues_traces = true;
 
-  // See TraceQueue (server/tracing/trace_queue.h).
+  // See TraceQueue (server/monitoring/trace_queue.h).
   int64_t most_spans = 2048;
   int64_t batch_spans = 512;
   absl::Duration delay = absl::Seconds(5);

@@ -20,8 +20,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/admission/write_watch.h"
 #include "server/rpc/rpc_call.h"
-#include "server/streaming/write_watch.h"
 
 namespace longshort {
 

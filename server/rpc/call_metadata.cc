@@ -19,7 +19,7 @@
 #include "server/access/credentials.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
-#include "server/tracing/trace_context.h"
+#include "server/monitoring/trace_context.h"
 
 namespace longshort {
 namespace {

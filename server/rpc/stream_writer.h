@@ -25,11 +25,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/admission/delivery_threads.h"
+#include "server/admission/generation_sink.h"
+#include "server/admission/stream_events.h"
+#include "server/admission/write_watch.h"
 #include "server/rpc/rpc_call.h"
-#include "server/streaming/delivery_threads.h"
-#include "server/streaming/generation_sink.h"
-#include "server/streaming/stream_events.h"
-#include "server/streaming/write_watch.h"
 
 namespace longshort {
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
-#include "models/kernels/cpu/causal_attention.h"
+#include "models/kernels/causal_attention.h"
 #include "tests/models/kernels/instruction_set_name.h"
 
 namespace longshort::cpu {

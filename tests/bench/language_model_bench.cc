@@ -15,7 +15,7 @@
 #include "benchmark/benchmark.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
-#include "models/language_model/loading/language_model.h"
+#include "models/language_model/language_model.h"
 #include "tests/rings/ring_pages.h"
 
 namespace longshort {

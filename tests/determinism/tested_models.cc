@@ -5,16 +5,16 @@
 
 #include "ATen/core/Tensor.h"
 #include "gtest/gtest.h"
-#include "models/image_classifier/cvt.h"
-#include "models/image_classifier/vil.h"
-#include "models/text_classifier/text_classifier.h"
+#include "models/classifiers/cvt.h"
+#include "models/classifiers/text_classifier.h"
+#include "models/classifiers/vil.h"
 #include "models/weights/model_directory.h"
 #include "tests/base/temporary_directory.h"
-#include "tests/models/image_classifier/random_cvt.h"
-#include "tests/models/image_classifier/random_vil.h"
+#include "tests/models/classifiers/random_cvt.h"
+#include "tests/models/classifiers/random_text_model.h"
+#include "tests/models/classifiers/random_vil.h"
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/language_model/tested_backends.h"
-#include "tests/models/text_classifier/random_text_model.h"
 
 namespace longshort {
 namespace {

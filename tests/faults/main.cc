@@ -3,8 +3,8 @@
 
 #include <iostream>
 
+#include "server/lifecycle/model_loader.h"
 #include "server/lifecycle/run.h"
-#include "server/model_loader.h"
 #include "tests/faults/loader_with_faults.h"
 
 int main(int argc, char** argv) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/tracing/trace_context.h"
+#include "server/monitoring/trace_context.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #if defined(LONGSHORT_CUDA_GPU)
-#include "models/cuda/cuda_backends.h"
+#include "models/loading/cuda_backends.h"
 #elif defined(LONGSHORT_EMULATED_GPU)
 #include "tests/models/language_model/emulated_backends.h"
 #endif

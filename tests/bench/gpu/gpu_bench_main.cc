@@ -10,9 +10,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/option_table.h"
 #include "base/status_macros.h"
-#include "command_line/option_table.h"
-#include "models/describe/presets.h"
+#include "models/costs/presets.h"
 #include "models/layers/library_error.h"
 #include "tests/bench/gpu/classifier_times.h"
 #include "tests/bench/gpu/peaks.h"

@@ -11,8 +11,8 @@
 #include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
-#include "models/describe/model_description.h"
-#include "models/language_model/loading/language_model.h"
+#include "models/costs/model_description.h"
+#include "models/language_model/language_model.h"
 #include "tests/bench/gpu/used_memory.h"
 #include "tests/rings/ring_pages.h"
 

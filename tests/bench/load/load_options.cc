@@ -1,8 +1,8 @@
 #include "tests/bench/load/load_options.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/option_table.h"
 #include "base/status_macros.h"
-#include "command_line/option_table.h"
 
 namespace longshort::load {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/option_values.h"
 #include "base/status_macros.h"
-#include "command_line/option_values.h"
 
 namespace longshort::load {
 namespace {

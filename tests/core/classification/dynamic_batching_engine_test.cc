@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/schedule/idle_time.h"
 #include "core/schedule/refusal.h"
-#include "core/workers/idle_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/dynamic_batching_engine_fixture.h"

@@ -6,8 +6,8 @@
 #include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
 #include "core/generation/worker_states.h"
-#include "core/jobs/make_job.h"
-#include "core/jobs/prompt_token_budget.h"
+#include "core/requests/make_job.h"
+#include "core/requests/prompt_token_budget.h"
 #include "core/session/session_pages.h"
 #include "gtest/gtest.h"
 

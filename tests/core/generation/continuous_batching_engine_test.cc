@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "core/jobs/prompt_token_budget.h"
+#include "core/requests/prompt_token_budget.h"
+#include "core/schedule/idle_time.h"
 #include "core/schedule/refusal.h"
-#include "core/workers/idle_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/continuous_batching_engine_fixture.h"

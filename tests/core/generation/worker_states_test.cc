@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/jobs/scoring_job.h"
+#include "core/requests/scoring_job.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/recording_listeners.h"
 

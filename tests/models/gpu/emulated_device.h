@@ -12,7 +12,7 @@
 #include <string>
 
 #include "models/gpu/gpu_device.h"
-#include "tests/models/kernels/cuda/emulation/block.h"
+#include "tests/models/gpu/emulation/block.h"
 
 namespace longshort {
 

@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/kernels/cuda/device.h"
+#include "models/gpu/device.h"
 
 namespace longshort {
 namespace {

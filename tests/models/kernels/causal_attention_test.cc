@@ -1,4 +1,4 @@
-#include "models/kernels/cpu/causal_attention.h"
+#include "models/kernels/causal_attention.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "models/kernels/cpu/chunk_mixing.h"
+#include "models/kernels/chunk_mixing.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "models/kernels/cpu/document_attention.h"
+#include "models/kernels/document_attention.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // What a kernel was tried with, for messages.
 #pragma once
 
-#include "models/kernels/cpu/instruction_set.h"
+#include "models/kernels/instruction_set.h"
 
 namespace longshort::cpu {
 

@@ -2,10 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "models/attention/gpu/document_graphs.h"
-#include "models/attention/gpu/gpu_item_attention.h"
-#include "models/attention/gpu/image_graphs.h"
-#include "models/language_model/gpu/gpu_backend.h"
+#include "models/attention/document_graphs.h"
+#include "models/attention/gpu_item_attention.h"
+#include "models/attention/image_graphs.h"
+#include "models/language_model/gpu_backend.h"
 
 namespace longshort {
 

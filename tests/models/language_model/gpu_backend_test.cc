@@ -1,6 +1,6 @@
 // What a GPU's backend makes of a device that fails. Its arithmetic is held to the reference by backend_test.cc.
 
-#include "models/language_model/gpu/gpu_backend.h"
+#include "models/language_model/gpu_backend.h"
 
 #include <functional>
 #include <memory>

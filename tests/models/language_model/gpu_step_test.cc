@@ -1,6 +1,6 @@
 // Which shape of graph a step takes, and what fills it up.
 
-#include "models/language_model/gpu/gpu_step.h"
+#include "models/language_model/gpu_step.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "models/language_model/loading/language_model.h"
+#include "models/language_model/language_model.h"
 
 #include <cstdint>
 #include <filesystem>

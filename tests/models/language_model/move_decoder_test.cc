@@ -1,6 +1,6 @@
 // Tensors on an emulated GPU are the processor's, wherever they were left. So they are moved to another device here.
 
-#include "models/language_model/gpu/move_decoder.h"
+#include "models/language_model/move_decoder.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "models/language_model/cpu/page_storage.h"
+#include "models/language_model/page_storage.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -3,9 +3,9 @@
 #include <memory>
 #include <utility>
 
-#include "models/language_model/loading/backends.h"
+#include "models/language_model/backends.h"
 #if defined(LONGSHORT_CUDA_GPU)
-#include "models/cuda/cuda_backends.h"
+#include "models/loading/cuda_backends.h"
 #elif defined(LONGSHORT_EMULATED_GPU)
 #include "tests/models/language_model/emulated_backends.h"
 #endif

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
-#include "tests/models/text_classifier/random_text_model.h"
+#include "tests/models/classifiers/random_text_model.h"
 
 namespace longshort {
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "models/language_model/loading/language_model.h"
+#include "models/language_model/language_model.h"
 #include "models/train/training_text.h"
 
 namespace longshort {

@@ -1,0 +1,45 @@
+// What was generated and is not delivered yet: text that may become a stop string, and the tokens it comes from.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/requests/generation_request.h"
+#include "core/sampling/stop_strings.h"
+#include "core/sampling/token_log_probability.h"
+
+namespace longshort {
+
+// A token is delivered with the first of its bytes; one without bytes, with all the bytes before it.
+class DeltaBuffer {
+ public:
+  explicit DeltaBuffer(const std::vector<std::string>& stop_strings) : stop_strings_(stop_strings) {}
+
+  // Takes a token and the bytes it stands for; returns what can be delivered, perhaps nothing. When they complete a
+  // stop string, that is all there will ever be. REQUIRES: stop_string() is null.
+  GenerationDelta Append(GeneratedToken token, std::string_view bytes);
+  // At the end of the generation: all that was held.
+  GenerationDelta Flush();
+
+  // The stop string that was completed, or null.
+  const std::string* stop_string() const { return stop_strings_.met(); }
+
+ private:
+  struct HeldToken {
+    GeneratedToken token;
+    int64_t due;  // delivered once so many bytes are
+  };
+
+  // With the tokens that are due when `bytes` are delivered.
+  GenerationDelta Deliver(std::string bytes);
+
+  StopStrings stop_strings_;
+  std::deque<HeldToken> held_tokens_;
+  int64_t appended_bytes_ = 0;
+  int64_t delivered_bytes_ = 0;
+};
+
+}  // namespace longshort

@@ -1,0 +1,62 @@
+// Generates: reads the prompt, then samples a token and reads it, again and again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/requests/delta_buffer.h"
+#include "core/requests/job.h"
+#include "core/requests/language_model_engine.h"
+#include "core/requests/vocabulary.h"
+#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
+
+namespace longshort {
+
+// The logits of the last prompt token give the first generated token; the last generated token is never read.
+class GenerationJob final : public Job {
+ public:
+  // `vocabulary` and `observer` must outlive this. `history`: the session's tokens.
+  GenerationJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener, const Vocabulary& vocabulary,
+                LanguageModelEngineObserver& observer, std::vector<int32_t> history = {});
+
+  const RequestContext& context() const override { return request_.context; }
+  int64_t MostTokens() const override { return stream_.given_end() + request_.max_tokens - 1; }
+  int64_t MostReused() const override;
+  absl::Span<const int32_t> Unread() const override;
+  bool decoding() const override { return stream_.read() >= stream_.given_end(); }
+  int64_t LogitRows(int64_t count) const override;
+  absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) override;
+  bool complete() const override { return finish_reason_.has_value(); }
+  // What was not delivered is as if it had never been sampled.
+  int64_t SessionTokens() const override { return stream_.given_end() + delivered_; }
+  void Finish(const absl::Status& status, absl::Time now) override;
+
+ private:
+  int64_t generated_tokens() const { return stream_.end() - stream_.given_end(); }
+  // Scores the prompt's tokens behind the `count` that were read.
+  absl::Status ScorePrompt(int64_t count, absl::Span<const float> logits);
+  // Samples the next token from its row, [V], and delivers what can be.
+  absl::Status Generate(absl::Span<const float> row, absl::Time now);
+  // The sampled token with its log-probabilities, if asked for.
+  absl::StatusOr<GeneratedToken> Describe(int32_t token, absl::Span<const float> row);
+  void CountToken(absl::Time now);
+  void Deliver(GenerationDelta delta);
+
+  const GenerationRequest request_;
+  const std::shared_ptr<GenerationListener> listener_;
+  const Vocabulary& vocabulary_;
+  LanguageModelEngineObserver& observer_;
+  std::optional<Sampler> sampler_;  // from the first token on: it is as large as the vocabulary
+  LogProbabilities log_probabilities_;
+  DeltaBuffer delta_buffer_;
+
+  std::vector<GeneratedToken> prompt_scores_;
+  int64_t delivered_ = 0;  // generated tokens
+  absl::Time last_token_time_ = absl::InfiniteFuture();
+  std::optional<FinishReason> finish_reason_;
+};
+
+}  // namespace longshort

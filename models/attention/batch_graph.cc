@@ -1,0 +1,59 @@
+#include "models/attention/batch_graph.h"
+
+#include <exception>
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "c10/core/InferenceMode.h"
+#include "models/layers/library_error.h"
+
+namespace longshort {
+namespace {
+
+// What `work` returns, or throws.
+absl::StatusOr<at::Tensor> Run(const std::function<at::Tensor()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return LibraryError("on a batch that a graph is made of", error);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<BatchGraph> CaptureBatch(GpuDevice& device, std::function<at::Tensor()> layers, GpuMemory& logits) {
+  const c10::InferenceMode inference;
+  // What libraries do at a first run cannot be captured.
+  LS_ASSIGN_OR_RETURN(const at::Tensor first, Run(layers));
+  if (logits.bytes() == 0) {
+    LS_ASSIGN_OR_RETURN(logits, GpuMemory::OnDevice(device, first.nbytes(), GpuMemoryUse::kLibraryToo));
+  }
+  if (logits.bytes() < first.nbytes()) {
+    return absl::InternalError(absl::StrCat("a graph has logits of ", first.nbytes(), " bytes, and the first one had ",
+                                            logits.bytes(), " bytes of them"));
+  }
+  BatchGraph graph;
+  graph.logits = at::from_blob(logits.data(), first.sizes(), first.options());
+  const auto body = [layers = std::move(layers), to = graph.logits] {
+    const c10::InferenceMode inference;  // a device on the processor calls this when it runs what is queued
+    return Run([&] { return to.copy_(layers()); }).status();
+  };
+  LS_ASSIGN_OR_RETURN(graph.graph, device.Capture(body));
+  // A graph's first run takes longer than the others.
+  absl::Status status = device.Replay(*graph.graph);
+  if (status.ok()) status = device.Synchronize();
+  if (status.ok()) return graph;
+  device.Synchronize().IgnoreError();  // what is queued is of the graph, which goes now
+  return status;
+}
+
+absl::Status RunBatch(GpuDevice& device, BatchGraph& graph, int64_t items, float* to) {
+  LS_RETURN_IF_ERROR(device.Replay(*graph.graph));
+  LS_RETURN_IF_ERROR(device.Copy(to, graph.logits.const_data_ptr(), items * graph.classes() * sizeof(float)));
+  return device.Synchronize();
+}
+
+}  // namespace longshort

@@ -1,0 +1,61 @@
+#include "models/attention/documents_on_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace longshort {
+namespace {
+
+// Bytes before each array. All are of int64, so that each is aligned behind the others.
+struct Places {
+  explicit Places(const DocumentShape& room)
+      : positions(ids + room.rows * sizeof(int64_t)),
+        tiles(positions + room.rows * sizeof(int64_t)),
+        windows(tiles + room.tiles * sizeof(cuda::DocumentTile)),
+        ranges(windows + room.rows * sizeof(cuda::WindowRows)),
+        end(ranges + room.documents * sizeof(cuda::ItemRows)) {}
+
+  size_t ids = 0, positions, tiles, windows, ranges, end;
+};
+
+}  // namespace
+
+size_t DocumentShape::bytes() const { return Places(*this).end; }
+
+DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& room) {
+  const Places places(room);
+  return {.ids = reinterpret_cast<const int64_t*>(memory + places.ids),
+          .positions = reinterpret_cast<const int64_t*>(memory + places.positions),
+          .tiles = reinterpret_cast<const cuda::DocumentTile*>(memory + places.tiles),
+          .windows = reinterpret_cast<const cuda::WindowRows*>(memory + places.windows),
+          .ranges = {.each = reinterpret_cast<const cuda::ItemRows*>(memory + places.ranges)},
+          .shape = room};
+}
+
+DocumentArrays::DocumentArrays(const PackedDocuments& packed) : packed_(packed) {
+  for (const PackedDocument& document : packed.documents) {
+    tiles_.Add(document.segments);
+    ranges_.push_back({.first_row = document.first_row, .rows = document.rows});
+    shape_.most_rows = std::max(shape_.most_rows, document.rows);
+  }
+  shape_.rows = packed.rows();
+  shape_.documents = static_cast<int64_t>(ranges_.size());
+  shape_.tiles = static_cast<int64_t>(tiles_.tiles.size());
+}
+
+void DocumentArrays::Write(const DocumentShape& room, char* to) const {
+  const Places places(room);
+  std::memset(to, 0, places.end);
+  const auto write = [to](const auto& array, size_t place) {
+    using Element = std::decay_t<decltype(array.front())>;
+    std::copy(array.begin(), array.end(), reinterpret_cast<Element*>(to + place));
+  };
+  write(packed_.ids, places.ids);
+  write(packed_.positions, places.positions);
+  write(tiles_.tiles, places.tiles);
+  write(tiles_.windows, places.windows);
+  write(ranges_, places.ranges);
+}
+
+}  // namespace longshort

@@ -1,0 +1,59 @@
+// Batches of documents as kernels read them: index arrays of the host, and where they lie on a device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "models/attention/packed_documents.h"
+#include "models/gpu/document_attention.h"
+#include "models/gpu/document_tiles.h"
+#include "models/gpu/rows.h"
+
+namespace longshort {
+
+// How much a batch has, or a piece of memory has room for.
+struct DocumentShape {
+  int64_t rows = 0;
+  int64_t documents = 0;
+  int64_t tiles = 0;
+  int64_t most_rows = 0;  // of a document
+
+  bool HasRoomFor(const DocumentShape& other) const {
+    return other.rows <= rows && other.documents <= documents && other.tiles <= tiles && other.most_rows <= most_rows;
+  }
+  // Of all arrays.
+  size_t bytes() const;
+};
+
+struct DocumentsOnDevice {
+  const int64_t* ids = nullptr;
+  const int64_t* positions = nullptr;
+  const cuda::DocumentTile* tiles = nullptr;
+  const cuda::WindowRows* windows = nullptr;
+  cuda::ItemRanges ranges;
+  DocumentShape shape;
+};
+
+// Those in memory that has room for so much, where DocumentArrays have been written.
+DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& room);
+
+// Of one batch, on the host.
+class DocumentArrays final {
+ public:
+  // `packed` must outlive it.
+  explicit DocumentArrays(const PackedDocuments& packed);
+
+  const DocumentShape& shape() const { return shape_; }
+  // Writes room.bytes(). What is padding are rows of token 0 that are of no tile, tiles of no rows, and documents of no
+  // rows. REQUIRES: room.HasRoomFor(shape()).
+  void Write(const DocumentShape& room, char* to) const;
+
+ private:
+  const PackedDocuments& packed_;
+  cuda::DocumentTiles tiles_;
+  std::vector<cuda::ItemRows> ranges_;
+  DocumentShape shape_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,353 @@
+#include "models/attention/gpu_item_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "c10/util/Exception.h"
+#include "models/attention/document_graphs.h"
+#include "models/attention/documents_on_device.h"
+#include "models/attention/image_graphs.h"
+#include "models/gpu/cls_attention.h"
+#include "models/gpu/document_attention.h"
+#include "models/gpu/document_tiles.h"
+#include "models/gpu/gpu_memory.h"
+#include "models/gpu/gpu_upload.h"
+#include "models/gpu/landmarks.h"
+#include "models/gpu/mean_of_rows.h"
+#include "models/gpu/value_convolution.h"
+#include "models/gpu/window_attention_2d.h"
+
+namespace longshort {
+namespace {
+
+cuda::ElementType ElementOf(const at::Tensor& rows) {
+  if (rows.scalar_type() == at::kFloat) return cuda::ElementType::kFloat;
+  TORCH_CHECK(rows.scalar_type() == at::kBFloat16, "rows of ", rows.scalar_type(), "; kernels have float and bfloat16");
+  return cuda::ElementType::kBFloat16;
+}
+
+// Rows of items; of images the first image's first.
+cuda::Rows RowsOf(const at::Tensor& rows) {
+  return {.data = const_cast<void*>(rows.const_data_ptr()), .stride = rows.stride(rows.dim() == 3 ? 1 : 0)};
+}
+// Vectors [items, m, d].
+cuda::Rows VectorsOf(const at::Tensor& vectors) {
+  TORCH_CHECK(vectors.size(1) <= 1 || vectors.is_contiguous(), "the items' shared vectors are not contiguous");
+  return {.data = const_cast<void*>(vectors.const_data_ptr()), .stride = vectors.stride(vectors.size(1) == 1 ? 0 : 1)};
+}
+// Of images [images, tokens, d]: from one image's first token to the next one's.
+int64_t ImageRows(const at::Tensor& rows) { return rows.size(0) == 1 ? rows.size(1) : rows.stride(0) / rows.stride(1); }
+void CheckImageRows(const at::Tensor& rows, int64_t image_rows) {
+  TORCH_CHECK(rows.size(0) == 1 || rows.stride(0) == image_rows * rows.stride(1), "images are ", rows.stride(0),
+              " numbers apart, and not ", image_rows, " rows of ", rows.stride(1));
+}
+
+cuda::NormWeights WeightsOf(const LayerNorm& norm) {
+  return {.gain = norm.gain.const_data_ptr<float>(), .bias = norm.bias.const_data_ptr<float>()};
+}
+
+int HeadWidth(const at::Tensor& rows, int64_t heads) { return static_cast<int>(rows.size(-1) / heads); }
+float ScaleOf(int head_width) { return static_cast<float>(1 / std::sqrt(static_cast<double>(head_width))); }
+
+cuda::RowAttention RowAttentionOf(const RowsToAttend& rows) {
+  const int head_width = HeadWidth(rows.queries, rows.heads);
+  return {.element = ElementOf(rows.queries),
+          .heads = static_cast<int>(rows.heads),
+          .head_width = head_width,
+          .scale = ScaleOf(head_width),
+          .queries = RowsOf(rows.queries),
+          .keys = RowsOf(rows.tokens.keys),
+          .values = RowsOf(rows.tokens.values),
+          .shared = static_cast<int>(rows.shared.keys.size(1)),
+          .shared_keys = VectorsOf(rows.shared.keys),
+          .shared_values = VectorsOf(rows.shared.values),
+          .output = RowsOf(rows.attended)};
+}
+
+class GpuItemAttention final : public ItemAttention {
+ public:
+  GpuItemAttention(const ModelGpu& gpu, std::unique_ptr<GpuDevice> device)
+      : tensors_(gpu.tensors),
+        loss_(gpu.loss),
+        device_(std::move(device)),
+        upload_(*device_),
+        document_graphs_(*device_, tensors_, gpu.graphs,
+                         [this](const DocumentsOnDevice& documents) { documents_ = documents; }),
+        image_graphs_(*device_, tensors_, gpu.graphs.images) {}
+  ~GpuItemAttention() override {
+    // What is queued uses memory that goes now. A device that is lost has nothing queued.
+    device_->Synchronize().IgnoreError();
+  }
+
+  absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) override;
+  absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) override {
+    return Noted(document_graphs_.Capture(item_documents, layers));
+  }
+  absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
+                                    const ImageLayers& layers) override;
+  absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) override {
+    return Noted(image_graphs_.Capture(shape, layers));
+  }
+
+  void AttendInDocuments(const RowsToAttend& rows) override;
+  void AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                     const at::Tensor& bias_table) override;
+  RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;
+  void AttendToRows(const OwnRowsToAttend& rows) override;
+  void ConvolveValues(const RowsToConvolve& rows) override;
+  at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override;
+
+ private:
+  // The items that rows are of.
+  struct Items {
+    int count = 0;
+    int64_t most_rows = 0;
+    cuda::ItemRanges ranges;
+  };
+
+  // The status, after a device that is lost has been told of.
+  absl::Status Noted(const absl::Status& status) const {
+    if (!status.ok() && device_->has_failed()) {
+      loss_->Tell(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
+    }
+    return status;
+  }
+  void ThrowUnlessOk(const absl::Status& status) const {
+    if (Noted(status).ok()) return;
+    // What is queued reads tensors that go with the batch. It has to run before they do, where LibTorch's calls do not
+    // wait for it.
+    device_->BeforeLibraryCalls().IgnoreError();
+    const std::string message(status.message());
+    TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status), message);
+    throw std::runtime_error(message);
+  }
+  void Launch(const KernelCall& call) { ThrowUnlessOk(device_->Launch(call)); }
+  // Host memory to write a batch's beginning to.
+  char* BeginUpload(size_t bytes) {
+    const absl::StatusOr<char*> memory = upload_.Begin(bytes);
+    ThrowUnlessOk(memory.status());
+    return *memory;
+  }
+  void Upload() {
+    ThrowUnlessOk(upload_.Queue());
+    ThrowUnlessOk(device_->BeforeLibraryCalls());
+  }
+  // Pinned memory for so many logits.
+  float* LogitsOnHost(int64_t count);
+  // The end of a batch that runs call by call.
+  absl::Span<const float> BringBack(const at::Tensor& logits);
+
+  Items ItemsOf(const at::Tensor& rows) const {
+    if (rows.dim() == 2) {
+      return {.count = static_cast<int>(documents_.shape.documents),
+              .most_rows = documents_.shape.most_rows,
+              .ranges = documents_.ranges};
+    }
+    return {.count = static_cast<int>(rows.size(0)),
+            .most_rows = rows.size(1),
+            .ranges = {.each = nullptr, .step = ImageRows(rows), .rows = rows.size(1)}};
+  }
+  // For partial results.
+  at::Tensor Workspace(at::IntArrayRef shape) const {
+    return at::empty(shape, at::TensorOptions(at::kFloat).device(tensors_));
+  }
+
+  const at::Device tensors_;
+  const std::shared_ptr<GpuLoss> loss_;
+  const std::unique_ptr<GpuDevice> device_;
+  GpuUpload upload_;
+  DocumentsOnDevice documents_;  // of the batch that layers are asked for
+  DocumentGraphs document_graphs_;
+  ImageGraphs image_graphs_;
+  GpuMemory logits_;  // pinned; until the next batch ends
+};
+
+absl::Span<const float> GpuItemAttention::RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) {
+  const DocumentArrays documents(packed);
+  if (DocumentGraphs::Graph* const graph = document_graphs_.Find(documents.shape())) {
+    const int64_t items = documents.shape().documents / graph->item_documents();
+    const int64_t count = items * graph->batch.classes();
+    float* const logits = LogitsOnHost(count);
+    ThrowUnlessOk(document_graphs_.Run(*graph, documents, items, logits));
+    return {logits, static_cast<size_t>(count)};
+  }
+  documents.Write(documents.shape(), BeginUpload(documents.shape().bytes()));
+  Upload();
+  documents_ = DocumentsIn(upload_.as<char>(), documents.shape());
+  return BringBack(layers(TensorsOf(documents_, tensors_)));
+}
+
+absl::Span<const float> GpuItemAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
+                                                    const ImageLayers& layers) {
+  const ImageItem& first = *images.front();
+  const ImageShape shape = {.channels = channels, .height = first.height, .width = first.width};
+  if (BatchGraph* const graph = image_graphs_.Find(shape, images.size())) {
+    const int64_t count = static_cast<int64_t>(images.size()) * graph->classes();
+    float* const logits = LogitsOnHost(count);
+    ThrowUnlessOk(image_graphs_.Run(*graph, images, logits));
+    return {logits, static_cast<size_t>(count)};
+  }
+  StageImages(images, reinterpret_cast<float*>(BeginUpload(images.size() * first.values.size() * sizeof(float))));
+  Upload();
+  return BringBack(layers(ImagesIn(upload_, static_cast<int64_t>(images.size()), shape, tensors_)));
+}
+
+float* GpuItemAttention::LogitsOnHost(int64_t count) {
+  const size_t bytes = count * sizeof(float);
+  if (logits_.bytes() < bytes) {
+    absl::StatusOr<GpuMemory> larger = GpuMemory::Pinned(*device_, std::max(bytes, 2 * logits_.bytes()));
+    ThrowUnlessOk(larger.status());
+    logits_ = *std::move(larger);
+  }
+  return logits_.as<float>();
+}
+
+absl::Span<const float> GpuItemAttention::BringBack(const at::Tensor& logits) {
+  float* const on_host = LogitsOnHost(logits.numel());
+  at::from_blob(on_host, logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
+  ThrowUnlessOk(device_->Synchronize());
+  return {on_host, static_cast<size_t>(logits.numel())};
+}
+
+void GpuItemAttention::AttendInDocuments(const RowsToAttend& rows) {
+  Launch(cuda::DocumentAttentionCall({.attention = RowAttentionOf(rows),
+                                      .tiles = documents_.tiles,
+                                      .tile_count = static_cast<int>(documents_.shape.tiles),
+                                      .windows = documents_.windows}));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+void GpuItemAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                                     const at::Tensor& bias_table) {
+  const int64_t image_rows = ImageRows(rows.queries);
+  for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values, rows.attended}) CheckImageRows(part, image_rows);
+  const auto side = static_cast<int>(window.side), heads = static_cast<int>(rows.heads);
+  Launch(cuda::WindowAttention2dCall(
+      {.attention = RowAttentionOf(rows),
+       .images = static_cast<int>(rows.queries.size(0)),
+       .image_rows = image_rows,
+       .height = static_cast<int>(grid.height),
+       .width = static_cast<int>(grid.width),
+       .side = side,
+       .bias = cuda::WindowBias(bias_table.defined() ? bias_table.const_data_ptr<float>() : nullptr, heads, side)}));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+RowKeyValues GpuItemAttention::Landmarks(const RowsToCompress& rows, int64_t others) {
+  const Items items = ItemsOf(rows.logits);
+  if (rows.logits.dim() == 3) {
+    for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values}) CheckImageRows(part, items.ranges.step);
+  }
+  const int64_t rank = rows.logits.size(-1) / rows.heads, splits = cuda::LandmarkSplitsOf(items.most_rows);
+  const int head_width = HeadWidth(rows.tokens.keys, rows.heads);
+  const at::Tensor keys =
+      at::empty({items.count, others + rank, rows.tokens.keys.size(-1)}, rows.tokens.keys.options());
+  const at::Tensor values = at::empty_like(keys);
+  const at::Tensor outputs = Workspace({items.count, splits, 2, rank, rows.heads, cuda::PaddedHeadWidth(head_width)});
+  const at::Tensor sums = Workspace({items.count, splits, rank, rows.heads, 2});
+  const cuda::Landmarks landmarks = {.element = ElementOf(keys),
+                                     .heads = static_cast<int>(rows.heads),
+                                     .head_width = head_width,
+                                     .rank = static_cast<int>(rank),
+                                     .items = items.count,
+                                     .most_splits = static_cast<int>(splits),
+                                     .ranges = items.ranges,
+                                     .logits = RowsOf(rows.logits),
+                                     .keys = RowsOf(rows.tokens.keys),
+                                     .values = RowsOf(rows.tokens.values),
+                                     .key_norm = WeightsOf(rows.key_norm),
+                                     .value_norm = WeightsOf(rows.value_norm),
+                                     .epsilon = static_cast<float>(rows.key_norm.epsilon),
+                                     .landmark_keys = RowsOf(keys),
+                                     .landmark_values = RowsOf(values),
+                                     .item_vectors = static_cast<int>(others + rank),
+                                     .first_vector = static_cast<int>(others),
+                                     .partial_outputs = outputs.mutable_data_ptr<float>(),
+                                     .partial_sums = sums.mutable_data_ptr<float>()};
+  Launch(cuda::MixSplitsCall(landmarks));
+  Launch(cuda::MergeSplitsCall(landmarks));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  return {.keys = keys, .values = values};
+}
+
+void GpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
+  const Items items = ItemsOf(rows.rows);
+  const int64_t splits = cuda::SplitsOf(items.most_rows);
+  const int head_width = HeadWidth(rows.rows, rows.heads);
+  const at::Tensor outputs = Workspace({items.count, rows.heads, splits, cuda::PaddedHeadWidth(head_width)});
+  const at::Tensor sums = Workspace({items.count, rows.heads, splits, 2});
+  const cuda::ClsAttention attention = {.element = ElementOf(rows.rows),
+                                        .heads = static_cast<int>(rows.heads),
+                                        .head_width = head_width,
+                                        .scale = ScaleOf(head_width),
+                                        .items = items.count,
+                                        .most_splits = static_cast<int>(splits),
+                                        .ranges = items.ranges,
+                                        .queries = RowsOf(rows.queries),
+                                        .keys = RowsOf(rows.own.keys),
+                                        .values = RowsOf(rows.own.values),
+                                        .rows = RowsOf(rows.rows),
+                                        .output = RowsOf(rows.attended),
+                                        .partial_outputs = outputs.mutable_data_ptr<float>(),
+                                        .partial_sums = sums.mutable_data_ptr<float>()};
+  Launch(cuda::AttendToRowsCall(attention));
+  Launch(cuda::MergeRowsCall(attention));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+void GpuItemAttention::ConvolveValues(const RowsToConvolve& rows) {
+  TORCH_CHECK(rows.taps.is_contiguous() && rows.taps.scalar_type() == rows.values.scalar_type(), "taps are ",
+              rows.taps.scalar_type(), " and values ", rows.values.scalar_type(), ", or taps are not contiguous");
+  Launch(cuda::ValueConvolutionCall({.element = ElementOf(rows.values),
+                                     .heads = static_cast<int>(rows.heads),
+                                     .head_width = HeadWidth(rows.values, rows.heads),
+                                     .kernel = static_cast<int>(rows.taps.size(1)),
+                                     .taps = rows.taps.const_data_ptr(),
+                                     .positions = documents_.positions,
+                                     .documents = documents_.ranges.each,
+                                     .tiles = documents_.tiles,
+                                     .tile_count = static_cast<int>(documents_.shape.tiles),
+                                     .values = RowsOf(rows.values),
+                                     .sums = RowsOf(rows.sums)}));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+}
+
+at::Tensor GpuItemAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
+  const Items items = ItemsOf(rows);
+  const int64_t width = rows.size(-1), splits = cuda::MeanSplitsOf(items.most_rows);
+  const at::Tensor means = at::empty({items.count, width}, rows.options());
+  const at::Tensor sums = Workspace({items.count, splits, width});
+  const cuda::MeanOfRows mean = {.element = ElementOf(rows),
+                                 .width = static_cast<int>(width),
+                                 .scale = static_cast<float>(1 / static_cast<double>(length)),
+                                 .items = items.count,
+                                 .most_splits = static_cast<int>(splits),
+                                 .ranges = items.ranges,
+                                 .rows = RowsOf(rows),
+                                 .output = RowsOf(means),
+                                 .partial_sums = sums.mutable_data_ptr<float>()};
+  Launch(cuda::SumSplitsCall(mean));
+  Launch(cuda::MergeSumsCall(mean));
+  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  return means;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ItemAttention>> MakeGpuItemAttention(const ModelGpu& gpu, int64_t head_width) {
+  if (head_width > cuda::kMostHeadWidth) {
+    return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
+                                                 cuda::kMostHeadWidth, " at the most; run it on the CPU"));
+  }
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
+  return std::make_unique<GpuItemAttention>(gpu, std::move(device));
+}
+
+}  // namespace longshort

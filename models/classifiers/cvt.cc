@@ -1,0 +1,66 @@
+#include "models/classifiers/cvt.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "models/classifiers/cvt_network.h"
+#include "models/classifiers/image_classifier.h"
+#include "models/costs/cvt_costs.h"
+#include "models/weights/cvt_config.h"
+#include "models/weights/cvt_tensors.h"
+
+namespace longshort {
+namespace {
+
+class ServedCvt final : public ImageNetwork {
+ public:
+  ServedCvt(CvtConfig config, CvtNetwork network) : config_(std::move(config)), network_(std::move(network)) {
+    network_.PrepareForServing();
+  }
+
+  absl::Status CheckSize(int64_t height, int64_t width) const override {
+    return CheckCvtImageSize(config_, height, width);
+  }
+  at::Tensor Logits(const at::Tensor& images, ItemAttention* attention) const override {
+    return network_.Logits(images, /*statistics=*/nullptr, attention);
+  }
+  int64_t MultiplyAdds(int64_t height, int64_t width) const override {
+    return static_cast<int64_t>(CvtMultiplyAdds(config_, height, width));
+  }
+  std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const override {
+    auto copy = std::make_shared<ServedCvt>(*this);
+    copy->network_.MoveBy(move);
+    return copy;
+  }
+
+ private:
+  CvtConfig config_;
+  CvtNetwork network_;
+};
+
+int64_t WidestHead(const CvtConfig& config) {
+  int64_t widest = 0;
+  for (const CvtStage& stage : config.stages) widest = std::max(widest, stage.width / stage.heads);
+  return widest;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& directory, const ClassifierOptions& options) {
+  LS_ASSIGN_OR_RETURN(const CvtConfig config, ParseCvtConfig(directory.config_text, directory.config_path()));
+  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, CvtTensors(config)));
+  const ImageNetworkFacts facts{.architecture = "cvt",
+                                .image_shape = {.channels = config.channels,
+                                                .height = config.preprocessing.crop_height,
+                                                .width = config.preprocessing.crop_width},
+                                .classes = config.classes,
+                                .parameters = CountParameters(config),
+                                .head_width = WidestHead(config)};
+  return MakeImageClassifier(facts, directory, options, [&](const TensorSource& read) {
+    return std::make_unique<ServedCvt>(config, MakeCvtNetwork(config, read));
+  });
+}
+
+}  // namespace longshort

@@ -1,0 +1,49 @@
+// Long-short attention of CvT*-LS: separable convolutions instead of linear projections, the 2-D op, DualLN.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "models/attention/item_attention.h"
+#include "models/attention/long_short_attention_2d.h"
+#include "models/classifiers/separable_convolution.h"
+#include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
+
+namespace longshort {
+
+struct CvtAttention {
+  int64_t heads = 0;
+  WindowGeometry window;
+  SeparableConvolution query, key, value;  // to_q, to_k, to_v
+  SeparableConvolution projection;         // to_dyn: gives heads * r channels, channel = head * r + column
+  LayerNorm local_key_norm;                // ln_l
+  LayerNorm local_value_norm;              // ln_l, or ln_l_v
+  LayerNorm landmark_key_norm;             // ln_g
+  LayerNorm landmark_value_norm;           // ln_g, or ln_g_v
+  Linear output;                           // proj
+
+  // tokens [batch, height * width, d], normalised -> the same shape. `statistics` as BatchNorm takes them.
+  // `item_attention` attends on its device, without gradients; null: the reference ops.
+  at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                        ItemAttention* item_attention = nullptr) const;
+
+  // As SeparableConvolution's.
+  void PrepareForServing();
+  // REQUIRES: it has been prepared for serving.
+  void MoveBy(TensorMove& move);
+  // In the order in which they append their statistics.
+  std::vector<const BatchNorm*> BatchNorms() const;
+
+ private:
+  // Rows [batch, height * width, d], queries not scaled; logits [batch, height * width, heads * r].
+  struct Projected {
+    at::Tensor queries, keys, values, logits;
+  };
+  // Before `output`.
+  at::Tensor Attend(const Projected& projected, const TokenGrid& grid) const;
+  at::Tensor AttendBy(ItemAttention& item_attention, const Projected& projected, const TokenGrid& grid) const;
+};
+
+}  // namespace longshort

@@ -1,0 +1,76 @@
+// The weights of a whole CvT*-LS, as tensors, and its forward pass: what is loaded, served and trained.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "models/classifiers/cvt_attention.h"
+#include "models/classifiers/feed_forward.h"
+#include "models/classifiers/separable_convolution.h"
+#include "models/weights/cvt_config.h"
+
+namespace longshort {
+
+// Pre-norm: t = t + attention(norm1(t)), then t = t + feed_forward(norm2(t)).
+struct CvtBlock {
+  LayerNorm norm1, norm2;
+  CvtAttention attention;
+  FeedForward feed_forward;
+
+  // tokens [batch, height * width, d], the same out.
+  at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
+                        ItemAttention* item_attention) const;
+};
+
+// Cuts an image in overlapping patches, one token each.
+struct CvtEmbedding {
+  at::Tensor kernel;  // [d, channels, k, k]
+  at::Tensor bias;    // [d]
+  int64_t stride = 1;
+  int64_t padding = 0;  // zeros on each side
+  LayerNorm norm;
+
+  // image [batch, channels, height, width] -> [batch, d, height', width'], normalised over d.
+  at::Tensor operator()(const at::Tensor& image) const;
+};
+
+struct CvtStageLayers {
+  CvtEmbedding embedding;
+  std::vector<CvtBlock> blocks;
+
+  // image [batch, channels, height, width] -> [batch, d, height', width'].
+  at::Tensor operator()(const at::Tensor& image, BatchStatistics* statistics, ItemAttention* item_attention) const;
+};
+
+struct CvtNetwork {
+  std::vector<CvtStageLayers> stages;
+  LayerNorm norm;
+  Linear head;
+
+  // images [batch, channels, height, width], normalised, of a size that CheckCvtImageSize accepts -> [batch, classes],
+  // both of one type.
+  // Serving and measuring (`statistics` is null): batch norms use their running statistics. Training: each uses the
+  // batch's own and appends them to `statistics`, for UpdateRunningStatistics; nothing in the network changes, so that
+  // threads may share it. `item_attention` as CvtAttention has it.
+  at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics,
+                    ItemAttention* item_attention = nullptr) const;
+
+  // Moves the running statistics towards those of one pass: running = (1 - momentum) * running + momentum * batch. The
+  // tensors that the network was made of change in place.
+  void UpdateRunningStatistics(const BatchStatistics& statistics, double momentum) const;
+
+  // Does once what does not depend on images: weight standardisation, and the batch norms by their running statistics.
+  // Logits stay the same up to rounding; the network can no longer be trained.
+  void PrepareForServing();
+
+  // REQUIRES: it has been prepared for serving.
+  void MoveBy(TensorMove& move);
+};
+
+// Builds the network from `tensor`, which gives each stored tensor by its name in model.safetensors, of the shape that
+// CvtTensors says. No value is copied.
+CvtNetwork MakeCvtNetwork(const CvtConfig& config, const std::function<at::Tensor(const std::string& name)>& tensor);
+
+}  // namespace longshort

@@ -1,0 +1,118 @@
+#include "models/classifiers/text_network.h"
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "models/weights/text_classifier_tensors.h"
+
+namespace longshort {
+namespace {
+
+using TensorByName = std::function<at::Tensor(const std::string& name)>;
+
+Linear MakeLinear(const TensorByName& tensor, const std::string& name) {
+  return {.weight = tensor(name + ".weight"), .bias = tensor(name + ".bias")};
+}
+
+LayerNorm MakeNorm(const TensorByName& tensor, const std::string& name) {
+  return {.gain = tensor(name + ".weight"), .bias = tensor(name + ".bias")};
+}
+
+TextLayer MakeLayer(const TextClassifierConfig& config, const TensorByName& tensor, const std::string& prefix) {
+  TextLayer layer{
+      .norm1 = MakeNorm(tensor, prefix + "norm1"),
+      .norm2 = MakeNorm(tensor, prefix + "norm2"),
+      .query = MakeLinear(tensor, prefix + "mha.W_q"),
+      .key = MakeLinear(tensor, prefix + "mha.W_k"),
+      .value = MakeLinear(tensor, prefix + "mha.W_v"),
+      .output = MakeLinear(tensor, prefix + "mha.W_o"),
+      .window_norm = MakeNorm(tensor, prefix + "mha.dual_ln_l"),
+      .shared_norm = MakeNorm(tensor, prefix + "mha.dual_ln_s"),
+      .dynamic_projection = {},
+      .value_taps = {},
+      .feed_forward_in = MakeLinear(tensor, prefix + "mlpblock.0"),
+      .feed_forward_out = MakeLinear(tensor, prefix + "mlpblock.3"),
+      .heads = config.heads,
+      // The token of the vocabulary is a row of the sequence, which norm1 takes as a whole.
+      .normalized_cls = config.normalized_cls || config.cls == ClsKind::kVocabulary,
+  };
+  if (config.projection_rank > 0) layer.dynamic_projection = MakeLinear(tensor, prefix + "mha.dconv_fc");
+  if (config.value_convolution > 0) layer.value_taps = tensor(prefix + "mha.conv.weight").flatten(1);
+  return layer;
+}
+
+}  // namespace
+
+PackedDocuments TextNetwork::Pack(absl::Span<const absl::Span<const int32_t>> documents) const {
+  return PackDocuments(documents, {.size = config.window_size, .see_nothing = config.projection_rank > 0});
+}
+
+at::Tensor TextNetwork::Logits(const DocumentBatch& batch) const {
+  at::Tensor rows = Encode(batch);
+  if (config.documents == 2) {
+    const std::vector<at::Tensor> pair = rows.unflatten(0, {-1, 2}).unbind(1);
+    rows = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
+  }
+  return head_out(at::relu(head_in(rows))).to(at::kFloat);
+}
+
+int64_t TextNetwork::MultiplyAdds(const PackedDocuments& packed) const {
+  const int64_t items = static_cast<int64_t>(packed.documents.size()) / config.documents;
+  int64_t done = items * (head_in.weight.numel() + head_out.weight.numel());
+  for (size_t index = 0; index < layers.size(); ++index) {
+    const bool has_cls = HasCls(index);
+    done += layers[index].MultiplyAdds(packed, has_cls, /*cls_only=*/has_cls && index + 1 == layers.size());
+  }
+  return done;
+}
+
+bool TextNetwork::HasCls(size_t layer) const {
+  if (config.cls == ClsKind::kLastLayer) return layer + 1 == layers.size();
+  return config.cls != ClsKind::kNone;
+}
+
+void TextNetwork::MoveBy(TensorMove& move) {
+  move(word_embeddings, position_embeddings, cls, norm, head_in, head_out);
+  for (TextLayer& layer : layers) layer.MoveBy(move);
+}
+
+at::Tensor TextNetwork::Encode(const DocumentBatch& batch) const {
+  const bool cls_is_token = config.cls == ClsKind::kVocabulary;
+  HiddenRows hidden;
+  hidden.tokens = at::embedding(word_embeddings, batch.ids) +
+                  at::embedding(position_embeddings, cls_is_token ? batch.positions + 1 : batch.positions);
+  const auto for_each_document = [&](const at::Tensor& row) { return row.expand({batch.documents, -1}); };
+  if (cls_is_token) hidden.cls = for_each_document(word_embeddings[-1] + position_embeddings[0]);
+  if (config.cls == ClsKind::kAllLayers) hidden.cls = for_each_document(cls);
+
+  for (size_t index = 0; index < layers.size(); ++index) {
+    const bool last = index + 1 == layers.size();
+    if (last && config.cls == ClsKind::kLastLayer) hidden.cls = for_each_document(cls);
+    hidden = layers[index](hidden, batch, /*cls_only=*/last && hidden.cls.defined());
+  }
+  return hidden.cls.defined() ? norm(hidden.cls) : MeanOfRows(norm(hidden.tokens), batch);
+}
+
+at::Tensor TextNetwork::MeanOfRows(const at::Tensor& rows, const DocumentBatch& batch) const {
+  if (batch.attention != nullptr) return batch.attention->MeanOfRows(rows, config.PooledLength());
+  std::vector<at::Tensor> sums;
+  for (const at::Tensor& document : rows.split_with_sizes(batch.lengths)) sums.push_back(document.sum(0));
+  return at::stack(sums) / static_cast<double>(config.PooledLength());
+}
+
+TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorByName& tensor) {
+  TextNetwork network{
+      .config = config,
+      .word_embeddings = tensor("model.embeddings.word_embeddings.weight"),
+      .position_embeddings = tensor("model.embeddings.position_embeddings.weight"),
+      .cls = config.HasClsParameter() ? tensor("model.cls_embed").view({1, -1}) : at::Tensor(),
+      .layers = {},
+      .norm = MakeNorm(tensor, "model.norm"),
+      .head_in = MakeLinear(tensor, "seq_classifer.mlpblock.0"),
+      .head_out = MakeLinear(tensor, "seq_classifer.mlpblock.2"),
+  };
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    network.layers.push_back(MakeLayer(config, tensor, TextLayerPrefix(config, layer)));
+  return network;
+}
+
+}  // namespace longshort

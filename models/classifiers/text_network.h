@@ -1,0 +1,49 @@
+// The weights of a whole text classifier, as tensors: what is loaded, served and trained.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "absl/types/span.h"
+#include "models/classifiers/text_layer.h"
+#include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
+#include "models/weights/text_classifier_config.h"
+
+namespace longshort {
+
+struct TextNetwork {
+  TextClassifierConfig config;
+  at::Tensor word_embeddings;      // [V, D]
+  at::Tensor position_embeddings;  // [max_sequence_length, D]
+  at::Tensor cls;                  // [1, D]; undefined where CLS is no parameter
+  std::vector<TextLayer> layers;   // tied layers share their tensors
+  LayerNorm norm;
+  Linear head_in, head_out;
+
+  // Documents as a batch: config.documents for each item, items one after the other; ids in [0, V), 0 being masked, not
+  // all 0; at most MaxDocumentTokens() of them up to the last that is not 0.
+  PackedDocuments Pack(absl::Span<const absl::Span<const int32_t>> documents) const;
+  // Logits of the items, [items, classes], float32. Differentiable without an `attention`.
+  at::Tensor Logits(const DocumentBatch& batch) const;
+  // That Logits does: of every matrix product and convolution, and none of them on a masked token.
+  int64_t MultiplyAdds(const PackedDocuments& packed) const;
+
+  void MoveBy(TensorMove& move);
+
+ private:
+  // One row for each document: [documents, D].
+  at::Tensor Encode(const DocumentBatch& batch) const;
+  bool HasCls(size_t layer) const;
+  at::Tensor MeanOfRows(const at::Tensor& rows, const DocumentBatch& batch) const;
+};
+
+// Builds the network from `tensor`, which gives each stored tensor by its name in model.safetensors (float32, of the
+// shape that TextClassifierTensors says).
+TextNetwork MakeTextNetwork(const TextClassifierConfig& config,
+                            const std::function<at::Tensor(const std::string& name)>& tensor);
+
+}  // namespace longshort

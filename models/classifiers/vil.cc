@@ -1,0 +1,74 @@
+#include "models/classifiers/vil.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "models/classifiers/image_classifier.h"
+#include "models/classifiers/vil_network.h"
+#include "models/costs/vil_costs.h"
+#include "models/weights/vil_config.h"
+#include "models/weights/vil_tensors.h"
+
+namespace longshort {
+namespace {
+
+class ServedVil final : public ImageNetwork {
+ public:
+  ServedVil(const VilConfig& config, VilNetwork network)
+      : image_size_(config.image_size), network_(std::move(network)) {
+    for (const StageCost& cost : VilCosts(config)) multiply_adds_ += static_cast<int64_t>(cost.multiply_adds);
+  }
+
+  absl::Status CheckSize(int64_t height, int64_t width) const override {
+    if (height == image_size_ && width == image_size_) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the images have %d x %d pixels (height x width), this model takes %d x %d", height, width,
+                        image_size_, image_size_));
+  }
+  at::Tensor Logits(const at::Tensor& images, ItemAttention* attention) const override {
+    return network_(images, attention);
+  }
+  int64_t MultiplyAdds(int64_t, int64_t) const override { return multiply_adds_; }
+  std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const override {
+    auto copy = std::make_shared<ServedVil>(*this);
+    copy->network_.MoveBy(move);
+    return copy;
+  }
+
+ private:
+  int64_t image_size_;
+  int64_t multiply_adds_ = 0;
+  VilNetwork network_;
+};
+
+int64_t WidestHead(const VilConfig& config) {
+  int64_t widest = 0;
+  for (const VilStage& stage : config.stages) {
+    if (stage.sparse) widest = std::max(widest, stage.width / stage.heads);
+  }
+  return widest;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& directory, const ClassifierOptions& options) {
+  LS_ASSIGN_OR_RETURN(const VilConfig config, ParseVilConfig(directory.config_text, directory.config_path()));
+  const std::vector<TensorShape> tensors = VilTensors(config);
+  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
+  const ImageNetworkFacts facts{.architecture = "vil",
+                                .image_shape = {.channels = config.channels,
+                                                .height = config.preprocessing.crop_height,
+                                                .width = config.preprocessing.crop_width},
+                                .classes = config.classes,
+                                .parameters = CountElements(tensors),
+                                .head_width = WidestHead(config)};
+  return MakeImageClassifier(facts, directory, options, [&](const TensorSource& read) {
+    return std::make_unique<ServedVil>(config, MakeVilNetwork(config, read));
+  });
+}
+
+}  // namespace longshort

@@ -1,0 +1,121 @@
+// Softmax over keys that come in blocks of 64, for 16 rows of a warp; and how rows come to shared memory. For kernels
+// only.
+//
+// Of 16 rows and 64 keys lane (g, q) has rows g and g + 8 at keys 8n + 2q and 8n + 2q + 1: scores[n][2 * half + i].
+#pragma once
+
+#include <cstdint>
+
+#include "models/gpu/device.h"
+#include "models/gpu/pages.h"
+#include "models/gpu/rows.h"
+#include "models/gpu/tile_products.h"
+
+namespace longshort::cuda {
+
+constexpr int kWarpRows = 16;
+
+// Probabilities of a block, as operands of products.
+template <typename Element>
+struct BlockProbabilities {
+  static constexpr int kSteps = kPageRows / Tile<Element, 32>::kKeysOfProduct;
+
+  uint32_t operands[kSteps][4];
+  MergeFactors factors[2];  // of rows g and g + 8
+};
+
+// What rows g and g + 8 have seen so far: the largest score, and the sum of probabilities relative to it.
+struct FoldedRows {
+  float largest[2] = {kMinusInfinity, kMinusInfinity};
+  float sums[2] = {};
+
+  // Folds a block of scores, in units of log2; -infinity is what a row does not see.
+  template <typename Element>
+  LS_DEVICE void Fold(float (&scores)[kPageRows / 8][4], BlockProbabilities<Element>& block) {
+    float block_largest[2];
+    LS_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float most = kMinusInfinity;
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) most = Larger(most, Larger(scores[n][2 * half], scores[n][2 * half + 1]));
+      most = Larger(most, ShuffleXor(most, 1));
+      most = Larger(most, ShuffleXor(most, 2));
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) {
+        LS_UNROLL
+        for (int i = 0; i < 2; ++i) scores[n][2 * half + i] = Probability(scores[n][2 * half + i], most);
+      }
+      block_largest[half] = most;
+    }
+    constexpr int kTilesOfStep = Tile<Element, 32>::kKeysOfProduct / 8;
+    float block_sums[4] = {};
+    LS_UNROLL
+    for (int step = 0; step < BlockProbabilities<Element>::kSteps; ++step) {
+      ProbabilityOperand<Element>(block.operands[step], scores[step * kTilesOfStep],
+                                  scores[step * kTilesOfStep + kTilesOfStep - 1]);
+      AddSums<Element>(block_sums, block.operands[step]);
+    }
+    LS_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      block.factors[half] = Merge(largest[half], block_largest[half]);
+      sums[half] = Merged(sums[half], block_sums[2 * half], block.factors[half]);
+    }
+  }
+};
+
+// Merges what a block mixes into channels 16 * pair on: merged[n][i] of channel 16 * pair + 8n + 2q + i % 2, row g or
+// g + 8.
+//   values  of the block, in shared memory
+template <typename Element, int width>
+LS_DEVICE void MixBlock(float (&merged)[2][4], const BlockProbabilities<Element>& block, const unsigned char* values,
+                        int pair) {
+  float mixed[2][4] = {};
+  LS_UNROLL
+  for (int step = 0; step < BlockProbabilities<Element>::kSteps; ++step) {
+    MixValues<Element, width>(mixed, block.operands[step], values, step, pair);
+  }
+  LS_UNROLL
+  for (int n = 0; n < 2; ++n) {
+    LS_UNROLL
+    for (int i = 0; i < 4; ++i) merged[n][i] = Merged(merged[n][i], mixed[n][i], block.factors[i / 2]);
+  }
+}
+
+// Whether heads of these rows are read by pieces of 16 bytes.
+template <typename Element>
+LS_DEVICE bool HasWholePieces(const Rows& rows, int head_width) {
+  constexpr int kElements = 16 / sizeof(Element);
+  return head_width % kElements == 0 && rows.stride % kElements == 0 &&
+         reinterpret_cast<uintptr_t>(rows.data) % 16 == 0;
+}
+
+// Begins to copy a piece of a head's row to shared memory: by one instruction if `whole_pieces`. Zeros past the head's
+// width, and if the row is not `real`; then nothing is read.
+template <typename Element>
+LS_DEVICE void CopyPiece(unsigned char* to, const Element* row, int piece, int head_width, bool whole_pieces,
+                         bool real) {
+  constexpr int kElements = 16 / sizeof(Element);
+  const int first = piece * kElements;
+  if (whole_pieces) {
+    CopyAsync(to, row + first, real && first < head_width);
+    return;
+  }
+  Words<4> words = {};
+  LS_UNROLL
+  for (int e = 0; e < kElements; ++e) {
+    if (!real || first + e >= head_width) continue;
+    if constexpr (sizeof(Element) == 2) {
+      words.word[e / 2] |= static_cast<uint32_t>(row[first + e].bits) << (e % 2 * 16);
+    } else {
+      words.word[e] = BitsOf(row[first + e]);
+    }
+  }
+  Store<4>(to, words);
+}
+
+template <typename Element>
+LS_DEVICE const Element* HeadOfRow(const Rows& rows, int64_t row, int first_channel) {
+  return static_cast<const Element*>(rows.data) + row * rows.stride + first_channel;
+}
+
+}  // namespace longshort::cuda

@@ -1,0 +1,45 @@
+// Which instance of a kernel is launched, in how many blocks: element types, widths and strides are known at run time
+// only.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "models/gpu/device.h"
+#include "models/gpu/kernel_call.h"
+#include "models/gpu/pages.h"
+#include "models/gpu/rows.h"
+
+namespace longshort::cuda {
+
+// Whether all rows begin where four elements can be read at once.
+inline bool IsAligned(const Rows& rows) {
+  return rows.data == nullptr || (rows.stride % 4 == 0 && reinterpret_cast<uintptr_t>(rows.data) % 16 == 0);
+}
+
+inline unsigned BlocksFor(int64_t items, int64_t items_of_block) {
+  return static_cast<unsigned>((items + items_of_block - 1) / items_of_block);
+}
+
+// `make(width)`, where decltype(width)::value is the padded head width.
+template <typename Make>
+KernelCall ForWidth(int64_t head_width, const Make& make) {
+  switch (PaddedHeadWidth(head_width)) {
+    case 32:
+      return make(std::integral_constant<int, 32>());
+    case 64:
+      return make(std::integral_constant<int, 64>());
+    default:
+      return make(std::integral_constant<int, 128>());
+  }
+}
+
+// `make(element, width)`, where `element` is a number of the type.
+template <typename Make>
+KernelCall ForTypeAndWidth(ElementType type, int64_t head_width, const Make& make) {
+  return ForWidth(head_width, [&](auto width) {
+    return type == ElementType::kFloat ? make(float(), width) : make(BFloat16(), width);
+  });
+}
+
+}  // namespace longshort::cuda

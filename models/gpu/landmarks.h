@@ -1,0 +1,54 @@
+// The dynamic projection of whole items (equation 3 of the paper): a document's or an image's rows are compressed to R
+// vectors per head, by weights that depend on the rows, and DualLN normalises what comes out. For head h and vector t
+//   w = softmax over the item's rows of logits[h * R + t];  vector_t = DualLN(sum_rows w_row * row's channels of h)
+// and the same for values. As the reference op (models/attention/dynamic_projection.h) with one chunk for each item.
+//
+// Rows are split: each kLandmarkSplitRows of an item from its first on are folded in blocks of 64, with products of the
+// tensor cores, and a second kernel merges splits in order. An item's bits do not depend on the others.
+#pragma once
+
+#include <cstdint>
+
+#include "models/gpu/kernel_call.h"
+#include "models/gpu/pages.h"
+#include "models/gpu/rows.h"
+
+namespace longshort::cuda {
+
+constexpr int kLandmarkSplitRows = 256;
+constexpr int64_t LandmarkSplitsOf(int64_t rows) { return (rows + kLandmarkSplitRows - 1) / kLandmarkSplitRows; }
+
+// One of a LayerNorm's two: its weights.
+struct NormWeights {
+  const float* gain;  // [heads * head_width]
+  const float* bias;  // [heads * head_width]
+};
+
+struct Landmarks {
+  ElementType element;  // of all that is read and written; products are of this type, with sums in float32
+  int heads;
+  int head_width;  // at most kMostHeadWidth
+  int rank;        // R
+  int items;
+  int most_splits;    // LandmarkSplitsOf(most rows of an item)
+  ItemRanges ranges;  // each with at least one row
+
+  Rows logits;        // [rows, heads * R]
+  Rows keys, values;  // [rows, heads * head_width]
+  NormWeights key_norm, value_norm;
+  float epsilon;
+
+  // [items * item_vectors, heads * head_width]: an item's landmark t is its vector first_vector + t. The others are not
+  // written: they are CLS's.
+  Rows landmark_keys, landmark_values;
+  int item_vectors, first_vector;
+
+  float* partial_outputs;  // [items, most_splits, 2: keys, values; R; heads; padded head width], workspace
+  float* partial_sums;     // [items, most_splits, R, heads, 2]: largest logit and sum of each split, workspace
+};
+
+// To be launched one after the other. The first writes the partial results, the second the landmarks.
+KernelCall MixSplitsCall(const Landmarks& arguments);
+KernelCall MergeSplitsCall(const Landmarks& arguments);
+
+}  // namespace longshort::cuda

@@ -1,0 +1,36 @@
+// Sums of items' rows (a document's, say), divided by one length for all:
+//   output_i = scale * sum of the rows of item i
+// Rows are split: each kMeanSplitRows of an item from its first on are summed, and a second kernel sums the splits in
+// order. An item's bits do not depend on the others.
+#pragma once
+
+#include <cstdint>
+
+#include "models/gpu/kernel_call.h"
+#include "models/gpu/pages.h"
+#include "models/gpu/rows.h"
+
+namespace longshort::cuda {
+
+constexpr int kMeanSplitRows = 128;
+constexpr int64_t MeanSplitsOf(int64_t rows) { return (rows + kMeanSplitRows - 1) / kMeanSplitRows; }
+
+struct MeanOfRows {
+  ElementType element;  // of all that is read and written; sums are float32
+  int width;
+  float scale;  // 1 / length
+  int items;
+  int most_splits;  // MeanSplitsOf(most rows of an item)
+  ItemRanges ranges;
+
+  Rows rows;    // [rows, width]
+  Rows output;  // [items, width]
+
+  float* partial_sums;  // [items, most_splits, width], workspace
+};
+
+// To be launched one after the other. The first writes the partial sums, the second the output.
+KernelCall SumSplitsCall(const MeanOfRows& arguments);
+KernelCall MergeSumsCall(const MeanOfRows& arguments);
+
+}  // namespace longshort::cuda

@@ -1,0 +1,348 @@
+// Attention of tiles of rows: up to 64 rows of one sequence and segment, and one head, for each block of the GPU.
+//
+// A block has four warps of 16 rows each. Keys and values of 64 rows of the grid come through shared memory, the next
+// ones while these are worked on; position terms come straight from their table, which every block of the GPU reads and
+// its L2 cache holds. Nothing of the size [rows, keys] is ever in memory: a block of scores is in registers,
+//   scores [16 rows][64 keys] a warp, and mixed values [16 rows][width]
+//   shared: keys and values [stages][64][width], queries [2: for content, for distances][64][width], swizzled;
+//           position terms [4 warps][16][kRelativeStride] float32
+// What a row has at distance n of its newest key is wanted at key `newest - n`, a different column for each row. A warp
+// computes products of its rows with the distances of a band of columns, counted from the newest row, and each lane
+// writes them where its rows want them. Where all rows have the same newest key, which chunks of 16 rows and more have,
+// columns are keys, and nothing is moved.
+
+#include "models/gpu/attention_tile.h"
+#include "models/gpu/kernel_choice.h"
+
+namespace longshort::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarpRows = 16;
+// In floats: rows of a fragment's 8-byte loads lie in different banks.
+constexpr int kRelativeStride = kPageRows + 8;
+constexpr int kRelativeBytes = kTileRows * kRelativeStride * 4;
+
+template <typename Element, int width>
+struct SharedLayout {
+  using Shape = Tile<Element, width>;
+  // Two where they fit beside each other on every chip.
+  static constexpr int kStages = Shape::kBlockBytes <= 16 * 1024 ? 2 : 1;
+  static constexpr int kKeys = 0;
+  static constexpr int kValues = kKeys + kStages * Shape::kBlockBytes;
+  static constexpr int kQueries = kValues + kStages * Shape::kBlockBytes;
+  static constexpr int kRelative = kQueries + 2 * Shape::kBlockBytes;
+  static constexpr int kBytes = kRelative + kRelativeBytes;
+};
+
+template <typename Element, int width>
+class PromptTile {
+ public:
+  using Shape = Tile<Element, width>;
+  using Layout = SharedLayout<Element, width>;
+
+  LS_DEVICE PromptTile(const CausalAttention& attention, int64_t first_row, int rows, int head)
+      : attention_(attention), head_(head), rows_(rows), first_row_(first_row) {
+    const int64_t position = attention.positions[first_row];
+    seen_ = KeysSeenFrom(attention, attention.segment_starts[first_row], position, position + rows - 1);
+    ids_ = PageIdsOf(attention, seen_, attention.row_slices[first_row]);
+    group_ = Lane() / 4;
+    quad_ = Lane() % 4;
+    for (int half = 0; half < 2; ++half) {
+      newest_[half] = NewestKeysOf(attention, seen_, position + ExistingRow(TileRow(half)));
+    }
+  }
+
+  LS_DEVICE void Run() {
+    const int blocks = BlockCount(seen_);
+    Part staged = Part::kMemory;
+    StageQueries(staged);
+    LoadBlock(0);
+    CommitCopies();
+    for (int index = 0; index < blocks; ++index) {
+      if constexpr (Layout::kStages == 2) {
+        if (index + 1 < blocks) LoadBlock(index + 1);
+        CommitCopies();
+        WaitForCopies<1>();
+      } else {
+        WaitForCopies<0>();
+      }
+      const KeyBlock block = BlockNumber(seen_, index);
+      if (block.part == Part::kWindow && staged != Part::kWindow) {
+        staged = Part::kWindow;
+        StageQueries(staged);
+      }
+      SyncBlock();
+      AddBlock(block, index % Layout::kStages);
+      SyncBlock();  // before the next copies come to where these were
+      if constexpr (Layout::kStages == 1) {
+        if (index + 1 < blocks) LoadBlock(index + 1);
+        CommitCopies();
+      }
+    }
+    WriteOutput();
+  }
+
+ private:
+  // The tile's row of fragment row g (half 0) or g + 8 (half 1).
+  LS_DEVICE int TileRow(int half) const { return Warp() * kWarpRows + group_ + 8 * half; }
+  // A row that is not there is as the last one.
+  LS_DEVICE int ExistingRow(int tile_row) const { return tile_row < rows_ ? tile_row : rows_ - 1; }
+
+  LS_DEVICE unsigned char* Queries(bool distances) const {
+    return SharedMemory() + Layout::kQueries + (distances ? Shape::kBlockBytes : 0);
+  }
+  LS_DEVICE float* Relative() const {
+    return reinterpret_cast<float*>(SharedMemory() + Layout::kRelative) + Warp() * kWarpRows * kRelativeStride;
+  }
+
+  // Each warp brings its own rows, as elements and with their biases.
+  LS_DEVICE void StageQueries(Part part) {
+    SyncWarp();
+    const float* const biases[2] = {ContentBias(attention_, part), DistanceBias(attention_, part)};
+    constexpr int kPairs = width / 2;
+    for (int i = Lane(); i < kWarpRows * kPairs; i += kWarpThreads) {
+      const int row = Warp() * kWarpRows + i / kPairs, channel = i % kPairs * 2;
+      const int64_t from = first_row_ + ExistingRow(row);
+      LS_UNROLL
+      for (int kind = 0; kind < 2; ++kind) {
+        const float first = QueryElement(attention_, from, head_, channel, biases[kind]);
+        const float second = QueryElement(attention_, from, head_, channel + 1, biases[kind]);
+        unsigned char* const place = Queries(kind == 1) +
+                                     PieceOffset<Shape::kPiecesOfRow>(row, channel / Shape::kElementsOfPiece) +
+                                     channel % Shape::kElementsOfPiece * static_cast<int>(sizeof(Element));
+        if constexpr (sizeof(Element) == 2) {
+          Store<1>(place, {{PackBFloat16(first, second)}});
+        } else {
+          Store<2>(place, {{BitsOf(first), BitsOf(second)}});
+        }
+      }
+    }
+    SyncWarp();
+  }
+
+  LS_DEVICE void LoadBlock(int index) {
+    const KeyBlock block = BlockNumber(seen_, index);
+    const unsigned char* const keys = KeysOfBlock<Element, width>(attention_, ids_, block, head_);
+    unsigned char* const to = SharedMemory() + index % Layout::kStages * Shape::kBlockBytes;
+    for (int i = Thread(); i < kPageRows * Shape::kPiecesOfRow; i += kThreads) {
+      const int key = i / Shape::kPiecesOfRow, place = PieceOffset<Shape::kPiecesOfRow>(key, i % Shape::kPiecesOfRow);
+      // Of rows that nobody sees values must be numbers; they are multiplied by 0.
+      CopyAsync(to + Layout::kKeys + place, keys + i * 16, block.IsSeen(key));
+      CopyAsync(to + Layout::kValues + place, keys + Shape::kBlockBytes + i * 16, block.IsSeen(key));
+    }
+  }
+
+  LS_DEVICE void AddBlock(const KeyBlock& block, int stage) {
+    float scores[kPageRows / 8][4] = {};
+    AddContent(scores, SharedMemory() + Layout::kKeys + stage * Shape::kBlockBytes);
+    AddDistances(scores, block);
+    float block_largest[2];
+    Softmax(scores, block, block_largest);
+    MixAndMerge(scores, block_largest, SharedMemory() + Layout::kValues + stage * Shape::kBlockBytes);
+  }
+
+  // scores[16][64] += queries . keys
+  LS_DEVICE void AddContent(float (&scores)[kPageRows / 8][4], const unsigned char* keys) const {
+    const unsigned char* const queries = Queries(false);
+    LS_UNROLL
+    for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
+      const int piece = 4 * c + quad_;
+      const Words<4> row = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(0), piece));
+      const Words<4> row_8 = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(1), piece));
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) {
+        const Words<4> key = Load<4>(keys + PieceOffset<Shape::kPiecesOfRow>(8 * n + group_, piece));
+        MultiplyPiece<Element>(scores[n], row, row_8, key);
+      }
+    }
+  }
+
+  // The lane's pieces of the 8 distances newest - 8 * tile - 0..7.
+  struct DistancePieces {
+    Words<4> pieces[Shape::kPiecesOfLane];
+  };
+  LS_DEVICE DistancePieces LoadDistances(const Distances& distances, int newest, int tile) const {
+    const unsigned char* const from = DistanceRow<Element, width>(distances, newest - 8 * tile - group_) + quad_ * 16;
+    DistancePieces loaded;
+    LS_UNROLL
+    for (int c = 0; c < Shape::kPiecesOfLane; ++c) loaded.pieces[c] = LoadConstant<4>(from + c * 64);
+    return loaded;
+  }
+  // Products of the warp's rows with them.
+  LS_DEVICE void DistanceProducts(float (&products)[4], const DistancePieces& loaded) const {
+    const unsigned char* const queries = Queries(true);
+    LS_UNROLL
+    for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
+      const int piece = 4 * c + quad_;
+      const Words<4> row = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(0), piece));
+      const Words<4> row_8 = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(1), piece));
+      MultiplyPiece<Element>(products, row, row_8, loaded.pieces[c]);
+    }
+  }
+
+  LS_DEVICE void AddDistances(float (&scores)[kPageRows / 8][4], const KeyBlock& block) const {
+    const Distances distances = DistancesOf<Element, width>(attention_, block.part, head_);
+    // Distance 0 of the lane's two rows, and of the warp's first and last row, in keys of the block.
+    const int newest[2] = {newest_[0].Of(block.part) - block.first, newest_[1].Of(block.part) - block.first};
+    const int first = Shuffle(newest[0], 0), last = Shuffle(newest[1], kWarpThreads - 1);
+    if (first == last) {
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) {
+        float products[4] = {};
+        DistanceProducts(products, LoadDistances(distances, last, n));
+        LS_UNROLL
+        for (int i = 0; i < 4; ++i) scores[n][i] = Add(scores[n][i], products[i]);
+      }
+      return;
+    }
+    // Column e of the band is distance last - e, which a row wants at key e - (last - its newest).
+    const int tiles = (kPageRows - 1 + last - first) / 8 + 1;
+    float* const relative = Relative();
+    DistancePieces next = LoadDistances(distances, last, 0);
+    for (int tile = 0; tile < tiles; ++tile) {
+      const DistancePieces here = next;
+      next = LoadDistances(distances, last, tile + 1);  // on its way while this one is worked on
+      float products[4] = {};
+      DistanceProducts(products, here);
+      LS_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int half = i / 2, key = 8 * tile + 2 * quad_ + i % 2 - (last - newest[half]);
+        if (key >= 0 && key < kPageRows) relative[(group_ + 8 * half) * kRelativeStride + key] = products[i];
+      }
+    }
+    SyncWarp();
+    LS_UNROLL
+    for (int n = 0; n < kPageRows / 8; ++n) {
+      LS_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const Words<2> terms = Load<2>(relative + (group_ + 8 * half) * kRelativeStride + 8 * n + 2 * quad_);
+        LS_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          scores[n][2 * half + i] = Add(scores[n][2 * half + i], FloatOf(terms.word[i]));
+        }
+      }
+    }
+  }
+
+  // Makes probabilities of scores, each row's relative to its largest one.
+  LS_DEVICE void Softmax(float (&scores)[kPageRows / 8][4], const KeyBlock& block, float (&block_largest)[2]) const {
+    LS_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      RowKeys keys = KeysOfRow(block, newest_[half], attention_.window_length);
+      if (TileRow(half) >= rows_) keys.end = 0;
+      float largest = kMinusInfinity;
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) {
+        LS_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          float& score = scores[n][2 * half + i];
+          score = keys.Has(8 * n + 2 * quad_ + i) ? Multiply(score, kLog2E) : kMinusInfinity;
+          largest = Larger(largest, score);
+        }
+      }
+      largest = Larger(largest, ShuffleXor(largest, 1));
+      largest = Larger(largest, ShuffleXor(largest, 2));
+      LS_UNROLL
+      for (int n = 0; n < kPageRows / 8; ++n) {
+        LS_UNROLL
+        for (int i = 0; i < 2; ++i) scores[n][2 * half + i] = Probability(scores[n][2 * half + i], largest);
+      }
+      block_largest[half] = largest;
+    }
+  }
+
+  LS_DEVICE void MixAndMerge(const float (&probabilities)[kPageRows / 8][4], const float (&block_largest)[2],
+                             const unsigned char* values) {
+    constexpr int kSteps = kPageRows / Shape::kKeysOfProduct, kTilesOfStep = Shape::kKeysOfProduct / 8;
+    uint32_t operands[kSteps][4];
+    float block_sums[4] = {};
+    LS_UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      ProbabilityOperand<Element>(operands[step], probabilities[step * kTilesOfStep],
+                                  probabilities[step * kTilesOfStep + kTilesOfStep - 1]);
+      AddSums<Element>(block_sums, operands[step]);
+    }
+    MergeFactors factors[2];
+    LS_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      factors[half] = Merge(largest_[half], block_largest[half]);
+      sums_[half] = Merged(sums_[half], block_sums[2 * half], factors[half]);
+    }
+    LS_UNROLL
+    for (int pair = 0; pair < width / 16; ++pair) {
+      float mixed[2][4] = {};
+      LS_UNROLL
+      for (int step = 0; step < kSteps; ++step) MixValues<Element, width>(mixed, operands[step], values, step, pair);
+      LS_UNROLL
+      for (int n = 0; n < 2; ++n) {
+        LS_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          float& merged = mixed_[2 * pair + n][i];
+          merged = Merged(merged, mixed[n][i], factors[i / 2]);
+        }
+      }
+    }
+  }
+
+  LS_DEVICE void WriteOutput() const {
+    LS_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int tile_row = TileRow(half);
+      if (tile_row >= rows_) continue;
+      const float scale = Reciprocal(sums_[half]);
+      const int64_t to = (first_row_ + tile_row) * attention_.output_stride + head_ * attention_.head_width;
+      LS_UNROLL
+      for (int n = 0; n < width / 8; ++n) {
+        LS_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          const int channel = 8 * n + 2 * quad_ + i;
+          if (channel >= attention_.head_width) continue;
+          SetRowElement(attention_.row, attention_.output, to + channel, Multiply(mixed_[n][2 * half + i], scale));
+        }
+      }
+    }
+  }
+
+  const CausalAttention& attention_;
+  const int head_, rows_;
+  const int64_t first_row_;
+  SeenKeys seen_;
+  PageIds ids_;
+  int group_, quad_;
+  NewestKeys newest_[2];  // of rows g and g + 8
+  // Of all blocks so far, for rows g and g + 8.
+  float mixed_[width / 8][4] = {};
+  float largest_[2] = {kMinusInfinity, kMinusInfinity};
+  float sums_[2] = {};
+};
+
+template <typename Element, int width>
+LS_KERNEL(kThreads)
+void AttendFromTiles(LS_ARGUMENTS PromptAttention arguments) {
+  const int64_t* const tile = arguments.tiles + 2 * Block().y;
+  const int rows = static_cast<int>(tile[1]);
+  if (rows == 0) return;
+  PromptTile<Element, width>(arguments.attention, tile[0], rows, Block().x).Run();
+}
+
+template <typename Element, int width>
+KernelCall CallOfWidth(const PromptAttention& arguments) {
+  LaunchShape shape;
+  // Heads of a tile beside each other: they read the same pages' neighbourhoods.
+  shape.grid.x = static_cast<unsigned>(arguments.attention.heads);
+  shape.grid.y = static_cast<unsigned>(arguments.tile_count);
+  shape.threads = kThreads;
+  shape.shared_bytes = SharedLayout<Element, width>::kBytes;
+  return MakeCall<AttendFromTiles<Element, width>>("AttendFromTiles", shape, arguments);
+}
+
+}  // namespace
+
+KernelCall PromptAttentionCall(const PromptAttention& arguments) {
+  return ForTypeAndWidth(arguments.attention.element, arguments.attention.head_width, [&](auto element, auto width) {
+    return CallOfWidth<decltype(element), decltype(width)::value>(arguments);
+  });
+}
+
+}  // namespace longshort::cuda

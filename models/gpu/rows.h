@@ -1,0 +1,86 @@
+// What the language model does to each row by itself, but for its products: embedding, norms with residual sums, bias
+// and activation, the rows that logits are wanted of. Shapes are [rows, width], a stride apart; types of rows are
+// float32 or bfloat16, sums are float32. Pointers are the device's. A row's bits do not depend on the others.
+#pragma once
+
+#include <cstdint>
+
+#include "models/gpu/kernel_call.h"
+#include "models/gpu/pages.h"
+
+namespace longshort::cuda {
+
+// Rows of activations, `stride` elements apart.
+struct Rows {
+  void* data;
+  int64_t stride;
+};
+// Rows of an item (a document, an image), which follow each other.
+struct ItemRows {
+  int64_t first_row, rows;
+};
+// Of each item its own, or of all as many, from each item's first row to the next one's `step`.
+struct ItemRanges {
+  const ItemRows* each = nullptr;  // [items]; null: all alike
+  int64_t step = 0, rows = 0;
+};
+constexpr ItemRows RangeOf(const ItemRanges& ranges, int64_t item) {
+  return ranges.each != nullptr ? ranges.each[item] : ItemRows{item * ranges.step, ranges.rows};
+}
+
+// output[i] = scale * table[tokens[i]].
+struct EmbedRows {
+  ElementType table_type, row;
+  const void* table;  // [vocabulary, width]
+  const int64_t* tokens;
+  int64_t count;
+  int width;
+  float scale;  // sqrt(width)
+  Rows output;
+};
+KernelCall EmbedRowsCall(const EmbedRows& arguments);
+
+// output[i] = LayerNorm(x), with x = input[i] + addend[i] + addend_bias. The model's residual branch carries what was
+// normalised: both z = norm2(x + Attn(x)) and the next layer's x = norm1(z + FF(z)) are this.
+struct NormRows {
+  ElementType row;
+  Rows input;
+  Rows addend;               // null: none
+  const float* addend_bias;  // [width]; null: none
+  const float* gain;         // [width]
+  const float* bias;         // [width]
+  float epsilon;
+  int64_t count;
+  int width;
+  Rows output;  // may be the input
+};
+KernelCall NormRowsCall(const NormRows& arguments);
+
+enum class RowActivation { kGelu, kRelu };
+
+// rows[i] = activation(rows[i] + bias), in place. GELU is the exact one, x/2 (1 + erf(x / sqrt 2)).
+struct ActivateRows {
+  ElementType row;
+  RowActivation activation;
+  Rows rows;
+  const float* bias;  // [width]; null: none
+  int64_t count;
+  int width;
+};
+KernelCall ActivateRowsCall(const ActivateRows& arguments);
+
+// output[i] = input[indices[i]] + addend[indices[i]] + addend_bias: the last layer's sum, of the rows that logits are
+// wanted of.
+struct GatherRows {
+  ElementType row;
+  Rows input;
+  Rows addend;               // null: none
+  const float* addend_bias;  // [width]; null: none
+  const int64_t* indices;    // below 0: nothing is written
+  int64_t count;
+  int width;
+  Rows output;
+};
+KernelCall GatherRowsCall(const GatherRows& arguments);
+
+}  // namespace longshort::cuda

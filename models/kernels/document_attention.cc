@@ -1,0 +1,46 @@
+#include "models/kernels/document_attention.h"
+
+namespace longshort::cpu {
+
+#define LONGSHORT_DECLARE_DOCUMENT_ATTENTION(set)                                                           \
+  namespace set {                                                                                           \
+  int64_t AttendDocumentScratchFloats(const DocumentHead& head);                                            \
+  int64_t DocumentGradientScratchFloats(const DocumentHead& head);                                          \
+  void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch);              \
+  void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients, float* scratch); \
+  }
+LONGSHORT_DECLARE_DOCUMENT_ATTENTION(avx512)
+LONGSHORT_DECLARE_DOCUMENT_ATTENTION(avx2)
+LONGSHORT_DECLARE_DOCUMENT_ATTENTION(baseline)
+#undef LONGSHORT_DECLARE_DOCUMENT_ATTENTION
+
+int64_t AttendDocumentScratchFloats(const DocumentHead& head) { return baseline::AttendDocumentScratchFloats(head); }
+
+int64_t DocumentGradientScratchFloats(const DocumentHead& head) {
+  return baseline::DocumentGradientScratchFloats(head);
+}
+
+void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch, InstructionSet set) {
+  switch (set) {
+    case InstructionSet::kAvx512:
+      return avx512::AttendDocument(head, output, scratch);
+    case InstructionSet::kAvx2:
+      return avx2::AttendDocument(head, output, scratch);
+    case InstructionSet::kBaseline:
+      return baseline::AttendDocument(head, output, scratch);
+  }
+}
+
+void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients, float* scratch,
+                           InstructionSet set) {
+  switch (set) {
+    case InstructionSet::kAvx512:
+      return avx512::DifferentiateDocument(head, gradients, scratch);
+    case InstructionSet::kAvx2:
+      return avx2::DifferentiateDocument(head, gradients, scratch);
+    case InstructionSet::kBaseline:
+      return baseline::DifferentiateDocument(head, gradients, scratch);
+  }
+}
+
+}  // namespace longshort::cpu

@@ -1,0 +1,393 @@
+// The body of document_attention.h, compiled once for each instruction set (LONGSHORT_INSTRUCTION_SET names the
+// namespace). Nothing but builtins and plain loops: an inline function of a library, compiled here for AVX-512, could
+// be the one that the linker keeps for every processor.
+//
+// All five products of the forward and backward pass have one form, out = left * right: left is read one number at a
+// time, so that it may lie transposed; right and out are read kLanes columns at a time, so their rows are padded.
+#pragma once
+
+#include <cstdint>
+
+#include "models/kernels/document_attention.h"
+#include "models/kernels/lanes_body.h"
+
+// NOLINTBEGIN(misc-definitions-in-headers): a body, included by one file for each namespace
+namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET {
+namespace {
+
+struct Left {
+  const float* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t column_stride = 1;
+};
+
+// kRows x kVectors * kLanes numbers of the result, held in registers where there are enough (not in the baseline's).
+template <int kRows, int kVectors, bool kAdd>
+LS_INLINE void MultiplyTile(int64_t inner, const Left& left, const float* right, int64_t right_stride, float* out,
+                            int64_t out_stride) {
+  Lanes sums[kRows][kVectors];
+  LS_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    LS_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      sums[i][v] = Lanes{};
+      if (kAdd) Load(out + i * out_stride + v * kLanes, sums[i][v]);
+    }
+  }
+  for (int64_t k = 0; k < inner; ++k) {
+    Lanes columns[kVectors];
+    LS_UNROLL
+    for (int v = 0; v < kVectors; ++v) Load(right + k * right_stride + v * kLanes, columns[v]);
+    LS_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const float factor = left.data[i * left.row_stride + k * left.column_stride];
+      LS_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[i][v] += columns[v] * factor;
+    }
+  }
+  LS_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    LS_UNROLL
+    for (int v = 0; v < kVectors; ++v) Store(sums[i][v], out + i * out_stride + v * kLanes);
+  }
+}
+
+inline constexpr int kTileVectors = kSumsInRegisters >= 4 * 2 ? 2 : 1;  // of 4 rows
+
+template <int kRows, bool kAdd>
+LS_INLINE void MultiplyRows(int64_t inner, int64_t columns, const Left& left, const float* right, int64_t right_stride,
+                            float* out, int64_t out_stride) {
+  int64_t column = 0;
+  for (; column + kTileVectors * kLanes <= columns; column += kTileVectors * kLanes)
+    MultiplyTile<kRows, kTileVectors, kAdd>(inner, left, right + column, right_stride, out + column, out_stride);
+  if (column < columns)
+    MultiplyTile<kRows, 1, kAdd>(inner, left, right + column, right_stride, out + column, out_stride);
+}
+
+// out[rows][columns] = (kAdd: +=) left[rows][inner] * right[inner][columns]; columns is a multiple of kLanes.
+template <bool kAdd>
+void Multiply(int64_t rows, int64_t inner, int64_t columns, const Left& left, const float* right, int64_t right_stride,
+              float* out, int64_t out_stride) {
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    MultiplyRows<4, kAdd>(inner, columns, {left.data + row * left.row_stride, left.row_stride, left.column_stride},
+                          right, right_stride, out + row * out_stride, out_stride);
+  }
+  for (; row < rows; ++row) {
+    MultiplyRows<1, kAdd>(inner, columns, {left.data + row * left.row_stride, left.row_stride, left.column_stride},
+                          right, right_stride, out + row * out_stride, out_stride);
+  }
+}
+
+// Copies rows to rows of `padded` floats, the rest 0.
+void Pad(const HeadRows<const float>& rows, int64_t count, int64_t width, float* to, int64_t padded) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < width; ++c) to[i * padded + c] = rows.data[i * rows.stride + c];
+    for (int64_t c = width; c < padded; ++c) to[i * padded + c] = 0;
+  }
+}
+
+// Copies rows to columns: to[channel][row]; columns up to `padded` are 0.
+void Transpose(const HeadRows<const float>& rows, int64_t count, int64_t width, float* to, int64_t padded) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < width; ++c) to[c * padded + i] = rows.data[i * rows.stride + c];
+  }
+  for (int64_t c = 0; c < width; ++c) {
+    for (int64_t i = count; i < padded; ++i) to[c * padded + i] = 0;
+  }
+}
+
+void Unpad(const float* from, int64_t padded, int64_t count, int64_t width, const HeadRows<float>& rows) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < width; ++c) rows.data[i * rows.stride + c] = from[i * padded + c];
+  }
+}
+
+template <typename Float>
+HeadRows<Float> From(const HeadRows<Float>& rows, int64_t first) {
+  return {rows.data + first * rows.stride, rows.stride};
+}
+
+void Fill(float* to, int64_t count, float value) {
+  for (int64_t i = 0; i < count; ++i) to[i] = value;
+}
+
+// Queries that are taken together.
+inline constexpr int64_t kBlockQueries = 32;
+
+// The sizes of a call's buffers, in floats.
+struct Sizes {
+  int64_t padded_width = 0;   // of rows of values
+  int64_t padded_rows = 0;    // of columns of window keys
+  int64_t padded_shared = 0;  // of columns of shared keys
+  int64_t score_stride = 0;   // of the scores of a query: those of shared keys, then those of its window
+
+  int64_t columns(int64_t head_width) const { return head_width * padded_rows; }
+  int64_t shared_columns(int64_t head_width) const { return head_width * padded_shared; }
+  int64_t rows(int64_t count) const { return count * padded_width; }
+  int64_t block_rows() const { return kBlockQueries * padded_width; }
+  int64_t scores() const { return kBlockQueries * score_stride; }
+};
+
+Sizes SizesOf(const DocumentHead& head) {
+  int64_t most_keys = 0;
+  for (int64_t i = 0; i < head.segment_count; ++i) {
+    const int64_t keys = head.segments[i].end_key - head.segments[i].first_key;
+    most_keys = keys > most_keys ? keys : most_keys;
+  }
+  // Whole vectors may be read from any row on. An odd number of vectors spreads columns over the cache's sets.
+  const int64_t row_vectors = PaddedHeadWidth(head.rows) / kLanes + 1;
+  const int64_t padded_shared = PaddedHeadWidth(head.shared);
+  return {.padded_width = PaddedHeadWidth(head.head_width),
+          .padded_rows = (row_vectors | 1) * kLanes,
+          .padded_shared = padded_shared,
+          .score_stride = padded_shared + PaddedHeadWidth(most_keys)};
+}
+
+float* Take(float*& scratch, int64_t floats) {
+  float* const taken = scratch;
+  scratch += floats;
+  return taken;
+}
+
+// Some queries of a block that share one window.
+struct Piece {
+  int64_t first_query = 0;  // within the block
+  int64_t queries = 0;
+  int64_t first_key = 0;
+  int64_t keys = 0;
+};
+
+// Queries first_row .. first_row + rows - 1, taken together.
+struct Block {
+  int64_t first_row = 0;
+  int64_t rows = 0;
+  int64_t first_segment = 0;  // of the first query
+};
+
+// The piece of the block that starts at its query `query`, in segment `segment`.
+Piece PieceAt(const DocumentHead& head, const Block& block, int64_t query, int64_t segment) {
+  const WindowSegment& window = head.segments[segment];
+  const int64_t end = window.end_query - block.first_row < block.rows ? window.end_query - block.first_row : block.rows;
+  return {query, end - query, window.first_key, window.end_key - window.first_key};
+}
+
+// Moves to the block after this one; false after the last.
+bool Next(const DocumentHead& head, Block& block) {
+  block.first_row += block.rows;
+  if (block.first_row == head.rows) return false;
+  block.rows = head.rows - block.first_row < kBlockQueries ? head.rows - block.first_row : kBlockQueries;
+  while (head.segments[block.first_segment].end_query <= block.first_row) ++block.first_segment;
+  return true;
+}
+
+// out[query][key] of every pair of a block that sees each other: the products of `rows` with the shared vectors, then
+// with the window's keys. The columns that only fill a row up hold numbers of no meaning.
+//   shared  [head_width][padded_shared], window  [head_width][padded_rows]
+void PairProducts(const DocumentHead& head, const Sizes& sizes, const Block& block, const HeadRows<const float>& rows,
+                  const float* shared, const float* window, float* out) {
+  const Left left{rows.data + block.first_row * rows.stride, rows.stride};
+  Multiply<false>(block.rows, head.head_width, sizes.padded_shared, left, shared, sizes.padded_shared, out,
+                  sizes.score_stride);
+  int64_t segment = block.first_segment;
+  for (int64_t query = 0; query < block.rows; ++segment) {
+    const Piece piece = PieceAt(head, block, query, segment);
+    Multiply<false>(piece.queries, head.head_width, PaddedHeadWidth(piece.keys),
+                    {left.data + query * left.row_stride, left.row_stride}, window + piece.first_key, sizes.padded_rows,
+                    out + query * sizes.score_stride + sizes.padded_shared, sizes.score_stride);
+    query += piece.queries;
+  }
+}
+
+// out[query] = the sum over the keys that it sees of factors[query][key] * rows[key].
+//   shared  [shared][padded_width], window  [rows][padded_width]
+void SumOverKeys(const DocumentHead& head, const Sizes& sizes, const Block& block, const float* factors,
+                 const float* shared, const float* window, float* out) {
+  const int64_t width = sizes.padded_width;
+  Multiply<false>(block.rows, head.shared, width, {factors, sizes.score_stride}, shared, width, out, width);
+  int64_t segment = block.first_segment;
+  for (int64_t query = 0; query < block.rows; ++segment) {
+    const Piece piece = PieceAt(head, block, query, segment);
+    Multiply<true>(piece.queries, piece.keys, width,
+                   {factors + query * sizes.score_stride + sizes.padded_shared, sizes.score_stride},
+                   window + piece.first_key * width, width, out + query * width, width);
+    query += piece.queries;
+  }
+}
+
+// The transpose: to the sum of each key is added factors[query][key] * rows[query], for the queries that see it.
+//   rows  [block.rows][padded_width]
+void AddOverQueries(const DocumentHead& head, const Sizes& sizes, const Block& block, const float* factors,
+                    const float* rows, float* shared, float* window) {
+  const int64_t width = sizes.padded_width;
+  Multiply<true>(head.shared, block.rows, width, {factors, 1, sizes.score_stride}, rows, width, shared, width);
+  int64_t segment = block.first_segment;
+  for (int64_t query = 0; query < block.rows; ++segment) {
+    const Piece piece = PieceAt(head, block, query, segment);
+    Multiply<true>(piece.keys, piece.queries, width,
+                   {factors + query * sizes.score_stride + sizes.padded_shared, 1, sizes.score_stride},
+                   rows + query * width, width, window + piece.first_key * width, width);
+    query += piece.queries;
+  }
+}
+
+// Replaces the scores of one query by probabilities; returns the log of the sum of e^score. `vectors` of kLanes scores,
+// of which those that only fill up are -infinity.
+float Softmax(float* scores, int64_t vectors) {
+  Lanes largest, x;
+  Load(scores, largest);
+  for (int64_t v = 1; v < vectors; ++v) {
+    Load(scores + v * kLanes, x);
+    largest = Larger(x, largest);
+  }
+  const float maximum = Maximum(largest);
+  Lanes sums{};
+  for (int64_t v = 0; v < vectors; ++v) {
+    Load(scores + v * kLanes, x);
+    x = x - maximum;
+    Exponential(x);
+    Store(x, scores + v * kLanes);
+    sums += x;
+  }
+  const float sum = Sum(sums), scale = 1.0f / sum;
+  for (int64_t v = 0; v < vectors; ++v) {
+    Load(scores + v * kLanes, x);
+    x = x * scale;
+    Store(x, scores + v * kLanes);
+  }
+  return maximum + __builtin_logf(sum);
+}
+
+// Makes the columns that only fill up -infinity; returns how many vectors the row of scores has.
+int64_t HideFilling(const DocumentHead& head, const Sizes& sizes, const WindowSegment& segment, float* scores) {
+  constexpr float kMinusInfinity = -__builtin_inff();
+  const int64_t keys = segment.end_key - segment.first_key;
+  Fill(scores + head.shared, sizes.padded_shared - head.shared, kMinusInfinity);
+  const int64_t padded_keys = PaddedHeadWidth(keys);
+  Fill(scores + sizes.padded_shared + keys, padded_keys - keys, kMinusInfinity);
+  return (sizes.padded_shared + padded_keys) / kLanes;
+}
+
+// From the scores of one query to its probabilities, by the log of the sum that was kept.
+void Probabilities(float* scores, int64_t vectors, float log_sum) {
+  for (int64_t v = 0; v < vectors; ++v) {
+    Lanes x;
+    Load(scores + v * kLanes, x);
+    x = Smaller(x - log_sum, 0.0f);
+    Exponential(x);
+    Store(x, scores + v * kLanes);
+  }
+}
+
+// The gradient of a softmax: `gradients` of the probabilities become those of the scores.
+void DifferentiateSoftmax(const float* probabilities, int64_t vectors, float* gradients) {
+  Lanes sums{}, p, g;
+  for (int64_t v = 0; v < vectors; ++v) {
+    Load(probabilities + v * kLanes, p);
+    Load(gradients + v * kLanes, g);
+    sums += p * g;
+  }
+  const float mean = Sum(sums);
+  for (int64_t v = 0; v < vectors; ++v) {
+    Load(probabilities + v * kLanes, p);
+    Load(gradients + v * kLanes, g);
+    g = p * (g - mean);
+    Store(g, gradients + v * kLanes);
+  }
+}
+
+}  // namespace
+
+int64_t AttendDocumentScratchFloats(const DocumentHead& head) {
+  const Sizes sizes = SizesOf(head);
+  return sizes.columns(head.head_width) + sizes.shared_columns(head.head_width) + sizes.rows(head.rows + head.shared) +
+         sizes.scores() + sizes.block_rows();
+}
+
+void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch) {
+  const Sizes sizes = SizesOf(head);
+  const int64_t width = head.head_width, padded_width = sizes.padded_width;
+  float* const keys = Take(scratch, sizes.columns(width));
+  float* const shared_keys = Take(scratch, sizes.shared_columns(width));
+  float* const values = Take(scratch, sizes.rows(head.rows));
+  float* const shared_values = Take(scratch, sizes.rows(head.shared));
+  float* const scores = Take(scratch, sizes.scores());
+  float* const attended = Take(scratch, sizes.block_rows());
+  Transpose(head.keys, head.rows, width, keys, sizes.padded_rows);
+  Transpose(head.shared_keys, head.shared, width, shared_keys, sizes.padded_shared);
+  Pad(head.values, head.rows, width, values, padded_width);
+  Pad(head.shared_values, head.shared, width, shared_values, padded_width);
+
+  for (Block block; Next(head, block);) {
+    PairProducts(head, sizes, block, head.queries, shared_keys, keys, scores);
+    int64_t segment = block.first_segment;
+    for (int64_t query = 0; query < block.rows; ++query) {
+      if (head.segments[segment].end_query == block.first_row + query) ++segment;
+      float* const row = scores + query * sizes.score_stride;
+      output.log_sums[block.first_row + query] = Softmax(row, HideFilling(head, sizes, head.segments[segment], row));
+    }
+    SumOverKeys(head, sizes, block, scores, shared_values, values, attended);
+    Unpad(attended, padded_width, block.rows, width, From(output.attended, block.first_row));
+  }
+}
+
+int64_t DocumentGradientScratchFloats(const DocumentHead& head) {
+  const Sizes sizes = SizesOf(head);
+  return 2 * (sizes.columns(head.head_width) + sizes.shared_columns(head.head_width)) +
+         3 * sizes.rows(head.rows + head.shared) + 2 * sizes.scores() + sizes.block_rows();
+}
+
+void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients, float* scratch) {
+  const Sizes sizes = SizesOf(head);
+  const int64_t width = head.head_width, padded_width = sizes.padded_width;
+  float* const key_columns = Take(scratch, sizes.columns(width));
+  float* const value_columns = Take(scratch, sizes.columns(width));
+  float* const shared_key_columns = Take(scratch, sizes.shared_columns(width));
+  float* const shared_value_columns = Take(scratch, sizes.shared_columns(width));
+  float* const keys = Take(scratch, sizes.rows(head.rows));
+  float* const shared_keys = Take(scratch, sizes.rows(head.shared));
+  // Gradients, summed block by block: keys, values, shared keys, shared values.
+  float* const to_keys = Take(scratch, sizes.rows(head.rows));
+  float* const to_values = Take(scratch, sizes.rows(head.rows));
+  float* const to_shared_keys = Take(scratch, sizes.rows(head.shared));
+  float* const to_shared_values = Take(scratch, sizes.rows(head.shared));
+  float* const probabilities = Take(scratch, sizes.scores());
+  float* const to_scores = Take(scratch, sizes.scores());
+  float* const rows = Take(scratch, sizes.block_rows());
+  Transpose(head.keys, head.rows, width, key_columns, sizes.padded_rows);
+  Transpose(head.values, head.rows, width, value_columns, sizes.padded_rows);
+  Transpose(head.shared_keys, head.shared, width, shared_key_columns, sizes.padded_shared);
+  Transpose(head.shared_values, head.shared, width, shared_value_columns, sizes.padded_shared);
+  Pad(head.keys, head.rows, width, keys, padded_width);
+  Pad(head.shared_keys, head.shared, width, shared_keys, padded_width);
+  Fill(to_keys, 2 * sizes.rows(head.rows + head.shared), 0.0f);
+
+  for (Block block; Next(head, block);) {
+    PairProducts(head, sizes, block, head.queries, shared_key_columns, key_columns, probabilities);
+    PairProducts(head, sizes, block, gradients.attended, shared_value_columns, value_columns, to_scores);
+    int64_t segment = block.first_segment;
+    for (int64_t query = 0; query < block.rows; ++query) {
+      if (head.segments[segment].end_query == block.first_row + query) ++segment;
+      float* const row = probabilities + query * sizes.score_stride;
+      const int64_t vectors = HideFilling(head, sizes, head.segments[segment], row);
+      Probabilities(row, vectors, gradients.log_sums[block.first_row + query]);
+      DifferentiateSoftmax(row, vectors, to_scores + query * sizes.score_stride);
+    }
+    Pad(From(gradients.attended, block.first_row), block.rows, width, rows, padded_width);
+    AddOverQueries(head, sizes, block, probabilities, rows, to_shared_values, to_values);
+    Pad(From(head.queries, block.first_row), block.rows, width, rows, padded_width);
+    AddOverQueries(head, sizes, block, to_scores, rows, to_shared_keys, to_keys);
+    SumOverKeys(head, sizes, block, to_scores, shared_keys, keys, rows);
+    Unpad(rows, padded_width, block.rows, width, From(gradients.queries, block.first_row));
+  }
+  Unpad(to_keys, padded_width, head.rows, width, gradients.keys);
+  Unpad(to_values, padded_width, head.rows, width, gradients.values);
+  Unpad(to_shared_keys, padded_width, head.shared, width, gradients.shared_keys);
+  Unpad(to_shared_values, padded_width, head.shared, width, gradients.shared_values);
+}
+
+}  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET
+// NOLINTEND(misc-definitions-in-headers)
+
+#undef LS_UNROLL
+#undef LS_INLINE

@@ -1,0 +1,150 @@
+// Arithmetic on kLanes floats at once, for the bodies of kernels (LONGSHORT_INSTRUCTION_SET names the namespace; a body
+// undefines LS_INLINE and LS_UNROLL at its end).
+#pragma once
+
+#include <cstdint>
+
+#include "models/kernels/instruction_set.h"
+
+#define LS_INLINE inline __attribute__((always_inline))
+// Before a loop of a few rounds, known when it is compiled, over numbers that should stay in registers.
+#ifdef __clang__
+#define LS_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define LS_UNROLL _Pragma("GCC unroll 8")
+#endif
+
+namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET {
+namespace {
+
+#if defined(__AVX512F__)
+inline constexpr int64_t kRegisterFloats = 16, kRegisterCount = 32;
+#elif defined(__AVX2__)
+inline constexpr int64_t kRegisterFloats = 8, kRegisterCount = 16;
+#else
+inline constexpr int64_t kRegisterFloats = 4, kRegisterCount = 16;
+#endif
+// Registers of kLanes floats.
+inline constexpr int64_t kParts = kLanes / kRegisterFloats;
+// Sums of kLanes floats that leave half of the registers free.
+inline constexpr int64_t kSumsInRegisters = kRegisterCount / 2 / kParts;
+
+using Register = float __attribute__((vector_size(kRegisterFloats * sizeof(float))));
+using IntRegister = int32_t __attribute__((vector_size(kRegisterFloats * sizeof(int32_t))));
+
+// In as many registers as that takes: the compiler keeps a vector that is wider than a register in memory.
+struct Lanes {
+  Register part[kParts];
+
+  LS_INLINE Lanes& operator+=(const Lanes& other) {
+    LS_UNROLL
+    for (int64_t p = 0; p < kParts; ++p) part[p] += other.part[p];
+    return *this;
+  }
+};
+
+LS_INLINE Register Splat(float value) { return value - Register{}; }
+LS_INLINE void Load(const float* from, Register& to) { __builtin_memcpy(&to, from, sizeof(to)); }
+LS_INLINE void Load(const float* from, Lanes& to) {
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) Load(from + p * kRegisterFloats, to.part[p]);
+}
+LS_INLINE void Store(const Lanes& from, float* to) {
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) {
+    __builtin_memcpy(to + p * kRegisterFloats, &from.part[p], sizeof(from.part[p]));
+  }
+}
+
+LS_INLINE Lanes operator*(const Lanes& a, const Lanes& b) {
+  Lanes product;
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) product.part[p] = a.part[p] * b.part[p];
+  return product;
+}
+LS_INLINE Lanes operator*(const Lanes& a, float b) {
+  Lanes product;
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) product.part[p] = a.part[p] * b;
+  return product;
+}
+LS_INLINE Lanes operator-(const Lanes& a, float b) {
+  Lanes difference;
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) difference.part[p] = a.part[p] - b;
+  return difference;
+}
+LS_INLINE Lanes Larger(const Lanes& a, const Lanes& b) {
+  Lanes larger;
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) larger.part[p] = a.part[p] > b.part[p] ? a.part[p] : b.part[p];
+  return larger;
+}
+LS_INLINE Lanes Smaller(const Lanes& a, float b) {
+  Lanes smaller;
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) smaller.part[p] = a.part[p] < b ? a.part[p] : Splat(b);
+  return smaller;
+}
+
+// `x` where begin <= lane < end, elsewhere `otherwise`.
+LS_INLINE Lanes Between(int32_t begin, int32_t end, const Lanes& x, float otherwise) {
+  Lanes kept;
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) {
+    IntRegister lane;
+    for (int64_t i = 0; i < kRegisterFloats; ++i) lane[i] = static_cast<int32_t>(p * kRegisterFloats + i);
+    kept.part[p] = ((lane >= begin) & (lane < end)) ? x.part[p] : Splat(otherwise);
+  }
+  return kept;
+}
+
+// e^x for x <= 0, to 2 units in the last place; below -87 it is e^-87, which no float32 sum of probabilities notices.
+LS_INLINE void Exponential(Register& x) {
+  constexpr float kLog2E = 1.44269504088896341f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number in the low bits
+  x = x < -87.0f ? Splat(-87.0f) : x;
+  const Register shifted = x * kLog2E + kRound;
+  const Register whole = shifted - kRound;
+  const Register r = (x - whole * kLn2High) - whole * kLn2Low;
+  // Taylor coefficients 1/k!, to the seventh power: |r| <= ln(2)/2.
+  Register p = r * (1.0f / 5040) + (1.0f / 720);
+  p = p * r + (1.0f / 120);
+  p = p * r + (1.0f / 24);
+  p = p * r + (1.0f / 6);
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const IntRegister exponent = __builtin_convertvector(whole, IntRegister) << 23;
+  IntRegister bits;
+  __builtin_memcpy(&bits, &p, sizeof(bits));
+  bits += exponent;
+  __builtin_memcpy(&x, &bits, sizeof(x));
+}
+LS_INLINE void Exponential(Lanes& x) {
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) Exponential(x.part[p]);
+}
+
+// Folds lanes 0 .. 2 * kHalf - 1 into the first: by halves, in one order for any size of registers.
+template <int64_t kHalf, typename Fold>
+LS_INLINE void FoldLanes(float (&lanes)[kLanes], const Fold& fold) {
+  LS_UNROLL
+  for (int64_t i = 0; i < kHalf; ++i) lanes[i] = fold(lanes[i], lanes[i + kHalf]);
+  if constexpr (kHalf > 1) FoldLanes<kHalf / 2>(lanes, fold);
+}
+LS_INLINE float Maximum(const Lanes& x) {
+  float lanes[kLanes];
+  Store(x, lanes);
+  FoldLanes<kLanes / 2>(lanes, [](float a, float b) { return a > b ? a : b; });
+  return lanes[0];
+}
+LS_INLINE float Sum(const Lanes& x) {
+  float lanes[kLanes];
+  Store(x, lanes);
+  FoldLanes<kLanes / 2>(lanes, [](float a, float b) { return a + b; });
+  return lanes[0];
+}
+
+}  // namespace
+}  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET

@@ -1,0 +1,387 @@
+#include "models/language_model/cpu_backend.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "models/kernels/causal_attention.h"
+#include "models/kernels/chunk_mixing.h"
+#include "models/language_model/distance_tables.h"
+#include "models/language_model/page_storage.h"
+#include "models/layers/library_threads.h"
+#include "models/layers/parallel_for.h"
+#include "models/layers/timed_steps.h"
+
+namespace longshort {
+namespace {
+
+// Row `row` of a float32 matrix, whose rows are contiguous each.
+const float* Row(const at::Tensor& matrix, int64_t row) {
+  return matrix.const_data_ptr<float>() + row * matrix.stride(0);
+}
+float* MutableRow(const at::Tensor& matrix, int64_t row) {
+  return matrix.mutable_data_ptr<float>() + row * matrix.stride(0);
+}
+
+// How many items of so many multiply-adds each are worth a thread of their own: waking one costs some microseconds.
+int64_t ItemsPerThread(int64_t multiply_adds) {
+  constexpr int64_t kWorthAThread = 200'000;
+  return std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, multiply_adds));
+}
+
+// Queries of one slice and one segment that one piece of work attends from: so many at the most.
+constexpr int64_t kQueriesPerRun = 64;
+
+struct QueryRun {
+  int64_t slice = 0;
+  int64_t row = 0;  // of the step's rows: the first
+  int64_t count = 0;
+  int64_t position = 0;
+  int64_t segment_start = 0;
+};
+
+struct HeadRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+// What is computed from the weights alone, for all replicas.
+template <typename Element>
+struct SharedTables {
+  explicit SharedTables(const Decoder& decoder) : config(decoder.config), distances(decoder) {
+    for (const DecoderLayer& layer : decoder.layers) {
+      window_biases.push_back(layer.window_bias);
+      relative_biases.push_back(layer.relative_bias);
+    }
+  }
+
+  LanguageModelConfig config;
+  DistanceTables<Element> distances;
+  std::vector<at::Tensor> window_biases, relative_biases;  // of each layer: [H, head_dim]
+};
+
+// Element is what pages and position tables hold: float or cpu::BFloat16.
+template <typename Element>
+class CpuBackend final : public LanguageModelBackend {
+ public:
+  CpuBackend(std::shared_ptr<const SharedTables<Element>> tables, int threads)
+      : tables_(std::move(tables)),
+        layout_{
+            .layers = config().layers, .heads = config().heads, .head_width = config().model_width / config().heads},
+        steps_(threads),
+        window_pages_(layout_),
+        segment_pages_(layout_),
+        open_chunks_(config().layers, config().chunk_size,
+                     3 * config().model_width + config().heads * config().chunk_rank) {}
+
+  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Replicate(const WorkerDevice& device) const override {
+    return std::make_unique<CpuBackend>(tables_, device.threads);
+  }
+
+  int64_t RowsPerPage() const override { return cpu::kPageRows; }
+  CachePages PageBytes() const override {
+    return {.window = window_pages_.page_bytes(),
+            .segment = segment_pages_.page_bytes(),
+            .open_chunk = open_chunks_.page_bytes()};
+  }
+  std::string CacheLayout() const override {
+    return absl::StrCat("cpu-3/", 8 * sizeof(Element), "/", layout_.padded_width());
+  }
+
+  absl::Status Allocate(const CachePages& pages) override;
+  void WriteZeroRows(int64_t layer, const at::Tensor& in_window, const at::Tensor& in_segment) override;
+
+  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
+  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
+  absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
+
+  at::Tensor BeginStep(const StepPlan& plan) override;
+  MixedChunks MixChunks(int64_t layer, const LayerRows& rows) override;
+  void WriteRows(int64_t layer, const LayerRows& rows) override;
+  at::Tensor Attend(int64_t layer, const at::Tensor& queries) override;
+  absl::Span<const float> EndStep(const at::Tensor& logits) override;
+
+  void Rest() override { GiveBackThreads(); }
+
+ private:
+  const LanguageModelConfig& config() const { return tables_->config; }
+  absl::Span<char> PageMemory(PageKind kind, PageId page) const;
+  // Keys that a query meets at the most.
+  int64_t VisibleKeys() const;
+  void PlanRuns();
+  // Writes row i of `rows` [n, 2, d] to slots[i], for each i in begin .. end-1.
+  static void WriteSlots(PageStorage<Element>& storage, int64_t layer, absl::Span<const int64_t> slots,
+                         const at::Tensor& rows, int64_t begin, int64_t end);
+  void KeepOpenRows(int64_t layer, const LayerRows& rows);
+  // For these heads, side by side in a page; `scratch` has room for them.
+  void AttendRun(int64_t layer, const HeadRange& heads, const QueryRun& run, const at::Tensor& queries,
+                 const at::Tensor& attended, float* scratch) const;
+  cpu::KeyPages<Element> HeadPages(const PageStorage<Element>& storage, const StepPlan::PageTables& tables,
+                                   int64_t slice, int64_t layer, int64_t head) const;
+
+  const std::shared_ptr<const SharedTables<Element>> tables_;
+  const PageLayout layout_;
+  TimedSteps steps_;
+  PageStorage<Element> window_pages_, segment_pages_;
+  OpenChunkStorage open_chunks_;
+  // Of the step:
+  const StepPlan* plan_ = nullptr;
+  std::vector<QueryRun> runs_;
+  at::Tensor logits_;  // until the next
+};
+
+template <typename Element>
+absl::Status CpuBackend<Element>::Allocate(const CachePages& pages) {
+  LS_RETURN_IF_ERROR(window_pages_.Allocate(pages.window));
+  LS_RETURN_IF_ERROR(segment_pages_.Allocate(pages.segment));
+  return open_chunks_.Allocate(pages.open_chunk);
+}
+
+template <typename Element>
+void CpuBackend<Element>::WriteZeroRows(int64_t layer, const at::Tensor& in_window, const at::Tensor& in_segment) {
+  const auto write = [&](PageStorage<Element>& storage, const at::Tensor& row) {
+    storage.WriteZeroRow(layer, Row(row, 0), Row(row, 0) + config().model_width);
+  };
+  write(window_pages_, in_window);
+  write(segment_pages_, in_segment);
+}
+
+template <typename Element>
+absl::Span<char> CpuBackend<Element>::PageMemory(PageKind kind, PageId page) const {
+  switch (kind) {
+    case PageKind::kWindow:
+      return absl::MakeSpan(window_pages_.PageMemory(page), window_pages_.page_bytes());
+    case PageKind::kSegment:
+      return absl::MakeSpan(segment_pages_.PageMemory(page), segment_pages_.page_bytes());
+    case PageKind::kOpenChunk:
+      break;
+  }
+  return absl::MakeSpan(open_chunks_.PageMemory(page), open_chunks_.page_bytes());
+}
+
+template <typename Element>
+absl::Status CpuBackend<Element>::CopyPage(PageKind kind, PageId from, PageId to) {
+  const absl::Span<const char> source = PageMemory(kind, from);
+  if (from != to) std::memcpy(PageMemory(kind, to).data(), source.data(), source.size());
+  return absl::OkStatus();
+}
+
+template <typename Element>
+absl::StatusOr<std::string> CpuBackend<Element>::ReadPage(PageKind kind, PageId page, const PageRows& rows) const {
+  const absl::Span<const char> source = PageMemory(kind, page);
+  std::string bytes(source.data(), source.size());
+  if (kind == PageKind::kOpenChunk) {
+    open_chunks_.ClearOtherRows(rows, bytes.data());
+  } else {
+    layout_.ClearOtherRows(rows, reinterpret_cast<Element*>(bytes.data()));
+  }
+  return bytes;
+}
+
+template <typename Element>
+absl::Status CpuBackend<Element>::WritePage(PageKind kind, PageId page, std::string_view bytes) {
+  std::memcpy(PageMemory(kind, page).data(), bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+template <typename Element>
+at::Tensor CpuBackend<Element>::BeginStep(const StepPlan& plan) {
+  plan_ = &plan;
+  PlanRuns();
+  steps_.Begin(plan.rows());
+  // A view: nothing writes to it.
+  return at::from_blob(const_cast<int64_t*>(plan.numbers.data()), {static_cast<int64_t>(plan.numbers.size())},
+                       at::kLong);
+}
+
+template <typename Element>
+void CpuBackend<Element>::PlanRuns() {
+  runs_.clear();
+  const auto slices = plan_->Of(plan_->row_slices), positions = plan_->Of(plan_->positions);
+  const auto segment_starts = plan_->Of(plan_->segment_starts);
+  for (int64_t row = 0; row < plan_->rows(); ++row) {
+    const bool begins = runs_.empty() || positions[row] % kQueriesPerRun == 0 || runs_.back().slice != slices[row] ||
+                        runs_.back().segment_start != segment_starts[row];
+    if (begins) {
+      runs_.push_back({.slice = slices[row],
+                       .row = row,
+                       .count = 0,
+                       .position = positions[row],
+                       .segment_start = segment_starts[row]});
+    }
+    ++runs_.back().count;
+  }
+}
+
+template <typename Element>
+MixedChunks CpuBackend<Element>::MixChunks(int64_t layer, const LayerRows& rows) {
+  const int64_t width = config().model_width, chunk_size = config().chunk_size, rank = config().chunk_rank;
+  const int64_t heads = config().heads, full = plan_->full_chunks();
+  const auto ends = plan_->Of(plan_->chunk_ends), kept_counts = plan_->Of(plan_->chunk_kept);
+  const auto pages = plan_->Of(plan_->chunk_pages);
+  const MixedChunks mixed = {.inputs = at::empty({full * rank, width}),
+                             .keys_values = at::empty({full * rank, 2, width})};
+
+  at::parallel_for(0, full, ItemsPerThread(3 * chunk_size * rank * width), [&](int64_t begin, int64_t end) {
+    std::vector<const float*> pointers(4 * chunk_size);
+    const auto part = [&](int64_t index) { return absl::MakeSpan(pointers).subspan(index * chunk_size, chunk_size); };
+    std::vector<float> mixing(chunk_size * heads * rank);
+    for (int64_t n = begin; n < end; ++n) {
+      for (int64_t i = 0; i < chunk_size; ++i) {
+        const bool is_new = i >= kept_counts[n];
+        const int64_t row = ends[n] - (chunk_size - 1 - i);
+        const float* const kept = open_chunks_.Row(static_cast<PageId>(pages[n]), layer, i);
+        part(0)[i] = is_new ? Row(rows.input, row) : kept;
+        part(1)[i] = is_new ? Row(rows.keys_values, row) : kept + width;
+        part(2)[i] = part(1)[i] + width;
+        part(3)[i] = is_new ? Row(rows.projection_logits, row) : kept + 3 * width;
+      }
+      cpu::ChunkWeights(part(3), heads * rank, mixing.data());
+      const auto mix = [&](int64_t index, float* to, int64_t stride) {
+        cpu::MixChunk(part(index), mixing.data(), heads, rank, width / heads, to, stride);
+      };
+      mix(0, MutableRow(mixed.inputs, n * rank), width);
+      mix(1, MutableRow(mixed.keys_values, n * rank), 2 * width);
+      mix(2, MutableRow(mixed.keys_values, n * rank) + width, 2 * width);
+    }
+  });
+  return mixed;
+}
+
+template <typename Element>
+void CpuBackend<Element>::WriteRows(int64_t layer, const LayerRows& rows) {
+  const int64_t grain = ItemsPerThread(config().model_width * 2);
+  at::parallel_for(0, plan_->rows(), grain, [&](int64_t begin, int64_t end) {
+    WriteSlots(window_pages_, layer, plan_->Of(plan_->window_slots), rows.window, begin, end);
+  });
+  at::parallel_for(0, plan_->memory_slots.size, grain, [&](int64_t begin, int64_t end) {
+    WriteSlots(segment_pages_, layer, plan_->Of(plan_->memory_slots), rows.memory, begin, end);
+    WriteSlots(segment_pages_, layer, plan_->Of(plan_->segment_slots), rows.segment, begin, end);
+  });
+  KeepOpenRows(layer, rows);
+}
+
+template <typename Element>
+void CpuBackend<Element>::WriteSlots(PageStorage<Element>& storage, int64_t layer, absl::Span<const int64_t> slots,
+                                     const at::Tensor& rows, int64_t begin, int64_t end) {
+  const int64_t width = rows.size(2);
+  for (int64_t i = begin; i < end; ++i) {
+    storage.WriteRow(static_cast<PageId>(slots[i] / cpu::kPageRows), layer, slots[i] % cpu::kPageRows, Row(rows, i),
+                     Row(rows, i) + width);
+  }
+}
+
+template <typename Element>
+void CpuBackend<Element>::KeepOpenRows(int64_t layer, const LayerRows& rows) {
+  const auto kept_rows = plan_->Of(plan_->kept_rows), kept_slots = plan_->Of(plan_->kept_slots);
+  const int64_t width = config().model_width, chunk_size = config().chunk_size;
+  for (size_t i = 0; i < kept_rows.size(); ++i) {
+    const int64_t row = kept_rows[i];
+    float* kept = open_chunks_.Row(static_cast<PageId>(kept_slots[i] / chunk_size), layer, kept_slots[i] % chunk_size);
+    kept = std::copy_n(Row(rows.input, row), width, kept);
+    kept = std::copy_n(Row(rows.keys_values, row), 2 * width, kept);
+    std::copy_n(Row(rows.projection_logits, row), config().heads * config().chunk_rank, kept);
+  }
+}
+
+template <typename Element>
+int64_t CpuBackend<Element>::VisibleKeys() const {
+  const int64_t chunks = (config().memory_length + config().segment_length) / config().chunk_size;
+  return config().window_length + chunks * config().chunk_rank;
+}
+
+template <typename Element>
+at::Tensor CpuBackend<Element>::Attend(int64_t layer, const at::Tensor& queries) {
+  const at::Tensor attended = at::empty_like(queries);
+  const int64_t heads = layout_.heads;
+  const auto longest = std::max_element(runs_.begin(), runs_.end(),
+                                        [](const QueryRun& a, const QueryRun& b) { return a.count < b.count; });
+  // Three products of a head's width for each key: content, distance, value.
+  const int64_t work = longest->count * VisibleKeys() * layout_.head_width * 3;
+  at::parallel_for(0, static_cast<int64_t>(runs_.size()) * heads, ItemsPerThread(work),
+                   [&](int64_t begin, int64_t end) {
+                     std::vector<float> scratch(cpu::AttentionScratchFloats(layout_.head_width, heads));
+                     for (int64_t i = begin; i < end;) {
+                       const HeadRange together = {.first = i % heads, .count = std::min(heads - i % heads, end - i)};
+                       AttendRun(layer, together, runs_[i / heads], queries, attended, scratch.data());
+                       i += together.count;
+                     }
+                   });
+  return attended;
+}
+
+template <typename Element>
+void CpuBackend<Element>::AttendRun(int64_t layer, const HeadRange& heads, const QueryRun& run,
+                                    const at::Tensor& queries, const at::Tensor& attended, float* scratch) const {
+  const int64_t head_width = layout_.head_width, chunk = config().chunk_size, rank = config().chunk_rank;
+  const int64_t segment_vector = run.segment_start / chunk * rank;
+  cpu::Attend<Element>({
+      .head_width = head_width,
+      .window_length = config().window_length,
+      .chunk_size = chunk,
+      .chunk_rank = rank,
+      .heads = heads.count,
+      .queries = Row(queries, run.row) + heads.first * head_width,
+      .output = MutableRow(attended, run.row) + heads.first * head_width,
+      .stride = config().model_width,
+      .count = run.count,
+      .position = run.position,
+      .window_bias = Row(tables_->window_biases[layer], heads.first),
+      .relative_bias = Row(tables_->relative_biases[layer], heads.first),
+      .first_vector = segment_vector - config().memory_length / chunk * rank,
+      .segment_vector = segment_vector,
+      .memory = HeadPages(segment_pages_, plan_->memory, run.slice, layer, heads.first),
+      .segment = HeadPages(segment_pages_, plan_->segment, run.slice, layer, heads.first),
+      .window = HeadPages(window_pages_, plan_->window, run.slice, layer, heads.first),
+      .chunk_distances = tables_->distances.Chunk(layer, heads.first),
+      .window_distances = tables_->distances.Window(layer, heads.first),
+      .scratch = scratch,
+  });
+}
+
+template <typename Element>
+cpu::KeyPages<Element> CpuBackend<Element>::HeadPages(const PageStorage<Element>& storage,
+                                                      const StepPlan::PageTables& tables, int64_t slice, int64_t layer,
+                                                      int64_t head) const {
+  const auto first_ids = plan_->Of(tables.first_ids);
+  return {.first = plan_->Of(tables.first_pages)[slice],
+          .count = first_ids[slice + 1] - first_ids[slice],
+          .ids = plan_->Of(tables.ids).data() + first_ids[slice],
+          .pages = storage.FirstPage(layer),
+          .zero_page = storage.ZeroPage(layer),
+          .page_elements = layout_.page_elements(),
+          .key_offset = layout_.key_offset(head),
+          .value_offset = layout_.value_offset(head),
+          .head_elements = layout_.head_elements()};
+}
+
+template <typename Element>
+absl::Span<const float> CpuBackend<Element>::EndStep(const at::Tensor& logits) {
+  steps_.End();
+  plan_ = nullptr;
+  logits_ = logits;
+  if (!logits_.defined()) return {};
+  return {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())};
+}
+
+template <typename Element>
+std::unique_ptr<LanguageModelBackend> MakeBackend(const Decoder& decoder, int threads) {
+  return std::make_unique<CpuBackend<Element>>(std::make_shared<const SharedTables<Element>>(decoder), threads);
+}
+
+}  // namespace
+
+std::unique_ptr<LanguageModelBackend> MakeCpuBackend(Decoder& decoder, int threads,
+                                                     const std::function<void()>& between) {
+  const bool halves = decoder.output.weight.scalar_type() == at::kBFloat16;
+  auto backend = halves ? MakeBackend<cpu::BFloat16>(decoder, threads) : MakeBackend<float>(decoder, threads);
+  decoder.Pack(between);
+  for (DecoderLayer& layer : decoder.layers) layer.window_positions = layer.chunk_positions = {};
+  return backend;
+}
+
+}  // namespace longshort

@@ -1,0 +1,144 @@
+#include "models/language_model/gpu_step.h"
+
+#include <algorithm>
+
+#include "absl/types/span.h"
+#include "models/gpu/pages.h"
+
+namespace longshort {
+namespace {
+
+// A tile reads a block's keys once for all of its rows; a single row has more of the GPU to itself.
+constexpr int64_t kLeastTileRows = 8;
+// Chunks of so many sequences more may end in a step than its rows have by themselves: those of sequences that decode
+// side by side end together.
+constexpr int64_t kMoreChunks = 64;
+// Likewise tiles: of sequences that decode while others read.
+constexpr int64_t kMoreTiles = 64;
+// Twice as many each time; then by half as many, where arithmetic takes more time than to begin it.
+constexpr int64_t kRows[] = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512};
+
+cuda::QueryTiles TilesOf(const StepPlan& plan, int64_t least) {
+  return cuda::TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), least);
+}
+
+int64_t PageIds(const StepPlan& plan) { return plan.window.ids.size + plan.memory.ids.size + plan.segment.ids.size; }
+
+// Page ids that one slice has, but for those of its own rows.
+int64_t PageIdsOfSlice(const LanguageModelConfig& config) {
+  const auto pages = [](int64_t rows) { return rows / cuda::kPageRows + 2; };
+  const auto vectors = [&](int64_t tokens) { return tokens / config.chunk_size * config.chunk_rank; };
+  return pages(config.window_length) + pages(vectors(config.memory_length + config.segment_length)) +
+         pages(vectors(config.segment_length));
+}
+
+StepPlan::Array Append(absl::Span<const int64_t> from, std::vector<int64_t>& numbers) {
+  const StepPlan::Array array = {.first = static_cast<int64_t>(numbers.size()),
+                                 .size = static_cast<int64_t>(from.size())};
+  numbers.insert(numbers.end(), from.begin(), from.end());
+  return array;
+}
+
+// Appends a plan's arrays to the numbers of another, filled up to a size.
+class Padder final {
+ public:
+  Padder(const StepPlan& from, std::vector<int64_t>& numbers) : from_(from), numbers_(numbers) {}
+
+  StepPlan::Array Put(const StepPlan::Array& array, int64_t size, int64_t filler) {
+    return Put(from_.Of(array), size, filler);
+  }
+  StepPlan::Array Put(absl::Span<const int64_t> values, int64_t size, int64_t filler) {
+    StepPlan::Array padded = Append(values, numbers_);
+    padded.size = size;
+    numbers_.resize(padded.first + size, filler);
+    return padded;
+  }
+  // All but the ids, which of all tables lie together: those of this one from number `first_id` on.
+  StepPlan::PageTables PutTable(const StepPlan::PageTables& table, int64_t rows, int64_t first_id) {
+    StepPlan::PageTables padded;
+    padded.first_pages = Put(table.first_pages, rows, 0);
+    padded.first_ids = Put(table.first_ids, rows + 1, 0);
+    for (int64_t i = 0; i < table.first_ids.size; ++i) numbers_[padded.first_ids.first + i] += first_id;
+    return padded;
+  }
+
+ private:
+  const StepPlan& from_;
+  std::vector<int64_t>& numbers_;
+};
+
+}  // namespace
+
+GpuStep MakeGpuStep(const StepPlan& plan) {
+  const cuda::QueryTiles tiles = TilesOf(plan, kLeastTileRows);
+  GpuStep step;
+  step.plan = plan;
+  step.single_rows = Append(tiles.rows, step.plan.numbers);
+  step.tiles = Append(tiles.tiles, step.plan.numbers);
+  return step;
+}
+
+std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t most_rows) {
+  std::vector<StepShape> shapes;
+  for (const int64_t rows : kRows) {
+    if (rows > most_rows) break;
+    // A slice of one token has the most ids for its rows; 64 tokens more are one page more of each table.
+    StepShape shape = {.rows = rows, .page_ids = rows * PageIdsOfSlice(config), .single_rows = rows};
+    shapes.push_back(shape);
+    shape.full_chunks = std::min(rows, rows / config.chunk_size + kMoreChunks);
+    shape.vectors = shape.full_chunks * config.chunk_rank;
+    shapes.push_back(shape);
+    if (rows < kLeastTileRows) continue;
+    shape.single_rows = 0;
+    shape.tiles = std::min(rows, rows / kLeastTileRows + kMoreTiles);
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+StepTiles::StepTiles(const StepPlan& plan) : best_(TilesOf(plan, kLeastTileRows)) {
+  if (!best_.tiles.empty()) all_in_tiles_ = TilesOf(plan, 1);
+}
+
+bool StepTiles::FitIn(const StepShape& shape) const {
+  const auto tiles = static_cast<int64_t>(all_in_tiles_.tiles.size()) / 2;
+  return (tiles > 0) == (shape.tiles > 0) && tiles <= shape.tiles;
+}
+
+bool FitsIn(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape) {
+  return plan.rows() <= shape.rows && plan.full_chunks() <= shape.full_chunks && PageIds(plan) <= shape.page_ids &&
+         tiles.FitIn(shape);
+}
+
+GpuStep Pad(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape) {
+  GpuStep step;
+  StepPlan& padded = step.plan;
+  Padder pad(plan, padded.numbers);
+  padded.tokens = pad.Put(plan.tokens, shape.rows, 0);
+  padded.positions = pad.Put(plan.positions, shape.rows, 0);
+  padded.segment_starts = pad.Put(plan.segment_starts, shape.rows, 0);
+  padded.row_slices = pad.Put(plan.row_slices, shape.rows, 0);
+  padded.window_slots = pad.Put(plan.window_slots, shape.rows, -1);
+  padded.kept_rows = pad.Put(plan.kept_rows, shape.rows, -1);
+  padded.kept_slots = pad.Put(plan.kept_slots, shape.rows, 0);
+  padded.chunk_ends = pad.Put(plan.chunk_ends, shape.full_chunks, -1);
+  padded.chunk_kept = pad.Put(plan.chunk_kept, shape.full_chunks, 0);
+  padded.chunk_pages = pad.Put(plan.chunk_pages, shape.full_chunks, 0);
+  padded.memory_slots = pad.Put(plan.memory_slots, shape.vectors, -1);
+  padded.segment_slots = pad.Put(plan.segment_slots, shape.vectors, -1);
+  padded.logit_rows = pad.Put(plan.logit_rows, shape.rows, 0);
+  step.single_rows = pad.Put(tiles.For(shape).rows, shape.single_rows, -1);
+  step.tiles = pad.Put(tiles.For(shape).tiles, 2 * shape.tiles, 0);
+  padded.window = pad.PutTable(plan.window, shape.rows, 0);
+  padded.memory = pad.PutTable(plan.memory, shape.rows, plan.window.ids.size);
+  padded.segment = pad.PutTable(plan.segment, shape.rows, plan.window.ids.size + plan.memory.ids.size);
+  // The last of the numbers: no more of them are sent than there are.
+  const StepPlan::Array ids = {.first = static_cast<int64_t>(padded.numbers.size()), .size = shape.page_ids};
+  for (StepPlan::PageTables StepPlan::*const table : {&StepPlan::window, &StepPlan::memory, &StepPlan::segment}) {
+    Append(plan.Of((plan.*table).ids), padded.numbers);
+    (padded.*table).ids = ids;
+  }
+  return step;
+}
+
+}  // namespace longshort

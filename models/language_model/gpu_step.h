@@ -1,0 +1,61 @@
+// A step as a GPU runs it: its plan, and which of its rows attend in which way. Steps that graphs run are padded, so
+// that all steps of a shape have their arrays at the same places of the same sizes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/gpu/query_tiles.h"
+#include "models/language_model/step_plan.h"
+#include "models/weights/language_model_config.h"
+
+namespace longshort {
+
+struct GpuStep {
+  StepPlan plan;  // its numbers have the arrays below, too
+  StepPlan::Array single_rows;
+  StepPlan::Array tiles;  // [tiles, 2]
+
+  int64_t single_count() const { return single_rows.size; }
+  int64_t tile_count() const { return tiles.size / 2; }
+};
+
+// The step as it is. Copies the plan.
+GpuStep MakeGpuStep(const StepPlan& plan);
+
+// What a graph has room for.
+struct StepShape {
+  int64_t rows = 0;
+  int64_t full_chunks = 0;
+  int64_t vectors = 0;      // of the full chunks
+  int64_t page_ids = 0;     // of the three tables together
+  int64_t single_rows = 0;  // 0: all rows attend in tiles
+  int64_t tiles = 0;        // 0: none does
+};
+
+// The shapes that graphs are captured of, in the order in which a step takes the first that it fits in. Of every number
+// of rows, up to `most_rows`, there are three:
+//   single rows, no chunk ends;  single rows and ends of chunks;  tiles and ends of chunks
+std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t most_rows);
+
+// Which rows of a step attend in which way, by either kind of shape.
+class StepTiles final {
+ public:
+  explicit StepTiles(const StepPlan& plan);
+
+  bool FitIn(const StepShape& shape) const;
+  const cuda::QueryTiles& For(const StepShape& shape) const { return shape.tiles > 0 ? all_in_tiles_ : best_; }
+
+ private:
+  cuda::QueryTiles best_, all_in_tiles_;  // the second is empty if the first has no tiles
+};
+
+// Whether a graph of this shape can run the step.
+bool FitsIn(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape);
+
+// The step with arrays of the shape's sizes. What is padded computes row 0's token and position, attends to nothing,
+// and is written nowhere. An empty plan gives a step of padding only.
+// REQUIRES: FitsIn.
+GpuStep Pad(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape);
+
+}  // namespace longshort

@@ -1,0 +1,45 @@
+// What is computed of the weights alone for a model on a GPU, and how its pages lie.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "models/gpu/causal_attention.h"
+#include "models/gpu/pages.h"
+#include "models/language_model/decoder.h"
+#include "models/language_model/gpu_pages.h"
+#include "models/weights/language_model_config.h"
+
+namespace longshort {
+
+// What one layer's attention needs beside rows and pages; tensors of the GPU.
+struct LayerTables {
+  at::Tensor window_bias, relative_bias;         // [H, head_dim], float32
+  at::Tensor window_distances, chunk_distances;  // [H, count, padded head width], of the pages' type
+};
+
+// What is computed from the weights alone, for all replicas.
+struct SharedTables {
+  SharedTables(const Decoder& decoder, at::ScalarType element);
+
+  int64_t head_width() const { return config.model_width / config.heads; }
+  int64_t memory_vectors() const { return config.memory_length / config.chunk_size * config.chunk_rank; }
+  int64_t segment_vectors() const { return config.segment_length / config.chunk_size * config.chunk_rank; }
+  int64_t most_key_blocks() const {
+    return cuda::MostKeyBlocks(config.window_length, memory_vectors(), segment_vectors());
+  }
+  cuda::ElementType kernel_element() const {
+    return element == at::kFloat ? cuda::ElementType::kFloat : cuda::ElementType::kBFloat16;
+  }
+
+  LanguageModelConfig config;
+  at::ScalarType element;
+  std::vector<LayerTables> layers;
+};
+
+// Of window and segment pages.
+GpuPageLayout LayoutOfPages(const SharedTables& tables);
+int64_t OpenRowFloats(const SharedTables& tables);
+
+}  // namespace longshort

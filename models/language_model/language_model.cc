@@ -1,0 +1,101 @@
+#include "models/language_model/language_model.h"
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "c10/core/InferenceMode.h"
+#include "models/language_model/backends.h"
+#include "models/language_model/placed_language_model.h"
+#include "models/language_model/transformer_ls.h"
+#include "models/layers/library_error.h"
+#include "models/layers/library_threads.h"
+#include "models/layers/stored_tensor.h"
+#include "models/tokenizer/fairseq_tokenizer.h"
+#include "models/weights/language_model_config.h"
+#include "models/weights/language_model_tensors.h"
+
+namespace longshort {
+namespace {
+
+LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirectory& directory,
+                           const std::string& precision) {
+  return {.layers = config.layers,
+          .model_width = config.model_width,
+          .heads = config.heads,
+          .feed_forward_width = config.feed_forward_width,
+          .chunk_size = config.chunk_size,
+          .chunk_rank = config.chunk_rank,
+          .window_length = config.window_length,
+          .memory_length = config.memory_length,
+          .segment_length = config.segment_length,
+          .vocabulary_size = config.vocabulary_size,
+          .parameters = CountParameters(config),
+          .precision = precision,
+          .fingerprint = directory.fingerprint};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const std::string& directory,
+                                                                 const LanguageModelOptions& options) {
+  LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory));
+  return LoadLanguageModel(opened, options);
+}
+
+absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDirectory& directory,
+                                                                 const LanguageModelOptions& options) {
+  if (options.precision != "fp32" && options.precision != "bf16") {
+    return absl::InvalidArgumentError(absl::StrCat("precision is '", options.precision, "'; it must be fp32 or bf16"));
+  }
+  LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
+                      ParseLanguageModelConfig(directory.config_text, directory.config_path()));
+  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, LanguageModelTensors(config)));
+  LanguageModelInfo info = MakeInfo(config, directory, options.precision);
+  TensorReader reader(directory.weights);
+  try {
+    const c10::InferenceMode inference;
+    const OneThread one_thread;
+    const bool halves = options.precision == "bf16";
+    Decoder decoder = MakeDecoder(config, halves ? at::kBFloat16 : at::kFloat,
+                                  [&](const std::string& name) { return reader.Read(name); });
+    LS_RETURN_IF_ERROR(reader.Finish());
+    std::vector<WorkerDevice> devices = options.devices;
+    if (devices.empty()) devices.push_back({.kind = DeviceKind::kCpu});
+    std::vector<PlacedLanguageModel::Place> places;
+    const auto place = [&](WorkerDevice device, Decoder here) -> absl::Status {
+      if (device.kind == DeviceKind::kCpu && device.threads == 0) device.threads = options.threads;
+      LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(here, device, options.gpus, [&reader] { reader.CheckStop(); }));
+      places.push_back({device, std::make_unique<TransformerLs>(std::move(here), info, device, std::move(backend))});
+      return absl::OkStatus();
+    };
+    for (size_t i = 0; i + 1 < devices.size(); ++i) LS_RETURN_IF_ERROR(place(devices[i], decoder));
+    // What is not copied is freed as it is packed.
+    LS_RETURN_IF_ERROR(place(devices.back(), std::move(decoder)));
+    if (places.size() == 1) return std::move(places.front().model);
+    return std::make_unique<PlacedLanguageModel>(std::move(places));
+  } catch (const std::exception& error) {
+    LS_RETURN_IF_ERROR(reader.status());
+    return LibraryError(absl::StrCat("while loading ", directory.path), error);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& directory) {
+  LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
+                      ParseLanguageModelConfig(directory.config_text, directory.config_path()));
+  if (config.tokenizer == TokenizerKind::kNone) {
+    if (!directory.vocabulary_text) return nullptr;
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.vocabulary_path(), ": there, but config.json's tokenizer is \"none\""));
+  }
+  if (!directory.vocabulary_text) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.vocabulary_path(), ": missing, and config.json names a tokenizer"));
+  }
+  const Tokenizer::Unit unit =
+      config.tokenizer == TokenizerKind::kFairseqBytes ? Tokenizer::Unit::kByte : Tokenizer::Unit::kCharacter;
+  return LoadFairseqTokenizer(unit, *directory.vocabulary_text, directory.vocabulary_path(), config.vocabulary_size);
+}
+
+}  // namespace longshort

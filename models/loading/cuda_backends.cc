@@ -1,0 +1,165 @@
+#include "models/loading/cuda_backends.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "ATen/Context.h"
+#include "ATen/cuda/CUDAGraph.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "c10/cuda/CUDACachingAllocator.h"
+#include "c10/cuda/CUDAFunctions.h"
+#include "c10/cuda/CUDAStream.h"
+#include "models/attention/document_graphs.h"
+#include "models/attention/gpu_item_attention.h"
+#include "models/attention/image_graphs.h"
+#include "models/gpu/cuda_device.h"
+#include "models/gpu_backends.h"
+#include "models/language_model/gpu_backend.h"
+
+namespace longshort {
+namespace {
+
+// Memory of LibTorch's that a backend's graphs use: nobody else gets it as long as the backend lives.
+class GraphMemory final {
+ public:
+  explicit GraphMemory(c10::cuda::CUDAStream stream) : stream_(stream) {}
+  ~GraphMemory() {
+    for (; captures_ > 0; --captures_) allocator().releasePool(stream_.device_index(), pool_);
+  }
+  GraphMemory(const GraphMemory&) = delete;
+  GraphMemory& operator=(const GraphMemory&) = delete;
+
+  void BeforeCapture() {
+    allocator().beginAllocateToPool(stream_.device_index(), pool_,
+                                    [stream = stream_.stream()](cudaStream_t other) { return other == stream; });
+    ++captures_;
+  }
+  void AfterCapture() { allocator().endAllocateToPool(stream_.device_index(), pool_); }
+
+ private:
+  static c10::cuda::CUDACachingAllocator::CUDAAllocator& allocator() { return *c10::cuda::CUDACachingAllocator::get(); }
+
+  const c10::cuda::CUDAStream stream_;
+  const at::cuda::MempoolId_t pool_ = at::cuda::graph_pool_handle();
+  int captures_ = 0;
+};
+
+// Streams of GPUs, each of one worker at a time. LibTorch's own pool has 32 of a GPU, which it gives out in turn, in
+// use or not: work of two workers could come to one, and into a graph that the other captures. A stream is never
+// destroyed: LibTorch keeps memory for it. Thread-safe.
+class WorkerStreams final {
+ public:
+  // Its last holder gives it back; then nothing is queued on it. Throws what LibTorch throws.
+  static std::shared_ptr<const c10::cuda::CUDAStream> Take(c10::DeviceIndex gpu) {
+    static WorkerStreams& streams = *new WorkerStreams;
+    const auto give_back = [gpu, &streams = streams](const c10::cuda::CUDAStream* stream) {
+      const std::lock_guard lock(streams.mutex_);
+      streams.free_[gpu].push_back(stream->stream());
+      delete stream;
+    };
+    return {new c10::cuda::CUDAStream(c10::cuda::getStreamFromExternal(streams.Free(gpu), gpu)), give_back};
+  }
+
+ private:
+  // REQUIRES: the GPU is the calling thread's current one.
+  cudaStream_t Free(c10::DeviceIndex gpu) {
+    const std::lock_guard lock(mutex_);
+    std::vector<cudaStream_t>& free = free_[gpu];
+    cudaStream_t stream = nullptr;
+    if (free.empty()) {
+      C10_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    } else {
+      stream = free.back();
+      free.pop_back();
+    }
+    return stream;
+  }
+
+  std::mutex mutex_;
+  std::map<c10::DeviceIndex, std::vector<cudaStream_t>> free_;  // guarded by mutex_
+};
+
+// A stream, which is the calling thread's current one from now on: whatever makes a backend works on it.
+absl::StatusOr<std::unique_ptr<GpuDevice>> OpenStream(int number) {
+  C10_CUDA_CHECK(cudaSetDevice(number));
+  // Weights and tables may still be on their way on the default stream (BeginLoading). To wait for the whole device, or
+  // for the thread's current stream, would spoil what another worker captures there.
+  c10::cuda::getDefaultCUDAStream(static_cast<c10::DeviceIndex>(number)).synchronize();
+  const auto stream = WorkerStreams::Take(static_cast<c10::DeviceIndex>(number));
+  c10::cuda::setCurrentCUDAStream(*stream);
+  const auto memory = std::make_shared<GraphMemory>(*stream);
+  return MakeCudaDevice({.number = number,
+                         .stream = stream->stream(),
+                         // Steps are run by a thread that has not made the backend.
+                         .before_library_calls = [stream] { c10::cuda::setCurrentCUDAStream(*stream); },
+                         .before_capture = [memory] { memory->BeforeCapture(); },
+                         .after_capture = [memory] { memory->AfterCapture(); }});
+}
+
+class CudaBackends final : public GpuBackends {
+ public:
+  explicit CudaBackends(std::shared_ptr<GpuLoss> loss) : loss_(std::move(loss)) {}
+
+  // The thread's current stream may be that of a worker that it has made before, which works, or captures, on it now.
+  void BeginLoading(const WorkerDevice& device) const override {
+    if (Find(device).ok()) {
+      c10::cuda::setCurrentCUDAStream(c10::cuda::getDefaultCUDAStream(static_cast<c10::DeviceIndex>(device.index)));
+    }
+  }
+  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
+                                                             const std::function<void()>& between) const override {
+    LS_ASSIGN_OR_RETURN(ModelGpu gpu, Find(device));
+    BeginLoading(device);
+    return MakeGpuBackend(decoder, std::move(gpu), between);
+  }
+  absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
+                                                                   int64_t head_width) const override {
+    LS_ASSIGN_OR_RETURN(const ModelGpu gpu, Find(device));
+    return MakeGpuItemAttention(gpu, head_width);
+  }
+  int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const override {
+    return ImageGraphs::Bytes(GraphLimits(), image_values, classes);
+  }
+  int64_t DocumentGraphBytes(int64_t classes) const override { return DocumentGraphs::Bytes(GraphLimits(), classes); }
+
+ private:
+  absl::StatusOr<ModelGpu> Find(const WorkerDevice& device) const {
+    const int count = c10::cuda::device_count();
+    if (device.kind != DeviceKind::kCuda || device.index >= count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no ", DeviceName(device), "; GPUs of this machine: ", count));
+    }
+    return ModelGpu{.tensors = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)),
+                    .open = [number = device.index] { return OpenStream(number); },
+                    .loss = loss_};
+  }
+
+  const std::shared_ptr<GpuLoss> loss_;
+};
+
+}  // namespace
+
+Gpus FindCudaGpus() {
+  Gpus gpus = {.kind = DeviceKind::kCuda};
+  for (int number = 0; number < c10::cuda::device_count(); ++number) {
+    cudaDeviceProp properties = {};
+    C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, number));
+    gpus.memory_bytes.push_back(static_cast<int64_t>(properties.totalGlobalMem));
+  }
+  return gpus;
+}
+
+std::shared_ptr<const GpuBackends> MakeCudaBackends(std::shared_ptr<GpuLoss> loss) {
+  // LibTorch's defaults give up bits: convolutions of float32 are TF32's, and sums of bfloat16's products may be
+  // bfloat16, too.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowBF16ReductionCuBLAS(/*allow_reduced_precision=*/false);
+  return std::make_shared<const CudaBackends>(std::move(loss));
+}
+
+}  // namespace longshort

@@ -1,0 +1,207 @@
+#include "server/access/tls_material.h"
+
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+
+namespace longshort {
+namespace {
+
+PemFile CertificateFile(const TlsFiles& files) { return {.option = "--tls-certificate", .path = files.certificate}; }
+PemFile KeyFile(const TlsFiles& files) { return {.option = "--tls-key", .path = files.key}; }
+
+absl::Status CheckCombination(const TlsFiles& files) {
+  const auto needs = [](std::string_view option, std::string_view other) {
+    return absl::InvalidArgumentError(absl::StrCat(std::string(option), " needs ", std::string(other), ", too"));
+  };
+  if (!files.certificate.empty() && files.key.empty()) return needs("--tls-certificate", "--tls-key");
+  if (!files.key.empty() && files.certificate.empty()) return needs("--tls-key", "--tls-certificate");
+  if (!files.client_ca.empty() && !files.enabled()) return needs("--tls-client-ca", "--tls-certificate and --tls-key");
+  if (!files.client_crl.empty() && files.client_ca.empty()) return needs("--tls-client-crl", "--tls-client-ca");
+  return absl::OkStatus();
+}
+
+bool IsListOf(X509_CRL* list, X509* authority) {
+  if (X509_NAME_cmp(X509_CRL_get_issuer(list), X509_get_subject_name(authority)) != 0) return false;
+  const bool is_signed = X509_CRL_verify(list, X509_get0_pubkey(authority)) == 1;
+  ERR_clear_error();
+  return is_signed;
+}
+
+// OpenSSL calls it for what it finds wrong. Whom the operator trusts needs no list of who stands above.
+int OverlookListOfAuthority(int is_right, X509_STORE_CTX* check) {
+  const int top = sk_X509_num(X509_STORE_CTX_get0_chain(check)) - 1;
+  const bool is_that = X509_STORE_CTX_get_error(check) == X509_V_ERR_UNABLE_TO_GET_CRL && top > 0 &&
+                       X509_STORE_CTX_get_error_depth(check) == top;
+  if (is_that) X509_STORE_CTX_set_error(check, X509_V_OK);
+  return is_right == 1 || is_that ? 1 : 0;
+}
+
+absl::Time ExpiryOf(const X509_CRL& list) { return TimeOf(X509_CRL_get0_nextUpdate(&list)); }
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const TlsMaterial>> TlsMaterial::Load(const TlsFiles& files, absl::Time now) {
+  LS_RETURN_IF_ERROR(CheckCombination(files));
+  std::shared_ptr<TlsMaterial> material(new TlsMaterial());
+  LS_RETURN_IF_ERROR(material->LoadIdentity(files, now));
+  if (!files.client_ca.empty()) {
+    LS_RETURN_IF_ERROR(material->LoadClientAuthorities({.option = "--tls-client-ca", .path = files.client_ca}, now));
+  }
+  if (!files.client_crl.empty()) {
+    LS_RETURN_IF_ERROR(material->LoadRevocationLists({.option = "--tls-client-crl", .path = files.client_crl}, now));
+  }
+  material->MakeClientStore();
+  return material;
+}
+
+absl::Status TlsMaterial::LoadIdentity(const TlsFiles& files, absl::Time now) {
+  const PemFile certificate_file = CertificateFile(files);
+  LS_ASSIGN_OR_RETURN(chain_, ReadCertificates(certificate_file));
+  LS_ASSIGN_OR_RETURN(key_, ReadPrivateKey(KeyFile(files)));
+  LS_RETURN_IF_ERROR(CheckPair(KeyFile(files), *key_, certificate_file, *chain_.front()));
+  for (const Certificate& certificate : chain_) {
+    LS_RETURN_IF_ERROR(CheckValidity(certificate_file, *certificate, now));
+  }
+  if (X509_check_purpose(chain_.front().get(), X509_PURPOSE_SSL_SERVER, 0) != 1) {
+    return certificate_file.Wrong(absl::StrCat("holds first the certificate ", SubjectOf(*chain_.front()),
+                                               ", whose (extended) key usage is not that of a server"));
+  }
+  above_.reset(sk_X509_new_null());
+  for (size_t i = 1; i < chain_.size(); ++i) sk_X509_push(above_.get(), chain_[i].get());
+  return TryIdentity(certificate_file);
+}
+
+absl::Status TlsMaterial::TryIdentity(const PemFile& file) const {
+  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  ERR_clear_error();
+  if (context != nullptr &&
+      SSL_CTX_use_cert_and_key(context.get(), chain_.front().get(), key_.get(), above_.get(), 1) == 1) {
+    return absl::OkStatus();
+  }
+  return file.Wrong(absl::StrCat("cannot be used for TLS: ", TakeOpensslError()));
+}
+
+absl::Status TlsMaterial::LoadClientAuthorities(const PemFile& file, absl::Time now) {
+  LS_ASSIGN_OR_RETURN(client_authorities_, ReadCertificates(file));
+  absl::Status why_not;
+  for (const Certificate& authority : client_authorities_) {
+    if (X509_check_ca(authority.get()) == 0) {
+      return file.Wrong(absl::StrCat("holds ", SubjectOf(*authority), ", which is no certificate of an authority"));
+    }
+    why_not = CheckValidity(file, *authority, now);
+    // While authorities take turns, one of them may be out of date.
+    if (why_not.ok()) return why_not;
+  }
+  return why_not;
+}
+
+absl::Status TlsMaterial::LoadRevocationLists(const PemFile& file, absl::Time now) {
+  LS_ASSIGN_OR_RETURN(revocation_lists_, ReadRevocationLists(file));
+  for (const Certificate& authority : client_authorities_) {
+    const bool has_list =
+        std::any_of(revocation_lists_.begin(), revocation_lists_.end(),
+                    [&](const RevocationList& list) { return IsListOf(list.get(), authority.get()); });
+    if (has_list) continue;
+    return file.Wrong(absl::StrCat("holds no list that ", SubjectOf(*authority), " of --tls-client-ca has signed"));
+  }
+  if (client_crl_expiry() < now) {
+    return file.Wrong(absl::StrCat("holds a list that is out of date since ",
+                                   absl::FormatTime(absl::RFC3339_sec, client_crl_expiry(), absl::UTCTimeZone()),
+                                   "; its authority makes a new one"));
+  }
+  return absl::OkStatus();
+}
+
+void TlsMaterial::MakeClientStore() {
+  client_store_.reset(X509_STORE_new());
+  for (const Certificate& authority : client_authorities_) X509_STORE_add_cert(client_store_.get(), authority.get());
+  for (const RevocationList& list : revocation_lists_) X509_STORE_add_crl(client_store_.get(), list.get());
+  // As gRPC does, which asks this after its own check: an authority need not be at the top.
+  X509_STORE_set_flags(client_store_.get(), X509_V_FLAG_PARTIAL_CHAIN);
+  if (has_revocation_lists()) {
+    X509_STORE_set_flags(client_store_.get(), X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+    X509_STORE_set_verify_cb(client_store_.get(), OverlookListOfAuthority);
+  }
+  X509_STORE_set_purpose(client_store_.get(), X509_PURPOSE_SSL_CLIENT);
+  ERR_clear_error();
+}
+
+std::string TlsMaterial::IdentityPem() const {
+  std::string pem = ToPem(*key_);
+  for (const Certificate& certificate : chain_) pem += ToPem(*certificate);
+  return pem;
+}
+
+std::string TlsMaterial::ClientAuthoritiesPem() const {
+  std::string pem;
+  for (const Certificate& authority : client_authorities_) pem += ToPem(*authority);
+  return pem;
+}
+
+bool TlsMaterial::Use(SSL& connection) const {
+  return SSL_use_cert_and_key(&connection, chain_.front().get(), key_.get(), above_.get(), 1) == 1;
+}
+
+absl::Status TlsMaterial::CheckClient(std::string_view certificate_pem, std::string_view chain_pem) const {
+  const std::vector<Certificate> certificates = ParseCertificates(certificate_pem);
+  const std::vector<Certificate> chain = ParseCertificates(chain_pem);
+  if (certificates.empty()) return absl::UnauthenticatedError("the client's certificate cannot be read");
+  const std::unique_ptr<STACK_OF(X509), Free> untrusted(sk_X509_new_null());
+  for (const Certificate& certificate : chain) sk_X509_push(untrusted.get(), certificate.get());
+  const std::unique_ptr<X509_STORE_CTX, void (*)(X509_STORE_CTX*)> check(X509_STORE_CTX_new(), X509_STORE_CTX_free);
+  if (check == nullptr ||
+      X509_STORE_CTX_init(check.get(), client_store_.get(), certificates.front().get(), untrusted.get()) != 1) {
+    return absl::UnauthenticatedError("there is no memory to check the client's certificate");
+  }
+  const bool holds = X509_verify_cert(check.get()) == 1;
+  ERR_clear_error();
+  if (holds) return absl::OkStatus();
+  int error = X509_STORE_CTX_get_error(check.get());
+  // Who takes up a session of before shows again only the certificate. What stands above it was checked then, by the
+  // same lists: with other ones no session goes on.
+  const bool takes_up = chain.empty() && error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
+  if (takes_up) error = CheckAlone(*certificates.front());
+  return error == X509_V_OK ? absl::OkStatus() : absl::UnauthenticatedError(X509_verify_cert_error_string(error));
+}
+
+int TlsMaterial::CheckAlone(X509& certificate) const {
+  const absl::Time now = absl::Now();
+  if (now > longshort::ExpiryOf(certificate)) return X509_V_ERR_CERT_HAS_EXPIRED;
+  int error = has_revocation_lists() ? X509_V_ERR_UNABLE_TO_GET_CRL : X509_V_OK;
+  for (const RevocationList& list : revocation_lists_) {
+    if (X509_NAME_cmp(X509_CRL_get_issuer(list.get()), X509_get_issuer_name(&certificate)) != 0) continue;
+    X509_REVOKED* revoked = nullptr;
+    if (X509_CRL_get0_by_cert(list.get(), &revoked, &certificate) == 1) return X509_V_ERR_CERT_REVOKED;
+    error = now > ExpiryOf(*list) ? X509_V_ERR_CRL_HAS_EXPIRED : X509_V_OK;
+  }
+  return error;
+}
+
+absl::Time TlsMaterial::certificate_expiry() const {
+  absl::Time first = absl::InfiniteFuture();
+  for (const Certificate& certificate : chain_) first = std::min(first, longshort::ExpiryOf(*certificate));
+  return first;
+}
+
+absl::Time TlsMaterial::client_ca_expiry() const {
+  if (client_authorities_.empty()) return absl::InfiniteFuture();
+  absl::Time last = absl::InfinitePast();
+  for (const Certificate& authority : client_authorities_) last = std::max(last, longshort::ExpiryOf(*authority));
+  return last;
+}
+
+absl::Time TlsMaterial::client_crl_expiry() const {
+  absl::Time first = absl::InfiniteFuture();
+  for (const RevocationList& list : revocation_lists_) first = std::min(first, ExpiryOf(*list));
+  return first;
+}
+
+}  // namespace longshort

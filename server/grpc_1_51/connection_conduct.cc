@@ -1,0 +1,67 @@
+#include "server/grpc_1_51/connection_conduct.h"
+
+#include <algorithm>
+
+namespace longshort {
+namespace {
+
+// Less takes no harmful number of calls: a call has some hundred bytes of headers.
+constexpr int64_t kUnsuspicious = int64_t{64} << 10;
+// What gRPC lets a stream have beyond the first window while it waits for the rest of a message.
+constexpr int64_t kWindowOfCall = int64_t{1} << 20;
+
+}  // namespace
+
+const char* MisconductName(Misconduct misconduct) {
+  switch (misconduct) {
+    case Misconduct::kCalls:
+      return "calls";
+    case Misconduct::kBytes:
+      return "bytes";
+    case Misconduct::kStalled:
+      return "stalled";
+  }
+  return "";
+}
+
+bool ConnectionConduct::WantsCalls(const ConnectionBytes& bytes) const {
+  return bytes.received - last_.received >= kUnsuspicious || bytes.received - at_message_.received >= kUnsuspicious;
+}
+
+std::optional<Misconduct> ConnectionConduct::Judge(absl::Time now, const ConnectionBytes& bytes,
+                                                   const std::optional<ConnectionCalls>& calls,
+                                                   const ConductLimits& limits) {
+  const bool sent = bytes.taken > last_.taken;
+  const bool message = calls.has_value() && calls->messages > messages_;
+  last_ = bytes;
+  if (message) {
+    messages_ = calls->messages;
+    at_message_ = bytes;
+  }
+  if (message || sent) received_at_sign_ = bytes.received;
+  if (message || sent || bytes.unread == 0) waits_since_.reset();
+
+  if (calls.has_value() && calls->open > limits.calls) return Misconduct::kCalls;
+  const int64_t open = calls.has_value() ? calls->open : limits.calls;
+  // What a client says because of what it is sent is less than half of that.
+  const int64_t without_message = idle_bytes() - (bytes.taken - at_message_.taken) / 2;
+  const int64_t on_their_way = std::min(open * limits.message_bytes, limits.messages_bytes);
+  if (calls.has_value() && without_message > limits.idle_bytes + on_their_way) return Misconduct::kBytes;
+  // Nor does a client that uploads go on for long without a word from the server, whose windows end.
+  const int64_t windows = std::min(open * kWindowOfCall, limits.messages_bytes);
+  if (bytes.received - received_at_sign_ > limits.idle_bytes + windows) return Misconduct::kBytes;
+  if (IsStalled(now, limits)) return Misconduct::kStalled;
+  return std::nullopt;
+}
+
+bool ConnectionConduct::IsStalled(absl::Time now, const ConductLimits& limits) {
+  if (last_.unread == 0) return false;
+  const int64_t read = last_.received - last_.unread;
+  if (!waits_since_.has_value()) {
+    waits_since_ = now;
+    read_at_wait_ = read;
+  }
+  return now - *waits_since_ >= limits.stall && read - read_at_wait_ >= limits.stall_bytes;
+}
+
+}  // namespace longshort

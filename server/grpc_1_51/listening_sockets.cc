@@ -1,0 +1,132 @@
+#include "server/grpc_1_51/listening_sockets.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace longshort {
+namespace {
+
+// How long what was sent may stay unacknowledged: then the client is gone.
+constexpr int kUnacknowledgedMilliseconds = 20'000;
+
+std::string ErrorText(int number) { return std::system_category().message(number); }
+
+void SetOption(int socket, int level, int name, int value) { setsockopt(socket, level, name, &value, sizeof(value)); }
+
+void SetPort(sockaddr_storage& address, int port) {
+  if (address.ss_family == AF_INET) reinterpret_cast<sockaddr_in&>(address).sin_port = htons(port);
+  if (address.ss_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = htons(port);
+}
+
+struct SocketAddress {
+  sockaddr_storage address{};
+  socklen_t length = 0;
+
+  friend bool operator==(const SocketAddress& a, const SocketAddress& b) {
+    return a.length == b.length && std::memcmp(&a.address, &b.address, a.length) == 0;
+  }
+};
+
+absl::StatusOr<std::vector<SocketAddress>> AddressesOf(const NamedAddress& name) {
+  const ListenAddress& address = name.address;
+  const bool is_any = address.host == "::";
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string port = absl::StrCat(address.port);
+  if (const int error = getaddrinfo(is_any ? nullptr : address.host.c_str(), port.c_str(), &hints, &found);
+      error != 0) {
+    return CannotBind(name, error == EAI_SYSTEM ? ErrorText(errno) : gai_strerror(error));
+  }
+  const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    SocketAddress next{.address = {}, .length = one->ai_addrlen};
+    std::memcpy(&next.address, one->ai_addr, one->ai_addrlen);
+    // A name that stands in two lines of /etc/hosts has its address twice.
+    if (std::find(addresses.begin(), addresses.end(), next) == addresses.end()) addresses.push_back(next);
+  }
+  return addresses;
+}
+
+// Makes a socket of this address; returns 0, or the system's number of what is wrong.
+int BindTo(const SocketAddress& at, Descriptor& bound) {
+  bound = Descriptor(socket(at.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int number = bound.number();
+  if (number < 0) return errno;
+  // No SO_REUSEPORT: two servers on one port must not go unnoticed.
+  SetOption(number, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (at.address.ss_family == AF_INET6) SetOption(number, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  // Connections inherit both.
+  SetOption(number, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOption(number, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMilliseconds);
+  return bind(number, reinterpret_cast<const sockaddr*>(&at.address), at.length) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) close(number_);
+}
+
+int Descriptor::Release() { return std::exchange(number_, -1); }
+
+int PortOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
+  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+absl::Status CannotBind(const NamedAddress& name, const std::string& why) {
+  return absl::UnavailableError(
+      absl::StrCat("--", name.option, "=", name.address.ToString(), " cannot be bound: ", why));
+}
+
+absl::StatusOr<ListeningSockets> BindSockets(const NamedAddress& name) {
+  LS_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses, AddressesOf(name));
+  ListeningSockets listening{.sockets = {}, .port = name.address.port};
+  int why_not = 0;
+  for (SocketAddress& next : addresses) {
+    if (listening.port != 0) SetPort(next.address, listening.port);  // the one that the system chose for the first
+    Descriptor bound;
+    if (const int error = BindTo(next, bound); error != 0) {
+      if (error == EADDRINUSE) return CannotBind(name, ErrorText(error));
+      why_not = error;  // of a family that this machine does not have, say
+      continue;
+    }
+    listening.port = PortOf(bound.number());
+    listening.sockets.push_back(std::move(bound));
+  }
+  if (listening.sockets.empty()) return CannotBind(name, ErrorText(why_not));
+  return listening;
+}
+
+absl::Status Listen(const NamedAddress& name, const ListeningSockets& listening) {
+  for (const Descriptor& socket : listening.sockets) {
+    if (listen(socket.number(), SOMAXCONN) != 0) return CannotBind(name, ErrorText(errno));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace longshort

@@ -1,0 +1,80 @@
+#include "server/lifecycle/describe_command.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/option_table.h"
+#include "base/status_macros.h"
+#include "base/stored_bytes.h"
+#include "models/costs/model_description.h"
+#include "models/costs/presets.h"
+
+namespace longshort {
+namespace {
+
+constexpr size_t kConfigLimitBytes = 1 << 20;
+
+std::string PresetNames() {
+  return absl::StrJoin(Presets(), "\n  ", [](std::string* text, const Preset& preset) { text->append(preset.name); });
+}
+
+std::string Help(const OptionTable& table) {
+  return absl::StrCat(
+      "longshort-server describe: prints what a model costs, known from its config.json alone.\n\n"
+      "  longshort-server describe MODEL_OR_CONFIG\n\n"
+      "MODEL_OR_CONFIG is a model directory, a config.json, or one of the published models:\n\n  ",
+      PresetNames(),
+      "\n\n"
+      "For every stage: tokens, width, parameters, and the multiply-adds of one image, of the document(s) that\n"
+      "make one item, or of one token of a language model.\n\n"
+      "Options (--name=value or --name value):\n",
+      table.Help());
+}
+
+absl::StatusOr<ModelDescription> DescribeModel(const std::string& model) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(model, error);
+  if (!std::filesystem::exists(status)) {
+    const std::string_view preset = FindPreset(model);
+    if (!preset.empty()) return DescribeConfig(preset, model);
+    return absl::NotFoundError(absl::StrCat(
+        model, ": neither a file or directory nor one of the published models: ",
+        absl::StrJoin(Presets(), ", ", [](std::string* text, const Preset& known) { text->append(known.name); })));
+  }
+  const std::string path = std::filesystem::is_directory(status) ? model + "/config.json" : model;
+  LS_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kConfigLimitBytes));
+  return DescribeConfig(text, path);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DescribeCommand(const std::vector<std::string>& arguments) {
+  bool help = false;
+  OptionTable table;
+  table.AddSwitch("help", "Print this and exit.", &help);
+  LS_ASSIGN_OR_RETURN(const std::vector<std::string> models, table.ParseAmongOthers(arguments));
+  if (help) return Help(table);
+  if (models.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("describe takes one model, not %d (longshort-server describe --help)", models.size()));
+  }
+  LS_ASSIGN_OR_RETURN(const ModelDescription description, DescribeModel(models.front()));
+  return ToText(description);
+}
+
+int RunDescribe(const std::vector<std::string>& arguments) {
+  const absl::StatusOr<std::string> text = DescribeCommand(arguments);
+  if (!text.ok()) {
+    absl::FPrintF(stderr, "longshort-server: %s\n", text.status().message());
+    return 1;
+  }
+  return std::fputs(text->c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
+}
+
+}  // namespace longshort

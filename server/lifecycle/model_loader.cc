@@ -1,0 +1,28 @@
+#include "server/lifecycle/model_loader.h"
+
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "models/loading/load_model.h"
+#include "server/model_control/warm_up.h"
+#include "server/options/served_image_limits.h"
+
+namespace longshort {
+
+GuardedLoader MakeModelLoader(const ServerOptions& options, const GpuBackends* gpus) {
+  const LoadOptions load{.precision = options.precision,
+                         .threads = static_cast<int>(options.threads),
+                         .gpus = gpus,
+                         .image_limits = ServedImageLimits(options)};
+  return [load](const std::string& directory, const std::vector<WorkerDevice>& workers,
+                const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+    LoadOptions for_workers = load;
+    for_workers.devices = DistinctDevices(workers);
+    LS_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(directory, for_workers, guard));
+    for (const WorkerDevice& device : for_workers.devices) LS_RETURN_IF_ERROR(WarmUp(loaded, device));
+    return loaded;
+  };
+}
+
+}  // namespace longshort

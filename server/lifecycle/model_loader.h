@@ -1,0 +1,15 @@
+// What the server loads models with: LibTorch, behind models' plain headers.
+#pragma once
+
+#include "server/model_control/load_models.h"
+#include "server/options/server_options.h"
+
+namespace longshort {
+
+class GpuBackends;
+
+// By the options' precision, threads and image limits. `gpus`: must outlive the models; null in a build for the CPU
+// only.
+GuardedLoader MakeModelLoader(const ServerOptions& options, const GpuBackends* gpus = nullptr);
+
+}  // namespace longshort

@@ -1,0 +1,348 @@
+#include "server/model_control/load_models.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
+#include "core/classification/dynamic_batching_engine.h"
+#include "core/classification/preparation_pool.h"
+#include "core/generation/continuous_batching_engine.h"
+#include "core/requests/prompt_token_budget.h"
+#include "server/model_control/cache_budget.h"
+#include "server/model_control/session_stores.h"
+#include "server/monitoring/engine_observers.h"
+#include "server/options/devices.h"
+#include "server/options/memory_shares.h"
+#include "server/options/served_image_limits.h"
+#include "server/options/serving_options.h"
+
+namespace longshort {
+namespace {
+
+constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
+
+const RealClock& SystemClock() {
+  static const RealClock clock;
+  return clock;
+}
+
+// A cache of no size that was asked for holds 16 sequences of any length and a quarter more of prefixes; the many short
+// ones that may run instead each need an open chunk.
+int64_t UsualCacheBytes(const LanguageModel& model, int64_t max_streams) {
+  return Bytes(PagesForStreams(model.info(), 16 + 4), model.PageBytes()) + max_streams * model.PageBytes().open_chunk;
+}
+
+// Of a GPU's memory: what a step's tensors, graphs and the libraries take.
+int64_t LibraryBytes(int64_t gpu_bytes) { return gpu_bytes / 10; }
+
+int64_t WeightBytes(int64_t parameters, const std::string& precision) {
+  return parameters * (precision == "bf16" ? 2 : 4);
+}
+
+// Items of one call: what the queue never has room for is no use asking for later.
+int64_t MaxItems(const ServingOptions& serving) {
+  return std::min(serving.limits.max_queued, serving.limits.max_queued_per_client);
+}
+
+// Gives loaded models their engines, and takes the memory that they need out of one budget.
+class EngineMaker {
+ public:
+  EngineMaker(const ServerOptions& options, const MachineLimits& machine, std::shared_ptr<PreparationPool> preparation,
+              ServerMetrics& metrics, Logger& log)
+      : options_(options),
+        machine_(machine),
+        preparation_(std::move(preparation)),
+        metrics_(metrics),
+        log_(log),
+        prompts_(PromptTokenBudget(PromptTokens(options, machine))),
+        budget_(std::make_shared<CacheBudget>(machine.memory_bytes)) {
+    budget_->SetAside(MessageBufferBytes(options, machine));
+    budget_->SetAside(PromptTokens(options, machine) * kTokenBytes);
+    budget_->SetAside(SessionTransferBytes(options, machine));
+    if (!machine.gpus.has_value()) return;
+    for (const int64_t bytes : machine.gpus->memory_bytes) {
+      gpu_budgets_.push_back(std::make_shared<CacheBudget>(bytes - LibraryBytes(bytes)));
+    }
+  }
+
+  // Whether weights of so many bytes fit where such workers would have them.
+  absl::Status CheckRoom(const std::vector<WorkerDevice>& workers, int64_t host_bytes, int64_t gpu_bytes) const {
+    LS_RETURN_IF_ERROR(budget_->CheckRoom(host_bytes));
+    for (const WorkerDevice& device : DistinctDevices(workers)) {
+      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(gpu_budgets_.at(device.index)->CheckRoom(gpu_bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  // The workers that a model of this name is to have.
+  absl::StatusOr<std::vector<WorkerDevice>> Workers(const std::string& name) const {
+    LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, std::nullopt));
+    return WorkersOf(name, serving);
+  }
+
+  absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name) const {
+    LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, std::nullopt));
+    return serving.version_policy;
+  }
+
+  absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedLanguageModel loaded) {
+    LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kLanguageModel));
+    const LanguageModelInfo info = loaded.model->info();
+    ContinuousBatchingEngine::Options engine;
+    LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
+    const int64_t weight_bytes = WeightBytes(info.parameters, info.precision);
+    auto shares = std::make_shared<Shares>(SetWeightsAside(engine.workers, weight_bytes, weight_bytes));
+    BudgetShare* const share = shares->front().get();
+    engine.queue.limits = serving.limits;
+    engine.queue.order = serving.order;
+    engine.token_budget = prompts_;
+    engine.sessions.time_to_live = serving.session_time_to_live;
+    engine.sessions.max_tokens = SessionTokens(options_, machine_);
+    engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, engine.sessions.max_tokens);
+    share->SetAside(engine.sessions.max_tokens * kTokenBytes);
+    engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions,
+                                        [&] { return ObserveSessions(metrics_, name); });
+    engine.step_loop.max_streams = serving.max_streams;
+    engine.step_loop.steps.target_step = serving.step_time;
+    engine.step_loop.steps.rounds = serving.order.rounds;
+    LS_RETURN_IF_ERROR(ReserveCaches(name, serving, *loaded.model, *shares, engine));
+    LogModel(serving, {{"model", name},
+                       {"version", version},
+                       {"architecture", std::string("language_model")},
+                       {"parameters", info.parameters},
+                       {"vocabulary_size", info.vocabulary_size},
+                       {"precision", info.precision},
+                       {"memory_length", info.memory_length},
+                       {"workers", WorkerCount(engine)},
+                       {"max_streams", engine.step_loop.max_streams},
+                       {"cache_bytes", engine.step_loop.cache_bytes},
+                       {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
+                       {"fingerprint", info.fingerprint}});
+    LogGpuMemory(name, version, engine.workers, {{"weight_bytes", weight_bytes}}, loaded.model.get());
+    ServedLanguageModel served{.memory = std::move(shares),
+                               .info = info,
+                               .tokenizer = loaded.tokenizer,
+                               .engine = nullptr,
+                               .max_items = MaxItems(serving)};
+    LS_ASSIGN_OR_RETURN(
+        served.engine, ContinuousBatchingEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
+                                                        ObserveEngine(metrics_, log_, name, version, served.statistics),
+                                                        SystemClock(), engine));
+    engine.session_store->SetTimeToLive(serving.session_time_to_live);  // it may have been another's
+    return served;
+  }
+
+  absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedClassifier loaded) {
+    LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kClassifier));
+    const ClassifierInfo info = loaded.classifier->info();
+    DynamicBatchingEngine::Options engine;
+    LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
+    const int64_t gpu_weight_bytes = WeightBytes(info.parameters, info.precision);
+    auto shares =
+        std::make_shared<Shares>(SetWeightsAside(engine.workers, WeightBytes(info.parameters, /*precision=*/"fp32"),
+                                                 gpu_weight_bytes + info.gpu_workspace_bytes));
+    BudgetShare* const share = shares->front().get();
+    share->SetAside(WaitingBytes(options_, machine_));
+    if (loaded.preprocessor != nullptr) share->Keep(DecodingShare());
+    LS_RETURN_IF_ERROR(budget_->Check(name));
+    LS_RETURN_IF_ERROR(CheckGpus(name, engine.workers));
+    engine.items.limits = serving.limits;
+    engine.items.max_waiting_bytes = WaitingBytes(options_, machine_);
+    engine.items.batches.max_batch_size = serving.max_batch_size;
+    engine.items.batches.max_batch_tokens = serving.max_batch_tokens;
+    engine.items.batches.max_queue_delay = serving.max_queue_delay;
+    engine.items.batches.order = serving.order;
+    LogModel(serving, {{"model", name},
+                       {"version", version},
+                       {"architecture", info.architecture},
+                       {"parameters", info.parameters},
+                       {"classes", info.classes},
+                       {"precision", info.precision},
+                       {"workers", WorkerCount(engine)},
+                       {"max_batch_size", engine.items.batches.max_batch_size},
+                       {"fingerprint", info.fingerprint}});
+    LogGpuMemory(name, version, engine.workers,
+                 {{"weight_bytes", gpu_weight_bytes}, {"workspace_bytes", info.gpu_workspace_bytes}}, nullptr);
+    ServedClassifier served{.memory = std::move(shares),
+                            .info = info,
+                            .tokenizer = std::move(loaded.tokenizer),
+                            .preprocessor = std::move(loaded.preprocessor),
+                            .engine = nullptr,
+                            .batches = {.max_size = serving.max_batch_size, .max_queue_delay = serving.max_queue_delay},
+                            .max_items = MaxItems(serving),
+                            .statistics = std::make_shared<ServingStatistics>(serving.max_batch_size)};
+    LS_ASSIGN_OR_RETURN(
+        served.engine, DynamicBatchingEngine::Create(
+                           std::move(loaded.classifier), preparation_,
+                           ObserveClassifier(metrics_, log_, name, version, served.statistics), SystemClock(), engine));
+    return served;
+  }
+
+ private:
+  // All models of images share the threads that decode.
+  std::shared_ptr<const BudgetShare> DecodingShare() {
+    std::shared_ptr<BudgetShare> share = decoding_.lock();
+    if (share == nullptr) {
+      share = std::make_shared<BudgetShare>(budget_);
+      share->SetAside(DecodingBytes(options_));
+      decoding_ = share;
+    }
+    return share;
+  }
+
+  template <typename EngineOptions>
+  static int64_t WorkerCount(const EngineOptions& engine) {
+    return static_cast<int64_t>(engine.workers.size());
+  }
+
+  // The workers of this model divide the threads that its workers would have by the server's options.
+  absl::StatusOr<std::vector<WorkerDevice>> WorkersOf(const std::string& name, const ServingOptions& serving) const {
+    LS_ASSIGN_OR_RETURN(const Devices of_server, ParseDevices(options_.devices));
+    const absl::StatusOr<Devices> devices = ParseServedDevices(serving.devices, machine_);
+    if (!devices.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("devices of model ", name, " is '", serving.devices, "'; ", devices.status().message()));
+    }
+    return WorkersOn(*devices, options_.threads * std::max(1, of_server.cpu_workers));
+  }
+
+  // What a model takes of the machine's memory, in which all are loaded first, and of that of each of its GPUs.
+  using Shares = std::vector<std::unique_ptr<BudgetShare>>;
+  Shares SetWeightsAside(const std::vector<WorkerDevice>& workers, int64_t host_bytes, int64_t gpu_bytes) const {
+    Shares shares;
+    shares.push_back(std::make_unique<BudgetShare>(budget_));
+    shares.back()->SetAside(host_bytes);
+    for (const WorkerDevice& device : DistinctDevices(workers)) {
+      if (device.kind == DeviceKind::kCpu) continue;
+      shares.push_back(std::make_unique<BudgetShare>(gpu_budgets_.at(device.index)));
+      shares.back()->SetAside(gpu_bytes);
+    }
+    return shares;
+  }
+
+  // Reserves the caches of all workers, each where that worker's device has it. `shares` are those of SetWeightsAside.
+  static absl::Status ReserveCaches(const std::string& name, const ServingOptions& serving, const LanguageModel& model,
+                                    const Shares& shares, ContinuousBatchingEngine::Options& engine) {
+    const int64_t workers = WorkerCount(engine), gpus = static_cast<int64_t>(shares.size()) - 1;
+    // For so many of the workers; 0: what is usual.
+    const auto wanted = [&](int64_t count) {
+      return serving.cache_bytes == 0 ? 0 : std::max<int64_t>(1, serving.cache_bytes * count / workers);
+    };
+    const auto usual = [&](const WorkerDevice& worker) {
+      return UsualCacheBytes(model.On(worker), serving.max_streams);
+    };
+    if (const int64_t cpu_workers = workers - gpus; cpu_workers > 0) {
+      LS_ASSIGN_OR_RETURN(
+          engine.step_loop.cache_bytes,
+          shares.front()->Reserve(name, wanted(cpu_workers), cpu_workers * usual(engine.workers.front())));
+      if (gpus == 0) return absl::OkStatus();  // an equal part each
+      for (int64_t i = 0; i < cpu_workers; ++i) {
+        engine.workers[i].memory_bytes = std::max<int64_t>(1, engine.step_loop.cache_bytes / cpu_workers);
+      }
+    }
+    for (int64_t i = 0; i < gpus; ++i) {
+      WorkerDevice& worker = engine.workers[workers - gpus + i];
+      shares[1 + i]->SetAside(model.On(worker).WorkspaceBytes());
+      LS_ASSIGN_OR_RETURN(worker.memory_bytes, shares[1 + i]->Reserve(name, wanted(1), usual(worker)));
+      engine.step_loop.cache_bytes += worker.memory_bytes;
+    }
+    return absl::OkStatus();
+  }
+
+  // How this model, of a kind if that is known, is served. Read at each loading: the file may have changed.
+  absl::StatusOr<ServingOptions> ReadServing(const std::string& name, std::optional<ModelKind> kind) const {
+    const std::string path = ServingFile(options_.model_repository, name);
+    LS_ASSIGN_OR_RETURN(ServingOptions serving, ReadServingOptions(path, DefaultServingOptions(options_)));
+    if (kind.has_value()) LS_RETURN_IF_ERROR(CheckKind(serving, path, *kind));
+    return serving;
+  }
+
+  // Whether what is set aside fits on the workers' GPUs.
+  absl::Status CheckGpus(const std::string& name, const std::vector<WorkerDevice>& workers) const {
+    for (const WorkerDevice& device : DistinctDevices(workers)) {
+      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(gpu_budgets_.at(device.index)->Check(name));
+    }
+    return absl::OkStatus();
+  }
+
+  // What a model takes of each of its GPUs. `model`: null for a classifier, which has no cache.
+  void LogGpuMemory(const std::string& name, int64_t version, const std::vector<WorkerDevice>& workers,
+                    const LogFields& taken, const LanguageModel* model) {
+    for (const WorkerDevice& worker : workers) {
+      if (worker.kind == DeviceKind::kCpu) continue;
+      const int64_t gpu_bytes = machine_.gpus->memory_bytes.at(worker.index);
+      LogFields fields = {{"model", name},
+                          {"version", version},
+                          {"device", DeviceName(worker)},
+                          {"gpu_bytes", gpu_bytes},
+                          {"library_bytes", LibraryBytes(gpu_bytes)}};
+      fields.insert(fields.end(), taken.begin(), taken.end());
+      if (model != nullptr) {
+        fields.emplace_back("workspace_bytes", model->On(worker).WorkspaceBytes());
+        fields.emplace_back("cache_bytes", worker.memory_bytes);
+      }
+      log_.Info("model on GPU", fields);
+    }
+  }
+
+  void LogModel(const ServingOptions& serving, LogFields fields) {
+    if (!serving.given.empty()) {
+      fields.emplace_back("serving", absl::StrJoin(serving.given, ", ", absl::PairFormatter("=")));
+    }
+    log_.Info("model", fields);
+  }
+
+  const ServerOptions options_;
+  const MachineLimits machine_;
+  const std::shared_ptr<PreparationPool> preparation_;
+  ServerMetrics& metrics_;
+  Logger& log_;
+  const std::shared_ptr<Budget> prompts_;
+  const std::shared_ptr<CacheBudget> budget_;
+  // Of each GPU's memory, all but LibraryBytes.
+  std::vector<std::shared_ptr<CacheBudget>> gpu_budgets_;
+  SessionStores sessions_;
+  std::weak_ptr<BudgetShare> decoding_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
+                                                          const GuardedLoader& loader, ServerMetrics& metrics,
+                                                          Logger& log) {
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<PreparationPool> preparation,
+                      PreparationPool::Create(options.preparation_threads));
+  // The registry keeps it: models come and go while the server runs.
+  auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
+  auto load = [loader, maker](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+    const std::string name = std::filesystem::path(directory).parent_path().filename();
+    LS_ASSIGN_OR_RETURN(const std::vector<WorkerDevice> workers, maker->Workers(name));
+    return loader(directory, workers, {.check_room = [&](int64_t host_bytes, int64_t gpu_bytes) {
+                    return maker->CheckRoom(workers, host_bytes, gpu_bytes);
+                  }});
+  };
+  auto read_policy = [maker](const std::string& name) { return maker->ReadPolicy(name); };
+  auto make_engine = [maker = std::move(maker)](const std::string& name, int64_t version, LoadedModel loaded) {
+    return std::visit([&](auto& model) { return maker->Make(name, version, std::move(model)); }, loaded);
+  };
+  LS_ASSIGN_OR_RETURN(
+      std::unique_ptr<ModelRegistry> registry,
+      ModelRegistry::Load(options.model_repository, std::move(load), std::move(make_engine), std::move(read_policy)));
+  for (const std::string& reason : registry->skipped())
+    log.Log(LogLevel::kWarning, "folder skipped", {{"reason", reason}});
+  for (const std::shared_ptr<ServedModel>& model : registry->List()) {
+    metrics.SetModelLoadDuration(model->name, model->version, model->load_duration);
+  }
+  return registry;
+}
+
+}  // namespace longshort

@@ -1,0 +1,32 @@
+// Loads the repository and gives each model its engine, as the options and its serving.json say.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/registry/model_registry.h"
+#include "models/loading/load_guard.h"
+#include "models/worker_device.h"
+#include "server/monitoring/logger.h"
+#include "server/monitoring/server_metrics.h"
+#include "server/options/machine_limits.h"
+#include "server/options/server_options.h"
+
+namespace longshort {
+
+// Loads a model directory for such workers, and asks as it goes on.
+using GuardedLoader = std::function<absl::StatusOr<LoadedModel>(
+    const std::string& directory, const std::vector<WorkerDevice>& workers, const LoadGuard& guard)>;
+
+// Logs a line for each model. `metrics` must outlive the registry.
+// Errors: as ModelRegistry::Load; INVALID_ARGUMENT for a serving.json that is wrong; and RESOURCE_EXHAUSTED if weights
+// (told before they are read), --max-streams, or a classifier with what it decodes and what waits for it, does not fit
+// in memory.
+absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
+                                                          const GuardedLoader& loader, ServerMetrics& metrics,
+                                                          Logger& log);
+
+}  // namespace longshort

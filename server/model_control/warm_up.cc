@@ -1,0 +1,85 @@
+#include "server/model_control/warm_up.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "core/cache/cache_capacity.h"
+#include "core/cache/paged_cache.h"
+
+namespace longshort {
+namespace {
+
+// Of a document. A prompt is that of a step of --step-time at the most, and finishes chunks.
+constexpr int64_t kTokens = 64;
+// Of a square image before it is resized to what the model takes.
+constexpr int64_t kPixels = 64;
+
+absl::Status ReadOn(LanguageModel& model, CachedSequence& sequence, absl::Span<const int32_t> tokens) {
+  Slice slice;
+  slice.tokens = tokens;
+  slice.logit_rows = 1;
+  LS_RETURN_IF_ERROR(sequence.FillIn(slice));
+  LS_RETURN_IF_ERROR(model.Step({slice}).status());
+  sequence.OnRead(tokens);
+  return absl::OkStatus();
+}
+
+absl::Status Run(const LoadedLanguageModel& loaded, const WorkerDevice& device) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, loaded.model->Replicate(device));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<PagedCache> cache,
+                      PagedCache::Create(*model, PagesForStreams(model->info(), 1)));
+  const std::vector<int32_t> prompt(std::max(kTokens, model->info().chunk_size));
+  const auto tokens = static_cast<int64_t>(prompt.size());
+  {
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<CachedSequence> sequence, cache->Begin(prompt, 0, tokens + 1));
+    for (int64_t read = 0; read < tokens;) {
+      const int64_t piece = sequence->MostTokens(tokens - read);
+      LS_RETURN_IF_ERROR(ReadOn(*model, *sequence, absl::MakeConstSpan(prompt).subspan(read, piece)));
+      read += piece;
+    }
+    LS_RETURN_IF_ERROR(ReadOn(*model, *sequence, absl::MakeConstSpan(prompt).first(1)));
+  }
+  model->Rest();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ClassifierItem> MakeItem(const LoadedClassifier& loaded) {
+  const ClassifierInfo& info = loaded.classifier->info();
+  if (loaded.preprocessor != nullptr) {
+    const int64_t channels = info.input == ClassifierInput::kImage ? info.channels : 1;
+    const std::vector<uint8_t> grey(kPixels * kPixels * channels, 128);
+    return loaded.preprocessor->Convert(
+        {.height = kPixels, .width = kPixels, .channels = channels, .values = absl::MakeConstSpan(grey)});
+  }
+  // Id 0 is masked.
+  const std::vector<int32_t> document(std::min(kTokens, info.max_document_tokens), 1);
+  return TokenItem{.documents = std::vector<std::vector<int32_t>>(info.documents, document)};
+}
+
+absl::Status Run(const LoadedClassifier& loaded, const WorkerDevice& device) {
+  LS_ASSIGN_OR_RETURN(const ClassifierItem item, MakeItem(loaded));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> classifier, loaded.classifier->Replicate(device));
+  LS_RETURN_IF_ERROR(classifier->Classify({&item}).status());
+  LS_RETURN_IF_ERROR(classifier->Classify({&item, &item}).status());
+  classifier->Rest();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WarmUp(const LoadedModel& loaded, const WorkerDevice& device) {
+  try {
+    return std::visit([&device](const auto& model) { return Run(model, device); }, loaded);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the model's first step failed: ", error.what()));
+  }
+}
+
+}  // namespace longshort

@@ -1,0 +1,43 @@
+// Says in the log why a model's steps fail, and why its workers are without one: of each at most a line a second, with
+// how many were left out before it.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/monitoring/logger.h"
+
+namespace longshort {
+
+// Thread-safe.
+class FailureLog {
+ public:
+  // `log` must outlive this.
+  FailureLog(Logger& log, std::string model) : log_(log), model_(std::move(model)) {}
+
+  // A step, or a batch, failed; what was in it is tried again. `now` is MonotonicNow(), here and below.
+  void StepFailed(const absl::Status& why, absl::Time now) { Say(steps_, why, now); }
+  // A worker whose model was given up has no other, and tries again.
+  void WorkerNotRebuilt(const absl::Status& why, absl::Time now) { Say(rebuilds_, why, now); }
+
+ private:
+  struct Lines {
+    const char* message;
+    absl::Time next = absl::InfinitePast();
+    int64_t left_out = 0;
+  };
+
+  void Say(Lines& lines, const absl::Status& why, absl::Time now);
+
+  Logger& log_;
+  const std::string model_;
+  std::mutex mutex_;  // guards what follows
+  Lines steps_{"step failed"};
+  Lines rebuilds_{"worker without a model"};
+};
+
+}  // namespace longshort

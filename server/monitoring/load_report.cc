@@ -1,0 +1,108 @@
+#include "server/monitoring/load_report.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/monitoring/process_metrics.h"
+
+namespace longshort {
+namespace {
+
+constexpr absl::Duration kLookAgain = absl::Milliseconds(250);
+
+// Fields of OrcaLoadReport, all of them doubles.
+constexpr int kCpuUtilization = 1;
+constexpr int kMemoryUtilization = 2;
+constexpr int kCallsPerSecond = 6;
+constexpr int kErrorsPerSecond = 7;
+constexpr int kApplicationUtilization = 9;
+
+// As protobuf has it: a tag of wire type 1, then the number, its lowest byte first.
+void AddDouble(int field, double value, std::string& message) {
+  if (value == 0) return;  // what a field says that is not there
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  message.push_back(static_cast<char>(field << 3 | 1));
+  for (size_t i = 0; i < sizeof(bits); ++i) message.push_back(static_cast<char>(bits >> (8 * i) & 0xff));
+}
+
+std::string LabelOf(const prometheus::ClientMetric& metric, std::string_view name) {
+  for (const prometheus::ClientMetric::Label& label : metric.label) {
+    if (label.name == name) return label.value;
+  }
+  return "";
+}
+
+// Whether a call with this code says that another server might have done better.
+bool IsServersFailure(const std::string& code) {
+  static const auto& codes = *new std::set<std::string>(
+      {"UNKNOWN", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"});
+  return codes.count(code) > 0;
+}
+
+}  // namespace
+
+LoadReport::LoadReport(const MetricFamilies& families, const Capacity& capacity)
+    : families_(families),
+      capacity_(capacity),
+      look_again_(MonotonicNow() + kLookAgain),
+      last_(Look()),
+      bytes_(Serialize(last_, last_)) {}
+
+std::string LoadReport::Get() {
+  std::unique_lock lock(mutex_);
+  if (const absl::Time now = MonotonicNow(); now >= look_again_) {
+    look_again_ = now + kLookAgain;
+    lock.unlock();  // others have the last one meanwhile
+    Totals totals = Look();
+    lock.lock();
+    bytes_ = Serialize(last_, totals);
+    last_ = std::move(totals);
+  }
+  return bytes_;
+}
+
+LoadReport::Totals LoadReport::Look() const {
+  Totals totals{.at = MonotonicNow(), .cpu_seconds = ProcessCpuSeconds(), .busy_seconds = {}};
+  for (const prometheus::MetricFamily& family : families_.requests.Collect()) {
+    for (const prometheus::ClientMetric& metric : family.metric) {
+      totals.calls += metric.counter.value;
+      if (IsServersFailure(LabelOf(metric, "code"))) totals.failed_calls += metric.counter.value;
+    }
+  }
+  for (const auto* durations : {&families_.step_duration, &families_.batch_duration}) {
+    for (const prometheus::MetricFamily& family : durations->Collect()) {
+      for (const prometheus::ClientMetric& metric : family.metric) {
+        totals.busy_seconds[LabelOf(metric, "model")] += metric.histogram.sample_sum;
+      }
+    }
+  }
+  return totals;
+}
+
+std::string LoadReport::Serialize(const Totals& before, const Totals& now) const {
+  const double seconds = std::max(absl::ToDoubleSeconds(now.at - before.at), 1e-3);
+  double busiest = 0;
+  for (const auto& [model, busy] : now.busy_seconds) {
+    const auto was = before.busy_seconds.find(model);
+    busiest = std::max(busiest, busy - (was == before.busy_seconds.end() ? 0 : was->second));
+  }
+  std::string message;
+  AddDouble(kCpuUtilization, (now.cpu_seconds - before.cpu_seconds) / seconds / static_cast<double>(capacity_.cpus),
+            message);
+  if (capacity_.memory_bytes > 0) {
+    AddDouble(kMemoryUtilization, ResidentBytes() / static_cast<double>(capacity_.memory_bytes), message);
+  }
+  // A version that left has taken its counts along.
+  AddDouble(kCallsPerSecond, std::max(0.0, now.calls - before.calls) / seconds, message);
+  AddDouble(kErrorsPerSecond, std::max(0.0, now.failed_calls - before.failed_calls) / seconds, message);
+  AddDouble(kApplicationUtilization, busiest / seconds / static_cast<double>(capacity_.workers), message);
+  return message;
+}
+
+}  // namespace longshort

@@ -1,0 +1,178 @@
+#include "server/monitoring/logger.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace longshort {
+namespace {
+
+constexpr size_t kWaitingLines = 8192;
+// Waking a thread costs as much as answering a short call: once in so long is nothing.
+constexpr std::chrono::milliseconds kGatherTime(10);
+
+const char* Name(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "error";
+}
+
+nlohmann::ordered_json ToJson(const LogValue& value) {
+  return absl::visit([](const auto& held) { return nlohmann::ordered_json(held); }, value);
+}
+
+// JSON text; bytes that are not UTF-8 become U+FFFD.
+std::string Dump(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+// Text that JSON would not change, between its quotation marks.
+bool IsPlain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
+}
+
+// A word that can stand in `key=value` as it is.
+bool IsWord(std::string_view text) {
+  return !text.empty() && IsPlain(text) && text.find_first_of(" =") == std::string_view::npos;
+}
+
+std::string TextOf(const LogValue& value) {
+  if (const auto* number = absl::get_if<int64_t>(&value); number != nullptr) return absl::StrCat(*number);
+  const auto* text = absl::get_if<std::string>(&value);
+  return text != nullptr && IsWord(*text) ? *text : Dump(ToJson(value));
+}
+
+// A message is ours, but may quote what a client or a file said: its control characters are shown as JSON would.
+std::string MessageText(const std::string& message) {
+  if (IsPlain(message)) return message;
+  const std::string quoted = Dump(nlohmann::ordered_json(message));
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+// Returns what could not be written: something, if the disk is full or nobody reads any more.
+// Not by stdio: a write that is stuck would have its lock, which libraries want when the process ends.
+std::string_view WriteToStandardError(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {  // another program that has it, too, may have made it so
+      pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+      poll(&room, 1, -1);
+      continue;
+    }
+    if (written <= 0) break;
+    text.remove_prefix(written);
+  }
+  return text;
+}
+
+class LineWriter final {
+ public:
+  // Returns how many could not be written, one that was cut among them.
+  int64_t Write(std::string_view lines) {
+    if (is_cut_ && WriteToStandardError("\n").empty()) is_cut_ = false;
+    const std::string_view unwritten = is_cut_ ? lines : WriteToStandardError(lines);
+    const size_t written = lines.size() - unwritten.size();
+    if (written > 0) is_cut_ = lines[written - 1] != '\n';
+    return std::count(unwritten.begin(), unwritten.end(), '\n');
+  }
+
+ private:
+  bool is_cut_ = false;  // the last line that was begun
+};
+
+}  // namespace
+
+std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, const std::string& message,
+                          const LogFields& fields) {
+  const std::string stamp = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
+  if (format == LogFormat::kJson) {
+    nlohmann::ordered_json line = {{"time", stamp}, {"level", Name(level)}, {"message", message}};
+    for (const auto& [key, value] : fields) line[key] = ToJson(value);
+    return Dump(line);
+  }
+  std::string line = absl::StrCat(stamp, " ", Name(level), " ", MessageText(message));
+  for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", TextOf(value));
+  return line;
+}
+
+Logger::Logger(LogFormat format, LogLevel least) : format_(format), least_(least), writer_(&Logger::Write, this) {}
+
+Logger::~Logger() {
+  Flush(absl::ZeroDuration());
+  writer_.join();
+}
+
+void Logger::Flush(absl::Duration patience) {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(patience), [this] { return all_written_; });
+}
+
+void Logger::Log(LogLevel level, std::string message, LogFields fields) {
+  if (level < least_) return;
+  Line line{absl::Now(), level, std::move(message), std::move(fields)};
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    if (lines_.size() == kWaitingLines) {
+      lines_.pop_front();
+      ++lost_;
+    }
+    lines_.push_back(std::move(line));
+    first = lines_.size() == 1;
+  }
+  if (first) changed_.notify_one();
+}
+
+void Logger::Write() {
+  std::deque<Line> lines;
+  std::string text;
+  LineWriter writer;
+  int64_t lost = 0;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return closed_ || !lines_.empty(); });
+    changed_.wait_for(lock, kGatherTime, [this] { return closed_; });
+    if (lines_.empty()) break;
+    lines.swap(lines_);
+    lost += std::exchange(lost_, 0);
+    lock.unlock();
+    if (lost > 0) {
+      const LogFields count = {{"lines", lost}};
+      text = FormatLogLine(format_, absl::Now(), LogLevel::kWarning, "log lines lost", count) + "\n";
+      if (writer.Write(text) == 0) lost = 0;
+      text.clear();
+    }
+    for (const Line& line : lines) {
+      absl::StrAppend(&text, FormatLogLine(format_, line.time, line.level, line.message, line.fields), "\n");
+    }
+    lost += writer.Write(text);
+    text.clear();
+    lines.clear();
+    lock.lock();
+  }
+  all_written_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace longshort

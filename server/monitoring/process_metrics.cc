@@ -1,0 +1,105 @@
+#include "server/monitoring/process_metrics.h"
+
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_type.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/numbers.h"
+
+namespace longshort {
+namespace {
+
+using Families = std::vector<prometheus::MetricFamily>;
+
+void Add(const char* name, const char* help, prometheus::MetricType type, double value, Families& families) {
+  prometheus::ClientMetric metric;
+  (type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  families.push_back({.name = name, .help = help, .type = type, .metric = {metric}});
+}
+
+void AddGauge(const char* name, const char* help, double value, Families& families) {
+  Add(name, help, prometheus::MetricType::Gauge, value, families);
+}
+
+// In bytes; both 0 if the system does not tell.
+struct Memory {
+  double all = 0;
+  double resident = 0;
+};
+
+Memory ReadMemory() {
+  std::ifstream pages("/proc/self/statm");
+  double all = 0, resident = 0;
+  if (!(pages >> all >> resident)) return {};
+  const auto page_bytes = static_cast<double>(sysconf(_SC_PAGESIZE));
+  return {.all = all * page_bytes, .resident = resident * page_bytes};
+}
+
+void AddMemory(Families& families) {
+  const Memory memory = ReadMemory();
+  if (memory.all == 0) return;
+  AddGauge("process_virtual_memory_bytes", "Address space", memory.all, families);
+  AddGauge("process_resident_memory_bytes", "Memory in use", memory.resident, families);
+}
+
+void AddDescriptors(Families& families) {
+  std::error_code error;
+  const std::filesystem::directory_iterator open("/proc/self/fd", error);
+  if (!error) {
+    const auto count = std::distance(begin(open), end(open)) - 1;  // but for the folder's own
+    AddGauge("process_open_fds", "Open descriptors", static_cast<double>(count), families);
+  }
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    AddGauge("process_max_fds", "Descriptors that may be open", static_cast<double>(limit.rlim_cur), families);
+  }
+}
+
+// Of a clock of the system, in seconds.
+double Now(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+// In seconds since 1970; 0 if the system does not tell.
+double StartTime() {
+  constexpr int kNameField = 2, kStartField = 22;  // of the process's line, counted from 1
+  std::ifstream file("/proc/self/stat");
+  std::string line, field;
+  std::getline(file, line);
+  std::istringstream fields(line.substr(line.rfind(')') + 1));  // the name may have spaces in it
+  for (int i = kNameField; i < kStartField; ++i) fields >> field;
+  double ticks = 0;  // since the machine booted
+  if (!fields || !absl::SimpleAtod(field, &ticks)) return 0;
+  const double start = ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return Now(CLOCK_REALTIME) - Now(CLOCK_BOOTTIME) + start;
+}
+
+}  // namespace
+
+double ProcessCpuSeconds() { return Now(CLOCK_PROCESS_CPUTIME_ID); }
+
+double ResidentBytes() { return ReadMemory().resident; }
+
+Families CollectProcessMetrics() {
+  Families families;
+  Add("process_cpu_seconds_total", "Processors' time, of the program and of the system for it",
+      prometheus::MetricType::Counter, ProcessCpuSeconds(), families);
+  AddMemory(families);
+  AddDescriptors(families);
+  static const double start = StartTime();  // once: it must not seem to change
+  if (start != 0) AddGauge("process_start_time_seconds", "When the process began, since 1970", start, families);
+  return families;
+}
+
+}  // namespace longshort

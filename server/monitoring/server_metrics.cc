@@ -1,0 +1,91 @@
+#include "server/monitoring/server_metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include <utility>
+
+#include "server/monitoring/process_metrics.h"
+
+namespace longshort {
+
+ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
+    : families_(std::move(latency_buckets)),
+      dropped_spans_({&families_.dropped_spans.Add({{"reason", "queue_full"}}),
+                      &families_.dropped_spans.Add({{"reason", "call_limit"}}),
+                      &families_.dropped_spans.Add({{"reason", "export_failed"}}),
+                      &families_.dropped_spans.Add({{"reason", "rejected"}})}) {}
+
+void ServerMetrics::CountRequest(const Asked& asked, absl::StatusCode code, absl::Duration duration) {
+  const std::lock_guard lock(mutex_);  // ForgetModel removes what it finds
+  const RequestMetrics& metrics = FindRequestMetrics(asked, code);
+  metrics.requests.Increment();
+  metrics.duration.Observe(absl::ToDoubleSeconds(duration));
+}
+
+ServerMetrics::RequestMetrics& ServerMetrics::FindRequestMetrics(const Asked& asked, absl::StatusCode code) {
+  const int64_t version = served_.count({asked.model, asked.version}) > 0 ? asked.version : 0;
+  const std::tuple key(asked.rpc, asked.model, version, code);
+  if (const auto found = found_.find(key); found != found_.end()) return found->second;
+  const std::string label = version == 0 ? "" : std::to_string(version);
+  const RequestMetrics metrics = {
+      families_.requests.Add(
+          {{"rpc", asked.rpc}, {"model", asked.model}, {"version", label}, {"code", CodeName(code)}}),
+      families_.request_duration.Add({{"rpc", asked.rpc}, {"model", asked.model}, {"version", label}},
+                                     families_.latency_buckets)};
+  families_.slow_readers.Add({{"rpc", asked.rpc}});  // is there, at 0, before there are any
+  return found_.emplace(key, metrics).first->second;
+}
+
+void ServerMetrics::CountIdentity(const std::string& label, absl::StatusCode code, int64_t tokens) {
+  const IdentityMetrics metrics = FindIdentityMetrics(label, code);
+  metrics.requests.Increment();
+  metrics.tokens.Increment(static_cast<double>(tokens));
+}
+
+ServerMetrics::IdentityMetrics ServerMetrics::FindIdentityMetrics(const std::string& label, absl::StatusCode code) {
+  std::pair key(label, code);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = found_identities_.find(key); found != found_identities_.end()) return found->second;
+  const IdentityMetrics metrics = {families_.identity_requests.Add({{"identity", label}, {"code", CodeName(code)}}),
+                                   families_.identity_tokens.Add({{"identity", label}})};
+  found_identities_.emplace(std::move(key), metrics);
+  return metrics;
+}
+
+void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration) {
+  families_.load_duration.Add({{"model", model}, {"version", std::to_string(version)}})
+      .Set(absl::ToDoubleSeconds(duration));
+  const std::lock_guard lock(mutex_);
+  served_.emplace(model, version);
+}
+
+void ServerMetrics::ForgetModel(const std::string& model, int64_t version) {
+  families_.load_duration.Remove(
+      &families_.load_duration.Add({{"model", model}, {"version", std::to_string(version)}}));
+  const std::lock_guard lock(mutex_);
+  served_.erase({model, version});
+  std::set<prometheus::Histogram*> durations;  // those of several codes are one
+  for (auto entry = found_.begin(); entry != found_.end();) {
+    if (std::get<1>(entry->first) != model || std::get<2>(entry->first) != version) {
+      ++entry;
+      continue;
+    }
+    families_.requests.Remove(&entry->second.requests);
+    durations.insert(&entry->second.duration);
+    entry = found_.erase(entry);
+  }
+  for (prometheus::Histogram* duration : durations) families_.request_duration.Remove(duration);
+}
+
+void ServerMetrics::SetTlsExpiry(const std::string& file, absl::Time expiry) {
+  if (expiry == absl::InfiniteFuture()) return;
+  families_.tls_expiry.Add({{"file", file}}).Set(static_cast<double>(absl::ToUnixSeconds(expiry)));
+}
+
+std::string ServerMetrics::Serialize() const {
+  std::vector<prometheus::MetricFamily> families = families_.registry.Collect();
+  for (prometheus::MetricFamily& family : CollectProcessMetrics()) families.push_back(std::move(family));
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace longshort

@@ -1,0 +1,177 @@
+#include "server/monitoring/trace_exporter.h"
+
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/random_number.h"
+#include "server/monitoring/collector.h"
+
+namespace longshort {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(500);
+constexpr absl::Duration kLongestPause = absl::Seconds(5);
+
+// Of the thread: gets what others leave of a busy machine, and about a hundredth besides.
+constexpr int kLeastPriority = 19;
+
+constexpr char kExportMethod[] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+
+void ReadMessage(grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
+  grpc::ProtoBufferReader reader(&bytes);
+  if (!message->ParseFromZeroCopyStream(&reader)) message->Clear();
+}
+
+int64_t CountSpans(const std::vector<std::unique_ptr<CallTrace>>& batch) {
+  int64_t spans = 0;
+  for (const std::unique_ptr<CallTrace>& call : batch) spans += call->spans();
+  return spans;
+}
+
+// Give or take a fifth, so that servers that failed at once do not come back at once.
+absl::Duration Scattered(absl::Duration pause) {
+  constexpr uint64_t kSteps = 401;
+  return pause * (0.8 + 0.001 * static_cast<double>(RandomNumber() % kSteps));
+}
+
+}  // namespace
+
+TraceExporter::TraceExporter(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics, Logger& log)
+    : options_(options),
+      queue_(queue),
+      metrics_(metrics),
+      log_(log),
+      collector_(std::make_unique<grpc::GenericStub>(ConnectToCollector(options))),
+      encoder_(ResourceOf(options)),
+      pause_(kFirstPause),
+      thread_(&TraceExporter::Run, this) {}
+
+TraceExporter::~TraceExporter() {
+  Shutdown(absl::ZeroDuration());
+  thread_.join();
+}
+
+void TraceExporter::Shutdown(absl::Duration patience) {
+  queue_.Close();
+  std::unique_lock lock(mutex_);
+  stop_at_ = std::min(stop_at_, MonotonicNow() + patience);
+  changed_.notify_all();
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(stop_at_ - MonotonicNow()), [this] { return done_; });
+  given_up_ = true;
+  if (call_ != nullptr) call_->TryCancel();
+}
+
+bool TraceExporter::given_up() {
+  const std::lock_guard lock(mutex_);
+  return given_up_;
+}
+
+void TraceExporter::SleepUntil(absl::Time time) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(time - MonotonicNow()),
+                    [this] { return stop_at_ != absl::InfiniteFuture(); });
+}
+
+void TraceExporter::Run() {
+  // Where processors are wanted for calls, spans wait, and are dropped in the end; also on a server that was started
+  // with real-time priority. Errors do not matter.
+  const sched_param ordinary = {};
+  pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLeastPriority);
+  for (;;) {
+    if (not_before_ > MonotonicNow()) SleepUntil(not_before_);
+    const Batch batch = queue_.Take();
+    if (batch.empty()) break;
+    Export(batch);
+  }
+  const std::lock_guard lock(mutex_);
+  done_ = true;
+  changed_.notify_all();
+}
+
+void TraceExporter::Export(const Batch& batch) {
+  const int64_t spans = CountSpans(batch);
+  if (given_up()) return metrics_.CountDroppedSpans(SpanLoss::kFailed, spans);
+  const absl::Time now = MonotonicNow();
+  const grpc::Slice bytes(encoder_.Encode(batch, ToWallClock(now) - now));
+  const grpc::ByteBuffer request(&bytes, 1);
+  if (!Send(request, spans)) metrics_.CountDroppedSpans(SpanLoss::kFailed, spans);
+}
+
+bool TraceExporter::Send(const grpc::ByteBuffer& request, int64_t spans) {
+  const absl::Time end = MonotonicNow() + options_.export_timeout;
+  for (;;) {
+    Response response;
+    const grpc::Status status = TryOnce(request, &response);
+    if (status.ok()) return NoteSuccess(response, spans), true;
+    NoteFailure(status);
+    const std::optional<absl::Duration> retry = RetryAfter(status);
+    if (!retry.has_value()) return false;
+    not_before_ = MonotonicNow() + std::max(*retry, Scattered(pause_));
+    pause_ = std::min(2 * pause_, kLongestPause);
+    if (not_before_ >= end || given_up()) return false;
+    SleepUntil(not_before_);
+  }
+}
+
+grpc::Status TraceExporter::TryOnce(const grpc::ByteBuffer& request, Response* response) {
+  bool last = false;
+  grpc::ClientContext context;
+  for (const auto& [key, value] : options_.headers) context.AddMetadata(key, value);
+  {
+    const std::lock_guard lock(mutex_);
+    last = stop_at_ != absl::InfiniteFuture();
+    const absl::Time end = std::min(MonotonicNow() + options_.timeout, stop_at_);
+    context.set_deadline(absl::ToChronoTime(ToWallClock(end)));
+    call_ = &context;
+  }
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  // By a queue of its own, so that this thread does what there is to do for the call.
+  grpc::CompletionQueue queue;
+  const auto call = collector_->PrepareUnaryCall(&context, kExportMethod, request, &queue);
+  call->StartCall();
+  call->Finish(&answer, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  // What cannot be read is as if it said nothing: the spans were taken.
+  if (status.ok() && answer.Valid()) ReadMessage(answer, response);
+  const std::lock_guard lock(mutex_);
+  call_ = nullptr;
+  // One that was on its way when it was shut down is tried once more.
+  if (!status.ok() && last) given_up_ = true;
+  return status;
+}
+
+void TraceExporter::NoteSuccess(const Response& response, int64_t spans) {
+  pause_ = kFirstPause;
+  not_before_ = absl::InfinitePast();
+  const int64_t rejected = std::clamp<int64_t>(response.partial_success().rejected_spans(), 0, spans);
+  metrics_.CountExportedSpans(spans - rejected);
+  metrics_.CountDroppedSpans(SpanLoss::kRejected, rejected);
+  if (std::exchange(failing_, false)) log_.Info("traces are exported again", {{"collector", options_.endpoint}});
+  if (std::exchange(rejected_, rejected > 0) || rejected == 0) return;
+  log_.Log(
+      LogLevel::kWarning, "the collector rejects spans",
+      {{"collector", options_.endpoint}, {"spans", rejected}, {"error", response.partial_success().error_message()}});
+}
+
+void TraceExporter::NoteFailure(const grpc::Status& status) {
+  metrics_.CountFailedSpanExport();
+  if (std::exchange(failing_, true)) return;
+  log_.Log(LogLevel::kWarning, "traces are not exported",
+           {{"collector", options_.endpoint},
+            {"code", CodeName(static_cast<absl::StatusCode>(status.error_code()))},
+            {"error", status.error_message()}});
+}
+
+}  // namespace longshort

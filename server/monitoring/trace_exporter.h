@@ -1,0 +1,76 @@
+// Sends recorded calls to a collector, in a thread of its own: a batch at a time, tried again with growing pauses while
+// that is worth it. Whatever the collector does, calls do not notice: what cannot be sent fills the queue, and what
+// does not fit there is dropped. What happens to spans is counted, and it is logged when exporting begins to fail and
+// when it works again.
+#pragma once
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
+#include "server/monitoring/logger.h"
+#include "server/monitoring/server_metrics.h"
+#include "server/monitoring/span_messages.h"
+#include "server/monitoring/trace_queue.h"
+#include "server/options/tracing_options.h"
+
+namespace longshort {
+
+class TraceExporter final {
+ public:
+  // All must outlive the exporter.
+  TraceExporter(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics, Logger& log);
+  // As Shutdown without patience.
+  ~TraceExporter();
+
+  // Closes the queue, and sends what is in it, each batch once, until all is sent, one fails, or `patience` is over.
+  void Shutdown(absl::Duration patience);
+
+ private:
+  using Response = opentelemetry::proto::collector::trace::v1::ExportTraceServiceResponse;
+  using Batch = std::vector<std::unique_ptr<CallTrace>>;
+
+  void Run();
+  void Export(const Batch& batch);
+  // Whether the request was taken, after as many tries as it is worth.
+  bool Send(const grpc::ByteBuffer& request, int64_t spans);
+  grpc::Status TryOnce(const grpc::ByteBuffer& request, Response* response);
+  void NoteSuccess(const Response& response, int64_t spans);
+  void NoteFailure(const grpc::Status& status);
+  // Returns earlier if the exporter is shut down.
+  void SleepUntil(absl::Time time);
+  // Whether it is shut down, and nothing is to be tried any more.
+  bool given_up();
+
+  const TracingOptions options_;
+  TraceQueue& queue_;
+  ServerMetrics& metrics_;
+  Logger& log_;
+  const std::unique_ptr<grpc::GenericStub> collector_;
+
+  // Of the thread.
+  SpanEncoder encoder_;
+  absl::Duration pause_;                          // before the next try, once one has failed
+  absl::Time not_before_ = absl::InfinitePast();  // the next try may not come
+  bool failing_ = false;
+  bool rejected_ = false;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  absl::Time stop_at_ = absl::InfiniteFuture();  // once it is shut down
+  bool given_up_ = false;
+  bool done_ = false;
+  grpc::ClientContext* call_ = nullptr;  // that is on its way
+
+  std::thread thread_;  // last, for it uses all else
+};
+
+}  // namespace longshort

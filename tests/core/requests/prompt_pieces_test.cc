@@ -1,0 +1,47 @@
+#include "core/requests/prompt_pieces.h"
+
+#include <gtest/gtest.h>
+
+namespace longshort {
+namespace {
+
+absl::Time At(int64_t seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
+
+// Step i goes from second i to i + 1, and reads i tokens.
+PromptPieces Read(int64_t steps) {
+  PromptPieces pieces;
+  for (int64_t i = 0; i < steps; ++i) pieces.Add({.begin = At(i), .end = At(i + 1), .tokens = i, .steps = 1});
+  return pieces;
+}
+
+TEST(PromptPieces, AFewStepsAreAPieceEach) {
+  const PromptPieces pieces = Read(PromptPieces::kMost);
+  ASSERT_EQ(pieces.all().size(), PromptPieces::kMost);
+  EXPECT_EQ(pieces.all()[3].begin, At(3));
+  EXPECT_EQ(pieces.all()[3].end, At(4));
+  EXPECT_EQ(pieces.all()[3].tokens, 3);
+  EXPECT_EQ(pieces.all()[3].steps, 1);
+}
+
+TEST(PromptPieces, NoStepIsLostOfAnyNumber) {
+  for (int64_t steps = 1; steps < 1000; ++steps) {
+    const PromptPieces read = Read(steps);
+    ASSERT_LE(read.all().size(), PromptPieces::kMost);
+    int64_t tokens = 0;
+    int64_t told = 0;
+    for (const PromptPiece& piece : read.all()) {
+      ASSERT_EQ(piece.begin, At(told)) << "without gaps, in their order";
+      told += piece.steps;
+      ASSERT_EQ(piece.end, At(told));
+      tokens += piece.tokens;
+    }
+    ASSERT_EQ(told, steps);
+    ASSERT_EQ(tokens, steps * (steps - 1) / 2);
+    if (steps > static_cast<int64_t>(PromptPieces::kMost)) {
+      ASSERT_GT(read.all().size(), PromptPieces::kMost / 2);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longshort

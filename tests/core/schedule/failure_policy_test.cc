@@ -1,0 +1,138 @@
+#include "core/schedule/failure_policy.h"
+
+#include "gtest/gtest.h"
+
+namespace longshort {
+namespace {
+
+TEST(WorkFailures, IsCleanAtFirst) {
+  EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).suspect());
+  EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).hopeless());
+}
+
+TEST(WorkFailures, WhoFailedInCompanyIsSuspectUntilItPassesAStep) {
+  WorkFailures record(WorkFailures::kOfSequence);
+  record.OnFailure(/*alone=*/false);
+  EXPECT_TRUE(record.suspect());
+  record.OnFailure(/*alone=*/true);
+  EXPECT_TRUE(record.suspect());
+  record.OnSuccess(/*alone=*/true);
+  EXPECT_FALSE(record.suspect());
+}
+
+TEST(WorkFailures, WhoFailsAloneIsTriedThreeTimes) {
+  WorkFailures record(WorkFailures::kOfSequence);
+  for (int round = 0; round < 5; ++round) {
+    record.OnFailure(/*alone=*/true);
+    record.OnFailure(/*alone=*/true);
+    EXPECT_FALSE(record.hopeless());
+    record.OnSuccess(/*alone=*/true);
+  }
+  for (int failure = 0; failure < 3; ++failure) record.OnFailure(/*alone=*/true);
+  EXPECT_TRUE(record.hopeless());
+}
+
+// It passes every step alone, and none with others.
+TEST(WorkFailures, WhoFailsInAnyCompanyIsHopelessAfterNineTimes) {
+  WorkFailures record(WorkFailures::kOfSequence);
+  for (int failure = 1; failure <= 9; ++failure) {
+    EXPECT_FALSE(record.hopeless());
+    record.OnFailure(/*alone=*/false);
+    record.OnSuccess(/*alone=*/true);
+  }
+  EXPECT_TRUE(record.hopeless());
+}
+
+TEST(WorkFailures, AStepPassedInCompanyClearsIt) {
+  WorkFailures record(WorkFailures::kOfSequence);
+  for (int failure = 0; failure < 8; ++failure) record.OnFailure(/*alone=*/false);
+  record.OnSuccess(/*alone=*/false);
+  record.OnFailure(/*alone=*/false);
+  EXPECT_FALSE(record.hopeless());
+}
+
+TEST(WorkFailures, AnItemIsTriedThreeTimesWhoeverWasInItsFirstBatch) {
+  for (const bool alone_at_first : {true, false}) {
+    WorkFailures record(WorkFailures::kOfItem);
+    EXPECT_FALSE(record.any());
+    record.OnFailure(alone_at_first);
+    EXPECT_TRUE(record.any());
+    EXPECT_FALSE(record.on_last_try());
+    record.OnFailure(/*alone=*/true);
+    EXPECT_TRUE(record.on_last_try());
+    EXPECT_FALSE(record.hopeless());
+    record.OnFailure(/*alone=*/true);
+    EXPECT_TRUE(record.hopeless());
+  }
+}
+
+TEST(ModelHealth, AModelThatThrowsIsGivenUp) {
+  ModelHealth health;
+  EXPECT_FALSE(health.broken());
+  health.OnThrow();
+  EXPECT_TRUE(health.broken());
+}
+
+TEST(ModelHealth, AModelThatFailsTwiceInARowIsGivenUp) {
+  ModelHealth health;
+  for (int round = 0; round < 3; ++round) {
+    health.OnFailure(/*on_trial=*/false);
+    EXPECT_FALSE(health.broken());
+    health.OnSuccess();
+  }
+  health.OnFailure(/*on_trial=*/false);
+  health.OnFailure(/*on_trial=*/false);
+  EXPECT_TRUE(health.broken());
+}
+
+TEST(ModelHealth, OnTrialTheFirstFailureIsTheLast) {
+  ModelHealth health;
+  health.OnFailure(/*on_trial=*/true);
+  EXPECT_TRUE(health.broken());
+}
+
+TEST(ModelReplacement, ComesAtOnceButASecondLaterAfterATrial) {
+  const absl::Time now = absl::FromUnixSeconds(100);
+  ModelReplacement replacement;
+  replacement.OnModelGivenUp(/*on_trial=*/false, now);
+  EXPECT_EQ(replacement.next_try(), now);
+  replacement.OnModelGivenUp(/*on_trial=*/true, now);
+  EXPECT_EQ(replacement.next_try(), now + absl::Seconds(1));
+  replacement.OnNoneToBeHad(now + absl::Seconds(1));
+  EXPECT_EQ(replacement.next_try(), now + absl::Seconds(2));
+}
+
+TEST(WorkerTrials, AWorkerIsOnTrialUntilItsNextModelPasses) {
+  WorkerTrials trials(2);
+  EXPECT_FALSE(trials.IsOnTrial(0));
+  trials.OnModelGivenUp(0);
+  EXPECT_TRUE(trials.IsOnTrial(0));
+  EXPECT_FALSE(trials.IsOnTrial(1));
+  trials.OnModelPassed(0);
+  EXPECT_FALSE(trials.IsOnTrial(0));
+}
+
+TEST(WorkerTrials, NobodyIsOnTrialWhereAllWouldBe) {
+  WorkerTrials trials(2);
+  trials.OnModelGivenUp(0);
+  trials.OnModelGivenUp(1);
+  EXPECT_FALSE(trials.IsOnTrial(0));
+  EXPECT_FALSE(trials.IsOnTrial(1));
+  WorkerTrials single(1);
+  single.OnModelGivenUp(0);
+  EXPECT_FALSE(single.IsOnTrial(0));
+}
+
+TEST(WorkerTrials, TheLastTryIsNotOfAWorkerOnTrial) {
+  WorkerTrials trials(2);
+  trials.OnModelGivenUp(0);
+  WorkFailures failures(WorkFailures::kOfItem);
+  failures.OnFailure(/*alone=*/true);
+  EXPECT_TRUE(trials.MayTake(0, failures));
+  failures.OnFailure(/*alone=*/true);
+  EXPECT_FALSE(trials.MayTake(0, failures));
+  EXPECT_TRUE(trials.MayTake(1, failures));
+}
+
+}  // namespace
+}  // namespace longshort

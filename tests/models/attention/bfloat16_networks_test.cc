@@ -1,0 +1,94 @@
+// The classifiers' networks in bfloat16, as GPUs have them, against the same networks in float32. The GPU is emulated.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "absl/strings/str_replace.h"
+#include "gtest/gtest.h"
+#include "models/attention/gpu_item_attention.h"
+#include "models/classifiers/text_network.h"
+#include "models/gpu/gpu_loss.h"
+#include "models/layers/tensor_move.h"
+#include "tests/models/classifiers/random_cvt.h"
+#include "tests/models/classifiers/random_text_model.h"
+#include "tests/models/classifiers/random_vil.h"
+#include "tests/models/gpu/emulated_device.h"
+
+namespace longshort {
+namespace {
+
+class BFloat16Networks : public ::testing::Test {
+ protected:
+  template <typename Network>
+  static Network InBFloat16(Network network) {
+    TensorMove move(at::kCPU, at::kBFloat16);
+    network.MoveBy(move);
+    return network;
+  }
+
+  // A number of 8 bits is off by up to 2^-9 of itself; what some layers of such numbers add up to is off by more, and
+  // is not the same.
+  static void ExpectRounded(const at::Tensor& found, const at::Tensor& expected) {
+    ASSERT_EQ(found.scalar_type(), at::kFloat);
+    ASSERT_EQ(found.sizes(), expected.sizes());
+    const double change = ((found - expected).norm() / expected.norm()).item<double>();
+    EXPECT_LT(change, 0.02);
+    EXPECT_GT(change, 1e-4);
+  }
+
+  const std::unique_ptr<ItemAttention> attention_ =
+      MakeGpuItemAttention({.tensors = at::kCPU, .open = [] { return MakeEmulatedDevice(); }, .loss = nullptr}, 128)
+          .value();
+};
+
+TEST_F(BFloat16Networks, OfDocuments) {
+  const std::vector<int32_t> longer(30, 5), shorter = {1, 2, 3};
+  const std::vector<absl::Span<const int32_t>> documents = {longer, shorter};
+  for (const ClsKind cls : {ClsKind::kNone, ClsKind::kAllLayers, ClsKind::kLastLayer, ClsKind::kVocabulary}) {
+    TextClassifierConfig config = SmallTextConfig();
+    config.cls = cls;
+    config.value_convolution = cls == ClsKind::kNone ? 3 : 0;
+    const auto tensors = RandomTextTensors(config, /*seed=*/1);
+    const TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return tensors.at(name); });
+    SCOPED_TRACE(static_cast<int>(cls));
+    const TextNetwork in_bfloat16 = InBFloat16(network);
+    const auto packed = std::make_shared<PackedDocuments>(network.Pack(documents));
+    const auto layers = [&](const ItemAttention::Documents& on_device) {
+      return in_bfloat16.Logits({.ids = on_device.ids,
+                                 .positions = on_device.positions,
+                                 .documents = on_device.count,
+                                 .attention = attention_.get()});
+    };
+    const at::Tensor expected = network.Logits(MakeDocumentBatch(packed));
+    ExpectRounded(at::tensor(attention_->RunDocuments(*packed, layers)).view(expected.sizes()), expected);
+  }
+}
+
+TEST_F(BFloat16Networks, OfViL) {
+  // Both kinds of attention; relative positions (a0), and absolute ones.
+  for (const std::string positions : {"a0", "a1"}) {
+    const std::string stages = absl::StrReplaceAll(
+        "l1,h2,d24,n1,s1,g1,p4,f4,A,r3_l2,h2,d32,n1,s0,g1,p2,f4,A_l3,h2,d32,n1,s0,g0,p1,f4,A", {{"A", positions}});
+    const VilConfig config = VilOf(stages, /*image_size=*/32);
+    const VilNetwork network = NetworkOver(config, RandomVilTensors(config, /*seed=*/1));
+    const at::Tensor images = RandomImages(config, /*batch=*/2, /*seed=*/2);
+    SCOPED_TRACE(positions);
+    ExpectRounded(InBFloat16(network)(images, attention_.get()), network(images));
+  }
+}
+
+TEST_F(BFloat16Networks, OfCvt) {
+  const CvtConfig config = SmallCvt();
+  CvtNetwork network = NetworkOver(config, RandomCvtTensors(config, /*seed=*/1));
+  network.PrepareForServing();
+  const at::Tensor images = RandomImages(/*batch=*/2, /*height=*/23, /*width=*/15, /*seed=*/2);
+  ExpectRounded(InBFloat16(network).Logits(images, /*statistics=*/nullptr, attention_.get()),
+                network.Logits(images, /*statistics=*/nullptr));
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,106 @@
+#include "models/classifiers/image_classifier.h"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "c10/core/InferenceMode.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/weights/safetensors_writer.h"
+#include "tests/base/status_matchers.h"
+#include "tests/base/temporary_directory.h"
+
+namespace longshort {
+namespace {
+
+// A network that is no network: its logits are the sum of an image's values, and how many images it got with it. It
+// fails on an image whose first value is negative. Images cost so many multiply-adds for each pixel.
+class FakeNetwork final : public ImageNetwork {
+ public:
+  explicit FakeNetwork(int64_t multiply_adds) : multiply_adds_(multiply_adds) {}
+
+  absl::Status CheckSize(int64_t, int64_t) const override { return absl::OkStatus(); }
+  at::Tensor Logits(const at::Tensor& images, ItemAttention*) const override {
+    EXPECT_TRUE(c10::InferenceMode::is_enabled()) << "in whatever thread";
+    const at::Tensor rows = images.flatten(1);
+    if (rows.select(1, 0).min().item<float>() < 0) throw std::runtime_error("a negative pixel");
+    return at::stack({rows.sum(1), at::full({rows.size(0)}, rows.size(0))}, 1);
+  }
+  int64_t MultiplyAdds(int64_t height, int64_t width) const override { return multiply_adds_ * height * width; }
+  std::shared_ptr<const ImageNetwork> Copy(TensorMove&) const override { return std::make_shared<FakeNetwork>(*this); }
+
+ private:
+  int64_t multiply_adds_;
+};
+
+// By the threads of a batch.
+class ImageClassifierTest : public ::testing::TestWithParam<int> {
+ protected:
+  ImageClassifierTest() {
+    directory_.Write("config.json", "{}");
+    EXPECT_THAT(WriteSafetensors(directory_.File("model.safetensors"), {}), IsOk());
+  }
+
+  std::unique_ptr<Classifier> Make(int64_t multiply_adds) const {
+    const auto opened = OpenModelDirectory(directory_.path());
+    EXPECT_THAT(opened, IsOk());
+    auto classifier = MakeImageClassifier(
+        {.architecture = "fake", .image_shape = {.channels = 1}, .classes = 2, .parameters = 0}, *opened,
+        {.threads = GetParam()}, [&](const TensorSource&) { return std::make_unique<FakeNetwork>(multiply_adds); });
+    EXPECT_THAT(classifier, IsOk());
+    return *std::move(classifier);
+  }
+
+  // Images of 2 x 1 pixels, of which the first is one of these.
+  static absl::StatusOr<ClassifierResult> Classify(Classifier& classifier, const std::vector<float>& values) {
+    std::vector<ClassifierItem> images;
+    for (const float value : values) images.push_back(ImageItem{.height = 2, .width = 1, .values = {value, 0.5F}});
+    std::vector<const ClassifierItem*> items;
+    for (const ClassifierItem& image : images) items.push_back(&image);
+    return classifier.Classify(items);
+  }
+
+ private:
+  const TemporaryDirectory directory_;
+};
+
+constexpr int64_t kLarge = 1'000'000'000, kSmall = 1;
+
+TEST_P(ImageClassifierTest, LargeImagesRunByThemselvesAndSmallOnesTogether) {
+  const auto large = Make(kLarge);
+  const auto apart = Classify(*large, {1, 2, 3});
+  ASSERT_THAT(apart, IsOk());
+  EXPECT_THAT(apart->logits, ::testing::ElementsAre(1.5, 1, 2.5, 1, 3.5, 1));
+  EXPECT_EQ(apart->counts.multiply_adds, 3 * 2 * kLarge);
+
+  const auto small = Make(kSmall);
+  const auto together = Classify(*small, {1, 2, 3});
+  ASSERT_THAT(together, IsOk());
+  EXPECT_THAT(together->logits, ::testing::ElementsAre(1.5, 3, 2.5, 3, 3.5, 3));
+  EXPECT_EQ(together->counts.multiply_adds, 3 * 2 * kSmall);
+}
+
+TEST_P(ImageClassifierTest, OneImageThatFailsFailsItsBatchAndNoOther) {
+  const auto classifier = Make(kLarge);
+  for (int failing = 0; failing < 5; ++failing) {
+    std::vector<float> values(5, 1);
+    values[failing] = -1;
+    const auto failed = Classify(*classifier, values);
+    EXPECT_EQ(failed.status().code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(failed.status().message()),
+                ::testing::AllOf(::testing::HasSubstr("5 images"), ::testing::HasSubstr("a negative pixel")));
+
+    values[failing] = 7;
+    const auto next = Classify(*classifier, values);
+    ASSERT_THAT(next, IsOk());
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(next->logits[2 * i], i == failing ? 7.5 : 1.5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, ImageClassifierTest, ::testing::Values(1, 2, 3));
+
+}  // namespace
+}  // namespace longshort

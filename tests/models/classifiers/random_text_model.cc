@@ -1,0 +1,53 @@
+#include "tests/models/classifiers/random_text_model.h"
+
+#include <cmath>
+#include <fstream>
+#include <vector>
+
+#include "ATen/CPUGeneratorImpl.h"
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "gtest/gtest.h"
+#include "models/weights/safetensors_writer.h"
+#include "models/weights/text_classifier_tensors.h"
+
+namespace longshort {
+
+TextClassifierConfig SmallTextConfig() {
+  TextClassifierConfig config;
+  config.model_width = 16;
+  config.feed_forward_width = 20;
+  config.window_size = 4;
+  config.projection_rank = 3;
+  config.vocabulary_size = 23;
+  config.max_sequence_length = 40;
+  config.classes = 3;
+  return config;
+}
+
+std::map<std::string, at::Tensor> RandomTextTensors(const TextClassifierConfig& config, uint64_t seed) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  std::map<std::string, at::Tensor> tensors;
+  for (const TensorShape& tensor : TextClassifierTensors(config)) {
+    const double deviation = tensor.shape.size() == 2 ? 1.0 / std::sqrt(static_cast<double>(tensor.shape[1])) : 0.3;
+    at::Tensor value = at::normal(0.0, deviation, tensor.shape, generator);
+    if (tensor.shape.size() == 1 && tensor.name.ends_with(".weight")) value = value + 1.0;  // a gain
+    tensors[tensor.name] = value;
+  }
+  return tensors;
+}
+
+void WriteTextModel(const std::string& directory, const TextClassifierConfig& config, uint64_t seed) {
+  const std::map<std::string, at::Tensor> tensors = RandomTextTensors(config, seed);
+  std::vector<NamedTensor> named;
+  for (const auto& [name, value] : tensors) {
+    named.push_back({.name = name,
+                     .type = DataType::kF32,
+                     .shape = value.sizes().vec(),
+                     .data = {static_cast<const std::byte*>(value.const_data_ptr()), value.nbytes()}});
+  }
+  ASSERT_TRUE(WriteSafetensors(directory + "/model.safetensors", named).ok());
+  std::ofstream(directory + "/config.json") << ToJson(config);
+}
+
+}  // namespace longshort

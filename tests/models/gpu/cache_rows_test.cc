@@ -1,0 +1,259 @@
+// The kernels that write cache pages and mix chunks, on the tested device, against plain sums in double precision.
+
+#include "models/gpu/cache_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/models/gpu/device_arrays.h"
+#include "tests/models/gpu/random_elements.h"
+#include "tests/models/gpu/tested_device.h"
+
+namespace longshort::cuda {
+namespace {
+
+template <typename E, typename R>
+struct Types {
+  using Element = E;
+  using Row = R;
+};
+
+template <typename T>
+class GpuCacheRows : public ::testing::Test {
+ protected:
+  using Element = typename T::Element;
+  using Row = typename T::Row;
+  // What a result may differ by: of bfloat16, half of the last of its 8 bits, and a little for the sum.
+  static double Bound(double expected) { return 1e-5 + (sizeof(Element) == 4 ? 0 : std::abs(expected) / 256); }
+
+  std::mt19937_64 random_{1};
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
+  DeviceArrays arrays_{*device_};
+};
+using TestedTypes = ::testing::Types<Types<float, float>, Types<BFloat16, float>, Types<BFloat16, BFloat16>>;
+TYPED_TEST_SUITE(GpuCacheRows, TestedTypes);
+
+TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
+  using Element = typename TypeParam::Element;
+  using Row = typename TypeParam::Row;
+  for (const auto& [heads, head_width] : {std::pair{3, 8}, {1, 33}, {2, 64}, {1, 100}}) {
+    // Read by vectors, if the width allows it; rows that begin beside such places: all of them, and every second one.
+    for (const auto& [norm, first, gap] :
+         {std::tuple{false, 0, 4}, {true, 0, 4}, {false, 1, 4}, {true, 0, 5}, {false, 0, 5}}) {
+      const int width = heads * head_width, padded = static_cast<int>(PaddedHeadWidth(head_width));
+      const std::vector<int64_t> slots = {0, 2 * 64 + 63, -1, 64 + 5};
+      const int64_t stride = 2 * width + gap, page_elements = LayerElements(heads, head_width) + 64;
+      const std::vector<Row> rows = RandomElements<Row>(this->random_, first + 4 * stride);
+      const std::vector<float> gain = RandomElements<float>(this->random_, width);
+      const std::vector<float> bias = RandomElements<float>(this->random_, width);
+      Element* const pages = this->arrays_.template Make<Element>(3 * page_elements);
+      this->arrays_.Launch(AppendRowsCall({.row = kTypeOf<Row>,
+                                           .element = kTypeOf<Element>,
+                                           .keys_values = {.data = this->arrays_.Put(rows) + first, .stride = stride},
+                                           .slots = this->arrays_.Put(slots),
+                                           .gain = norm ? this->arrays_.Put(gain) : nullptr,
+                                           .bias = norm ? this->arrays_.Put(bias) : nullptr,
+                                           .epsilon = 1e-5f,
+                                           .count = 4,
+                                           .heads = heads,
+                                           .head_width = head_width,
+                                           .pages = pages,
+                                           .page_elements = page_elements}));
+      const std::vector<float> got = Floats(this->arrays_.Get(pages, 3 * page_elements));
+      int64_t written = 0;
+      for (const float value : got) written += !std::isnan(value);
+      EXPECT_EQ(written, 3 * 2 * heads * padded);
+      for (size_t i = 0; i < slots.size(); ++i) {
+        if (slots[i] < 0) continue;
+        for (int part = 0; part < 2; ++part) {
+          const auto at = [&](int c) { return double{ToFloat(rows[first + i * stride + part * width + c])}; };
+          double mean = 0, variance = 0;
+          for (int c = 0; c < width; ++c) mean += at(c) / width;
+          for (int c = 0; c < width; ++c) variance += std::pow(at(c) - mean, 2) / width;
+          for (int head = 0; head < heads; ++head) {
+            for (int c = 0; c < padded; ++c) {
+              const int column = head * head_width + c;
+              const float value =
+                  got[slots[i] / 64 * page_elements + ((2 * head + part) * 64 + slots[i] % 64) * padded + c];
+              if (c >= head_width) {
+                ASSERT_EQ(value, 0);
+              } else if (norm) {
+                const double expected = (at(column) - mean) / std::sqrt(variance + 1e-5) * gain[column] + bias[column];
+                ASSERT_NEAR(value, expected, this->Bound(expected));
+              } else {
+                ASSERT_NEAR(value, at(column), this->Bound(at(column)));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(GpuCacheRows, FillsTheZeroPageWithOneRow) {
+  using Element = typename TypeParam::Element;
+  const std::vector<float> row = RandomElements<float>(this->random_, 2 * 16);
+  std::vector<int64_t> slots(kPageRows);
+  for (int i = 0; i < kPageRows; ++i) slots[i] = i;
+  Element* const page = this->arrays_.template Make<Element>(LayerElements(2, 8));
+  this->arrays_.Launch(AppendRowsCall({.row = ElementType::kFloat,
+                                       .element = kTypeOf<Element>,
+                                       .keys_values = {.data = this->arrays_.Put(row), .stride = 0},
+                                       .slots = this->arrays_.Put(slots),
+                                       .gain = nullptr,
+                                       .bias = nullptr,
+                                       .epsilon = 0,
+                                       .count = kPageRows,
+                                       .heads = 2,
+                                       .head_width = 8,
+                                       .pages = page,
+                                       .page_elements = 0}));
+  const std::vector<float> got = Floats(this->arrays_.Get(page, LayerElements(2, 8)));
+  for (int i = 0; i < kPageRows; ++i) {
+    EXPECT_NEAR(got[(2 * kPageRows + i) * 32 + 3], row[8 + 3], this->Bound(row[8 + 3]));  // head 1's keys
+    EXPECT_NEAR(got[(3 * kPageRows + i) * 32 + 7], row[16 + 15], this->Bound(row[16 + 15]));
+  }
+}
+
+// A stream whose rows come in steps: what is mixed does not depend on where they were cut.
+template <typename Row>
+class Stream final {
+ public:
+  Stream(DeviceArrays& arrays, int heads, int head_width, int chunk_size, int chunk_rank, uint64_t seed)
+      : arrays_(arrays), random_(seed), width_(heads * head_width), columns_(heads * chunk_rank), size_(chunk_size) {
+    page_floats_ = size_ * OpenRowFloats(width_, columns_) + 4;
+    inputs_ = RandomElements<Row>(random_, kRows * width_);
+    keys_values_ = RandomElements<Row>(random_, kRows * 2 * width_);
+    logits_ = RandomElements<Row>(random_, kRows * columns_, 2);
+    rows_ = {.row = kTypeOf<Row>,
+             .inputs = {},
+             .keys_values = {},
+             .logits = {},
+             .heads = heads,
+             .head_width = head_width,
+             .chunk_size = chunk_size,
+             .chunk_rank = chunk_rank,
+             .open_chunks = arrays.Make<float>(2 * page_floats_),
+             .page_floats = page_floats_};
+  }
+
+  // Mixed inputs, then mixed keys and values, of the chunks that rows first .. end-1 make full.
+  std::vector<float> Step(int64_t first, int64_t end) {
+    const auto part = [&](const std::vector<Row>& all, int64_t width) {
+      const std::vector<Row> rows(all.begin() + first * width, all.begin() + end * width);
+      return Rows{.data = arrays_.Put(rows), .stride = width};
+    };
+    rows_.inputs = part(inputs_, width_);
+    rows_.keys_values = part(keys_values_, 2 * width_);
+    rows_.logits = part(logits_, columns_);
+    std::vector<int64_t> ends = {-1}, kept = {0}, pages = {0}, kept_rows = {-1}, kept_slots = {0};
+    for (int64_t chunk = first / size_; (chunk + 1) * size_ <= end; ++chunk) {
+      ends.push_back((chunk + 1) * size_ - 1 - first);
+      kept.push_back(std::max<int64_t>(0, first - chunk * size_));
+      pages.push_back(1);
+    }
+    for (int64_t row = std::max(first, end / size_ * size_); row < end; ++row) {
+      kept_rows.push_back(row - first);
+      kept_slots.push_back(size_ + row % size_);  // page 1
+    }
+    const int64_t vectors = static_cast<int64_t>(ends.size()) * rows_.chunk_rank;
+    Row* const mixed_inputs = arrays_.Make<Row>(vectors * width_);
+    Row* const mixed_keys_values = arrays_.Make<Row>(vectors * 2 * width_);
+    arrays_.Launch(MixChunksCall({.rows = rows_,
+                                  .chunk_ends = arrays_.Put(ends),
+                                  .chunk_kept = arrays_.Put(kept),
+                                  .chunk_pages = arrays_.Put(pages),
+                                  .count = static_cast<int64_t>(ends.size()),
+                                  .mixed_inputs = {.data = mixed_inputs, .stride = width_},
+                                  .mixed_keys_values = {.data = mixed_keys_values, .stride = 2 * width_}}));
+    arrays_.Launch(KeepRowsCall({.rows = rows_,
+                                 .kept_rows = arrays_.Put(kept_rows),
+                                 .kept_slots = arrays_.Put(kept_slots),
+                                 .count = static_cast<int64_t>(kept_rows.size())}));
+    // The stream's page is 1, and the row that is none says 0.
+    const std::vector<float> of_another = Floats(arrays_.Get(rows_.open_chunks, page_floats_));
+    EXPECT_TRUE(std::all_of(of_another.begin(), of_another.end(), [](float value) { return std::isnan(value); }));
+    std::vector<float> mixed = Floats(arrays_.Get(mixed_inputs, vectors * width_));
+    const std::vector<float> others = Floats(arrays_.Get(mixed_keys_values, vectors * 2 * width_));
+    // The first chunk was none.
+    const int64_t none = rows_.chunk_rank * width_;
+    EXPECT_TRUE(std::isnan(mixed[0]) && std::isnan(others[0]));
+    mixed.erase(mixed.begin(), mixed.begin() + none);
+    mixed.insert(mixed.end(), others.begin() + 2 * none, others.end());
+    return mixed;
+  }
+
+  // The same by plain sums, of chunk 0.
+  std::vector<double> Expected() const {
+    std::vector<double> inputs, others;
+    for (int t = 0; t < rows_.chunk_rank; ++t) {
+      for (int64_t c = 0; c < 3 * width_; ++c) {
+        const int64_t column = c % width_ / rows_.head_width * rows_.chunk_rank + t;
+        double sum = 0, mixed = 0, largest = -INFINITY;
+        for (int64_t i = 0; i < size_; ++i) {
+          largest = std::max<double>(largest, ToFloat(logits_[i * columns_ + column]));
+        }
+        for (int64_t i = 0; i < size_; ++i) {
+          const double weight = std::exp(ToFloat(logits_[i * columns_ + column]) - largest);
+          sum += weight;
+          mixed += weight *
+                   (c < width_ ? ToFloat(inputs_[i * width_ + c]) : ToFloat(keys_values_[i * 2 * width_ + c - width_]));
+        }
+        (c < width_ ? inputs : others).push_back(mixed / sum);
+      }
+    }
+    inputs.insert(inputs.end(), others.begin(), others.end());
+    return inputs;
+  }
+
+ private:
+  static constexpr int64_t kRows = 64;
+
+  DeviceArrays& arrays_;
+  std::mt19937_64 random_;
+  const int64_t width_, columns_, size_;
+  int64_t page_floats_ = 0;
+  std::vector<Row> inputs_, keys_values_, logits_;
+  ChunkRows rows_ = {};
+};
+
+TYPED_TEST(GpuCacheRows, MixesChunksTheSameHoweverTheyWereCut) {
+  using Row = typename TypeParam::Row;
+  // heads, head width, chunk, rank: read by vectors and not; several blocks of channels, which begin and end in the
+  // midst of heads; rows that are aligned while their heads are not; chunks of one row.
+  for (const auto& [heads, head_width, chunk, rank] : {std::tuple{2, 8, 4, 1},
+                                                       {3, 7, 5, 3},
+                                                       {9, 64, 16, 1},
+                                                       {8, 33, 3, 1},
+                                                       {4, 6, 5, 1},
+                                                       {2, 100, 3, 2},
+                                                       {1, 4, 1, 1}}) {
+    for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
+      SetEmulation(*this->device_, options);
+      Stream<Row> at_once(this->arrays_, heads, head_width, chunk, rank, head_width);
+      const std::vector<float> whole = at_once.Step(0, chunk);
+      const std::vector<double> expected = at_once.Expected();
+      ASSERT_EQ(whole.size(), expected.size());
+      const double bound = sizeof(Row) == 4 ? 2e-6 : 0.01;
+      for (size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(whole[i], expected[i], bound);
+
+      Stream<Row> cut(this->arrays_, heads, head_width, chunk, rank, head_width);
+      int64_t first = 0;
+      for (const int64_t rows : {chunk / 3, chunk / 3}) {
+        if (rows == 0) continue;
+        EXPECT_THAT(cut.Step(first, first + rows), ::testing::IsEmpty());
+        first += rows;
+      }
+      EXPECT_EQ(cut.Step(first, chunk + (chunk > 1 ? 1 : 0)), whole);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longshort::cuda

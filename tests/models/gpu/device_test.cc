@@ -1,0 +1,74 @@
+// What kernels need of a device: order, events, graphs.
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/models/gpu/device_arrays.h"
+#include "tests/models/gpu/instruction_kernels.h"
+#include "tests/models/gpu/tested_device.h"
+
+namespace longshort::cuda {
+namespace {
+
+class TestedDevice : public ::testing::Test {
+ protected:
+  static std::vector<float> From(float first) {
+    std::vector<float> numbers(96);
+    for (float &number : numbers) number = first++;
+    return numbers;
+  }
+  static std::vector<float> Reversed(std::vector<float> numbers) {
+    std::reverse(numbers.begin(), numbers.end());
+    return numbers;
+  }
+
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
+  DeviceArrays arrays_{*device_};
+};
+
+TEST_F(TestedDevice, AGraphReadsMemoryAnewAndTakesOtherArguments) {
+  constexpr size_t kBytes = 96 * sizeof(float);
+  auto *const host = static_cast<float *>(device_->AllocatePinned(kBytes).value());
+  float *const in = arrays_.Make<float>(96), *const of_warp = arrays_.Make<float>(96);
+  float *const out = arrays_.Make<float>(96), *const other = arrays_.Make<float>(96);
+  const auto graph = device_->Capture([&]() -> absl::Status {
+    absl::Status status = device_->Copy(in, host, kBytes);
+    status.Update(device_->Launch(ReverseCall({in, out, of_warp})));
+    return status;
+  });
+  ASSERT_TRUE(graph.ok()) << graph.status();
+
+  const auto replay = [&](float first) {
+    const std::vector<float> numbers = From(first);
+    std::copy(numbers.begin(), numbers.end(), host);
+    ASSERT_TRUE(device_->Replay(**graph).ok());
+    auto event = device_->Record();
+    ASSERT_TRUE(event.ok());
+    ASSERT_TRUE(device_->Wait(**event).ok());
+  };
+  replay(1);
+  EXPECT_EQ(arrays_.Get(out, 96), Reversed(From(1)));
+  replay(1000);
+  EXPECT_EQ(arrays_.Get(out, 96), Reversed(From(1000)));
+  ASSERT_TRUE(device_->Update(**graph, 0, ReverseCall({in, other, of_warp})).ok());
+  replay(5);
+  EXPECT_EQ(arrays_.Get(other, 96), Reversed(From(5)));
+  EXPECT_EQ(arrays_.Get(out, 96), Reversed(From(1000)));
+  device_->FreePinned(host);
+}
+
+TEST_F(TestedDevice, HasNoMemoryForWhatIsTooMuch) {
+  const absl::Status status = device_->Allocate(size_t{1} << 50, GpuMemoryUse::kKernels).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(device_->has_failed());
+  // And goes on.
+  float *const numbers = arrays_.Put(From(0));
+  ASSERT_TRUE(device_->Fill(numbers, 0, 4).ok());
+  EXPECT_EQ(arrays_.Get(numbers, 2), (std::vector<float>{0, 1}));
+}
+
+}  // namespace
+}  // namespace longshort::cuda

@@ -1,0 +1,27 @@
+// The ways in which tests run a kernel on the emulator.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/models/gpu/emulation/block.h"
+
+namespace longshort::cuda::emulated {
+
+// Threads ascending, descending and shuffled; copies late and at once.
+inline std::vector<EmulationOptions> EveryOrder() {
+  return {{.order = ThreadOrder::kAscending},
+          {.order = ThreadOrder::kDescending, .copies_at_once = true},
+          {.order = ThreadOrder::kShuffled, .seed = 1},
+          {.order = ThreadOrder::kShuffled, .seed = 2, .copies_at_once = true}};
+}
+
+inline std::string NameOf(const EmulationOptions& options) {
+  const char* const order = options.order == ThreadOrder::kAscending    ? "ascending"
+                            : options.order == ThreadOrder::kDescending ? "descending"
+                                                                        : "shuffled";
+  return absl::StrCat(order, " threads, seed ", options.seed, options.copies_at_once ? ", copies at once" : "");
+}
+
+}  // namespace longshort::cuda::emulated

@@ -1,0 +1,242 @@
+// The row kernels on the tested device, against plain sums in double precision.
+
+#include "models/gpu/rows.h"
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/models/gpu/device_arrays.h"
+#include "tests/models/gpu/random_elements.h"
+#include "tests/models/gpu/tested_device.h"
+
+namespace longshort::cuda {
+namespace {
+
+// Row is what rows are made of.
+template <typename Row>
+class GpuRows : public ::testing::Test {
+ protected:
+  // What a result may differ by: of bfloat16, half of the last of its 8 bits, and a little for the sum.
+  static double Bound(double expected) { return 1e-5 + (sizeof(Row) == 4 ? 0 : std::abs(expected) / 256); }
+
+  struct Matrix {
+    std::vector<float> values;  // [rows * stride]
+    Rows rows;
+    float At(int64_t row, int64_t column) const { return values[row * rows.stride + column]; }
+  };
+  // `stride` elements from row to row. `first`: at which of what is allocated, which is aligned, the first row begins.
+  Matrix Random(int64_t rows, int64_t stride, int64_t first = 0) {
+    const std::vector<Row> elements = RandomElements<Row>(random_, first + rows * stride);
+    const std::vector<float> values = Floats(elements);
+    return {.values = {values.begin() + first, values.end()},
+            .rows = {.data = arrays_.Put(elements) + first, .stride = stride}};
+  }
+  Rows Output(int64_t rows, int64_t stride) { return {.data = arrays_.Make<Row>(rows * stride), .stride = stride}; }
+  std::vector<float> RandomFloats(int64_t count) { return RandomElements<float>(random_, count); }
+  const float* Put(const std::vector<float>& values) { return arrays_.Put(values); }
+
+  // expected(row, column) of every element, and nothing written beside the rows.
+  template <typename Expected>
+  void Check(const Rows& output, int64_t rows, int width, const Expected& expected) {
+    const std::vector<float> got = Floats(arrays_.Get(static_cast<const Row*>(output.data), rows * output.stride));
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t c = 0; c < output.stride; ++c) {
+        const float value = got[i * output.stride + c];
+        if (c < width) {
+          ASSERT_NEAR(value, expected(i, c), Bound(expected(i, c)))
+              << "row " << i << ", column " << c << " of " << width;
+        } else {
+          ASSERT_TRUE(std::isnan(value)) << "a write past row " << i;
+        }
+      }
+    }
+  }
+
+  // Widths that are read by vectors, that are not, and wider than a block of threads.
+  const std::vector<int> widths_ = {1, 7, 24, 130, 516};
+  std::mt19937_64 random_{1};
+  std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
+  DeviceArrays arrays_{*device_};
+};
+using RowTypes = ::testing::Types<float, BFloat16>;
+TYPED_TEST_SUITE(GpuRows, RowTypes);
+
+TYPED_TEST(GpuRows, EmbedsTokens) {
+  const std::vector<int64_t> tokens = {4, 0, 4, 2};
+  for (const int width : this->widths_) {
+    const std::vector<float> table = this->RandomFloats(5 * width);
+    const Rows output = this->Output(4, width + width % 2);
+    this->arrays_.Launch(EmbedRowsCall({.table_type = ElementType::kFloat,
+                                        .row = kTypeOf<TypeParam>,
+                                        .table = this->Put(table),
+                                        .tokens = this->arrays_.Put(tokens),
+                                        .count = 4,
+                                        .width = width,
+                                        .scale = 1.5f,
+                                        .output = output}));
+    this->Check(output, 4, width, [&](int64_t i, int64_t c) { return 1.5 * table[tokens[i] * width + c]; });
+  }
+}
+
+TYPED_TEST(GpuRows, EmbedsTokensByATableOfBFloat16) {
+  constexpr int kTestedWidth = 24;
+  const std::vector<BFloat16> table = RandomElements<BFloat16>(this->random_, 5 * kTestedWidth);
+  const std::vector<int64_t> tokens = {4, 1};
+  const Rows output = this->Output(2, kTestedWidth);
+  this->arrays_.Launch(EmbedRowsCall({.table_type = ElementType::kBFloat16,
+                                      .row = kTypeOf<TypeParam>,
+                                      .table = this->arrays_.Put(table),
+                                      .tokens = this->arrays_.Put(tokens),
+                                      .count = 2,
+                                      .width = kTestedWidth,
+                                      .scale = 2,
+                                      .output = output}));
+  this->Check(output, 2, kTestedWidth,
+              [&](int64_t i, int64_t c) { return 2 * ToFloat(table[tokens[i] * kTestedWidth + c]); });
+}
+
+// Any of the rows may begin where vectors cannot be read, or come there.
+TYPED_TEST(GpuRows, AddsRowsThatBeginAnywhere) {
+  constexpr int kTestedWidth = 8;
+  for (const int odd : {0, 1, 2}) {
+    for (const bool gap : {false, true}) {
+      const auto first = [&](int part) { return part == odd && !gap ? 1 : 0; };
+      const auto stride = [&](int part) { return kTestedWidth + (part == odd && gap ? 1 : 0); };
+      const auto input = this->Random(3, stride(0), first(0)), addend = this->Random(3, stride(1), first(1));
+      const auto output = this->Random(3, stride(2), first(2));
+      const std::vector<int64_t> indices = {2, 0, 1};
+      this->arrays_.Launch(GatherRowsCall({.row = kTypeOf<TypeParam>,
+                                           .input = input.rows,
+                                           .addend = addend.rows,
+                                           .addend_bias = nullptr,
+                                           .indices = this->arrays_.Put(indices),
+                                           .count = 3,
+                                           .width = kTestedWidth,
+                                           .output = output.rows}));
+      const auto expect_sums = [&](const auto& sum) {
+        const std::vector<float> got =
+            Floats(this->arrays_.Get(static_cast<const TypeParam*>(output.rows.data), 3 * stride(2)));
+        for (int64_t i = 0; i < 3; ++i) {
+          for (int c = 0; c < kTestedWidth; ++c) {
+            ASSERT_NEAR(got[i * stride(2) + c], sum(i, c), this->Bound(sum(i, c))) << "part " << odd;
+          }
+        }
+      };
+      const auto sum = [&](int64_t i, int64_t c) { return double{input.At(i, c)} + addend.At(i, c); };
+      expect_sums([&](int64_t i, int64_t c) { return sum(indices[i], c); });
+
+      const std::vector<float> gain(kTestedWidth, 1), bias(kTestedWidth, 0);
+      this->arrays_.Launch(NormRowsCall({.row = kTypeOf<TypeParam>,
+                                         .input = input.rows,
+                                         .addend = addend.rows,
+                                         .addend_bias = nullptr,
+                                         .gain = this->Put(gain),
+                                         .bias = this->Put(bias),
+                                         .epsilon = 1e-5f,
+                                         .count = 3,
+                                         .width = kTestedWidth,
+                                         .output = output.rows}));
+      expect_sums([&](int64_t i, int64_t c) {
+        double mean = 0, variance = 0;
+        for (int k = 0; k < kTestedWidth; ++k) mean += sum(i, k) / kTestedWidth;
+        for (int k = 0; k < kTestedWidth; ++k) variance += std::pow(sum(i, k) - mean, 2) / kTestedWidth;
+        return (sum(i, c) - mean) / std::sqrt(variance + 1e-5);
+      });
+    }
+  }
+}
+
+TYPED_TEST(GpuRows, NormalizesSums) {
+  for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
+    SetEmulation(*this->device_, options);
+    for (const int width : this->widths_) {
+      const int64_t rows = 6;
+      const auto input = this->Random(rows, width), addend = this->Random(rows, 2 * width);
+      const std::vector<float> addend_bias = this->RandomFloats(width), gain = this->RandomFloats(width),
+                               bias = this->RandomFloats(width);
+      for (const bool adds : {false, true}) {
+        const Rows output = this->Output(rows, width + 4);
+        this->arrays_.Launch(NormRowsCall({.row = kTypeOf<TypeParam>,
+                                           .input = input.rows,
+                                           .addend = adds ? addend.rows : Rows{nullptr, 0},
+                                           .addend_bias = adds ? this->Put(addend_bias) : nullptr,
+                                           .gain = this->Put(gain),
+                                           .bias = this->Put(bias),
+                                           .epsilon = 1e-5f,
+                                           .count = rows,
+                                           .width = width,
+                                           .output = output}));
+        const auto sum = [&](int64_t i, int64_t c) {
+          return input.At(i, c) + (adds ? double{addend.At(i, c)} + addend_bias[c] : 0.0);
+        };
+        std::vector<double> means(rows), deviations(rows);
+        for (int64_t i = 0; i < rows; ++i) {
+          double variance = 0;
+          for (int c = 0; c < width; ++c) means[i] += sum(i, c) / width;
+          for (int c = 0; c < width; ++c) variance += std::pow(sum(i, c) - means[i], 2) / width;
+          deviations[i] = std::sqrt(variance + 1e-5);
+        }
+        this->Check(output, rows, width,
+                    [&](int64_t i, int64_t c) { return (sum(i, c) - means[i]) / deviations[i] * gain[c] + bias[c]; });
+      }
+    }
+  }
+}
+
+TYPED_TEST(GpuRows, ActivatesInPlace) {
+  for (const int width : this->widths_) {
+    for (const RowActivation activation : {RowActivation::kGelu, RowActivation::kRelu}) {
+      for (const bool adds : {false, true}) {
+        const auto input = this->Random(3, width);
+        const std::vector<float> bias = this->RandomFloats(width);
+        this->arrays_.Launch(ActivateRowsCall({.row = kTypeOf<TypeParam>,
+                                               .activation = activation,
+                                               .rows = input.rows,
+                                               .bias = adds ? this->Put(bias) : nullptr,
+                                               .count = 3,
+                                               .width = width}));
+        this->Check(input.rows, 3, width, [&](int64_t i, int64_t c) {
+          const double x = input.At(i, c) + (adds ? double{bias[c]} : 0.0);
+          return activation == RowActivation::kRelu ? std::max(x, 0.0) : x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+        });
+      }
+    }
+  }
+}
+
+TYPED_TEST(GpuRows, GathersTheWantedOnes) {
+  const std::vector<int64_t> indices = {5, -1, 0, 5};
+  for (const int width : this->widths_) {
+    const auto input = this->Random(6, width + 4), addend = this->Random(6, width);
+    const std::vector<float> bias = this->RandomFloats(width);
+    for (const bool adds : {false, true}) {
+      const Rows output = this->Output(4, width);
+      this->arrays_.Launch(GatherRowsCall({.row = kTypeOf<TypeParam>,
+                                           .input = input.rows,
+                                           .addend = adds ? addend.rows : Rows{nullptr, 0},
+                                           .addend_bias = adds ? this->Put(bias) : nullptr,
+                                           .indices = this->arrays_.Put(indices),
+                                           .count = 4,
+                                           .width = width,
+                                           .output = output}));
+      const std::vector<float> got = Floats(this->arrays_.Get(static_cast<const TypeParam*>(output.data), 4 * width));
+      for (size_t i = 0; i < indices.size(); ++i) {
+        for (int c = 0; c < width; ++c) {
+          const float value = got[i * width + c];
+          if (indices[i] < 0) {
+            EXPECT_TRUE(std::isnan(value));
+          } else {
+            const double sum = input.At(indices[i], c) + (adds ? double{addend.At(indices[i], c)} + bias[c] : 0.0);
+            EXPECT_NEAR(value, sum, this->Bound(sum));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longshort::cuda

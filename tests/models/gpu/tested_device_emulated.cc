@@ -1,0 +1,12 @@
+#include "tests/models/gpu/emulated_device.h"
+#include "tests/models/gpu/tested_device.h"
+
+namespace longshort::cuda {
+
+std::unique_ptr<GpuDevice> MakeTestedDevice() { return MakeEmulatedDevice(); }
+
+void SetEmulation(GpuDevice& device, const emulated::EmulationOptions& options) {
+  static_cast<EmulatedDevice&>(device).SetEmulation(options);
+}
+
+}  // namespace longshort::cuda

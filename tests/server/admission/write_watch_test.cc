@@ -1,0 +1,50 @@
+#include "server/admission/write_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace longshort {
+namespace {
+
+constexpr absl::Time kStart = absl::UnixEpoch();
+
+TEST(WriteWatch, AWriteIsStuckAfterTheTimeout) {
+  WriteWatch watch(absl::Seconds(30));
+  watch.Begin(kStart);
+  EXPECT_TRUE(watch.writing());
+  EXPECT_FALSE(watch.IsStuck(kStart + absl::Milliseconds(29999)));
+  EXPECT_TRUE(watch.IsStuck(kStart + absl::Seconds(30)));
+}
+
+TEST(WriteWatch, WhereNothingIsWrittenNothingIsStuck) {
+  WriteWatch watch(absl::Seconds(30));
+  EXPECT_FALSE(watch.IsStuck(kStart));
+  watch.Begin(kStart);
+  watch.End();
+  EXPECT_FALSE(watch.writing());
+  EXPECT_FALSE(watch.IsStuck(kStart + absl::Hours(1)));
+}
+
+// A message every 29 seconds, for an hour.
+TEST(WriteWatch, ASlowReaderThatTakesMessagesIsNotStuck) {
+  WriteWatch watch(absl::Seconds(30));
+  for (absl::Time now = kStart; now < kStart + absl::Hours(1);) {
+    watch.Begin(now);
+    now += absl::Seconds(29);
+    EXPECT_FALSE(watch.IsStuck(now));
+    watch.End();
+  }
+}
+
+//   look at 0, nothing written -> 30    write begins at 20    look at 30 -> 50: stuck, not later
+TEST(WriteWatch, WhoLooksWhenToldSeesAStuckWriteAtOnce) {
+  WriteWatch watch(absl::Seconds(30));
+  const absl::Time look = watch.NextLook(kStart);
+  EXPECT_EQ(look, kStart + absl::Seconds(30));
+  watch.Begin(kStart + absl::Seconds(20));
+  EXPECT_FALSE(watch.IsStuck(look));
+  EXPECT_EQ(watch.NextLook(look), kStart + absl::Seconds(50));
+  EXPECT_TRUE(watch.IsStuck(watch.NextLook(look)));
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,176 @@
+#include "server/grpc_1_51/connection_conduct.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace longshort {
+namespace {
+
+using ::testing::Eq;
+using ::testing::Optional;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr absl::Duration kLook = absl::Milliseconds(250);
+
+// A connection that is looked at four times a second.
+class Watched {
+ public:
+  explicit Watched(const ConductLimits& limits = {}) : limits_(limits) {}
+
+  std::optional<Misconduct> Look() {
+    now_ += kLook;
+    std::optional<ConnectionCalls> known;
+    if (conduct_.WantsCalls(bytes) && known_to_grpc) known = calls;
+    return conduct_.Judge(now_, bytes, known, limits_);
+  }
+  // The first offence within so many looks, each after `step`.
+  template <typename Step>
+  std::optional<Misconduct> Look(int looks, const Step& step) {
+    for (int i = 0; i < looks; ++i) {
+      step();
+      if (const std::optional<Misconduct> why = Look(); why.has_value()) return why;
+    }
+    return std::nullopt;
+  }
+
+  ConnectionBytes bytes;
+  ConnectionCalls calls;
+  bool known_to_grpc = true;
+
+ private:
+  const ConductLimits limits_;
+  absl::Time now_ = absl::UnixEpoch();
+  ConnectionConduct conduct_;
+};
+
+TEST(ConnectionConduct, CallsInMemoryAreBounded) {
+  Watched connection;
+  const auto open_a_thousand = [&] {
+    connection.calls.open += 1000;
+    connection.bytes.received += 150'000;
+  };
+  EXPECT_EQ(connection.Look(4, open_a_thousand), std::nullopt) << "4,000 of 4,096";
+  EXPECT_THAT(connection.Look(1, open_a_thousand), Optional(Misconduct::kCalls));
+}
+
+TEST(ConnectionConduct, CallsThatHaveMessagesCountToo) {
+  Watched connection;
+  connection.calls = {.open = 4097, .messages = 4097};
+  connection.bytes.received = kMiB;
+  EXPECT_THAT(connection.Look(), Optional(Misconduct::kCalls));
+}
+
+TEST(ConnectionConduct, MuchWithoutAMessageEndsIt) {
+  Watched connection;
+  connection.calls.open = 1;
+  // 64 MiB, the message of one open call, and half of what was sent.
+  const std::optional<Misconduct> why = connection.Look(14, [&] {
+    connection.bytes.received += 5 * kMiB;
+    connection.bytes.taken += 100;
+  });
+  EXPECT_EQ(why, std::nullopt) << "70 of 72 MiB";
+  connection.bytes.received += 3 * kMiB;
+  connection.bytes.taken += 100;
+  EXPECT_THAT(connection.Look(), Optional(Misconduct::kBytes));
+}
+
+TEST(ConnectionConduct, AMessageBeginsAnew) {
+  Watched connection;
+  const std::optional<Misconduct> why = connection.Look(100, [&] {
+    connection.calls.messages += 1;
+    connection.bytes.received += 50 * kMiB;
+  });
+  EXPECT_EQ(why, std::nullopt);
+}
+
+TEST(ConnectionConduct, EachOpenCallMayHaveAMessageOnItsWay) {
+  Watched connection({.message_bytes = 100 * kMiB, .messages_bytes = 1000 * kMiB});
+  connection.calls.open = 4;
+  const auto upload = [&] {
+    connection.bytes.received += 10 * kMiB;
+    connection.bytes.taken += 13;  // a window update
+  };
+  EXPECT_EQ(connection.Look(46, upload), std::nullopt);
+  EXPECT_THAT(connection.Look(1, upload), Optional(Misconduct::kBytes));
+}
+
+// Who opens calls only to be allowed more must not be.
+TEST(ConnectionConduct, MessagesOnTheirWayAreBoundedTogether) {
+  Watched connection({.message_bytes = 100 * kMiB, .messages_bytes = 200 * kMiB});
+  connection.calls.open = 4000;
+  const auto send = [&] {
+    connection.bytes.received += 10 * kMiB;
+    connection.bytes.taken += 9;
+  };
+  EXPECT_EQ(connection.Look(26, send), std::nullopt);
+  EXPECT_THAT(connection.Look(1, send), Optional(Misconduct::kBytes));
+}
+
+// HTTP/2's windows end: a client that uploads hears of the server meanwhile.
+TEST(ConnectionConduct, MuchWithoutAWordFromTheServerEndsIt) {
+  Watched connection({.message_bytes = 1024 * kMiB, .messages_bytes = 4096 * kMiB});
+  connection.calls.open = 1;
+  const auto send = [&] { connection.bytes.received += 5 * kMiB; };
+  EXPECT_EQ(connection.Look(13, send), std::nullopt);
+  EXPECT_THAT(connection.Look(1, send), Optional(Misconduct::kBytes));
+}
+
+TEST(ConnectionConduct, WindowUpdatesOfAReaderAreNoOffence) {
+  Watched connection;
+  connection.calls = {.open = 1, .messages = 1};
+  const std::optional<Misconduct> why = connection.Look(1000, [&] {
+    connection.bytes.taken += kMiB;
+    connection.bytes.received += kMiB * 26 / 64;  // two for every message of 50 bytes
+  });
+  EXPECT_EQ(why, std::nullopt);
+}
+
+TEST(ConnectionConduct, BytesThatWaitWhileNothingComesOfOthersEndIt) {
+  Watched connection;
+  connection.calls.open = 1;
+  connection.bytes.unread = 100'000;
+  const auto send = [&] { connection.bytes.received += 100'000; };
+  EXPECT_EQ(connection.Look(8, send), std::nullopt) << "since its first look less than two seconds";
+  EXPECT_THAT(connection.Look(1, send), Optional(Misconduct::kStalled));
+}
+
+TEST(ConnectionConduct, AnUploadThatIsReadSlowlyIsNotStalled) {
+  Watched connection;
+  connection.calls.open = 1;
+  connection.bytes.unread = 100'000;
+  int look = 0;
+  const auto upload = [&] {
+    connection.bytes.received += 100'000;
+    if (++look % 7 == 0) connection.bytes.taken += 13;
+  };
+  EXPECT_EQ(connection.Look(100, upload), std::nullopt);
+}
+
+TEST(ConnectionConduct, AFewBytesThatWaitAreNoOffence) {
+  Watched connection;
+  connection.calls.open = 1;
+  connection.bytes = {.received = 200'000, .unread = 200'000, .taken = 0};
+  EXPECT_EQ(connection.Look(100, [] {}), std::nullopt) << "a server that has no time for its clients";
+}
+
+TEST(ConnectionConduct, ManyBytesThatNobodyReadsAreNoOffence) {
+  Watched connection;
+  connection.calls.open = 1;
+  const auto send = [&] { connection.bytes.received = connection.bytes.unread += 10'000; };
+  EXPECT_EQ(connection.Look(100, send), std::nullopt) << "a megabyte, while others keep gRPC's threads";
+  connection.bytes.unread -= 200'000;
+  EXPECT_EQ(connection.Look(), std::nullopt) << "less than 256 KiB were read";
+  connection.bytes.unread -= 100'000;
+  EXPECT_THAT(connection.Look(), Optional(Misconduct::kStalled)) << "and nothing came of them";
+}
+
+TEST(ConnectionConduct, WhatGrpcDoesNotKnowIsBoundedAllTheSame) {
+  Watched connection({.messages_bytes = 256 * kMiB});
+  connection.known_to_grpc = false;
+  const auto send = [&] { connection.bytes.received += 32 * kMiB; };
+  EXPECT_EQ(connection.Look(10, send), std::nullopt);
+  EXPECT_THAT(connection.Look(1, send), Optional(Misconduct::kBytes));
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,55 @@
+#include "server/lifecycle/describe_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "models/costs/presets.h"
+#include "tests/base/temporary_directory.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string MessageOf(const std::vector<std::string>& arguments) {
+  const auto text = DescribeCommand(arguments);
+  EXPECT_FALSE(text.ok());
+  return std::string(text.status().message());
+}
+
+TEST(Describe, APublishedModelIsKnownByItsName) {
+  const auto text = DescribeCommand({"vil-ls-base-224"});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, AllOf(HasSubstr("stage 4"), HasSubstr("55,834,363")));
+}
+
+TEST(Describe, AModelDirectoryAndItsConfigSayTheSame) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.Write("config.json", FindPreset("lra-text"));
+  const auto text = DescribeCommand({directory.path()});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("379,458"));
+  EXPECT_EQ(*text, *DescribeCommand({path}));
+}
+
+TEST(Describe, WhatIsWrongIsNamed) {
+  EXPECT_THAT(MessageOf({}), HasSubstr("takes one model, not 0"));
+  EXPECT_THAT(MessageOf({"a", "b"}), HasSubstr("takes one model, not 2"));
+  EXPECT_THAT(MessageOf({"vil-ls-tiny"}), AllOf(HasSubstr("vil-ls-tiny: neither"), HasSubstr("vil-ls-medium-224")));
+  EXPECT_THAT(MessageOf({"--verbose"}), HasSubstr("--verbose is not an option"));
+  const TemporaryDirectory empty;
+  EXPECT_THAT(MessageOf({empty.path()}), HasSubstr("config.json"));
+}
+
+TEST(Describe, HelpTeaches) {
+  const auto help = DescribeCommand({"--help"});
+  ASSERT_TRUE(help.ok()) << help.status();
+  EXPECT_THAT(*help, AllOf(HasSubstr("describe MODEL_OR_CONFIG"), HasSubstr("\n  cvt-ls-21-448\n")));
+}
+
+}  // namespace
+}  // namespace longshort

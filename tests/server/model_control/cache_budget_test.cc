@@ -1,0 +1,90 @@
+#include "server/model_control/cache_budget.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace longshort {
+namespace {
+
+TEST(CacheBudget, TheDefaultIsTheUsualOrHalfOfWhatIsLeft) {
+  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 0, 16), 16);
+  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 0, 1600), 500);
+}
+
+TEST(CacheBudget, TheDefaultLeavesSomethingForEveryFurtherModel) {
+  CacheBudget budget(1000);
+  EXPECT_EQ(*budget.Reserve("first", 0, 1600), 500);
+  EXPECT_EQ(*budget.Reserve("first, its next version", 0, 1600), 250);
+  budget.SetAside(50);
+  EXPECT_EQ(*budget.Reserve("third", 0, 1600), 100);
+  EXPECT_EQ(*budget.Reserve("fourth", 100, 1600), 100) << "the other half can be asked for";
+}
+
+TEST(CacheBudget, WhatWasAskedForMayTakeAllButNotMore) {
+  EXPECT_EQ(*CacheBudget(1000).Reserve("m", 1000, 16), 1000);
+  const auto refused = CacheBudget(1000).Reserve("m", 1001, 16);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()),
+              ::testing::AllOf(::testing::HasSubstr("--cache-bytes is 1001"), ::testing::HasSubstr("1000 bytes")));
+}
+
+TEST(CacheBudget, WeightsThatDoNotFitAreRefusedWithTheBytes) {
+  CacheBudget budget(100 << 20);
+  budget.SetAside(60 << 20);
+  EXPECT_TRUE(budget.CheckRoom(40 << 20).ok());
+  const absl::Status refused = budget.CheckRoom((40 << 20) + 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("weights take 40.0 MiB, and of 100.0 MiB"));
+  EXPECT_TRUE(CacheBudget(0).CheckRoom(int64_t{1} << 60).ok()) << "it is not known how much there is";
+}
+
+TEST(CacheBudget, ModelsShareTheMemory) {
+  CacheBudget budget(1000);
+  EXPECT_EQ(*budget.Reserve("first", 800, 1), 800);
+  EXPECT_EQ(budget.Reserve("second", 300, 1).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(*budget.Reserve("second", 200, 1), 200);
+  EXPECT_EQ(budget.Reserve("third", 0, 1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(CacheBudget, WhatIsSetAsideIsNotForCaches) {
+  CacheBudget budget(1000);
+  budget.SetAside(400);
+  EXPECT_EQ(*budget.Reserve("m", 0, 800), 300);  // half of 600
+  EXPECT_EQ(*budget.Reserve("m", 300, 1), 300);
+  EXPECT_EQ(budget.Reserve("m", 1, 1).status().code(), absl::StatusCode::kResourceExhausted);
+  budget.SetAside(5000);
+  EXPECT_EQ(budget.Reserve("m", 1, 1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(CacheBudget, WhatIsSetAsideAfterwardsIsSeenToo) {
+  CacheBudget budget(1000);
+  EXPECT_EQ(*budget.Reserve("text", 700, 1), 700);
+  budget.SetAside(300);
+  EXPECT_TRUE(budget.Check("photos").ok());
+  budget.SetAside(1);
+  const absl::Status refused = budget.Check("drawings");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("model drawings does not fit"));
+}
+
+TEST(CacheBudget, UnknownMemoryRefusesNothing) {
+  CacheBudget budget(0);
+  budget.SetAside(1000);
+  EXPECT_TRUE(budget.Check("m").ok());
+  EXPECT_EQ(*budget.Reserve("m", int64_t{1} << 50, 1), int64_t{1} << 50);
+}
+
+TEST(CacheBudget, WhatAModelTookIsGivenBackWithIt) {
+  const auto budget = std::make_shared<CacheBudget>(1000);
+  {
+    BudgetShare share(budget);
+    share.SetAside(400);
+    EXPECT_EQ(*share.Reserve("first", 600, 1), 600);
+    EXPECT_FALSE(budget->Reserve("second", 1, 1).ok());
+    EXPECT_FALSE(share.Reserve("first", 1, 1).ok());
+  }
+  EXPECT_EQ(*budget->Reserve("second", 1000, 1), 1000);
+}
+
+}  // namespace
+}  // namespace longshort

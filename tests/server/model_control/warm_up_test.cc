@@ -1,0 +1,70 @@
+#include "server/model_control/warm_up.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/core/fakes/fake_classifier.h"
+#include "tests/core/fakes/fake_language_model.h"
+
+namespace longshort {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(WarmUp, ALanguageModelReadsAPromptAndGoesOnByOneToken) {
+  auto model = std::make_unique<FakeLanguageModel>();
+  std::vector<size_t> tokens;
+  int rests = 0;
+  model->on_step = [&tokens](absl::Span<const Slice> slices) {
+    EXPECT_EQ(slices.size(), 1);
+    EXPECT_EQ(slices[0].logit_rows, 1);
+    tokens.push_back(slices[0].tokens.size());
+    return absl::OkStatus();
+  };
+  model->on_rest = [&rests] { ++rests; };
+  const LoadedModel loaded = LoadedLanguageModel{.model = std::move(model), .tokenizer = nullptr};
+  ASSERT_TRUE(WarmUp(loaded, {}).ok());
+  ASSERT_GE(tokens.size(), 2);
+  EXPECT_GT(tokens.front(), 1) << "a prompt, for the products of many rows";
+  EXPECT_EQ(tokens.back(), 1) << "a step of decoding";
+  EXPECT_EQ(rests, 1) << "its threads would be in the way of the workers'";
+}
+
+TEST(WarmUp, AClassifierRunsAnItemAloneAndABatch) {
+  auto classifier = std::make_unique<FakeClassifier>();
+  std::vector<size_t> items;
+  classifier->on_batch = [&items](absl::Span<const ClassifierItem* const> batch) {
+    items.push_back(batch.size());
+    return absl::OkStatus();
+  };
+  const LoadedModel loaded =
+      LoadedClassifier{.classifier = std::move(classifier), .tokenizer = nullptr, .preprocessor = nullptr};
+  ASSERT_TRUE(WarmUp(loaded, {}).ok());
+  EXPECT_THAT(items, ElementsAre(1, 2));
+}
+
+TEST(WarmUp, AModelThatFailsIsNoneToServe) {
+  auto failing = std::make_unique<FakeLanguageModel>();
+  failing->on_step = [](absl::Span<const Slice>) { return absl::InternalError("no such product"); };
+  EXPECT_EQ(WarmUp(LoadedLanguageModel{.model = std::move(failing), .tokenizer = nullptr}, {}),
+            absl::InternalError("no such product"));
+
+  auto throwing = std::make_unique<FakeClassifier>();
+  throwing->on_batch = [](absl::Span<const ClassifierItem* const>) -> absl::Status {
+    throw std::runtime_error("no such product");
+  };
+  const absl::Status thrown =
+      WarmUp(LoadedClassifier{.classifier = std::move(throwing), .tokenizer = nullptr, .preprocessor = nullptr}, {});
+  EXPECT_EQ(thrown.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(thrown.message()), HasSubstr("first step failed: no such product"));
+}
+
+}  // namespace
+}  // namespace longshort

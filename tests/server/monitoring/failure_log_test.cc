@@ -1,0 +1,40 @@
+#include "server/monitoring/failure_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+
+namespace longshort {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+
+TEST(FailureLog, SaysWhyAndOfManyWithinASecondHowMany) {
+  ::testing::internal::CaptureStderr();
+  Logger log(LogFormat::kText, LogLevel::kInfo);
+  FailureLog failures(log, "m");
+  absl::Time now = absl::UnixEpoch();
+  failures.StepFailed(absl::InternalError("no such operator"), now);
+  for (int failure = 0; failure < 3; ++failure) failures.StepFailed(absl::InternalError("again"), now);
+  failures.WorkerNotRebuilt(absl::ResourceExhaustedError("no memory"), now);
+  now += absl::Seconds(1);
+  failures.StepFailed(absl::InternalError("and again"), now);
+  now += absl::Seconds(1);
+  failures.StepFailed(absl::InternalError("once more"), now);
+  log.Flush(absl::Minutes(5));
+  const std::vector<std::string> lines =
+      absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
+  EXPECT_THAT(lines,
+              ElementsAre(EndsWith(R"(error step failed model=m code=INTERNAL error="no such operator")"),
+                          EndsWith(R"(error worker without a model model=m code=RESOURCE_EXHAUSTED error="no memory")"),
+                          EndsWith(R"(error step failed model=m code=INTERNAL error="and again" left_out=3)"),
+                          EndsWith(R"(error step failed model=m code=INTERNAL error="once more")")));
+}
+
+}  // namespace
+}  // namespace longshort

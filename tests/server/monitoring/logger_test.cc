@@ -1,0 +1,194 @@
+#include "server/monitoring/logger.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+
+namespace longshort {
+namespace {
+
+// Far longer than a busy machine takes.
+constexpr absl::Duration kLong = absl::Minutes(5);
+const absl::Time kTime = absl::FromUnixMillis(1700000000123);
+
+TEST(LogLine, TextHasTimeLevelMessageAndFields) {
+  EXPECT_EQ(FormatLogLine(LogFormat::kText, kTime, LogLevel::kInfo, "request",
+                          {{"id", "a:1"}, {"tokens", int64_t{5}}, {"s", 0.5}}),
+            "2023-11-14T22:13:20.123Z info request id=a:1 tokens=5 s=0.5");
+}
+
+TEST(LogLine, TextQuotesWhatWouldBreakTheLine) {
+  const std::string line = FormatLogLine(LogFormat::kText, kTime, LogLevel::kError, "x\ny",
+                                         {{"a", "two words"}, {"b", "new\nline"}, {"c", ""}});
+  EXPECT_THAT(line, ::testing::EndsWith(R"(error x\ny a="two words" b="new\nline" c="")"));
+}
+
+TEST(LogLine, JsonReadsBack) {
+  const std::string line = FormatLogLine(LogFormat::kJson, kTime, LogLevel::kWarning, "a \"b\"\n",
+                                         {{"text", "\\\x01"}, {"count", int64_t{-1}}, {"seconds", 1.25}});
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const auto json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["time"], "2023-11-14T22:13:20.123Z");
+  EXPECT_EQ(json["level"], "warning");
+  EXPECT_EQ(json["message"], "a \"b\"\n");
+  EXPECT_EQ(json["text"], "\\\x01");
+  EXPECT_EQ(json["count"], -1);
+  EXPECT_EQ(json["seconds"], 1.25);
+}
+
+TEST(LogLine, BytesThatAreNotUtf8AreReplaced) {
+  for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
+    const std::string line = FormatLogLine(format, kTime, LogLevel::kInfo, "m\xff", {{"field", "\xc3("}});
+    EXPECT_THAT(line, ::testing::HasSubstr("\xEF\xBF\xBD("));
+    EXPECT_EQ(line.find('\xff'), std::string::npos);
+  }
+}
+
+TEST(Logger, WritesFromItsLevelOn) {
+  ::testing::internal::CaptureStderr();
+  Logger log(LogFormat::kText, LogLevel::kWarning);
+  log.Info("too little");
+  log.Error("enough");
+  log.Flush(kLong);
+  log.Error("after the end");
+  const std::string written = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(written, ::testing::EndsWith("error enough\n"));
+  EXPECT_EQ(written.find("too little"), std::string::npos);
+}
+
+TEST(Logger, WritesEveryLineAndEachThreadsInOrder) {
+  constexpr int kThreads = 4;
+  constexpr int64_t kLines = 1000;
+  ::testing::internal::CaptureStderr();
+  Logger log(LogFormat::kJson, LogLevel::kInfo);
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&log, thread] {
+      for (int64_t n = 0; n < kLines; ++n) log.Info(absl::StrCat("thread ", thread), {{"n", n}});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  log.Flush(kLong);
+  std::map<std::string, int64_t> next;
+  const std::vector<std::string> lines =
+      absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
+  for (const std::string& line : lines) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_EQ(json["n"], next[json["message"]]++);
+  }
+  ASSERT_EQ(next.size(), kThreads);
+  for (const auto& [thread, count] : next) EXPECT_EQ(count, kLines) << thread;
+}
+
+// A pipe that nobody reads holds 64 KiB; whoever logs does not wait for it, and what came last is what is kept.
+TEST(Logger, DropsTheOldestLinesWhenStandardErrorIsStuck) {
+  constexpr int64_t kLines = 40'000;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const int standard_error = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  close(ends[1]);
+  Logger log(LogFormat::kText, LogLevel::kInfo);
+  for (int64_t n = 0; n < kLines; ++n) log.Info("line", {{"n", n}});
+  log.Flush(absl::Milliseconds(1));  // returns, though nobody reads yet
+
+  std::string written;
+  std::thread reader([&written, from = ends[0]] {
+    std::array<char, 1 << 16> some{};
+    for (ssize_t count = 0; (count = read(from, some.data(), some.size())) > 0;) written.append(some.data(), count);
+  });
+  log.Flush(kLong);
+  dup2(standard_error, STDERR_FILENO);  // the pipe ends
+  reader.join();
+  close(standard_error);
+  close(ends[0]);
+  EXPECT_THAT(written, ::testing::EndsWith(absl::StrCat("n=", kLines - 1, "\n")));
+  // 8192 that waited, as many in the writer's hands, and what the pipe took before.
+  EXPECT_LT(std::count(written.begin(), written.end(), '\n'), 20'000);
+}
+
+// A file that may not become longer is as a full disk; then it is emptied, as who finds the disk full does.
+TEST(Logger, SaysHowManyLinesWereLostAndBeginsANewOne) {
+  constexpr rlim_t kRoom = 100;
+  const auto line = [](int64_t n) { return absl::StrCat(" info line n=", n, "\n"); };
+  std::FILE* const full = std::tmpfile();
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const auto before = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {.rlim_cur = kRoom, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const int standard_error = dup(STDERR_FILENO);
+  dup2(fileno(full), STDERR_FILENO);
+  fcntl(STDERR_FILENO, F_SETFL, O_APPEND);
+  std::string cut(kRoom + 1, '\0');
+  std::string after(1000, '\0');
+  {
+    Logger log(LogFormat::kText, LogLevel::kInfo);
+    for (int64_t n = 0; n < 4; ++n) log.Info("line", {{"n", n}});  // about 40 bytes each: the third is cut
+    const auto has_room = [&] { return lseek(fileno(full), 0, SEEK_END) < static_cast<off_t>(kRoom); };
+    while (has_room()) absl::SleepFor(absl::Milliseconds(1));
+    absl::SleepFor(absl::Milliseconds(50));  // until it has seen that there is none
+    cut.resize(pread(fileno(full), cut.data(), cut.size(), 0));
+    EXPECT_EQ(ftruncate(fileno(full), 0), 0);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    log.Info("line", {{"n", int64_t{4}}});
+    log.Flush(kLong);
+  }
+  dup2(standard_error, STDERR_FILENO);
+  close(standard_error);
+  signal(SIGXFSZ, before);
+  after.resize(pread(fileno(full), after.data(), after.size(), 0));
+  std::fclose(full);
+  EXPECT_THAT(cut, ::testing::AllOf(::testing::HasSubstr(line(0)), ::testing::HasSubstr(line(1))));
+  EXPECT_THAT(after, ::testing::StartsWith("\n20")) << "the end of the line that was cut, then a time";
+  EXPECT_THAT(after, ::testing::HasSubstr(" warning log lines lost lines=2\n"));
+  EXPECT_THAT(after, ::testing::EndsWith(line(4)));
+}
+
+// Whoever shares standard error may have made it so.
+TEST(Logger, WaitsForAStandardErrorThatDoesNotBlock) {
+  constexpr int64_t kLines = 8000;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  const int standard_error = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  close(ends[1]);
+  std::string written;
+  std::thread reader;
+  {
+    Logger log(LogFormat::kText, LogLevel::kInfo);
+    for (int64_t n = 0; n < kLines; ++n) log.Info("line", {{"n", n}});
+    absl::SleepFor(absl::Milliseconds(50));  // until the pipe is full
+    reader = std::thread([&written, from = ends[0]] {
+      std::array<char, 1 << 16> some{};
+      for (ssize_t count = 0; (count = read(from, some.data(), some.size())) > 0;) written.append(some.data(), count);
+    });
+    log.Flush(kLong);
+  }
+  dup2(standard_error, STDERR_FILENO);
+  reader.join();
+  close(standard_error);
+  close(ends[0]);
+  EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), kLines);
+}
+
+}  // namespace
+}  // namespace longshort

@@ -1,0 +1,73 @@
+#include "server/monitoring/trace_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+
+#include "absl/time/clock.h"
+
+namespace longshort {
+namespace {
+
+std::unique_ptr<CallTrace> Trace(int64_t spans) {
+  auto trace = std::make_unique<CallTrace>();
+  trace->stages.resize(spans - 1);
+  return trace;
+}
+
+TEST(TraceQueue, DropsWhatHasNoRoom) {
+  TraceQueue queue({.most_spans = 10, .batch_spans = 10, .delay = absl::ZeroDuration()});
+  EXPECT_TRUE(queue.Offer(Trace(6)));
+  EXPECT_FALSE(queue.Offer(Trace(5)));
+  EXPECT_TRUE(queue.Offer(Trace(4)));
+  EXPECT_FALSE(queue.Offer(Trace(1)));
+  EXPECT_EQ(queue.Take().size(), 2);
+  EXPECT_TRUE(queue.Offer(Trace(10)));
+}
+
+TEST(TraceQueue, GivesABatchAtATimeAndCallsWhole) {
+  TraceQueue queue({.most_spans = 100, .batch_spans = 5, .delay = absl::ZeroDuration()});
+  for (const int64_t spans : {3, 2, 1, 7, 4}) ASSERT_TRUE(queue.Offer(Trace(spans)));
+  EXPECT_EQ(queue.Take().size(), 2);
+  EXPECT_EQ(queue.Take().size(), 1);
+  EXPECT_EQ(queue.Take().size(), 1);  // more than a batch by itself
+  EXPECT_EQ(queue.Take().size(), 1);
+}
+
+TEST(TraceQueue, WaitsForABatchToBeFull) {
+  TraceQueue queue({.most_spans = 100, .batch_spans = 3, .delay = absl::Hours(1)});
+  std::thread offering([&] {
+    for (int i = 0; i < 3; ++i) queue.Offer(Trace(1));
+  });
+  EXPECT_EQ(queue.Take().size(), 3);
+  offering.join();
+}
+
+TEST(TraceQueue, WaitsNoLongerThanTheDelay) {
+  TraceQueue queue({.most_spans = 100, .batch_spans = 3, .delay = absl::Milliseconds(20)});
+  const absl::Time begin = absl::Now();
+  ASSERT_TRUE(queue.Offer(Trace(1)));
+  EXPECT_EQ(queue.Take().size(), 1);
+  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(20));
+}
+
+TEST(TraceQueue, GivesWhatWaitsOnceClosedAndThenNothing) {
+  TraceQueue queue({.most_spans = 100, .batch_spans = 50, .delay = absl::Hours(1)});
+  ASSERT_TRUE(queue.Offer(Trace(1)));
+  queue.Close();
+  EXPECT_FALSE(queue.Offer(Trace(1)));
+  EXPECT_EQ(queue.Take().size(), 1);
+  EXPECT_TRUE(queue.Take().empty());
+  EXPECT_TRUE(queue.Take().empty());
+}
+
+TEST(TraceQueue, ClosingWakesWhoWaits) {
+  TraceQueue queue({.most_spans = 100, .batch_spans = 50, .delay = absl::Hours(1)});
+  std::thread closing([&] { queue.Close(); });
+  EXPECT_TRUE(queue.Take().empty());
+  closing.join();
+}
+
+}  // namespace
+}  // namespace longshort

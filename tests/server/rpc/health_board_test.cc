@@ -1,0 +1,50 @@
+#include "server/rpc/health_board.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace longshort {
+namespace {
+
+using testing::ElementsAre;
+using testing::Optional;
+using testing::Pair;
+
+TEST(HealthBoard, TellsWhatWasSetLast) {
+  HealthBoard board;
+  EXPECT_EQ(board.Get("m"), std::nullopt);
+  board.Set("m", true);
+  EXPECT_THAT(board.Get("m"), Optional(true));
+  board.Set("m", false);
+  board.Set("n", true);
+  EXPECT_THAT(board.List(), ElementsAre(Pair("m", false), Pair("n", true)));
+}
+
+TEST(HealthBoard, NothingServesOnceTheServerStops) {
+  HealthBoard board;
+  board.Set("m", true);
+  board.StopServing();
+  board.Set("n", true);
+  EXPECT_THAT(board.List(), ElementsAre(Pair("m", false), Pair("n", false)));
+}
+
+TEST(HealthBoard, WhoWatchesANameLooksWhenItMayHaveChanged) {
+  HealthBoard board;
+  int looks = 0;
+  const int64_t watch = board.Watch("m", [&] {
+    ++looks;
+    board.Get("m");  // as they do
+  });
+  board.Set("n", true);
+  EXPECT_EQ(looks, 0);
+  board.Set("m", true);
+  EXPECT_EQ(looks, 1);
+  board.StopServing();
+  EXPECT_EQ(looks, 2);
+  board.Forget(watch);
+  board.Set("m", true);
+  EXPECT_EQ(looks, 2);
+}
+
+}  // namespace
+}  // namespace longshort
