@@ -35,7 +35,7 @@ struct CallEnvironment {
   // Whether clients may load and unload models.
   bool model_control = false;
   SessionTransfers session_transfers = {};
-  // Bytes of answers that clients have not taken yet, and that nobody watches (server/rpc/unary_call.h).
+  // Bytes of answers that clients have not taken yet, and that nobody watches (server/rpc/call.h).
   std::shared_ptr<std::atomic<int64_t>> unwatched_answer_bytes = std::make_shared<std::atomic<int64_t>>(0);
   // nullptr without authentication: everybody may do everything, and is who he says.
   const AccessControl* access = nullptr;

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -12,6 +16,8 @@
 #include "base/status_macros.h"
 #include "server/grpc_1_51/goaway.h"
 #include "server/lifecycle/tls_credentials.h"
+#include "server/longshort_v1/rpcs.h"
+#include "server/open_inference_v2/rpcs.h"
 #include "server/options/memory_shares.h"
 
 namespace longshort {
@@ -77,25 +83,26 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 }
 
+std::vector<Rpc> AllRpcs(Health& health, Reflection& reflection) {
+  std::vector<Rpc> all;
+  for (std::vector<Rpc>& rpcs : std::vector<std::vector<Rpc>>{LongshortV1Rpcs(), OpenInferenceRpcs(),
+                                                              HealthRpcs(health), ReflectionRpcs(reflection)}) {
+    std::move(rpcs.begin(), rpcs.end(), std::back_inserter(all));
+  }
+  for (const Rpc& rpc : all) {
+    const std::string service(ServiceOf(rpc));
+    if (reflection.services.empty() || reflection.services.back() != service) reflection.services.push_back(service);
+  }
+  return all;
+}
+
 }  // namespace
 
 GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
                            std::unique_ptr<ConnectionListener> listener)
     : environment_(environment),
       port_(listener->port()),
-      inference_(environment),
-      models_(environment),
-      sessions_(environment),
-      open_inference_(environment),
-      health_(environment),
-      reflection_{.environment = environment,
-                  .services = {v1::Inference::service_full_name(), v1::Models::service_full_name(),
-                               v1::Sessions::service_full_name(), inference::GRPCInferenceService::service_full_name(),
-                               grpc::health::v1::Health::service_full_name(),
-                               grpc::reflection::v1::ServerReflection::service_full_name(),
-                               grpc::reflection::v1alpha::ServerReflection::service_full_name()}},
-      reflection_v1_(reflection_),
-      reflection_v1alpha_(reflection_),
+      service_(environment, AllRpcs(health_, reflection_)),
       listener_(std::move(listener)),
       guard_(limits, GuardHandlers()) {}
 
@@ -110,13 +117,7 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   endpoint->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       MakeServerCredentials(tls, environment.log));
-  builder.RegisterService(&endpoint->inference_);
-  builder.RegisterService(&endpoint->models_);
-  builder.RegisterService(&endpoint->sessions_);
-  builder.RegisterService(&endpoint->open_inference_);
-  builder.RegisterService(&endpoint->health_);
-  builder.RegisterService(&endpoint->reflection_v1_);
-  builder.RegisterService(&endpoint->reflection_v1alpha_);
+  builder.RegisterService(&endpoint->service_);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   SetChannelArguments(options, builder);
   grpc::ResourceQuota quota("longshort");
@@ -165,24 +166,23 @@ absl::Status GrpcEndpoint::StartListening() {
 }
 
 void GrpcEndpoint::AnnounceServing() {
-  HealthBoard& health = health_.board();
+  HealthBoard& health = health_.board;
   health.Set("", true);
-  health.Set(v1::Inference::service_full_name(), true);
-  health.Set(v1::Models::service_full_name(), true);
-  health.Set(v1::Sessions::service_full_name(), true);
-  health.Set(inference::GRPCInferenceService::service_full_name(), true);
+  for (const std::string& service : reflection_.services) {
+    if (!absl::StartsWith(service, "grpc.")) health.Set(service, true);
+  }
   for (const std::shared_ptr<ServedModel>& model : environment_.models.List()) {
     AnnounceModel(model->name, model->version);
   }
 }
 
 void GrpcEndpoint::AnnounceModel(const std::string& model, int64_t version) {
-  HealthBoard& health = health_.board();
+  HealthBoard& health = health_.board;
   health.Set(model, environment_.models.Find(model, 0).ok());
   health.Set(absl::StrCat(model, "/", version), environment_.models.Find(model, version).ok());
 }
 
-void GrpcEndpoint::StopServing() { health_.board().StopServing(); }
+void GrpcEndpoint::StopServing() { health_.board.StopServing(); }
 
 void GrpcEndpoint::LetClientsLeave(absl::Time deadline) {
   listener_.reset();

@@ -15,12 +15,11 @@
 #include "server/admission/call_environment.h"
 #include "server/grpc_1_51/connection_guard.h"
 #include "server/grpc_1_51/connection_listener.h"
-#include "server/longshort_v1/services.h"
-#include "server/open_inference_v2/services.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
-#include "server/rpc/health_service.h"
-#include "server/rpc/reflection_service.h"
+#include "server/rpc/grpc_service.h"
+#include "server/rpc/health.h"
+#include "server/rpc/reflection.h"
 
 namespace longshort {
 
@@ -59,14 +58,9 @@ class GrpcEndpoint {
 
   const CallEnvironment& environment_;
   const int port_;
-  InferenceService inference_;
-  ModelsService models_;
-  SessionsService sessions_;
-  OpenInferenceService open_inference_;
-  HealthService health_;
-  ReflectionSite reflection_;
-  ReflectionV1Service reflection_v1_;
-  ReflectionV1AlphaService reflection_v1alpha_;
+  Health health_;
+  Reflection reflection_;
+  GrpcService service_;
   std::unique_ptr<ConnectionListener> listener_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;

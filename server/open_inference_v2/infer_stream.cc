@@ -9,22 +9,19 @@
 
 namespace longshort {
 
-InferStream::InferStream(const CallEnvironment& environment, grpc::CallbackServerContext* context)
-    : BidirectionalStream(environment, kModelStreamInferNames, context), delivery_(environment.deliveries.Next()) {}
-
 bool InferStream::HasRoom() const {
-  return static_cast<int64_t>(in_work_.size()) < environment().limits.stream_documents;
+  return static_cast<int64_t>(in_work_.size()) < call_.environment().limits.stream_documents;
 }
 
-absl::Status InferStream::Take(const grpc::ByteBuffer& bytes) {
-  LS_ASSIGN_OR_RETURN(inference::ModelInferRequest message, TakeMessage<inference::ModelInferRequest>(bytes));
-  const auto request = std::make_shared<StreamedRequest>(Self(), record(), ++requests_);
+absl::Status InferStream::Take(google::protobuf::Message& message) {
+  const auto request = std::make_shared<StreamedRequest>(std::shared_ptr<Owner>(call_.shared_from_this(), this),
+                                                         call_.record(), ++requests_);
   {
     const std::lock_guard lock(mutex());
     in_work_.insert(request);
     in_order_.push_back(request);
   }
-  absl::Status status = request->Plan(std::move(message));
+  absl::Status status = request->Plan(std::move(static_cast<inference::ModelInferRequest&>(message)));
   if (status.ok() && request->is_generation()) {
     const std::lock_guard lock(mutex());
     in_order_.pop_back();  // itself: one message is read at a time, and it has not ended
@@ -47,13 +44,13 @@ void InferStream::Note(const std::shared_ptr<StreamedRequest>& request) {
 }
 
 void InferStream::AdvanceLater() {
-  if (writing() || std::exchange(scheduled_, true)) return;  // what is written will be followed
-  delivery_.Post([self = Self()] {
+  if (call_.writing() || std::exchange(scheduled_, true)) return;  // what is written will be followed
+  delivery_.Post([this, keep = call_.shared_from_this()] {
     {
-      const std::lock_guard lock(self->mutex());
-      self->scheduled_ = false;
+      const std::lock_guard lock(call_.mutex());
+      scheduled_ = false;
     }
-    self->Advance();
+    call_.Advance();
   });
 }
 
@@ -63,7 +60,7 @@ std::optional<grpc::ByteBuffer> InferStream::NextAnswer() {
     ready_.pop_front();
     request->noted = false;
     std::optional<inference::ModelStreamInferResponse> answer;
-    if (reader_gone()) {
+    if (call_.reader_gone()) {
       request->Drop();
     } else {
       answer = request->Take();
@@ -76,14 +73,17 @@ std::optional<grpc::ByteBuffer> InferStream::NextAnswer() {
     if (!answer.has_value()) continue;
     absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(*answer);
     if (bytes.ok()) return *std::move(bytes);
-    NoteEnd(bytes.status());
+    call_.NoteEnd(bytes.status());
   }
   return std::nullopt;
 }
 
-void InferStream::Cancel() {
-  const std::lock_guard lock(mutex());
-  for (const std::shared_ptr<StreamedRequest>& request : in_work_) request->Cancel();
+void InferStream::Cancel(const absl::Status& reason) {
+  {
+    const std::lock_guard lock(mutex());
+    for (const std::shared_ptr<StreamedRequest>& request : in_work_) request->Cancel();
+  }
+  call_.End(reason);
 }
 
 }  // namespace longshort

@@ -11,7 +11,9 @@ class OpenInferenceNames final : public CallNames {
  public:
   // A literal.
   explicit constexpr OpenInferenceNames(const char* method, bool observes = false)
-      : method_(method), rpc_(AfterSlash(method)), observes_(observes) {}
+      : OpenInferenceNames(method, AfterSlash(method), observes) {}
+  constexpr OpenInferenceNames(const char* method, const char* rpc, bool observes = false)
+      : method_(method), rpc_(rpc), observes_(observes) {}
 
   const char* rpc() const override { return rpc_; }
   const char* method() const override { return method_; }
@@ -41,7 +43,18 @@ inline const OpenInferenceNames kStreamedRequestNames("inference.GRPCInferenceSe
 inline const OpenInferenceNames kRepositoryIndexNames("inference.GRPCInferenceService/RepositoryIndex");
 inline const OpenInferenceNames kRepositoryModelLoadNames("inference.GRPCInferenceService/RepositoryModelLoad");
 inline const OpenInferenceNames kRepositoryModelUnloadNames("inference.GRPCInferenceService/RepositoryModelUnload");
-inline const OpenInferenceNames kSharedMemoryNames("inference.GRPCInferenceService/SharedMemory");
+inline const OpenInferenceNames kSystemMemoryStatusNames("inference.GRPCInferenceService/SystemSharedMemoryStatus",
+                                                         "SharedMemory");
+inline const OpenInferenceNames kSystemMemoryRegisterNames("inference.GRPCInferenceService/SystemSharedMemoryRegister",
+                                                           "SharedMemory");
+inline const OpenInferenceNames kSystemMemoryUnregisterNames(
+    "inference.GRPCInferenceService/SystemSharedMemoryUnregister", "SharedMemory");
+inline const OpenInferenceNames kCudaMemoryStatusNames("inference.GRPCInferenceService/CudaSharedMemoryStatus",
+                                                       "SharedMemory");
+inline const OpenInferenceNames kCudaMemoryRegisterNames("inference.GRPCInferenceService/CudaSharedMemoryRegister",
+                                                         "SharedMemory");
+inline const OpenInferenceNames kCudaMemoryUnregisterNames("inference.GRPCInferenceService/CudaSharedMemoryUnregister",
+                                                           "SharedMemory");
 inline const OpenInferenceNames kTraceSettingNames("inference.GRPCInferenceService/TraceSetting");
 inline const OpenInferenceNames kLogSettingsNames("inference.GRPCInferenceService/LogSettings");
 

@@ -16,10 +16,12 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/random_number.h"
+#include "core/schedule/refusal.h"
 #include "server/access/credentials.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
 #include "server/monitoring/trace_context.h"
+#include "server/rpc/refusal_details.h"
 
 namespace longshort {
 namespace {
@@ -110,7 +112,7 @@ void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* cr
 
 CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const CallMetadataOptions& options) {
   CallOrigin origin;
-  std::optional<std::string> id = Find(context, "x-request-id");
+  std::optional<std::string> id = Find(context, kIdKey);
   origin.context.id = id.has_value() && IsName(*id) ? *std::move(id) : DrawId();
   origin.context.deadline = DeadlineOf(context);
   origin.credentials.authorization = FindAll(context, "authorization");
@@ -124,6 +126,21 @@ CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const Ca
   origin.status = ReadClient(context, &origin.context.client);
   origin.status.Update(ReadPriority(context, &origin.context.priority));
   return origin;
+}
+
+grpc::Status SetTrailingMetadata(const absl::Status& status, const CallRecord& record,
+                                 grpc::CallbackServerContext& context) {
+  context.AddTrailingMetadata(kIdKey, record.engine_context().id);
+  if (LoadReport* load = record.environment().load_report; load != nullptr) {
+    context.AddTrailingMetadata("endpoint-load-metrics-bin", load->Get());
+  }
+  if (status.ok()) return grpc::Status::OK;
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  const std::optional<Refusal> refusal = GetRefusal(status);
+  if (!refusal.has_value()) return grpc::Status(code, std::string(status.message()));
+  context.AddTrailingMetadata("longshort-queue-depth", absl::StrCat(refusal->queue_depth));
+  context.AddTrailingMetadata("grpc-retry-pushback-ms", RetryPushback(*refusal));
+  return grpc::Status(code, std::string(status.message()), RefusalDetails(status, *refusal));
 }
 
 }  // namespace longshort

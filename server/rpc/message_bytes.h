@@ -1,12 +1,9 @@
-// Messages as gRPC carries them. The services take and give bytes, so that a message that cannot be parsed is an
+// Messages as gRPC carries them. The server takes and gives bytes, so that a message that cannot be parsed is an
 // INVALID_ARGUMENT that is counted and logged like every other wrong request (gRPC itself would answer INTERNAL,
 // unseen).
-//
-// gRPC starts a call whose message did not come, too, with bytes that are not Valid(): the client cancelled, or its
-// deadline passed, or the message was over the limit, or there was none. The context need not know yet that the call is
-// cancelled, so the bytes are what tells.
 #pragma once
 
+#include <google/protobuf/message.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -16,17 +13,13 @@
 
 namespace longshort {
 
-// Parses the message, and lets go of its bytes: gRPC shows them as constant, and would keep them as long as the call
-// lasts. They are its own, or an object of ours, so they can be taken.
-// Errors: CANCELLED if no message came (CallRecord::Finish knows whether that was the deadline), INVALID_ARGUMENT.
-template <typename Message>
-absl::StatusOr<Message> TakeMessage(const grpc::ByteBuffer& bytes) {
-  if (!bytes.Valid()) return absl::CancelledError("the call ended before its message came");
-  grpc::ByteBuffer taken;
-  taken.Swap(&const_cast<grpc::ByteBuffer&>(bytes));
-  Message message;
-  if (grpc::SerializationTraits<Message>::Deserialize(&taken, &message).ok()) return message;
-  return absl::InvalidArgumentError(absl::StrCat("the request is not a ", Message::descriptor()->full_name(),
+// Parses the message, and lets go of its bytes. Errors: INVALID_ARGUMENT.
+inline absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
+  grpc::ProtoBufferReader reader(&bytes);
+  const bool parsed = reader.status().ok() && message.ParseFromZeroCopyStream(&reader) && reader.status().ok();
+  bytes.Clear();
+  if (parsed) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the request is not a ", message.GetDescriptor()->full_name(),
                                                  ": malformed, or a string field is not UTF-8"));
 }
 

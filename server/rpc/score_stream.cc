@@ -19,10 +19,6 @@ constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 
 }  // namespace
 
-ScoreStream::ScoreStream(const CallEnvironment& environment, const CallNames& names,
-                         const ScoreStreamMessages& messages, grpc::CallbackServerContext* context)
-    : BidirectionalStream(environment, names, context), messages_(messages) {}
-
 bool ScoreStream::HasRoom() const {
   const RequestLimits& limits = environment().limits;
   return held_.empty() && window_documents_ < limits.stream_documents &&
@@ -30,7 +26,7 @@ bool ScoreStream::HasRoom() const {
 }
 
 std::optional<grpc::ByteBuffer> ScoreStream::NextAnswer() {
-  if (reader_gone()) answers_.clear();
+  if (call_.reader_gone()) answers_.clear();
   if (answers_.empty()) return std::nullopt;
   Answer answer = std::move(answers_.front());
   answers_.pop_front();
@@ -43,7 +39,12 @@ void ScoreStream::Written() {
   window_bytes_ -= written_answer_bytes_;
 }
 
-absl::Status ScoreStream::Take(const grpc::ByteBuffer& message) {
+void ScoreStream::Cancel(const absl::Status& reason) {
+  record().Cancel();
+  call_.End(reason);
+}
+
+absl::Status ScoreStream::Take(google::protobuf::Message& message) {
   return messages_.Read(message, [this](const StreamedText& text) { return TakeText(text); });
 }
 
@@ -93,9 +94,8 @@ void ScoreStream::Submit(std::optional<Document> document) {
     const int64_t ends_before = engine_ends_;
     lock.unlock();
     // Holds the stream until the engine has told the end of the document.
-    auto done = [keep = Self(), question = document->question](absl::StatusOr<ScoredText> scored) {
-      keep->DocumentEnded(question, std::move(scored));
-    };
+    auto done = [this, keep = call_.shared_from_this(), question = document->question](
+                    absl::StatusOr<ScoredText> scored) { DocumentEnded(question, std::move(scored)); };
     // Beyond its identity's tokens a second a document is held like one that the engine has no room for.
     absl::Status status = record().CheckTokenLimit();
     if (status.ok()) status = scorer_->Submit(document->text, record().engine_context(), std::move(done));
@@ -103,7 +103,7 @@ void ScoreStream::Submit(std::optional<Document> document) {
     lock.lock();
     if (!status.ok()) {
       --in_engine_;
-      if (is_well() && absl::IsResourceExhausted(status)) {
+      if (call_.is_well() && absl::IsResourceExhausted(status)) {
         if (engine_ends_ != ends_before) continue;  // there may be room again
         if (in_engine_ > 0 || GetRefusal(status).has_value()) return Hold(*std::move(document), status);
       }
@@ -119,12 +119,7 @@ void ScoreStream::Hold(Document document, const absl::Status& refusal) {
   held_.push_back(std::move(document));
   const absl::Duration wait = GetRefusal(refusal).value_or(Refusal()).retry_after;
   const absl::Time then = MonotonicNow() + std::clamp(wait, kShortestRetry, kLongestRetry);
-  // The timer holds no reference: a stream does not live on for it.
-  retry_ = std::make_unique<grpc::Alarm>();
-  retry_->Set(absl::ToChronoTime(ToWallClock(then)), [weak = std::weak_ptr(Self())](bool reached) {
-    const std::shared_ptr<ScoreStream> stream = weak.lock();
-    if (reached && stream != nullptr) stream->SubmitHeld();
-  });
+  call_.LookAt(then);
 }
 
 void ScoreStream::SubmitHeld() {
@@ -132,7 +127,7 @@ void ScoreStream::SubmitHeld() {
   std::optional<Document> next = TakeHeld();
   lock.unlock();
   Submit(std::move(next));
-  Advance();
+  call_.Advance();
 }
 
 std::optional<ScoreStream::Document> ScoreStream::TakeHeld() {
@@ -159,13 +154,13 @@ void ScoreStream::Reply(const Question& question, absl::StatusOr<ScoredText> sco
   }
   absl::StatusOr<grpc::ByteBuffer> message =
       EndsCall(scored.status()) ? scored.status() : messages_.Write(question.id, *model_, scored);
-  if (!message.ok()) End(message.status());
+  if (!message.ok()) call_.End(message.status());
   {
     const std::lock_guard lock(mutex());
     --in_work_;
     if (message.ok()) answers_.push_back({*std::move(message), question.answer_bytes});
   }
-  Advance();
+  call_.Advance();
 }
 
 void ScoreStream::DropHeld() {

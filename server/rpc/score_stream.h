@@ -1,5 +1,5 @@
-// A call whose client sends documents and reads answers: they are read, scored and answered side by side. What a
-// message is, the front says.
+// The work of a call whose client sends documents and reads answers: they are read, scored and answered side by side.
+// What a message is, the front says.
 //
 // A document is in the window from the moment it is read until its answer is written. The stream reads on only while
 // the window has room, so what a stream holds is bounded whatever its client does: one that sends without reading is
@@ -7,14 +7,8 @@
 // waits for it. A document that finds the engine full is held, and the stream reads no further,
 // until another of the stream ends or it is time to try again, as the refusal said.
 //
-// Ownership is shared, because two sides let go in either order: gRPC (until OnDone) and the engine, whose listeners
-// hold the stream until they have been told the end.
-//
 // Thread-safe: gRPC's threads read and write, the engine's answer.
 #pragma once
-
-#include <grpcpp/alarm.h>
-#include <grpcpp/grpcpp.h>
 
 #include <cstdint>
 #include <deque>
@@ -27,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "server/calls/score_call.h"
 #include "server/handlers/text_scorer.h"
-#include "server/rpc/bidirectional_stream.h"
+#include "server/rpc/call.h"
 
 namespace longshort {
 
@@ -35,8 +29,7 @@ namespace longshort {
 class ScoreStreamMessages {
  public:
   // Has `take` take what the client's message says, which it shows during the call only, and returns what that returns.
-  // Errors: also INVALID_ARGUMENT for bytes that are no message.
-  virtual absl::Status Read(const grpc::ByteBuffer& bytes,
+  virtual absl::Status Read(const google::protobuf::Message& message,
                             absl::FunctionRef<absl::Status(const StreamedText&)> take) const = 0;
   // The answer about document `id`: what the model makes of it, or its error.
   virtual absl::StatusOr<grpc::ByteBuffer> Write(uint64_t id, const ServedModel& model,
@@ -46,11 +39,9 @@ class ScoreStreamMessages {
   ~ScoreStreamMessages() = default;  // trivial, so that nothing ends before the last thread
 };
 
-class ScoreStream final : public BidirectionalStream {
+class ScoreStream final : public CallWork {
  public:
-  // To be started.
-  ScoreStream(const CallEnvironment& environment, const CallNames& names, const ScoreStreamMessages& messages,
-              grpc::CallbackServerContext* context);
+  ScoreStream(Call& call, const ScoreStreamMessages& messages) : call_(call), messages_(messages) {}
 
  private:
   // What is kept of a document until it is answered.
@@ -69,10 +60,12 @@ class ScoreStream final : public BidirectionalStream {
     int64_t answer_bytes = 0;  // as the question's: what leaves the window when it is written
   };
 
-  // Of BidirectionalStream.
-  absl::Status Take(const grpc::ByteBuffer& message) override;
-  void Cancel() override { record().Cancel(); }
+  // Of CallWork.
+  absl::Status Take(google::protobuf::Message& message) override;
+  void Cancel(const absl::Status& reason) override;
+  void Look(absl::Time /*now*/) override { SubmitHeld(); }
   bool HasRoom() const override;
+  bool MayBeIdle() const override { return true; }
   std::optional<grpc::ByteBuffer> NextAnswer() override;
   void Written() override;
   bool HasWork() const override { return in_work_ > 0; }
@@ -94,21 +87,23 @@ class ScoreStream final : public BidirectionalStream {
   // Answers the document; its last step in work.
   void Reply(const Question& question, absl::StatusOr<ScoredText> scored);
 
-  std::shared_ptr<ScoreStream> Self() { return std::static_pointer_cast<ScoreStream>(shared_from_this()); }
+  CallRecord& record() { return call_.record(); }
+  const CallEnvironment& environment() const { return call_.environment(); }
+  std::mutex& mutex() { return call_.mutex(); }
 
+  Call& call_;
   const ScoreStreamMessages& messages_;
   // From the first message on.
   std::shared_ptr<const ServedModel> model_;
   std::unique_ptr<TextScorer> scorer_;
 
-  // The mutex guards what follows.
+  // Call::mutex() guards what follows.
   int64_t window_documents_ = 0;
-  int64_t window_bytes_ = 0;   // of answers, at the most
-  int64_t in_work_ = 0;        // documents that were read and not replied to
-  int64_t in_engine_ = 0;      // of these, those that the engine has
-  int64_t engine_ends_ = 0;    // documents that the engine has ended so far
-  std::deque<Document> held_;  // in work; they found the engine full
-  std::unique_ptr<grpc::Alarm> retry_;
+  int64_t window_bytes_ = 0;          // of answers, at the most
+  int64_t in_work_ = 0;               // documents that were read and not replied to
+  int64_t in_engine_ = 0;             // of these, those that the engine has
+  int64_t engine_ends_ = 0;           // documents that the engine has ended so far
+  std::deque<Document> held_;         // in work; they found the engine full
   std::deque<Answer> answers_;        // to be written
   int64_t written_answer_bytes_ = 0;  // of the answer that is on its way
 };

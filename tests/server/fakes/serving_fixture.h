@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "longshort/v1/inference.grpc.pb.h"
 #include "server/lifecycle/grpc_endpoint.h"
 
 namespace longshort {

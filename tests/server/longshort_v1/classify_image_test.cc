@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "server/longshort_v1/services.h"
+#include "longshort/v1/inference.grpc.pb.h"
 #include "tests/core/fakes/live_heap.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"

@@ -1,7 +1,5 @@
 // ScoreText on classifiers and ScoreTexts over a real connection, with an engine that does what the test says.
 
-#include "server/longshort_v1/score_texts.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "core/schedule/refusal.h"
+#include "longshort/v1/inference.grpc.pb.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"

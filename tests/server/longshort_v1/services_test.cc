@@ -1,7 +1,5 @@
 // The services over a real connection on loopback, with an engine that does what the test says.
 
-#include "server/longshort_v1/services.h"
-
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -13,6 +11,7 @@
 #include <thread>
 
 #include "core/schedule/refusal.h"
+#include "longshort/v1/inference.grpc.pb.h"
 #include "server/rpc/error_details.pb.h"
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"

@@ -14,8 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "longshort/v1/inference.grpc.pb.h"
 #include "longshort/v1/sessions.grpc.pb.h"
-#include "server/longshort_v1/services.h"
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "server/longshort_v1/services.h"
+#include "longshort/v1/inference.grpc.pb.h"
 #include "server/rpc/message_bytes.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"

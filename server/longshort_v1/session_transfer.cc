@@ -1,0 +1,260 @@
+// ExportSession and ImportSession.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "longshort/v1/sessions.pb.h"
+#include "server/calls/field_error.h"
+#include "server/handlers/session_check.h"
+#include "server/longshort_v1/from_messages.h"
+#include "server/longshort_v1/streams.h"
+#include "server/longshort_v1/to_messages.h"
+#include "server/rpc/message_bytes.h"
+#include "server/sessions/session_export.h"
+#include "server/sessions/session_import.h"
+
+namespace longshort {
+namespace {
+
+// The engine gives the session, then one message at a time is made and written. Messages are made by gRPC's threads, a
+// chunk each; the engine's thread only hands the session over.
+class SessionSender final : public CallWork {
+ public:
+  explicit SessionSender(Call& call) : call_(call) {}
+
+ private:
+  absl::Status Take(google::protobuf::Message& message) override {
+    const auto& request = static_cast<const v1::ExportSessionRequest&>(message);
+    const SessionTransfers& transfers = call_.environment().session_transfers;
+    CallRecord& record = call_.record();
+    LS_RETURN_IF_ERROR(CheckSessionId(request.session_id(), record.names()));
+    LS_RETURN_IF_ERROR(CheckSessionsMove(transfers));
+    const std::optional<std::string> owner = request.has_owner() ? std::optional(request.owner()) : std::nullopt;
+    LS_ASSIGN_OR_RETURN(const SessionKey key, FindSessionKey(record, owner, request.session_id()));
+    owner_ = owner.value_or(record.session_owner().name());
+    LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model,
+                        record.FindLanguageModel(FromMessage(request.model())));
+    LS_ASSIGN_OR_RETURN(SessionExport session, SessionExport::Create(transfers, record.engine_context().client, model));
+    {
+      const std::lock_guard lock(call_.mutex());
+      session_.emplace(std::move(session));
+      step_ = Step::kAsked;
+    }
+    model->engine->ExportSession(key, [this, keep = call_.shared_from_this()](absl::StatusOr<SessionArchive> archive) {
+      OnExported(std::move(archive));
+    });
+    return absl::OkStatus();
+  }
+
+  // By a thread of the engine's, which the timer's relieves.
+  void OnExported(absl::StatusOr<SessionArchive> archive) {
+    {
+      const std::lock_guard lock(call_.mutex());
+      step_ = archive.ok() ? Step::kArchived : Step::kOver;
+      if (archive.ok()) {
+        archive_ = *std::move(archive);
+        return call_.LookAt(MonotonicNow());
+      }
+    }
+    call_.End(archive.status());
+  }
+
+  void Look(absl::Time /*now*/) override {
+    session_->Begin(owner_, std::move(archive_));
+    const std::lock_guard lock(call_.mutex());
+    step_ = Step::kWriting;
+  }
+
+  void Cancel(const absl::Status& reason) override {
+    call_.record().Cancel();
+    call_.End(reason);
+  }
+
+  bool HasWork() const override {
+    return step_ == Step::kAsked || step_ == Step::kArchived || (step_ == Step::kWriting && call_.is_well());
+  }
+
+  std::optional<grpc::ByteBuffer> NextAnswer() override {
+    if (step_ != Step::kWriting || !call_.is_well()) return std::nullopt;
+    absl::StatusOr<std::optional<SessionPart>> part = session_->Next();
+    if (part.ok() && part->has_value()) {
+      absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(ToMessage(**std::move(part)));
+      if (bytes.ok()) return *std::move(bytes);
+      part = bytes.status();
+    }
+    step_ = Step::kOver;
+    call_.NoteEnd(part.status());
+    return std::nullopt;
+  }
+
+  // Before the client hears of the end, who may come again at once.
+  void Ended() override { session_.reset(); }
+
+  enum class Step { kNew, kAsked, kArchived, kWriting, kOver };
+
+  Call& call_;
+  std::string owner_;
+  SessionArchive archive_;
+  std::optional<SessionExport> session_;
+  Step step_ = Step::kNew;  // Call::mutex() guards it
+};
+
+// What a client must send within --slow-reader-timeout to keep its place; a smaller session, or the last piece, less.
+constexpr int64_t kLeastBytes = int64_t{64} << 10;
+
+// Messages are taken one at a time, and the engine is given the session when its seal has proved it.
+class SessionReceiver final : public CallWork {
+ public:
+  explicit SessionReceiver(Call& call) : call_(call), longest_pause_(call.environment().slow_reader_timeout) {}
+
+ private:
+  absl::Status Admitted() override {
+    GoOn();
+    return absl::OkStatus();
+  }
+
+  absl::Status Take(google::protobuf::Message& message) override {
+    const auto& request = static_cast<const v1::ImportSessionRequest&>(message);
+    if (!session_.has_value()) return TakeBeginning(request);
+    if (!request.has_part()) return FieldError("kind", "another beginning", "a part of the session");
+    const v1::SessionPart& part = request.part();
+    if (!session_->begun()) return TakeHeader(part);
+    switch (part.part_case()) {
+      case v1::SessionPart::kData:
+        return TakeData(part.data());
+      case v1::SessionPart::kSeal:
+        return TakeSeal(FromMessage(part.seal()));
+      default:
+        return absl::DataLossError("behind the session's header stands something else than data and a seal");
+    }
+  }
+
+  absl::Status TakeBeginning(const v1::ImportSessionRequest& request) {
+    if (!request.has_beginning()) return FieldError("kind", "no beginning", "one in the first message");
+    const v1::ImportBeginning& beginning = request.beginning();
+    const SessionTransfers& transfers = call_.environment().session_transfers;
+    CallRecord& record = call_.record();
+    LS_RETURN_IF_ERROR(CheckSessionId(beginning.session_id(), record.names()));
+    LS_RETURN_IF_ERROR(CheckSessionsMove(transfers));
+    session_id_ = beginning.session_id();
+    std::optional<std::string> owner = record.session_owner().name();
+    if (beginning.keep_owner()) {
+      LS_RETURN_IF_ERROR(CheckKeepsOwner(record));
+      owner.reset();
+    }
+    LS_ASSIGN_OR_RETURN(model_, record.FindLanguageModel(FromMessage(beginning.model())));
+    session_.emplace(transfers, record.names(), model_, std::move(owner), record.engine_context().client);
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeHeader(const v1::SessionPart& part) {
+    if (!part.has_header()) return absl::DataLossError("the session's header is missing");
+    LS_RETURN_IF_ERROR(session_->TakeHeader(FromMessage(part.header())));
+    GoOn();
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeData(const std::string& data) {
+    LS_RETURN_IF_ERROR(session_->TakeData(data));
+    if (session_->received_bytes() >= go_on_bytes_ + kLeastBytes) {
+      go_on_bytes_ = session_->received_bytes();
+      GoOn();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeSeal(const Seal& seal) {
+    {
+      const std::lock_guard lock(call_.mutex());
+      sealed_ = true;
+    }
+    LS_ASSIGN_OR_RETURN(ExportedSession session, session_->TakeSeal(seal));
+    LS_ASSIGN_OR_RETURN(const SessionKey key, KeyOfImported(call_.record(), session.origin.client, session_id_));
+    {
+      const std::lock_guard lock(call_.mutex());
+      if (!call_.is_well()) return absl::CancelledError("the call ended before its session was whole");
+      importing_ = true;
+    }
+    const auto tokens = static_cast<int64_t>(session.archive.tokens.size());
+    model_->engine->ImportSession(
+        key, std::move(session.archive),
+        [this, keep = call_.shared_from_this(), tokens](const absl::Status& status) { OnImported(status, tokens); });
+    return absl::OkStatus();
+  }
+
+  // By a thread of the engine's.
+  void OnImported(const absl::Status& status, int64_t tokens) {
+    absl::Status ended = session_->ResultOf(status);
+    v1::ImportSessionResponse response;
+    response.set_session_tokens(tokens);
+    absl::StatusOr<grpc::ByteBuffer> answer = SerializeMessage(response);
+    ended.Update(answer.status());
+    {
+      const std::lock_guard lock(call_.mutex());
+      importing_ = false;
+      if (ended.ok()) answer_ = *std::move(answer);
+    }
+    call_.End(ended);
+  }
+
+  absl::Status HalfClose() override {
+    if (!session_.has_value() || !session_->begun()) {
+      return absl::DataLossError("the session is cut short: not even its header came");
+    }
+    return absl::DataLossError(
+        absl::StrCat("the session is cut short: ", session_->received_bytes(), " bytes came, and no seal"));
+  }
+
+  void Cancel(const absl::Status& reason) override {
+    call_.record().Cancel();
+    call_.End(reason);
+  }
+
+  // The client has sent what it must within the next longest_pause_.
+  void GoOn() {
+    const std::lock_guard lock(call_.mutex());
+    call_.LookAt(MonotonicNow() + longest_pause_);
+  }
+
+  void Look(absl::Time /*now*/) override {
+    {
+      const std::lock_guard lock(call_.mutex());
+      if (sealed_) return;
+    }
+    call_.End(
+        absl::DeadlineExceededError(absl::StrCat("the client sent less than ", kLeastBytes, " bytes in ",
+                                                 absl::FormatDuration(longest_pause_), " (--slow-reader-timeout)")));
+  }
+
+  bool HasRoom() const override { return !sealed_; }
+  bool HasWork() const override { return importing_; }
+  std::optional<grpc::ByteBuffer> LastAnswer() override { return std::exchange(answer_, std::nullopt); }
+
+  // Before the client hears of the end, who may come again at once.
+  void Ended() override { session_.reset(); }
+
+  Call& call_;
+  const absl::Duration longest_pause_;
+  // By one thread at a time: who takes a message, then the engine's.
+  std::string session_id_;
+  std::shared_ptr<const ServedLanguageModel> model_;  // from the first message on, as the next one
+  std::optional<SessionImport> session_;
+  int64_t go_on_bytes_ = 0;  // had come when the client went on last
+  // Call::mutex() guards what follows.
+  bool sealed_ = false;
+  bool importing_ = false;
+  std::optional<grpc::ByteBuffer> answer_;
+};
+
+}  // namespace
+
+std::unique_ptr<CallWork> MakeExportSession(Call& call) { return std::make_unique<SessionSender>(call); }
+
+std::unique_ptr<CallWork> MakeImportSession(Call& call) { return std::make_unique<SessionReceiver>(call); }
+
+}  // namespace longshort

@@ -1,0 +1,262 @@
+#include "server/open_inference_v2/rpcs.h"
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/handlers/manage_models.h"
+#include "server/open_inference_v2/descriptions.h"
+#include "server/open_inference_v2/infer.h"
+#include "server/open_inference_v2/infer_plan.h"
+#include "server/open_inference_v2/infer_stream.h"
+#include "server/open_inference_v2/names.h"
+#include "server/rpc/unary.h"
+
+namespace longshort {
+namespace {
+
+using inference::ModelConfigRequest;
+using inference::ModelConfigResponse;
+using inference::ModelMetadataRequest;
+using inference::ModelMetadataResponse;
+using inference::ModelReadyRequest;
+using inference::ModelReadyResponse;
+using inference::ModelStatisticsRequest;
+using inference::ModelStatisticsResponse;
+using inference::RepositoryModelLoadRequest;
+using inference::RepositoryModelLoadResponse;
+using inference::RepositoryModelUnloadRequest;
+using inference::RepositoryModelUnloadResponse;
+
+// The versions of this name that serve, or the one that was asked for.
+std::vector<int64_t> VersionsOf(const ServedModel& served, const ModelReference& reference,
+                                const ModelRegistry& models) {
+  if (reference.version != 0) return {served.version};
+  std::vector<int64_t> versions;
+  for (const std::shared_ptr<ServedModel>& one : models.List()) {
+    if (one->name == served.name) versions.push_back(one->version);
+  }
+  return versions;
+}
+
+using Index = inference::RepositoryIndexResponse;
+
+void Add(const std::string& name, int64_t version, const char* state, Index& index) {
+  Index::ModelIndex& model = *index.add_models();
+  model.set_name(name);
+  model.set_version(absl::StrCat(version));
+  model.set_state(state);
+}
+
+// What serves, of what the caller may use.
+Index IndexOfServed(const ModelRegistry& models, const Caller& caller) {
+  Index index;
+  for (const std::shared_ptr<ServedModel>& served : models.List()) {
+    if (caller.MayUse(served->name)) Add(served->name, served->version, "READY", index);
+  }
+  return index;
+}
+
+// The same, and behind it what could be loaded.
+Index WithOthers(Index index, const RepositoryListing& folders, const Caller& caller) {
+  std::set<std::pair<std::string, std::string>> served;
+  for (const Index::ModelIndex& model : index.models()) served.emplace(model.name(), model.version());
+  for (const auto& [name, versions] : folders.versions) {
+    if (!caller.MayUse(name)) continue;
+    for (const int64_t version : versions) {
+      if (served.count({name, absl::StrCat(version)}) > 0) continue;
+      Add(name, version, "UNAVAILABLE", index);
+      index.mutable_models()->rbegin()->set_reason("not loaded");
+    }
+  }
+  return index;
+}
+
+// The model's name: where this contract has it, or where KServe's has it.
+template <typename Message>
+const std::string& ModelNameOf(const Message& message) {
+  return message.model_name().empty() ? message.repository_name() : message.model_name();
+}
+
+template <typename Message>
+absl::Status RefuseParameters(const Message& message, const std::string& known) {
+  for (const auto& [name, value] : message.parameters()) {
+    if (name == known) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameters.", name.substr(0, 64),
+                     " is set; a model is loaded as its folder in the server's repository says, without parameters"));
+  }
+  return absl::OkStatus();
+}
+
+// The model that a request names, with how it names it.
+struct NamedModel {
+  ModelReference reference;
+  std::shared_ptr<const ServedModel> served;
+};
+
+template <typename Request>
+absl::StatusOr<NamedModel> FindNamed(CallRecord& record, const Request& request) {
+  NamedModel named;
+  LS_ASSIGN_OR_RETURN(named.reference, ReferenceOf(request.name(), request.version(), record.names()));
+  LS_ASSIGN_OR_RETURN(named.served, record.FindModel(named.reference));
+  return named;
+}
+
+absl::StatusOr<inference::ServerLiveResponse> IsServerLive(CallRecord& /*record*/,
+                                                           const inference::ServerLiveRequest& /*request*/) {
+  inference::ServerLiveResponse answer;
+  answer.set_live(true);
+  return answer;
+}
+
+absl::StatusOr<inference::ServerReadyResponse> IsServerReady(CallRecord& record,
+                                                             const inference::ServerReadyRequest& /*request*/) {
+  inference::ServerReadyResponse answer;
+  answer.set_ready(!record.environment().gate.stopping());
+  return answer;
+}
+
+absl::StatusOr<ModelReadyResponse> IsModelReady(CallRecord& record, const ModelReadyRequest& request) {
+  const absl::Status found = FindNamed(record, request).status();
+  if (!found.ok() && !absl::IsNotFound(found)) return found;
+  ModelReadyResponse answer;
+  answer.set_ready(found.ok() && !record.environment().gate.stopping());
+  return answer;
+}
+
+absl::StatusOr<inference::ServerMetadataResponse> ServerMetadata(CallRecord& record,
+                                                                 const inference::ServerMetadataRequest& /*request*/) {
+  return DescribeServer(record.environment().model_control);
+}
+
+absl::StatusOr<ModelMetadataResponse> ModelMetadata(CallRecord& record, const ModelMetadataRequest& request) {
+  LS_ASSIGN_OR_RETURN(const NamedModel model, FindNamed(record, request));
+  const CallEnvironment& environment = record.environment();
+  return ToMetadata(DescribeModel(*model.served, environment.limits),
+                    VersionsOf(*model.served, model.reference, environment.models));
+}
+
+absl::StatusOr<ModelConfigResponse> ModelConfig(CallRecord& record, const ModelConfigRequest& request) {
+  LS_ASSIGN_OR_RETURN(const NamedModel model, FindNamed(record, request));
+  ModelConfigResponse answer;
+  *answer.mutable_config() = ToConfig(DescribeModel(*model.served, record.environment().limits));
+  return answer;
+}
+
+absl::StatusOr<ModelStatisticsResponse> ModelStatistics(CallRecord& record, const ModelStatisticsRequest& request) {
+  LS_ASSIGN_OR_RETURN(const ModelReference reference, ReferenceOf(request.name(), request.version(), record.names()));
+  if (!reference.name.empty()) LS_RETURN_IF_ERROR(record.FindModel(reference).status());
+  ModelStatisticsResponse answer;
+  for (const std::shared_ptr<ServedModel>& served : record.environment().models.List()) {
+    const bool asked = (reference.name.empty() || reference.name == served->name) &&
+                       (reference.version == 0 || reference.version == served->version);
+    if (asked && record.caller().MayUse(served->name)) *answer.add_model_stats() = ToStatistics(*served);
+  }
+  return answer;
+}
+
+absl::Status ModelInfer(CallRecord& record, inference::ModelInferRequest request, InferDone answer) {
+  LS_ASSIGN_OR_RETURN(InferPlan plan, PlanInfer(record, std::move(request)));
+  return Infer(record, std::move(plan), std::move(answer));
+}
+
+absl::Status RepositoryIndex(CallRecord& record, const inference::RepositoryIndexRequest& request,
+                             const std::function<void(absl::StatusOr<Index>)>& answer) {
+  Index served = IndexOfServed(record.environment().models, record.caller());
+  if (request.ready()) {
+    answer(std::move(served));
+    return absl::OkStatus();
+  }
+  record.environment().manager.ListFolders(
+      [answer, served, caller = record.caller()](const absl::StatusOr<RepositoryListing>& folders) {
+        if (!folders.ok()) return answer(folders.status());
+        answer(WithOthers(served, *folders, caller));
+      });
+  return absl::OkStatus();
+}
+
+absl::Status RepositoryModelLoad(CallRecord& record, const RepositoryModelLoadRequest& request,
+                                 const std::function<void(absl::StatusOr<RepositoryModelLoadResponse>)>& answer) {
+  LS_RETURN_IF_ERROR(RefuseParameters(request, ""));
+  const std::string name = ModelNameOf(request);
+  return LoadModel(record, {.name = name}, [answer, name](const absl::StatusOr<std::shared_ptr<ServedModel>>& loaded) {
+    if (!loaded.ok()) return answer(loaded.status());
+    RepositoryModelLoadResponse response;
+    response.set_model_name(name);
+    response.set_isloaded(true);
+    answer(std::move(response));
+  });
+}
+
+absl::Status RepositoryModelUnload(CallRecord& record, const RepositoryModelUnloadRequest& request,
+                                   const std::function<void(absl::StatusOr<RepositoryModelUnloadResponse>)>& answer) {
+  LS_RETURN_IF_ERROR(RefuseParameters(request, "unload_dependents"));  // nothing depends on another here
+  const std::string name = ModelNameOf(request);
+  return UnloadModel(record, {.name = name}, [answer, name](const absl::Status& status) {
+    if (!status.ok()) return answer(status);
+    RepositoryModelUnloadResponse response;
+    response.set_model_name(name);
+    response.set_isunloaded(true);
+    answer(std::move(response));
+  });
+}
+
+// Rows of RPCs that this server does not have, with the reason, and of one that has nothing to tell.
+template <typename Request, typename Response>
+Rpc Refuse(const CallNames& names, const char* why) {
+  return AnswerAtOnce<Request, Response>(
+      names, [why](CallRecord&, const Request&) -> absl::StatusOr<Response> { return absl::UnimplementedError(why); });
+}
+
+template <typename Request, typename Response>
+Rpc AnswerNothing(const CallNames& names) {
+  return AnswerAtOnce<Request, Response>(
+      names, [](CallRecord&, const Request&) -> absl::StatusOr<Response> { return Response(); });
+}
+
+constexpr char kNoSharedMemory[] =
+    "there is no shared memory: tensors come in requests, and go in answers, over the connection";
+constexpr char kNoSettings[] = "how the server logs is decided by its options, at its start";
+
+}  // namespace
+
+std::vector<Rpc> OpenInferenceRpcs() {
+  using namespace inference;  // NOLINT(google-build-using-namespace)
+  return {
+      AnswerAtOnce<ServerLiveRequest, ServerLiveResponse>(kServerLiveNames, IsServerLive),
+      AnswerAtOnce<ServerReadyRequest, ServerReadyResponse>(kServerReadyNames, IsServerReady),
+      AnswerAtOnce<ModelReadyRequest, ModelReadyResponse>(kModelReadyNames, IsModelReady),
+      AnswerAtOnce<ServerMetadataRequest, ServerMetadataResponse>(kServerMetadataNames, longshort::ServerMetadata),
+      AnswerAtOnce<ModelMetadataRequest, ModelMetadataResponse>(kModelMetadataNames, longshort::ModelMetadata),
+      AnswerAtOnce<ModelConfigRequest, ModelConfigResponse>(kModelConfigNames, longshort::ModelConfig),
+      AnswerAtOnce<ModelStatisticsRequest, ModelStatisticsResponse>(kModelStatisticsNames, longshort::ModelStatistics),
+      AnswerLater<ModelInferRequest, ModelInferResponse>(kModelInferNames, longshort::ModelInfer),
+      Streaming<ModelInferRequest, ModelStreamInferResponse>(
+          kModelStreamInferNames, RpcKind::kBidirectional,
+          [](Call& call) { return std::make_unique<InferStream>(call); }),
+      AnswerLater<RepositoryIndexRequest, RepositoryIndexResponse>(kRepositoryIndexNames, longshort::RepositoryIndex),
+      AnswerLater<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(kRepositoryModelLoadNames,
+                                                                           longshort::RepositoryModelLoad),
+      AnswerLater<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(kRepositoryModelUnloadNames,
+                                                                               longshort::RepositoryModelUnload),
+      AnswerNothing<SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse>(kSystemMemoryStatusNames),
+      Refuse<SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse>(kSystemMemoryRegisterNames,
+                                                                                    kNoSharedMemory),
+      Refuse<SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse>(kSystemMemoryUnregisterNames,
+                                                                                        kNoSharedMemory),
+      AnswerNothing<CudaSharedMemoryStatusRequest, CudaSharedMemoryStatusResponse>(kCudaMemoryStatusNames),
+      Refuse<CudaSharedMemoryRegisterRequest, CudaSharedMemoryRegisterResponse>(kCudaMemoryRegisterNames,
+                                                                                kNoSharedMemory),
+      Refuse<CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse>(kCudaMemoryUnregisterNames,
+                                                                                    kNoSharedMemory),
+      Refuse<TraceSettingRequest, TraceSettingResponse>(kTraceSettingNames, kNoSettings),
+      Refuse<LogSettingsRequest, LogSettingsResponse>(kLogSettingsNames, kNoSettings),
+  };
+}
+
+}  // namespace longshort

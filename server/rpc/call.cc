@@ -1,0 +1,268 @@
+#include "server/rpc/call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "server/rpc/message_bytes.h"
+
+namespace longshort {
+namespace {
+
+// An answer that fits, with 5 bytes before it, into the window that HTTP/2's streams begin with. A timer for each of
+// them would cost more than short calls do.
+constexpr int64_t kUnwatchedBytes = 65535 - 5;
+// What clients that give no window can keep of such answers, all together, with what a call itself takes; beyond it
+// each has its timer.
+constexpr int64_t kUnwatchedBytesOfAll = int64_t{16} << 20;
+constexpr int64_t kBytesOfCall = int64_t{16} << 10;
+
+}  // namespace
+
+Call::Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin)
+    : rpc_(rpc),
+      record_(environment, *rpc.names, std::move(origin)),
+      work_(rpc.work(*this)),
+      idle_(environment.gate),
+      watch_(environment.slow_reader_timeout) {}
+
+Call::~Call() {
+  if (gate_watch_ != 0) environment().gate.Forget(gate_watch_);
+}
+
+void Call::Begin(grpc::ByteBuffer* first) {
+  self_ = shared_from_this();
+  busy_ = 1;
+  if (has_one_message()) ended_ = absl::OkStatus();
+  AskGate();
+  const absl::Status status = BeginWork(first);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!status.ok()) NoteEnd(status);
+    --busy_;
+  }
+  Advance();
+}
+
+absl::Status Call::BeginWork(grpc::ByteBuffer* first) {
+  LS_RETURN_IF_ERROR(record_.Admit());
+  admitted_ = true;
+  LS_RETURN_IF_ERROR(work_->Admitted());
+  return has_one_message() ? Take(*first) : absl::OkStatus();
+}
+
+void Call::AskGate() {
+  if (has_one_message() || rpc_.names->observes()) return;
+  auto on_stopping = [weak = weak_from_this()] {
+    if (const std::shared_ptr<Call> call = weak.lock()) call->OnStopping();
+  };
+  // What a client still sends would not be had for long; what it still asks is answered until the gate closes.
+  gate_watch_ = rpc_.kind == RpcKind::kClientStream ? environment().gate.WhenStopping(std::move(on_stopping))
+                                                    : environment().gate.WhenClosed(std::move(on_stopping));
+}
+
+void Call::OnStopping() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_.has_value() && !work_->HasHeld()) return;
+  }
+  End(absl::UnavailableError("the server is stopping"));
+}
+
+absl::Status Call::Take(grpc::ByteBuffer& bytes) {
+  // gRPC begins a call of one message whose message did not come, too: the client cancelled, or its deadline passed, or
+  // the message was over the limit, or there was none. Its context need not know of that yet; the bytes do.
+  if (!bytes.Valid()) return absl::CancelledError("the call ended before its message came");
+  if (rpc_.most_request_bytes > 0 && bytes.Length() > rpc_.most_request_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", rpc_.most_request_bytes));
+  }
+  const std::unique_ptr<google::protobuf::Message> message(rpc_.request->New());
+  LS_RETURN_IF_ERROR(ParseMessage(bytes, *message));
+  return work_->Take(*message);
+}
+
+void Call::ReadDone(bool ok) {
+  std::unique_lock lock(mutex_);
+  if (!ended_.has_value()) {
+    ++busy_;
+    lock.unlock();
+    const absl::Status status = ok ? Take(incoming_) : work_->HalfClose();
+    incoming_.Clear();
+    if (!status.ok()) {
+      End(status);
+      work_->Cancel(status);
+    }
+    lock.lock();
+    if (!ok) NoteEnd(absl::OkStatus());
+    --busy_;
+  }
+  reading_ = false;  // not before: the next read overwrites the message
+  lock.unlock();
+  Advance();
+}
+
+void Call::WriteDone(bool ok) {
+  {
+    const std::lock_guard lock(mutex_);
+    watch_.End();
+    work_->Written();
+    if (!ok) reader_gone_ = true;
+  }
+  if (!ok) work_->Cancel(absl::CancelledError("the client went away"));
+  Advance();
+}
+
+void Call::Cancelled() { work_->Cancel(absl::CancelledError("the client cancelled")); }
+
+void Call::Done() {
+  *environment().unwatched_answer_bytes -= std::exchange(unwatched_bytes_, 0);
+  {
+    const std::lock_guard lock(mutex_);
+    watch_.End();
+  }
+  self_.reset();
+}
+
+void Call::Advance() {
+  const std::shared_ptr<Call> keep = shared_from_this();  // finished, the front may let go
+  std::unique_lock lock(mutex_);
+  if (finished_) return;
+  while (BeginNext(lock)) {
+    if (finished_) return;
+  }
+  const bool waits = !work_->HasWork() && !watch_.writing() && busy_ == 0;
+  idle_.Set(waits && !ended_.has_value() && work_->MayBeIdle());
+  if (!waits || !ended_.has_value()) return;
+  finished_ = true;
+  const absl::Status status = *ended_;
+  std::optional<grpc::ByteBuffer> answer;
+  if (status.ok()) answer = work_->LastAnswer();
+  alarm_.reset();
+  if (answer.has_value()) WatchLastAnswer(static_cast<int64_t>(answer->Length()));
+  lock.unlock();
+  if (admitted_) work_->Ended();
+  Finish(status, std::move(answer));
+}
+
+bool Call::BeginNext(std::unique_lock<std::mutex>& lock) {
+  bool write = false;
+  if (!watch_.writing()) {
+    std::optional<grpc::ByteBuffer> answer = work_->NextAnswer();
+    write = answer.has_value();
+    if (write) outgoing_ = *std::move(answer);
+  }
+  const bool read = !reading_ && !ended_.has_value() && work_->HasRoom();
+  if (!write && !read) return false;
+  if (write) {
+    const absl::Time now = MonotonicNow();
+    watch_.Begin(now);
+    if (!rpc_.names->observes()) SetTimer(watch_.NextLook(now));
+  }
+  reading_ |= read;
+  ++busy_;
+  lock.unlock();
+  if (write) BeginWrite(&outgoing_);
+  if (read) BeginRead(&incoming_);
+  lock.lock();
+  --busy_;
+  return true;
+}
+
+void Call::NoteEnd(const absl::Status& status) {
+  if (!ended_.has_value() || (ended_->ok() && !status.ok())) ended_ = status;
+  if (!ended_->ok()) work_->DropHeld();
+}
+
+void Call::End(const absl::Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    NoteEnd(status);
+  }
+  Advance();
+}
+
+void Call::EndNow(const absl::Status& status) {
+  std::unique_lock lock(mutex_);
+  if (finished_) return;
+  NoteEnd(status);
+  if (watch_.writing()) {
+    ++busy_;
+    lock.unlock();
+    Abort();
+    lock.lock();
+    --busy_;
+  }
+  lock.unlock();
+  Advance();
+}
+
+void Call::LookAt(absl::Time time) {
+  look_at_ = time;
+  SetTimer(time);
+}
+
+void Call::SetTimer(absl::Time time) {
+  if (time >= timer_at_) return;
+  timer_at_ = time;
+  alarm_ = std::make_unique<grpc::Alarm>();
+  alarm_->Set(absl::ToChronoTime(ToWallClock(time)), [weak = weak_from_this(), timer = ++timer_](bool reached) {
+    const std::shared_ptr<Call> call = weak.lock();
+    if (reached && call != nullptr) call->OnTimer(timer);
+  });
+}
+
+void Call::OnTimer(int64_t timer) {
+  std::unique_lock lock(mutex_);
+  if (timer != timer_) return;
+  timer_at_ = absl::InfiniteFuture();
+  if (finished_ && !watch_.writing()) return;
+  const absl::Time now = MonotonicNow();
+  const bool is_stuck = watch_.IsStuck(now) && !rpc_.names->observes();
+  const bool look = !finished_ && now >= look_at_;
+  if (look) look_at_ = absl::InfiniteFuture();
+  const bool finished = finished_;
+  ++busy_;
+  lock.unlock();
+  if (is_stuck) CancelSlowReader(finished);
+  if (look) work_->Look(now);
+  lock.lock();
+  --busy_;
+  if (!is_stuck && watch_.writing() && !rpc_.names->observes()) SetTimer(watch_.NextLook(now));
+  if (!finished_) SetTimer(look_at_);
+  lock.unlock();
+  Advance();
+}
+
+void Call::WatchLastAnswer(int64_t bytes) {
+  if (bytes <= kUnwatchedBytes) {
+    std::atomic<int64_t>& all = *environment().unwatched_answer_bytes;
+    unwatched_bytes_ = bytes + kBytesOfCall;
+    if (all.fetch_add(unwatched_bytes_) + unwatched_bytes_ <= kUnwatchedBytesOfAll) return;
+    all -= std::exchange(unwatched_bytes_, 0);
+  }
+  KeepAbortable();
+  const absl::Time now = MonotonicNow();
+  watch_.Begin(now);
+  timer_at_ = absl::InfiniteFuture();
+  SetTimer(watch_.NextLook(now));
+}
+
+void Call::CancelSlowReader(bool finished) {
+  if (!finished) {
+    record_.CancelSlowReader();
+  } else {
+    // The call's end has been counted and logged: nobody can change its status any more.
+    const char* rpc = record_.names().rpc();
+    environment().metrics.CountSlowReader(rpc);
+    LogFields fields = {{"id", record_.engine_context().id}, {"rpc", std::string(rpc)}};
+    record_.trace().AppendTo(fields);
+    environment().log.Info("cancelled: the client did not take its answer within --slow-reader-timeout",
+                           std::move(fields));
+  }
+  Abort();
+}
+
+}  // namespace longshort

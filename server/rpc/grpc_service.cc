@@ -1,0 +1,155 @@
+#include "server/rpc/grpc_service.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+#include <grpcpp/impl/rpc_service_method.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/rpc/call.h"
+#include "server/rpc/call_metadata.h"
+
+namespace longshort {
+namespace {
+
+using grpc::ByteBuffer;
+using grpc::CallbackServerContext;
+
+using Unary = grpc::ServerUnaryReactor;
+using Writing = grpc::ServerWriteReactor<ByteBuffer>;
+using Bidirectional = grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>;
+
+// A Call as one of gRPC's reactors. Three, because gRPC has the message of a unary call, or of one that streams
+// answers, before the call begins, and calls only a unary reactor where it is, without waking a thread.
+template <typename Reactor>
+class GrpcCall final : public Reactor, public Call {
+ public:
+  // `request` and `response`, if the reactor has them, live as long as the context.
+  static Reactor* Start(const CallEnvironment& environment, const Rpc& rpc, CallbackServerContext* context,
+                        const ByteBuffer* request, ByteBuffer* response) {
+    const auto call = std::make_shared<GrpcCall>(environment, rpc, *context, response);
+    // gRPC shows the message as constant, and would keep it as long as the call lasts. It is the call's own.
+    call->Begin(const_cast<ByteBuffer*>(request));
+    return call.get();
+  }
+
+  GrpcCall(const CallEnvironment& environment, const Rpc& rpc, CallbackServerContext& context, ByteBuffer* response)
+      : Call(environment, rpc,
+             ReadCallMetadata(context,
+                              {.certificates = environment.access != nullptr && environment.access->uses_certificates(),
+                               .authority = environment.tracer != nullptr})),
+        context_(context),
+        response_(response) {}
+
+  std::string peer() const override { return context_.peer(); }
+
+ private:
+  static constexpr bool kReads = std::is_same_v<Reactor, Bidirectional>;
+  static constexpr bool kWrites = !std::is_same_v<Reactor, Unary>;
+
+  // Of Call.
+  void BeginRead(ByteBuffer* message) override {
+    if constexpr (kReads) this->StartRead(message);
+  }
+  void BeginWrite(const ByteBuffer* message) override {
+    BeginAnswer();
+    if constexpr (kWrites) this->StartWrite(message);
+  }
+  void Finish(const absl::Status& work_status, std::optional<ByteBuffer> answer) override {
+    const absl::Status status = record().Finish(work_status);
+    if (status.ok()) BeginAnswer();
+    grpc::Status told = SetTrailingMetadata(status, record(), context_);
+    if (!answer.has_value()) return Reactor::Finish(std::move(told));
+    if constexpr (kWrites) {
+      answer_ = *std::move(answer);
+      this->StartWriteAndFinish(&answer_, {}, std::move(told));
+    } else {
+      *response_ = *std::move(answer);
+      Reactor::Finish(std::move(told));
+    }
+  }
+  void Abort() override {
+    if (finished_call_ == nullptr) return context_.TryCancel();
+    grpc_call_cancel(finished_call_.get(), nullptr);
+  }
+  // Once the call is finished, gRPC may destroy its context at any time, but not the call while somebody holds it.
+  void KeepAbortable() override {
+    grpc_call_ref(context_.c_call());
+    finished_call_ = {context_.c_call(), grpc_call_unref};
+  }
+
+  // Before each message. Before the first one it sends the call's id, in the initial metadata. A client takes that for
+  // the answer's beginning, and tries no such call again; so calls that end without a message have their id in the
+  // trailing metadata only.
+  void BeginAnswer() {
+    record().trace().BeginMessage();
+    if (!std::exchange(answering_, true)) context_.AddInitialMetadata(kIdKey, record().engine_context().id);
+  }
+
+  // Of the reactor. Not all reactors have the first two.
+  void OnReadDone(bool ok) { ReadDone(ok); }    // NOLINT(modernize-use-override)
+  void OnWriteDone(bool ok) { WriteDone(ok); }  // NOLINT(modernize-use-override)
+  void OnCancel() override { Cancelled(); }
+  void OnDone() override { Done(); }
+  // What the two above do for a unary call is as little as what gRPC's own reactors do, for which this is meant: gRPC
+  // calls them where it is, instead of waking another thread. gRPC promises nothing about it; without it calls only
+  // take longer.
+  bool InternalInlineable() override { return !kWrites; }
+
+  CallbackServerContext& context_;
+  ByteBuffer* const response_;
+  ByteBuffer answer_;
+  bool answering_ = false;
+  std::shared_ptr<grpc_call> finished_call_;
+};
+
+grpc::internal::RpcMethod::RpcType TypeOf(RpcKind kind) {
+  switch (kind) {
+    case RpcKind::kUnary:
+      return grpc::internal::RpcMethod::NORMAL_RPC;
+    case RpcKind::kServerStream:
+      return grpc::internal::RpcMethod::SERVER_STREAMING;
+    case RpcKind::kClientStream:
+      return grpc::internal::RpcMethod::CLIENT_STREAMING;
+    case RpcKind::kBidirectional:
+      break;
+  }
+  return grpc::internal::RpcMethod::BIDI_STREAMING;
+}
+
+grpc::internal::MethodHandler* HandlerOf(const CallEnvironment& environment, const Rpc& rpc) {
+  if (rpc.kind == RpcKind::kUnary) {
+    return new grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>(
+        [&](CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) {
+          return GrpcCall<Unary>::Start(environment, rpc, context, request, response);
+        });
+  }
+  if (rpc.kind == RpcKind::kServerStream) {
+    return new grpc::internal::CallbackServerStreamingHandler<ByteBuffer, ByteBuffer>(
+        [&](CallbackServerContext* context, const ByteBuffer* request) {
+          return GrpcCall<Writing>::Start(environment, rpc, context, request, nullptr);
+        });
+  }
+  return new grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>([&](CallbackServerContext* context) {
+    return GrpcCall<Bidirectional>::Start(environment, rpc, context, nullptr, nullptr);
+  });
+}
+
+}  // namespace
+
+GrpcService::GrpcService(const CallEnvironment& environment, std::vector<Rpc> rpcs) : rpcs_(std::move(rpcs)) {
+  paths_.reserve(rpcs_.size());
+  for (const Rpc& rpc : rpcs_) {
+    const std::string& path = paths_.emplace_back(absl::StrCat("/", rpc.names->method()));
+    AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), TypeOf(rpc.kind), nullptr));
+    MarkMethodRawCallback(static_cast<int>(paths_.size()) - 1, HandlerOf(environment, rpc));
+  }
+}
+
+}  // namespace longshort

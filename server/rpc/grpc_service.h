@@ -1,0 +1,26 @@
+// The RPCs of a table as one service of gRPC: each call is a Call, whatever its RPC.
+#pragma once
+
+#include <grpcpp/impl/service_type.h>
+
+#include <string>
+#include <vector>
+
+#include "server/admission/call_environment.h"
+#include "server/rpc/rpc.h"
+
+namespace longshort {
+
+class GrpcService final : public grpc::Service {
+ public:
+  // `environment` must outlive the service.
+  GrpcService(const CallEnvironment& environment, std::vector<Rpc> rpcs);
+
+  const std::vector<Rpc>& rpcs() const { return rpcs_; }
+
+ private:
+  const std::vector<Rpc> rpcs_;
+  std::vector<std::string> paths_;  // gRPC keeps no copies
+};
+
+}  // namespace longshort

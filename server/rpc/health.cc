@@ -1,0 +1,110 @@
+#include "server/rpc/health.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "grpc/health/v1/health.pb.h"
+#include "server/rpc/names.h"
+#include "server/rpc/unary.h"
+
+namespace longshort {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+using grpc::health::v1::HealthListRequest;
+using grpc::health::v1::HealthListResponse;
+
+HealthCheckResponse::ServingStatus StatusOf(std::optional<bool> serving) {
+  if (!serving.has_value()) return HealthCheckResponse::SERVICE_UNKNOWN;
+  return *serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
+}
+
+// Writes what it finds on the board when that is not what it wrote last. While a message is on its way nothing is kept
+// but that the board may have changed: a client that reads nothing costs no more.
+class HealthWatch final : public CallWork {
+ public:
+  HealthWatch(Call& call, Health& health) : call_(call), health_(health) {}
+
+ private:
+  absl::Status Take(google::protobuf::Message& request) override {
+    name_ = static_cast<const HealthCheckRequest&>(request).service();
+    const std::weak_ptr<Call> weak = call_.weak_from_this();
+    LS_ASSIGN_OR_RETURN(held_, health_.watches.Add(call_.peer(), [weak] {
+      if (const std::shared_ptr<Call> call = weak.lock()) {
+        call->EndNow(absl::ResourceExhaustedError(
+            absl::StrCat("more than ", Health::kMostWatches, " watches: one of a connection that has many gave way")));
+      }
+    }));
+    const int64_t watch = health_.board.Watch(name_, [weak] {
+      if (const std::shared_ptr<Call> call = weak.lock()) call->Advance();
+    });
+    const std::lock_guard lock(call_.mutex());
+    watch_ = watch;
+    return absl::OkStatus();
+  }
+
+  void Cancel(const absl::Status& reason) override { call_.End(reason); }
+
+  bool HasWork() const override { return call_.is_well(); }
+
+  std::optional<grpc::ByteBuffer> NextAnswer() override {
+    if (watch_ == 0 || !call_.is_well()) return std::nullopt;
+    HealthCheckResponse message;
+    message.set_status(StatusOf(health_.board.Get(name_)));
+    if (message.status() == written_) return std::nullopt;
+    absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(message);
+    if (!bytes.ok()) return std::nullopt;
+    written_ = message.status();
+    return *std::move(bytes);
+  }
+
+  void Ended() override {
+    health_.board.Forget(watch_);
+    health_.watches.Remove(held_);
+  }
+
+  Call& call_;
+  Health& health_;
+  std::string name_;
+  int64_t held_ = 0;
+  // Call::mutex() guards what follows.
+  int64_t watch_ = 0;
+  HealthCheckResponse::ServingStatus written_ = HealthCheckResponse::UNKNOWN;
+};
+
+}  // namespace
+
+std::vector<Rpc> HealthRpcs(Health& health) {
+  std::vector<Rpc> rpcs = {
+      AnswerAtOnce<HealthCheckRequest, HealthCheckResponse>(
+          kHealthCheckNames,
+          [&health](CallRecord&, const HealthCheckRequest& request) -> absl::StatusOr<HealthCheckResponse> {
+            const std::optional<bool> serving = health.board.Get(request.service());
+            if (!serving.has_value()) return absl::NotFoundError("health knows no such name");
+            HealthCheckResponse answer;
+            answer.set_status(StatusOf(serving));
+            return answer;
+          }),
+      AnswerAtOnce<HealthListRequest, HealthListResponse>(
+          kHealthListNames,
+          [&health](CallRecord&, const HealthListRequest&) -> absl::StatusOr<HealthListResponse> {
+            HealthListResponse answer;
+            for (const auto& [name, serving] : health.board.List()) {
+              (*answer.mutable_statuses())[name].set_status(StatusOf(serving));
+            }
+            return answer;
+          }),
+      Streaming<HealthCheckRequest, HealthCheckResponse>(
+          kHealthWatchNames, RpcKind::kServerStream,
+          [&health](Call& call) { return std::make_unique<HealthWatch>(call, health); }),
+  };
+  for (Rpc& rpc : rpcs) rpc.most_request_bytes = kMostShortRequestBytes;
+  return rpcs;
+}
+
+}  // namespace longshort

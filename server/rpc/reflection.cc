@@ -1,0 +1,174 @@
+#include "server/rpc/reflection.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "grpc/reflection/v1/reflection.pb.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
+#include "server/rpc/call.h"
+#include "server/rpc/message_bytes.h"
+#include "server/rpc/names.h"
+
+namespace longshort {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::DescriptorPool;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::FileDescriptor;
+
+// The file, and once each that it imports.
+template <typename Files>
+void AddFiles(const FileDescriptor& file, std::set<std::string>& added, Files& files) {
+  if (!added.insert(file.name()).second) return;
+  google::protobuf::FileDescriptorProto proto;
+  file.CopyTo(&proto);
+  files.add_file_descriptor_proto(proto.SerializeAsString());
+  for (int i = 0; i < file.dependency_count(); ++i) AddFiles(*file.dependency(i), added, files);
+}
+
+const FileDescriptor* FileOfExtension(const std::string& type, int number) {
+  const DescriptorPool& pool = *DescriptorPool::generated_pool();
+  const Descriptor* message = pool.FindMessageTypeByName(type);
+  const FieldDescriptor* extension = message == nullptr ? nullptr : pool.FindExtensionByNumber(message, number);
+  return extension == nullptr ? nullptr : extension->file();
+}
+
+// The answer to one request. What is not found is an answer, too: the stream goes on.
+template <typename Request, typename Response>
+Response Answer(const Request& request, const std::vector<std::string>& services) {
+  const DescriptorPool& pool = *DescriptorPool::generated_pool();
+  Response response;
+  response.set_valid_host(request.host());
+  *response.mutable_original_request() = request;
+  const auto fail = [&response](grpc::StatusCode code, const std::string& message) {
+    response.mutable_error_response()->set_error_code(code);
+    response.mutable_error_response()->set_error_message(message);
+  };
+  const auto describe = [&](const FileDescriptor* file, const std::string& what) {
+    if (file == nullptr) return fail(grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no ", what));
+    std::set<std::string> added;
+    AddFiles(*file, added, *response.mutable_file_descriptor_response());
+  };
+  switch (request.message_request_case()) {
+    case Request::kFileByFilename:
+      describe(pool.FindFileByName(request.file_by_filename()), "file of that name");
+      break;
+    case Request::kFileContainingSymbol:
+      describe(pool.FindFileContainingSymbol(request.file_containing_symbol()), "symbol of that name");
+      break;
+    case Request::kFileContainingExtension: {
+      const auto& extension = request.file_containing_extension();
+      describe(FileOfExtension(extension.containing_type(), extension.extension_number()), "such extension");
+      break;
+    }
+    case Request::kAllExtensionNumbersOfType: {
+      const Descriptor* message = pool.FindMessageTypeByName(request.all_extension_numbers_of_type());
+      if (message == nullptr) {
+        fail(grpc::StatusCode::NOT_FOUND, "there is no message of that name");
+        break;
+      }
+      std::vector<const FieldDescriptor*> extensions;
+      pool.FindAllExtensions(message, &extensions);
+      auto& answer = *response.mutable_all_extension_numbers_response();
+      answer.set_base_type_name(message->full_name());
+      for (const FieldDescriptor* extension : extensions) answer.add_extension_number(extension->number());
+      break;
+    }
+    case Request::kListServices:
+      for (const std::string& service : services) {
+        response.mutable_list_services_response()->add_service()->set_name(service);
+      }
+      break;
+    case Request::MESSAGE_REQUEST_NOT_SET:
+      fail(grpc::StatusCode::INVALID_ARGUMENT, "the request asks nothing");
+      break;
+  }
+  return response;
+}
+
+// Reads a request, writes its answer, reads the next one. A client that does not take its answer is cancelled.
+template <typename Request, typename Response>
+class ReflectionStream final : public CallWork {
+ public:
+  ReflectionStream(Call& call, Reflection& reflection) : call_(call), reflection_(reflection) {}
+
+ private:
+  absl::Status Admitted() override {
+    const std::weak_ptr<Call> weak = call_.weak_from_this();
+    LS_ASSIGN_OR_RETURN(held_, reflection_.streams.Add(call_.peer(), [weak] {
+      if (const std::shared_ptr<Call> call = weak.lock()) {
+        call->EndNow(absl::ResourceExhaustedError(
+            absl::StrCat("more than ", Reflection::kMost, " streams: one of a connection that has many gave way")));
+      }
+    }));
+    const std::lock_guard lock(call_.mutex());
+    GoOn();
+    return absl::OkStatus();
+  }
+
+  absl::Status Take(google::protobuf::Message& request) override {
+    LS_ASSIGN_OR_RETURN(grpc::ByteBuffer answer, SerializeMessage(Answer<Request, Response>(
+                                                     static_cast<const Request&>(request), reflection_.services)));
+    const std::lock_guard lock(call_.mutex());
+    answer_ = std::move(answer);
+    GoOn();
+    return absl::OkStatus();
+  }
+
+  void Cancel(const absl::Status& reason) override { call_.End(reason); }
+
+  void Look(absl::Time /*now*/) override {
+    call_.EndNow(absl::UnavailableError(absl::StrCat(
+        "the stream was silent for ", absl::FormatDuration(Reflection::kLongestSilence), "; open another one")));
+  }
+
+  bool HasRoom() const override { return !answer_.has_value() && !call_.writing(); }
+  bool HasWork() const override { return answer_.has_value() && call_.is_well(); }
+  std::optional<grpc::ByteBuffer> NextAnswer() override {
+    return call_.is_well() ? std::exchange(answer_, std::nullopt) : std::nullopt;
+  }
+  void Written() override { GoOn(); }
+
+  void Ended() override { reflection_.streams.Remove(held_); }
+
+  // Something came, or was taken. With the mutex held.
+  void GoOn() {
+    call_.LookAt(MonotonicNow() + Reflection::kLongestSilence);
+    reflection_.streams.Touch(held_);
+  }
+
+  Call& call_;
+  Reflection& reflection_;
+  int64_t held_ = 0;
+  std::optional<grpc::ByteBuffer> answer_;  // Call::mutex() guards it
+};
+
+template <typename Request, typename Response>
+Rpc RowOf(const ObserverNames& names, Reflection& reflection) {
+  Rpc rpc = Streaming<Request, Response>(names, RpcKind::kBidirectional, [&reflection](Call& call) {
+    return std::make_unique<ReflectionStream<Request, Response>>(call, reflection);
+  });
+  rpc.most_request_bytes = kMostShortRequestBytes;
+  return rpc;
+}
+
+}  // namespace
+
+std::vector<Rpc> ReflectionRpcs(Reflection& reflection) {
+  namespace v1 = grpc::reflection::v1;
+  namespace v1alpha = grpc::reflection::v1alpha;
+  return {
+      RowOf<v1::ServerReflectionRequest, v1::ServerReflectionResponse>(kReflectionV1Names, reflection),
+      RowOf<v1alpha::ServerReflectionRequest, v1alpha::ServerReflectionResponse>(kReflectionV1AlphaNames, reflection)};
+}
+
+}  // namespace longshort

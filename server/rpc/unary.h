@@ -1,0 +1,104 @@
+// Rows of unary RPCs, from a handler that knows messages and the call's record only.
+//
+//   AnswerAtOnce<Request, Response>(names, [](CallRecord& record, const Request& request)
+//       -> absl::StatusOr<Response> {...})
+//   for what needs no engine: it runs on gRPC's thread.
+//
+//   AnswerLater<Request, Response>(names, [](CallRecord& record, Request request, auto answer) -> absl::Status {...})
+//   for one answer that comes later: after OK, `answer` is called once with an absl::StatusOr<Response>, then or later,
+//   by any thread; it holds the call. An error ends the call at once.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/status_macros.h"
+#include "server/rpc/call.h"
+#include "server/rpc/message_bytes.h"
+
+namespace longshort {
+
+// The work of a call that has one answer.
+class OneAnswer : public CallWork {
+ public:
+  explicit OneAnswer(Call& call) : call_(call) {}
+
+  void Cancel(const absl::Status& /*reason*/) final { call_.record().Cancel(); }
+  bool HasWork() const final { return in_work_; }
+  std::optional<grpc::ByteBuffer> LastAnswer() final { return std::exchange(answer_, std::nullopt); }
+
+ protected:
+  Call& call() { return call_; }
+  void SetInWork(bool in_work) {
+    const std::lock_guard lock(call_.mutex());
+    in_work_ = in_work;
+  }
+  template <typename Response>
+  absl::Status SetAnswer(const Response& response) {
+    LS_ASSIGN_OR_RETURN(grpc::ByteBuffer bytes, SerializeMessage(response));
+    const std::lock_guard lock(call_.mutex());
+    answer_ = std::move(bytes);
+    return absl::OkStatus();
+  }
+
+ private:
+  Call& call_;
+  // Call::mutex() guards what follows.
+  bool in_work_ = false;
+  std::optional<grpc::ByteBuffer> answer_;
+};
+
+template <typename Request, typename Response, typename Handle>
+Rpc AnswerAtOnce(const CallNames& names, Handle handle) {
+  class Work final : public OneAnswer {
+   public:
+    Work(Call& call, const Handle& handle) : OneAnswer(call), handle_(handle) {}
+
+   private:
+    absl::Status Take(google::protobuf::Message& request) override {
+      LS_ASSIGN_OR_RETURN(const Response response, handle_(call().record(), static_cast<const Request&>(request)));
+      return SetAnswer(response);
+    }
+
+    const Handle handle_;
+  };
+  return Streaming<Request, Response>(names, RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
+    return std::unique_ptr<CallWork>(std::make_unique<Work>(call, handle));
+  });
+}
+
+template <typename Request, typename Response, typename Handle>
+Rpc AnswerLater(const CallNames& names, Handle handle) {
+  class Work final : public OneAnswer {
+   public:
+    Work(Call& call, const Handle& handle) : OneAnswer(call), handle_(handle) {}
+
+   private:
+    absl::Status Take(google::protobuf::Message& request) override {
+      SetInWork(true);
+      auto answer = [self = std::shared_ptr<Work>(call().shared_from_this(), this)](
+                        const absl::StatusOr<Response>& response) { self->Answer(response); };
+      absl::Status status = handle_(call().record(), std::move(static_cast<Request&>(request)), std::move(answer));
+      if (!status.ok()) SetInWork(false);
+      return status;
+    }
+
+    void Answer(const absl::StatusOr<Response>& response) {
+      absl::Status status = response.status();
+      if (status.ok()) status = SetAnswer(*response);
+      SetInWork(false);
+      call().End(status);
+    }
+
+    const Handle handle_;
+  };
+  return Streaming<Request, Response>(names, RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
+    return std::unique_ptr<CallWork>(std::make_unique<Work>(call, handle));
+  });
+}
+
+}  // namespace longshort
