@@ -13,7 +13,7 @@ constexpr uint64_t kShort = 3, kLong = 4;  // types of a value
 
 // TIFF 6.0, section 2: the directory has a count, then entries of 12 bytes: tag, type, count, value.
 absl::StatusOr<uint64_t> ReadOrientation(std::string_view exif) {
-  const bool little = exif.substr(0, 2) == "II";
+  const bool little = exif.starts_with("II");
   const ByteReader reader(exif, little ? ByteOrder::kLittleEndian : ByteOrder::kBigEndian);
   LS_ASSIGN_OR_RETURN(const uint64_t directory, reader.Number(4, 4));
   LS_ASSIGN_OR_RETURN(const uint64_t count, reader.Number(directory, 2));

@@ -78,7 +78,7 @@ template <typename Value>
 cv::Mat ResizeColumns(const cv::Mat& rows, int64_t first, const BicubicWeights& weights) {
   using Rules = Arithmetic<Value>;
   const auto of_type = Rules::Weights(weights);
-  const auto row_length = static_cast<size_t>(rows.cols * rows.channels());
+  const auto row_length = static_cast<size_t>(rows.cols) * static_cast<size_t>(rows.channels());
   std::vector<typename Rules::Sum> sums(row_length);
   cv::Mat result = MakeImage(static_cast<int64_t>(weights.windows.size()), rows.cols, rows.type());
   for (int y = 0; y < result.rows; ++y) {

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import grpc
 import numpy as np
 import pytest
+from reference import safetensors_file
 
 from integration import classifier_directory
-from integration.images import png, some_pixels
+from integration.images import png, raw, some_pixels
 from integration.server_process import ROOT, Server, wait_until
 
 FILES = sorted(path for path in (ROOT / "tests/models/images/files").iterdir() if path.is_file())
@@ -41,6 +42,35 @@ def test_broken_images_leave_only_the_servers_own_lines(api: SimpleNamespace, tm
         lines = [json.loads(line) for line in server.log().splitlines()]
     assert min(refused.values()) >= 10, refused
     assert [line["message"] for line in lines] == ["model", "ready", *["request"] * len(FILES), "draining", "drained"]
+
+
+@pytest.mark.parametrize("filter_name", ["nearest", "linear", "area", "cubic"])
+def test_a_model_resizes_as_opencv_does(api: SimpleNamespace, tmp_path: Path, filter_name: str) -> None:
+    """The file's pixels are what Debian's cv2.resize makes of its image: tests/models/images/make_opencv_files.py."""
+    made_by_cv2 = safetensors_file.read(ROOT / "tests/models/images/opencv_resized.safetensors")
+    classifier_directory.write_images(tmp_path / "models", "images")
+    config = tmp_path / "models/images/1/config.json"
+    document = json.loads(config.read_text())
+    document["preprocessing"]["resize"] = {"library": "opencv", "filter": filter_name}
+    config.write_text(json.dumps(document))
+    middle = made_by_cv2[f"colours {filter_name} 16x24"][:, 4:20]
+    images = [{"encoded": png(made_by_cv2["colours"])}, {"tensor": raw(middle)}]
+    with Server(tmp_path / "models", tmp_path / "server") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        request = api.inference.ClassifyImageRequest(images=images, all_logits=True)
+        resized, given = stub.ClassifyImage(request, timeout=60).results
+        assert list(resized.classification.logits) == list(given.classification.logits)
+
+
+def test_a_refusal_names_the_format(api: SimpleNamespace, tmp_path: Path) -> None:
+    classifier_directory.write_images(tmp_path / "models", "images")
+    starts = {"TIFF": b"II*\0", "GIF": b"GIF89a", "PDF": b"%PDF-1.7"}
+    with Server(tmp_path / "models", tmp_path / "server") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        request = api.inference.ClassifyImageRequest(images=[{"encoded": start} for start in starts.values()])
+        messages = [result.error.message for result in stub.ClassifyImage(request, timeout=60).results]
+    for number, (name, message) in enumerate(zip(starts, messages, strict=True)):
+        assert f"images[{number}]: the image is {name}; the server decodes JPEG, PNG and WebP" in message
 
 
 def test_a_call_may_have_as_many_images_as_can_wait(api: SimpleNamespace, tmp_path: Path) -> None:
