@@ -8,8 +8,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace longshort {
 namespace {
@@ -64,14 +67,37 @@ const OptionTable::Option& OptionTable::FlagFile() {
   return option;
 }
 
+void OptionTable::Add(Option option) {
+  option.section = std::exchange(next_section_, "");
+  options_.push_back(std::move(option));
+}
+
 void OptionTable::AddCustom(std::string name, std::string hint, std::string default_text, std::string help,
                             Reader reader) {
-  options_.push_back({.section = std::exchange(next_section_, ""),
-                      .name = std::move(name),
-                      .hint = std::move(hint),
-                      .default_text = std::move(default_text),
-                      .help = std::move(help),
-                      .reader = std::move(reader)});
+  Add({.name = std::move(name),
+       .hint = std::move(hint),
+       .default_text = std::move(default_text),
+       .help = std::move(help),
+       .reader = std::move(reader)});
+}
+
+void OptionTable::AddHelp(HelpForm* form) {
+  AddCustom("help", "", "", "Print this and exit. --help=markdown prints the tables of the docs.",
+            [form](const std::string& text) {
+              bool on = text == "markdown";
+              const absl::Status status = on ? absl::OkStatus() : ReadOptionValue(text, &on);
+              if (!status.ok()) return absl::InvalidArgumentError("must be absent or markdown");
+              *form = text == "markdown" ? HelpForm::kMarkdown : on ? HelpForm::kText : HelpForm::kNone;
+              return absl::OkStatus();
+            });
+}
+
+std::string OptionTable::Joined(const std::vector<std::string>& words) { return absl::StrJoin(words, "|"); }
+
+absl::Status OptionTable::NoneOf(const std::vector<std::string>& words) {
+  const absl::Span<const std::string> all = words;
+  return absl::InvalidArgumentError(
+      absl::StrCat("must be ", absl::StrJoin(all.subspan(0, all.size() - 1), ", "), " or ", words.back()));
 }
 
 const OptionTable::Option* OptionTable::Find(const std::string& name) const {
@@ -167,9 +193,9 @@ absl::Status OptionTable::ParseFile(const std::string& path, int depth) const {
 }
 
 std::string OptionTable::HelpOf(const Option& option) {
-  const std::string default_text =
-      option.default_text.empty() ? "  (no default)" : absl::StrCat("  (default: ", option.default_text, ")");
-  return absl::StrCat("  --", option.name, option.hint.empty() ? "" : absl::StrCat("=", option.hint, default_text),
+  std::string notes = option.default_text.empty() ? "no default" : absl::StrCat("default: ", option.default_text);
+  if (!option.range.empty()) absl::StrAppend(&notes, "; ", option.range);
+  return absl::StrCat("  --", option.name, option.hint.empty() ? "" : absl::StrCat("=", option.hint, "  (", notes, ")"),
                       "\n", Wrapped(option.help, "      "));
 }
 
@@ -180,6 +206,27 @@ std::string OptionTable::Help() const {
     absl::StrAppend(&text, HelpOf(option));
   }
   return absl::StrCat(text, HelpOf(FlagFile()));
+}
+
+std::string OptionTable::Markdown(const Shown& shown) const {
+  const auto cell = [](const std::string& text) { return absl::StrReplaceAll(text, {{"|", "\\|"}}); };
+  const auto row = [&](const Option& option) {
+    const std::string name =
+        shown != nullptr ? shown(option) : absl::StrCat("--", option.name, option.hint.empty() ? "" : "=", option.hint);
+    const std::string default_text = option.default_text.empty() ? "" : absl::StrCat("`", option.default_text, "`");
+    return absl::StrCat("| `", cell(name), "` | ", cell(default_text), " | ", option.range, " | ",
+                        absl::StrReplaceAll(cell(option.help), {{"<", "&lt;"}}), " |\n");
+  };
+  std::string text;
+  for (const Option& option : options_) {
+    if (!option.section.empty() || text.empty()) {
+      const std::string title = std::string(absl::StripSuffix(option.section, ":"));
+      absl::StrAppend(&text, text.empty() ? "" : "\n", title.empty() ? "" : absl::StrCat("## ", title, "\n\n"),
+                      "| option | default | range | meaning |\n|---|---|---|---|\n");
+    }
+    absl::StrAppend(&text, row(option));
+  }
+  return shown != nullptr ? text : absl::StrCat(text, row(FlagFile()));
 }
 
 }  // namespace longshort

@@ -1,4 +1,4 @@
-// The types that an option's variable may have: how its value is read, and how it is shown as a default.
+// The types that an option's variable may have: how a value is read, checked against its range, and shown.
 //
 // std::string, bool, int32_t, int64_t, uint64_t, double, absl::Duration (30s, 1m30s), and of each of them
 //   std::optional  set only if the option is given,
@@ -6,11 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
 namespace longshort {
@@ -35,7 +38,7 @@ absl::Status ReadOptionValue(const std::string& text, std::vector<T>* value) {
   return ReadOptionValue(text, &value->emplace_back());
 }
 
-// How --help shows a default: as it could be given; empty for none. A switch (bool) shows no default.
+// A value as it could be given; empty for none. A switch (bool) shows no default.
 std::string OptionValueText(const std::string& value);
 std::string OptionValueText(int32_t value);
 std::string OptionValueText(int64_t value);
@@ -51,6 +54,53 @@ std::string OptionValueText(const std::optional<T>& value) {
 template <typename T>
 std::string OptionValueText(const std::vector<T>& /*value*/) {
   return "";
+}
+
+// What a number or a duration may be, both ends included.
+template <typename T>
+struct OptionRange {
+  T low;
+  T high;
+  // Whether 0, which is below `low`, is allowed too. Such a 0 switches something off.
+  bool or_zero = false;
+
+  // False for NaN.
+  bool Holds(T value) const { return (value >= low && value <= high) || (or_zero && value == T()); }
+
+  // Completes "it must be ...".
+  std::string Rule() const {
+    return absl::StrCat(or_zero ? "0 or " : "", "in [", OptionValueText(low), ", ", OptionValueText(high), "]");
+  }
+  // For --help: "1 to 1024".
+  std::string Text() const {
+    return absl::StrCat(or_zero ? "0, or " : "", OptionValueText(low), " to ", OptionValueText(high));
+  }
+  // Errors: INVALID_ARGUMENT with Rule().
+  absl::Status Check(T value) const {
+    return Holds(value) ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat("must be ", Rule()));
+  }
+};
+
+// The number of an option's variable: itself, or what its optional holds.
+template <typename T>
+struct OptionNumber {
+  using Type = T;
+  static const T& Of(const T& value) { return value; }
+};
+template <typename T>
+struct OptionNumber<std::optional<T>> {
+  using Type = T;
+  static const T& Of(const std::optional<T>& value) { return *value; }
+};
+
+// How a variable holds "no limit": as the largest value of its type.
+template <typename T>
+constexpr T NoLimit() {
+  if constexpr (std::is_same_v<T, absl::Duration>) {
+    return absl::InfiniteDuration();
+  } else {
+    return std::numeric_limits<T>::max();
+  }
 }
 
 }  // namespace longshort

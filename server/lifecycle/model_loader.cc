@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "models/loading/load_model.h"
 #include "server/model_control/warm_up.h"
-#include "server/options/served_image_limits.h"
+#include "server/options/server_options.h"
 
 namespace longshort {
 

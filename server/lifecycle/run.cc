@@ -135,7 +135,7 @@ int Serve(const ServerOptions& options, const MachineLimits& machine, const Guar
 int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpusOfBuild& gpus) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
   if (!line.ok()) return Fail(line.status());
-  if (line->help) return Print(HelpText());
+  if (line->help != HelpForm::kNone) return Print(HelpText(line->help));
   if (line->version) return Print(absl::StrFormat("longshort-server %s\n", std::string(kVersion)));
 
   MachineLimits machine = ReadMachineLimits();

@@ -16,7 +16,7 @@
 #include "server/model_control/load_models.h"
 #include "server/options/devices.h"
 #include "server/options/memory_shares.h"
-#include "server/options/served_image_limits.h"
+#include "server/options/server_options.h"
 #include "server/sessions/session_seal.h"
 #include "server/sessions/session_transfers.h"
 
@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   absl::StatusOr<SessionTransfers> transfers = TransfersOf(options, machine);
   LS_RETURN_IF_ERROR(transfers.status());
   if (options.report_load) {
-    LS_ASSIGN_OR_RETURN(const Devices devices, ParseDevices(options.devices));
+    LS_ASSIGN_OR_RETURN(const Devices devices, ParseDevices(options.serving.devices));
     server->load_report_ = std::make_unique<LoadReport>(
         metrics.families(),
         LoadReport::Capacity{.cpus = machine.cpus, .memory_bytes = machine.memory_bytes, .workers = devices.workers()});

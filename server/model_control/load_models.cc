@@ -22,7 +22,7 @@
 #include "server/monitoring/engine_observers.h"
 #include "server/options/devices.h"
 #include "server/options/memory_shares.h"
-#include "server/options/served_image_limits.h"
+#include "server/options/server_options.h"
 #include "server/options/serving_options.h"
 
 namespace longshort {
@@ -206,7 +206,7 @@ class EngineMaker {
 
   // The workers of this model divide the threads that its workers would have by the server's options.
   absl::StatusOr<std::vector<WorkerDevice>> WorkersOf(const std::string& name, const ServingOptions& serving) const {
-    LS_ASSIGN_OR_RETURN(const Devices of_server, ParseDevices(options_.devices));
+    LS_ASSIGN_OR_RETURN(const Devices of_server, ParseDevices(options_.serving.devices));
     const absl::StatusOr<Devices> devices = ParseServedDevices(serving.devices, machine_);
     if (!devices.ok()) {
       return absl::InvalidArgumentError(
@@ -261,7 +261,7 @@ class EngineMaker {
   // How this model, of a kind if that is known, is served. Read at each loading: the file may have changed.
   absl::StatusOr<ServingOptions> ReadServing(const std::string& name, std::optional<ModelKind> kind) const {
     const std::string path = ServingFile(options_.model_repository, name);
-    LS_ASSIGN_OR_RETURN(ServingOptions serving, ReadServingOptions(path, DefaultServingOptions(options_)));
+    LS_ASSIGN_OR_RETURN(ServingOptions serving, ReadServingOptions(path, options_.serving));
     if (kind.has_value()) LS_RETURN_IF_ERROR(CheckKind(serving, path, *kind));
     return serving;
   }

@@ -1,10 +1,11 @@
-// The server's command line: every option with its help text, and what a run is asked to do.
+// The server's command line: the rows of its options, and what a run is asked to do.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/option_table.h"
 #include "server/options/server_options.h"
 
 namespace longshort {
@@ -12,15 +13,16 @@ namespace longshort {
 struct CommandLine {
   ServerOptions options;
   // Print something and exit 0, without looking at the options.
-  bool help = false;
+  HelpForm help = HelpForm::kNone;
   bool version = false;
 };
 
-// Reads the arguments behind the program's name. Ranges are checked later, by ValidateServerOptions.
-// Errors: INVALID_ARGUMENT naming the option and the value.
+// Reads the arguments behind the program's name. ValidateServerOptions checks what depends on files, on the machine or
+// on several options.
+// Errors: INVALID_ARGUMENT naming the option, its value and the limit.
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
 
-// What --help prints.
-std::string HelpText();
+// What --help prints. REQUIRES: form is not kNone.
+std::string HelpText(HelpForm form);
 
 }  // namespace longshort

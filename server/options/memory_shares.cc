@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "server/options/served_image_limits.h"
-
 namespace longshort {
 namespace {
 

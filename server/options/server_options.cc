@@ -6,33 +6,17 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/option_values.h"
 #include "base/status_macros.h"
-#include "models/images/image_header.h"
 #include "server/access/tls_material.h"
 #include "server/access/token_file.h"
 #include "server/options/devices.h"
-#include "server/options/exposure.h"
-#include "server/options/option_ranges.h"
 #include "server/sessions/session_seal.h"
 
 namespace longshort {
 namespace {
-
-absl::Status CheckRange(const char* name, int64_t value, const IntegerRange& range) {
-  if (range.Holds(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", name, " is ", value, "; it must be in [", range.low, ", ", range.high, "]"));
-}
-
-absl::Status CheckRange(const char* name, absl::Duration value, const DurationRange& range) {
-  if (range.Holds(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--", name, " is ", absl::FormatDuration(value), "; it must be in [",
-                                                 absl::FormatDuration(range.low), ", ",
-                                                 absl::FormatDuration(range.high), "]"));
-}
 
 absl::Status CheckRepository(const std::string& path) {
   if (path.empty()) {
@@ -42,17 +26,6 @@ absl::Status CheckRepository(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(absl::StrCat("--model-repository is '", path, "', which is not a directory"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckChoices(const ServerOptions& options, const MachineLimits& machine) {
-  if (const absl::Status status = ParseServedDevices(options.devices, machine).status(); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--devices is '", options.devices, "'; ", status.message()));
-  }
-  if (options.precision != "fp32" && options.precision != "bf16") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--precision is '", options.precision, "'; it must be fp32 or bf16"));
   }
   return absl::OkStatus();
 }
@@ -100,76 +73,41 @@ int64_t PixelsWithin(int64_t bytes, int64_t threads) {
   return std::clamp<int64_t>(bytes / threads / ImageLimits::kDecodingBytesPerPixel, 1, kMost);
 }
 
-}  // namespace
-
-std::string ListenAddress::ToString() const {
-  const bool bracketed = host.find(':') != std::string::npos;
-  return bracketed ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
+absl::Status CheckLargestImage(const ServerOptions& options, const MachineLimits& machine) {
+  const OptionRange<int64_t> range = {1, PixelsWithin(machine.memory_bytes / 2, options.preparation_threads)};
+  if (range.Holds(options.max_image_pixels)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--max-image-pixels is ", options.max_image_pixels, "; it must be ", range.Rule(),
+                   ": decoding on all --preparation-threads takes half of the memory then"));
 }
 
-absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  std::string host = text.substr(0, colon == std::string::npos ? 0 : colon);
-  const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (host.empty() || (!bracketed && host.find(':') != std::string::npos)) {
-    return absl::InvalidArgumentError("must be host:port (an IPv6 host stands in brackets: [::1]:8500)");
-  }
-  const std::string port_text = text.substr(colon + 1);
-  ListenAddress address{.host = std::move(host)};
-  if (!absl::SimpleAtoi(port_text, &address.port) || address.port < 0 || address.port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat("has the port '", port_text, "'; it must be in [0, 65535]"));
-  }
-  return address;
+}  // namespace
+
+ImageLimits ServedImageLimits(const ServerOptions& options) {
+  constexpr int64_t kBesideAnImageBytes = 4096;
+  ImageLimits limits;
+  limits.max_pixels = options.max_image_pixels;
+  limits.max_bytes = std::min(limits.max_bytes, std::max<int64_t>(1, options.max_message_bytes - kBesideAnImageBytes));
+  return limits;
 }
 
 absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const MachineLimits& machine) {
   LS_RETURN_IF_ERROR(CheckRepository(options.model_repository));
-  LS_RETURN_IF_ERROR(CheckChoices(options, machine));
+  const absl::StatusOr<Devices> devices = ParseServedDevices(options.serving.devices, machine);
+  if (!devices.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--devices is '", options.serving.devices, "'; ", devices.status().message()));
+  }
   LS_RETURN_IF_ERROR(CheckEncryption(options));
-  if (options.threads == 0) options.threads = ThreadsPerWorker(machine.cpus, *ParseDevices(options.devices));
-  LS_RETURN_IF_ERROR(CheckRange("threads", options.threads, {1, 1024}));
-  LS_RETURN_IF_ERROR(CheckRange("max-streams", options.max_streams, kMaxStreams));
-  LS_RETURN_IF_ERROR(CheckRange("step-time", options.step_time, kStepTime));
-  LS_RETURN_IF_ERROR(CheckRange("cache-bytes", options.cache_bytes, kCacheBytes));
-  LS_RETURN_IF_ERROR(CheckRange("max-queued-requests", options.max_queued_requests, kMaxQueuedRequests));
-  LS_RETURN_IF_ERROR(CheckRange("max-queue-time", options.max_queue_time, kMaxQueueTime));
-  LS_RETURN_IF_ERROR(CheckRange("max-queued-requests-per-client", options.max_queued_requests_per_client,
-                                kMaxQueuedRequestsPerClient));
-  LS_RETURN_IF_ERROR(
-      CheckRange("max-queue-time-per-client", options.max_queue_time_per_client, kMaxQueueTimePerClient));
-  LS_RETURN_IF_ERROR(CheckRange("max-running-per-client", options.max_running_per_client, kMaxRunningPerClient));
-  LS_RETURN_IF_ERROR(CheckRange("max-batch-size", options.max_batch_size, kMaxBatchSize));
-  LS_RETURN_IF_ERROR(CheckRange("preparation-threads", options.preparation_threads, {1, 64}));
+  if (options.threads == 0) options.threads = ThreadsPerWorker(machine.cpus, *devices);
   if (options.max_image_pixels == 0) {
     options.max_image_pixels = PixelsWithin(machine.memory_bytes / 4, options.preparation_threads);
   }
-  LS_RETURN_IF_ERROR(CheckRange("max-image-pixels", options.max_image_pixels,
-                                {1, PixelsWithin(machine.memory_bytes / 2, options.preparation_threads)}));
-  LS_RETURN_IF_ERROR(CheckRange("max-message-bytes", options.max_message_bytes, {1 << 10, 1 << 30}));
-  LS_RETURN_IF_ERROR(CheckRange("max-prompt-tokens", options.max_prompt_tokens, {1, 1 << 30}));
-  LS_RETURN_IF_ERROR(CheckRange("max-generate-tokens", options.max_generate_tokens, {1, 1 << 30}));
-  LS_RETURN_IF_ERROR(CheckRange("session-time-to-live", options.session_time_to_live, kSessionTimeToLive));
+  LS_RETURN_IF_ERROR(CheckLargestImage(options, machine));
   if (!options.session_key_file.empty()) LS_RETURN_IF_ERROR(ReadSessionKey(options.session_key_file).status());
   LS_RETURN_IF_ERROR(CheckTokenFile(options));
-  LS_RETURN_IF_ERROR(CheckRange("drain-delay", options.drain_delay, {absl::ZeroDuration(), absl::Hours(1)}));
-  LS_RETURN_IF_ERROR(CheckRange("drain-timeout", options.drain_timeout, {absl::ZeroDuration(), absl::Hours(1)}));
-  LS_RETURN_IF_ERROR(
-      CheckRange("keepalive-interval", options.keepalive_interval, {absl::Milliseconds(100), absl::Hours(1)}));
-  LS_RETURN_IF_ERROR(
-      CheckRange("slow-reader-timeout", options.slow_reader_timeout, {absl::Milliseconds(100), absl::Hours(1)}));
-  if (options.max_connection_age != absl::ZeroDuration()) {
-    LS_RETURN_IF_ERROR(CheckRange("max-connection-age", options.max_connection_age, kConnectionAge));
-  }
-  if (options.max_connection_age_grace != absl::ZeroDuration()) {
-    if (options.max_connection_age == absl::ZeroDuration()) {
-      return absl::InvalidArgumentError("--max-connection-age-grace needs --max-connection-age: no connection ages");
-    }
-    LS_RETURN_IF_ERROR(CheckRange("max-connection-age-grace", options.max_connection_age_grace, kConnectionAge));
-  }
-  if (options.watch_repository != absl::ZeroDuration()) {
-    LS_RETURN_IF_ERROR(
-        CheckRange("watch-repository", options.watch_repository, {absl::Milliseconds(100), absl::Hours(1)}));
+  if (options.max_connection_age_grace != absl::ZeroDuration() && options.max_connection_age == absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("--max-connection-age-grace needs --max-connection-age: no connection ages");
   }
   LS_RETURN_IF_ERROR(CheckBuckets(options.latency_buckets));
   if (options.listen.port != 0 && options.listen.port == options.http_listen.port &&

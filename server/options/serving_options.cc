@@ -1,197 +1,231 @@
 #include "server/options/serving_options.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
 #include "base/json_fields.h"
 #include "base/option_values.h"
 #include "base/status_macros.h"
 #include "base/stored_bytes.h"
 #include "base/strict_json.h"
-#include "core/classification/batch_former.h"
 #include "server/options/devices.h"
-#include "server/options/option_ranges.h"
 
 namespace longshort {
 namespace {
 
 constexpr size_t kFileLimitBytes = size_t{64} << 10;
 
-constexpr std::string_view kFields[] = {"version_policy",
-                                        "devices",
-                                        "priority_weights",
-                                        "max_queued_requests",
-                                        "max_queue_time",
-                                        "max_queued_requests_per_client",
-                                        "max_queue_time_per_client",
-                                        "max_running_per_client",
-                                        "max_batch_size",
-                                        "max_batch_tokens",
-                                        "max_queue_delay",
-                                        "max_streams",
-                                        "step_time",
-                                        "cache_bytes",
-                                        "session_time_to_live"};
 constexpr std::string_view kOfClassifiers[] = {"max_batch_size", "max_batch_tokens", "max_queue_delay"};
 constexpr std::string_view kOfLanguageModels[] = {"max_streams", "step_time", "cache_bytes", "session_time_to_live"};
 
-// Of limits per client, 0 is none.
-int64_t OrNone(int64_t limit) { return limit == 0 ? std::numeric_limits<int64_t>::max() : limit; }
-absl::Duration OrNone(absl::Duration limit) { return limit == absl::ZeroDuration() ? absl::InfiniteDuration() : limit; }
+// core/schedule/priority_rounds.h has the same range.
+constexpr OptionRange<int64_t> kPriorityWeight = {1, 1'000'000};
+// Every version takes its memory.
+constexpr OptionRange<int64_t> kVersionsKept = {1, 1024};
 
-// Reads the fields that are there, and leaves the others' variables as they are.
-class FieldReader {
- public:
-  FieldReader(const JsonFields& fields, std::map<std::string, std::string>& given) : fields_(fields), given_(given) {}
+// For all of a model's workers.
+constexpr OptionRange<int64_t> kMaxStreams = {1, 65536};
+constexpr OptionRange<int64_t> kMaxQueuedRequests = {1, 1 << 20};
+constexpr OptionRange<absl::Duration> kMaxQueueTime = {absl::Milliseconds(1), absl::Hours(1)};
 
-  absl::Status Read(std::string_view field, const IntegerRange& range, int64_t& value) {
-    if (!fields_.Has(field)) return absl::OkStatus();
-    LS_ASSIGN_OR_RETURN(value, fields_.Integer(field));
-    if (!range.Holds(value)) return OutOfRange(field, absl::StrCat(range.low), absl::StrCat(range.high));
-    given_[std::string(field)] = absl::StrCat(value);
-    return absl::OkStatus();
+std::string FieldName(const OptionTable::Option& row) { return absl::StrReplaceAll(row.name, {{"-", "_"}}); }
+
+absl::Status ReadDevices(const std::string& text, std::string* devices) {
+  *devices = text;
+  return ParseDevices(text).status();
+}
+
+// Fields whose value is an object or a list have no reader here: ReadVersions and ReadWeights read them.
+void AddFieldsOfFile(OptionTable& table, ServingOptions& options) {
+  table.BeginSection("In serving.json only:");
+  table.AddCustom(
+      "version-policy", "{\"latest\": n}", "{\"latest\": 1}",
+      absl::StrCat("Which versions are loaded: {\"latest\": n}, {\"specific\": [n, ...]} or \"all\"; at most ",
+                   kVersionsKept.high, " of them."),
+      nullptr);
+  table.AddCustom("priority-weights", "{\"high\": n, ...}", "{\"high\": 16, \"normal\": 4, \"low\": 1}",
+                  absl::StrCat("Shares of the priorities, each ", kPriorityWeight.Text(), "."), nullptr);
+  table.Add("max-batch-tokens", "n",
+            "Classifiers: tokens of one batch, over all its documents, which bounds its memory. A longer document runs "
+            "alone.",
+            &options.max_batch_tokens, {1, 1 << 30});
+  table.Add("max-queue-delay", "\"duration\"",
+            "Classifiers: how long an item waits for others while its batch is not full. By default a batch is what "
+            "waits when the worker is free.",
+            &options.max_queue_delay, {absl::ZeroDuration(), absl::Minutes(1)});
+}
+
+OptionTable MakeTable(ServingOptions& options) {
+  OptionTable table;
+  AddFieldsOfFile(table, options);
+  AddServingOptions(table, options);
+  return table;
+}
+
+absl::Status NoPolicy(const JsonFields& fields) {
+  return fields.OutOfRange("version_policy", "{\"latest\": n}, {\"specific\": [n, ...]} or \"all\"");
+}
+
+absl::Status OutOfRange(const JsonFields& fields, std::string_view field, const OptionRange<int64_t>& range) {
+  return fields.OutOfRange(field, range.Rule());
+}
+
+absl::Status ReadSpecific(const JsonFields& object, ServingOptions& options) {
+  LS_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, object.Integers("specific"));
+  VersionPolicy& policy = options.version_policy;
+  policy.kind = VersionPolicy::Kind::kSpecific;
+  policy.specific = {versions.begin(), versions.end()};
+  const auto count = static_cast<int64_t>(versions.size());
+  if (!kVersionsKept.Holds(count) || *policy.specific.begin() < 1 || policy.specific.size() < versions.size()) {
+    return object.OutOfRange("specific",
+                             absl::StrCat(kVersionsKept.Text(), " versions, whole numbers from 1 on, each once"));
   }
+  options.given["version_policy"] = absl::StrCat("specific ", absl::StrJoin(policy.specific, " "));
+  return absl::OkStatus();
+}
 
-  absl::Status Read(std::string_view field, const DurationRange& range, absl::Duration& value) {
-    if (!fields_.Has(field)) return absl::OkStatus();
-    LS_ASSIGN_OR_RETURN(const std::string text, fields_.Text(field));
-    if (!ReadOptionValue(text, &value).ok()) {
-      return fields_.OutOfRange(field, "a duration with its unit, such as \"5ms\" or \"30s\"");
-    }
-    if (!range.Holds(value)) {
-      return OutOfRange(field, absl::FormatDuration(range.low), absl::FormatDuration(range.high));
-    }
-    given_[std::string(field)] = absl::FormatDuration(value);
-    return absl::OkStatus();
+absl::Status ReadVersions(const JsonFields& fields, ServingOptions& options) {
+  if (!fields.Has("version_policy")) return absl::OkStatus();
+  VersionPolicy& policy = options.version_policy;
+  policy = VersionPolicy();
+  if (const auto word = fields.Text("version_policy"); word.ok()) {
+    policy.kind = VersionPolicy::Kind::kAll;
+    options.given["version_policy"] = *word;
+    return *word == "all" ? absl::OkStatus() : NoPolicy(fields);
   }
+  const auto object = fields.Object("version_policy");
+  if (!object.ok()) return NoPolicy(fields);
+  LS_RETURN_IF_ERROR(object->RefuseUnknown({"latest", "specific"}));
+  if (object->Has("latest") == object->Has("specific")) return NoPolicy(fields);
+  if (object->Has("specific")) return ReadSpecific(*object, options);
+  LS_ASSIGN_OR_RETURN(policy.latest, object->Integer("latest"));
+  if (!kVersionsKept.Holds(policy.latest)) return OutOfRange(*object, "latest", kVersionsKept);
+  options.given["version_policy"] = absl::StrCat("latest ", policy.latest);
+  return absl::OkStatus();
+}
 
-  // A limit per client.
-  template <typename T>
-  absl::Status ReadLimit(std::string_view field, const OptionRange<T>& range, T& limit) {
-    if (!fields_.Has(field)) return absl::OkStatus();
-    LS_RETURN_IF_ERROR(Read(field, range, limit));
-    limit = OrNone(limit);
-    return absl::OkStatus();
+absl::Status ReadWeights(const JsonFields& fields, ServingOptions& options) {
+  if (!fields.Has("priority_weights")) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const JsonFields object, fields.Object("priority_weights"));
+  LS_RETURN_IF_ERROR(object.RefuseUnknown({"high", "normal", "low"}));
+  auto& weights = options.order.rounds.weights;
+  for (const auto& [name, priority] :
+       {std::pair("high", Priority::kHigh), std::pair("normal", Priority::kNormal), std::pair("low", Priority::kLow)}) {
+    if (!object.Has(name)) continue;
+    int64_t& weight = weights[static_cast<size_t>(priority)];
+    LS_ASSIGN_OR_RETURN(weight, object.Integer(name));
+    if (!kPriorityWeight.Holds(weight)) return OutOfRange(object, name, kPriorityWeight);
   }
+  options.given["priority_weights"] = absl::StrJoin(weights, ":");
+  return absl::OkStatus();
+}
 
-  absl::Status ReadDevices(std::string& devices) {
-    if (!fields_.Has("devices")) return absl::OkStatus();
-    LS_ASSIGN_OR_RETURN(devices, fields_.Text("devices"));
-    if (const absl::Status status = ParseDevices(devices).status(); !status.ok()) {
-      return fields_.OutOfRange("devices", absl::StrCat("what this says: ", status.message()));
-    }
-    given_["devices"] = devices;
-    return absl::OkStatus();
-  }
+// The field as it would be given on the command line.
+absl::StatusOr<std::string> OptionText(const JsonFields& fields, const std::string& field, bool is_integer) {
+  if (!is_integer) return fields.Text(field);
+  LS_ASSIGN_OR_RETURN(const int64_t value, fields.Integer(field));
+  return absl::StrCat(value);
+}
 
-  absl::Status ReadWeights(std::array<int64_t, kPriorities>& weights) {
-    if (!fields_.Has("priority_weights")) return absl::OkStatus();
-    LS_ASSIGN_OR_RETURN(const JsonFields of_priorities, fields_.Object("priority_weights"));
-    LS_RETURN_IF_ERROR(of_priorities.RefuseUnknown({"high", "normal", "low"}));
-    std::map<std::string, std::string> texts;
-    FieldReader reader(of_priorities, texts);
-    LS_RETURN_IF_ERROR(reader.Read("high", kPriorityWeight, weights[static_cast<size_t>(Priority::kHigh)]));
-    LS_RETURN_IF_ERROR(reader.Read("normal", kPriorityWeight, weights[static_cast<size_t>(Priority::kNormal)]));
-    LS_RETURN_IF_ERROR(reader.Read("low", kPriorityWeight, weights[static_cast<size_t>(Priority::kLow)]));
-    given_["priority_weights"] = absl::StrJoin(weights, ":");
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadVersions(VersionPolicy& policy) {
-    if (!fields_.Has("version_policy")) return absl::OkStatus();
-    policy = VersionPolicy();
-    if (const auto word = fields_.Text("version_policy"); word.ok()) {
-      policy.kind = VersionPolicy::Kind::kAll;
-      given_["version_policy"] = *word;
-      return *word == "all" ? absl::OkStatus() : NoPolicy();
-    }
-    const auto object = fields_.Object("version_policy");
-    if (!object.ok()) return NoPolicy();
-    LS_RETURN_IF_ERROR(object->RefuseUnknown({"latest", "specific"}));
-    if (object->Has("latest") == object->Has("specific")) return NoPolicy();
-    if (object->Has("specific")) return ReadSpecific(*object, policy);
-    std::map<std::string, std::string> texts;
-    LS_RETURN_IF_ERROR(FieldReader(*object, texts).Read("latest", kVersionsKept, policy.latest));
-    given_["version_policy"] = absl::StrCat("latest ", policy.latest);
-    return absl::OkStatus();
-  }
-
- private:
-  absl::Status OutOfRange(std::string_view field, const std::string& low, const std::string& high) const {
-    return fields_.OutOfRange(field, absl::StrCat("in [", low, ", ", high, "]"));
-  }
-
-  absl::Status NoPolicy() const {
-    return fields_.OutOfRange("version_policy", "{\"latest\": n}, {\"specific\": [n, ...]} or \"all\"");
-  }
-
-  absl::Status ReadSpecific(const JsonFields& object, VersionPolicy& policy) {
-    LS_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, object.Integers("specific"));
-    policy.kind = VersionPolicy::Kind::kSpecific;
-    policy.specific = {versions.begin(), versions.end()};
-    const auto count = static_cast<int64_t>(versions.size());
-    if (!kVersionsKept.Holds(count) || *policy.specific.begin() < 1 || policy.specific.size() < versions.size()) {
-      return object.OutOfRange("specific", absl::StrCat(kVersionsKept.low, " to ", kVersionsKept.high,
-                                                        " versions, whole numbers from 1 on, each once"));
-    }
-    given_["version_policy"] = absl::StrCat("specific ", absl::StrJoin(policy.specific, " "));
-    return absl::OkStatus();
-  }
-
-  const JsonFields& fields_;
-  std::map<std::string, std::string>& given_;
-};
+absl::Status ReadField(const JsonFields& fields, const std::string& field, const OptionTable::Option& row) {
+  LS_ASSIGN_OR_RETURN(const std::string text, OptionText(fields, field, row.is_integer));
+  const absl::Status status = row.reader(text);
+  if (status.ok()) return status;
+  const std::string rule(status.message());
+  if (absl::StartsWith(rule, "must be ")) return fields.OutOfRange(field, rule.substr(8));
+  return fields.OutOfRange(field, absl::StrCat("what this says: ", rule));
+}
 
 }  // namespace
 
-ServingOptions DefaultServingOptions(const ServerOptions& options) {
-  const BatchFormer::Options batches;
-  ServingOptions serving = {.devices = options.devices,
-                            .max_batch_size = options.max_batch_size,
-                            .max_batch_tokens = batches.max_batch_tokens,
-                            .max_queue_delay = batches.max_queue_delay,
-                            .max_streams = options.max_streams,
-                            .step_time = options.step_time,
-                            .cache_bytes = options.cache_bytes,
-                            .session_time_to_live = options.session_time_to_live};
-  serving.limits = {.max_queued = options.max_queued_requests,
-                    .max_queued_cost = options.max_queue_time,
-                    .max_queued_per_client = OrNone(options.max_queued_requests_per_client),
-                    .max_queued_cost_per_client = OrNone(options.max_queue_time_per_client)};
-  serving.order.max_running_per_client = OrNone(options.max_running_per_client);
-  return serving;
+void AddServingOptions(OptionTable& table, ServingOptions& options) {
+  table.BeginSection("How models are served, unless serving.json says otherwise:");
+  table.Add({.name = "devices",
+             .hint = "LIST",
+             .default_text = options.devices,
+             .help =
+                 "Where models run, a list separated by commas: cpu, or cpu:N for N workers of each model (1 to 64), "
+                 "which share its weights and have a cache each; cuda:N for the GPU of that number, in a build for "
+                 "GPUs. More workers than one help where a step cannot keep all cores busy. In serving.json, the "
+                 "workers divide the threads that they would have by the server's options.",
+             .reader = [&options](const std::string& text) { return ReadDevices(text, &options.devices); },
+             .value = [&options] { return options.devices; }});
+  table.Add("max-streams", "N",
+            "Language models: sequences that run at once, per model, as far as the cache has room for them. Each "
+            "reserves the part of the cache that it can need.",
+            &options.max_streams, kMaxStreams);
+  table.Add("step-time", "duration",
+            "Language models: how long a step should take if there is enough to read. Longer steps read more tokens a "
+            "second, which is for scoring in bulk (250ms). A new request waits for the end of a step, and streams "
+            "stutter.",
+            &options.step_time, {absl::Milliseconds(1), absl::Seconds(10)});
+  table.Add("cache-bytes", "BYTES",
+            "Language models: memory for the cache of each, taken as it is used. What running sequences leave of it "
+            "keeps prefixes and conversations. The server does not start if this is more than the available memory. 0 "
+            "takes the smaller of what 16 sequences of any length and a quarter more need, and half of the memory that "
+            "other models leave (of the cgroup's limit).",
+            &options.cache_bytes, {0, int64_t{1} << 50});
+  table.Add("max-queued-requests", "N",
+            "Requests that may wait, per model, before more are refused with RESOURCE_EXHAUSTED: a long queue only "
+            "makes everybody late.",
+            &options.limits.max_queued, kMaxQueuedRequests);
+  table.Add("max-queue-time", "duration",
+            "Predicted time of all work that waits for a model, before more is refused with RESOURCE_EXHAUSTED: about "
+            "how long the last request waits. A shorter time keeps admitted requests fast under overload. It should "
+            "be long enough for the largest call of many items.",
+            &options.limits.max_queued_cost, kMaxQueueTime);
+  table.AddLimit("max-queued-requests-per-client", "N",
+                 "As --max-queued-requests, for the requests of one client (metadata x-client-id; calls without an id "
+                 "are one client's). 0 is no limit, since the order of work shares the model between clients anyway.",
+                 &options.limits.max_queued_per_client, kMaxQueuedRequests.high);
+  table.AddLimit("max-queue-time-per-client", "duration",
+                 "As --max-queue-time, for the waiting work of one client. 0 is no limit.",
+                 &options.limits.max_queued_cost_per_client, kMaxQueueTime.high);
+  table.AddLimit("max-running-per-client", "N",
+                 "Requests of one client (of a classifier: items) that run at once, per model; more wait while others "
+                 "pass. 0 is no limit.",
+                 &options.order.max_running_per_client, kMaxStreams.high);
+  table.Add("max-batch-size", "N",
+            "Classifiers: items of one batch. A batch is what waits when the model is free. Larger batches use wide "
+            "machines better and make each item wait for the whole.",
+            &options.max_batch_size, {1, 1024});
+  table.Add("session-time-to-live", "duration",
+            "Language models: a session that was not used for so long ends. Its tokens are kept until then; its cache "
+            "only while nothing else needs the room.",
+            &options.session_time_to_live, {absl::Seconds(1), absl::Hours(720)});
+}
+
+std::string ServingFieldsMarkdown() {
+  ServingOptions options;
+  OptionTable table;
+  AddFieldsOfFile(table, options);
+  return table.Markdown(
+      [](const OptionTable::Option& row) { return absl::StrCat("\"", FieldName(row), "\": ", row.hint); });
 }
 
 absl::StatusOr<ServingOptions> ParseServingOptions(std::string_view text, const std::string& name,
                                                    const ServingOptions& defaults) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(kFields));
   ServingOptions options = defaults;
-  FieldReader reader(fields, options.given);
-  LS_RETURN_IF_ERROR(reader.ReadVersions(options.version_policy));
-  LS_RETURN_IF_ERROR(reader.ReadDevices(options.devices));
-  LS_RETURN_IF_ERROR(reader.ReadWeights(options.order.rounds.weights));
-  LS_RETURN_IF_ERROR(reader.Read("max_queued_requests", kMaxQueuedRequests, options.limits.max_queued));
-  LS_RETURN_IF_ERROR(reader.Read("max_queue_time", kMaxQueueTime, options.limits.max_queued_cost));
-  LS_RETURN_IF_ERROR(reader.ReadLimit("max_queued_requests_per_client", kMaxQueuedRequestsPerClient,
-                                      options.limits.max_queued_per_client));
-  LS_RETURN_IF_ERROR(
-      reader.ReadLimit("max_queue_time_per_client", kMaxQueueTimePerClient, options.limits.max_queued_cost_per_client));
-  LS_RETURN_IF_ERROR(
-      reader.ReadLimit("max_running_per_client", kMaxRunningPerClient, options.order.max_running_per_client));
-  LS_RETURN_IF_ERROR(reader.Read("max_batch_size", kMaxBatchSize, options.max_batch_size));
-  LS_RETURN_IF_ERROR(reader.Read("max_batch_tokens", kMaxBatchTokens, options.max_batch_tokens));
-  LS_RETURN_IF_ERROR(reader.Read("max_queue_delay", kMaxQueueDelay, options.max_queue_delay));
-  LS_RETURN_IF_ERROR(reader.Read("max_streams", kMaxStreams, options.max_streams));
-  LS_RETURN_IF_ERROR(reader.Read("step_time", kStepTime, options.step_time));
-  LS_RETURN_IF_ERROR(reader.Read("cache_bytes", kCacheBytes, options.cache_bytes));
-  LS_RETURN_IF_ERROR(reader.Read("session_time_to_live", kSessionTimeToLive, options.session_time_to_live));
+  const OptionTable table = MakeTable(options);
+  std::vector<std::string> names;
+  for (const OptionTable::Option& row : table.options()) names.push_back(FieldName(row));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(std::vector<std::string_view>(names.begin(), names.end())));
+  LS_RETURN_IF_ERROR(ReadVersions(fields, options));
+  LS_RETURN_IF_ERROR(ReadWeights(fields, options));
+  for (const OptionTable::Option& row : table.options()) {
+    const std::string field = FieldName(row);
+    if (row.reader == nullptr || !fields.Has(field)) continue;
+    LS_RETURN_IF_ERROR(ReadField(fields, field, row));
+    options.given[field] = row.value();
+  }
   return options;
 }
 

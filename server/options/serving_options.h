@@ -1,27 +1,14 @@
-// How one model is served: what the server's options say, but for what the model's serving.json says otherwise.
+// How one model is served: what the server's options say, except where the model's serving.json says otherwise.
 //
 //   {
 //     "version_policy": {"latest": 2},              or {"specific": [1, 3]}, or "all"
-//     "devices": "cpu",                             as --devices
 //     "priority_weights": {"high": 16, "normal": 4, "low": 1},
-//     "max_queued_requests": 1024,                  as --max-queued-requests
-//     "max_queue_time": "60s",                      durations are strings with a unit, as on the command line
-//     "max_queued_requests_per_client": 0,          of these three, 0 is no limit
-//     "max_queue_time_per_client": "0s",
-//     "max_running_per_client": 0,
-//
-//     "max_batch_size": 32,                         classifiers only
-//     "max_batch_tokens": 65536,
-//     "max_queue_delay": "5ms",
-//
-//     "max_streams": 64,                            language models only
-//     "step_time": "20ms",
-//     "cache_bytes": 0,
-//     "session_time_to_live": "30m"
+//     "max_streams": 64,                            as --max-streams
+//     "step_time": "20ms"                           durations are strings with a unit, as on the command line
 //   }
 //
-// Every field may be left out. The fields' meanings stand in server/options/server_options.h and with the structs of
-// core that they fill.
+// Every field may be left out. A field's meaning, unit, range and default stand in its row (serving_options.cc). The
+// rows of AddServingOptions are also options of the command line, with - for _.
 #pragma once
 
 #include <cstdint>
@@ -32,36 +19,39 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/option_table.h"
 #include "core/registry/version_policy.h"
 #include "core/schedule/waiting_limits.h"
 #include "core/schedule/work_order.h"
-#include "server/options/server_options.h"
 
 namespace longshort {
 
 struct ServingOptions {
   VersionPolicy version_policy = {};
-  std::string devices;
-  WaitingLimits limits = {};
+  std::string devices = "cpu";
+  WaitingLimits limits = {.max_queued = 1024, .max_queued_cost = absl::Seconds(60)};
   WorkOrder::Options order = {};
 
   // Of classifiers; core/classification/batch_former.h says what they do.
-  int64_t max_batch_size = 0;
-  int64_t max_batch_tokens = 0;
-  absl::Duration max_queue_delay;
+  int64_t max_batch_size = 32;
+  int64_t max_batch_tokens = 65536;
+  absl::Duration max_queue_delay = absl::ZeroDuration();
 
   // Of language models.
-  int64_t max_streams = 0;
-  absl::Duration step_time;
+  int64_t max_streams = 64;
+  absl::Duration step_time = absl::Milliseconds(20);
   int64_t cache_bytes = 0;
-  absl::Duration session_time_to_live;
+  absl::Duration session_time_to_live = absl::Minutes(30);
 
   // The fields that a serving.json had, with their values, for the log and for CheckKind.
   std::map<std::string, std::string> given = {};
 };
 
-// What the server's options say, and core's defaults where they say nothing.
-ServingOptions DefaultServingOptions(const ServerOptions& options);
+// Adds the rows of what both the command line and serving.json say.
+void AddServingOptions(OptionTable& table, ServingOptions& options);
+
+// The table of the fields that only serving.json has, as Markdown.
+std::string ServingFieldsMarkdown();
 
 // `text` is that of a serving.json, `name` stands for the file in errors. What it does not say is as in `defaults`.
 // Errors: INVALID_ARGUMENT naming the file and the first field that is unknown, of another type, or out of its range,

@@ -4,18 +4,19 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <limits>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/pem_files.h"
 #include "base/status_macros.h"
-#include "server/options/server_options.h"
-#include "server/options/text_pairs.h"
+#include "base/utf8.h"
+#include "server/options/listen_address.h"
 
 namespace longshort {
 namespace {
@@ -132,6 +133,44 @@ absl::Status ReadTlsFiles(const Variables& variables, TracingOptions& options) {
   return absl::OkStatus();
 }
 
+// Undoes percent-encoding.
+absl::StatusOr<std::string> Decode(absl::string_view text) {
+  constexpr size_t kDigits = 2;
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded.push_back(text[i]);
+      continue;
+    }
+    const absl::string_view digits = text.substr(i + 1, kDigits);
+    if (digits.size() < kDigits || !absl::ascii_isxdigit(digits[0]) || !absl::ascii_isxdigit(digits[1])) {
+      return absl::InvalidArgumentError("has a % without two hexadecimal digits behind it; write % as %25");
+    }
+    decoded += absl::HexStringToBytes(digits);
+    i += kDigits;
+  }
+  if (!IsUtf8(decoded)) return absl::InvalidArgumentError("has a value that is not UTF-8");
+  return decoded;
+}
+
+// "key=value,key=value", percent-encoded, as OpenTelemetry's variables have it. Empty members do not count, nor do
+// spaces around keys and values. Errors: INVALID_ARGUMENT that completes the sentence "NAME ...".
+absl::StatusOr<TextPairs> ParseTextPairs(absl::string_view text) {
+  TextPairs pairs;
+  for (const absl::string_view member : absl::StrSplit(text, ',')) {
+    if (absl::StripAsciiWhitespace(member).empty()) continue;
+    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(member, absl::MaxSplits('=', 1));
+    const absl::string_view key = absl::StripAsciiWhitespace(parts.first);
+    if (key.empty() || member.find('=') == absl::string_view::npos) {
+      return absl::InvalidArgumentError("has a member without key or without '='; it must be key=value,key=value");
+    }
+    LS_ASSIGN_OR_RETURN(std::string decoded_key, Decode(key));
+    LS_ASSIGN_OR_RETURN(std::string value, Decode(absl::StripAsciiWhitespace(parts.second)));
+    pairs.emplace_back(std::move(decoded_key), std::move(value));
+  }
+  return pairs;
+}
+
 absl::Status ReadPairs(const std::string& name, const std::string& text, TextPairs& pairs) {
   absl::StatusOr<TextPairs> parsed = ParseTextPairs(text);
   // Not the value: headers have secrets.
@@ -180,16 +219,8 @@ absl::Status ReadProtocol(const Variables& variables, TracingOptions& options) {
   return Variables::ReadMilliseconds(timeout_name, timeout, &options.timeout);
 }
 
-absl::Status CheckRatio(const std::string& name, const std::string& text, double ratio) {
-  if (ratio >= 0 && ratio <= 1) return absl::OkStatus();
-  return Wrong(name, text, "it must be a number in [0, 1]");
-}
-
 absl::Status ReadSampler(std::optional<double> ratio, const Variables& variables, TracingOptions& options) {
-  if (ratio.has_value()) {
-    options.ratio = *ratio;
-    return CheckRatio("--trace-sample-ratio", absl::StrCat(*ratio), *ratio);
-  }
+  if (ratio.has_value()) return options.ratio = *ratio, absl::OkStatus();
   const std::string name = "OTEL_TRACES_SAMPLER";
   std::string sampler = variables.Word(name);
   if (sampler.empty()) return absl::OkStatus();
@@ -203,8 +234,8 @@ absl::Status ReadSampler(std::optional<double> ratio, const Variables& variables
   }
   const std::string argument = variables.Text("OTEL_TRACES_SAMPLER_ARG");
   if (argument.empty()) return absl::OkStatus();
-  if (!absl::SimpleAtod(argument, &options.ratio)) options.ratio = std::numeric_limits<double>::quiet_NaN();
-  return CheckRatio("OTEL_TRACES_SAMPLER_ARG", argument, options.ratio);
+  if (absl::SimpleAtod(argument, &options.ratio) && kTraceSampleRatio.Holds(options.ratio)) return absl::OkStatus();
+  return Wrong("OTEL_TRACES_SAMPLER_ARG", argument, absl::StrCat("it must be a number ", kTraceSampleRatio.Rule()));
 }
 
 absl::Status ReadPropagators(const Variables& variables, TracingOptions& options) {

@@ -14,8 +14,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/option_values.h"
 
 namespace longshort {
+
+// Of --trace-sample-ratio and OTEL_TRACES_SAMPLER_ARG.
+inline constexpr OptionRange<double> kTraceSampleRatio = {0, 1};
 
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 

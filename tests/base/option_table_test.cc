@@ -137,6 +137,64 @@ TEST(OptionTable, WrongValuesAreNamedWithWhatTheyMustBe) {
   EXPECT_EQ(MessageOf({"--time=5"}), "--time is '5'; it must be a duration with its unit, such as 500ms, 30s or 2m");
 }
 
+TEST(OptionTable, RangesHoldOnTheCommandLineAndInFiles) {
+  int64_t threads = 4;
+  std::optional<double> ratio;
+  absl::Duration interval = absl::ZeroDuration();
+  OptionTable table;
+  table.Add("threads", "N", "Threads.", &threads, {1, 1024});
+  table.Add("ratio", "X", "A part.", &ratio, {0, 1});
+  table.Add("interval", "TIME", "An interval.", &interval, {absl::Seconds(1), absl::Hours(1), true});
+  EXPECT_TRUE(table.Parse({"--threads=1024", "--ratio=1", "--interval=0s"}).ok());
+  EXPECT_EQ(table.Parse({"--threads=0"}).message(), "--threads is '0'; it must be in [1, 1024]");
+  EXPECT_EQ(table.Parse({"--ratio=nan"}).message(), "--ratio is 'nan'; it must be in [0, 1]");
+  EXPECT_EQ(table.Parse({"--interval=10ms"}).message(), "--interval is '10ms'; it must be 0 or in [1s, 1h]");
+  const std::string path = WriteFile("out_of_range", "--threads=1025\n");
+  EXPECT_EQ(table.Parse({"--flagfile=" + path}).message(), path + ":1: --threads is '1025'; it must be in [1, 1024]");
+}
+
+TEST(OptionTable, AZeroLimitIsNone) {
+  int64_t most = NoLimit<int64_t>();
+  OptionTable table;
+  table.AddLimit("most", "N", "A limit.", &most, int64_t{10});
+  EXPECT_EQ(table.options()[0].default_text, "0");
+  EXPECT_TRUE(table.Parse({"--most=3"}).ok());
+  EXPECT_EQ(most, 3);
+  EXPECT_TRUE(table.Parse({"--most=0"}).ok());
+  EXPECT_EQ(most, NoLimit<int64_t>());
+  EXPECT_EQ(table.options()[0].value(), "0");
+  EXPECT_EQ(table.Parse({"--most=11"}).message(), "--most is '11'; it must be in [0, 10]");
+}
+
+TEST(OptionTable, AChoiceTakesItsWordsOnly) {
+  int level = 2;
+  OptionTable table;
+  table.AddChoice<int>("level", {{"low", 1}, {"high", 2}}, "A level.", &level);
+  EXPECT_EQ(table.options()[0].default_text, "high");
+  EXPECT_TRUE(table.Parse({"--level=low"}).ok());
+  EXPECT_EQ(level, 1);
+  EXPECT_EQ(table.Parse({"--level=2"}).message(), "--level is '2'; it must be low or high");
+}
+
+TEST(OptionTable, MarkdownHasATableForEachSection) {
+  int64_t threads = 4;
+  HelpForm help = HelpForm::kNone;
+  OptionTable table;
+  table.BeginSection("First:");
+  table.Add("threads", "N|M", "Threads of <one> step.", &threads, {1, 8});
+  table.BeginSection("Second:");
+  table.AddHelp(&help);
+  EXPECT_THAT(table.Markdown(), testing::StartsWith("## First\n\n"
+                                                    "| option | default | range | meaning |\n|---|---|---|---|\n"
+                                                    "| `--threads=N\\|M` | `4` | 1 to 8 | Threads of &lt;one> step. |\n"
+                                                    "\n## Second\n\n"
+                                                    "| option | default | range | meaning |\n|---|---|---|---|\n"
+                                                    "| `--help` |  |  | "));
+  EXPECT_TRUE(table.Parse({"--help=markdown"}).ok());
+  EXPECT_EQ(help, HelpForm::kMarkdown);
+  EXPECT_EQ(table.Parse({"--help=html"}).message(), "--help is 'html'; it must be absent or markdown");
+}
+
 TEST(OptionTable, HelpShowsHintsAndDefaultsInSections) {
   bool on = false;
   std::string text;

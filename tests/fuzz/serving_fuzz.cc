@@ -14,7 +14,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace longshort;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto options = ParseServingOptions(text, "fuzz", DefaultServingOptions(ServerOptions()));
+  const auto options = ParseServingOptions(text, "fuzz", ServingOptions());
   if (!options.ok()) {
     Require(options.status().code() == absl::StatusCode::kInvalidArgument, "a broken file is an invalid argument");
     Require(options.status().message().substr(0, 6) == "fuzz: ", "the message starts with the file");

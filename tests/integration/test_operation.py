@@ -22,7 +22,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from integration import expect, model_directory
-from integration.server_process import BINARY, Server, run, wait_until
+from integration.server_process import BINARY, ROOT, Server, run, wait_until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 HEALTH_NAMES = ["", "longshort.v1.Inference", "longshort.v1.Models", "longshort.v1.Sessions", "tiny", "tiny/1"]
@@ -224,13 +224,13 @@ def test_log_lines_are_json_if_asked_for(api: SimpleNamespace, repository: Path,
         ("--http-listen=127.0.0.1:70000", ("--http-listen", "70000", "65535")),
         ("--threads=many", ("--threads", "many", "whole number")),
         ("--drain-timeout=30", ("--drain-timeout", "30", "unit")),
-        ("--max-queued-requests=0", ("--max-queued-requests is 0", "[1, 1048576]")),
+        ("--max-queued-requests=0", ("--max-queued-requests is '0'", "[1, 1048576]")),
         ("--latency-buckets=1,0.5", ("--latency-buckets", "0.5 after 1")),
         ("--max-connection-age-grace=5s", ("--max-connection-age-grace needs --max-connection-age",)),
         ("--log-level=loud", ("--log-level", "loud", "debug")),
         ("--flagfile=/no/such/file", ("/no/such/file",)),
         ("positional", ("positional",)),
-        ("--max-streams=60000000", ("--max-streams is 60000000",)),
+        ("--max-streams=60000000", ("--max-streams is '60000000'",)),
     ],
 )
 def test_a_wrong_option_is_named(repository: Path, argument: str, parts: tuple[str, ...]) -> None:
@@ -247,6 +247,11 @@ def test_help_and_version() -> None:
         assert f"--{option}=" in ended.stdout
     ended = run("--version")
     assert ended.returncode == 0 and ended.stdout.startswith("longshort-server ")
+
+
+def test_the_docs_have_the_tables_that_help_prints() -> None:
+    page = ROOT / "docs/operations/options.md"
+    assert page.read_text() == run("--help=markdown").stdout, f"run longshort-server --help=markdown > {page}"
 
 
 def test_output_that_cannot_be_written_is_an_error(repository: Path) -> None:

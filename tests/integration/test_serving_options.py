@@ -249,7 +249,7 @@ def test_a_limit_of_the_command_line_is_checked(tmp_path: Path) -> None:
     model_directory.write(tmp_path)
     wrong = run(f"--model-repository={tmp_path}", "--max-queued-requests-per-client=-1", "--check-config")
     assert wrong.returncode == 1
-    assert "--max-queued-requests-per-client is -1; it must be in [0, 1048576]" in wrong.stderr
+    assert "--max-queued-requests-per-client is '-1'; it must be in [0, 1048576]" in wrong.stderr
 
 
 def test_a_call_of_more_items_than_may_ever_wait_is_not_told_to_come_back(api: SimpleNamespace, tmp_path: Path) -> None:

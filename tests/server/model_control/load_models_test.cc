@@ -153,8 +153,8 @@ class ModelOnGpus {
   ModelOnGpus() {
     options_.model_repository = absl::StrCat(testing::TempDir(), "/on-gpus-", getpid());
     std::filesystem::create_directories(options_.model_repository + "/m/1");
-    options_.devices = "cpu:2,cuda:1";
-    options_.max_streams = 4;
+    options_.serving.devices = "cpu:2,cuda:1";
+    options_.serving.max_streams = 4;
     options_.max_message_bytes = 8 * kMebibyte;
     options_.max_prompt_tokens = 8 * kMebibyte;
   }
@@ -193,7 +193,7 @@ class ModelOnGpus {
 
 TEST(LoadModels, EveryWorkerGetsItsCacheWhereItsDeviceHasIt) {
   ModelOnGpus model;
-  model.options_.cache_bytes = 3 * kMebibyte;
+  model.options_.serving.cache_bytes = 3 * kMebibyte;
   const auto registry = model.Load(/*memory_bytes=*/2 * kMebibyte, /*weight_bytes=*/1);
   ASSERT_TRUE(registry.ok()) << registry.status();
   ASSERT_EQ(model.workers_.size(), 3u);
@@ -207,14 +207,14 @@ TEST(LoadModels, AModelThatDoesNotFitOnItsGpuIsRefused) {
   const absl::Status weights = model.Load(kMebibyte, kMebibyte).status();
   EXPECT_EQ(weights.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(weights.message()), testing::HasSubstr("its weights take 1.0 MiB"));
-  model.options_.cache_bytes = 6 * kMebibyte;
+  model.options_.serving.cache_bytes = 6 * kMebibyte;
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 // Of 2 MiB the libraries have a tenth, and the worker a cache of 1 MiB.
 TEST(LoadModels, WhatAWorkerTakesOfItsGpuBesideItsCacheIsPlanned) {
   ModelOnGpus model;
-  model.options_.cache_bytes = 3 * kMebibyte;
+  model.options_.serving.cache_bytes = 3 * kMebibyte;
   model.workspace_bytes_ = kMebibyte / 2;
   EXPECT_TRUE(model.Load(2 * kMebibyte, 1).ok());
   model.workspace_bytes_ = kMebibyte;

@@ -36,13 +36,37 @@ TEST(CommandLine, WrongArgumentsAreNamed) {
   EXPECT_THAT(MessageOf({"--listen=8500"}), HasSubstr("--listen is '8500'"));
 }
 
-TEST(CommandLine, HelpTellsEveryDefault) {
-  const std::string help = HelpText();
+TEST(CommandLine, AValueOutOfItsRangeIsNamedWithTheLimits) {
+  EXPECT_EQ(MessageOf({"--max-streams=-1"}), "--max-streams is '-1'; it must be in [1, 65536]");
+  EXPECT_EQ(MessageOf({"--threads=1025"}), "--threads is '1025'; it must be in [0, 1024]");
+  EXPECT_EQ(MessageOf({"--step-time=1m"}), "--step-time is '1m'; it must be in [1ms, 10s]");
+  EXPECT_EQ(MessageOf({"--drain-timeout=-1s"}), "--drain-timeout is '-1s'; it must be in [0, 1h]");
+  EXPECT_EQ(MessageOf({"--slow-reader-timeout=99ms"}), "--slow-reader-timeout is '99ms'; it must be in [100ms, 1h]");
+  EXPECT_EQ(MessageOf({"--max-message-bytes=2147483648"}),
+            "--max-message-bytes is '2147483648'; it must be in [1024, 1073741824]");
+  EXPECT_EQ(MessageOf({"--max-image-pixels=-1"}), "--max-image-pixels is '-1'; it must be in [0, 67108864]");
+  EXPECT_EQ(MessageOf({"--watch-repository=1ms"}), "--watch-repository is '1ms'; it must be 0 or in [100ms, 1h]");
+  EXPECT_EQ(MessageOf({"--max-running-per-client=65537"}),
+            "--max-running-per-client is '65537'; it must be in [0, 65536]");
+  EXPECT_EQ(MessageOf({"--trace-sample-ratio=nan"}), "--trace-sample-ratio is 'nan'; it must be in [0, 1]");
+}
+
+TEST(CommandLine, HelpTellsEveryDefaultAndRange) {
+  const std::string help = HelpText(HelpForm::kText);
   EXPECT_THAT(help, HasSubstr("--listen=host:port  (default: 127.0.0.1:8500)"));
-  EXPECT_THAT(help, HasSubstr("--drain-timeout=duration  (default: 25s)"));
+  EXPECT_THAT(help, HasSubstr("--drain-timeout=duration  (default: 25s; 0 to 1h)"));
+  EXPECT_THAT(help, HasSubstr("--max-running-per-client=N  (default: 0; 0 to 65536)"));
   EXPECT_THAT(help, HasSubstr("--model-repository=DIR  (no default)"));
-  EXPECT_TRUE(ParseCommandLine({"--help"})->help);
+  EXPECT_EQ(ParseCommandLine({"--help"})->help, HelpForm::kText);
+  EXPECT_EQ(ParseCommandLine({"--help=markdown"})->help, HelpForm::kMarkdown);
   EXPECT_TRUE(ParseCommandLine({"--version"})->version);
+}
+
+TEST(CommandLine, TheTablesOfTheDocsHaveTheFieldsOfServingJsonToo) {
+  const std::string tables = HelpText(HelpForm::kMarkdown);
+  EXPECT_THAT(tables, HasSubstr("| `--precision=fp32\\|bf16` | `fp32` |  | Of weights"));
+  EXPECT_THAT(tables, HasSubstr("| `--step-time=duration` | `20ms` | 1ms to 10s | "));
+  EXPECT_THAT(tables, HasSubstr("| `\"max_queue_delay\": \"duration\"` | `0` | 0 to 1m | "));
 }
 
 }  // namespace

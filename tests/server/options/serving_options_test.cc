@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/classification/batch_former.h"
+#include "server/options/command_line.h"
 
 namespace longshort {
 namespace {
@@ -18,8 +19,8 @@ using ::testing::StartsWith;
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-absl::StatusOr<ServingOptions> Parse(const std::string& text, const ServerOptions& server = {}) {
-  return ParseServingOptions(text, "m/serving.json", DefaultServingOptions(server));
+absl::StatusOr<ServingOptions> Parse(const std::string& text, const ServingOptions& server = {}) {
+  return ParseServingOptions(text, "m/serving.json", server);
 }
 
 std::string ErrorOf(const std::string& text) {
@@ -30,15 +31,10 @@ std::string ErrorOf(const std::string& text) {
 }
 
 TEST(ServingOptions, WithoutAFileAreTheServers) {
-  ServerOptions server;
-  server.max_queued_requests = 7;
-  server.max_queue_time = absl::Seconds(9);
-  server.max_running_per_client = 3;
-  server.max_batch_size = 5;
-  server.step_time = absl::Milliseconds(7);
-  server.session_time_to_live = absl::Minutes(4);
-  const auto options =
-      ReadServingOptions(::testing::TempDir() + "/no/such/serving.json", DefaultServingOptions(server));
+  const auto line = ParseCommandLine({"--max-queued-requests=7", "--max-queue-time=9s", "--max-running-per-client=3",
+                                      "--max-batch-size=5", "--step-time=7ms", "--session-time-to-live=4m"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  const auto options = ReadServingOptions(::testing::TempDir() + "/no/such/serving.json", line->options.serving);
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->limits.max_queued, 7);
   EXPECT_EQ(options->limits.max_queued_cost, absl::Seconds(9));
@@ -49,7 +45,7 @@ TEST(ServingOptions, WithoutAFileAreTheServers) {
   EXPECT_EQ(options->max_batch_size, 5);
   EXPECT_EQ(options->max_batch_tokens, BatchFormer::Options().max_batch_tokens);
   EXPECT_EQ(options->max_queue_delay, absl::ZeroDuration());
-  EXPECT_EQ(options->max_streams, server.max_streams);
+  EXPECT_EQ(options->max_streams, 64);
   EXPECT_EQ(options->step_time, absl::Milliseconds(7));
   EXPECT_EQ(options->session_time_to_live, absl::Minutes(4));
   EXPECT_EQ(options->devices, "cpu");
@@ -58,8 +54,8 @@ TEST(ServingOptions, WithoutAFileAreTheServers) {
 }
 
 TEST(ServingOptions, OverrideTheServers) {
-  ServerOptions server;
-  server.max_queued_requests_per_client = 5;
+  ServingOptions server;
+  server.limits.max_queued_per_client = 5;
   const auto options = Parse(R"({
     "version_policy": {"latest": 2},
     "devices": "cpu:1",
@@ -140,7 +136,7 @@ TEST(ServingOptions, WhatIsWrongIsNamedWithItsValueAndTheLimit) {
 TEST(ServingOptions, AFileThatIsTooLongIsNotRead) {
   const std::string path = ::testing::TempDir() + "/long_serving.json";
   std::ofstream(path) << std::string(100'000, ' ') << "{}";
-  const absl::Status status = ReadServingOptions(path, DefaultServingOptions({})).status();
+  const absl::Status status = ReadServingOptions(path, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr(path));
 }

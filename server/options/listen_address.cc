@@ -1,4 +1,4 @@
-#include "server/options/exposure.h"
+#include "server/options/listen_address.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace longshort {
@@ -27,6 +29,27 @@ bool IsLoopback(const sockaddr& address) {
 }
 
 }  // namespace
+
+std::string ListenAddress::ToString() const {
+  const bool bracketed = host.find(':') != std::string::npos;
+  return bracketed ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
+}
+
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  std::string host = text.substr(0, colon == std::string::npos ? 0 : colon);
+  const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (host.empty() || (!bracketed && host.find(':') != std::string::npos)) {
+    return absl::InvalidArgumentError("must be host:port (an IPv6 host stands in brackets: [::1]:8500)");
+  }
+  const std::string port_text = text.substr(colon + 1);
+  ListenAddress address{.host = std::move(host)};
+  if (!absl::SimpleAtoi(port_text, &address.port) || address.port < 0 || address.port > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat("has the port '", port_text, "'; it must be in [0, 65535]"));
+  }
+  return address;
+}
 
 absl::Status CheckIsLoopback(const char* option, const ListenAddress& address) {
   const std::string named = absl::StrCat("--", option, "=", address.ToString());
