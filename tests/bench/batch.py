@@ -1,4 +1,4 @@
-"""longshort-batch beside `longshort score` or `longshort classify`: the same documents, the same server, in alternation.
+"""longshort-batch beside `longshort score` or `longshort classify`: the same documents and server, in alternation.
 
     tests/bench/batch MODEL FILE.jsonl [--rounds=N] [--classify] [-- SERVER_OPTION...]
 

@@ -26,8 +26,7 @@ RIGHTS = {"batch": "scopes=infer calls-per-second=2", "prometheus": "scopes=obse
 class Fleet:
     """Use as a context manager."""
 
-    def __init__(self, folder: Path, servers: int = 2) -> None:
-        self._count = servers
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.repository = folder / "models"
         self._write_models()
@@ -81,17 +80,6 @@ class Fleet:
             Server(repository, folder, *self._options, *options, trusted=self.authority, **more)
         )
 
-    def drain(self, index: int) -> None:
-        """Has one of the servers end, as whoever replaces it would."""
-        self.servers[index].terminate()
-        self.servers[index].wait()
-
-    def start_again(self, index: int) -> None:
-        """At the same ports."""
-        old = self.servers[index]
-        at = f"--http-listen=127.0.0.1:{old.http_port}"
-        self.servers[index] = self._start(self.repository, at, grpc_port=old.grpc_port)
-
     def client(self, identity: str, *servers: Server, **more: Any) -> longshort.Client:
         """Of these servers, or of all, in turn."""
         addresses = [f"127.0.0.1:{server.grpc_port}" for server in servers or self.servers]
@@ -100,7 +88,7 @@ class Fleet:
 
     def __enter__(self) -> Fleet:
         with contextlib.ExitStack() as self._stack:
-            self.servers = [self._start(self.repository) for _ in range(self._count)]
+            self.servers = [self._start(self.repository) for _ in range(2)]
             self.identity = self._start(self.folder / "identity", program=IDENTITY_SERVER)
             self._stack = self._stack.pop_all()
         return self

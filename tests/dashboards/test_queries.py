@@ -25,7 +25,7 @@ WINDOW = "5s"
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    with Fleet(tmp_path_factory.mktemp("fleet")) as fleet, Traffic(fleet, lambda _: THINKING):
+    with Fleet(tmp_path_factory.mktemp("fleet")) as fleet, Traffic(fleet, THINKING):
         yield fleet
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
-import time
 from collections.abc import Callable
 
 import longshort
@@ -20,42 +19,27 @@ NO_RETRIES = longshort.RetryPolicy(attempts=1)
 
 
 class Traffic:
-    """Use as a context manager; leaving it waits for what is under way. Errors are what some calls are for.
+    """Use as a context manager; leaving it waits for what is under way. Errors are what some calls are for."""
 
-    `pace` tells how long a user thinks between two calls, on average, by the time since the beginning (seconds both).
-    """
-
-    def __init__(self, fleet: Fleet, pace: Callable[[float], float], users: int = 1, echo: bool = True) -> None:
-        """`users`: how many there are of each kind; `echo`: whether some ask the model that computes nothing."""
+    def __init__(self, fleet: Fleet, thinking: float) -> None:
+        """`thinking`: seconds that a user waits between two calls, on average."""
         self._fleet = fleet
-        self._pace = pace
+        self._thinking = thinking
         self._stop = threading.Event()
         self._app = fleet.client("app", timeout=30)
         self._notebook = fleet.client("notebook", timeout=30)
         self._batch = fleet.client("batch", retry=NO_RETRIES, timeout=30)
         self._stranger = fleet.client("unknown", retry=NO_RETRIES)
         self._identity = fleet.client("app", fleet.identity)
-        kinds = [
-            self._read,
-            self._write,
-            self._talk,
-            self._score,
-            self._review,
-            self._look,
-            *([self._echo] if echo else []),
-        ]
-        self._threads = [
-            threading.Thread(target=self._run, args=(kind, user)) for kind in kinds for user in range(users)
-        ]
-        self._threads.append(threading.Thread(target=self._run, args=(self._err, 0)))
+        kinds = [self._read, self._write, self._talk, self._score, self._review, self._look, self._echo, self._err]
+        self._threads = [threading.Thread(target=self._run, args=(kind,)) for kind in kinds]
 
-    def _run(self, act: Callable[[random.Random], None], user: int) -> None:
-        chance = random.Random(f"{act.__name__} {user}")
-        begun = time.monotonic()
+    def _run(self, act: Callable[[random.Random], None]) -> None:
+        chance = random.Random(act.__name__)
         while not self._stop.is_set():
             with contextlib.suppress(longshort.LongshortError):
                 act(chance)
-            self._stop.wait(chance.expovariate(1 / self._pace(time.monotonic() - begun)))
+            self._stop.wait(chance.expovariate(1 / self._thinking))
 
     def _read(self, chance: random.Random) -> None:
         """A text in a stream. Most prompts begin alike."""

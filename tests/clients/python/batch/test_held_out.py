@@ -87,14 +87,6 @@ def test_figures_are_compared_with_the_cards(scored: Path) -> None:
         )
 
 
-def test_the_page_has_what_the_whole_came_to() -> None:
-    page = (ROOT / "docs/batch.md").read_text()
-    for kind in KINDS:
-        assert f"enwiki, {kind}: 1.841 bits per byte over 304,487 bytes; the card: 1.841" in page
-        assert f"movie_reviews, {kind}: 244 of 400 are right; the card: 244 of 400" in page
-    assert (ROOT / "docs/clean_half.png").stat().st_size < 100_000
-
-
 def test_the_cleaner_half_is_kept(zoo: Server, tmp_path: Path) -> None:
     half = run(
         "clean_half.py", SAMPLE / "enwiki.xml", SAMPLE / "movie_reviews.jsonl", tmp_path, f"--server={address(zoo)}"

@@ -11,10 +11,10 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "clients/cpp/connection_options.h"
-#include "tests/bench/load/load_options.h"
-#include "tests/bench/load/load_run.h"
-#include "tests/bench/load/report.h"
-#include "tests/bench/load/summary.h"
+#include "tools/load/load_options.h"
+#include "tools/load/load_run.h"
+#include "tools/load/report.h"
+#include "tools/load/summary.h"
 
 namespace longshort::load {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/bench/load/report.h"
+#include "tools/load/report.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "clients/cpp/connection_options.h"
-#include "tests/bench/load/load_run.h"
-#include "tests/bench/load/summary.h"
-#include "tests/bench/load/workload.h"
+#include "tools/load/load_run.h"
+#include "tools/load/summary.h"
+#include "tools/load/workload.h"
 
 namespace longshort::load {
 

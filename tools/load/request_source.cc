@@ -1,5 +1,6 @@
-#include "tests/bench/load/request_source.h"
+#include "tools/load/request_source.h"
 
+#include <cmath>
 #include <fstream>
 #include <initializer_list>
 #include <sstream>
@@ -161,6 +162,13 @@ inference::ModelInferRequest RequestSource::InferPixels(int64_t index) const {
   std::string raw(static_cast<size_t>(workload_.items * side * side * 3), '\0');
   for (char& value : raw) value = static_cast<char>(draws.Next() >> 56);
   return MakeInfer(workload_.model, "image", "UINT8", {workload_.items, side, side, 3}, std::move(raw));
+}
+
+absl::Duration PoissonArrivals::Next() {
+  // 53 bits: u in [0, 1), so that the logarithm's argument is in (0, 1].
+  const double u = static_cast<double>(random_() >> 11) * 0x1p-53;
+  last_ += absl::Seconds(-std::log1p(-u) / per_second_);
+  return last_;
 }
 
 }  // namespace longshort::load

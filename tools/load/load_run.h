@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "longshort/v1/inference.grpc.pb.h"
-#include "tests/bench/load/call_outcome.h"
-#include "tests/bench/load/workload.h"
+#include "tools/load/call_outcome.h"
+#include "tools/load/workload.h"
 
 namespace longshort::load {
 

@@ -1,4 +1,4 @@
-#include "tests/bench/load/load_run.h"
+#include "tools/load/load_run.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,9 +10,8 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "tests/bench/load/call.h"
-#include "tests/bench/load/poisson_arrivals.h"
-#include "tests/bench/load/request_source.h"
+#include "tools/load/call.h"
+#include "tools/load/request_source.h"
 
 namespace longshort::load {
 namespace {

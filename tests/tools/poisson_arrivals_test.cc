@@ -1,9 +1,8 @@
-#include "tests/bench/load/poisson_arrivals.h"
-
 #include <cmath>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tools/load/request_source.h"
 
 namespace longshort::load {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/bench/load/load_options.h"
+#include "tools/load/load_options.h"
 
 #include "absl/strings/str_cat.h"
 #include "base/option_table.h"
@@ -7,7 +7,7 @@
 namespace longshort::load {
 namespace {
 
-constexpr int64_t kMostConnections = 256;
+constexpr OptionRange<absl::Duration> kTime = {absl::ZeroDuration(), absl::Hours(24)};
 
 OptionTable MakeTable(LoadOptions& options) {
   OptionTable table;
@@ -22,14 +22,14 @@ OptionTable MakeTable(LoadOptions& options) {
   table.Add("seed", "N", "Of arrivals, lengths and prompts: the same seed sends the same requests at the same times.",
             &options.run.seed);
   table.Add("connections", "N",
-            "Connections to it, 1 to 256; calls take them in turn. A server takes 1024 calls on each.",
-            &options.connections);
+            "Connections to the server; calls take them in turn. A server takes 1024 calls on each.",
+            &options.connections, {1, 256});
   options.connection.AddTo(table);
   table.BeginSection("For how long");
-  table.Add("seconds", "TIME", "How long to measure, as in 10s or 2m; above 0, at most 24h.", &options.run.measured);
-  table.Add("warm-up", "TIME", "How long to send before that, unmeasured; 0s to 24h.", &options.run.warm_up);
-  table.Add("grace", "TIME", "How long calls may go on after that before they are cut off; 0s to 24h.",
-            &options.run.grace);
+  table.Add("seconds", "TIME", "How long to measure, as in 10s or 2m.", &options.run.measured,
+            {absl::Milliseconds(1), kTime.high});
+  table.Add("warm-up", "TIME", "How long to send before that, unmeasured.", &options.run.warm_up, kTime);
+  table.Add("grace", "TIME", "How long calls may go on after that before they are cut off.", &options.run.grace, kTime);
   table.BeginSection("Goodput: the answers per second that keep to all of");
   table.Add("slo-first-token", "TIME", "From the planned arrival to the first token.", &options.objective.first_token);
   table.Add("slo-token", "TIME", "The mean time of a call's tokens after the first.", &options.objective.token);
@@ -42,12 +42,6 @@ OptionTable MakeTable(LoadOptions& options) {
   return table;
 }
 
-absl::Status CheckTime(const char* name, absl::Duration value, absl::Duration least) {
-  if (value >= least && value <= absl::Hours(24)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--", name, " is ", absl::FormatDuration(value), "; it must be in [",
-                                                 absl::FormatDuration(least), ", 24h]"));
-}
-
 }  // namespace
 
 absl::StatusOr<LoadOptions> ParseLoadOptions(const std::vector<std::string>& arguments) {
@@ -55,13 +49,6 @@ absl::StatusOr<LoadOptions> ParseLoadOptions(const std::vector<std::string>& arg
   LS_RETURN_IF_ERROR(MakeTable(options).Parse(arguments));
   if (options.help) return options;
   if (options.workloads.empty()) return absl::InvalidArgumentError("give at least one --workload; --help has examples");
-  if (options.connections < 1 || options.connections > kMostConnections) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--connections is ", options.connections, "; it must be in [1, ", kMostConnections, "]"));
-  }
-  LS_RETURN_IF_ERROR(CheckTime("seconds", options.run.measured, absl::Milliseconds(1)));
-  LS_RETURN_IF_ERROR(CheckTime("warm-up", options.run.warm_up, absl::ZeroDuration()));
-  LS_RETURN_IF_ERROR(CheckTime("grace", options.run.grace, absl::ZeroDuration()));
   return options;
 }
 

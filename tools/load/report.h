@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tests/bench/load/load_options.h"
-#include "tests/bench/load/summary.h"
+#include "tools/load/load_options.h"
+#include "tools/load/summary.h"
 
 namespace longshort::load {
 

@@ -1,4 +1,4 @@
-#include "tests/bench/load/workload.h"
+#include "tools/load/workload.h"
 
 #include <algorithm>
 #include <functional>

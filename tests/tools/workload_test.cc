@@ -1,8 +1,8 @@
-#include "tests/bench/load/workload.h"
+#include "tools/load/workload.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/bench/load/request_source.h"
+#include "tools/load/request_source.h"
 
 namespace longshort::load {
 namespace {

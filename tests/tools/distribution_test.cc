@@ -1,6 +1,5 @@
-#include "tests/bench/load/distribution.h"
-
 #include "gtest/gtest.h"
+#include "tools/load/summary.h"
 
 namespace longshort::load {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/bench/load/call.h"
+#include "tools/load/call.h"
 
 #include <utility>
 #include <variant>

@@ -1,4 +1,4 @@
-#include "tests/bench/load/summary.h"
+#include "tools/load/summary.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "tests/bench/load/load_run.h"
+#include "tools/load/load_run.h"
 
 #include <grpcpp/grpcpp.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "tests/bench/load/summary.h"
+#include "tools/load/summary.h"
 
 namespace longshort::load {
 namespace {

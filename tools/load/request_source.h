@@ -1,14 +1,16 @@
-// Makes the requests of a workload: request i is the same in every run with the same seed.
+// The requests of a workload, and when they are due: both are the same in every run with the same seed.
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <variant>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "longshort/v1/inference.pb.h"
 #include "open_inference/v2/service.pb.h"
-#include "tests/bench/load/workload.h"
+#include "tools/load/workload.h"
 
 namespace longshort::load {
 
@@ -38,6 +40,23 @@ class RequestSource final {
   Workload workload_;
   uint64_t seed_;
   std::string image_;  // of the file
+};
+
+// When the requests of an open loop are due: a Poisson process, which is what many clients that do not know of each
+// other make. The times are drawn before anything is sent and do not depend on the server. Equal rates and seeds give
+// equal times.
+class PoissonArrivals final {
+ public:
+  // REQUIRES: per_second > 0.
+  PoissonArrivals(double per_second, uint64_t seed) : per_second_(per_second), random_(seed) {}
+
+  // The next arrival, counted from the start; rising.
+  absl::Duration Next();
+
+ private:
+  const double per_second_;
+  std::mt19937_64 random_;
+  absl::Duration last_ = absl::ZeroDuration();
 };
 
 }  // namespace longshort::load

@@ -12,10 +12,29 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "grpcpp/support/status_code_enum.h"
-#include "tests/bench/load/call_outcome.h"
-#include "tests/bench/load/distribution.h"
+#include "tools/load/call_outcome.h"
 
 namespace longshort::load {
+
+// Durations as they were measured, every one kept: percentiles are exact.
+//
+// Immutable: any thread may use it.
+class Distribution final {
+ public:
+  Distribution() = default;
+  explicit Distribution(std::vector<absl::Duration> samples);
+
+  int64_t count() const { return static_cast<int64_t>(sorted_.size()); }
+  // Zero if there is no sample; so are all below.
+  absl::Duration Mean() const;
+  absl::Duration Max() const { return Percentile(100); }
+  // The smallest sample that at least `percent` of all samples are not above (the nearest rank; never a mean of two).
+  // REQUIRES: percent in [0, 100].
+  absl::Duration Percentile(double percent) const;
+
+ private:
+  std::vector<absl::Duration> sorted_;
+};
 
 // What a client asks of a call to be content; infinite: nothing.
 struct ServiceObjective {
