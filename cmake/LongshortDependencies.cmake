@@ -29,6 +29,7 @@ if(LONGSHORT_TORCH OR LONGSHORT_FUZZ)
 endif()
 
 if(LONGSHORT_TORCH)
+  find_package(Boost REQUIRED)  # headers: Asio and Beast
   find_package(gRPC CONFIG REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
 

@@ -1,5 +1,7 @@
 #include "server/http/http_endpoints.h"
 
+#include <openssl/ssl.h>
+
 #include <map>
 #include <utility>
 
@@ -10,6 +12,21 @@ namespace longshort {
 namespace {
 
 constexpr char kPrometheusText[] = "text/plain; version=0.0.4; charset=utf-8";
+
+// OpenSSL calls it when a client has said hello; 0 ends the connection.
+int ShowCertificate(SSL* connection, void* watch) {
+  return static_cast<const TlsWatch*>(watch)->current()->Use(*connection) ? 1 : 0;
+}
+
+// A new connection is shown the certificate that `tls` has then. Null if OpenSSL has no memory.
+std::shared_ptr<SSL_CTX> MakeTlsContext(const TlsWatch& tls) {
+  std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  if (context == nullptr) return nullptr;
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_cert_cb(context.get(), ShowCertificate, const_cast<TlsWatch*>(&tls));
+  return context;
+}
 
 HttpResponse Refuse(const absl::Status& status) {
   const bool unknown = absl::IsUnauthenticated(status);
@@ -25,11 +42,9 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const Listen
                                                                     MayReadMetrics may_read_metrics,
                                                                     const TlsWatch* tls) {
   std::unique_ptr<HttpEndpoints> endpoints(new HttpEndpoints);
-  if (tls != nullptr) {
-    endpoints->tls_ = MakeTlsContext(*tls);
-    if (endpoints->tls_ == nullptr) {
-      return absl::UnavailableError("HTTP cannot speak TLS: OpenSSL has no memory for it");
-    }
+  const std::shared_ptr<SSL_CTX> context = tls == nullptr ? nullptr : MakeTlsContext(*tls);
+  if (tls != nullptr && context == nullptr) {
+    return absl::UnavailableError("HTTP cannot speak TLS: OpenSSL has no memory for it");
   }
   std::map<std::string, HttpServer::Handler> handlers;
   handlers["/metrics"] = [metrics = std::move(metrics),
@@ -44,7 +59,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const Listen
     return ready ? HttpResponse{.body = "ready\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
   };
   LS_ASSIGN_OR_RETURN(endpoints->server_, HttpServer::Start({.option = "http-listen", .address = address},
-                                                            std::move(handlers), endpoints->tls_.get()));
+                                                            std::move(handlers), context.get()));
   return endpoints;
 }
 

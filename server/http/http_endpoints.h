@@ -1,6 +1,6 @@
-// The HTTP side: /metrics for Prometheus, /livez and /readyz for probes; everything else is 404.
+// The HTTP port: /metrics for Prometheus, /livez and /readyz for probes; everything else is 404.
 //
-// A thread of its own, so that probes are answered however busy gRPC and the models are.
+// It has a thread of its own, so that probes are answered however busy gRPC and the models are.
 #pragma once
 
 #include <atomic>
@@ -13,20 +13,19 @@
 #include "absl/status/statusor.h"
 #include "server/access/tls_watch.h"
 #include "server/http/http_server.h"
-#include "server/http/tls_context.h"
 #include "server/options/server_options.h"
 
 namespace longshort {
 
 class HttpEndpoints {
  public:
-  // Whether who sends this as `Authorization` (nullopt: nothing) may read the metrics. Errors: UNAUTHENTICATED,
-  // PERMISSION_DENIED.
+  // Whether a client that sends this as `Authorization` (nullopt: nothing) may read the metrics. Errors:
+  // UNAUTHENTICATED, PERMISSION_DENIED.
   using MayReadMetrics = std::function<absl::Status(std::optional<std::string> authorization)>;
 
-  // `metrics` makes the body of /metrics, and both are called by the thread of HTTP. Without `may_read_metrics`
-  // everybody may read them. `tls`: the certificate of what is then HTTPS; it must outlive the endpoints; nullptr:
-  // HTTP. Errors: UNAVAILABLE if the address cannot be bound.
+  // `metrics` makes the body of /metrics. The HTTP thread calls it and `may_read_metrics`; without the latter everybody
+  // may read them. `tls`: the certificate of what is then HTTPS; it must outlive the endpoints; nullptr: HTTP. Clients
+  // are asked for no certificate. Errors: as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const ListenAddress& address,
                                                               std::function<std::string()> metrics,
                                                               MayReadMetrics may_read_metrics = {},
@@ -35,14 +34,13 @@ class HttpEndpoints {
   // The port that is listened on.
   int port() const { return server_->port(); }
 
-  // What /readyz says: 503 at first. Thread-safe.
+  // The answer of /readyz: 503 at first. Thread-safe.
   void SetReady(bool ready) { ready_ = ready; }
 
  private:
   HttpEndpoints() = default;
 
   std::atomic<bool> ready_ = false;
-  TlsContext tls_;
   std::unique_ptr<HttpServer> server_;
 };
 

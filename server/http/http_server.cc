@@ -1,246 +1,271 @@
 #include "server/http/http_server.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <optional>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/status.hpp>
+#include <chrono>
+#include <limits>
+#include <list>
 #include <string_view>
-#include <system_error>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 
 namespace longshort {
 namespace {
 
-constexpr int kMostAtOnce = 16;
-// While the process has no descriptor for a connection, it is looked so often whether there is one.
-constexpr int kLookAgainMilliseconds = 100;
-// Who is sent an error still sends, maybe: it is heard out for so long, or the system would throw the answer away.
-constexpr absl::Duration kGoodbye = absl::Seconds(1);
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::awaitable;
+using asio::redirect_error;
+using asio::use_awaitable;
+using asio::ip::tcp;
+using boost::system::error_code;
 
-const char* ReasonOf(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 503:
-      return "Service Unavailable";
-    default:
-      return "";
+// Interval for retrying accept while the process has no descriptor for a connection.
+constexpr std::chrono::milliseconds kAcceptAgain(100);
+// Lingering close: a client may still be sending when it gets its last answer. If the connection closed at once, the
+// system would reset it and the client would lose the answer.
+constexpr absl::Duration kLinger = absl::Seconds(1);
+
+std::string ReasonOf(int status) {
+  return std::string(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(status))));
+}
+
+HttpResponse ErrorResponse(int status) { return {.status = status, .body = ReasonOf(status) + "\n"}; }
+
+std::string Serialize(const HttpResponse& response, bool with_body, bool keep_alive) {
+  std::string text = absl::StrCat(
+      "HTTP/1.1 ", response.status, " ", ReasonOf(response.status), "\r\nContent-Type: ", response.content_type,
+      "\r\nContent-Length: ", response.body.size(), "\r\nConnection: ", keep_alive ? "keep-alive" : "close", "\r\n");
+  for (const auto& [name, value] : response.fields) absl::StrAppend(&text, name, ": ", value, "\r\n");
+  absl::StrAppend(&text, "\r\n", with_body ? response.body : std::string());
+  return text;
+}
+
+using Parser = http::request_parser<http::empty_body>;
+
+HttpRequest ToHttpRequest(const Parser::value_type& parsed) {
+  HttpRequest request;
+  request.method = std::string(parsed.method_string());
+  request.path = std::string(parsed.target().substr(0, parsed.target().find('?')));
+  const auto [first, last] = parsed.equal_range(http::field::authorization);
+  for (auto field = first; field != last; ++field) {
+    const std::string value(field->value());
+    request.authorization =
+        request.authorization.has_value() ? absl::StrCat(*request.authorization, ",", value) : value;
   }
+  return request;
 }
 
-HttpResponse ErrorResponse(int status) {
-  HttpResponse response;
-  response.status = status;
-  response.body = absl::StrCat(ReasonOf(status), "\n");
-  return response;
-}
+// The connection of one client. It is in `all` until it is closed.
+class Connection final {
+ public:
+  // `tls`: null for plain HTTP.
+  Connection(tcp::socket socket, asio::ssl::context* tls, std::list<Connection*>& all)
+      : socket_(std::move(socket)), timer_(socket_.get_executor()), all_(all), place_(all.insert(all.end(), this)) {
+    if (tls != nullptr) tls_.emplace(socket_, *tls);
+  }
+  ~Connection() { Close(); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Begins a phase: the connection closes if the next one does not begin within `limit`. `all` is in the order in which
+  // phases began.
+  void BeginPhase(absl::Duration limit) {
+    if (!is_open_) return;
+    all_.splice(all_.end(), all_, place_);
+    timer_.expires_after(absl::ToChronoNanoseconds(limit));
+    timer_.async_wait([this](const error_code& error) {
+      if (!error && timer_.expiry() <= std::chrono::steady_clock::now()) Close();
+    });
+  }
+
+  // What waits for it ends with an error.
+  void Close() {
+    if (!is_open_) return;
+    is_open_ = false;
+    all_.erase(place_);
+    timer_.cancel();
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+  // These throw boost::system::system_error when the connection is closed, by either side.
+  awaitable<void> Handshake() {
+    if (tls_.has_value()) co_await tls_->async_handshake(asio::ssl::stream_base::server, use_awaitable);
+  }
+  awaitable<size_t> Read(asio::mutable_buffer bytes) {
+    if (tls_.has_value()) co_return co_await tls_->async_read_some(bytes, use_awaitable);
+    co_return co_await socket_.async_read_some(bytes, use_awaitable);
+  }
+  awaitable<void> Write(const std::string& text) {
+    if (tls_.has_value()) {
+      co_await asio::async_write(*tls_, asio::buffer(text), use_awaitable);
+    } else {
+      co_await asio::async_write(socket_, asio::buffer(text), use_awaitable);
+    }
+  }
+  // Ends writing, and ignores what comes until the client closes the connection, too.
+  awaitable<void> Linger() {
+    error_code error;
+    if (tls_.has_value()) co_await tls_->async_shutdown(redirect_error(use_awaitable, error));
+    socket_.shutdown(tcp::socket::shutdown_send, error);
+    std::array<char, 4096> ignored;
+    while (true) co_await socket_.async_read_some(asio::buffer(ignored), use_awaitable);
+  }
+
+ private:
+  tcp::socket socket_;
+  std::optional<asio::ssl::stream<tcp::socket&>> tls_;
+  asio::steady_timer timer_;
+  std::list<Connection*>& all_;
+  const std::list<Connection*>::iterator place_;
+  bool is_open_ = true;
+};
 
 }  // namespace
+
+// Everything that runs in the server's thread.
+class HttpServer::Loop final {
+ public:
+  Loop(std::map<std::string, Handler> handlers, ssl_ctx_st* tls, const HttpLimits& limits)
+      : handlers_(std::move(handlers)), limits_(limits) {
+    if (tls == nullptr) return;
+    SSL_CTX_up_ref(tls);
+    tls_.emplace(tls);  // takes a reference
+  }
+
+  void Listen(ListeningSockets listening) {
+    for (Descriptor& socket : listening.sockets) {
+      sockaddr_storage address{};
+      socklen_t length = sizeof(address);
+      getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address), &length);
+      const tcp protocol = address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
+      asio::co_spawn(context_, AcceptFrom(tcp::acceptor(context_, protocol, socket.Release())), asio::detached);
+    }
+  }
+  void Run() { context_.run(); }
+  // Thread-safe.
+  void Stop() { context_.stop(); }
+
+ private:
+  awaitable<void> AcceptFrom(tcp::acceptor acceptor) {
+    asio::steady_timer timer(context_);
+    while (true) {
+      error_code error;
+      tcp::socket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
+      const bool no_descriptor = error == asio::error::no_descriptors || error.value() == ENFILE;
+      if (no_descriptor && connections_.empty()) {
+        timer.expires_after(kAcceptAgain);
+        co_await timer.async_wait(use_awaitable);
+      } else if (no_descriptor || connections_.size() >= limits_.connections) {
+        connections_.front()->Close();
+      }
+      if (!error) asio::co_spawn(context_, Serve(std::move(socket)), asio::detached);
+    }
+  }
+
+  awaitable<void> Serve(tcp::socket socket) {
+    Connection connection(std::move(socket), tls_.has_value() ? &*tls_ : nullptr, connections_);
+    try {
+      connection.BeginPhase(limits_.request);
+      co_await connection.Handshake();
+      std::string received;
+      bool keep_alive = true;
+      while (keep_alive) {
+        const std::string answer = co_await AnswerNext(connection, received, keep_alive);
+        connection.BeginPhase(limits_.answer);
+        co_await connection.Write(answer);
+        connection.BeginPhase(limits_.idle);
+      }
+      connection.BeginPhase(kLinger);
+      co_await connection.Linger();
+    } catch (const boost::system::system_error&) {
+      // The client left, a phase took too long, or the connection made room for another one.
+    }
+  }
+
+  // Waits for the next request and returns its answer. `received` holds bytes that came and were not used yet.
+  awaitable<std::string> AnswerNext(Connection& connection, std::string& received, bool& keep_alive) {
+    Parser parser;
+    parser.header_limit(std::numeric_limits<uint32_t>::max());  // Beast's only counts heads that come in parts
+    error_code error = http::error::need_more;
+    bool has_begun = false;
+    size_t used = 0;
+    while (true) {
+      if (!received.empty()) {
+        if (!std::exchange(has_begun, true)) connection.BeginPhase(limits_.request);
+        const size_t part = parser.put(asio::buffer(received, limits_.head_bytes - used), error);
+        received.erase(0, part);
+        used += part;
+      }
+      const bool is_too_long = error == http::error::need_more && used + received.size() >= limits_.head_bytes;
+      if (is_too_long) error = http::error::header_limit;
+      if (error != http::error::need_more) break;
+      std::array<char, 4096> bytes;
+      const size_t count = co_await connection.Read(asio::buffer(bytes));
+      received.append(bytes.data(), count);
+    }
+    if (error) {
+      keep_alive = false;
+      co_return Serialize(ErrorResponse(error == http::error::header_limit ? 431 : 400), true, false);
+    }
+    // Nobody reads a request's body.
+    const bool has_body = parser.chunked() || parser.content_length().value_or(0) > 0;
+    keep_alive = parser.keep_alive() && !has_body;
+    const HttpRequest request = ToHttpRequest(parser.get());
+    co_return Serialize(Respond(request), request.method != "HEAD", keep_alive);
+  }
+
+  HttpResponse Respond(const HttpRequest& request) const {
+    const auto found = handlers_.find(request.path);
+    const bool reads = request.method == "GET" || request.method == "HEAD";
+    if (found == handlers_.end() || !reads) return ErrorResponse(404);
+    return found->second(request);
+  }
+
+  const std::map<std::string, Handler> handlers_;
+  const HttpLimits limits_;
+  std::optional<asio::ssl::context> tls_;
+  std::list<Connection*> connections_;  // the one whose phase began first is in front
+  asio::io_context context_{1};         // last: it owns the coroutines, and with them the connections
+};
+
+HttpServer::HttpServer(int port, std::unique_ptr<Loop> loop) : port_(port), loop_(std::move(loop)) {}
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const NamedAddress& name,
                                                               std::map<std::string, Handler> handlers, ssl_ctx_st* tls,
                                                               const HttpLimits& limits) {
   LS_ASSIGN_OR_RETURN(ListeningSockets listening, BindSockets(name));
   LS_RETURN_IF_ERROR(Listen(name, listening));
-  std::unique_ptr<HttpServer> server(new HttpServer(std::move(listening), std::move(handlers), tls, limits));
-  server->wake_ = Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (server->wake_.number() < 0) return CannotBind(name, std::system_category().message(errno));
+  const int port = listening.port;
   try {
-    server->thread_ = std::thread(&HttpServer::Run, server.get());
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot start the thread of HTTP: ", error.what()));
+    auto loop = std::make_unique<Loop>(std::move(handlers), tls, limits);
+    loop->Listen(std::move(listening));
+    std::unique_ptr<HttpServer> server(new HttpServer(port, std::move(loop)));
+    LS_RETURN_IF_ERROR(server->thread_.Start("the thread of HTTP", [&loop = *server->loop_] { loop.Run(); }));
+    return server;
+  } catch (const boost::system::system_error& error) {  // no descriptor for Asio's own
+    return CannotBind(name, error.what());
   }
-  return server;
 }
 
 HttpServer::~HttpServer() {
-  if (!thread_.joinable()) return;
-  eventfd_write(wake_.number(), 1);
-  thread_.join();
-}
-
-void HttpServer::Run() {
-  bool has_room = true;
-  std::vector<pollfd> sockets;
-  while (true) {
-    const size_t listeners = has_room ? listening_.sockets.size() : 0;
-    sockets.assign(1, {.fd = wake_.number(), .events = POLLIN, .revents = 0});
-    for (size_t i = 0; i < listeners; ++i) {
-      sockets.push_back({.fd = listening_.sockets[i].number(), .events = POLLIN, .revents = 0});
-    }
-    for (const Connection& connection : connections_) {
-      sockets.push_back({.fd = connection.socket.number(), .events = connection.transport->wait_for(), .revents = 0});
-    }
-    const int most = MillisecondsLeft(MonotonicNow());
-    poll(sockets.data(), sockets.size(), has_room ? most : kLookAgainMilliseconds);
-    if (sockets[0].revents != 0) return;
-    const absl::Time now = MonotonicNow();
-    size_t next = 1 + listeners;
-    for (auto connection = connections_.begin(); connection != connections_.end(); ++next) {
-      const bool is_ready = sockets[next].revents != 0 || connection->has_turn;
-      const bool goes_on = is_ready ? Advance(*connection, now) : now < connection->deadline;
-      connection = goes_on ? std::next(connection) : connections_.erase(connection);
-    }
-    has_room = true;
-    for (const Descriptor& listening : listening_.sockets) has_room = AcceptFrom(listening.number(), now) && has_room;
-  }
-}
-
-int HttpServer::MillisecondsLeft(absl::Time now) const {
-  absl::Time first = absl::InfiniteFuture();
-  for (const Connection& connection : connections_) {
-    first = std::min(first, connection.has_turn ? now : connection.deadline);
-  }
-  if (first == absl::InfiniteFuture()) return -1;
-  return static_cast<int>(std::max<int64_t>(0, absl::ToInt64Milliseconds(first - now) + 1));
-}
-
-bool HttpServer::AcceptFrom(int listening, absl::Time now) {
-  for (int i = 0; i < kMostAtOnce; ++i) {
-    Descriptor socket(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket.number() < 0) {
-      if (errno != EMFILE && errno != ENFILE) return true;  // there is none, or what was wrong is that connection's
-      if (connections_.empty()) return false;
-      MakeRoom();
-      continue;
-    }
-    if (connections_.size() >= limits_.connections) MakeRoom();
-    Connection connection;
-    connection.transport = MakeHttpTransport(socket.number(), tls_);
-    if (connection.transport == nullptr) continue;
-    connection.socket = std::move(socket);
-    connection.since = now;
-    connection.deadline = now + limits_.request;
-    connections_.push_back(std::move(connection));
-    if (!Advance(connections_.back(), now)) connections_.pop_back();
-  }
-  return true;
-}
-
-void HttpServer::MakeRoom() {
-  connections_.erase(std::min_element(connections_.begin(), connections_.end(),
-                                      [](const Connection& a, const Connection& b) { return a.since < b.since; }));
-}
-
-bool HttpServer::Advance(Connection& connection, absl::Time now) {
-  if (now >= connection.deadline) return false;
-  connection.has_turn = false;
-  bool goes_on = true;
-  for (bool waits = false; goes_on && !waits;) {
-    switch (connection.phase) {
-      case Phase::kRequest:
-        goes_on = ReadOn(connection, now, &waits);
-        break;
-      case Phase::kAnswer:
-        goes_on = WriteOn(connection, now, &waits);
-        // Others have their turn before the next request of this one, which may have been read.
-        if (goes_on && connection.phase == Phase::kRequest) return connection.has_turn = true;
-        break;
-      case Phase::kGoodbye:
-        goes_on = SayGoodbye(connection, &waits);
-        // So that who goes on sending keeps neither the others waiting nor this connection.
-        if (goes_on && !waits) return connection.has_turn = true;
-        break;
-    }
-  }
-  return goes_on;
-}
-
-bool HttpServer::ReadOn(Connection& connection, absl::Time now, bool* waits) {
-  if (AnswerRequest(connection, now)) return true;
-  std::array<char, 4096> bytes;
-  const size_t most = std::min(bytes.size(), limits_.head_bytes - connection.received.size());
-  const int64_t read = connection.transport->Read(bytes.data(), most);
-  *waits = read == 0;
-  if (read <= 0) return read == 0;
-  // The next request has begun: its client is waited for from now on.
-  if (connection.received.empty()) {
-    connection.since = now;
-    connection.deadline = now + limits_.request;
-  }
-  connection.received.append(bytes.data(), static_cast<size_t>(read));
-  return true;
-}
-
-bool HttpServer::AnswerRequest(Connection& connection, absl::Time now) {
-  const absl::StatusOr<std::optional<HttpRequestHead>> head = ReadHttpRequest(connection.received);
-  if (head.ok() && head->has_value()) {
-    const HttpRequest& request = (*head)->request;
-    connection.keep_alive = request.keep_alive && !request.has_body;
-    connection.received.erase(0, (*head)->bytes);
-    BeginAnswer(Respond(request), request.method != "HEAD", connection, now);
-    return true;
-  }
-  if (head.ok() && connection.received.size() < limits_.head_bytes) return false;
-  connection.keep_alive = false;
-  BeginAnswer(ErrorResponse(head.ok() ? 431 : 400), true, connection, now);
-  return true;
-}
-
-HttpResponse HttpServer::Respond(const HttpRequest& request) const {
-  const auto found = handlers_.find(request.path);
-  const bool asks = request.method == "GET" || request.method == "HEAD";
-  if (found == handlers_.end() || !asks) return ErrorResponse(404);
-  return found->second(request);
-}
-
-void HttpServer::BeginAnswer(const HttpResponse& response, bool with_body, Connection& connection, absl::Time now) {
-  connection.answer =
-      absl::StrCat("HTTP/1.1 ", response.status, " ", ReasonOf(response.status),
-                   "\r\nContent-Type: ", response.content_type, "\r\nContent-Length: ", response.body.size(),
-                   "\r\nConnection: ", connection.keep_alive ? "keep-alive" : "close", "\r\n");
-  for (const auto& [name, value] : response.fields) absl::StrAppend(&connection.answer, name, ": ", value, "\r\n");
-  absl::StrAppend(&connection.answer, "\r\n", with_body ? response.body : std::string());
-  connection.written = 0;
-  connection.phase = Phase::kAnswer;
-  connection.since = now;
-  connection.deadline = now + limits_.answer;
-}
-
-bool HttpServer::WriteOn(Connection& connection, absl::Time now, bool* waits) {
-  const std::string_view left = std::string_view(connection.answer).substr(connection.written);
-  const int64_t written = connection.transport->Write(left.data(), left.size());
-  *waits = written == 0;
-  if (written <= 0) return written == 0;
-  connection.written += static_cast<size_t>(written);
-  if (connection.written < connection.answer.size()) return true;
-  connection.answer = std::string();
-  connection.since = now;
-  if (connection.keep_alive) {
-    connection.phase = Phase::kRequest;
-    connection.deadline = now + limits_.idle;
-  } else {
-    connection.phase = Phase::kGoodbye;
-    connection.deadline = now + kGoodbye;
-    connection.received = std::string();
-    connection.transport->EndWriting();
-  }
-  return true;
-}
-
-bool HttpServer::SayGoodbye(Connection& connection, bool* waits) {
-  std::array<char, 4096> unwanted;
-  const int64_t read = connection.transport->Read(unwanted.data(), unwanted.size());
-  *waits = read == 0;
-  return read >= 0;
+  loop_->Stop();
+  thread_.Join();
 }
 
 }  // namespace longshort

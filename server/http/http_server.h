@@ -1,27 +1,37 @@
-// A small server of HTTP/1.1 for GETs that are answered at once. What a client can take of it is bounded: connections,
-// bytes of a request's head, and time, so that a thousand slow ones keep nobody waiting. When there are as many
-// connections as there may be, the one that has waited or been waited for the longest makes room.
+// A server of HTTP/1.1 and HTTPS for GETs that are answered at once, on Boost.Beast and Boost.Asio.
 //
-// One thread serves all connections and calls the handlers: they must not wait.
+// What clients can take of it is bounded: connections, bytes of a request's head, and time, so that a thousand slow
+// clients delay nobody. When all connections are in use, a new one closes the one whose phase (request, answer or idle)
+// began first.
+//
+// Thread: one thread serves all connections and calls the handlers, which must not block.
 #pragma once
 
 #include <cstddef>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/thread.h"
 #include "server/grpc_1_51/listening_sockets.h"
-#include "server/http/http_request.h"
-#include "server/http/http_transport.h"
+
+// OpenSSL's.
+struct ssl_ctx_st;
 
 namespace longshort {
+
+struct HttpRequest {
+  std::string method;
+  std::string path;  // without a query
+  // The values of all `Authorization` fields, with commas between them: two are no token.
+  std::optional<std::string> authorization;
+};
 
 struct HttpResponse {
   int status = 200;
@@ -34,9 +44,9 @@ struct HttpResponse {
 struct HttpLimits {
   size_t connections = 128;
   size_t head_bytes = 8192;
-  // From a connection's beginning to the end of its request's head, TLS included.
+  // From the start of a connection (TLS handshake included) or of a later request to the end of the request's head.
   absl::Duration request = absl::Seconds(5);
-  // For a client to take its answer.
+  // For a client to read its answer.
   absl::Duration answer = absl::Seconds(10);
   // Between an answer and the next request; longer than scrapers wait by default.
   absl::Duration idle = absl::Seconds(75);
@@ -46,62 +56,27 @@ class HttpServer final {
  public:
   using Handler = std::function<HttpResponse(const HttpRequest& request)>;
 
-  // Answers GET and HEAD of these paths from now on, and everything else with 404. `tls` must outlive the server; null:
-  // no TLS. Errors: UNAVAILABLE if the address cannot be bound.
+  // Answers GET and HEAD of these paths from now on, and everything else with 404. `tls`: null for plain HTTP;
+  // the server holds a reference. Errors: UNAVAILABLE if the address cannot be bound; RESOURCE_EXHAUSTED if the system
+  // has no thread.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const NamedAddress& name,
                                                            std::map<std::string, Handler> handlers,
                                                            ssl_ctx_st* tls = nullptr, const HttpLimits& limits = {});
-  // Cuts off whoever is there.
+  // Closes all connections.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  int port() const { return listening_.port; }
+  int port() const { return port_; }
 
  private:
-  enum class Phase { kRequest, kAnswer, kGoodbye };
-  struct Connection {
-    Descriptor socket;
-    std::unique_ptr<HttpTransport> transport;
-    Phase phase = Phase::kRequest;
-    absl::Time since;     // when it began to wait, or to be waited for
-    absl::Time deadline;  // of the phase
-    std::string received;
-    std::string answer;
-    size_t written = 0;
-    bool keep_alive = true;
-    bool has_turn = false;  // goes on without its socket being ready
-  };
+  class Loop;
 
-  HttpServer(ListeningSockets listening, std::map<std::string, Handler> handlers, ssl_ctx_st* tls,
-             const HttpLimits& limits)
-      : listening_(std::move(listening)), handlers_(std::move(handlers)), tls_(tls), limits_(limits) {}
+  HttpServer(int port, std::unique_ptr<Loop> loop);
 
-  void Run();
-  // Until when nothing need be done unless a socket is ready.
-  int MillisecondsLeft(absl::Time now) const;
-  // Takes some of what waits at one socket. Returns whether there are descriptors for more.
-  bool AcceptFrom(int listening, absl::Time now);
-  void MakeRoom();
-
-  // Goes on with a connection as far as that is possible now. Each returns whether the connection goes on.
-  bool Advance(Connection& connection, absl::Time now);
-  bool ReadOn(Connection& connection, absl::Time now, bool* waits);
-  bool WriteOn(Connection& connection, absl::Time now, bool* waits);
-  bool SayGoodbye(Connection& connection, bool* waits);
-  // Answers the request that has come, if one has.
-  bool AnswerRequest(Connection& connection, absl::Time now);
-  HttpResponse Respond(const HttpRequest& request) const;
-  void BeginAnswer(const HttpResponse& response, bool with_body, Connection& connection, absl::Time now);
-
-  const ListeningSockets listening_;
-  const std::map<std::string, Handler> handlers_;
-  ssl_ctx_st* const tls_;
-  const HttpLimits limits_;
-  Descriptor wake_;  // readable once the server ends
-  // The thread's.
-  std::list<Connection> connections_;
-  std::thread thread_;
+  const int port_;
+  const std::unique_ptr<Loop> loop_;
+  Thread thread_;  // last: it runs the loop
 };
 
 }  // namespace longshort

@@ -1,21 +1,17 @@
 #include "server/http/http_server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <httplib.h>
-#include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "tests/server/http/raw_client.h"
 
 namespace longshort {
 namespace {
@@ -24,35 +20,9 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr char kGet[] = "GET / HTTP/1.1\r\n\r\n";
-constexpr int kPatienceSeconds = 20;
-
-// A client that sends what it likes and reads what comes.
-class RawClient final {
- public:
-  explicit RawClient(int port) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(socket_.number(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-    const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
-    setsockopt(socket_.number(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  }
-  // False if the connection is over.
-  bool Send(const std::string& bytes) const {
-    return send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
-  }
-  // Up to so many bytes; fewer if the connection ended before.
-  std::string Receive(size_t most) const {
-    std::string received(most, ' ');
-    const ssize_t count = recv(socket_.number(), received.data(), most, MSG_WAITALL);
-    return received.substr(0, count < 0 ? 0 : static_cast<size_t>(count));
-  }
-  bool IsClosed() const { return Receive(1).empty(); }
-
- private:
-  Descriptor socket_;
-};
+const std::string kAnswer =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 6\r\n"
+    "Connection: keep-alive\r\n\r\nhello\n";
 
 class HttpServerTest : public ::testing::Test {
  protected:
@@ -66,12 +36,7 @@ class HttpServerTest : public ::testing::Test {
     server_ = *std::move(server);
   }
   int port() const { return server_->port(); }
-  // What comes of this request, on a connection of its own.
-  std::string Ask(const std::string& request) const {
-    const RawClient client(port());
-    EXPECT_TRUE(client.Send(request));
-    return client.Receive(100'000'000);
-  }
+  std::string Ask(const std::string& request) const { return longshort::Ask(port(), request); }
 
   const std::string large_ = std::string(16 << 20, 'x');  // more than sockets hold
   std::unique_ptr<HttpServer> server_;
@@ -80,15 +45,12 @@ class HttpServerTest : public ::testing::Test {
 TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
   Serve();
   const RawClient client(port());
-  const std::string answer =
-      "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 6\r\n"
-      "Connection: keep-alive\r\n\r\nhello\n";
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(client.Send(kGet));
-    EXPECT_EQ(client.Receive(answer.size()), answer);
+    EXPECT_EQ(client.Receive(kAnswer.size()), kAnswer);
   }
   ASSERT_TRUE(client.Send(std::string(kGet) + kGet + "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
-  EXPECT_EQ(client.Receive(2 * answer.size()), answer + answer) << "those that come together, too";
+  EXPECT_EQ(client.Receive(2 * kAnswer.size()), kAnswer + kAnswer) << "those that come together, too";
   EXPECT_THAT(client.Receive(10'000), HasSubstr("Connection: close"));
 }
 
@@ -105,6 +67,28 @@ TEST_F(HttpServerTest, EverythingElseIsRefusedAndTheConnectionEnds) {
   EXPECT_THAT(Ask("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(Ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nA: " + std::string(20'000, 'x')), StartsWith("HTTP/1.1 431 "));
+}
+
+TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
+  Serve();
+  for (const std::string head : {"", "GET", "GET /", "GET  / HTTP/1.1", "GET / HTTP/2", " / HTTP/1.1",
+                                 "GET / HTTP/1.1\r\nno field", "GET / HTTP/1.1\r\n: x", "GET / HTTP/1.1\r\na : b"}) {
+    EXPECT_THAT(Ask(head + "\r\n\r\n"), StartsWith("HTTP/1.1 400 ")) << head;
+  }
+}
+
+// A body that two servers read differently would smuggle a request past the first.
+TEST_F(HttpServerTest, NothingBehindABodyIsTakenForARequest) {
+  Serve();
+  const std::string smuggled = "GET / HTTP/1.1\r\n\r\n";
+  for (const std::string length : {"Content-Length: 30", "Transfer-Encoding: chunked", "Content-Length: 5, 6",
+                                   "Content-Length: 0\r\nContent-Length: 22", "Content-Length: -1",
+                                   "Transfer-Encoding: chunked\r\nContent-Length: 0",
+                                   "Content-Length: 0\r\nTransfer-Encoding: chunked", "Content-Length: +0"}) {
+    const std::string answers = Ask("POST / HTTP/1.1\r\n" + length + "\r\n\r\n" + smuggled);
+    EXPECT_THAT(answers, ::testing::AnyOf(StartsWith("HTTP/1.1 400 "), StartsWith("HTTP/1.1 404 "))) << length;
+    EXPECT_THAT(answers, ::testing::Not(HasSubstr("hello"))) << length;
+  }
 }
 
 TEST_F(HttpServerTest, AHeadMayBeSoLongAndNoLonger) {
@@ -180,17 +164,14 @@ TEST_F(HttpServerTest, SpeaksTls) {
   const auto context = SelfSigned();
   Serve({.request = absl::Milliseconds(500)}, context.get());
   const RawClient silent(port());
-  httplib::SSLClient client("127.0.0.1", port());
-  client.enable_server_certificate_verification(false);
-  client.set_keep_alive(true);
+  RawClient client(port());
+  ASSERT_TRUE(client.BeginTls());
   for (int i = 0; i < 2; ++i) {
-    const httplib::Result answer = client.Get("/");
-    ASSERT_TRUE(answer) << httplib::to_string(answer.error());
-    EXPECT_EQ(answer->body, "hello\n");
+    ASSERT_TRUE(client.Send(kGet));
+    EXPECT_THAT(client.Receive(kAnswer.size()), kAnswer);
   }
-  const httplib::Result large = client.Get("/large");
-  ASSERT_TRUE(large) << httplib::to_string(large.error());
-  EXPECT_EQ(large->body, large_);
+  ASSERT_TRUE(client.Send("GET /large HTTP/1.1\r\nConnection: close\r\n\r\n"));
+  EXPECT_THAT(client.Receive(large_.size() + 1000), ::testing::EndsWith("\r\n\r\n" + large_));
   const RawClient plain(port());
   plain.Send(kGet);
   EXPECT_THAT(plain.Receive(1000), ::testing::Not(HasSubstr("hello")));
