@@ -1,19 +1,17 @@
 #include "core/classification/preparation_pool.h"
 
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 
 absl::StatusOr<std::shared_ptr<PreparationPool>> PreparationPool::Create(int64_t threads) {
   std::shared_ptr<PreparationPool> pool(new PreparationPool());
-  try {
-    for (int64_t i = 0; i < threads; ++i) pool->threads_.emplace_back(&PreparationPool::Work, pool.get());
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot start ", threads, " threads that prepare: ", error.what()));
+  for (int64_t i = 0; i < threads; ++i) {
+    Thread& thread = pool->threads_.emplace_back();
+    LS_RETURN_IF_ERROR(thread.Start("a thread that prepares items", [&pool = *pool] { pool.Work(); }));
   }
   return pool;
 }
@@ -24,7 +22,7 @@ PreparationPool::~PreparationPool() {
     closed_ = true;
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 PreparationPool::Owner PreparationPool::NewOwner() {

@@ -8,11 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/thread.h"
 #include "core/schedule/waiting_line.h"
 
 namespace longshort {
@@ -51,7 +51,7 @@ class PreparationPool {
   int64_t owners_ = 0;
   bool closed_ = false;
 
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;  // last: they use the other members
 };
 
 }  // namespace longshort

@@ -2,8 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <chrono>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +10,6 @@
 
 namespace longshort {
 namespace {
-
-constexpr std::chrono::seconds kLookAfter(1);
 
 void AppendLook(const std::string& path, std::string& look) {
   struct stat file {};
@@ -38,27 +34,20 @@ absl::StatusOr<std::unique_ptr<TlsWatch>> TlsWatch::Start(const TlsFiles& files,
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const TlsMaterial> material, TlsMaterial::Load(files, absl::Now()));
   LS_ASSIGN_OR_RETURN(MemoryFile identity, MemoryFile::Create());
   LS_ASSIGN_OR_RETURN(MemoryFile client_authorities, MemoryFile::Create());
-  std::unique_ptr<TlsWatch> watch(
-      new TlsWatch(files, std::move(handlers), std::move(identity), std::move(client_authorities)));
-  watch->taken_ = std::move(look);
+  std::unique_ptr<TlsWatch> watch(new TlsWatch(std::move(identity), std::move(client_authorities)));
   LS_RETURN_IF_ERROR(watch->Publish(std::move(material)));
-  try {
-    watch->thread_ = std::thread(&TlsWatch::Watch, watch.get());
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot start the thread that watches certificates: ", error.what()));
-  }
+  const auto use = [&watch = *watch, files](const std::string&) -> absl::Status {
+    LS_ASSIGN_OR_RETURN(std::shared_ptr<const TlsMaterial> changed, TlsMaterial::Load(files, absl::Now()));
+    return watch.Publish(std::move(changed));
+  };
+  const auto report = [&watch = *watch, handlers = std::move(handlers)](const absl::Status& status) {
+    if (!status.ok()) return handlers.broken(status);
+    handlers.replaced(*watch.current());
+  };
+  watch->watch_ = std::make_unique<FileWatch>(
+      FileWatch::Options{.read = [files] { return LookOf(files); }, .use = use, .report = report}, std::move(look));
+  LS_RETURN_IF_ERROR(watch->watch_->Start("the thread that watches certificates"));
   return watch;
-}
-
-TlsWatch::~TlsWatch() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-    changed_.notify_one();
-  }
-  thread_.join();
 }
 
 std::shared_ptr<const TlsMaterial> TlsWatch::current() const {
@@ -74,34 +63,6 @@ absl::Status TlsWatch::Publish(std::shared_ptr<const TlsMaterial> material) {
   const std::lock_guard lock(mutex_);
   current_ = std::move(material);
   return absl::OkStatus();
-}
-
-void TlsWatch::Watch() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kLookAfter, [this] { return ending_; })) {
-    lock.unlock();
-    Look();
-    lock.lock();
-  }
-}
-
-void TlsWatch::Look() {
-  std::string look = LookOf(files_);
-  // Somebody may be writing yet: a chain without its end is a chain.
-  const bool is_whole = look == looked_;
-  looked_ = look;
-  if (!is_whole || look == taken_) return;
-  absl::StatusOr<std::shared_ptr<const TlsMaterial>> material = TlsMaterial::Load(files_, absl::Now());
-  const absl::Status status = material.ok() ? Publish(*material) : material.status();
-  if (status.ok()) {
-    taken_ = std::move(look);
-    told_wrong_.clear();
-    handlers_.replaced(**material);
-    return;
-  }
-  if (status.message() == told_wrong_) return;
-  told_wrong_ = std::string(status.message());
-  handlers_.broken(status);
 }
 
 }  // namespace longshort

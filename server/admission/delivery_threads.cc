@@ -1,7 +1,8 @@
 #include "server/admission/delivery_threads.h"
 
 #include <algorithm>
-#include <utility>
+
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {
@@ -10,51 +11,14 @@ constexpr int64_t kCpusPerThread = 8;
 
 }  // namespace
 
-DeliveryThread::DeliveryThread() : thread_(&DeliveryThread::Work, this) {}
-
-DeliveryThread::~DeliveryThread() {
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
-}
-
-void DeliveryThread::Post(absl::AnyInvocable<void()> piece) {
-  bool wake = false;
-  {
-    const std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(piece));
-    wake = std::exchange(asleep_, false);
-  }
-  if (wake) changed_.notify_one();
-}
-
-void DeliveryThread::Work() {
-  std::vector<absl::AnyInvocable<void()>> pieces;
-  std::unique_lock lock(mutex_);
-  while (true) {
-    while (posted_.empty() && !stop_) {
-      asleep_ = true;
-      changed_.wait(lock);
-    }
-    asleep_ = false;
-    if (posted_.empty()) return;
-    pieces.swap(posted_);
-    lock.unlock();
-    for (absl::AnyInvocable<void()>& piece : pieces) {
-      piece();
-      piece = nullptr;  // with what it holds
-    }
-    pieces.clear();
-    lock.lock();
-  }
-}
-
 DeliveryThreads::DeliveryThreads(int64_t cpus) {
   const int64_t count = std::max<int64_t>(1, cpus / kCpusPerThread);
   for (int64_t i = 0; i < count; ++i) threads_.push_back(std::make_unique<DeliveryThread>());
+}
+
+absl::Status DeliveryThreads::Start() {
+  for (const auto& thread : threads_) LS_RETURN_IF_ERROR(thread->Start("a thread that writes to streams"));
+  return absl::OkStatus();
 }
 
 DeliveryThread& DeliveryThreads::Next() { return *threads_[streams_++ % threads_.size()]; }

@@ -1,45 +1,28 @@
-// Threads that bring what streams have generated on its way to the clients, so that the worker goes on with its next
-// step meanwhile: to write one message costs tens of microseconds of system calls.
+// Threads that write what streams have generated to the clients, so that the worker goes on with its next step
+// meanwhile: writing one message costs tens of microseconds of system calls.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "base/thread.h"
 
 namespace longshort {
 
-// One of them. Thread-safe.
-class DeliveryThread final {
- public:
-  DeliveryThread();
-  // Runs what was posted, then ends the thread.
-  ~DeliveryThread();
+// Runs the pieces of work of some streams; none of them may block.
+using DeliveryThread = TaskThread;
 
-  // Has the thread run `piece`, which must not block: one after the other, in the order of the calls.
-  void Post(absl::AnyInvocable<void()> piece);
-
- private:
-  void Work();
-
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::vector<absl::AnyInvocable<void()>> posted_;
-  bool asleep_ = false;
-  bool stop_ = false;
-  std::thread thread_;  // last, for it uses all else
-};
-
-// Thread-safe.
+// Thread-safe, except for Start.
 class DeliveryThreads final {
  public:
   // One for each eight of `cpus`, at least one.
   explicit DeliveryThreads(int64_t cpus);
+
+  // Pieces that are posted before wait until then. Errors: as Thread::Start.
+  absl::Status Start();
 
   // The thread for a new stream: they take turns.
   DeliveryThread& Next();

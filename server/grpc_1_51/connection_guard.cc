@@ -1,6 +1,5 @@
 #include "server/grpc_1_51/connection_guard.h"
 
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -10,7 +9,7 @@
 namespace longshort {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAgain{250};
+constexpr absl::Duration kInterval = absl::Milliseconds(250);
 // One in so many looks is at a connection that does nothing.
 constexpr int64_t kIdleLooks = 4;
 // How often it is said at the most that connections were ended.
@@ -23,16 +22,8 @@ constexpr int64_t kNoticedBytes = 256 * 1024;
 
 }  // namespace
 
-ConnectionGuard::ConnectionGuard(const ConductLimits& limits, Handlers handlers)
-    : limits_(limits), handlers_(std::move(handlers)), thread_([this] { Run(); }) {}
-
-ConnectionGuard::~ConnectionGuard() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
+absl::Status ConnectionGuard::Start() {
+  return thread_.Start("the thread that guards connections", {.interval = kInterval, .run = [this] { Look(); }});
 }
 
 void ConnectionGuard::Watch(int socket) {
@@ -42,26 +33,18 @@ void ConnectionGuard::Watch(int socket) {
   const std::lock_guard lock(mutex_);
   // Whoever had the number before is closed.
   connections_.insert_or_assign(socket, std::move(connection));
-  if (connections_.size() == 1) wake_.notify_one();
 }
 
-void ConnectionGuard::Run() {
+void ConnectionGuard::Look() {
   std::unique_lock lock(mutex_);
-  while (!ending_) {
-    const absl::Time now = MonotonicNow();
-    LookAtAll(now);
-    Say(now, lock);
-    if (now >= give_back_) {
-      give_back_ = absl::InfiniteFuture();
-      if (last_end_ + kTakenApart > now) GiveBackAfter(last_end_);
-      lock.unlock();
-      ReturnFreedMemory();
-      lock.lock();
-    }
-    const auto has_work = [this] { return ending_ || !connections_.empty(); };
-    if (!has_work() && ended_.empty() && give_back_ == absl::InfiniteFuture()) wake_.wait(lock, has_work);
-    wake_.wait_for(lock, kLookAgain, [this] { return ending_; });
-  }
+  const absl::Time now = MonotonicNow();
+  LookAtAll(now);
+  Say(now, lock);
+  if (now < give_back_) return;
+  give_back_ = absl::InfiniteFuture();
+  if (last_end_ + kTakenApart > now) GiveBackAfter(last_end_);
+  lock.unlock();
+  ReturnFreedMemory();
 }
 
 void ConnectionGuard::LookAtAll(absl::Time now) {

@@ -6,16 +6,17 @@
 // Thread-safe; the handlers are called by the guard's thread.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/thread.h"
 #include "server/grpc_1_51/connection_conduct.h"
 #include "server/grpc_1_51/tcp_socket.h"
 #include "server/grpc_1_51/transport_calls.h"
@@ -38,11 +39,14 @@ class ConnectionGuard final {
     std::function<void(const std::vector<Ended>& connections)> ended;
   };
 
-  ConnectionGuard(const ConductLimits& limits, Handlers handlers);
+  ConnectionGuard(const ConductLimits& limits, Handlers handlers) : limits_(limits), handlers_(std::move(handlers)) {}
   // No handler is called after it.
-  ~ConnectionGuard();
+  ~ConnectionGuard() { thread_.Stop(); }
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
+
+  // Errors: as Thread::Start.
+  absl::Status Start();
 
   // Watches this connection until it is closed. To be called before its socket is given to gRPC.
   void Watch(int socket);
@@ -56,7 +60,8 @@ class ConnectionGuard final {
     bool moving = true;
   };
 
-  void Run();
+  // What the thread does at each look.
+  void Look();
   // Looks at the connections whose turn it is. With the mutex held.
   void LookAtAll(absl::Time now);
   // Returns whether the connection is still there. With the mutex held.
@@ -69,16 +74,14 @@ class ConnectionGuard final {
   const Handlers handlers_;
   TransportCalls calls_;  // the guard's thread's
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
+  std::mutex mutex_;                                 // guards what follows
   std::unordered_map<int, Connection> connections_;  // by the socket's number
   int64_t looks_ = 0;
   std::vector<Ended> ended_;  // since it was last said
   absl::Time say_again_ = absl::InfinitePast();
   absl::Time last_end_ = absl::InfinitePast();
   absl::Time give_back_ = absl::InfiniteFuture();  // what was freed
-  bool ending_ = false;
-  std::thread thread_;
+  TaskThread thread_;                              // last: it uses the other members
 };
 
 }  // namespace longshort

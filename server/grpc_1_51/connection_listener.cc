@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
@@ -75,18 +74,13 @@ absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Bind(con
 absl::Status ConnectionListener::Start(Handlers handlers) {
   handlers_ = std::move(handlers);
   LS_RETURN_IF_ERROR(Listen(name_, listening_));
-  try {
-    thread_ = std::thread(&ConnectionListener::Accept, this);
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot start the listener's thread: ", error.what()));
-  }
-  return absl::OkStatus();
+  return thread_.Start("the listener's thread", [this] { Accept(); });
 }
 
 ConnectionListener::~ConnectionListener() {
-  if (!thread_.joinable()) return;
+  if (!thread_.started()) return;
   eventfd_write(wake_.number(), 1);
-  thread_.join();
+  thread_.Join();
 }
 
 void ConnectionListener::Accept() {

@@ -10,12 +10,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/thread.h"
 #include "server/grpc_1_51/listening_sockets.h"
 #include "server/options/server_options.h"
 
@@ -65,7 +65,7 @@ class ConnectionListener final {
   int64_t first_reserved_ = 0;  // descriptors from this number on are not for connections
   int64_t refused_ = 0;         // since it was last said
   Handlers handlers_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace longshort

@@ -150,6 +150,7 @@ ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers() {
 }
 
 absl::Status GrpcEndpoint::StartListening() {
+  LS_RETURN_IF_ERROR(guard_.Start());
   return listener_->Start({.accepted =
                                [this](int socket) {
                                  guard_.Watch(socket);

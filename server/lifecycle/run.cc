@@ -151,8 +151,10 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   RaiseDescriptorLimit();
   SignalWatcher signals;
+  if (const absl::Status status = signals.Start(); !status.ok()) return Fail(status);
   // Never destroyed: gRPC's own threads may log until the process is gone.
   static Logger& log = *new Logger(options->log_format, options->log_level);
+  if (const absl::Status status = log.Start(); !status.ok()) return Fail(status);
   CaptureLibraryLogs(log);
   const GuardedLoader make = make_loader(*options);
   const GuardedLoader loader = UnlessStopped(make, signals);

@@ -104,6 +104,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
   server->deliveries_ = std::make_unique<DeliveryThreads>(machine.cpus);
+  LS_RETURN_IF_ERROR(server->deliveries_->Start());
   absl::StatusOr<SessionTransfers> transfers = TransfersOf(options, machine);
   LS_RETURN_IF_ERROR(transfers.status());
   if (options.report_load) {
@@ -114,6 +115,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   }
   if (!options.tracing.endpoint.empty()) {
     server->tracing_ = std::make_unique<Tracing>(options.tracing, metrics, log);
+    LS_RETURN_IF_ERROR(server->tracing_->Start());
     log.Info("calls are traced", {{"spans", options.tracing.Summary()}});
   }
   server->environment_ = std::unique_ptr<CallEnvironment>(

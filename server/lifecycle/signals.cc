@@ -38,14 +38,13 @@ SignalWatcher::SignalWatcher() : signals_(WatchedSignals()) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGUSR1, SIG_IGN);
-  thread_ = std::thread([this] { Watch(); });
 }
 
 SignalWatcher::~SignalWatcher() {
   alarm(0);
   ending_ = true;
-  pthread_kill(thread_.native_handle(), kEndWatch);
-  thread_.join();
+  if (thread_.started()) pthread_kill(thread_.handle(), kEndWatch);
+  thread_.Join();
 }
 
 void SignalWatcher::Stop() {

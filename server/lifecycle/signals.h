@@ -4,9 +4,10 @@
 #include <signal.h>
 
 #include <atomic>
-#include <thread>
 
+#include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
+#include "base/thread.h"
 
 namespace longshort {
 
@@ -14,10 +15,16 @@ namespace longshort {
 // that only the watcher's thread takes them (by sigwait, hence outside of any signal handler).
 class SignalWatcher {
  public:
+  // Blocks the signals.
   SignalWatcher();
   ~SignalWatcher();
   SignalWatcher(const SignalWatcher&) = delete;
   SignalWatcher& operator=(const SignalWatcher&) = delete;
+
+  // Errors: as Thread::Start.
+  absl::Status Start() {
+    return thread_.Start("the thread that waits for signals", [this] { Watch(); });
+  }
 
   // Returns at the first signal.
   void WaitForStop() { stop_.WaitForNotification(); }
@@ -35,7 +42,7 @@ class SignalWatcher {
   absl::Notification stop_;
   std::atomic<bool> ending_ = false;
   std::atomic<bool> exits_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace longshort

@@ -24,6 +24,7 @@ class Tracing final {
 
   Tracer& tracer() { return tracer_; }
   // See TraceExporter.
+  absl::Status Start() { return exporter_.Start(); }
   void Shutdown(absl::Duration patience) { exporter_.Shutdown(patience); }
 
  private:

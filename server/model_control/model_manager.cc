@@ -1,11 +1,7 @@
 #include "server/model_control/model_manager.h"
 
-#include <system_error>
 #include <utility>
 #include <vector>
-
-#include "absl/strings/str_cat.h"
-#include "base/clock.h"
 
 namespace longshort {
 namespace {
@@ -15,30 +11,26 @@ absl::Status Stopping() { return absl::UnavailableError("the server is stopping"
 }  // namespace
 
 void ModelManager::Stop() {
-  std::deque<Task> waiting;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
-    waiting.swap(tasks_);
   }
-  changed_.notify_all();
-  for (const Task& task : waiting) task(/*stopped=*/true);
+  for (TaskThread::Task& task : thread_.TakeWaiting()) task();
 }
 
 void ModelManager::Join() {
   Stop();
-  if (thread_.joinable()) thread_.join();
+  thread_.Stop();
 }
 
 absl::Status ModelManager::Start(absl::Duration watch_interval, Listener listener) {
-  watch_interval_ = watch_interval;
   listener_ = std::move(listener);
-  try {
-    thread_ = std::thread(&ModelManager::Work, this);
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot start the thread that loads models: ", error.what()));
+  TaskThread::Periodic look;
+  if (watch_interval > absl::ZeroDuration()) {
+    look = {.interval = watch_interval, .run = [this] { FollowRepository(); }};
+    thread_.Post(look.run);
   }
-  return absl::OkStatus();
+  return thread_.Start("the thread that loads models", std::move(look));
 }
 
 void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
@@ -74,43 +66,13 @@ void ModelManager::ListFolders(Listed done) {
 void ModelManager::Post(Task task) {
   {
     const std::lock_guard lock(mutex_);
-    if (!stopped_) {
-      tasks_.push_back(std::move(task));
-      changed_.notify_all();
-      return;
-    }
+    if (!stopped_) return thread_.Post([this, task = std::move(task)] { task(stopped_); });
   }
   task(/*stopped=*/true);
 }
 
-void ModelManager::Work() {
-  absl::Time next_look = watch_interval_ > absl::ZeroDuration() ? MonotonicNow() : absl::InfiniteFuture();
-  std::unique_lock lock(mutex_);
-  const auto has_work = [this] { return stopped_ || !tasks_.empty(); };
-  for (;;) {
-    if (next_look == absl::InfiniteFuture()) {
-      changed_.wait(lock, has_work);
-    } else {
-      changed_.wait_for(lock, absl::ToChronoNanoseconds(next_look - MonotonicNow()), has_work);
-    }
-    if (stopped_) return;
-    Task task;
-    if (!tasks_.empty()) {
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    }
-    lock.unlock();
-    if (task != nullptr) task(/*stopped=*/false);
-    task = nullptr;  // it may be the last to hold its call
-    if (MonotonicNow() >= next_look) {
-      FollowRepository();
-      next_look = MonotonicNow() + watch_interval_;
-    }
-    lock.lock();
-  }
-}
-
 void ModelManager::FollowRepository() {
+  if (stopped_) return;
   const absl::Status status = models_.FollowRepository([this](const RegistryEvent& event) { Tell(event); });
   if (status.ok() != repository_readable_) {  // said once, not at every look
     repository_readable_ = status.ok();

@@ -3,18 +3,17 @@
 // Loading takes seconds, so gRPC's threads only leave a task here and are called back.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/thread.h"
 #include "core/registry/model_registry.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
@@ -55,22 +54,18 @@ class ModelManager final {
   using Task = std::function<void(bool stopped)>;
 
   void Post(Task task);
-  void Work();
   void FollowRepository();
   void Tell(const RegistryEvent& event);
 
   ModelRegistry& models_;
   ServerMetrics& metrics_;
   Logger& log_;
-  absl::Duration watch_interval_;
   Listener listener_;
   bool repository_readable_ = true;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Task> tasks_;  // guarded by mutex_
-  bool stopped_ = false;    // guarded by mutex_
-  std::thread thread_;
+  std::mutex mutex_;                   // held while stopped_ is set, and while a task is posted
+  std::atomic<bool> stopped_ = false;  // set once
+  TaskThread thread_;                  // last: it uses the other members
 };
 
 }  // namespace longshort

@@ -34,7 +34,7 @@ const char* Name(LogLevel level) {
 }
 
 nlohmann::ordered_json ToJson(const LogValue& value) {
-  return absl::visit([](const auto& held) { return nlohmann::ordered_json(held); }, value);
+  return std::visit([](const auto& held) { return nlohmann::ordered_json(held); }, value);
 }
 
 // JSON text; bytes that are not UTF-8 become U+FFFD.
@@ -54,8 +54,8 @@ bool IsWord(std::string_view text) {
 }
 
 std::string TextOf(const LogValue& value) {
-  if (const auto* number = absl::get_if<int64_t>(&value); number != nullptr) return absl::StrCat(*number);
-  const auto* text = absl::get_if<std::string>(&value);
+  if (const auto* number = std::get_if<int64_t>(&value); number != nullptr) return absl::StrCat(*number);
+  const auto* text = std::get_if<std::string>(&value);
   return text != nullptr && IsWord(*text) ? *text : Dump(ToJson(value));
 }
 
@@ -113,11 +113,9 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
   return line;
 }
 
-Logger::Logger(LogFormat format, LogLevel least) : format_(format), least_(least), writer_(&Logger::Write, this) {}
-
 Logger::~Logger() {
   Flush(absl::ZeroDuration());
-  writer_.join();
+  writer_.Join();
 }
 
 void Logger::Flush(absl::Duration patience) {

@@ -15,17 +15,18 @@
 #include <deque>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "absl/types/variant.h"
+#include "base/thread.h"
 #include "server/options/server_options.h"
 
 namespace longshort {
 
-using LogValue = absl::variant<std::string, int64_t, double>;
+using LogValue = std::variant<std::string, int64_t, double>;
 // Names are literals: a line is written after who logged it has gone on.
 using LogFields = std::vector<std::pair<const char*, LogValue>>;
 
@@ -35,11 +36,17 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
 
 class Logger {
  public:
-  Logger(LogFormat format, LogLevel least);
+  // Lines wait until Start.
+  Logger(LogFormat format, LogLevel least) : format_(format), least_(least) {}
   // Writes what is waiting, however long that takes.
   ~Logger();
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
+
+  // Errors: as Thread::Start.
+  absl::Status Start() {
+    return writer_.Start("the thread that writes the log", [this] { Write(); });
+  }
 
   void Log(LogLevel level, std::string message, LogFields fields = {});
   void Info(std::string message, LogFields fields = {}) { Log(LogLevel::kInfo, std::move(message), std::move(fields)); }
@@ -70,7 +77,7 @@ class Logger {
   bool closed_ = false;
   bool all_written_ = false;
 
-  std::thread writer_;  // last, for it uses all else
+  Thread writer_;  // last: it uses the other members
 };
 
 }  // namespace longshort

@@ -49,14 +49,13 @@ TraceExporter::TraceExporter(const TracingOptions& options, TraceQueue& queue, S
       queue_(queue),
       metrics_(metrics),
       log_(log),
+      resource_(ResourceOf(options)),
       collector_(std::make_unique<grpc::GenericStub>(ConnectToCollector(options))),
-      encoder_(ResourceOf(options)),
-      pause_(kFirstPause),
-      thread_(&TraceExporter::Run, this) {}
+      pause_(kFirstPause) {}
 
 TraceExporter::~TraceExporter() {
   Shutdown(absl::ZeroDuration());
-  thread_.join();
+  thread_.Join();
 }
 
 void TraceExporter::Shutdown(absl::Duration patience) {
@@ -101,7 +100,7 @@ void TraceExporter::Export(const Batch& batch) {
   const int64_t spans = CountSpans(batch);
   if (given_up()) return metrics_.CountDroppedSpans(SpanLoss::kFailed, spans);
   const absl::Time now = MonotonicNow();
-  const grpc::Slice bytes(encoder_.Encode(batch, ToWallClock(now) - now));
+  const grpc::Slice bytes(EncodeSpans(resource_, batch, ToWallClock(now) - now));
   const grpc::ByteBuffer request(&bytes, 1);
   if (!Send(request, spans)) metrics_.CountDroppedSpans(SpanLoss::kFailed, spans);
 }

@@ -11,10 +11,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/thread.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
@@ -28,6 +29,10 @@ class TraceExporter final {
  public:
   // All must outlive the exporter.
   TraceExporter(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics, Logger& log);
+  // Calls wait in the queue until then. Errors: as Thread::Start.
+  absl::Status Start() {
+    return thread_.Start("the thread that exports traces", [this] { Run(); });
+  }
   // As Shutdown without patience.
   ~TraceExporter();
 
@@ -54,10 +59,10 @@ class TraceExporter final {
   TraceQueue& queue_;
   ServerMetrics& metrics_;
   Logger& log_;
+  const opentelemetry::proto::resource::v1::Resource resource_;
   const std::unique_ptr<grpc::GenericStub> collector_;
 
   // Of the thread.
-  SpanEncoder encoder_;
   absl::Duration pause_;                          // before the next try, once one has failed
   absl::Time not_before_ = absl::InfinitePast();  // the next try may not come
   bool failing_ = false;
@@ -70,7 +75,7 @@ class TraceExporter final {
   bool done_ = false;
   grpc::ClientContext* call_ = nullptr;  // that is on its way
 
-  std::thread thread_;  // last, for it uses all else
+  Thread thread_;  // last: it uses the other members
 };
 
 }  // namespace longshort

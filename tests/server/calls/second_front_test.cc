@@ -179,6 +179,7 @@ class SecondFrontTest : public ::testing::Test {
     models["texts"] = TextClassifier(std::move(texts));
     models_ = RegistryOf(std::move(models));
     manager_ = std::make_unique<ModelManager>(*models_, metrics_, log_);
+    EXPECT_TRUE(deliveries_.Start().ok());
     environment_ =
         std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *models_,
                                                              .manager = *manager_,

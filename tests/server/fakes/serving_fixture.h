@@ -20,6 +20,7 @@ class ServingFixture : public ::testing::Test {
              RequestLimits limits = {.prompt_tokens = 1000, .generate_tokens = 1000}) {
     models_ = std::move(models);
     manager_ = std::make_unique<ModelManager>(*models_, metrics_, log_);
+    ASSERT_TRUE(deliveries_.Start().ok());
     environment_ = std::unique_ptr<CallEnvironment>(new CallEnvironment{.models = *models_,
                                                                         .manager = *manager_,
                                                                         .metrics = metrics_,

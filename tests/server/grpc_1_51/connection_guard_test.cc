@@ -52,6 +52,7 @@ TEST(ConnectionGuard, EndsWhoTakesWithoutGivingAndNobodyElse) {
                                ended = connections;
                                told.Notify();
                              }});
+  ASSERT_TRUE(guard.Start().ok());
   Pair quiet, greedy, leaving;
   guard.Watch(quiet.server.number());
   guard.Watch(greedy.server.number());
@@ -84,6 +85,7 @@ TEST(ConnectionGuard, WithoutADescriptorLeftItTriesAgain) {
   ConnectionGuard guard({.idle_bytes = 1000, .messages_bytes = 0},
                         {.open = [&](int64_t connections) { open = connections, ++looks; },
                          .ended = [&](const std::vector<ConnectionGuard::Ended>& /*connections*/) { ended.Notify(); }});
+  ASSERT_TRUE(guard.Start().ok());
   const Pair greedy;
   guard.Watch(greedy.server.number());
   while (open != 1) std::this_thread::yield();

@@ -17,6 +17,7 @@ using ::testing::EndsWith;
 TEST(FailureLog, SaysWhyAndOfManyWithinASecondHowMany) {
   ::testing::internal::CaptureStderr();
   Logger log(LogFormat::kText, LogLevel::kInfo);
+  ASSERT_TRUE(log.Start().ok());
   FailureLog failures(log, "m");
   absl::Time now = absl::UnixEpoch();
   failures.StepFailed(absl::InternalError("no such operator"), now);

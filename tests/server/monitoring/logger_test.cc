@@ -63,6 +63,7 @@ TEST(LogLine, BytesThatAreNotUtf8AreReplaced) {
 TEST(Logger, WritesFromItsLevelOn) {
   ::testing::internal::CaptureStderr();
   Logger log(LogFormat::kText, LogLevel::kWarning);
+  ASSERT_TRUE(log.Start().ok());
   log.Info("too little");
   log.Error("enough");
   log.Flush(kLong);
@@ -77,6 +78,7 @@ TEST(Logger, WritesEveryLineAndEachThreadsInOrder) {
   constexpr int64_t kLines = 1000;
   ::testing::internal::CaptureStderr();
   Logger log(LogFormat::kJson, LogLevel::kInfo);
+  ASSERT_TRUE(log.Start().ok());
   std::vector<std::thread> threads;
   threads.reserve(kThreads);
   for (int thread = 0; thread < kThreads; ++thread) {
@@ -106,6 +108,7 @@ TEST(Logger, DropsTheOldestLinesWhenStandardErrorIsStuck) {
   dup2(ends[1], STDERR_FILENO);
   close(ends[1]);
   Logger log(LogFormat::kText, LogLevel::kInfo);
+  ASSERT_TRUE(log.Start().ok());
   for (int64_t n = 0; n < kLines; ++n) log.Info("line", {{"n", n}});
   log.Flush(absl::Milliseconds(1));  // returns, though nobody reads yet
 
@@ -141,6 +144,7 @@ TEST(Logger, SaysHowManyLinesWereLostAndBeginsANewOne) {
   std::string after(1000, '\0');
   {
     Logger log(LogFormat::kText, LogLevel::kInfo);
+    ASSERT_TRUE(log.Start().ok());
     for (int64_t n = 0; n < 4; ++n) log.Info("line", {{"n", n}});  // about 40 bytes each: the third is cut
     const auto has_room = [&] { return lseek(fileno(full), 0, SEEK_END) < static_cast<off_t>(kRoom); };
     while (has_room()) absl::SleepFor(absl::Milliseconds(1));
@@ -175,6 +179,7 @@ TEST(Logger, WaitsForAStandardErrorThatDoesNotBlock) {
   std::thread reader;
   {
     Logger log(LogFormat::kText, LogLevel::kInfo);
+    ASSERT_TRUE(log.Start().ok());
     for (int64_t n = 0; n < kLines; ++n) log.Info("line", {{"n", n}});
     absl::SleepFor(absl::Milliseconds(50));  // until the pipe is full
     reader = std::thread([&written, from = ends[0]] {

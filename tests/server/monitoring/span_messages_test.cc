@@ -31,7 +31,7 @@ class SpanMessagesTest : public ::testing::Test {
   const google::protobuf::RepeatedPtrField<Span>& Spans() {
     std::vector<std::unique_ptr<CallTrace>> calls;
     calls.push_back(std::move(call_));
-    EXPECT_TRUE(request_.ParseFromString(SpanEncoder({}).Encode(calls, absl::Hours(1))));
+    EXPECT_TRUE(request_.ParseFromString(EncodeSpans({}, calls, absl::Hours(1))));
     return request_.resource_spans(0).scope_spans(0).spans();
   }
 
