@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/secret_file.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 #include "base/stored_bytes.h"
 

@@ -18,7 +18,7 @@
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
-#include "base/atomic_file.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 #include "models/weights/safetensors_writer.h"
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "absl/strings/str_format.h"
-#include "base/atomic_file.h"
 #include "base/byte_order.h"
+#include "base/files.h"
 #include "base/strict_json.h"
 
 namespace longshort {

@@ -21,7 +21,6 @@
 #include "base/file_watch.h"
 #include "server/access/access_table.h"
 #include "server/access/caller.h"
-#include "server/access/credentials.h"
 #include "server/access/identity.h"
 
 namespace longshort {

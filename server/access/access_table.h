@@ -10,13 +10,22 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/access/credentials.h"
 #include "server/access/identity.h"
 #include "server/access/model_patterns.h"
 #include "server/access/scopes.h"
 #include "server/access/token_file.h"
 
 namespace longshort {
+
+// What came with a call to prove who makes it, as a front read it. Nothing of it has been checked, except that a
+// certificate is the peer's: the connection was refused otherwise.
+struct Credentials {
+  // The value of `authorization`. Several are joined with commas, as HTTP has it, and are no token then.
+  std::optional<std::string> authorization = std::nullopt;
+  // Of the peer's certificate, if the connection has mutual TLS: its SPIFFE id, and its subject (RFC 2253).
+  std::string spiffe_id = {};
+  std::string certificate_subject = {};
+};
 
 // What one credential gives. Calls that were admitted by it keep it when the file no longer has it.
 struct Grant {

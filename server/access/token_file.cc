@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/secret_file.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"

@@ -16,7 +16,7 @@
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
 #include "server/monitoring/tracer.h"
-#include "server/sessions/session_transfers.h"
+#include "server/sessions/transfer_budget.h"
 
 namespace longshort {
 

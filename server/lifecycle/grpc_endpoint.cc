@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "server/grpc_1_51/goaway.h"
+#include "server/grpc_1_51/grpc_workarounds.h"
 #include "server/lifecycle/tls_credentials.h"
 #include "server/longshort_v1/rpcs.h"
 #include "server/open_inference_v2/rpcs.h"

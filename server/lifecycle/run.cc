@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
@@ -13,13 +12,12 @@
 #include <variant>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 #include "longshort_version.h"
 #include "server/grpc_1_51/connection_listener.h"
+#include "server/grpc_1_51/grpc_workarounds.h"
 #include "server/lifecycle/port_file.h"
 #include "server/lifecycle/server.h"
 #include "server/lifecycle/signals.h"
@@ -49,17 +47,6 @@ void OpenStandardStreams() {
   int opened = 0;
   while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDWR);
   if (opened > STDERR_FILENO) close(opened);
-}
-
-// Without it, gRPC 1.51 aborts the process when a connection sends more than 2 GiB without ever being read empty. It
-// reads the variable at its first use. What an operator says of this experiment stays.
-void SwitchOffChunkedReads() {
-  constexpr char kVariable[] = "GRPC_EXPERIMENTS";
-  constexpr char kExperiment[] = "tcp_read_chunks";
-  const char* set = std::getenv(kVariable);
-  const std::string others = set == nullptr ? "" : set;
-  if (absl::StrContains(others, kExperiment)) return;
-  setenv(kVariable, absl::StrCat(others, others.empty() ? "-" : ",-", kExperiment).c_str(), 1);
 }
 
 std::string Summary(const ServedLanguageModel& model) {
@@ -146,9 +133,7 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   if (!tracing.ok()) return Fail(tracing.status());
   options->tracing = *std::move(tracing);
 
-  // Debian's Abseil is built with its debug checks: it would write down the order of all of gRPC's locks, behind one
-  // lock for the process, and end the process where two orders differ.
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  SwitchOffLockOrderChecks();
   RaiseDescriptorLimit();
   SignalWatcher signals;
   if (const absl::Status status = signals.Start(); !status.ok()) return Fail(status);

@@ -18,7 +18,7 @@
 #include "server/options/memory_shares.h"
 #include "server/options/server_options.h"
 #include "server/sessions/session_seal.h"
-#include "server/sessions/session_transfers.h"
+#include "server/sessions/transfer_budget.h"
 
 namespace longshort {
 namespace {

@@ -25,6 +25,13 @@
 
 namespace longshort {
 
+// Connects when it is first asked, and again whenever the connection is lost.
+std::shared_ptr<grpc::Channel> ConnectToCollector(const TracingOptions& options);
+
+// Whether a call that ended like this is worth trying again, and after how long at the least: as OTLP's specification
+// has it. Nothing if it is not.
+std::optional<absl::Duration> RetryAfter(const grpc::Status& status);
+
 class TraceExporter final {
  public:
   // All must outlive the exporter.

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/random_number.h"
 #include "core/schedule/refusal.h"
-#include "server/access/credentials.h"
+#include "server/access/access_table.h"
 #include "server/calls/field_error.h"
 #include "server/calls/names.h"
 #include "server/monitoring/trace_context.h"

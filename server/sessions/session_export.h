@@ -14,7 +14,7 @@
 #include "core/session/session_archive.h"
 #include "server/sessions/archive_format.h"
 #include "server/sessions/session_seal.h"
-#include "server/sessions/session_transfers.h"
+#include "server/sessions/transfer_budget.h"
 
 namespace longshort {
 

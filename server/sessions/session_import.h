@@ -18,7 +18,7 @@
 #include "server/sessions/archive_format.h"
 #include "server/sessions/session_export.h"
 #include "server/sessions/session_seal.h"
-#include "server/sessions/session_transfers.h"
+#include "server/sessions/transfer_budget.h"
 
 namespace longshort {
 

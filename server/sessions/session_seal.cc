@@ -8,7 +8,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "base/secret_file.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 
 namespace longshort {

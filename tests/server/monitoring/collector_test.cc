@@ -1,9 +1,8 @@
-#include "server/monitoring/collector.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "server/monitoring/trace_exporter.h"
 #include "server/rpc/error_details.pb.h"
 
 namespace longshort {

@@ -1,8 +1,7 @@
-#include "server/monitoring/sampler.h"
-
 #include <gtest/gtest.h>
 
 #include "base/random_number.h"
+#include "server/monitoring/tracer.h"
 
 namespace longshort {
 namespace {

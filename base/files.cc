@@ -1,13 +1,17 @@
-#include "base/atomic_file.h"
+#include "base/files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/stored_bytes.h"
 
 namespace longshort {
 namespace {
@@ -48,6 +52,19 @@ absl::Status WriteFileAtomically(const std::string& path, absl::Span<const std::
   }
   if (!status.ok()) unlink(temporary.c_str());
   return status;
+}
+
+absl::StatusOr<std::string> ReadSecretFile(const std::string& option, const std::string& path, size_t limit_bytes) {
+  const auto wrong = [&](const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat(option, "=", path, " ", what));
+  };
+  std::error_code error;
+  const std::filesystem::perms all = std::filesystem::status(path, error).permissions();
+  if (error) return wrong(absl::StrCat("cannot be read: ", error.message()));
+  absl::StatusOr<std::string> text = ReadTextFile(path, limit_bytes);
+  if (!text.ok()) return wrong(absl::StrCat("cannot be read: ", std::string(text.status().message())));
+  if ((all & std::filesystem::perms::others_all) == std::filesystem::perms::none) return text;
+  return wrong("may be used by everybody on this machine; chmod o= takes that away");
 }
 
 }  // namespace longshort
