@@ -11,7 +11,7 @@
 namespace longshort {
 
 struct Decoder;
-class ItemAttention;
+class GpuItemAttention;
 class LanguageModelBackend;
 
 // Thread-safe.
@@ -27,8 +27,8 @@ class GpuBackends {
                                                                      const std::function<void()>& between) const = 0;
   // Of a classifier: what one worker's layers ask of the GPU. `head_width`: of the model's widest heads.
   // Errors: INVALID_ARGUMENT if there is no such GPU; those of MakeGpuItemAttention (models/attention).
-  virtual absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
-                                                                           int64_t head_width) const = 0;
+  virtual absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
+                                                                              int64_t head_width) const = 0;
   // Of a GPU's memory, what the graphs of one worker of a classifier refer to, beside weights and LibTorch's tensors.
   virtual int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const = 0;
   virtual int64_t DocumentGraphBytes(int64_t classes) const = 0;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "ATen/Functions.h"
+
 namespace longshort {
 namespace {
 
@@ -19,9 +21,30 @@ struct Places {
   size_t ids = 0, positions, tiles, windows, ranges, end;
 };
 
+// Any documents of so many rows together: each ends with a tile that may not be full.
+DocumentShape ShapeOf(int64_t rows, int64_t documents) {
+  return {.rows = rows, .documents = documents, .tiles = rows / cuda::kTileRows + documents, .most_rows = rows};
+}
+
 }  // namespace
 
 size_t DocumentShape::bytes() const { return Places(*this).end; }
+
+std::vector<DocumentShape> DocumentBuckets(const GraphLimits& limits, int64_t item_documents) {
+  std::vector<DocumentShape> buckets;
+  for (const int64_t rows : kDocumentRowBuckets) {
+    for (const int64_t documents : kDocumentBuckets) {
+      if (rows > limits.document_rows || documents > limits.documents || documents % item_documents != 0) continue;
+      buckets.push_back(ShapeOf(rows, documents));
+    }
+  }
+  return buckets;
+}
+
+int64_t DocumentGraphBytes(const GraphLimits& limits, int64_t classes) {
+  return static_cast<int64_t>(ShapeOf(limits.document_rows, limits.documents).bytes() +
+                              limits.documents * classes * sizeof(float));
+}
 
 DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& room) {
   const Places places(room);
@@ -31,6 +54,15 @@ DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& room) {
           .windows = reinterpret_cast<const cuda::WindowRows*>(memory + places.windows),
           .ranges = {.each = reinterpret_cast<const cuda::ItemRows*>(memory + places.ranges)},
           .shape = room};
+}
+
+DocumentTokens TokensOf(const DocumentsOnDevice& documents, at::Device device) {
+  const auto tensor = [&](const int64_t* numbers) {
+    return at::from_blob(const_cast<int64_t*>(numbers), {documents.shape.rows},
+                         at::TensorOptions(at::kLong).device(device));
+  };
+  return {
+      .ids = tensor(documents.ids), .positions = tensor(documents.positions), .documents = documents.shape.documents};
 }
 
 DocumentArrays::DocumentArrays(const PackedDocuments& packed) : packed_(packed) {

@@ -5,14 +5,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "ATen/core/Tensor.h"
+#include "models/attention/item_attention.h"
 #include "models/attention/packed_documents.h"
 #include "models/gpu/document_attention.h"
 #include "models/gpu/document_tiles.h"
+#include "models/gpu/graph_buckets.h"
 #include "models/gpu/rows.h"
 
 namespace longshort {
 
-// How much a batch has, or a piece of memory has room for.
+// How large a batch is, or a bucket.
 struct DocumentShape {
   int64_t rows = 0;
   int64_t documents = 0;
@@ -26,6 +29,11 @@ struct DocumentShape {
   size_t bytes() const;
 };
 
+// Of items of so many documents each, the largest first.
+std::vector<DocumentShape> DocumentBuckets(const GraphLimits& limits, int64_t item_documents);
+// What the graphs of all buckets refer to, beside weights and LibTorch's tensors.
+int64_t DocumentGraphBytes(const GraphLimits& limits, int64_t classes);
+
 struct DocumentsOnDevice {
   const int64_t* ids = nullptr;
   const int64_t* positions = nullptr;
@@ -37,6 +45,8 @@ struct DocumentsOnDevice {
 
 // Those in memory that has room for so much, where DocumentArrays have been written.
 DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& room);
+// What layers read of them.
+DocumentTokens TokensOf(const DocumentsOnDevice& documents, at::Device device);
 
 // Of one batch, on the host.
 class DocumentArrays final {

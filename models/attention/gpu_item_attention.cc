@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/util/Exception.h"
-#include "models/attention/document_graphs.h"
 #include "models/attention/documents_on_device.h"
-#include "models/attention/image_graphs.h"
+#include "models/attention/graph_cache.h"
+#include "models/attention/images_on_device.h"
 #include "models/gpu/cls_attention.h"
 #include "models/gpu/document_attention.h"
 #include "models/gpu/document_tiles.h"
@@ -56,7 +56,7 @@ cuda::NormWeights WeightsOf(const LayerNorm& norm) {
 int HeadWidth(const at::Tensor& rows, int64_t heads) { return static_cast<int>(rows.size(-1) / heads); }
 float ScaleOf(int head_width) { return static_cast<float>(1 / std::sqrt(static_cast<double>(head_width))); }
 
-cuda::RowAttention RowAttentionOf(const RowsToAttend& rows) {
+cuda::RowAttention RowAttentionOf(const RowsToAttend& rows, const at::Tensor& attended) {
   const int head_width = HeadWidth(rows.queries, rows.heads);
   return {.element = ElementOf(rows.queries),
           .heads = static_cast<int>(rows.heads),
@@ -68,37 +68,33 @@ cuda::RowAttention RowAttentionOf(const RowsToAttend& rows) {
           .shared = static_cast<int>(rows.shared.keys.size(1)),
           .shared_keys = VectorsOf(rows.shared.keys),
           .shared_values = VectorsOf(rows.shared.values),
-          .output = RowsOf(rows.attended)};
+          .output = RowsOf(attended)};
 }
 
-class GpuItemAttention final : public ItemAttention {
+class KernelAttention final : public GpuItemAttention {
  public:
-  GpuItemAttention(const ModelGpu& gpu, std::unique_ptr<GpuDevice> device)
+  KernelAttention(const ModelGpu& gpu, std::unique_ptr<GpuDevice> device)
       : tensors_(gpu.tensors),
+        limits_(gpu.graphs),
         loss_(gpu.loss),
         device_(std::move(device)),
         upload_(*device_),
-        document_graphs_(*device_, tensors_, gpu.graphs,
-                         [this](const DocumentsOnDevice& documents) { documents_ = documents; }),
-        image_graphs_(*device_, tensors_, gpu.graphs.images) {}
-  ~GpuItemAttention() override {
+        document_graphs_(*device_),
+        image_graphs_(*device_) {}
+  ~KernelAttention() override {
     // What is queued uses memory that goes now. A device that is lost has nothing queued.
     device_->Synchronize().IgnoreError();
   }
 
   absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) override;
-  absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) override {
-    return Noted(document_graphs_.Capture(item_documents, layers));
-  }
+  absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) override;
   absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
                                     const ImageLayers& layers) override;
-  absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) override {
-    return Noted(image_graphs_.Capture(shape, layers));
-  }
+  absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) override;
 
-  void AttendInDocuments(const RowsToAttend& rows) override;
-  void AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
-                     const at::Tensor& bias_table) override;
+  at::Tensor AttendInDocuments(const RowsToAttend& rows) override;
+  at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                           const WindowBias& bias, int64_t others) override;
   RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;
   void AttendToRows(const OwnRowsToAttend& rows) override;
   void ConvolveValues(const RowsToConvolve& rows) override;
@@ -160,46 +156,72 @@ class GpuItemAttention final : public ItemAttention {
   }
 
   const at::Device tensors_;
+  const GraphLimits limits_;
   const std::shared_ptr<GpuLoss> loss_;
   const std::unique_ptr<GpuDevice> device_;
   GpuUpload upload_;
   DocumentsOnDevice documents_;  // of the batch that layers are asked for
-  DocumentGraphs document_graphs_;
-  ImageGraphs image_graphs_;
+  GraphCache<DocumentShape> document_graphs_;
+  GraphCache<ImageBatchShape> image_graphs_;
   GpuMemory logits_;  // pinned; until the next batch ends
 };
 
-absl::Span<const float> GpuItemAttention::RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) {
+absl::Span<const float> KernelAttention::RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) {
   const DocumentArrays documents(packed);
-  if (DocumentGraphs::Graph* const graph = document_graphs_.Find(documents.shape())) {
-    const int64_t items = documents.shape().documents / graph->item_documents();
-    const int64_t count = items * graph->batch.classes();
+  const DocumentShape& shape = documents.shape();
+  if (auto* const graph = document_graphs_.Find(shape)) {
+    const int64_t item_documents = graph->bucket.documents / graph->batch.items();
+    const int64_t items = shape.documents / item_documents, count = items * graph->batch.classes();
     float* const logits = LogitsOnHost(count);
-    ThrowUnlessOk(document_graphs_.Run(*graph, documents, items, logits));
+    ThrowUnlessOk(document_graphs_.Run(
+        *graph, graph->bucket.bytes(), [&](char* to) { documents.Write(graph->bucket, to); }, items, logits));
     return {logits, static_cast<size_t>(count)};
   }
-  documents.Write(documents.shape(), BeginUpload(documents.shape().bytes()));
+  documents.Write(shape, BeginUpload(shape.bytes()));
   Upload();
-  documents_ = DocumentsIn(upload_.as<char>(), documents.shape());
-  return BringBack(layers(TensorsOf(documents_, tensors_)));
+  documents_ = DocumentsIn(upload_.as<char>(), shape);
+  return BringBack(layers(TokensOf(documents_, tensors_)));
 }
 
-absl::Span<const float> GpuItemAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
-                                                    const ImageLayers& layers) {
+absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) {
+  const PackedDocuments none;
+  const auto write = [&none](const DocumentShape& bucket, char* to) { DocumentArrays(none).Write(bucket, to); };
+  const auto bind = [&](const DocumentShape& bucket, char* memory) {
+    const DocumentsOnDevice documents = DocumentsIn(memory, bucket);
+    return [this, layers, documents, tokens = TokensOf(documents, tensors_)] {
+      documents_ = documents;
+      return layers(tokens);
+    };
+  };
+  return Noted(document_graphs_.Capture(DocumentBuckets(limits_, item_documents), write, bind));
+}
+
+absl::Span<const float> KernelAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
+                                                   const ImageLayers& layers) {
   const ImageItem& first = *images.front();
-  const ImageShape shape = {.channels = channels, .height = first.height, .width = first.width};
-  if (BatchGraph* const graph = image_graphs_.Find(shape, images.size())) {
-    const int64_t count = static_cast<int64_t>(images.size()) * graph->classes();
+  const ImageBatchShape shape = {.image = {.channels = channels, .height = first.height, .width = first.width},
+                                 .images = static_cast<int64_t>(images.size())};
+  if (auto* const graph = image_graphs_.Find(shape)) {
+    const int64_t count = shape.images * graph->batch.classes();
     float* const logits = LogitsOnHost(count);
-    ThrowUnlessOk(image_graphs_.Run(*graph, images, logits));
+    ThrowUnlessOk(image_graphs_.Run(
+        *graph, shape.bytes(), [&](char* to) { StageImages(images, to); }, shape.images, logits));
     return {logits, static_cast<size_t>(count)};
   }
-  StageImages(images, reinterpret_cast<float*>(BeginUpload(images.size() * first.values.size() * sizeof(float))));
+  StageImages(images, BeginUpload(shape.bytes()));
   Upload();
-  return BringBack(layers(ImagesIn(upload_, static_cast<int64_t>(images.size()), shape, tensors_)));
+  return BringBack(layers(ImagesIn(upload_.as<char>(), shape, tensors_)));
 }
 
-float* GpuItemAttention::LogitsOnHost(int64_t count) {
+absl::Status KernelAttention::PrepareImages(const ImageShape& shape, const ImageLayers& layers) {
+  const auto write = [](const ImageBatchShape& bucket, char* to) { std::fill_n(to, bucket.bytes(), 0); };
+  const auto bind = [&](const ImageBatchShape& bucket, char* memory) {
+    return [layers, images = ImagesIn(memory, bucket, tensors_)] { return layers(images); };
+  };
+  return Noted(image_graphs_.Capture(ImageBuckets(limits_, shape), write, bind));
+}
+
+float* KernelAttention::LogitsOnHost(int64_t count) {
   const size_t bytes = count * sizeof(float);
   if (logits_.bytes() < bytes) {
     absl::StatusOr<GpuMemory> larger = GpuMemory::Pinned(*device_, std::max(bytes, 2 * logits_.bytes()));
@@ -209,38 +231,43 @@ float* GpuItemAttention::LogitsOnHost(int64_t count) {
   return logits_.as<float>();
 }
 
-absl::Span<const float> GpuItemAttention::BringBack(const at::Tensor& logits) {
+absl::Span<const float> KernelAttention::BringBack(const at::Tensor& logits) {
   float* const on_host = LogitsOnHost(logits.numel());
   at::from_blob(on_host, logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
   ThrowUnlessOk(device_->Synchronize());
   return {on_host, static_cast<size_t>(logits.numel())};
 }
 
-void GpuItemAttention::AttendInDocuments(const RowsToAttend& rows) {
-  Launch(cuda::DocumentAttentionCall({.attention = RowAttentionOf(rows),
+at::Tensor KernelAttention::AttendInDocuments(const RowsToAttend& rows) {
+  const at::Tensor attended = at::empty(rows.queries.sizes(), rows.queries.options());
+  Launch(cuda::DocumentAttentionCall({.attention = RowAttentionOf(rows, attended),
                                       .tiles = documents_.tiles,
                                       .tile_count = static_cast<int>(documents_.shape.tiles),
                                       .windows = documents_.windows}));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
+  return attended;
 }
 
-void GpuItemAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
-                                     const at::Tensor& bias_table) {
-  const int64_t image_rows = ImageRows(rows.queries);
-  for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values, rows.attended}) CheckImageRows(part, image_rows);
+at::Tensor KernelAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                                          const WindowBias& bias, int64_t others) {
+  const int64_t images = rows.queries.size(0), image_rows = ImageRows(rows.queries), tokens = grid.tokens();
+  const at::Tensor all = at::empty({images, others + tokens, rows.queries.size(2)}, rows.queries.options());
+  const at::Tensor attended = all.narrow(1, others, tokens);
+  for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values, attended}) CheckImageRows(part, image_rows);
   const auto side = static_cast<int>(window.side), heads = static_cast<int>(rows.heads);
   Launch(cuda::WindowAttention2dCall(
-      {.attention = RowAttentionOf(rows),
-       .images = static_cast<int>(rows.queries.size(0)),
+      {.attention = RowAttentionOf(rows, attended),
+       .images = static_cast<int>(images),
        .image_rows = image_rows,
        .height = static_cast<int>(grid.height),
        .width = static_cast<int>(grid.width),
        .side = side,
-       .bias = cuda::WindowBias(bias_table.defined() ? bias_table.const_data_ptr<float>() : nullptr, heads, side)}));
+       .bias = cuda::WindowBias(bias.table.defined() ? bias.table.const_data_ptr<float>() : nullptr, heads, side)}));
   ThrowUnlessOk(device_->BeforeLibraryCalls());
+  return all;
 }
 
-RowKeyValues GpuItemAttention::Landmarks(const RowsToCompress& rows, int64_t others) {
+RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, int64_t others) {
   const Items items = ItemsOf(rows.logits);
   if (rows.logits.dim() == 3) {
     for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values}) CheckImageRows(part, items.ranges.step);
@@ -277,7 +304,7 @@ RowKeyValues GpuItemAttention::Landmarks(const RowsToCompress& rows, int64_t oth
   return {.keys = keys, .values = values};
 }
 
-void GpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
+void KernelAttention::AttendToRows(const OwnRowsToAttend& rows) {
   const Items items = ItemsOf(rows.rows);
   const int64_t splits = cuda::SplitsOf(items.most_rows);
   const int head_width = HeadWidth(rows.rows, rows.heads);
@@ -302,7 +329,7 @@ void GpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
   ThrowUnlessOk(device_->BeforeLibraryCalls());
 }
 
-void GpuItemAttention::ConvolveValues(const RowsToConvolve& rows) {
+void KernelAttention::ConvolveValues(const RowsToConvolve& rows) {
   TORCH_CHECK(rows.taps.is_contiguous() && rows.taps.scalar_type() == rows.values.scalar_type(), "taps are ",
               rows.taps.scalar_type(), " and values ", rows.values.scalar_type(), ", or taps are not contiguous");
   Launch(cuda::ValueConvolutionCall({.element = ElementOf(rows.values),
@@ -319,7 +346,7 @@ void GpuItemAttention::ConvolveValues(const RowsToConvolve& rows) {
   ThrowUnlessOk(device_->BeforeLibraryCalls());
 }
 
-at::Tensor GpuItemAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
+at::Tensor KernelAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
   const Items items = ItemsOf(rows);
   const int64_t width = rows.size(-1), splits = cuda::MeanSplitsOf(items.most_rows);
   const at::Tensor means = at::empty({items.count, width}, rows.options());
@@ -341,13 +368,13 @@ at::Tensor GpuItemAttention::MeanOfRows(const at::Tensor& rows, int64_t length) 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ItemAttention>> MakeGpuItemAttention(const ModelGpu& gpu, int64_t head_width) {
+absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeGpuItemAttention(const ModelGpu& gpu, int64_t head_width) {
   if (head_width > cuda::kMostHeadWidth) {
     return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
                                                  cuda::kMostHeadWidth, " at the most; run it on the CPU"));
   }
   LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
-  return std::make_unique<GpuItemAttention>(gpu, std::move(device));
+  return std::make_unique<KernelAttention>(gpu, std::move(device));
 }
 
 }  // namespace longshort

@@ -1,6 +1,6 @@
 // Bidirectional long-short attention over documents: one softmax over a window around the query and a few vectors that
 // every query of the document sees. The reference op: differentiable, any device, memory linear in tokens. The op that
-// is served and trained, with the same result, is models/classifiers/document_attention.h.
+// is served and trained, with the same result, is models/attention/document_attention.h.
 #pragma once
 
 #include <cstdint>

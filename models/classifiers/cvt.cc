@@ -1,12 +1,11 @@
-#include "models/classifiers/cvt.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "models/classifiers/classifiers.h"
 #include "models/classifiers/cvt_network.h"
-#include "models/classifiers/image_classifier.h"
+#include "models/classifiers/image_network.h"
 #include "models/costs/cvt_costs.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
@@ -16,20 +15,21 @@ namespace {
 
 class ServedCvt final : public ImageNetwork {
  public:
-  ServedCvt(CvtConfig config, CvtNetwork network) : config_(std::move(config)), network_(std::move(network)) {
+  ServedCvt(CvtConfig config, const ImageShape& made_for, CvtNetwork network)
+      : ImageNetwork(made_for), config_(std::move(config)), network_(std::move(network)) {
     network_.PrepareForServing();
   }
 
   absl::Status CheckSize(int64_t height, int64_t width) const override {
     return CheckCvtImageSize(config_, height, width);
   }
-  at::Tensor Logits(const at::Tensor& images, ItemAttention* attention) const override {
+  at::Tensor Logits(const at::Tensor& images, ItemAttention& attention) const override {
     return network_.Logits(images, /*statistics=*/nullptr, attention);
   }
   int64_t MultiplyAdds(int64_t height, int64_t width) const override {
     return static_cast<int64_t>(CvtMultiplyAdds(config_, height, width));
   }
-  std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const override {
+  std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const override {
     auto copy = std::make_shared<ServedCvt>(*this);
     copy->network_.MoveBy(move);
     return copy;
@@ -48,7 +48,7 @@ int64_t WidestHead(const CvtConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& directory, const ClassifierOptions& options) {
+absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const CvtConfig config, ParseCvtConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, CvtTensors(config)));
   const ImageNetworkFacts facts{.architecture = "cvt",
@@ -58,8 +58,8 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& direct
                                 .classes = config.classes,
                                 .parameters = CountParameters(config),
                                 .head_width = WidestHead(config)};
-  return MakeImageClassifier(facts, directory, options, [&](const TensorSource& read) {
-    return std::make_unique<ServedCvt>(config, MakeCvtNetwork(config, read));
+  return LoadImageClassifier(facts, directory, options, [&](const TensorSource& read) {
+    return std::make_shared<ServedCvt>(config, facts.image_shape, MakeCvtNetwork(config, read));
   });
 }
 

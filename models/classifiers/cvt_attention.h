@@ -25,9 +25,8 @@ struct CvtAttention {
   Linear output;                           // proj
 
   // tokens [batch, height * width, d], normalised -> the same shape. `statistics` as BatchNorm takes them.
-  // `item_attention` attends on its device, without gradients; null: the reference ops.
   at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
-                        ItemAttention* item_attention = nullptr) const;
+                        ItemAttention& item_attention) const;
 
   // As SeparableConvolution's.
   void PrepareForServing();
@@ -35,15 +34,6 @@ struct CvtAttention {
   void MoveBy(TensorMove& move);
   // In the order in which they append their statistics.
   std::vector<const BatchNorm*> BatchNorms() const;
-
- private:
-  // Rows [batch, height * width, d], queries not scaled; logits [batch, height * width, heads * r].
-  struct Projected {
-    at::Tensor queries, keys, values, logits;
-  };
-  // Before `output`.
-  at::Tensor Attend(const Projected& projected, const TokenGrid& grid) const;
-  at::Tensor AttendBy(ItemAttention& item_attention, const Projected& projected, const TokenGrid& grid) const;
 };
 
 }  // namespace longshort

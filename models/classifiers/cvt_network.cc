@@ -6,6 +6,7 @@
 #include "ATen/TensorOperators.h"
 #include "ATen/core/grad_mode.h"
 #include "absl/strings/str_cat.h"
+#include "models/attention/cpu_item_attention.h"
 
 namespace longshort {
 namespace {
@@ -96,7 +97,7 @@ class Maker final {
 }  // namespace
 
 at::Tensor CvtBlock::operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
-                                ItemAttention* item_attention) const {
+                                ItemAttention& item_attention) const {
   const at::Tensor attended = tokens + attention(norm1(tokens), grid, statistics, item_attention);
   return attended + feed_forward(norm2(attended));
 }
@@ -107,7 +108,7 @@ at::Tensor CvtEmbedding::operator()(const at::Tensor& image) const {
 }
 
 at::Tensor CvtStageLayers::operator()(const at::Tensor& image, BatchStatistics* statistics,
-                                      ItemAttention* item_attention) const {
+                                      ItemAttention& item_attention) const {
   const at::Tensor embedded = embedding(image);
   const TokenGrid grid = GridOf(embedded);
   at::Tensor tokens = ToTokens(embedded);
@@ -116,10 +117,15 @@ at::Tensor CvtStageLayers::operator()(const at::Tensor& image, BatchStatistics* 
 }
 
 at::Tensor CvtNetwork::Logits(const at::Tensor& images, BatchStatistics* statistics,
-                              ItemAttention* item_attention) const {
+                              ItemAttention& item_attention) const {
   at::Tensor image = images.to(head.weight.scalar_type()).contiguous(at::MemoryFormat::ChannelsLast);
   for (const CvtStageLayers& stage : stages) image = stage(image, statistics, item_attention);
   return head(norm(ToTokens(image)).mean(1)).to(images.scalar_type());
+}
+
+at::Tensor CvtNetwork::Logits(const at::Tensor& images, BatchStatistics* statistics) const {
+  CpuItemAttention item_attention;
+  return Logits(images, statistics, item_attention);
 }
 
 void CvtNetwork::UpdateRunningStatistics(const BatchStatistics& statistics, double momentum) const {

@@ -21,7 +21,7 @@ struct CvtBlock {
 
   // tokens [batch, height * width, d], the same out.
   at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
-                        ItemAttention* item_attention) const;
+                        ItemAttention& item_attention) const;
 };
 
 // Cuts an image in overlapping patches, one token each.
@@ -41,7 +41,7 @@ struct CvtStageLayers {
   std::vector<CvtBlock> blocks;
 
   // image [batch, channels, height, width] -> [batch, d, height', width'].
-  at::Tensor operator()(const at::Tensor& image, BatchStatistics* statistics, ItemAttention* item_attention) const;
+  at::Tensor operator()(const at::Tensor& image, BatchStatistics* statistics, ItemAttention& item_attention) const;
 };
 
 struct CvtNetwork {
@@ -53,9 +53,10 @@ struct CvtNetwork {
   // both of one type.
   // Serving and measuring (`statistics` is null): batch norms use their running statistics. Training: each uses the
   // batch's own and appends them to `statistics`, for UpdateRunningStatistics; nothing in the network changes, so that
-  // threads may share it. `item_attention` as CvtAttention has it.
-  at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics,
-                    ItemAttention* item_attention = nullptr) const;
+  // threads may share it.
+  at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics, ItemAttention& item_attention) const;
+  // The same by CpuItemAttention: differentiable.
+  at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics) const;
 
   // Moves the running statistics towards those of one pass: running = (1 - momentum) * running + momentum * batch. The
   // tensors that the network was made of change in place.

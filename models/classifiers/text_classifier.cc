@@ -1,42 +1,132 @@
-#include "models/classifiers/text_classifier.h"
-
-#include <exception>
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "c10/core/InferenceMode.h"
-#include "models/classifiers/served_text_classifier.h"
+#include "models/classifiers/classifiers.h"
+#include "models/classifiers/served_classifier.h"
 #include "models/classifiers/text_network.h"
 #include "models/gpu_backends.h"
-#include "models/layers/library_error.h"
-#include "models/layers/library_threads.h"
-#include "models/layers/placed_networks.h"
-#include "models/layers/stored_tensor.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"
 #include "models/tokenizer/listops_tokenizer.h"
-#include "models/weights/labels.h"
 #include "models/weights/text_classifier_config.h"
 #include "models/weights/text_classifier_tensors.h"
 
 namespace longshort {
 namespace {
 
-absl::StatusOr<ClassifierInfo> MakeInfo(const TextClassifierConfig& config, const ModelDirectory& directory,
-                                        const ClassifierOptions& options) {
+// Documents are packed up to tensors of so many bytes, of which some stand in a core's cache together.
+constexpr int64_t kMostTensorBytes = 512 << 10;
+constexpr int64_t kLeastTensorBytes = kMostTensorBytes / 4;
+
+MicroBatchWork TokensOfMicroBatch(const TextClassifierConfig& config) {
+  const int64_t row_bytes =
+      static_cast<int64_t>(sizeof(float)) * std::max(config.model_width, config.feed_forward_width);
+  const auto rows = [&](int64_t bytes) { return std::max<int64_t>(bytes / row_bytes, 1); };
+  return {.least = rows(kLeastTensorBytes), .most = rows(kMostTensorBytes)};
+}
+
+class ServedText final : public ServedNetwork {
+ public:
+  explicit ServedText(TextNetwork network) : network_(std::move(network)) {}
+
+  absl::Status Check(Items items) const override {
+    for (size_t index = 0; index < items.size(); ++index) LS_RETURN_IF_ERROR(CheckItem(*items[index], index));
+    return absl::OkStatus();
+  }
+  // Tokens, though those after a document's last that is not 0 make no difference and no work.
+  std::vector<int64_t> Work(Items items) const override {
+    std::vector<int64_t> tokens(items.size());
+    for (size_t index = 0; index < items.size(); ++index) {
+      for (const auto& document : std::get<TokenItem>(*items[index]).documents) {
+        tokens[index] += static_cast<int64_t>(document.size());
+      }
+    }
+    return tokens;
+  }
+  MicroBatchWork micro_batch_work() const override { return TokensOfMicroBatch(network_.config); }
+  Output Run(Items items) const override {
+    const auto packed = std::make_shared<const PackedDocuments>(Pack(items));
+    return {.logits = network_.Logits(packed), .multiply_adds = network_.MultiplyAdds(*packed)};
+  }
+  ClassifierResult RunOn(GpuItemAttention& gpu, Items items) const override {
+    const PackedDocuments packed = Pack(items);
+    return {.logits = gpu.RunDocuments(packed, LayersOn(gpu)),
+            .counts = {.multiply_adds = network_.MultiplyAdds(packed)}};
+  }
+  absl::Status PrepareOn(GpuItemAttention& gpu) const override {
+    return gpu.PrepareDocuments(network_.config.documents, LayersOn(gpu));
+  }
+  std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const override {
+    TextNetwork copy = network_;
+    copy.MoveBy(move);
+    return std::make_shared<ServedText>(std::move(copy));
+  }
+
+ private:
+  absl::Status CheckItem(const ClassifierItem& item, size_t index) const;
+  absl::Status CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const;
+
+  PackedDocuments Pack(Items items) const {
+    std::vector<absl::Span<const int32_t>> documents;
+    for (const ClassifierItem* const item : items) {
+      for (const auto& document : std::get<TokenItem>(*item).documents) documents.emplace_back(document);
+    }
+    return network_.Pack(documents);
+  }
+  GpuItemAttention::DocumentLayers LayersOn(GpuItemAttention& gpu) const {
+    return [this, &gpu](const DocumentTokens& documents) { return network_.Logits(documents, gpu); };
+  }
+
+  TextNetwork network_;
+};
+
+absl::Status ServedText::CheckItem(const ClassifierItem& item, size_t index) const {
+  const std::string name = absl::StrCat("item ", index);
+  const auto* const tokens = std::get_if<TokenItem>(&item);
+  if (tokens == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat(name, " is an image; the model takes token sequences"));
+  if (static_cast<int64_t>(tokens->documents.size()) != network_.config.documents) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: document count is %d, the model takes %d", name,
+                                                      tokens->documents.size(), network_.config.documents));
+  }
+  for (size_t number = 0; number < tokens->documents.size(); ++number) {
+    LS_RETURN_IF_ERROR(CheckDocument(tokens->documents[number], absl::StrCat(name, ": document ", number)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServedText::CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const {
+  const auto size = static_cast<int64_t>(ids.size());
+  if (size > network_.config.MaxDocumentTokens()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: token count is %d, the limit is %d", name, size, network_.config.MaxDocumentTokens()));
+  }
+  const auto wrong = std::find_if(ids.begin(), ids.end(),
+                                  [this](int32_t id) { return id < 0 || id >= network_.config.vocabulary_size; });
+  if (wrong != ids.end()) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: token %d is %d, it must lie in 0..%d", name,
+                                                      wrong - ids.begin(), *wrong,
+                                                      network_.config.vocabulary_size - 1));
+  }
+  if (std::all_of(ids.begin(), ids.end(), [](int32_t id) { return id == 0; })) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ids.empty() ? " is empty" : " is padding only: every token is 0"));
+  }
+  return absl::OkStatus();
+}
+
+ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& options) {
   const bool pixels = config.tokenizer == DocumentTokenizerKind::kPixels;
   ClassifierInfo info;
   info.architecture = "text_classifier";
   info.input = pixels ? ClassifierInput::kPixelSequence : ClassifierInput::kText;
   info.classes = config.classes;
-  if (directory.labels_text) {
-    LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, config.classes, directory.labels_path()));
-  }
   info.parameters = CountElements(TextClassifierTensors(config));
-  info.precision = options.InfoPrecision();
-  info.fingerprint = directory.fingerprint;
   info.tokenizer = DocumentTokenizerName(config.tokenizer);
   info.documents = config.documents;
   info.vocabulary_size = config.vocabulary_size;
@@ -48,27 +138,13 @@ absl::StatusOr<ClassifierInfo> MakeInfo(const TextClassifierConfig& config, cons
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirectory& directory,
-                                                               const ClassifierOptions& options) {
+                                                               const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
                       ParseTextClassifierConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, TextClassifierTensors(config)));
-  LS_ASSIGN_OR_RETURN(ClassifierInfo info, MakeInfo(config, directory, options));
-  TensorReader reader(directory.weights);
-  try {
-    const c10::InferenceMode inference;
-    const OneThread one_thread;
-    const TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return reader.Read(name); });
-    LS_RETURN_IF_ERROR(reader.Finish());
-    const PlacedNetworks<TextNetwork> networks(options, [&network](TensorMove& move) {
-      auto copy = std::make_shared<TextNetwork>(network);
-      copy->MoveBy(move);
-      return copy;
-    });
-    return ServedTextClassifier::Create(std::move(info), networks, networks.First(), options.gpus);
-  } catch (const std::exception& error) {
-    LS_RETURN_IF_ERROR(reader.status());
-    return LibraryError(absl::StrCat("while loading ", directory.path), error);
-  }
+  return LoadServedClassifier(
+      InfoOf(config, options), config.model_width / config.heads, directory, options,
+      [&config](const TensorSource& read) { return std::make_shared<ServedText>(MakeTextNetwork(config, read)); });
 }
 
 absl::StatusOr<std::unique_ptr<DocumentTokenizer>> LoadDocumentTokenizer(const ModelDirectory& directory) {

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "ATen/core/Tensor.h"
 #include "models/attention/item_attention.h"
@@ -12,20 +10,6 @@
 #include "models/layers/tensor_move.h"
 
 namespace longshort {
-
-// A batch of documents as the layers read it.
-struct DocumentBatch {
-  at::Tensor ids;        // [rows] int64
-  at::Tensor positions;  // [rows] int64
-  int64_t documents = 0;
-  // What attends in them, and knows the rest by itself; null: the ops that LibTorch and the CPU have.
-  ItemAttention* attention = nullptr;
-  std::shared_ptr<const PackedDocuments> packed = nullptr;  // null with `attention`
-  std::vector<int64_t> lengths = {};                        // [documents]: rows of each
-};
-
-// A batch for LibTorch's ops, with its tensors on `device`.
-DocumentBatch MakeDocumentBatch(std::shared_ptr<const PackedDocuments> packed, const at::Device& device = at::kCPU);
 
 // The hidden state between layers.
 struct HiddenRows {
@@ -45,7 +29,8 @@ struct TextLayer {
   bool normalized_cls = false;  // whether CLS rows enter attention through norm1
 
   // The layer's output. Where nothing later reads the tokens (`cls_only`), only the CLS rows are finished.
-  HiddenRows operator()(const HiddenRows& hidden, const DocumentBatch& batch, bool cls_only) const;
+  //   documents  of the batch in which `attention` attends
+  HiddenRows operator()(const HiddenRows& hidden, int64_t documents, ItemAttention& attention, bool cls_only) const;
   // Of every matrix product and convolution of a batch, and none of them on a masked token.
   int64_t MultiplyAdds(const PackedDocuments& packed, bool has_cls, bool cls_only) const;
 
@@ -56,15 +41,7 @@ struct TextLayer {
   //   tokens  keys and values, after window_norm
   //   cls     those of CLS, [documents, D]; undefined: there is none
   RowKeyValues SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
-                             const DocumentBatch& batch) const;
-  RowKeyValues Landmarks(const at::Tensor& logits, const RowKeyValues& tokens, const DocumentBatch& batch) const;
-  at::Tensor AttendFromTokens(const at::Tensor& queries, const RowKeyValues& tokens, const RowKeyValues& shared,
-                              const DocumentBatch& batch) const;
-  at::Tensor AttendFromCls(const at::Tensor& queries, const RowKeyValues& cls, const at::Tensor& attended,
-                           const DocumentBatch& batch) const;
-  double QueryScale(const at::Tensor& queries) const;
-  // Adds the convolution of the tokens' values to what the tokens attended to.
-  void AddConvolved(const at::Tensor& values, at::Tensor& attended, const DocumentBatch& batch) const;
+                             int64_t documents, ItemAttention& attention) const;
   at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended) const;
 };
 

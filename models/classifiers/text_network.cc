@@ -1,7 +1,10 @@
 #include "models/classifiers/text_network.h"
 
+#include <utility>
+
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "models/attention/cpu_item_attention.h"
 #include "models/weights/text_classifier_tensors.h"
 
 namespace longshort {
@@ -46,13 +49,19 @@ PackedDocuments TextNetwork::Pack(absl::Span<const absl::Span<const int32_t>> do
   return PackDocuments(documents, {.size = config.window_size, .see_nothing = config.projection_rank > 0});
 }
 
-at::Tensor TextNetwork::Logits(const DocumentBatch& batch) const {
-  at::Tensor rows = Encode(batch);
+at::Tensor TextNetwork::Logits(const DocumentTokens& documents, ItemAttention& attention) const {
+  at::Tensor rows = Encode(documents, attention);
   if (config.documents == 2) {
     const std::vector<at::Tensor> pair = rows.unflatten(0, {-1, 2}).unbind(1);
     rows = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
   }
   return head_out(at::relu(head_in(rows))).to(at::kFloat);
+}
+
+at::Tensor TextNetwork::Logits(std::shared_ptr<const PackedDocuments> packed) const {
+  const DocumentTokens documents = TokensOf(*packed, word_embeddings.device());
+  CpuItemAttention attention(std::move(packed));
+  return Logits(documents, attention);
 }
 
 int64_t TextNetwork::MultiplyAdds(const PackedDocuments& packed) const {
@@ -75,28 +84,21 @@ void TextNetwork::MoveBy(TensorMove& move) {
   for (TextLayer& layer : layers) layer.MoveBy(move);
 }
 
-at::Tensor TextNetwork::Encode(const DocumentBatch& batch) const {
+at::Tensor TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& attention) const {
   const bool cls_is_token = config.cls == ClsKind::kVocabulary;
   HiddenRows hidden;
-  hidden.tokens = at::embedding(word_embeddings, batch.ids) +
-                  at::embedding(position_embeddings, cls_is_token ? batch.positions + 1 : batch.positions);
-  const auto for_each_document = [&](const at::Tensor& row) { return row.expand({batch.documents, -1}); };
+  hidden.tokens = at::embedding(word_embeddings, documents.ids) +
+                  at::embedding(position_embeddings, cls_is_token ? documents.positions + 1 : documents.positions);
+  const auto for_each_document = [&](const at::Tensor& row) { return row.expand({documents.documents, -1}); };
   if (cls_is_token) hidden.cls = for_each_document(word_embeddings[-1] + position_embeddings[0]);
   if (config.cls == ClsKind::kAllLayers) hidden.cls = for_each_document(cls);
 
   for (size_t index = 0; index < layers.size(); ++index) {
     const bool last = index + 1 == layers.size();
     if (last && config.cls == ClsKind::kLastLayer) hidden.cls = for_each_document(cls);
-    hidden = layers[index](hidden, batch, /*cls_only=*/last && hidden.cls.defined());
+    hidden = layers[index](hidden, documents.documents, attention, /*cls_only=*/last && hidden.cls.defined());
   }
-  return hidden.cls.defined() ? norm(hidden.cls) : MeanOfRows(norm(hidden.tokens), batch);
-}
-
-at::Tensor TextNetwork::MeanOfRows(const at::Tensor& rows, const DocumentBatch& batch) const {
-  if (batch.attention != nullptr) return batch.attention->MeanOfRows(rows, config.PooledLength());
-  std::vector<at::Tensor> sums;
-  for (const at::Tensor& document : rows.split_with_sizes(batch.lengths)) sums.push_back(document.sum(0));
-  return at::stack(sums) / static_cast<double>(config.PooledLength());
+  return hidden.cls.defined() ? norm(hidden.cls) : attention.MeanOfRows(norm(hidden.tokens), config.PooledLength());
 }
 
 TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorByName& tensor) {

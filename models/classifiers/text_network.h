@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ struct TextNetwork {
   // Documents as a batch: config.documents for each item, items one after the other; ids in [0, V), 0 being masked, not
   // all 0; at most MaxDocumentTokens() of them up to the last that is not 0.
   PackedDocuments Pack(absl::Span<const absl::Span<const int32_t>> documents) const;
-  // Logits of the items, [items, classes], float32. Differentiable without an `attention`.
-  at::Tensor Logits(const DocumentBatch& batch) const;
+  // Logits of the items, [items, classes], float32. `attention` attends in these documents.
+  at::Tensor Logits(const DocumentTokens& documents, ItemAttention& attention) const;
+  // The same by CpuItemAttention: differentiable.
+  at::Tensor Logits(std::shared_ptr<const PackedDocuments> packed) const;
   // That Logits does: of every matrix product and convolution, and none of them on a masked token.
   int64_t MultiplyAdds(const PackedDocuments& packed) const;
 
@@ -36,9 +39,8 @@ struct TextNetwork {
 
  private:
   // One row for each document: [documents, D].
-  at::Tensor Encode(const DocumentBatch& batch) const;
+  at::Tensor Encode(const DocumentTokens& documents, ItemAttention& attention) const;
   bool HasCls(size_t layer) const;
-  at::Tensor MeanOfRows(const at::Tensor& rows, const DocumentBatch& batch) const;
 };
 
 // Builds the network from `tensor`, which gives each stored tensor by its name in model.safetensors (float32, of the

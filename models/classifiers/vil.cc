@@ -1,5 +1,3 @@
-#include "models/classifiers/vil.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,7 +5,8 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "models/classifiers/image_classifier.h"
+#include "models/classifiers/classifiers.h"
+#include "models/classifiers/image_network.h"
 #include "models/classifiers/vil_network.h"
 #include "models/costs/vil_costs.h"
 #include "models/weights/vil_config.h"
@@ -18,8 +17,8 @@ namespace {
 
 class ServedVil final : public ImageNetwork {
  public:
-  ServedVil(const VilConfig& config, VilNetwork network)
-      : image_size_(config.image_size), network_(std::move(network)) {
+  ServedVil(const VilConfig& config, const ImageShape& made_for, VilNetwork network)
+      : ImageNetwork(made_for), image_size_(config.image_size), network_(std::move(network)) {
     for (const StageCost& cost : VilCosts(config)) multiply_adds_ += static_cast<int64_t>(cost.multiply_adds);
   }
 
@@ -29,11 +28,11 @@ class ServedVil final : public ImageNetwork {
         absl::StrFormat("the images have %d x %d pixels (height x width), this model takes %d x %d", height, width,
                         image_size_, image_size_));
   }
-  at::Tensor Logits(const at::Tensor& images, ItemAttention* attention) const override {
+  at::Tensor Logits(const at::Tensor& images, ItemAttention& attention) const override {
     return network_(images, attention);
   }
   int64_t MultiplyAdds(int64_t, int64_t) const override { return multiply_adds_; }
-  std::shared_ptr<const ImageNetwork> Copy(TensorMove& move) const override {
+  std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const override {
     auto copy = std::make_shared<ServedVil>(*this);
     copy->network_.MoveBy(move);
     return copy;
@@ -55,7 +54,7 @@ int64_t WidestHead(const VilConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& directory, const ClassifierOptions& options) {
+absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const VilConfig config, ParseVilConfig(directory.config_text, directory.config_path()));
   const std::vector<TensorShape> tensors = VilTensors(config);
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
@@ -66,8 +65,8 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& direct
                                 .classes = config.classes,
                                 .parameters = CountElements(tensors),
                                 .head_width = WidestHead(config)};
-  return MakeImageClassifier(facts, directory, options, [&](const TensorSource& read) {
-    return std::make_unique<ServedVil>(config, MakeVilNetwork(config, read));
+  return LoadImageClassifier(facts, directory, options, [&](const TensorSource& read) {
+    return std::make_shared<ServedVil>(config, facts.image_shape, MakeVilNetwork(config, read));
   });
 }
 

@@ -6,9 +6,7 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/attention/dynamic_projection.h"
-#include "models/attention/long_short_attention_2d.h"
-#include "models/classifiers/vil_position_bias.h"
+#include "models/attention/position_bias.h"
 
 namespace longshort {
 namespace {
@@ -19,27 +17,6 @@ at::Tensor JoinHeads(const at::Tensor& by_head) { return by_head.transpose(1, 2)
 
 double QueryScale(const at::Tensor& rows, int64_t heads) {
   return 1.0 / std::sqrt(static_cast<double>(rows.size(2)) / static_cast<double>(heads));
-}
-
-// `count` tokens from `first` on, of keys and values by head.
-KeyValues Narrow(const KeyValues& all, int64_t first, int64_t count) {
-  return {.keys = all.keys.narrow(2, first, count), .values = all.values.narrow(2, first, count)};
-}
-
-KeyValues Join(const KeyValues& first, const KeyValues& second) {
-  return {.keys = at::cat({first.keys, second.keys}, 2), .values = at::cat({first.values, second.values}, 2)};
-}
-
-// The patches compressed to `rank` vectors by weights that depend on them, by head.
-//   input         [batch, patches, d]: what keys and values were made of
-//   keys, values  [batch, patches, d], after dual_ln_full
-KeyValues Landmarks(const VilSparseAttention& attention, const at::Tensor& input, const at::Tensor& keys,
-                    const at::Tensor& values) {
-  const at::Tensor weights = ProjectionWeights(attention.dynamic_projection(input), attention.heads, input.size(1));
-  const auto compress = [&](const at::Tensor& rows) {
-    return SplitHeads(attention.landmark_norm(MixChunks(weights, rows)), attention.heads);
-  };
-  return {.keys = compress(keys), .values = compress(values)};
 }
 
 // Biases of the scores of all pairs of tokens: [heads, g + patches, g + patches].
@@ -54,79 +31,55 @@ at::Tensor FullBias(const VilFullAttention& attention) {
 
 }  // namespace
 
-at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, ItemAttention* attention) const {
+at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, ItemAttention& attention) const {
   const std::vector<at::Tensor> projected = query_key_value(rows).chunk(3, 2);
+  const at::Tensor& queries = projected[0];
   const at::Tensor keys = full_norm(projected[1]), values = full_norm(projected[2]);
-  return output(attention == nullptr ? Attend(rows, projected[0], keys, values)
-                                     : AttendBy(*attention, rows, projected[0], keys, values));
+  const int64_t count = side * side;
+  const auto of_global = [&](const at::Tensor& all) { return all.narrow(1, 0, global_tokens); };
+  const auto of_patches = [&](const at::Tensor& all) { return all.narrow(1, global_tokens, count); };
+  const RowKeyValues global = {.keys = of_global(keys), .values = of_global(values)};
+  const RowKeyValues patches = {.keys = of_patches(keys), .values = of_patches(values)};
+
+  const at::Tensor attended =
+      attention.AttendInGrids({.heads = heads,
+                               .queries = of_patches(queries),
+                               .tokens = patches,
+                               .shared = SharedVectors(rows, global, patches, attention)},
+                              {.height = side, .width = side}, {.side = window_size}, bias, global_tokens);
+  if (global_tokens > 0) {
+    // The global token reads what the patches became: keys and values at once.
+    const auto one = [](const at::Tensor& all) { return all.select(1, 0); };
+    attention.AttendToRows({.heads = heads,
+                            .queries = one(queries),
+                            .own = {.keys = one(keys), .values = one(values)},
+                            .rows = of_patches(attended),
+                            .attended = one(attended)});
+  }
+  return output(attended);
 }
 
 void VilSparseAttention::MoveBy(TensorMove& move) {
   move(query_key_value, dynamic_projection, full_norm, output);
-  move.AsTheyAre(landmark_norm, bias_table, bias_index);  // kernels read them
+  move.AsTheyAre(landmark_norm, bias.table, bias.index);  // kernels read them
 }
 
-at::Tensor VilSparseAttention::Attend(const at::Tensor& rows, const at::Tensor& unscaled, const at::Tensor& keys,
-                                      const at::Tensor& values) const {
-  const int64_t patches = side * side;
-  const at::Tensor queries = SplitHeads(unscaled * QueryScale(rows, heads), heads);
-  const KeyValues tokens{.keys = SplitHeads(keys, heads), .values = SplitHeads(values, heads)};
-  const KeyValues global = Narrow(tokens, 0, global_tokens);
-
-  KeyValues shared = global;
-  if (dynamic_projection.weight.defined()) {
-    const auto of_patches = [&](const at::Tensor& all) { return all.narrow(1, global_tokens, patches); };
-    shared = Join(Landmarks(*this, of_patches(rows), of_patches(keys), of_patches(values)), global);
+RowKeyValues VilSparseAttention::SharedVectors(const at::Tensor& rows, const RowKeyValues& global,
+                                               const RowKeyValues& patches, ItemAttention& attention) const {
+  if (!dynamic_projection.weight.defined()) return global;
+  // The projection is of all tokens: its rows have to lie as those of keys do.
+  const RowKeyValues shared =
+      attention.Landmarks({.heads = heads,
+                           .logits = dynamic_projection(rows).narrow(1, global_tokens, side * side),
+                           .tokens = patches,
+                           .key_norm = landmark_norm,
+                           .value_norm = landmark_norm},
+                          global_tokens);
+  if (global_tokens > 0) {
+    shared.keys.narrow(1, 0, global_tokens).copy_(global.keys);
+    shared.values.narrow(1, 0, global_tokens).copy_(global.values);
   }
-  const at::Tensor bias = bias_table.defined() ? BiasOfPairs(bias_table, bias_index) : at::Tensor();
-  const at::Tensor attended =
-      LongShortAttention2d(queries.narrow(2, global_tokens, patches), Narrow(tokens, global_tokens, patches), shared,
-                           {.height = side, .width = side}, {.side = window_size}, bias);
-  if (global_tokens == 0) return JoinHeads(attended);
-
-  // The global token reads what the patches became: keys and values at once.
-  const KeyValues seen = Join(global, {.keys = attended, .values = attended});
-  const at::Tensor scores = at::matmul(queries.narrow(2, 0, global_tokens), seen.keys.transpose(2, 3));
-  const at::Tensor global_attended = at::matmul(scores.softmax(-1), seen.values);
-  return JoinHeads(at::cat({global_attended, attended}, 2));
-}
-
-at::Tensor VilSparseAttention::AttendBy(ItemAttention& attention, const at::Tensor& rows, const at::Tensor& queries,
-                                        const at::Tensor& keys, const at::Tensor& values) const {
-  const int64_t patches = side * side;
-  const auto of_patches = [&](const at::Tensor& all) { return all.narrow(1, global_tokens, patches); };
-  const RowKeyValues tokens = {.keys = of_patches(keys), .values = of_patches(values)};
-  RowKeyValues shared = {.keys = keys.narrow(1, 0, global_tokens), .values = values.narrow(1, 0, global_tokens)};
-  if (dynamic_projection.weight.defined()) {
-    // Of all tokens: rows of logits lie as those of keys do.
-    const RowKeyValues all = attention.Landmarks({.heads = heads,
-                                                  .logits = of_patches(dynamic_projection(rows)),
-                                                  .tokens = tokens,
-                                                  .key_norm = landmark_norm,
-                                                  .value_norm = landmark_norm},
-                                                 global_tokens);
-    if (global_tokens > 0) {
-      all.keys.narrow(1, 0, global_tokens).copy_(shared.keys);
-      all.values.narrow(1, 0, global_tokens).copy_(shared.values);
-    }
-    shared = all;
-  }
-  at::Tensor attended = at::empty(keys.sizes(), keys.options());
-  attention.AttendInGrids({.heads = heads,
-                           .queries = of_patches(queries),
-                           .tokens = tokens,
-                           .shared = shared,
-                           .attended = of_patches(attended)},
-                          {.height = side, .width = side}, {.side = window_size}, bias_table);
-  if (global_tokens == 0) return attended;
-
-  const auto global = [](const at::Tensor& all) { return all.select(1, 0); };
-  attention.AttendToRows({.heads = heads,
-                          .queries = global(queries),
-                          .own = {.keys = global(keys), .values = global(values)},
-                          .rows = of_patches(attended),
-                          .attended = global(attended)});
-  return attended;
+  return shared;
 }
 
 at::Tensor VilFullAttention::operator()(const at::Tensor& rows) const {

@@ -18,28 +18,23 @@ struct VilSparseAttention {
   Linear dynamic_projection;  // to_dynamic_projection, [heads * rank, d]; undefined tensors without landmarks
   LayerNorm landmark_norm;    // dual_ln_dp: of the landmarks' keys and values
   LayerNorm full_norm;        // dual_ln_full: of all tokens' keys and values
-  at::Tensor bias_table;      // [rows, heads]: of window scores by relative position; undefined: none
-  at::Tensor bias_index;      // WindowBiasIndex, if there is a table
+  WindowBias bias;            // of window scores by relative position
   Linear output;              // proj
   int64_t heads = 0;
   int64_t global_tokens = 0;  // 0 or 1
   int64_t window_size = 0;    // 0: no windows
   int64_t side = 0;           // of the grid, a multiple of window_size
 
-  // rows [batch, global_tokens + side^2, d] -> the same shape. `attention` attends on its device, without gradients;
-  // null: the reference ops.
-  at::Tensor operator()(const at::Tensor& rows, ItemAttention* attention = nullptr) const;
+  // rows [batch, global_tokens + side^2, d] -> the same shape.
+  at::Tensor operator()(const at::Tensor& rows, ItemAttention& attention) const;
 
   void MoveBy(TensorMove& move);
 
  private:
-  // Before `output`.
-  //   queries       [batch, global_tokens + side^2, d], not scaled
-  //   keys, values  likewise, after full_norm
-  at::Tensor Attend(const at::Tensor& rows, const at::Tensor& queries, const at::Tensor& keys,
-                    const at::Tensor& values) const;
-  at::Tensor AttendBy(ItemAttention& attention, const at::Tensor& rows, const at::Tensor& queries,
-                      const at::Tensor& keys, const at::Tensor& values) const;
+  // What patches see beside their windows: [batch, m, d], global tokens first.
+  //   global, patches  keys and values, after full_norm
+  RowKeyValues SharedVectors(const at::Tensor& rows, const RowKeyValues& global, const RowKeyValues& patches,
+                             ItemAttention& attention) const;
 };
 
 // Every token sees every token.

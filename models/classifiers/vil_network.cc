@@ -6,7 +6,8 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
-#include "models/classifiers/vil_position_bias.h"
+#include "models/attention/cpu_item_attention.h"
+#include "models/attention/position_bias.h"
 
 namespace longshort {
 namespace {
@@ -40,15 +41,14 @@ VilSparseAttention MakeSparseAttention(const VilStage& stage, int64_t side, cons
                                .dynamic_projection = {},
                                .landmark_norm = part.Norm("dual_ln_dp", kDualNormEpsilon),
                                .full_norm = part.Norm("dual_ln_full", kDualNormEpsilon),
-                               .bias_table = {},
-                               .bias_index = bias_index,
+                               .bias = {.table = {}, .index = bias_index},
                                .output = part.Map("proj"),
                                .heads = stage.heads,
                                .global_tokens = stage.global_tokens,
                                .window_size = stage.window_size,
                                .side = side};
   if (stage.projection_rank > 0) attention.dynamic_projection = part.Map("to_dynamic_projection");
-  if (!stage.absolute_positions) attention.bias_table = part.Tensor("local_relative_position_bias_table");
+  if (!stage.absolute_positions) attention.bias.table = part.Tensor("local_relative_position_bias_table");
   return attention;
 }
 
@@ -120,7 +120,7 @@ at::Tensor PatchPositions(const at::Tensor& row_positions, const at::Tensor& col
 
 }  // namespace
 
-at::Tensor VilPair::operator()(const at::Tensor& tokens, ItemAttention* item_attention) const {
+at::Tensor VilPair::operator()(const at::Tensor& tokens, ItemAttention& item_attention) const {
   const at::Tensor normed = attention_norm(tokens);
   const auto* const sparse = std::get_if<VilSparseAttention>(&attention);
   const at::Tensor attended =
@@ -135,7 +135,7 @@ void VilPair::MoveBy(TensorMove& move) {
   feed_forward.MoveBy(move);
 }
 
-at::Tensor VilStageNetwork::operator()(const at::Tensor& image, ItemAttention* item_attention) const {
+at::Tensor VilStageNetwork::operator()(const at::Tensor& image, ItemAttention& item_attention) const {
   const at::Tensor convolved = at::conv2d(image, patch_weight, patch_bias, {patch_size, patch_size});
   at::Tensor tokens = convolved.flatten(2).transpose(1, 2);
   if (embedding_norm.gain.defined()) tokens = embedding_norm(tokens);
@@ -157,12 +157,17 @@ void VilStageNetwork::MoveBy(TensorMove& move) {
   for (VilPair& pair : pairs) pair.MoveBy(move);
 }
 
-at::Tensor VilNetwork::operator()(const at::Tensor& images, ItemAttention* item_attention) const {
+at::Tensor VilNetwork::operator()(const at::Tensor& images, ItemAttention& item_attention) const {
   at::Tensor tokens = stages.front()(images.to(head.weight.scalar_type()), item_attention);
   for (size_t index = 1; index < stages.size(); ++index) {
     tokens = stages[index](stages[index - 1].Image(tokens), item_attention);
   }
   return head(pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0))).to(images.scalar_type());
+}
+
+at::Tensor VilNetwork::operator()(const at::Tensor& images) const {
+  CpuItemAttention item_attention;
+  return (*this)(images, item_attention);
 }
 
 void VilNetwork::MoveBy(TensorMove& move) {

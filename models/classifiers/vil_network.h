@@ -22,8 +22,8 @@ struct VilPair {
   LayerNorm feed_forward_norm;
   FeedForward feed_forward;
 
-  // tokens [batch, g + patches, d] -> the same shape. `item_attention` as VilSparseAttention has it.
-  at::Tensor operator()(const at::Tensor& tokens, ItemAttention* item_attention = nullptr) const;
+  // tokens [batch, g + patches, d] -> the same shape.
+  at::Tensor operator()(const at::Tensor& tokens, ItemAttention& item_attention) const;
 
   void MoveBy(TensorMove& move);
 };
@@ -44,7 +44,7 @@ struct VilStageNetwork {
 
   // image [batch, channels, height, width] -> tokens [batch, g + n^2, d]. Pixels that fill no patch, at the right and
   // at the bottom, are dropped.
-  at::Tensor operator()(const at::Tensor& image, ItemAttention* item_attention = nullptr) const;
+  at::Tensor operator()(const at::Tensor& image, ItemAttention& item_attention) const;
   // The patches of such tokens as the next stage's image: [batch, d, n, n].
   at::Tensor Image(const at::Tensor& tokens) const;
 
@@ -58,7 +58,9 @@ struct VilNetwork {
   bool pools_all_tokens = false;
 
   // images [batch, channels, image_size, image_size] -> logits [batch, classes], both of one type.
-  at::Tensor operator()(const at::Tensor& images, ItemAttention* item_attention = nullptr) const;
+  at::Tensor operator()(const at::Tensor& images, ItemAttention& item_attention) const;
+  // The same by CpuItemAttention: differentiable.
+  at::Tensor operator()(const at::Tensor& images) const;
 
   void MoveBy(TensorMove& move);
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/types/span.h"
+#include "models/gpu/graph_buckets.h"
 #include "models/gpu/pages.h"
 
 namespace longshort {
@@ -15,8 +16,6 @@ constexpr int64_t kLeastTileRows = 8;
 constexpr int64_t kMoreChunks = 64;
 // Likewise tiles: of sequences that decode while others read.
 constexpr int64_t kMoreTiles = 64;
-// Twice as many each time; then by half as many, where arithmetic takes more time than to begin it.
-constexpr int64_t kRows[] = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512};
 
 cuda::QueryTiles TilesOf(const StepPlan& plan, int64_t least) {
   return cuda::TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), least);
@@ -80,7 +79,7 @@ GpuStep MakeGpuStep(const StepPlan& plan) {
 
 std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t most_rows) {
   std::vector<StepShape> shapes;
-  for (const int64_t rows : kRows) {
+  for (const int64_t rows : kStepRowBuckets) {
     if (rows > most_rows) break;
     // A slice of one token has the most ids for its rows; 64 tokens more are one page more of each table.
     StepShape shape = {.rows = rows, .page_ids = rows * PageIdsOfSlice(config), .single_rows = rows};

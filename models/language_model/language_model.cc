@@ -39,13 +39,13 @@ LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirecto
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const std::string& directory,
-                                                                 const LanguageModelOptions& options) {
+                                                                 const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory));
   return LoadLanguageModel(opened, options);
 }
 
 absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDirectory& directory,
-                                                                 const LanguageModelOptions& options) {
+                                                                 const LoadOptions& options) {
   if (options.precision != "fp32" && options.precision != "bf16") {
     return absl::InvalidArgumentError(absl::StrCat("precision is '", options.precision, "'; it must be fp32 or bf16"));
   }
@@ -61,11 +61,9 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
     Decoder decoder = MakeDecoder(config, halves ? at::kBFloat16 : at::kFloat,
                                   [&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
-    std::vector<WorkerDevice> devices = options.devices;
-    if (devices.empty()) devices.push_back({.kind = DeviceKind::kCpu});
+    const std::vector<WorkerDevice> devices = options.DevicesOrCpu();
     std::vector<PlacedLanguageModel::Place> places;
-    const auto place = [&](WorkerDevice device, Decoder here) -> absl::Status {
-      if (device.kind == DeviceKind::kCpu && device.threads == 0) device.threads = options.threads;
+    const auto place = [&](const WorkerDevice& device, Decoder here) -> absl::Status {
       LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(here, device, options.gpus, [&reader] { reader.CheckStop(); }));
       places.push_back({device, std::make_unique<TransformerLs>(std::move(here), info, device, std::move(backend))});
       return absl::OkStatus();

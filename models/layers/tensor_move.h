@@ -8,8 +8,15 @@
 #include "ATen/core/Tensor.h"
 #include "c10/core/Device.h"
 #include "models/layers/linear.h"
+#include "models/worker_device.h"
 
 namespace longshort {
+
+// Where the tensors of a model on this device are. An emulated GPU has its memory on the CPU.
+inline at::Device TensorDevice(const WorkerDevice& device) {
+  if (device.kind != DeviceKind::kCuda) return at::kCPU;
+  return {at::kCUDA, static_cast<at::DeviceIndex>(device.index)};
+}
 
 // Tensors that layers share stay shared. What is where it should be is not copied. Calls throw what LibTorch throws.
 class TensorMove final {

@@ -14,9 +14,9 @@
 #include "c10/cuda/CUDACachingAllocator.h"
 #include "c10/cuda/CUDAFunctions.h"
 #include "c10/cuda/CUDAStream.h"
-#include "models/attention/document_graphs.h"
+#include "models/attention/documents_on_device.h"
 #include "models/attention/gpu_item_attention.h"
-#include "models/attention/image_graphs.h"
+#include "models/attention/images_on_device.h"
 #include "models/gpu/cuda_device.h"
 #include "models/gpu_backends.h"
 #include "models/language_model/gpu_backend.h"
@@ -117,15 +117,15 @@ class CudaBackends final : public GpuBackends {
     BeginLoading(device);
     return MakeGpuBackend(decoder, std::move(gpu), between);
   }
-  absl::StatusOr<std::unique_ptr<ItemAttention>> MakeItemAttention(const WorkerDevice& device,
-                                                                   int64_t head_width) const override {
+  absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
+                                                                      int64_t head_width) const override {
     LS_ASSIGN_OR_RETURN(const ModelGpu gpu, Find(device));
     return MakeGpuItemAttention(gpu, head_width);
   }
   int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const override {
-    return ImageGraphs::Bytes(GraphLimits(), image_values, classes);
+    return longshort::ImageGraphBytes(limits_, image_values, classes);
   }
-  int64_t DocumentGraphBytes(int64_t classes) const override { return DocumentGraphs::Bytes(GraphLimits(), classes); }
+  int64_t DocumentGraphBytes(int64_t classes) const override { return longshort::DocumentGraphBytes(limits_, classes); }
 
  private:
   absl::StatusOr<ModelGpu> Find(const WorkerDevice& device) const {
@@ -136,10 +136,12 @@ class CudaBackends final : public GpuBackends {
     }
     return ModelGpu{.tensors = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)),
                     .open = [number = device.index] { return OpenStream(number); },
-                    .loss = loss_};
+                    .loss = loss_,
+                    .graphs = limits_};
   }
 
   const std::shared_ptr<GpuLoss> loss_;
+  const GraphLimits limits_;
 };
 
 }  // namespace

@@ -7,9 +7,7 @@
 
 #include "base/json_fields.h"
 #include "base/status_macros.h"
-#include "models/classifiers/cvt.h"
-#include "models/classifiers/text_classifier.h"
-#include "models/classifiers/vil.h"
+#include "models/classifiers/classifiers.h"
 #include "models/images/image_preprocessor.h"
 #include "models/language_model/language_model.h"
 #include "models/weights/image_preprocessing_config.h"
@@ -19,49 +17,46 @@
 namespace longshort {
 namespace {
 
-absl::StatusOr<LoadedModel> LoadLanguage(const ModelDirectory& directory, const LoadOptions& options) {
+absl::StatusOr<LoadedModel> LoadLanguage(const ModelDirectory& directory, const LoadOptions& options,
+                                         const ImageLimits&) {
   LoadedLanguageModel loaded;
-  LS_ASSIGN_OR_RETURN(loaded.model, LoadLanguageModel(directory, {.precision = options.precision,
-                                                                  .threads = options.threads,
-                                                                  .devices = options.devices,
-                                                                  .gpus = options.gpus}));
+  LS_ASSIGN_OR_RETURN(loaded.model, LoadLanguageModel(directory, options));
   LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadTokenizer(directory));
   return loaded;
 }
 
-ClassifierOptions ClassifierOptionsOf(const LoadOptions& options) {
-  return {.precision = options.precision, .threads = options.threads, .devices = options.devices, .gpus = options.gpus};
-}
-
-absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const LoadOptions& options) {
+absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const LoadOptions& options,
+                                     const ImageLimits& image_limits) {
   LoadedClassifier loaded;
-  LS_ASSIGN_OR_RETURN(loaded.classifier, LoadTextClassifier(directory, ClassifierOptionsOf(options)));
+  LS_ASSIGN_OR_RETURN(loaded.classifier, LoadTextClassifier(directory, options));
   LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadDocumentTokenizer(directory));
   if (loaded.classifier->info().input == ClassifierInput::kPixelSequence) {
     LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
                         ParseTextClassifierConfig(directory.config_text, directory.config_path()));
-    loaded.preprocessor = MakePixelSequencePreprocessor(config.preprocessing, options.image_limits);
+    loaded.preprocessor = MakePixelSequencePreprocessor(config.preprocessing, image_limits);
   }
   return loaded;
 }
 
 // An image classifier, of which only the network is its own.
 using ImageLoader = absl::StatusOr<std::unique_ptr<Classifier>> (*)(const ModelDirectory& directory,
-                                                                    const ClassifierOptions& options);
+                                                                    const LoadOptions& options);
 
 template <ImageLoader load>
-absl::StatusOr<LoadedModel> LoadImages(const ModelDirectory& directory, const LoadOptions& options) {
+absl::StatusOr<LoadedModel> LoadImages(const ModelDirectory& directory, const LoadOptions& options,
+                                       const ImageLimits& image_limits) {
   LoadedClassifier loaded;
-  LS_ASSIGN_OR_RETURN(loaded.classifier, load(directory, ClassifierOptionsOf(options)));
+  LS_ASSIGN_OR_RETURN(loaded.classifier, load(directory, options));
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(directory.config_text, directory.config_path()));
   LS_ASSIGN_OR_RETURN(const ImagePreprocessingConfig preprocessing, ReadImagePreprocessing(fields));
-  loaded.preprocessor = MakeImagePreprocessor(preprocessing, options.image_limits);
+  loaded.preprocessor = MakeImagePreprocessor(preprocessing, image_limits);
   return loaded;
 }
 
 struct Registration {
   std::string_view architecture;  // in config.json
-  absl::StatusOr<LoadedModel> (*load)(const ModelDirectory& directory, const LoadOptions& options);
+  absl::StatusOr<LoadedModel> (*load)(const ModelDirectory& directory, const LoadOptions& options,
+                                      const ImageLimits& image_limits);
 };
 
 // A new architecture is one line here (docs/adding_a_model.md).
@@ -88,8 +83,8 @@ int64_t WeightBytes(const SafetensorsFile& weights, bool halves) {
 
 }  // namespace
 
-absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options,
-                                      const LoadGuard& guard) {
+absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options, const LoadGuard& guard,
+                                      const ImageLimits& image_limits) {
   size_t architecture = 0;
   const auto check = [&](const ModelDirectory& opened) -> absl::Status {
     LS_ASSIGN_OR_RETURN(architecture, ArchitectureOf(opened));
@@ -100,7 +95,7 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOp
     return guard.check_room(WeightBytes(opened.weights, host_halves), WeightBytes(opened.weights, halves));
   };
   LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory, check, guard.stop_requested));
-  return kRegistrations[architecture].load(opened, options);
+  return kRegistrations[architecture].load(opened, options, image_limits);
 }
 
 }  // namespace longshort

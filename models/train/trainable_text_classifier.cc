@@ -104,7 +104,7 @@ class TrainableTextClassifier final : public TrainableClassifier {
     const TextNetwork network =
         MakeTextNetwork(data_.config, [&](const std::string& name) { return by_name.at(name); });
     const std::vector<absl::Span<const int32_t>> spans(documents.begin(), documents.end());
-    return {.logits = network.Logits(MakeDocumentBatch(std::make_shared<PackedDocuments>(network.Pack(spans)))),
+    return {.logits = network.Logits(std::make_shared<PackedDocuments>(network.Pack(spans))),
             .targets = CertainTargets(targets, data_.config.classes),
             .statistics = {}};
   }

@@ -11,15 +11,13 @@
 namespace longshort {
 
 GuardedLoader MakeModelLoader(const ServerOptions& options, const GpuBackends* gpus) {
-  const LoadOptions load{.precision = options.precision,
-                         .threads = static_cast<int>(options.threads),
-                         .gpus = gpus,
-                         .image_limits = ServedImageLimits(options)};
-  return [load](const std::string& directory, const std::vector<WorkerDevice>& workers,
-                const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+  const LoadOptions load{.precision = options.precision, .threads = static_cast<int>(options.threads), .gpus = gpus};
+  return [load, image_limits = ServedImageLimits(options)](const std::string& directory,
+                                                           const std::vector<WorkerDevice>& workers,
+                                                           const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
     LoadOptions for_workers = load;
     for_workers.devices = DistinctDevices(workers);
-    LS_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(directory, for_workers, guard));
+    LS_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(directory, for_workers, guard, image_limits));
     for (const WorkerDevice& device : for_workers.devices) LS_RETURN_IF_ERROR(WarmUp(loaded, device));
     return loaded;
   };

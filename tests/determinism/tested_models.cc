@@ -5,9 +5,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "gtest/gtest.h"
-#include "models/classifiers/cvt.h"
-#include "models/classifiers/text_classifier.h"
-#include "models/classifiers/vil.h"
+#include "models/classifiers/classifiers.h"
 #include "models/weights/model_directory.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_cvt.h"

@@ -115,7 +115,7 @@ absl::Status RunFile(LanguageModel& model) {
 }
 
 absl::Status Run() {
-  LanguageModelOptions options;
+  LoadOptions options;
   options.precision = absl::GetFlag(FLAGS_precision);
   options.threads = absl::GetFlag(FLAGS_threads);
   LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(absl::GetFlag(FLAGS_device)));

@@ -40,7 +40,7 @@ class BFloat16Networks : public ::testing::Test {
     EXPECT_GT(change, 1e-4);
   }
 
-  const std::unique_ptr<ItemAttention> attention_ =
+  const std::unique_ptr<GpuItemAttention> attention_ =
       MakeGpuItemAttention({.tensors = at::kCPU, .open = [] { return MakeEmulatedDevice(); }, .loss = nullptr}, 128)
           .value();
 };
@@ -57,13 +57,8 @@ TEST_F(BFloat16Networks, OfDocuments) {
     SCOPED_TRACE(static_cast<int>(cls));
     const TextNetwork in_bfloat16 = InBFloat16(network);
     const auto packed = std::make_shared<PackedDocuments>(network.Pack(documents));
-    const auto layers = [&](const ItemAttention::Documents& on_device) {
-      return in_bfloat16.Logits({.ids = on_device.ids,
-                                 .positions = on_device.positions,
-                                 .documents = on_device.count,
-                                 .attention = attention_.get()});
-    };
-    const at::Tensor expected = network.Logits(MakeDocumentBatch(packed));
+    const auto layers = [&](const DocumentTokens& on_device) { return in_bfloat16.Logits(on_device, *attention_); };
+    const at::Tensor expected = network.Logits(packed);
     ExpectRounded(at::tensor(attention_->RunDocuments(*packed, layers)).view(expected.sizes()), expected);
   }
 }
@@ -77,7 +72,7 @@ TEST_F(BFloat16Networks, OfViL) {
     const VilNetwork network = NetworkOver(config, RandomVilTensors(config, /*seed=*/1));
     const at::Tensor images = RandomImages(config, /*batch=*/2, /*seed=*/2);
     SCOPED_TRACE(positions);
-    ExpectRounded(InBFloat16(network)(images, attention_.get()), network(images));
+    ExpectRounded(InBFloat16(network)(images, *attention_), network(images));
   }
 }
 
@@ -86,7 +81,7 @@ TEST_F(BFloat16Networks, OfCvt) {
   CvtNetwork network = NetworkOver(config, RandomCvtTensors(config, /*seed=*/1));
   network.PrepareForServing();
   const at::Tensor images = RandomImages(/*batch=*/2, /*height=*/23, /*width=*/15, /*seed=*/2);
-  ExpectRounded(InBFloat16(network).Logits(images, /*statistics=*/nullptr, attention_.get()),
+  ExpectRounded(InBFloat16(network).Logits(images, /*statistics=*/nullptr, *attention_),
                 network.Logits(images, /*statistics=*/nullptr));
 }
 

@@ -39,9 +39,9 @@ class DocumentGraphsTest : public ::testing::Test {
   }
 
   // Logits [documents, 1]: sums of ids. Tells which rooms it has been called with, "rows x documents".
-  ItemAttention::DocumentLayers Sums() {
-    return [this](const ItemAttention::Documents& documents) {
-      rooms_.push_back(absl::StrCat(documents.ids.size(0), " x ", documents.count));
+  GpuItemAttention::DocumentLayers Sums() {
+    return [this](const DocumentTokens& documents) {
+      rooms_.push_back(absl::StrCat(documents.ids.size(0), " x ", documents.documents));
       return attention_->MeanOfRows(documents.ids.to(at::kFloat).unsqueeze(1), /*length=*/1);
     };
   }
@@ -64,7 +64,7 @@ class DocumentGraphsTest : public ::testing::Test {
   EmulatedDevice* device_ = nullptr;
   std::vector<std::string> rooms_;
   int32_t id_ = 0;
-  std::unique_ptr<ItemAttention> attention_;
+  std::unique_ptr<GpuItemAttention> attention_;
 };
 
 TEST_F(DocumentGraphsTest, ABatchTakesTheSmallestThatHasRoomAndNothingOfBatchesBefore) {

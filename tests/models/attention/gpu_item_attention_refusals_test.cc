@@ -35,27 +35,25 @@ class GpuItemAttentionRefusals : public ::testing::Test {
     return {.heads = kHeads,
             .queries = Rows(),
             .tokens = {.keys = Rows(), .values = Rows()},
-            .shared = {.keys = at::zeros({kImages, 2, kWidth}), .values = at::zeros({kImages, 2, kWidth})},
-            .attended = Rows()};
+            .shared = {.keys = at::zeros({kImages, 2, kWidth}), .values = at::zeros({kImages, 2, kWidth})}};
   }
-  void AttendInGrids(const RowsToAttend& rows) const {
-    attention_->AttendInGrids(rows, {.height = 2, .width = 2}, {.side = 2}, /*bias_table=*/{});
+  void AttendInGrids(const RowsToAttend& rows, int64_t others = 0) const {
+    attention_->AttendInGrids(rows, {.height = 2, .width = 2}, {.side = 2}, /*bias=*/{}, others);
   }
 
   const std::shared_ptr<GpuLoss> loss_ = std::make_shared<GpuLoss>();
   std::vector<std::string> losses_;
   EmulatedDevice* device_ = nullptr;
-  std::unique_ptr<ItemAttention> attention_;
+  std::unique_ptr<GpuItemAttention> attention_;
 };
 
 TEST_F(GpuItemAttentionRefusals, ImagesThatAreNotAsFarApartAsTheQueries) {
   AttendInGrids(Attend());
-  for (at::Tensor RowsToAttend::*const part : {&RowsToAttend::attended, &RowsToAttend::queries}) {
-    RowsToAttend rows = Attend();
-    rows.*part = Rows(kTokens + 1);
-    EXPECT_THROW(AttendInGrids(rows), c10::Error);
-  }
+  EXPECT_THROW(AttendInGrids(Attend(), /*others=*/1), c10::Error);
   RowsToAttend rows = Attend();
+  rows.queries = Rows(kTokens + 1);
+  EXPECT_THROW(AttendInGrids(rows), c10::Error);
+  rows = Attend();
   rows.tokens.values = Rows(kTokens + 1);
   EXPECT_THROW(AttendInGrids(rows), c10::Error);
 }

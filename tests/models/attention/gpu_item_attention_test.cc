@@ -14,10 +14,11 @@
 #include "ATen/TensorOperators.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/attention/cpu_item_attention.h"
+#include "models/attention/position_bias.h"
 #include "models/classifiers/text_layer.h"
 #include "models/classifiers/text_network.h"
 #include "models/classifiers/vil_attention.h"
-#include "models/classifiers/vil_position_bias.h"
 #include "tests/base/status_matchers.h"
 #include "tests/models/classifiers/random_cvt.h"
 #include "tests/models/classifiers/random_text_model.h"
@@ -55,15 +56,8 @@ class GpuItemAttentionTest : public ::testing::Test {
         MakeGpuItemAttention({.tensors = at::kCPU, .open = open, .loss = std::make_shared<GpuLoss>()}, 128).value();
   }
 
-  DocumentBatch BatchOf(const ItemAttention::Documents& documents) const {
-    return {.ids = documents.ids,
-            .positions = documents.positions,
-            .documents = documents.count,
-            .attention = attention_.get()};
-  }
-
   EmulatedDevice* device_ = nullptr;
-  std::unique_ptr<ItemAttention> attention_;
+  std::unique_ptr<GpuItemAttention> attention_;
 };
 
 struct TextCase {
@@ -103,15 +97,17 @@ TEST_P(GpuTextLayerTest, GivesWhatItGivesWithoutAGpu) {
   ids[0].resize(60, 0);
   const std::vector<absl::Span<const int32_t>> documents(ids.begin(), ids.end());
   const WindowRule rule = {.size = tested.window, .see_nothing = tested.has_landmarks};
-  const DocumentBatch batch = MakeDocumentBatch(std::make_shared<PackedDocuments>(PackDocuments(documents, rule)));
-  const HiddenRows hidden = {.tokens = Random({batch.packed->rows(), kWidth}),
-                             .cls = tested.has_cls ? Random({batch.documents, kWidth}) : at::Tensor()};
+  const auto packed = std::make_shared<PackedDocuments>(PackDocuments(documents, rule));
+  const DocumentTokens tokens = TokensOf(*packed);
+  const HiddenRows hidden = {.tokens = Random({packed->rows(), kWidth}),
+                             .cls = tested.has_cls ? Random({tokens.documents, kWidth}) : at::Tensor()};
 
-  const HiddenRows expected = layer(hidden, batch, /*cls_only=*/false);
-  attention_->RunDocuments(*batch.packed, [&](const ItemAttention::Documents& on_gpu) {
-    EXPECT_TRUE(on_gpu.ids.equal(batch.ids));
-    EXPECT_TRUE(on_gpu.positions.equal(batch.positions));
-    const HiddenRows found = layer(hidden, BatchOf(on_gpu), /*cls_only=*/false);
+  CpuItemAttention on_cpu(packed);
+  const HiddenRows expected = layer(hidden, tokens.documents, on_cpu, /*cls_only=*/false);
+  attention_->RunDocuments(*packed, [&](const DocumentTokens& on_gpu) {
+    EXPECT_TRUE(on_gpu.ids.equal(tokens.ids));
+    EXPECT_TRUE(on_gpu.positions.equal(tokens.positions));
+    const HiddenRows found = layer(hidden, on_gpu.documents, *attention_, /*cls_only=*/false);
     EXPECT_LT(LargestDifference(found.tokens, expected.tokens), kRounding);
     if (tested.has_cls) {
       EXPECT_LT(LargestDifference(found.cls, expected.cls), kRounding);
@@ -146,9 +142,9 @@ TEST_F(GpuItemAttentionTest, ANetworkWithoutClsGivesWhatItGivesWithoutAGpu) {
   const std::vector<int32_t> longer(30, 7);
   const std::vector<absl::Span<const int32_t>> documents = {masked, longer};
   const auto packed = std::make_shared<PackedDocuments>(network.Pack(documents));
-  const at::Tensor expected = network.Logits(MakeDocumentBatch(packed));
+  const at::Tensor expected = network.Logits(packed);
   const auto logits = attention_->RunDocuments(
-      *packed, [&](const ItemAttention::Documents& on_gpu) { return network.Logits(BatchOf(on_gpu)); });
+      *packed, [&](const DocumentTokens& on_gpu) { return network.Logits(on_gpu, *attention_); });
   EXPECT_LT(LargestDifference(at::tensor(logits).view(expected.sizes()), expected), kRounding);
   const std::map<std::string, int64_t> kernels = device_->kernels_run();
   EXPECT_THAT(kernels, Contains(std::pair<const std::string, int64_t>("ConvolveValues", config.layers)));
@@ -173,8 +169,7 @@ class GpuVilAttentionTest : public GpuItemAttentionTest, public ::testing::WithP
                               .dynamic_projection = {},
                               .landmark_norm = RandomNorm(),
                               .full_norm = RandomNorm(),
-                              .bias_table = {},
-                              .bias_index = {},
+                              .bias = {},
                               .output = RandomLinear(kWidth, kWidth),
                               .heads = kHeads,
                               .global_tokens = tested.global_tokens,
@@ -182,8 +177,8 @@ class GpuVilAttentionTest : public GpuItemAttentionTest, public ::testing::WithP
                               .side = kSide};
     if (tested.has_landmarks) vil.dynamic_projection = RandomLinear(kHeads * kRank, kWidth);
     if (tested.has_bias) {
-      vil.bias_index = WindowBiasIndex(tested.window, at::kCPU);
-      vil.bias_table = Random({vil.bias_index.max().item<int64_t>() + 1, kHeads});
+      vil.bias.index = WindowBiasIndex(tested.window, at::kCPU);
+      vil.bias.table = Random({vil.bias.index.max().item<int64_t>() + 1, kHeads});
     }
     return vil;
   }
@@ -192,10 +187,11 @@ class GpuVilAttentionTest : public GpuItemAttentionTest, public ::testing::WithP
 TEST_P(GpuVilAttentionTest, GivesWhatItGivesWithoutAGpu) {
   const VilSparseAttention vil = RandomAttention(GetParam());
   const at::Tensor rows = Random({2, GetParam().global_tokens + kSide * kSide, kWidth});
-  EXPECT_LT(LargestDifference(vil(rows, attention_.get()), vil(rows)), kRounding);
+  CpuItemAttention on_cpu;
+  EXPECT_LT(LargestDifference(vil(rows, *attention_), vil(rows, on_cpu)), kRounding);
   // One image alone: what the first one's rows are apart from the next one's must not be asked.
   const at::Tensor first = rows.narrow(0, 0, 1);
-  EXPECT_LT(LargestDifference(vil(first, attention_.get()), vil(first)), kRounding);
+  EXPECT_LT(LargestDifference(vil(first, *attention_), vil(first, on_cpu)), kRounding);
   EXPECT_THAT(device_->kernels_run(), Contains(std::pair<const std::string, int64_t>("AttendInWindows", 2)));
 }
 
@@ -213,7 +209,7 @@ TEST_F(GpuItemAttentionTest, CvtGivesWhatItGivesWithoutAGpu) {
   const CvtNetwork network = NetworkOver(config, RandomCvtTensors(config, 1));
   const at::Tensor images = RandomImages(2, 23, 15, 1);
   const at::Tensor expected = network.Logits(images, nullptr);
-  EXPECT_LT(LargestDifference(network.Logits(images, nullptr, attention_.get()), expected), kRounding);
+  EXPECT_LT(LargestDifference(network.Logits(images, nullptr, *attention_), expected), kRounding);
   EXPECT_THAT(device_->kernels_run(),
               UnorderedElementsAre(std::pair<const std::string, int64_t>("MixSplits", 3),
                                    std::pair<const std::string, int64_t>("MergeSplits", 3),
@@ -223,6 +219,7 @@ TEST_F(GpuItemAttentionTest, CvtGivesWhatItGivesWithoutAGpu) {
 // What the verbs are asked, of documents or of images.
 struct Verbs {
   RowsToAttend attend;
+  at::Tensor attended;
   RowsToCompress compress;
   OwnRowsToAttend own;
   RowsToConvolve convolve;  // of documents
@@ -238,8 +235,7 @@ Verbs OverRows(const at::Tensor& rows, int64_t items, at::ScalarType type) {
   verbs.attend = {.heads = kHeads,
                   .queries = part(0, kWidth),
                   .tokens = {.keys = part(kWidth, kWidth), .values = part(2 * kWidth, kWidth)},
-                  .shared = {},
-                  .attended = at::empty(part(0, kWidth).sizes(), type)};
+                  .shared = {}};
   verbs.compress = {.heads = kHeads,
                     .logits = part(3 * kWidth, kHeads * kRank),
                     .tokens = verbs.attend.tokens,
@@ -248,12 +244,12 @@ Verbs OverRows(const at::Tensor& rows, int64_t items, at::ScalarType type) {
   verbs.own = {.heads = kHeads,
                .queries = of_items(0.1),
                .own = {.keys = of_items(0.2), .values = of_items(0.3)},
-               .rows = verbs.attend.attended,
+               .rows = {},
                .attended = at::empty({items, kWidth}, type)};
   verbs.convolve = {.heads = kHeads,
                     .taps = at::linspace(-1, 1, kHeads * 5).view({kHeads, 5}).to(type),
                     .values = verbs.attend.tokens.values,
-                    .sums = verbs.attend.attended};
+                    .sums = {}};
   return verbs;
 }
 
@@ -262,7 +258,7 @@ Verbs OverRows(const at::Tensor& rows, int64_t items, at::ScalarType type) {
 template <typename Attend>
 void RunVerbs(ItemAttention& attention, Verbs& verbs, const Attend& attend_rows) {
   verbs.attend.shared = attention.Landmarks(verbs.compress, /*others=*/0);
-  attend_rows(verbs.attend);
+  verbs.attended = verbs.own.rows = verbs.convolve.sums = attend_rows(verbs.attend);
   attention.AttendToRows(verbs.own);
 }
 
@@ -277,10 +273,10 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
     const PackedDocuments packed =
         PackDocuments(std::vector<absl::Span<const int32_t>>(ids.begin(), ids.end()), {.size = 8, .see_nothing = true});
     Verbs verbs = OverRows(rows, static_cast<int64_t>(lengths.size()), type);
-    attention_->RunDocuments(packed, [&](const ItemAttention::Documents&) {
-      RunVerbs(*attention_, verbs, [&](const RowsToAttend& attend) { attention_->AttendInDocuments(attend); });
+    attention_->RunDocuments(packed, [&](const DocumentTokens&) {
+      RunVerbs(*attention_, verbs, [&](const RowsToAttend& attend) { return attention_->AttendInDocuments(attend); });
       attention_->ConvolveValues(verbs.convolve);
-      verbs.means = attention_->MeanOfRows(verbs.attend.attended, /*length=*/7);
+      verbs.means = attention_->MeanOfRows(verbs.attended, /*length=*/7);
       return at::zeros({1, 1});
     });
     return verbs;
@@ -288,9 +284,9 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
   Verbs OfImages(const at::Tensor& rows, at::ScalarType type) {
     Verbs verbs = OverRows(rows, rows.size(0), type);
     RunVerbs(*attention_, verbs, [&](const RowsToAttend& attend) {
-      attention_->AttendInGrids(attend, {.height = 7, .width = 10}, {.side = 4}, /*bias_table=*/{});
+      return attention_->AttendInGrids(attend, {.height = 7, .width = 10}, {.side = 4}, /*bias=*/{}, /*others=*/0);
     });
-    verbs.means = attention_->MeanOfRows(verbs.attend.attended, /*length=*/7);
+    verbs.means = attention_->MeanOfRows(verbs.attended, /*length=*/7);
     return verbs;
   }
 };
@@ -301,7 +297,7 @@ TEST_P(GpuItemBitsTest, ADocumentHasTheSameBitsAloneAndInCompany) {
   const Verbs all = OfDocuments(lengths, rows, GetParam());
   for (int64_t item = 0, first = 0; item < 3; first += lengths[item++]) {
     const Verbs alone = OfDocuments({lengths[item]}, rows.narrow(0, first, lengths[item]), GetParam());
-    EXPECT_TRUE(alone.attend.attended.equal(all.attend.attended.narrow(0, first, lengths[item]))) << item;
+    EXPECT_TRUE(alone.attended.equal(all.attended.narrow(0, first, lengths[item]))) << item;
     EXPECT_TRUE(alone.attend.shared.keys[0].equal(all.attend.shared.keys[item])) << item;
     EXPECT_TRUE(alone.own.attended[0].equal(all.own.attended[item])) << item;
     EXPECT_TRUE(alone.means[0].equal(all.means[item])) << item;
@@ -313,7 +309,7 @@ TEST_P(GpuItemBitsTest, AnImageHasTheSameBitsAloneAndInCompany) {
   const Verbs all = OfImages(rows, GetParam());
   for (int64_t item = 0; item < 3; ++item) {
     const Verbs alone = OfImages(rows.narrow(0, item, 1), GetParam());
-    EXPECT_TRUE(alone.attend.attended[0].equal(all.attend.attended[item])) << item;
+    EXPECT_TRUE(alone.attended[0].equal(all.attended[item])) << item;
     EXPECT_TRUE(alone.attend.shared.values[0].equal(all.attend.shared.values[item])) << item;
     EXPECT_TRUE(alone.own.attended[0].equal(all.own.attended[item])) << item;
     EXPECT_TRUE(alone.means[0].equal(all.means[item])) << item;
@@ -329,7 +325,7 @@ TEST_F(GpuItemBitsTest, RowsOfBFloat16GiveWhatTheSameNumbersInFloatGive) {
   const Verbs in_float = OfImages(rows, at::kFloat), in_bfloat16 = OfImages(rows, at::kBFloat16);
   // Outputs are means of normal numbers; landmarks are normalised. Both are rounded to 8 bits, and so were the
   // probabilities that outputs were mixed by.
-  EXPECT_LT(LargestDifference(in_bfloat16.attend.attended.to(at::kFloat), in_float.attend.attended), 0.02);
+  EXPECT_LT(LargestDifference(in_bfloat16.attended.to(at::kFloat), in_float.attended), 0.02);
   EXPECT_LT(LargestDifference(in_bfloat16.attend.shared.keys.to(at::kFloat), in_float.attend.shared.keys), 0.05);
   EXPECT_LT(LargestDifference(in_bfloat16.own.attended.to(at::kFloat), in_float.own.attended), 0.02);
   // Each of 70 rows is off by up to 0.02, in either direction, and the mean is over 7.

@@ -30,7 +30,7 @@ at::Tensor Sums(const at::Tensor& images) {
 
 class ImageGraphsTest : public ::testing::Test {
  protected:
-  std::unique_ptr<ItemAttention> Make() {
+  std::unique_ptr<GpuItemAttention> Make() {
     const auto open = [this]() -> absl::StatusOr<std::unique_ptr<GpuDevice>> {
       std::unique_ptr<EmulatedDevice> opened = MakeEmulatedDevice();
       device_ = opened.get();
@@ -50,8 +50,8 @@ class ImageGraphsTest : public ::testing::Test {
     }
     return images;
   }
-  static void ExpectSums(ItemAttention& attention, const std::vector<ImageItem>& images,
-                         const ItemAttention::ImageLayers& layers) {
+  static void ExpectSums(GpuItemAttention& attention, const std::vector<ImageItem>& images,
+                         const GpuItemAttention::ImageLayers& layers) {
     std::vector<const ImageItem*> batch;
     std::vector<float> expected;
     for (const ImageItem& image : images) {
@@ -67,7 +67,7 @@ class ImageGraphsTest : public ::testing::Test {
 };
 
 TEST_F(ImageGraphsTest, RunABatchOfAnyNumberThatHasRoomInOne) {
-  const std::unique_ptr<ItemAttention> attention = Make();
+  const std::unique_ptr<GpuItemAttention> attention = Make();
   ASSERT_THAT(attention->PrepareImages(kShape, Sums), IsOk());
   const auto never = [](const at::Tensor&) -> at::Tensor { throw std::logic_error("a graph runs this batch"); };
   int64_t replays = device_->replays();
@@ -80,7 +80,7 @@ TEST_F(ImageGraphsTest, RunABatchOfAnyNumberThatHasRoomInOne) {
 }
 
 TEST_F(ImageGraphsTest, LeaveLargerBatchesAndOtherSizesToTheLayers) {
-  const std::unique_ptr<ItemAttention> attention = Make();
+  const std::unique_ptr<GpuItemAttention> attention = Make();
   ASSERT_THAT(attention->PrepareImages(kShape, Sums), IsOk());
   const int64_t replays = device_->replays();
   const auto run = [&](const std::vector<ImageItem>& images) {
@@ -102,7 +102,7 @@ TEST_F(ImageGraphsTest, LeaveLargerBatchesAndOtherSizesToTheLayers) {
 TEST_F(ImageGraphsTest, AreNotThereAfterAnyFaultOfTheirMaking) {
   int64_t call = 0;
   for (;; ++call) {
-    const std::unique_ptr<ItemAttention> attention = Make();
+    const std::unique_ptr<GpuItemAttention> attention = Make();
     device_->FailAfter(call, DeviceFault::kOutOfMemory);
     const absl::Status status = attention->PrepareImages(kShape, Sums);
     if (status.ok()) break;

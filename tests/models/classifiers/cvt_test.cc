@@ -1,5 +1,3 @@
-#include "models/classifiers/cvt.h"
-
 #include <map>
 #include <memory>
 #include <string>
@@ -8,6 +6,7 @@
 #include "ATen/Functions.h"
 #include "base/status_macros.h"
 #include "gtest/gtest.h"
+#include "models/classifiers/classifiers.h"
 #include "models/costs/cvt_costs.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"

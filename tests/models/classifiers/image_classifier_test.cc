@@ -1,5 +1,3 @@
-#include "models/classifiers/image_classifier.h"
-
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "c10/core/InferenceMode.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/classifiers/image_network.h"
 #include "models/weights/safetensors_writer.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
@@ -20,17 +19,17 @@ namespace {
 // fails on an image whose first value is negative. Images cost so many multiply-adds for each pixel.
 class FakeNetwork final : public ImageNetwork {
  public:
-  explicit FakeNetwork(int64_t multiply_adds) : multiply_adds_(multiply_adds) {}
+  explicit FakeNetwork(int64_t multiply_adds) : ImageNetwork({.channels = 1}), multiply_adds_(multiply_adds) {}
 
   absl::Status CheckSize(int64_t, int64_t) const override { return absl::OkStatus(); }
-  at::Tensor Logits(const at::Tensor& images, ItemAttention*) const override {
+  at::Tensor Logits(const at::Tensor& images, ItemAttention&) const override {
     EXPECT_TRUE(c10::InferenceMode::is_enabled()) << "in whatever thread";
     const at::Tensor rows = images.flatten(1);
     if (rows.select(1, 0).min().item<float>() < 0) throw std::runtime_error("a negative pixel");
     return at::stack({rows.sum(1), at::full({rows.size(0)}, rows.size(0))}, 1);
   }
   int64_t MultiplyAdds(int64_t height, int64_t width) const override { return multiply_adds_ * height * width; }
-  std::shared_ptr<const ImageNetwork> Copy(TensorMove&) const override { return std::make_shared<FakeNetwork>(*this); }
+  std::shared_ptr<const ServedNetwork> Copy(TensorMove&) const override { return std::make_shared<FakeNetwork>(*this); }
 
  private:
   int64_t multiply_adds_;
@@ -47,9 +46,9 @@ class ImageClassifierTest : public ::testing::TestWithParam<int> {
   std::unique_ptr<Classifier> Make(int64_t multiply_adds) const {
     const auto opened = OpenModelDirectory(directory_.path());
     EXPECT_THAT(opened, IsOk());
-    auto classifier = MakeImageClassifier(
+    auto classifier = LoadImageClassifier(
         {.architecture = "fake", .image_shape = {.channels = 1}, .classes = 2, .parameters = 0}, *opened,
-        {.threads = GetParam()}, [&](const TensorSource&) { return std::make_unique<FakeNetwork>(multiply_adds); });
+        {.threads = GetParam()}, [&](const TensorSource&) { return std::make_shared<FakeNetwork>(multiply_adds); });
     EXPECT_THAT(classifier, IsOk());
     return *std::move(classifier);
   }
@@ -91,7 +90,7 @@ TEST_P(ImageClassifierTest, OneImageThatFailsFailsItsBatchAndNoOther) {
     const auto failed = Classify(*classifier, values);
     EXPECT_EQ(failed.status().code(), absl::StatusCode::kInternal);
     EXPECT_THAT(std::string(failed.status().message()),
-                ::testing::AllOf(::testing::HasSubstr("5 images"), ::testing::HasSubstr("a negative pixel")));
+                ::testing::AllOf(::testing::HasSubstr("5 items"), ::testing::HasSubstr("a negative pixel")));
 
     values[failing] = 7;
     const auto next = Classify(*classifier, values);

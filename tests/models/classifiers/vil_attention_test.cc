@@ -11,6 +11,7 @@
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
+#include "models/attention/cpu_item_attention.h"
 #include "tests/models/classifiers/attention_loop.h"
 #include "tests/models/classifiers/random_vil.h"
 
@@ -117,7 +118,7 @@ class SparseLoop {
         const int64_t y = row - qr + kr, x = column - qc + kc;
         if (y < 0 || y >= side || x < 0 || x >= side) continue;
         const int64_t entry = w == 1 ? 0 : (qr - kr + wp + w - 1) * (2 * wp + w) + (qc - kc + wp + w - 1);
-        const double bias = attention_.bias_table.defined() ? attention_.bias_table[entry][head].item<double>() : 0.0;
+        const double bias = attention_.bias.table.defined() ? attention_.bias.table[entry][head].item<double>() : 0.0;
         loop.See(tokens.keys, tokens.values, globals() + y * side + x, bias);
       }
     }
@@ -178,7 +179,8 @@ TEST(VilSparseAttention, EqualsALoopOverQueries) {
           // Two images, so that one's tokens in another's place are noticed.
           const at::Tensor first = RandomRows(globals + side * side, heads * kHeadDim, 2 * seed);
           const at::Tensor second = RandomRows(globals + side * side, heads * kHeadDim, 2 * seed + 1);
-          const at::Tensor found = attention(at::stack({first, second}));
+          CpuItemAttention on_cpu;
+          const at::Tensor found = attention(at::stack({first, second}), on_cpu);
           EXPECT_LT(Difference(found[0], SparseLoop(attention, first).Output()), 1e-12) << attributes;
           EXPECT_LT(Difference(found[1], SparseLoop(attention, second).Output()), 1e-12) << attributes;
         }

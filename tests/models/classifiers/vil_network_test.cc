@@ -7,6 +7,7 @@
 #include "c10/core/GradMode.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/attention/cpu_item_attention.h"
 #include "tests/models/attention/factory_calls.h"
 #include "tests/models/classifiers/random_vil.h"
 
@@ -56,7 +57,8 @@ TEST(VilNetwork, AbsolutePositionsTellRowsFirst) {
   const VilConfig config = VilOf("l1,h1,d4,n0,p2_l2,n0_l3,n0", 8);
   NamedTensors tensors = RandomVilTensors(config, 1);
   const at::Tensor images = RandomImages(config, 1, 2);
-  const auto first_stage = [&] { return NetworkOver(config, tensors).stages[0](images); };
+  CpuItemAttention on_cpu;
+  const auto first_stage = [&] { return NetworkOver(config, tensors).stages[0](images, on_cpu); };
   const at::Tensor before = first_stage();
   tensors["layer1.0.x_pos_embed"] = tensors["layer1.0.x_pos_embed"].clone();
   tensors["layer1.0.x_pos_embed"][0][2].add_(1.0);
@@ -72,7 +74,8 @@ TEST(VilNetwork, AbsolutePositionsTellRowsFirst) {
 TEST(VilNetwork, GlobalTokensEndWithTheirStage) {
   const VilConfig config = VilOf(kStages, 16);
   const VilStageNetwork stage = NetworkOver(config, RandomVilTensors(config, 1)).stages[0];
-  const at::Tensor tokens = stage(RandomImages(config, 2, 2));
+  CpuItemAttention on_cpu;
+  const at::Tensor tokens = stage(RandomImages(config, 2, 2), on_cpu);
   const at::Tensor image = stage.Image(tokens);
   ASSERT_EQ(tokens.sizes(), at::IntArrayRef({2, 1 + 64, 8}));
   ASSERT_EQ(image.sizes(), at::IntArrayRef({2, 8, 8, 8}));
@@ -86,8 +89,9 @@ TEST(VilNetwork, PoolsTheFirstGlobalTokenOrAllTokens) {
   const auto expected = [&](bool all) {
     const VilNetwork network = NetworkOver(config, tensors);
     at::Tensor hidden = images;
+    CpuItemAttention on_cpu;
     for (size_t stage = 0; stage < 3; ++stage) {
-      const at::Tensor tokens = network.stages[stage](hidden);
+      const at::Tensor tokens = network.stages[stage](hidden, on_cpu);
       hidden = stage < 2 ? network.stages[stage].Image(tokens) : network.norm(tokens);
     }
     return network.head(all ? hidden.sum(1) / 6 : hidden.select(1, 0));  // 2 global tokens and 4 patches

@@ -1,5 +1,3 @@
-#include "models/classifiers/vil.h"
-
 #include <filesystem>
 #include <map>
 #include <string>
@@ -8,6 +6,7 @@
 #include "ATen/core/Tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/classifiers/classifiers.h"
 #include "models/costs/vil_costs.h"
 #include "models/weights/safetensors_writer.h"
 #include "tests/base/status_matchers.h"

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "models/attention/document_graphs.h"
+#include "models/attention/documents_on_device.h"
 #include "models/attention/gpu_item_attention.h"
-#include "models/attention/image_graphs.h"
+#include "models/attention/images_on_device.h"
 #include "models/language_model/gpu_backend.h"
 
 namespace longshort {
@@ -15,17 +15,19 @@ absl::StatusOr<std::unique_ptr<LanguageModelBackend>> EmulatedBackends::Make(
   return MakeGpuBackend(decoder, std::move(gpu), between);
 }
 
-absl::StatusOr<std::unique_ptr<ItemAttention>> EmulatedBackends::MakeItemAttention(const WorkerDevice& device,
-                                                                                   int64_t head_width) const {
+absl::StatusOr<std::unique_ptr<GpuItemAttention>> EmulatedBackends::MakeItemAttention(const WorkerDevice& device,
+                                                                                      int64_t head_width) const {
   LS_ASSIGN_OR_RETURN(const ModelGpu gpu, Find(device));
   return MakeGpuItemAttention(gpu, head_width);
 }
 
 int64_t EmulatedBackends::ImageGraphBytes(int64_t image_values, int64_t classes) const {
-  return ImageGraphs::Bytes(graphs_, image_values, classes);
+  return longshort::ImageGraphBytes(graphs_, image_values, classes);
 }
 
-int64_t EmulatedBackends::DocumentGraphBytes(int64_t classes) const { return DocumentGraphs::Bytes(graphs_, classes); }
+int64_t EmulatedBackends::DocumentGraphBytes(int64_t classes) const {
+  return longshort::DocumentGraphBytes(graphs_, classes);
+}
 
 absl::StatusOr<ModelGpu> EmulatedBackends::Find(const WorkerDevice& device) const {
   if (device.kind != DeviceKind::kEmulated || device.index >= kEmulatedGpus) {

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/classifiers/cvt.h"
+#include "models/classifiers/classifiers.h"
 #include "models/images/image_preprocessor.h"
 #include "models/train/trainable_image_classifier.h"
 #include "models/weights/cvt_config.h"

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/classifiers/text_classifier.h"
+#include "models/classifiers/classifiers.h"
 #include "models/train/trainable_text_classifier.h"
 #include "tests/models/train/classifier_training.h"
 

@@ -1,4 +1,4 @@
-#include "models/classifiers/document_attention.h"
+#include "models/attention/document_attention.h"
 
 #include <memory>
 #include <random>

@@ -1,12 +1,10 @@
-#include "models/attention/batch_graph.h"
+#include "models/attention/graph_cache.h"
 
 #include <exception>
 #include <utility>
 
 #include "ATen/Functions.h"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library_error.h"
 

@@ -1,4 +1,4 @@
-#include "models/classifiers/vil_position_bias.h"
+#include "models/attention/position_bias.h"
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"

@@ -1,0 +1,142 @@
+#include "models/attention/cpu_item_attention.h"
+
+#include <cmath>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "models/attention/document_attention.h"
+#include "models/attention/long_short_attention_1d.h"
+#include "models/attention/position_bias.h"
+
+namespace longshort {
+namespace {
+
+// [..., n, heads * head_dim] -> [..., heads, n, head_dim], and back.
+at::Tensor SplitHeads(const at::Tensor& rows, int64_t heads) {
+  return rows.unflatten(-1, {heads, -1}).transpose(-3, -2);
+}
+at::Tensor JoinHeads(const at::Tensor& by_head) { return by_head.transpose(-3, -2).flatten(-2); }
+
+at::Tensor Scaled(const at::Tensor& queries, int64_t heads) {
+  return queries * (1 / std::sqrt(static_cast<double>(queries.size(-1)) / static_cast<double>(heads)));
+}
+
+// Equation 3 of the paper, over all rows of an item (or of each of several that have as many): mixes them to R vectors
+// by a softmax over the rows.
+//   logits  [..., rows, heads * R]
+//   rows    [..., rows, d] -> [..., R, d]
+class Mixing final {
+ public:
+  Mixing(const at::Tensor& logits, int64_t heads)
+      : heads_(heads), weights_(SplitHeads(logits.softmax(-2), heads).transpose(-2, -1)) {}
+
+  at::Tensor operator()(const at::Tensor& rows) const {
+    return JoinHeads(at::matmul(weights_, SplitHeads(rows, heads_)));
+  }
+
+ private:
+  const int64_t heads_;
+  const at::Tensor weights_;  // [..., heads, R, rows]
+};
+
+// Attention from one query of an item to its own key and value and to the item's rows.
+//   queries, keys, values  [..., 1, d]
+//   rows                   [..., n, d]
+//   returns                [..., 1, d]
+at::Tensor AttendFromOne(int64_t heads, const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                         const at::Tensor& rows) {
+  const auto seen = [&](const at::Tensor& own) { return SplitHeads(at::cat({own, rows}, -2), heads); };
+  const at::Tensor scores = at::matmul(SplitHeads(queries, heads), seen(keys).transpose(-2, -1));
+  return JoinHeads(at::matmul(scores.softmax(-1), seen(values)));
+}
+
+// [items, others + n, d]: `vectors`, [items, n, d], behind those that the caller is to write.
+at::Tensor Behind(int64_t others, const at::Tensor& vectors) {
+  if (others == 0) return vectors;
+  const int64_t count = vectors.size(1);
+  at::Tensor all = at::empty({vectors.size(0), others + count, vectors.size(2)}, vectors.options());
+  all.narrow(1, others, count).copy_(vectors);
+  return all;
+}
+
+}  // namespace
+
+at::Tensor CpuItemAttention::AttendInDocuments(const RowsToAttend& rows) {
+  return AttendDocuments(packed_, rows.heads, Scaled(rows.queries, rows.heads), rows.tokens.keys, rows.tokens.values,
+                         rows.shared.keys, rows.shared.values);
+}
+
+at::Tensor CpuItemAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid,
+                                           const WindowGeometry& window, const WindowBias& bias, int64_t others) {
+  const auto by_head = [&](const RowKeyValues& of) {
+    return KeyValues{.keys = SplitHeads(of.keys, rows.heads), .values = SplitHeads(of.values, rows.heads)};
+  };
+  const at::Tensor attended = LongShortAttention2d(
+      SplitHeads(Scaled(rows.queries, rows.heads), rows.heads), by_head(rows.tokens), by_head(rows.shared), grid,
+      window, bias.table.defined() ? BiasOfPairs(bias.table, bias.index) : at::Tensor());
+  if (others == 0) return JoinHeads(attended);
+  // Rows are joined where they belong: one copy, not two.
+  at::Tensor all = at::empty({attended.size(0), others + grid.tokens(), rows.queries.size(2)}, attended.options());
+  SplitHeads(all.narrow(1, others, grid.tokens()), rows.heads).copy_(attended);
+  return all;
+}
+
+RowKeyValues CpuItemAttention::Landmarks(const RowsToCompress& rows, int64_t others) {
+  RowKeyValues mixed;
+  if (rows.logits.dim() == 3) {
+    const Mixing mix(rows.logits, rows.heads);
+    mixed = {.keys = mix(rows.tokens.keys), .values = mix(rows.tokens.values)};
+  } else {
+    std::vector<at::Tensor> keys, values;
+    for (const PackedDocument& document : packed_->documents) {
+      const auto of_document = [&](const at::Tensor& all) { return all.narrow(0, document.first_row, document.rows); };
+      const Mixing mix(of_document(rows.logits), rows.heads);
+      keys.push_back(mix(of_document(rows.tokens.keys)));
+      values.push_back(mix(of_document(rows.tokens.values)));
+    }
+    mixed = {.keys = at::stack(keys), .values = at::stack(values)};
+  }
+  return {.keys = Behind(others, rows.key_norm(mixed.keys)), .values = Behind(others, rows.value_norm(mixed.values))};
+}
+
+void CpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
+  const at::Tensor queries = Scaled(rows.queries, rows.heads);
+  if (rows.rows.dim() == 3) {
+    const auto one = [](const at::Tensor& of_items) { return of_items.unsqueeze(1); };
+    rows.attended.copy_(
+        AttendFromOne(rows.heads, one(queries), one(rows.own.keys), one(rows.own.values), rows.rows).squeeze(1));
+    return;
+  }
+  std::vector<at::Tensor> attended;
+  for (int64_t i = 0; i < queries.size(0); ++i) {
+    const PackedDocument& document = packed_->documents[i];
+    const auto one = [i](const at::Tensor& of_items) { return of_items.narrow(0, i, 1); };
+    attended.push_back(AttendFromOne(rows.heads, one(queries), one(rows.own.keys), one(rows.own.values),
+                                     rows.rows.narrow(0, document.first_row, document.rows)));
+  }
+  rows.attended.copy_(at::cat(attended));
+}
+
+void CpuItemAttention::ConvolveValues(const RowsToConvolve& rows) {
+  const at::Tensor values = rows.values.unflatten(1, {rows.heads, -1});
+  rows.sums.add_(longshort::ConvolveValues(*packed_, values, rows.taps).flatten(1));
+}
+
+at::Tensor CpuItemAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
+  if (rows.dim() == 3) return rows.sum(1) / static_cast<double>(length);
+  std::vector<at::Tensor> sums;
+  for (const at::Tensor& document : rows.split_with_sizes(packed_->Lengths())) sums.push_back(document.sum(0));
+  return at::stack(sums) / static_cast<double>(length);
+}
+
+DocumentTokens TokensOf(const PackedDocuments& packed, const at::Device& device) {
+  const auto tensor = [&](const std::vector<int64_t>& values) {
+    return at::tensor(values, at::TensorOptions(at::kLong)).to(device);
+  };
+  return {.ids = tensor(packed.ids),
+          .positions = tensor(packed.positions),
+          .documents = static_cast<int64_t>(packed.documents.size())};
+}
+
+}  // namespace longshort

@@ -1,0 +1,38 @@
+// ItemAttention by LibTorch's ops and, for documents on the CPU, by a kernel of models/kernels. Differentiable: it is
+// what the CPU serves, what training runs, and the reference of the kernels of GPUs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "ATen/core/Tensor.h"
+#include "models/attention/item_attention.h"
+#include "models/attention/packed_documents.h"
+
+namespace longshort {
+
+// Thread-safe: its verbs change nothing but what they are given.
+class CpuItemAttention final : public ItemAttention {
+ public:
+  // For images.
+  CpuItemAttention() = default;
+  // For this batch of documents, too. Gradients keep it alive.
+  explicit CpuItemAttention(std::shared_ptr<const PackedDocuments> packed) : packed_(std::move(packed)) {}
+
+  at::Tensor AttendInDocuments(const RowsToAttend& rows) override;
+  at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                           const WindowBias& bias, int64_t others) override;
+  RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;
+  void AttendToRows(const OwnRowsToAttend& rows) override;
+  void ConvolveValues(const RowsToConvolve& rows) override;
+  at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override;
+
+ private:
+  std::shared_ptr<const PackedDocuments> packed_;
+};
+
+// The batch's tokens as tensors on `device`.
+DocumentTokens TokensOf(const PackedDocuments& packed, const at::Device& device = at::kCPU);
+
+}  // namespace longshort

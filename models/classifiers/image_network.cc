@@ -1,0 +1,102 @@
+#include "models/classifiers/image_network.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ATen/Functions.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "models/attention/cpu_item_attention.h"
+#include "models/gpu_backends.h"
+
+namespace longshort {
+namespace {
+
+// Images of a fraction of this are run together; most are larger, and are run by themselves: their tensors fill a
+// core's cache.
+constexpr MicroBatchWork kMicroBatchMultiplyAdds = {.least = 20'000'000, .most = 80'000'000};
+
+// REQUIRES: Check accepts the items.
+const ImageItem& ImageOf(const ClassifierItem* item) { return std::get<ImageItem>(*item); }
+
+std::vector<const ImageItem*> ImagesOf(ServedNetwork::Items items) {
+  std::vector<const ImageItem*> images;
+  for (const ClassifierItem* const item : items) images.push_back(&ImageOf(item));
+  return images;
+}
+
+// `first`: the image with which it is to run.
+absl::Status CheckImage(const ClassifierItem& item, size_t index, const ImageItem& first, int64_t channels) {
+  const ImageItem* const image = std::get_if<ImageItem>(&item);
+  if (image == nullptr) return absl::InvalidArgumentError(absl::StrFormat("item %d is no image", index));
+  if (image->height != first.height || image->width != first.width) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("image %d has %d x %d pixels (height x width), image 0 has %d x %d; a batch has one size",
+                        index, image->height, image->width, first.height, first.width));
+  }
+  const auto values = static_cast<int64_t>(image->values.size());
+  if (image->height < 1 || image->width < 1 || values != channels * image->height * image->width) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("image %d has %d values; %d channels of %d x %d pixels (height x width) are needed", index,
+                        values, channels, image->height, image->width));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ImageNetwork::Check(Items items) const {
+  const ImageItem none;
+  const ImageItem* const image = std::get_if<ImageItem>(items.front());
+  const ImageItem& first = image == nullptr ? none : *image;
+  for (size_t i = 0; i < items.size(); ++i) LS_RETURN_IF_ERROR(CheckImage(*items[i], i, first, made_for_.channels));
+  return CheckSize(first.height, first.width);
+}
+
+std::vector<int64_t> ImageNetwork::Work(Items items) const {
+  const ImageItem& first = ImageOf(items.front());
+  return std::vector<int64_t>(items.size(), MultiplyAdds(first.height, first.width));
+}
+
+MicroBatchWork ImageNetwork::micro_batch_work() const { return kMicroBatchMultiplyAdds; }
+
+ServedNetwork::Output ImageNetwork::Run(Items items) const {
+  const ImageItem& first = ImageOf(items.front());
+  const auto count = static_cast<int64_t>(items.size());
+  const at::Tensor batch = at::empty({count, made_for_.channels, first.height, first.width}, at::kFloat);
+  float* next = batch.mutable_data_ptr<float>();
+  for (const ImageItem* const image : ImagesOf(items)) {
+    next = std::copy(image->values.begin(), image->values.end(), next);
+  }
+  CpuItemAttention attention;
+  return {.logits = Logits(batch, attention), .multiply_adds = count * MultiplyAdds(first.height, first.width)};
+}
+
+ClassifierResult ImageNetwork::RunOn(GpuItemAttention& gpu, Items items) const {
+  const ImageItem& first = ImageOf(items.front());
+  const auto layers = [this, &gpu](const at::Tensor& images) { return Logits(images, gpu); };
+  const int64_t multiply_adds = static_cast<int64_t>(items.size()) * MultiplyAdds(first.height, first.width);
+  return {.logits = gpu.RunImages(ImagesOf(items), made_for_.channels, layers),
+          .counts = {.multiply_adds = multiply_adds}};
+}
+
+absl::Status ImageNetwork::PrepareOn(GpuItemAttention& gpu) const {
+  return gpu.PrepareImages(made_for_, [this, &gpu](const at::Tensor& images) { return Logits(images, gpu); });
+}
+
+absl::StatusOr<std::unique_ptr<Classifier>> LoadImageClassifier(
+    const ImageNetworkFacts& facts, const ModelDirectory& directory, const LoadOptions& options,
+    const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make) {
+  ClassifierInfo info;
+  info.architecture = facts.architecture;
+  info.input = ClassifierInput::kImage;
+  info.classes = facts.classes;
+  info.parameters = facts.parameters;
+  info.channels = facts.image_shape.channels;
+  if (options.gpus != nullptr) {
+    info.gpu_workspace_bytes = options.gpus->ImageGraphBytes(facts.image_shape.values(), facts.classes);
+  }
+  return LoadServedClassifier(std::move(info), facts.head_width, directory, options, make);
+}
+
+}  // namespace longshort

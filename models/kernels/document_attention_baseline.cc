@@ -1,2 +1,0 @@
-#define LONGSHORT_INSTRUCTION_SET baseline
-#include "models/kernels/document_attention_body.h"
