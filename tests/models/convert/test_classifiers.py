@@ -375,16 +375,16 @@ def test_what_does_not_fit_a_cvt_is_refused_by_name(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ((1 << 40).to_bytes(8, "little") + b"{", ["header", "more than the file"]),
-        ((9).to_bytes(8, "little") + b"{not json", ["broken header"]),
-        ((200_005).to_bytes(8, "little") + b'{"a":' + b"[" * 200_000, ["broken header"]),
+        ((1 << 40).to_bytes(8, "little") + b"{", ["header too large"]),
+        ((9).to_bytes(8, "little") + b"{not json", ["invalid JSON in header"]),
+        ((200_005).to_bytes(8, "little") + b'{"a":' + b"[" * 200_000, ["invalid JSON in header"]),
         (
             (62).to_bytes(8, "little") + b'{"stages":{"dtype":"F32","shape":[2],"data_offsets":[0, 800]}}',
-            ["'stages'", "does not lie"],
+            ["invalid shape, data type, or offset"],
         ),
         (
             (62).to_bytes(8, "little") + b'{"stages":{"dtype":"F31","shape":[2],"data_offsets":[0, 800]}}',
-            ["'stages'", "broken entry"],
+            ["F31", "invalid JSON in header"],
         ),
     ],
 )

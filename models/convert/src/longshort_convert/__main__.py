@@ -11,7 +11,7 @@ from longshort_convert import classifier, cvt, language_model, presets, text_cla
 from longshort_convert.checkpoint import read_checkpoint
 from longshort_convert.errors import ConvertError
 from longshort_convert.model_files import ModelFiles, write_directory
-from longshort_convert.safetensors import is_safetensors, read_safetensors
+from longshort_convert.safetensors_file import is_safetensors, read_safetensors
 
 _DESCRIPTION = """\
 Turns a checkpoint of a Transformer-LS model into a model directory that longshort-server

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longshort_convert.safetensors import write_safetensors
+from longshort_convert.safetensors_file import write_safetensors
 from longshort_convert.weights import Weight
 
 _LIST_OF_PLAIN_VALUES = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")

@@ -1,0 +1,64 @@
+"""Files of safetensors, read and written by its own library. numpy has no bfloat16, so of that the bits come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+from numpy.typing import NDArray
+
+from longshort_convert.errors import ConvertError
+from longshort_convert.weights import Weight
+
+_NUMPY_TYPES = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
+_TYPE_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+
+
+@dataclass(frozen=True)
+class FileTensor:
+    """A tensor of a file. Only types of weights can be read."""
+
+    type_name: str
+    shape: tuple[int, ...]
+    content: bytes
+
+    def read(self) -> NDArray[Any]:
+        """The numbers, row-major, little-endian (of bfloat16: the bits)."""
+        return np.frombuffer(self.content, _NUMPY_TYPES[self.type_name]).reshape(self.shape)
+
+
+def is_safetensors(path: Path) -> bool:
+    """Whether the file begins with the length of a JSON object."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(9)[8:] == b"{"
+
+
+def read_safetensors(path: Path) -> dict[str, FileTensor]:
+    """Every tensor by name. Raises ConvertError for a file that is broken."""
+    try:
+        found = safetensors.deserialize(path.read_bytes())
+    except safetensors.SafetensorError as error:
+        raise ConvertError(f"{path}: {error}") from error
+    return {
+        name: FileTensor(_TYPE_NAMES.get(entry["dtype"], entry["dtype"]), tuple(entry["shape"]), entry["data"])
+        for name, entry in found
+    }
+
+
+def write_safetensors(path: Path, weights: Mapping[str, Weight]) -> None:
+    """Tensors with wider elements lie first, so that each is aligned."""
+    # The library takes addresses: these arrays hold the numbers until it is done.
+    arrays = {name: np.require(weight.values, requirements="C") for name, weight in weights.items()}
+    tensors = {
+        name: safetensors.TensorSpec(
+            dtype=weights[name].type_name, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
+        )
+        for name, array in arrays.items()
+    }
+    safetensors.serialize_file(tensors, path)
