@@ -13,7 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/interrupt.h"
+#include "clients/cpp/terminal.h"
 
 namespace {
 

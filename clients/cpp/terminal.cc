@@ -1,5 +1,6 @@
 #include "clients/cpp/terminal.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,9 @@ namespace {
 
 // Longer output is written in parts, so that an answer of any length takes limited memory.
 constexpr size_t kMostUnwritten = size_t{1} << 20;
+
+// Sent to the watcher's own thread to end it; means nothing if somebody else sends it.
+constexpr int kEndSignal = SIGUSR1;
 
 // ANSI: back to the start of the line, and clear it.
 constexpr char kClearLine[] = "\r\033[K";
@@ -76,6 +80,28 @@ int LineOutput::sync() {
   }
   unwritten_.clear();
   return error_ == 0 ? 0 : -1;
+}
+
+InterruptWatcher::InterruptWatcher(std::function<void()> on_interrupt) : on_interrupt_(std::move(on_interrupt)) {
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGINT);
+  sigaddset(&signals_, SIGTERM);
+  sigaddset(&signals_, kEndSignal);
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  thread_ = std::thread([this] { Run(); });
+}
+
+InterruptWatcher::~InterruptWatcher() {
+  ending_ = true;
+  pthread_kill(thread_.native_handle(), kEndSignal);
+  thread_.join();
+}
+
+void InterruptWatcher::Run() {
+  int signal = 0;
+  while (sigwait(&signals_, &signal) == 0 && !ending_) {
+    if (signal != kEndSignal) on_interrupt_();
+  }
 }
 
 std::string ProgressText(int64_t done, int64_t total, const std::string& unit, absl::Duration elapsed) {

@@ -1,9 +1,12 @@
-// Where the program reads and writes: the real terminal, or strings in a test; and how a long run shows that it is
-// alive.
+// Where the program reads and writes: the real terminal, or strings in a test; how a person interrupts it, and how a
+// long run shows that it is alive.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <cstdint>
+#include <functional>
 #include <istream>
 #include <mutex>
 #include <ostream>
@@ -48,6 +51,27 @@ class LineOutput final : public std::streambuf {
   const int descriptor_;
   std::string unwritten_;
   int error_ = 0;
+};
+
+// Ctrl-C and SIGTERM as a callback in an ordinary thread, where locks and gRPC may be used.
+//
+// Construct before any other thread exists: the signals are blocked in the constructing thread and in those that it
+// starts. `on_interrupt` runs in the watcher's own thread, once for each signal.
+class InterruptWatcher final {
+ public:
+  explicit InterruptWatcher(std::function<void()> on_interrupt);
+  // Waits for a running callback. The signals stay blocked.
+  ~InterruptWatcher();
+  InterruptWatcher(const InterruptWatcher&) = delete;
+  InterruptWatcher& operator=(const InterruptWatcher&) = delete;
+
+ private:
+  void Run();
+
+  const std::function<void()> on_interrupt_;
+  sigset_t signals_;
+  std::atomic<bool> ending_ = false;
+  std::thread thread_;
 };
 
 // "[########------------]  512/1280 images  48.2/s  16 s left", 16 s of it estimated from the rate so far. With a total

@@ -1,6 +1,4 @@
 // A program of its own: every thread of it must have been started after the watcher.
-#include "clients/cpp/interrupt.h"
-
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +6,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "clients/cpp/terminal.h"
 #include "gtest/gtest.h"
 
 namespace longshort {

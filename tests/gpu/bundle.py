@@ -60,7 +60,7 @@ def make(out: Path, libtorch: Path | None) -> int:
             to = folder / name
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, to)
-        # Beside tests/reference, which reads files by it: it works with any Python from 3.9.
+        # Beside tests/reference, which reads files by it: it works with any Python from 3.10.
         library = Path(safetensors.__file__).parent
         shutil.copytree(library, folder / "tests/safetensors", ignore=shutil.ignore_patterns("__pycache__"))
         with tarfile.open(out, "w:gz") as bundle:

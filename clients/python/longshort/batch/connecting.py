@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from longshort.connection import Connection, Paths, split_servers
 
@@ -25,22 +25,12 @@ class ConnectionOptions(TypedDict, total=False):
 
 
 def connection_of(options: ConnectionOptions) -> Connection:
-    """Raises ValueError for what cannot be used."""
-    servers = split_servers(options.get("server", "127.0.0.1:8500"))
+    """Other keys of `options` are ignored. Raises ValueError for what cannot be used."""
+    more: Any = {name: value for name, value in options.items() if name in ConnectionOptions.__optional_keys__}
+    servers = split_servers(more.pop("server", "127.0.0.1:8500"))
     for server in servers:
         _check_port(server)
-    return Connection(
-        servers=servers,
-        tls=options.get("tls", False),
-        tls_ca=options.get("tls_ca"),
-        tls_certificate=options.get("tls_certificate"),
-        tls_key=options.get("tls_key"),
-        tls_server_name=options.get("tls_server_name", ""),
-        token=options.get("token", ""),
-        token_file=options.get("token_file"),
-        insecure=options.get("insecure", False),
-        health_check=options.get("health_check", True),
-    )
+    return Connection(servers=servers, **more)
 
 
 def _check_port(server: str) -> None:
