@@ -1,5 +1,6 @@
 #include "core/cache/paged_cache.h"
 
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,14 @@
 #include "core/cache/cache_capacity.h"
 
 namespace longshort {
+namespace {
+
+uint64_t NextCacheId() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<PagedCache>> PagedCache::Create(LanguageModel& model, const CachePages& capacity,
                                                                BlockHash hash) {
@@ -16,7 +25,7 @@ absl::StatusOr<std::unique_ptr<PagedCache>> PagedCache::Create(LanguageModel& mo
 }
 
 PagedCache::PagedCache(LanguageModel& model, const CachePages& capacity, BlockHash hash)
-    : store_(model, capacity, hash), capacity_(capacity), page_bytes_(model.PageBytes()) {}
+    : id_(NextCacheId()), store_(model, capacity, hash), capacity_(capacity), page_bytes_(model.PageBytes()) {}
 
 absl::Status PagedCache::CheckFits(int64_t most_tokens) const {
   return CheckFitsAlone(most_tokens, store_.model.info(), capacity_, page_bytes_);

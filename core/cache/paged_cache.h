@@ -109,6 +109,9 @@ class PagedCache final {
   // those of a sequence that ended when this one was used last.
   void Drop(ParkedId id) { store_.Drop(id); }
 
+  // No other cache of this process has or had this number, which is at least 1.
+  uint64_t id() const { return id_; }
+
   CacheState state() const;
 
   // Errors: INTERNAL if pages were lost, given out twice, or are counted wrongly.
@@ -119,6 +122,7 @@ class PagedCache final {
 
   absl::StatusOr<std::unique_ptr<CachedSequence>> Admit(int64_t most_tokens);
 
+  const uint64_t id_;
   PageStore store_;
   const CachePages capacity_;
   const CachePages page_bytes_;

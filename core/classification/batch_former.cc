@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "core/schedule/deadline_check.h"
+#include "core/schedule/refusal.h"
 
 namespace longshort {
 namespace {
@@ -76,9 +76,10 @@ class Growth {
   bool ended_;
 };
 
-auto LeaderFor(bool on_trial) {
-  return
-      [on_trial](const std::unique_ptr<ClassificationJob>& job) { return !on_trial || !job->failures.on_last_try(); };
+auto LeaderFor(bool on_probation) {
+  return [on_probation](const std::unique_ptr<ClassificationJob>& job) {
+    return !on_probation || !job->failures.on_last_try();
+  };
 }
 
 absl::Status CheckAtLeastOne(const char* name, int64_t value) {
@@ -111,8 +112,8 @@ void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
   line_.Add(std::move(ticket), std::move(job));
 }
 
-absl::Time BatchFormer::DueAt(bool on_trial) {
-  const auto may_lead = LeaderFor(on_trial);
+absl::Time BatchFormer::DueAt(bool on_probation) {
+  const auto may_lead = LeaderFor(on_probation);
   if (line_.First(may_lead) == nullptr) return absl::InfiniteFuture();
   if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
@@ -131,12 +132,12 @@ absl::Time BatchFormer::DueAt(bool on_trial) {
 
 BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& taker) {
   Batch batch;
-  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, taker.on_trial, batch.hopeless);
+  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, taker.on_probation, batch.hopeless);
   if (leader == nullptr) return batch;
   Growth growth(options_, estimates_.Of(taker.worker), *leader, ++batches_, now);
   batch.jobs.push_back(std::move(leader));
   while (auto taken = line_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
-    return !taker.on_trial && !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
+    return !taker.on_probation && !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
   })) {
     growth.Add(*taken->thing);
     taken->thing->ticket = std::move(taken->ticket);
@@ -146,9 +147,9 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& take
   return batch;
 }
 
-std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool on_trial,
+std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool on_probation,
                                                            std::vector<Hopeless>& hopeless) {
-  while (std::unique_ptr<ClassificationJob> job = TakeFirst(on_trial)) {
+  while (std::unique_ptr<ClassificationJob> job = TakeFirst(on_probation)) {
     absl::Status why = WhyHopeless(*job, now);
     if (why.ok()) return job;
     // At once: its client may have no more running than it has.
@@ -158,11 +159,11 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool 
   if (hopeless.empty()) return nullptr;
   Add(std::move(hopeless.front().job));
   hopeless.erase(hopeless.begin());
-  return TakeFirst(on_trial);
+  return TakeFirst(on_probation);
 }
 
-std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_trial) {
-  auto taken = line_.TakeFirst(LeaderFor(on_trial));
+std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_probation) {
+  auto taken = line_.TakeFirst(LeaderFor(on_probation));
   if (!taken.has_value()) return nullptr;
   taken->thing->ticket = std::move(taken->ticket);
   return std::move(taken->thing);

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/classification/classification_job.h"
-#include "core/schedule/run_time_estimates.h"
+#include "core/schedule/run_time_estimator.h"
 #include "core/schedule/waiting_line.h"
 #include "models/worker_device.h"
 
@@ -19,7 +19,7 @@ namespace longshort {
 struct BatchTaker {
   int worker = 0;
   // It takes one item at a time, and none whose next failure would be its last.
-  bool on_trial = false;
+  bool on_probation = false;
 };
 
 // The first item in the order of work (core/schedule/work_order.h) decides what a batch is of; those that can run with
@@ -33,7 +33,7 @@ struct BatchTaker {
 //
 // Time is counted as if all workers shared each item (WorkerGroups): what waits will have been taken after so long.
 //
-// Thread: none of its own; the engine's mutex guards it. Never calls a listener.
+// Thread: none of its own; ItemQueue's mutex guards it. Never calls a listener.
 class BatchFormer {
  public:
   struct Options {
@@ -68,8 +68,8 @@ class BatchFormer {
   void Add(std::unique_ptr<ClassificationJob> job);
 
   // When the next batch should be taken; in the infinite future if nothing waits, or only items of clients that have as
-  // much running as they may. `on_trial`: as BatchTaker's.
-  absl::Time DueAt(bool on_trial = false);
+  // much running as they may. `on_probation`: as BatchTaker's.
+  absl::Time DueAt(bool on_probation = false);
   // The next batch, to be settled; without jobs if nothing waits.
   Batch TakeBatch(absl::Time now, const BatchTaker& taker = {});
   // A batch that `worker` has taken ran so long, or `failed` after so long: that says nothing of others, but it took a
@@ -96,9 +96,9 @@ class BatchFormer {
   // A run of this shape took the worker so long.
   void Learn(int worker, const RunShape& shape, absl::Duration run, absl::Time now);
   // Takes the item that decides what the batch is of. Null if there is none.
-  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool on_trial, std::vector<Hopeless>& hopeless);
+  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool on_probation, std::vector<Hopeless>& hopeless);
   // The next in order of those that may lead. Null if there is none.
-  std::unique_ptr<ClassificationJob> TakeFirst(bool on_trial);
+  std::unique_ptr<ClassificationJob> TakeFirst(bool on_probation);
 
   const Options options_;
   WaitingLine<std::unique_ptr<ClassificationJob>> line_;

@@ -43,4 +43,9 @@ void ClassificationJob::Finish(std::vector<float> logits, absl::Time begin, absl
                                                .run = end - begin}});
 }
 
+void FailItem(ClassificationJob& job, const absl::Status& status, ClassifierEngineObserver& observer) {
+  observer.OnEnded(status);
+  job.Fail(status);
+}
+
 }  // namespace longshort

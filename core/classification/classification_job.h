@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/requests/classification_request.h"
+#include "core/requests/classifier_engine.h"
 #include "core/schedule/failure_policy.h"
 #include "core/schedule/ticket.h"
 #include "models/classifier.h"
@@ -67,5 +68,8 @@ class ClassificationJob {
 };
 
 using ClassificationJobs = std::vector<std::unique_ptr<ClassificationJob>>;
+
+// Ends an item with an error. Thread-safe.
+void FailItem(ClassificationJob& job, const absl::Status& status, ClassifierEngineObserver& observer);
 
 }  // namespace longshort

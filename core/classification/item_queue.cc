@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "core/requests/request_context.h"
 
 namespace longshort {
 namespace {
@@ -32,6 +33,18 @@ absl::Status ItemQueue::Check(const Options& options) {
 }
 
 absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time now) {
+  {
+    std::lock_guard lock(mutex_);
+    if (is_closed()) return ServerIsStopping();
+    LS_RETURN_IF_ERROR(CheckAndAdd(std::move(job), now));
+    ReportState();
+    CountChange();
+  }
+  WakeWorkers();
+  return absl::OkStatus();
+}
+
+absl::Status ItemQueue::CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl::Time now) {
   const RequestContext& context = job->context();
   job->ticket = {.priority = context.priority,
                  .client = context.client,
@@ -44,12 +57,11 @@ absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time
   }
   const WorkOrder::Load all = Waiting(unprepared_.load(), batches_.load());
   const WorkOrder::Load of_client = Waiting(unprepared_.LoadOf(context.client), batches_.LoadOf(context.client));
-  const bool idle = all.waiting == 0 && batches_.running() < workers_;
+  const bool idle = all.waiting == 0 && batches_.running() < worker_count_;
   if (job->prepared() && !idle) LS_RETURN_IF_ERROR(batches_.WhyHopeless(*job, now));
   LS_RETURN_IF_ERROR(CheckRoom(options_.limits, all, of_client, job->ticket));
   LS_RETURN_IF_ERROR(CheckBytes(*job, all));
-  ++state_.waiting_items;
-  state_.waiting_bytes += job->bytes();
+  Count(*job);
   if (job->prepared()) {
     batches_.Add(std::move(job));
   } else {
@@ -67,7 +79,28 @@ absl::Status ItemQueue::CheckBytes(const ClassificationJob& job, const WorkOrder
                                         job.bytes(), "; together they may hold ", options_.max_waiting_bytes));
 }
 
-std::unique_ptr<ClassificationJob> ItemQueue::TakeUnprepared() {
+ClassifierEngineState ItemQueue::state() const {
+  std::lock_guard lock(mutex_);
+  return state_;
+}
+
+int64_t ItemQueue::ReservePreparations() {
+  std::lock_guard lock(mutex_);
+  return Reserve();
+}
+
+int64_t ItemQueue::Reserve() {
+  const int64_t most_ahead = 2 * worker_count_ * options_.batches.max_batch_size;
+  const int64_t ahead = reserved_preparations_ + unprepared_.load().running + batches_.size();
+  const int64_t more = std::max<int64_t>(0, std::min(unprepared_.size() - reserved_preparations_, most_ahead - ahead));
+  reserved_preparations_ += more;
+  return more;
+}
+
+std::unique_ptr<ClassificationJob> ItemQueue::BeginPreparation() {
+  std::lock_guard lock(mutex_);
+  --reserved_preparations_;
+  ++begun_preparations_;
   auto taken = unprepared_.TakeFirst();
   if (!taken.has_value()) return nullptr;
   taken->thing->ticket = std::move(taken->ticket);
@@ -75,56 +108,117 @@ std::unique_ptr<ClassificationJob> ItemQueue::TakeUnprepared() {
 }
 
 void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation) {
+  std::lock_guard lock(mutex_);
   unprepared_.Settle(job->ticket, preparation);
   batches_.Add(std::move(job));
 }
 
 void ItemQueue::DropUnprepared(const ClassificationJob& job, absl::Duration preparation) {
+  std::lock_guard lock(mutex_);
   unprepared_.Settle(job.ticket, preparation);
   Uncount(job);
+  ReportState();
 }
 
-BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, const BatchTaker& taker) {
-  BatchFormer::Batch batch = batches_.TakeBatch(now, taker);
+int64_t ItemQueue::EndPreparation() {
+  std::lock_guard lock(mutex_);
+  --begun_preparations_;
+  Changed();  // with the lock held: right after, the queue may be gone
+  return Reserve();
+}
+
+absl::Time ItemQueue::BatchDueAt(int worker) {
+  std::lock_guard lock(mutex_);
+  const absl::Time due = batches_.DueAt(TakerOf(worker).on_probation);
+  return is_closed() && due < absl::InfiniteFuture() ? absl::InfinitePast() : due;
+}
+
+BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, int worker) {
+  std::lock_guard lock(mutex_);
+  BatchFormer::Batch batch = batches_.TakeBatch(now, TakerOf(worker));
   for (const auto& job : batch.jobs) Uncount(*job);
   for (const auto& left : batch.hopeless) Uncount(*left.job);
+  ReportState();
   return batch;
 }
 
-void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now) {
-  const absl::Duration part_of_all = batches_.Settle(worker, batch, run, failed, now);
-  if (failed) return;
+void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now) {
+  std::lock_guard lock(mutex_);
+  const absl::Duration part_of_all = batches_.Settle(worker, batch, run, /*failed=*/false, now);
   const bool is_first = seconds_per_item_.empty();
   seconds_per_item_.Add(absl::ToDoubleSeconds(part_of_all) / static_cast<double>(batch.size()), now);
-  // Those that came before counted as nothing; else all of them would wait beside what may.
+  // Items queued before the first batch had cost 0. Give them their cost, so that they count against the limit.
   if (is_first) unprepared_.SetCosts([this](const auto&) { return absl::Seconds(seconds_per_item_.Usual()); });
+  // What waits may be of clients that had as much running as they may.
+  if (batches_.size() > 0 || is_closed()) Changed();
 }
 
-void ItemQueue::AddAgain(std::unique_ptr<ClassificationJob> job) {
-  ++state_.waiting_items;
-  state_.waiting_bytes += job->bytes();
-  batches_.Add(std::move(job));
+ClassificationJobs ItemQueue::SettleFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now) {
+  std::lock_guard lock(mutex_);
+  batches_.Settle(worker, batch, run, /*failed=*/true, now);
+  ClassificationJobs hopeless;
+  for (std::unique_ptr<ClassificationJob>& job : batch) {
+    job->failures.OnFailure(/*alone=*/batch.size() == 1);
+    if (job->failures.hopeless()) {
+      hopeless.push_back(std::move(job));
+    } else {
+      Count(*job);
+      batches_.Add(std::move(job));
+    }
+  }
+  ReportState();
+  Changed();
+  return hopeless;
 }
 
 ClassificationJobs ItemQueue::TakeAbandoned(absl::Time now) {
+  const auto is_abandoned = [now](const std::unique_ptr<ClassificationJob>& job) {
+    return !job->WhyAbandoned(now).ok();
+  };
+  std::lock_guard lock(mutex_);
   ClassificationJobs jobs = batches_.TakeAbandoned(now);
-  Append(unprepared_.RemoveIf(
-             [now](const std::unique_ptr<ClassificationJob>& job) { return !job->WhyAbandoned(now).ok(); }),
-         jobs);
+  Append(unprepared_.RemoveIf(is_abandoned), jobs);
   for (const auto& job : jobs) Uncount(*job);
+  if (!jobs.empty()) ReportState();
   return jobs;
 }
 
 ClassificationJobs ItemQueue::TakeAll() {
+  std::lock_guard lock(mutex_);
   ClassificationJobs jobs = batches_.TakeAll();
   Append(unprepared_.RemoveAll(), jobs);
   for (const auto& job : jobs) Uncount(*job);
+  if (!jobs.empty()) ReportState();
   return jobs;
+}
+
+int64_t ItemQueue::unprepared() const {
+  std::lock_guard lock(mutex_);
+  return unprepared_.size();
+}
+
+int64_t ItemQueue::preparing() const {
+  std::lock_guard lock(mutex_);
+  return unprepared_.load().running;
+}
+
+int64_t ItemQueue::prepared() const {
+  std::lock_guard lock(mutex_);
+  return batches_.size();
+}
+
+void ItemQueue::Count(const ClassificationJob& job) {
+  ++state_.waiting_items;
+  state_.waiting_bytes += job.bytes();
 }
 
 void ItemQueue::Uncount(const ClassificationJob& job) {
   --state_.waiting_items;
   state_.waiting_bytes -= job.bytes();
+}
+
+void ItemQueue::ReportState() {
+  if (observer_ != nullptr) observer_->OnState(state_);
 }
 
 }  // namespace longshort

@@ -10,24 +10,13 @@
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
 #include "core/requests/make_job.h"
+#include "core/requests/request_context.h"
 
 namespace longshort {
 namespace {
 
 // Prompts that fill the budget take seconds to be read, and their tokens are held until their requests end.
 constexpr absl::Duration kLeastTimeForPrompts = absl::Seconds(1);
-
-class DeafObserver final : public LanguageModelEngineObserver {
- public:
-  void OnQueued(absl::Duration) override {}
-  void OnPrefilled(absl::Duration, int64_t) override {}
-  void OnStep(absl::Duration, int64_t) override {}
-  void OnFirstToken(absl::Duration) override {}
-  void OnNextToken(absl::Duration) override {}
-  void OnFailure(const absl::Status&) override {}
-  void OnWorkerRebuilt(const absl::Status&) override {}
-  void OnState(const LanguageModelEngineState&) override {}
-};
 
 // value * part / whole, rounded up.
 int64_t PartOf(int64_t value, int64_t part, int64_t whole) {
@@ -44,13 +33,13 @@ absl::Status CheckWorkers(absl::Span<const WorkerDevice> workers) {
 }
 
 // What each worker gets of all that there is. REQUIRES: CheckWorkers is OK.
-std::vector<LanguageModelWorker::Options> WorkerOptions(const ContinuousBatchingEngine::Options& options) {
+std::vector<LanguageModelReplica::Options> WorkerOptions(const ContinuousBatchingEngine::Options& options) {
   const auto workers = static_cast<int64_t>(options.workers.size());
   int64_t memory_bytes = 0;
   for (const WorkerDevice& device : options.workers) memory_bytes += device.memory_bytes;
-  std::vector<LanguageModelWorker::Options> all;
+  std::vector<LanguageModelReplica::Options> all;
   for (const WorkerDevice& device : options.workers) {
-    LanguageModelWorker::Options& worker = all.emplace_back();
+    LanguageModelReplica::Options& worker = all.emplace_back();
     worker.device = device;
     worker.step_loop = options.step_loop;
     worker.step_loop.worker = static_cast<int>(all.size()) - 1;
@@ -70,9 +59,9 @@ std::vector<LanguageModelWorker::Options> WorkerOptions(const ContinuousBatching
 }  // namespace
 
 absl::StatusOr<std::vector<ContinuousBatchingEngine::DeviceCaches>> ContinuousBatchingEngine::CachesOf(
-    const LanguageModel& model, absl::Span<const LanguageModelWorker::Options> workers) {
+    const LanguageModel& model, absl::Span<const LanguageModelReplica::Options> workers) {
   std::vector<DeviceCaches> caches;
-  for (const LanguageModelWorker::Options& worker : workers) {
+  for (const LanguageModelReplica::Options& worker : workers) {
     const LanguageModel& there = model.On(worker.device);
     LS_ASSIGN_OR_RETURN(const CachePages cache, StepLoop::CacheFor(there, worker.step_loop));
     const auto known = std::find_if(caches.begin(), caches.end(),
@@ -92,18 +81,16 @@ absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngi
   LS_RETURN_IF_ERROR(CheckWorkers(options.workers));
   LS_RETURN_IF_ERROR(RequestQueue::Check(options.queue));
   LS_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Make(model->info().vocabulary_size, std::move(tokenizer)));
-  const std::vector<LanguageModelWorker::Options> workers = WorkerOptions(options);
+  const std::vector<LanguageModelReplica::Options> workers = WorkerOptions(options);
   LS_ASSIGN_OR_RETURN(std::vector<DeviceCaches> caches, CachesOf(*model, workers));
-  if (observer == nullptr) observer = std::make_unique<DeafObserver>();
+  if (observer == nullptr) observer = std::make_unique<LanguageModelEngineObserver>();
   std::unique_ptr<ContinuousBatchingEngine> engine(new ContinuousBatchingEngine(
       std::move(model), std::move(caches), std::move(vocabulary), std::move(observer), clock, options));
-  for (const LanguageModelWorker::Options& worker : workers) {
+  for (const LanguageModelReplica::Options& worker : workers) {
     engine->worker_observers_.push_back(
         std::make_unique<WorkerObserver>(worker.step_loop.worker, engine->states_, *engine->observer_));
-    LS_ASSIGN_OR_RETURN(auto started,
-                        LanguageModelWorker::Start(*engine->model_, engine->queue_, *engine->sessions_, clock,
-                                                   *engine->worker_observers_.back(), engine->end_now_, worker));
-    engine->workers_.push_back(std::move(started));
+    LS_RETURN_IF_ERROR(engine->workers_.Add(std::make_unique<LanguageModelReplica>(
+        *engine->model_, engine->queue_, *engine->sessions_, clock, *engine->worker_observers_.back(), worker)));
   }
   return engine;
 }
@@ -122,6 +109,7 @@ ContinuousBatchingEngine::ContinuousBatchingEngine(std::unique_ptr<LanguageModel
                                                  : std::make_shared<SessionStore>(clock, options.sessions)),
       queue_(options.queue, options.workers),
       states_(options.workers.size(), queue_, *observer_),
+      workers_(queue_, clock),
       pages_(std::make_shared<WorkerPages>(workers_)),
       session_mover_(*model_, *sessions_, pages_, workers_) {}
 
@@ -159,7 +147,7 @@ void ContinuousBatchingEngine::ExportSession(const SessionKey& key,
 
 void ContinuousBatchingEngine::ImportSession(const SessionKey& key, SessionArchive archive,
                                              std::function<void(absl::Status)> done) {
-  if (queue_.closed()) return done(absl::UnavailableError("the server is stopping"));
+  if (queue_.closed()) return done(ServerIsStopping());
   session_mover_.Import(key, std::move(archive), std::move(done));
 }
 
@@ -184,7 +172,7 @@ absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
   const int64_t rest_of_call = part.index > 0 ? 0 : std::llround(static_cast<double>(own) / part.share) - own;
   absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budget_, own, rest_of_call);
   if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kLeastTimeForPrompts);
-  job->held_tokens = *std::move(tokens);
+  job->holdings.tokens = *std::move(tokens);
   job->times.submitted = clock_.Now();
   LS_RETURN_IF_ERROR(queue_.Push(std::move(job)));
   states_.TellWhatWaits();
@@ -192,15 +180,5 @@ absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
 }
 
 LanguageModelEngineState ContinuousBatchingEngine::state() const { return states_.Sum(); }
-
-void ContinuousBatchingEngine::Drain(absl::Time deadline) {
-  queue_.Close();
-  for (const auto& worker : workers_) {
-    if (worker->WaitUntilEnded(deadline)) continue;
-    end_now_ = true;
-    queue_.Wake();
-    worker->WaitUntilEnded(absl::InfiniteFuture());
-  }
-}
 
 }  // namespace longshort

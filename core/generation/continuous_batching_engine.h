@@ -1,9 +1,9 @@
 // The engine of a language model: a queue, and workers that take from it.
 //
-//   Generate, Score -> RequestQueue -> LanguageModelWorker (each a thread, a replica, a cache)
+//   Generate, Score -> RequestQueue -> ModelWorker (each a thread) -> LanguageModelReplica (the model, its cache, its
+//   steps)
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,15 +11,15 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "core/generation/language_model_worker.h"
+#include "core/generation/language_model_replica.h"
 #include "core/generation/request_queue.h"
 #include "core/generation/session_mover.h"
 #include "core/generation/step_loop.h"
-#include "core/generation/worker_pages.h"
 #include "core/generation/worker_states.h"
+#include "core/requests/generation_job.h"
 #include "core/requests/language_model_engine.h"
 #include "core/requests/prompt_token_budget.h"
-#include "core/requests/vocabulary.h"
+#include "core/schedule/model_worker.h"
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/worker_device.h"
@@ -64,7 +64,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) override;
   SessionSize LargestSession() const override;
   LanguageModelEngineState state() const override;
-  void Drain(absl::Time deadline) override;
+  void Drain(absl::Time deadline) override { workers_.Drain(deadline); }
 
  private:
   // The caches of the workers on one device.
@@ -75,7 +75,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
 
   // Errors: those of StepLoop::CacheFor.
   static absl::StatusOr<std::vector<DeviceCaches>> CachesOf(const LanguageModel& model,
-                                                            absl::Span<const LanguageModelWorker::Options> workers);
+                                                            absl::Span<const LanguageModelReplica::Options> workers);
 
   ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model, std::vector<DeviceCaches> caches,
                            Vocabulary vocabulary, std::unique_ptr<LanguageModelEngineObserver> observer,
@@ -93,8 +93,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   RequestQueue queue_;
   WorkerStates states_;
   std::vector<std::unique_ptr<WorkerObserver>> worker_observers_;
-  std::atomic<bool> end_now_ = false;  // no more steps: end what is left
-  std::vector<std::unique_ptr<LanguageModelWorker>> workers_;
+  ModelWorkers workers_;
   const std::shared_ptr<WorkerPages> pages_;
   SessionMover session_mover_;
 };

@@ -1,65 +1,67 @@
 #include "core/generation/language_model_replica.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
+#include "core/requests/request_context.h"
 
 namespace longshort {
 namespace {
 
-absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
+// Poll interval for expired sessions: the store may change when they expire without telling a worker.
+constexpr absl::Duration kLookForEndedSessions = absl::Seconds(10);
 
 }  // namespace
 
 absl::Status LanguageModelReplica::Build() {
   LS_ASSIGN_OR_RETURN(model_, prototype_.Replicate(options_.device));
-  LS_ASSIGN_OR_RETURN(loop_, StepLoop::Create(*model_, queue_, clock_, observer_, options_.step_loop));
+  absl::StatusOr<std::unique_ptr<StepLoop>> loop =
+      StepLoop::Create(*model_, queue_, clock_, observer_, options_.step_loop);
+  if (!loop.ok()) {
+    model_.reset();
+    return loop.status();
+  }
+  loop_ = *std::move(loop);
   return absl::OkStatus();
 }
 
-bool LanguageModelReplica::RunRound(bool end_now) {
-  if (loop_ == nullptr && !Rebuild(end_now)) return false;
-  if (end_now) loop_->EndAll(Stopping());
-  const bool more = loop_->RunOnce();
-  if (!loop_->broken()) return more;
-  GiveUp();
-  return true;
+absl::Time LanguageModelReplica::RunRound(bool end_now) {
+  if (end_now) loop_->EndAll(ServerIsStopping());
+  return loop_->RunOnce() ? absl::InfinitePast() : absl::InfiniteFuture();
 }
 
-void LanguageModelReplica::GiveUp() {
-  const int worker = options_.step_loop.worker;
-  const bool on_trial = queue_.IsOnTrial(worker);
+void LanguageModelReplica::FreeModel() {
   loop_.reset();
   model_.reset();
-  replacement_.OnModelGivenUp(on_trial, clock_.Now());
-  queue_.OnModelGivenUp(worker);
-  if (on_trial) TellThatThereIsNone();
 }
 
-void LanguageModelReplica::TellThatThereIsNone() {
+void LanguageModelReplica::OnNoModel() {
   observer_.OnState({});
   queue_.OnWorkerFull(options_.step_loop.worker);
 }
 
-bool LanguageModelReplica::Rebuild(bool end_now) {
+void LanguageModelReplica::EndAbandoned(bool end_now) {
   const absl::Time now = clock_.Now();
-  if (now >= replacement_.next_try()) {
-    const absl::Status built = Build();
-    observer_.OnWorkerRebuilt(built);
-    if (built.ok()) return true;
-    model_.reset();
-    replacement_.OnNoneToBeHad(now);
-    TellThatThereIsNone();
-  }
   std::vector<std::unique_ptr<Job>> ended = end_now ? queue_.TakeAll() : queue_.TakeAbandoned(now);
   for (const std::unique_ptr<Job>& job : ended) {
     const absl::Status abandoned = job->WhyAbandoned(now);
     queue_.Settle(*job, now);
     job->GiveBack();
-    job->Finish(abandoned.ok() ? Stopping() : abandoned, now);
+    job->Finish(abandoned.ok() ? ServerIsStopping() : abandoned, now);
   }
-  return false;
+}
+
+absl::Time LanguageModelReplica::Tidy() {
+  const absl::Time next_ends = sessions_.EndExpired();  // their pages' tasks are changes
+  return std::min(next_ends, clock_.Now() + kLookForEndedSessions);
+}
+
+void PostToCache(ModelWorkers& workers, int worker, std::function<void(PagedCache*)> task) {
+  workers.Post(worker, [task = std::move(task)](ModelRunner* replica) {
+    task(replica == nullptr ? nullptr : static_cast<LanguageModelReplica*>(replica)->cache());
+  });
 }
 
 }  // namespace longshort

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
-#include "core/schedule/deadline_check.h"
+#include "core/requests/request_context.h"
+#include "core/schedule/refusal.h"
 
 namespace longshort {
 namespace {
 
-// Nobody is told when a client that took nothing takes something again, or gives up; so often it is looked at.
+// No event signals that a paused client resumed or left, so the queue polls.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
 
 StreamTokens TokensOf(const Job& job) {
@@ -43,59 +45,60 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
                    .part = context.part};
   {
     std::lock_guard lock(mutex_);
-    if (closed_) return absl::UnavailableError("the server is stopping and takes no more requests");
-    const bool idle = line_.empty() && Running() < WorkerCount();
+    if (is_closed()) return ServerIsStopping();
+    const bool idle = line_.empty() && Running() < worker_count_;
     if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, FewestToRead(*job), now));
     ticket.cost = CostOf(*job);
     LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
     line_.Add(std::move(ticket), std::move(job));
-    ++changes_;
+    CountChange();
   }
-  changed_.notify_all();  // who wakes finds the mutex free
+  WakeWorkers();
   return absl::OkStatus();
 }
 
-std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
-                                             absl::FunctionRef<bool(const Job&)> soon,
-                                             absl::FunctionRef<bool(const Job&)> stands_aside) {
+std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, Decide decide) {
   std::lock_guard lock(mutex_);
   NoteAsking(taker);
   bool has_room = true;
-  const auto fits_now = [&](const Job& job) { return has_room = fits(job); };
+  const auto decide_now = [&](const Job& job) {
+    const Decision decision = decide(job);
+    has_room = decision != Decision::kWaitForRoom;
+    return decision;
+  };
   std::unique_ptr<Job> first;
   if (const auto returned = FirstReturned(taker); returned == returned_.end()) {
-    first = TakeFirstWaiting(taker, fits_now, soon, stands_aside);
-  } else if (fits_now(**returned)) {
+    first = TakeFirstWaiting(taker, decide_now);
+  } else if (decide_now(**returned) == Decision::kTake) {
     first = std::move(*returned);
     returned_.erase(returned);
   }
   if (first != nullptr) {
-    first->worker = taker.worker;
+    first->entry.worker_ = taker.worker;
     ++workers_[taker.worker].running;
   }
   SetHasRoom(taker.worker, has_room);
   return first;
 }
 
-std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, absl::FunctionRef<bool(const Job&)> fits,
-                                                    absl::FunctionRef<bool(const Job&)> soon,
-                                                    absl::FunctionRef<bool(const Job&)> stands_aside) {
-  bool any_stood_aside = false;
-  const auto is_next = [&](const std::unique_ptr<Job>& job) {
+std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide decide) {
+  bool skipped_any = false;
+  Decision decision = Decision::kSkip;
+  const std::unique_ptr<Job>* const next = line_.First([&](const std::unique_ptr<Job>& job) {
     if (!IsFor(taker, *job)) return false;
-    const bool aside = stands_aside(*job);
-    any_stood_aside |= aside;
-    if (job->parked.has_value() && job->parked->worker == taker.worker) SetStoodAsideAtHome(*job, aside);
-    return !aside;
-  };
-  const std::unique_ptr<Job>* const first = line_.First(is_next);
-  Worker& worker = workers_[taker.worker];
-  worker.has_enough_to_read = first == nullptr ? any_stood_aside : !soon(**first);
-  if (first == nullptr || worker.has_enough_to_read || !fits(**first)) return nullptr;
-  auto taken = line_.TakeFirst(is_next);
-  taken->thing->number = taken_++;
-  taken->thing->stood_aside_at_home = false;
-  taken->thing->charge = std::move(taken->ticket);
+    decision = decide(*job);
+    const bool skips = decision == Decision::kSkip;
+    skipped_any |= skips;
+    if (job->seat.IsWith(taker.worker)) SetSkippedAtHome(*job, skips);
+    return !skips;
+  });
+  workers_[taker.worker].has_enough_to_read = next == nullptr ? skipped_any : decision == Decision::kWaitToRead;
+  if (next == nullptr || decision != Decision::kTake) return nullptr;
+  auto taken = line_.TakeFirst([next](const std::unique_ptr<Job>& job) { return &job == next; });
+  QueueEntry& entry = taken->thing->entry;
+  entry.number_ = taken_++;
+  entry.skipped_at_home_ = false;
+  entry.ticket_ = std::move(taken->ticket);
   return std::move(taken->thing);
 }
 
@@ -112,44 +115,31 @@ void RequestQueue::OnWorkerFull(int worker) {
   SetHasRoom(worker, false);
 }
 
-void RequestQueue::OnModelGivenUp(int worker) {
-  std::lock_guard lock(mutex_);
-  trials_.OnModelGivenUp(worker);
-  Changed();  // what was left to it may be another's
-}
-
-void RequestQueue::OnModelPassed(int worker) {
-  std::lock_guard lock(mutex_);
-  trials_.OnModelPassed(worker);
-}
-
-bool RequestQueue::IsOnTrial(int worker) const {
-  if (WorkerCount() == 1) return false;
-  std::lock_guard lock(mutex_);
-  return trials_.IsOnTrial(worker);
-}
-
 void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
   std::lock_guard lock(mutex_);
   std::move(jobs.begin(), jobs.end(), std::back_inserter(returned_));
-  std::sort(returned_.begin(), returned_.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
+  std::sort(returned_.begin(), returned_.end(),
+            [](const auto& a, const auto& b) { return a->entry.number() < b->entry.number(); });
   Changed();
 }
 
 absl::Status RequestQueue::WhyHopeless(const Job& job, int64_t tokens_to_read, absl::Time now) const {
   std::lock_guard lock(mutex_);
-  const bool nothing_else = line_.empty() && Running() <= WorkerCount();  // itself among them
+  const bool nothing_else = line_.empty() && Running() <= worker_count_;  // itself among them
   return nothing_else ? absl::OkStatus() : CheckTime(job, tokens_to_read, now);
 }
 
 void RequestQueue::Settle(Job& job, absl::Time now) {
-  if (!job.charge.has_value()) return;
+  QueueEntry& entry = job.entry;
+  if (!entry.ticket_.has_value()) return;
+  const StreamTime& worker_time = job.steps.worker_time;
   std::lock_guard lock(mutex_);
-  line_.Settle(*job.charge, estimates_.PartOfAll(job.worker, TokensOf(job), job.worker_time.all + job.overhead));
-  job.charge.reset();
+  line_.Settle(*entry.ticket_,
+               estimates_.PartOfAll(entry.worker_, TokensOf(job), worker_time.all + job.steps.overhead));
+  entry.ticket_.reset();
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
-  if (prefilled && job.worker_time.all > absl::ZeroDuration()) {
-    estimates_.Learn(job.worker, TokensOf(job), job.worker_time, !line_.empty(), now);
+  if (prefilled && worker_time.all > absl::ZeroDuration()) {
+    estimates_.Learn(entry.worker_, TokensOf(job), worker_time, !line_.empty(), now);
   }
   Changed();  // its client may have as much running as it may
 }
@@ -176,7 +166,7 @@ void RequestQueue::SetSteps(int worker, const StepCost& cost, int64_t max_stream
   std::lock_guard lock(mutex_);
   const bool knew_steps = estimates_.knows_steps();
   estimates_.SetSteps(worker, cost, max_streams);
-  // What came before counted as nothing; else all of it would wait beside what may.
+  // Requests queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
   if (!knew_steps && estimates_.knows_steps()) {
     line_.SetCosts([this](const std::unique_ptr<Job>& job) { return CostOf(*job); });
   }
@@ -197,42 +187,9 @@ bool RequestQueue::empty() const {
   return line_.empty() && returned_.empty();
 }
 
-void RequestQueue::Close() {
-  std::lock_guard lock(mutex_);
-  closed_ = true;
-  Changed();
-}
-
-bool RequestQueue::closed() const {
-  std::lock_guard lock(mutex_);
-  return closed_;
-}
-
-bool RequestQueue::over() const {
-  std::lock_guard lock(mutex_);
-  return closed_ && line_.empty() && returned_.empty() && line_.load().running == 0;
-}
-
-int64_t RequestQueue::changes() const {
-  std::lock_guard lock(mutex_);
-  return changes_;
-}
-
-void RequestQueue::WaitForChange(int64_t seen, absl::Duration most) {
-  std::unique_lock lock(mutex_);
-  const auto changed = [&] { return changes_ != seen; };
-  if (!line_.empty()) most = std::min(most, kLongestStep);  // a worker to which some is left may be stuck
-  if (!returned_.empty()) most = std::min(most, kLookAgain);
-  if (most == absl::InfiniteDuration()) {
-    changed_.wait(lock, changed);
-  } else {
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(most), changed);
-  }
-}
-
-void RequestQueue::Wake() {
-  std::lock_guard lock(mutex_);
-  Changed();
+absl::Duration RequestQueue::LongestSleep() const {
+  if (!returned_.empty()) return kLookAgain;
+  return line_.empty() ? absl::InfiniteDuration() : kLongestStep;  // a worker to which some is left may be stuck
 }
 
 int64_t RequestQueue::Running() const { return line_.load().running - WaitingForClients(); }
@@ -264,10 +221,10 @@ bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {
 bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
   if (!MayTake(taker.worker, job)) return false;
   const auto could_take = [&](int worker) { return IsOpen(workers_[worker], taker.now) && MayTake(worker, job); };
-  if (job.parked.has_value() && !job.stood_aside_at_home && could_take(job.parked->worker)) {
-    return job.parked->worker == taker.worker;
-  }
-  for (int other = 0; other < WorkerCount(); ++other) {
+  const std::optional<ParkedPlace>& place = job.seat.place();
+  if (place.has_value() && !job.entry.skipped_at_home_ && could_take(place->worker))
+    return job.seat.IsWith(taker.worker);
+  for (int other = 0; other < worker_count_; ++other) {
     if (!workers_[other].has_enough_to_read && HasMoreToDo(taker, other) && could_take(other)) return false;
   }
   return true;
@@ -284,17 +241,12 @@ std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(const Ta
 
 void RequestQueue::SetHasRoom(int worker, bool has_room) {
   const bool had_room = std::exchange(workers_[worker].has_room, has_room);
-  if (had_room && !has_room && WorkerCount() > 1) Changed();
+  if (had_room && !has_room && worker_count_ > 1) Changed();
 }
 
-void RequestQueue::SetStoodAsideAtHome(Job& job, bool stood_aside) {
-  const bool had_stood_aside = std::exchange(job.stood_aside_at_home, stood_aside);
-  if (!had_stood_aside && stood_aside) Changed();  // another may take it
-}
-
-void RequestQueue::Changed() {
-  ++changes_;
-  changed_.notify_all();
+void RequestQueue::SetSkippedAtHome(Job& job, bool skipped) {
+  const bool had_skipped = std::exchange(job.entry.skipped_at_home_, skipped);
+  if (!had_skipped && skipped) Changed();  // another may take it
 }
 
 }  // namespace longshort

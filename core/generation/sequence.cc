@@ -1,5 +1,8 @@
 #include "core/generation/sequence.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "base/status_macros.h"
 
 namespace longshort {
@@ -46,6 +49,32 @@ bool Sequence::StandAtSessionEnd() {
   if (position() < end) return false;
   const absl::StatusOr<int64_t> stands = cached_->RollBack(end);
   return stands.ok();
+}
+
+bool FitsNow(const PagedCache& cache, const Job& job) {
+  return job.complete() || !cache.CheckFits(job.MostTokens()).ok() || cache.FitsNow(job.MostTokens());
+}
+
+int64_t TokensToRead(PagedCache& cache, int worker, const Job& job) {
+  const TokenStream& stream = job.stream();
+  if (const auto& place = job.seat.place(); place.has_value() && cache.IsParked(place->id)) {
+    return stream.end() - cache.PositionOf(place->id);
+  }
+  const int64_t found = cache.Findable(stream.all(), job.MostReused(), job.seat.SearchIn(worker, cache.id()));
+  return stream.end() - std::max(found, cache.RecomputeFrom(stream.read()));
+}
+
+absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, const Job& job) {
+  if (const auto& place = job.seat.place(); place.has_value() && cache.IsParked(place->id)) {
+    return cache.Resume(place->id, job.MostTokens());
+  }
+  const std::vector<int32_t>& tokens = job.stream().all();
+  const int64_t recompute_from = cache.RecomputeFrom(job.stream().read());
+  PrefixSearch now;
+  if (recompute_from > 0 && cache.Findable(tokens, job.MostReused(), now) < recompute_from) {
+    return cache.BeginAt(recompute_from, job.MostTokens());
+  }
+  return cache.Begin(tokens, job.MostReused(), job.MostTokens());
 }
 
 }  // namespace longshort

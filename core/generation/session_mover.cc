@@ -9,6 +9,19 @@
 
 namespace longshort {
 
+void WorkerPages::GiveUp(const ParkedPlace& place) {
+  const std::lock_guard lock(mutex_);
+  if (workers_ == nullptr) return;
+  PostToCache(*workers_, place.worker, [id = place.id](PagedCache* cache) {
+    if (cache != nullptr) cache->Drop(id);
+  });
+}
+
+void WorkerPages::End() {
+  const std::lock_guard lock(mutex_);
+  workers_ = nullptr;
+}
+
 void SessionMover::Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) {
   absl::StatusOr<SessionStore::Lease> opened = sessions_.OpenToRead(key, pages_);
   if (!opened.ok()) return done(opened.status());
@@ -21,18 +34,19 @@ void SessionMover::Export(const SessionKey& key, std::function<void(absl::Status
   }
   // Tasks can be copied, leases cannot. Nobody else has the session while its pages are read.
   auto lease = std::make_shared<SessionStore::Lease>(*std::move(opened));
-  workers_[parked->worker]->Post([id = parked->id, lease = std::move(lease), archive = std::move(archive),
-                                  done = std::move(done)](PagedCache* cache) mutable {
-    absl::StatusOr<ParkedPages> pages = absl::NotFoundError("the worker has no cache");
-    if (cache != nullptr) pages = cache->Export(id);
-    lease.reset();
-    if (!pages.ok() && !absl::IsNotFound(pages.status())) return done(pages.status());
-    if (pages.ok()) {
-      archive.cache_layout = cache->layout();
-      archive.cached = *std::move(pages);
-    }
-    done(std::move(archive));
-  });
+  PostToCache(workers_, parked->worker,
+              [id = parked->id, lease = std::move(lease), archive = std::move(archive),
+               done = std::move(done)](PagedCache* cache) mutable {
+                absl::StatusOr<ParkedPages> pages = absl::NotFoundError("the worker has no cache");
+                if (cache != nullptr) pages = cache->Export(id);
+                lease.reset();
+                if (!pages.ok() && !absl::IsNotFound(pages.status())) return done(pages.status());
+                if (pages.ok()) {
+                  archive.cache_layout = cache->layout();
+                  archive.cached = *std::move(pages);
+                }
+                done(std::move(archive));
+              });
 }
 
 void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) {
@@ -41,21 +55,21 @@ void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::fu
     return done(sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = std::nullopt}));
   }
   const auto worker = static_cast<int>(imports_++ % workers_.size());
-  workers_[worker]->Post(
-      [this, key, worker, archive = std::move(archive), done = std::move(done)](PagedCache* cache) mutable {
-        // First: the cache may give up others' pages for those that come.
-        absl::Status status = sessions_.CheckImport(key, archive.tokens);
-        if (!status.ok()) return done(std::move(status));
-        std::optional<ParkedPlace> parked;
-        if (cache != nullptr && cache->layout() == archive.cache_layout) {
-          absl::StatusOr<ParkedId> id = cache->Import(*archive.cached, archive.tokens);
-          if (!id.ok() && !absl::IsUnavailable(id.status())) return done(std::move(id).status());
-          if (id.ok()) parked = ParkedPlace{.worker = worker, .id = *id};
-        }
-        status = sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = parked}, pages_);
-        if (!status.ok() && parked.has_value()) cache->Drop(parked->id);
-        done(std::move(status));
-      });
+  PostToCache(workers_, worker,
+              [this, key, worker, archive = std::move(archive), done = std::move(done)](PagedCache* cache) mutable {
+                // First: the cache may give up others' pages for those that come.
+                absl::Status status = sessions_.CheckImport(key, archive.tokens);
+                if (!status.ok()) return done(std::move(status));
+                std::optional<ParkedPlace> parked;
+                if (cache != nullptr && cache->layout() == archive.cache_layout) {
+                  absl::StatusOr<ParkedId> id = cache->Import(*archive.cached, archive.tokens);
+                  if (!id.ok() && !absl::IsUnavailable(id.status())) return done(std::move(id).status());
+                  if (id.ok()) parked = ParkedPlace{.worker = worker, .id = *id};
+                }
+                status = sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = parked}, pages_);
+                if (!status.ok() && parked.has_value()) cache->Drop(parked->id);
+                done(std::move(status));
+              });
 }
 
 absl::Status SessionMover::Check(const SessionArchive& archive) const {

@@ -1,21 +1,37 @@
-// Takes sessions out of an engine, and into it.
+// Sessions whose pages are in the caches of an engine's workers: how these are freed, taken out, and brought in.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/generation/language_model_worker.h"
-#include "core/session/session_archive.h"
+#include "core/generation/language_model_replica.h"
+#include "core/schedule/model_worker.h"
+#include "core/session/session.h"
 #include "core/session/session_store.h"
 #include "models/model.h"
 
 namespace longshort {
+
+// A store of sessions that several engines share may call it after its engine is gone: then there is nothing to free.
+class WorkerPages final : public SessionPages {
+ public:
+  // All workers must be there when the first session is parked, and until End.
+  explicit WorkerPages(ModelWorkers& workers) : workers_(&workers) {}
+
+  void GiveUp(const ParkedPlace& place) override;
+  // The workers will be gone.
+  void End();
+
+ private:
+  std::mutex mutex_;
+  ModelWorkers* workers_;  // guarded by mutex_; null after End
+};
 
 // Tokens are the store's, which any thread may ask; pages are in the cache of one worker, who reads or writes them
 // between two of its steps.
@@ -25,7 +41,7 @@ class SessionMover final {
  public:
   // The arguments must outlive this, and all workers have ended before one of them goes.
   SessionMover(const LanguageModel& model, SessionStore& sessions, std::shared_ptr<SessionPages> pages,
-               const std::vector<std::unique_ptr<LanguageModelWorker>>& workers)
+               ModelWorkers& workers)
       : model_(model), sessions_(sessions), pages_(std::move(pages)), workers_(workers) {}
 
   // As LanguageModelEngine's.
@@ -41,7 +57,7 @@ class SessionMover final {
   const LanguageModel& model_;  // its description only
   SessionStore& sessions_;
   const std::shared_ptr<SessionPages> pages_;  // of the workers
-  const std::vector<std::unique_ptr<LanguageModelWorker>>& workers_;
+  ModelWorkers& workers_;
   std::atomic<uint64_t> imports_ = 0;
 };
 

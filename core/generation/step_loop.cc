@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
-#include "core/generation/cache_entry.h"
+#include "core/generation/sequence.h"
 
 namespace longshort {
 namespace {
@@ -97,8 +98,7 @@ void StepLoop::SetAsidePaused() {
   std::vector<std::unique_ptr<Job>> paused;
   for (std::unique_ptr<Sequence>& sequence : running_) {
     if (!sequence->job().paused()) continue;
-    sequence->job().parked = {.worker = options_.worker, .id = cache_->Park(sequence->TakeCached())};
-    sequence->job().parked_itself = true;
+    sequence->job().seat.ParkOwn({.worker = options_.worker, .id = cache_->Park(sequence->TakeCached())});
     paused.push_back(sequence->TakeJob());
     sequence = nullptr;
   }
@@ -108,16 +108,10 @@ void StepLoop::SetAsidePaused() {
 }
 
 void StepLoop::Admit() {
-  const int64_t most_streams = queue_.IsOnTrial(options_.worker) ? 1 : options_.max_streams;
+  const int64_t most_streams = queue_.IsOnProbation(options_.worker) ? 1 : options_.max_streams;
   while (static_cast<int64_t>(running_.size()) < most_streams) {
     const PromptsAhead prompts = PromptsBeingRead();
-    std::unique_ptr<Job> job = queue_.TakeFirst(
-        Taker(), [&](const Job& next) { return FitsNow(*cache_, next); },
-        [&](const Job& next) { return next.complete() || prompts.LeaveRoomFor(TokensToRead(*cache_, next)); },
-        [&](const Job& next) {
-          return prompts.LongPrompts(next.context().priority) >= most_long_prompts_ &&
-                 prompts.IsLong(TokensToRead(*cache_, next));
-        });
+    std::unique_ptr<Job> job = queue_.TakeFirst(Taker(), [&](const Job& next) { return Decide(next, prompts); });
     if (job == nullptr) return;
     if (absl::Status why = WhyNotStarted(*job); !why.ok()) {
       ended_.push_back({std::move(job), std::move(why)});
@@ -128,6 +122,19 @@ void StepLoop::Admit() {
     }
   }
   queue_.OnWorkerFull(options_.worker);
+}
+
+RequestQueue::Decision StepLoop::Decide(const Job& next, const PromptsAhead& prompts) {
+  // A job that was started before is owed its stream, whatever it has to read.
+  const bool is_new = next.times.started == absl::InfiniteFuture();
+  if (is_new && !next.complete()) {
+    const int64_t unread = TokensToRead(next);
+    if (prompts.IsLong(unread) && prompts.LongPrompts(next.context().priority) >= most_long_prompts_) {
+      return RequestQueue::Decision::kSkip;
+    }
+    if (!prompts.LeaveRoomFor(unread)) return RequestQueue::Decision::kWaitToRead;
+  }
+  return FitsNow(*cache_, next) ? RequestQueue::Decision::kTake : RequestQueue::Decision::kWaitForRoom;
 }
 
 RequestQueue::Taker StepLoop::Taker() const {
@@ -151,8 +158,10 @@ absl::Status StepLoop::WhyNotStarted(const Job& job) const {
   LS_RETURN_IF_ERROR(job.WhyAbandoned(now));  // it may have come just now, too late
   if (job.complete() || job.times.started != absl::InfiniteFuture()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(cache_->CheckFits(job.MostTokens()));
-  return queue_.WhyHopeless(job, TokensToRead(*cache_, job), now);
+  return queue_.WhyHopeless(job, TokensToRead(job), now);
 }
+
+int64_t StepLoop::TokensToRead(const Job& job) const { return longshort::TokensToRead(*cache_, options_.worker, job); }
 
 void StepLoop::Start(std::unique_ptr<Job> job) {
   if (job->times.started == absl::InfiniteFuture()) {
@@ -166,7 +175,9 @@ void StepLoop::EndComplete(std::unique_ptr<Job> job) {
   job->times.started = clock_.Now();
   observer_.OnQueued(job->times.started - job->times.submitted);
   observer_.OnPrefilled(absl::ZeroDuration(), job->prompt_tokens());
-  if (job->session.has_value()) job->session->Commit({.tokens = job->stream().all(), .parked = {}});
+  if (auto& session = job->holdings.session; session.has_value()) {
+    session->Commit({.tokens = job->stream().all(), .parked = {}});
+  }
   ended_.push_back({std::move(job), absl::OkStatus()});
 }
 
@@ -177,28 +188,29 @@ void StepLoop::Enter(std::unique_ptr<Job> job) {
     return;
   }
   ForgetParkedHere(*job);
-  job->GiveUpParked();
-  const auto behind = std::find_if(running_.begin(), running_.end(),
-                                   [&](const auto& other) { return other->job().number > job->number; });
+  job->seat.Leave();
+  const auto behind = std::find_if(running_.begin(), running_.end(), [&](const auto& other) {
+    return other->job().entry.number() > job->entry.number();
+  });
   running_.insert(behind, std::make_unique<Sequence>(std::move(job), *std::move(cached)));
 }
 
 void StepLoop::KeepSession(Sequence& sequence) {
-  const Job& job = sequence.job();
-  if (!job.session.has_value()) return;
+  Job& job = sequence.job();
+  if (!job.holdings.session.has_value()) return;
   const std::vector<int32_t>& stream = job.stream().all();
   SessionState state{.tokens = {stream.begin(), stream.begin() + job.SessionTokens()}, .parked = std::nullopt};
   if (sequence.StandAtSessionEnd()) {
     state.parked = {.worker = options_.worker, .id = cache_->Park(sequence.TakeCached())};
   }
-  sequence.job().session->Commit(std::move(state));
+  job.holdings.session->Commit(std::move(state));
 }
 
 void StepLoop::PlanPieces() {
   planned_.clear();
   for (size_t i = 0; i < running_.size(); ++i) planned_.push_back(i);
   const auto suspect = std::find_if(running_.begin(), running_.end(), [](const auto& sequence) {
-    return sequence->job().failures.suspect() && !sequence->catching_up();
+    return sequence->job().steps.failures.suspect() && !sequence->catching_up();
   });
   if (suspect != running_.end()) planned_ = {static_cast<size_t>(suspect - running_.begin())};
 
@@ -206,8 +218,8 @@ void StepLoop::PlanPieces() {
   for (const size_t i : planned_) {
     Sequence& sequence = *running_[i];
     const auto unread = static_cast<int64_t>(sequence.Unread().size());
-    candidates_.push_back({.id = sequence.job().number,
-                           .ticket = &*sequence.job().charge,
+    candidates_.push_back({.id = sequence.job().entry.number(),
+                           .ticket = &sequence.job().entry.ticket(),
                            .decoding = sequence.decoding(),
                            .position = sequence.position(),
                            .unread = unread,
@@ -265,27 +277,27 @@ void StepLoop::Account(absl::Duration step, bool failed) {
   queue_.SetSteps(options_.worker, planner_.cost(), options_.max_streams);
   for (size_t k = 0; k < planned_.size(); ++k) {
     Sequence& sequence = *running_[planned_[k]];
-    Job& job = sequence.job();
+    StepRecord& record = sequence.job().steps;
     const absl::Duration share = planner_.ShareOf(k);
     if (failed || sequence.catching_up()) {
-      job.overhead += share;
+      record.overhead += share;
     } else {
-      job.worker_time.all += share;
-      if (!sequence.decoding()) job.worker_time.prefill += share;
+      record.worker_time.all += share;
+      if (!sequence.decoding()) record.worker_time.prefill += share;
     }
   }
 }
 
 void StepLoop::Recover(const absl::Status& failure) {
   observer_.OnFailure(failure);
-  health_.OnFailure(queue_.IsOnTrial(options_.worker));
+  health_.OnFailure(queue_.IsOnProbation(options_.worker));
   const bool alone = slices_.size() == 1;
   std::vector<std::unique_ptr<Job>> again;
   for (size_t k = 0; k < planned_.size(); ++k) {
     if (pieces_[k] == 0) continue;
     std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
-    sequence->job().failures.OnFailure(alone);
-    if (sequence->job().failures.hopeless()) {
+    sequence->job().steps.failures.OnFailure(alone);
+    if (sequence->job().steps.failures.hopeless()) {
       End(std::move(sequence), failure);
     } else if (!broken()) {
       again.push_back(sequence->TakeJob());
@@ -307,7 +319,7 @@ void StepLoop::ReturnRunning() {
 
 void StepLoop::Deliver(absl::Span<const float> logits) {
   const absl::Time now = clock_.Now();
-  // What passed once, and is read again, says nothing about those who failed.
+  // Reading again what passed before does not show that the model has recovered.
   bool read_something_new = false;
   auto slice = slices_.begin();
   for (size_t k = 0; k < planned_.size(); ++k) {
@@ -315,7 +327,7 @@ void StepLoop::Deliver(absl::Span<const float> logits) {
     std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
     const int64_t count = (slice++)->logit_rows * model_.info().vocabulary_size;
     if (!sequence->catching_up()) {
-      sequence->job().failures.OnSuccess(/*alone=*/slices_.size() == 1);
+      sequence->job().steps.failures.OnSuccess(/*alone=*/slices_.size() == 1);
       read_something_new = true;
     }
     if (RequestTimes& times = sequence->job().times; times.prefilled == absl::InfiniteFuture()) {
@@ -342,9 +354,7 @@ void StepLoop::EndRunning(const absl::Status& status) {
 }
 
 void StepLoop::ForgetParkedHere(Job& job) {
-  if (!job.parked_itself || !job.parked.has_value() || job.parked->worker != options_.worker) return;
-  cache_->Drop(job.parked->id);
-  job.parked.reset();
+  if (const std::optional<ParkedId> own = job.seat.TakeOwn(options_.worker)) cache_->Drop(*own);
 }
 
 void StepLoop::TellEnded() {

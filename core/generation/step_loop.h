@@ -41,7 +41,7 @@ namespace longshort {
 // - While a request is suspect, it runs alone once it comes to something new.
 // - A model that throws, or fails twice in a row, is given up: broken(). All that ran goes back to the queue, and the
 //   loop is to be made anew with another model.
-// - While the worker is on trial (RequestQueue), it runs one request at a time, and its model is given up at the first
+// - While the worker is on probation (WorkQueue), it runs one request at a time, and its model is given up at the first
 //   failure.
 //
 // Thread: one worker's thread. No lock is held while a listener or the observer is called.
@@ -102,6 +102,9 @@ class StepLoop {
   // Parks what need not go on now.
   void SetAsidePaused();
   RequestQueue::Taker Taker() const;
+  // About the next job, beside the prompts that are being read.
+  RequestQueue::Decision Decide(const Job& next, const PromptsAhead& prompts);
+  int64_t TokensToRead(const Job& job) const;
   // What those that run have still to read, and how much of it the next step can.
   PromptsAhead PromptsBeingRead() const;
   // OK if a job is worth starting; otherwise why it is to be ended with this.

@@ -25,7 +25,6 @@
 #include "core/registry/model_repository.h"
 #include "core/registry/retired_models.h"
 #include "core/registry/served_model.h"
-#include "core/registry/version_policy.h"
 #include "models/loading/loaded_model.h"
 
 namespace longshort {

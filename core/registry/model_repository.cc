@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -88,6 +89,20 @@ bool IsUtf8(const std::string& text) {
 }
 
 }  // namespace
+
+std::set<int64_t> VersionPolicy::Choose(const std::set<int64_t>& versions) const {
+  if (kind == Kind::kAll) return versions;
+  std::set<int64_t> chosen;
+  if (kind == Kind::kSpecific) {
+    std::set_intersection(versions.begin(), versions.end(), specific.begin(), specific.end(),
+                          std::inserter(chosen, chosen.end()));
+    return chosen;
+  }
+  for (auto version = versions.rbegin(); version != versions.rend() && std::ssize(chosen) < latest; ++version) {
+    chosen.insert(*version);
+  }
+  return chosen;
+}
 
 absl::StatusOr<RepositoryListing> ListRepository(const std::string& repository) {
   LS_ASSIGN_OR_RETURN(Folders folders, FoldersIn(repository));

@@ -25,24 +25,24 @@ struct BatchReport {
 };
 
 // Hears what the engine does, for metrics. Called by the workers' threads and those that prepare, several at once, but
-// for OnState; must not block.
+// for OnState; must not block. An observer that overrides nothing ignores everything.
 class ClassifierEngineObserver {
  public:
   virtual ~ClassifierEngineObserver() = default;
   // An item was prepared, or could not be; `preparation` is the work alone, without the wait for a thread.
-  virtual void OnPrepared(absl::Duration preparation) = 0;
+  virtual void OnPrepared(absl::Duration /*preparation*/) {}
   // An item's batch begins; `waited` since it was an item.
-  virtual void OnQueued(absl::Duration waited) = 0;
+  virtual void OnQueued(absl::Duration /*waited*/) {}
   // The model ran a batch, or failed at it.
-  virtual void OnBatch(const BatchReport& batch) = 0;
+  virtual void OnBatch(const BatchReport& /*batch*/) {}
   // The model failed at a batch; its items are tried again, each alone, or ended.
-  virtual void OnFailure(const absl::Status& failure) = 0;
+  virtual void OnFailure(const absl::Status& /*failure*/) {}
   // A worker whose model threw has another one, or could not get one and will try again.
-  virtual void OnWorkerRebuilt(const absl::Status& status) = 0;
+  virtual void OnWorkerRebuilt(const absl::Status& /*status*/) {}
   // An item ended, with this status.
-  virtual void OnEnded(const absl::Status& status) = 0;
+  virtual void OnEnded(const absl::Status& /*status*/) {}
   // What waits changed. Called under the engine's lock, by any thread that submits, too: the last call tells what is.
-  virtual void OnState(const ClassifierEngineState& state) = 0;
+  virtual void OnState(const ClassifierEngineState& /*state*/) {}
 };
 
 // Thread-safe. A listener stays with the engine until its call. An engine is destroyed by a thread of its owner, never

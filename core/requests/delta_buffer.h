@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/requests/generation_request.h"
+#include "core/sampling/log_probabilities.h"
 #include "core/sampling/stop_strings.h"
-#include "core/sampling/token_log_probability.h"
 
 namespace longshort {
 

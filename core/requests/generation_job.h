@@ -4,16 +4,34 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "core/requests/delta_buffer.h"
 #include "core/requests/job.h"
 #include "core/requests/language_model_engine.h"
-#include "core/requests/vocabulary.h"
 #include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampler.h"
+#include "models/tokenizer/tokenizer.h"
 
 namespace longshort {
+
+// What generation needs to know of a model's tokens.
+//
+// Immutable, so any thread may use it.
+struct Vocabulary {
+  // `tokenizer` is null for a model that takes ids only: all its ids may be sampled, and none stands for bytes.
+  // Errors: INVALID_ARGUMENT if the tokenizer is for another number of tokens, or leaves none to be sampled.
+  static absl::StatusOr<Vocabulary> Make(int64_t size, std::shared_ptr<const Tokenizer> tokenizer);
+
+  // The bytes that a token stands for.
+  std::string_view Decode(int32_t token) const { return tokenizer ? tokenizer->Decode(token) : std::string_view(); }
+
+  int64_t size = 0;  // V
+  SampleableTokens sampleable;
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
 
 // The logits of the last prompt token give the first generated token; the last generated token is never read.
 class GenerationJob final : public Job {

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "core/requests/request_context.h"
 #include "core/requests/request_timings.h"
+#include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampling_options.h"
-#include "core/sampling/token_log_probability.h"
-#include "core/session/session_reference.h"
+#include "core/session/session.h"
 
 namespace longshort {
 

@@ -10,16 +10,10 @@ absl::Status Job::WhyAbandoned(absl::Time now) const {
   return longshort::WhyAbandoned(context(), now, times.started != absl::InfiniteFuture());
 }
 
-void Job::GiveUpParked() {
-  if (parked_itself && parked.has_value() && pages != nullptr) pages->GiveUp(*parked);
-  parked.reset();
-  parked_itself = false;
-}
-
 void Job::GiveBack() {
-  GiveUpParked();
-  session.reset();
-  held_tokens = {};
+  seat.Leave();
+  holdings.session.reset();
+  holdings.tokens = {};
 }
 
 void Job::OnBegun(int64_t position, int64_t reused) {

@@ -3,8 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -12,24 +10,52 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/budget.h"
-#include "core/cache/parked_place.h"
-#include "core/cache/prefix_index.h"
 #include "core/requests/request_context.h"
-#include "core/requests/request_times.h"
+#include "core/requests/request_timings.h"
+#include "core/requests/seat_in_cache.h"
 #include "core/requests/token_stream.h"
 #include "core/schedule/failure_policy.h"
 #include "core/schedule/stream_estimator.h"
 #include "core/schedule/ticket.h"
-#include "core/session/session_pages.h"
 #include "core/session/session_store.h"
 
 namespace longshort {
 
-class PagedCache;
+// A job's place in its engine's queue. Only RequestQueue writes it.
+class QueueEntry {
+ public:
+  // Which one it was of those taken from the queue: jobs run in this order.
+  int64_t number() const { return number_; }
+  // Its place in the order of work. REQUIRES: the job was taken, and is not settled.
+  const Ticket& ticket() const { return *ticket_; }
+
+ private:
+  friend class RequestQueue;
+
+  int64_t number_ = 0;
+  std::optional<Ticket> ticket_;
+  int worker_ = 0;  // that took it last
+  // Whether the worker that has its rows, when it last could have taken the job, skipped it.
+  bool skipped_at_home_ = false;
+};
+
+// What the model's steps did for a job.
+struct StepRecord {
+  // What it took of the worker's time, and what it took besides: to read again what it had read, and in steps that
+  // failed.
+  StreamTime worker_time;
+  absl::Duration overhead;
+  WorkFailures failures{WorkFailures::kOfSequence};
+};
+
+// What a job holds until it ends.
+struct JobHoldings {
+  std::optional<SessionStore::Lease> session;  // that it goes on with
+  Budget::Share tokens;
+};
 
 // A job keeps all tokens of its stream, so that it can go on with any worker. What it reads and does with the logits is
-// the subclasses'. The fields are notes of those who have the job, the queue and the step loop: a job does not act on
-// them, but for GiveBack and GiveUpParked.
+// the subclasses'.
 //
 // Thread: the caller's makes it, then one engine's thread at a time has it.
 //
@@ -70,11 +96,9 @@ class Job {
   // How many of the stream's tokens a session has when this job is complete.
   virtual int64_t SessionTokens() const = 0;
 
-  // Gives back its session and its part of the token budget: its client may use both as soon as it hears the end. And
-  // what it has parked, with whatever worker.
+  // Gives back what it holds, of which its client may use the session and the tokens as soon as it hears the end; and
+  // what it has parked.
   void GiveBack();
-  // It has begun somewhere, and needs what it had parked no more.
-  void GiveUpParked();
   // Tells the listener how it ended: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;
 
@@ -84,31 +108,12 @@ class Job {
   // it.
   absl::Status WhyAbandoned(absl::Time now) const;
 
-  RequestTimes times;
-  Budget::Share held_tokens;
-  // Set when it is taken from the queue: which one it was, and its place in the order of work until it is settled.
-  int64_t number = 0;
-  std::optional<Ticket> charge;
-  // The worker that took it last.
-  int worker = 0;
-  // What it took of the worker's time so far, and what it took besides: to read again what it had read, and in steps
-  // that failed.
-  StreamTime worker_time;
-  absl::Duration overhead;
-  // Where rows of the stream's tokens may be found: its session's, or its own since it was paused.
-  std::optional<ParkedPlace> parked;
-  // Whether it stood aside for those behind it, the last time that the worker which has those rows could have taken it.
-  bool stood_aside_at_home = false;
-  // Whether those are its own: nobody else wants them when it has ended.
-  bool parked_itself = false;
-  // The caches that such a place may be in; null if nobody needs to hear of it.
-  std::shared_ptr<SessionPages> pages;
-  // What each worker's cache had of the stream's tokens while it waited: for those who ask, one at a time.
-  mutable std::map<const PagedCache*, PrefixSearch> searches;
-  // The session that it goes on with, if it does.
-  std::optional<SessionStore::Lease> session;
-  // Steps of the model that failed with it.
-  WorkFailures failures{WorkFailures::kOfSequence};
+  // Each is written by the one that it names, and read by all who have the job.
+  RequestTimes times;    // the engine, the step loop and the job
+  QueueEntry entry;      // RequestQueue
+  SeatInCache seat;      // the step loop, after the job was made
+  StepRecord steps;      // the step loop
+  JobHoldings holdings;  // who makes the job
 
  protected:
   explicit Job(TokenStream stream) : stream_(std::move(stream)) {}

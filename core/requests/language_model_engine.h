@@ -13,7 +13,7 @@
 #include "core/cache/paged_cache.h"
 #include "core/requests/generation_request.h"
 #include "core/requests/scoring_request.h"
-#include "core/session/session_archive.h"
+#include "core/session/session.h"
 #include "core/session/session_store.h"
 
 namespace longshort {
@@ -34,26 +34,27 @@ struct LanguageModelEngineState {
 };
 
 // Hears what the engine does, for metrics. Called by the workers' threads, several at once but for OnState (and OnState
-// by the one that makes the engine, and those that submit); must not block.
+// by the one that makes the engine, and those that submit); must not block. An observer that overrides nothing ignores
+// everything.
 class LanguageModelEngineObserver {
  public:
   virtual ~LanguageModelEngineObserver() = default;
   // A request left the queue to run.
-  virtual void OnQueued(absl::Duration waited) = 0;
+  virtual void OnQueued(absl::Duration /*waited*/) {}
   // The last token of a prompt or document was read; `prefill` is from the request's first step on.
-  virtual void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) = 0;
+  virtual void OnPrefilled(absl::Duration /*prefill*/, int64_t /*prompt_tokens*/) {}
   // The model ran a step of `rows` tokens, of all sequences together.
-  virtual void OnStep(absl::Duration step, int64_t rows) = 0;
+  virtual void OnStep(absl::Duration /*step*/, int64_t /*rows*/) {}
   // A generation's first token, and each later one, was sampled.
-  virtual void OnFirstToken(absl::Duration since_submission) = 0;
-  virtual void OnNextToken(absl::Duration since_previous) = 0;
+  virtual void OnFirstToken(absl::Duration /*since_submission*/) {}
+  virtual void OnNextToken(absl::Duration /*since_previous*/) {}
   // A step of the model failed; its requests go on from their tokens.
-  virtual void OnFailure(const absl::Status& failure) = 0;
+  virtual void OnFailure(const absl::Status& /*failure*/) {}
   // A worker whose model was given up has another one, or could not get one and will try again.
-  virtual void OnWorkerRebuilt(const absl::Status& status) = 0;
+  virtual void OnWorkerRebuilt(const absl::Status& /*status*/) {}
   // How things stand, of all workers together: after a request has come, before a step that more run in, after each
   // step, and when a worker's model has come or gone.
-  virtual void OnState(const LanguageModelEngineState& state) = 0;
+  virtual void OnState(const LanguageModelEngineState& /*state*/) {}
 };
 
 // Thread-safe. A listener stays with the engine until its last call. An engine is destroyed by a thread of its owner,

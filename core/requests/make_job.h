@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "core/requests/generation_job.h"
 #include "core/requests/generation_request.h"
 #include "core/requests/job.h"
 #include "core/requests/language_model_engine.h"
 #include "core/requests/scoring_request.h"
-#include "core/requests/vocabulary.h"
 #include "core/session/session_store.h"
 
 namespace longshort {

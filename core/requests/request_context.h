@@ -7,8 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/schedule/call_part.h"
-#include "core/schedule/priority.h"
+#include "core/schedule/ticket.h"
 
 namespace longshort {
 
@@ -36,6 +35,14 @@ struct RequestContext {
 
 // OK while somebody waits for the result at `now`. `started`: whether it runs already, for the message.
 // Errors: CANCELLED, DEADLINE_EXCEEDED; then the request should be ended with it.
-absl::Status WhyAbandoned(const RequestContext& context, absl::Time now, bool started);
+inline absl::Status WhyAbandoned(const RequestContext& context, absl::Time now, bool started) {
+  if (context.cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("the client cancelled");
+  if (now < context.deadline) return absl::OkStatus();
+  return absl::DeadlineExceededError(started ? "the deadline passed while the request was running"
+                                             : "the deadline passed while the request waited in the queue");
+}
+
+// UNAVAILABLE: the error of requests that come, or are left, when an engine or the server ends.
+inline absl::Status ServerIsStopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace longshort

@@ -1,6 +1,8 @@
-// Where a language model's request spent its time.
+// When the stages of a language model's request began, and where its time went.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +25,62 @@ struct RequestTimings {
   absl::Duration prefill;                       // from the first step until the last prompt token was read
   absl::Duration decode;                        // from then until the end
   std::vector<PromptPiece> prompt_pieces = {};
+};
+
+// The steps in which a prompt was read, few however long it is: when there are too many, neighbours become one piece.
+class PromptPieces final {
+ public:
+  static constexpr size_t kMost = 32;
+
+  // `step` is one step, and comes after those that were added before.
+  void Add(const PromptPiece& step) {
+    if (!pieces_.empty() && pieces_.back().steps < steps_of_a_piece_) return Join(step, pieces_.back());
+    if (pieces_.size() == kMost) Halve();
+    pieces_.push_back(step);
+  }
+
+  const std::vector<PromptPiece>& all() const { return pieces_; }
+
+ private:
+  static void Join(const PromptPiece& next, PromptPiece& piece) {
+    piece.end = next.end;
+    piece.tokens += next.tokens;
+    piece.steps += next.steps;
+  }
+
+  void Halve() {
+    for (size_t i = 0; i < kMost / 2; ++i) {
+      const PromptPiece next = pieces_[2 * i + 1];
+      pieces_[i] = pieces_[2 * i];
+      Join(next, pieces_[i]);
+    }
+    pieces_.resize(kMost / 2);
+    steps_of_a_piece_ *= 2;
+  }
+
+  std::vector<PromptPiece> pieces_;
+  int64_t steps_of_a_piece_ = 1;
+};
+
+// When the stages of a request began.
+//
+// A stage that was not reached yet lies in the infinite future.
+struct RequestTimes {
+  absl::Time submitted = absl::InfiniteFuture();
+  absl::Time started = absl::InfiniteFuture();    // its first step began
+  absl::Time prefilled = absl::InfiniteFuture();  // the last prompt token was read
+  PromptPieces prompt_pieces;
+
+  // Where the time went for a request that ends at `end`.
+  RequestTimings TimingsAt(absl::Time end) const {
+    const absl::Time queued_until = std::min(started, end);
+    const absl::Time prefilled_until = std::min(prefilled, end);
+    return {.submitted = submitted,
+            .queue = queued_until - submitted,
+            .prefill = prefilled_until - queued_until,
+            .decode = end - prefilled_until,
+            .prompt_pieces = prompt_pieces.all()};
+  }
 };
 
 }  // namespace longshort

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "core/requests/request_context.h"
 #include "core/requests/request_timings.h"
-#include "core/sampling/token_log_probability.h"
-#include "core/session/session_reference.h"
+#include "core/sampling/log_probabilities.h"
+#include "core/session/session.h"
 
 namespace longshort {
 

@@ -6,9 +6,23 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "core/sampling/token_log_probability.h"
 
 namespace longshort {
+
+// What a token's probability was.
+struct TokenLogProbability {
+  int32_t token = 0;
+  // Of the raw model, before any of the sampling options; nats.
+  float log_probability = 0;
+};
+
+// A token of a prompt, a document or a generation.
+struct GeneratedToken {
+  int32_t token = 0;
+  // Both only if asked for.
+  float log_probability = 0;
+  std::vector<TokenLogProbability> alternatives;
+};
 
 // The log-softmax of one row at a time; sums in double precision. Keeps its room between rows.
 class LogProbabilities {

@@ -6,17 +6,19 @@
 // - Its worker gets another one at once. If there is none to be had, the worker takes no work, and tries again
 //   kTryAgainAfter later (ModelReplacement).
 //
-// The worker (WorkerTrials):
-// - It is on trial from then on, until its model has passed a run, unless all workers of the engine would be.
-// - While it is on trial, it runs one piece of work at a time, and none whose next failure would be its last. Else a
+// The worker (WorkerProbation):
+// - It is on probation from then on, until its model has passed a run, unless all workers of the engine would be.
+// - While it is on probation, it runs one piece of work at a time, and none whose next failure would be its last. Else
+// a
 //   worker that fails fast would be free before all others, and have every try of a piece of work.
-// - If the model of a worker on trial fails, it is given up at once, and the next one comes kTryAgainAfter later.
+// - If the model of a worker on probation fails, it is given up at once, and the next one comes kTryAgainAfter later.
 //
 // The work (WorkFailures):
 // - It is tried again, alone, for whoever is the cause should fail alone.
 // - It is ended with the model's error when it has failed too often.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -32,7 +34,7 @@ inline constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
 class ModelHealth final {
  public:
   void OnThrow() { broken_ = true; }
-  void OnFailure(bool on_trial) { broken_ |= ++failures_in_a_row_ == kMostFailuresInARow || on_trial; }
+  void OnFailure(bool on_probation) { broken_ |= ++failures_in_a_row_ == kMostFailuresInARow || on_probation; }
   // A run passed. One that only repeats what had passed before does not count.
   void OnSuccess() { failures_in_a_row_ = 0; }
 
@@ -47,33 +49,14 @@ class ModelHealth final {
 // When a worker without a model tries to get one. Thread: its worker's.
 class ModelReplacement final {
  public:
-  // `on_trial`: the worker was, when its model was given up at `now`.
-  void OnModelGivenUp(bool on_trial, absl::Time now) { next_try_ = on_trial ? now + kTryAgainAfter : now; }
+  // `on_probation`: the worker was, when its model was given up at `now`.
+  void OnModelGivenUp(bool on_probation, absl::Time now) { next_try_ = on_probation ? now + kTryAgainAfter : now; }
   void OnNoneToBeHad(absl::Time now) { next_try_ = now + kTryAgainAfter; }
 
   absl::Time next_try() const { return next_try_; }
 
  private:
   absl::Time next_try_ = absl::InfinitePast();
-};
-
-class WorkFailures;
-
-// Which of an engine's workers are on trial. Thread: none of its own; the owner's mutex guards it.
-class WorkerTrials final {
- public:
-  explicit WorkerTrials(int workers) : reliable_(workers, true) {}
-
-  void OnModelGivenUp(int worker) { reliable_[worker] = false; }
-  // The worker's model passed a run.
-  void OnModelPassed(int worker) { reliable_[worker] = true; }
-
-  bool IsOnTrial(int worker) const;
-  // Whether the worker may take a piece of work that has failed so often.
-  bool MayTake(int worker, const WorkFailures& failures) const;
-
- private:
-  std::vector<bool> reliable_;
 };
 
 // How often runs failed that one piece of work was in.
@@ -128,6 +111,27 @@ class WorkFailures final {
   int64_t alone_ = 0;
   int64_t in_company_ = 0;
   bool suspect_ = false;
+};
+
+// Which of an engine's workers are on probation. Thread: none of its own; the owner's mutex guards it.
+class WorkerProbation final {
+ public:
+  explicit WorkerProbation(int workers) : reliable_(workers, true) {}
+
+  void OnModelGivenUp(int worker) { reliable_[worker] = false; }
+  // The worker's model passed a run.
+  void OnModelPassed(int worker) { reliable_[worker] = true; }
+
+  bool IsOnProbation(int worker) const {
+    return !reliable_[worker] && std::find(reliable_.begin(), reliable_.end(), true) != reliable_.end();
+  }
+  // Whether the worker may take a piece of work that has failed so often.
+  bool MayTake(int worker, const WorkFailures& failures) const {
+    return !failures.on_last_try() || !IsOnProbation(worker);
+  }
+
+ private:
+  std::vector<bool> reliable_;
 };
 
 }  // namespace longshort

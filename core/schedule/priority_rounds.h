@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/schedule/priority.h"
+#include "core/schedule/ticket.h"
 
 namespace longshort {
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/schedule/priority.h"
+#include "core/schedule/ticket.h"
 
 namespace longshort {
 

@@ -1,6 +1,8 @@
 #include "core/schedule/refusal.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -8,11 +10,45 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 namespace {
 
 constexpr char kTypeUrl[] = "type.longshort/core.Refusal";
+
+struct Limit {
+  int64_t queued;
+  absl::Duration cost;
+  std::string_view whose;  // for messages
+};
+
+absl::Status CheckRoomWithin(const Limit& limit, const WorkOrder::Load& load, const WorkOrder::Load& all,
+                             const Ticket& next) {
+  const bool is_first = next.part.index == 0;
+  if (load.waiting + (is_first ? next.part.count : 1) > limit.queued) {
+    return RefuseForNow(all, absl::StrCat("the queue is full: ", load.waiting, " requests", std::string(limit.whose),
+                                          " wait, the limit is ", limit.queued));
+  }
+  const absl::Duration more = is_first ? next.cost / next.part.share : absl::ZeroDuration();
+  if (load.waiting > 0 && more > absl::ZeroDuration() && load.waiting_cost + more > limit.cost) {
+    return RefuseForNow(
+        all, absl::StrCat("the queue is full: the requests", std::string(limit.whose), " that wait will take ",
+                          absl::FormatDuration(load.waiting_cost), " and this one ", absl::FormatDuration(more),
+                          ", the limit is ", absl::FormatDuration(limit.cost)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckQueued(const char* name, int64_t queued) {
+  if (queued >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is ", queued, ", must be at least 1"));
+}
+
+absl::Status CheckCost(const char* name, absl::Duration cost) {
+  if (cost > absl::ZeroDuration()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is ", absl::FormatDuration(cost), ", must be positive"));
+}
 
 }  // namespace
 
@@ -31,6 +67,38 @@ std::optional<Refusal> GetRefusal(const absl::Status& status) {
   if (!absl::SimpleAtoi(fields.second, &refusal.queue_depth)) return std::nullopt;
   refusal.retry_after = absl::Nanoseconds(nanoseconds);
   return refusal;
+}
+
+absl::Status CheckLimits(const WaitingLimits& limits) {
+  LS_RETURN_IF_ERROR(CheckQueued("max_queued", limits.max_queued));
+  LS_RETURN_IF_ERROR(CheckCost("max_queued_cost", limits.max_queued_cost));
+  LS_RETURN_IF_ERROR(CheckQueued("max_queued_per_client", limits.max_queued_per_client));
+  return CheckCost("max_queued_cost_per_client", limits.max_queued_cost_per_client);
+}
+
+absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
+                       const Ticket& next) {
+  LS_RETURN_IF_ERROR(CheckRoomWithin({limits.max_queued, limits.max_queued_cost, ""}, all, all, next));
+  return CheckRoomWithin({limits.max_queued_per_client, limits.max_queued_cost_per_client, " of this client"},
+                         of_client, all, next);
+}
+
+absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, absl::Duration least) {
+  absl::Status status = absl::ResourceExhaustedError(std::string(message));
+  SetRefusal(status, {.retry_after = std::max(all.waiting_cost, least), .queue_depth = all.waiting});
+  return status;
+}
+
+absl::Status CheckDeadline(absl::Duration fast, absl::Time deadline, absl::Time now) {
+  const absl::Duration remaining = deadline - now;
+  if (fast <= remaining) return absl::OkStatus();
+  const std::string needed = absl::StrCat("the request would take at least ", absl::FormatDuration(fast), ", and ");
+  if (remaining <= absl::ZeroDuration()) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(needed, "its deadline has passed, ", absl::FormatDuration(-remaining), " ago"));
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat(needed, absl::FormatDuration(remaining), " remain until its deadline"));
 }
 
 }  // namespace longshort

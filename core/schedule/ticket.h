@@ -1,15 +1,29 @@
-// What the order of work knows of something that waits.
+// What the order of work knows of something that waits: how important it is, which part of a call, and when it is due.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
-#include "core/schedule/call_part.h"
-#include "core/schedule/priority.h"
 
 namespace longshort {
 
+// How important a request is to its client. A higher one gets more of the worker's time, never all of it
+// (core/schedule/priority_rounds.h).
+enum class Priority { kLow, kNormal, kHigh };
+
+inline constexpr size_t kPriorities = 3;
+
+// One of several requests that a call is made of, which are sent one right after the other.
+struct CallPart {
+  int64_t index = 0;
+  int64_t count = 1;
+  // Of the call's work, about; over 0.
+  double share = 1;
+};
+
+// What the order of work knows of something that waits.
 struct Ticket {
   Priority priority = Priority::kNormal;
   // Who sent it; "" is everybody who did not say.

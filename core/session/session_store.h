@@ -36,8 +36,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "core/cache/parked_place.h"
-#include "core/session/session_observer.h"
-#include "core/session/session_pages.h"
+#include "core/session/session.h"
 
 namespace longshort {
 

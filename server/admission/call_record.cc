@@ -56,7 +56,7 @@ CallRecord::~CallRecord() {
 
 absl::Status CallRecord::Admit() {
   inside_ = !names_.observes() && environment_.gate.Enter();
-  if (!inside_ && !names_.observes()) return absl::UnavailableError("the server is stopping");
+  if (!inside_ && !names_.observes()) return ServerIsStopping();
   if (within_call_) {
     Identity* const identity = caller_.identity();
     return identity == nullptr ? absl::OkStatus() : identity->TakeCall(MonotonicNow());

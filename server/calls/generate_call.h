@@ -10,9 +10,9 @@
 
 #include "core/requests/generation_request.h"
 #include "core/requests/request_timings.h"
+#include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampling_options.h"
-#include "core/sampling/token_log_probability.h"
-#include "core/session/session_reference.h"
+#include "core/session/session.h"
 #include "models/tokenizer/tokenizer.h"
 #include "server/calls/model_reference.h"
 #include "server/calls/text_input.h"

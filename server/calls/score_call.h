@@ -10,8 +10,8 @@
 
 #include "core/registry/served_model.h"
 #include "core/requests/request_timings.h"
-#include "core/sampling/token_log_probability.h"
-#include "core/session/session_reference.h"
+#include "core/sampling/log_probabilities.h"
+#include "core/session/session.h"
 #include "server/calls/classify_call.h"
 #include "server/calls/model_reference.h"
 #include "server/calls/text_input.h"

@@ -1,5 +1,3 @@
-#include "server/handlers/classifier_scorer.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +6,7 @@
 #include "server/calls/field_error.h"
 #include "server/handlers/class_answer.h"
 #include "server/handlers/text_reader.h"
+#include "server/handlers/text_scorer.h"
 
 namespace longshort {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/requests/generation_request.h"
-#include "core/sampling/token_log_probability.h"
+#include "core/sampling/log_probabilities.h"
 #include "core/sampling/utf8_stream.h"
 #include "server/calls/generate_call.h"
 #include "server/handlers/generation_plan.h"

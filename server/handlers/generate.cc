@@ -1,136 +1,187 @@
 #include "server/handlers/generate.h"
 
 #include <iterator>
-#include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "server/handlers/completion_translator.h"
-#include "server/handlers/fan_out.h"
 #include "server/handlers/generation_plan.h"
+#include "server/handlers/scatter_gather.h"
 #include "server/handlers/session_check.h"
-#include "server/handlers/token_charge.h"
 #include "server/handlers/traced_request.h"
 
 namespace longshort {
 namespace {
 
-void Add(const GenerationSummary& summary, Usage& usage) {
-  usage.prompt_tokens += summary.prompt_tokens;
-  usage.generated_tokens += summary.generated_tokens;
-  usage.cached_tokens += summary.reused_tokens;
-}
+using Parts = ScatterGather<StreamSummary>;
 
-// Held by the listener of each completion.
-class CompletionsInWork final : public std::enable_shared_from_this<CompletionsInWork> {
+// What one completion costs of the tokens that its caller's identity may take a second: the generated ones, as they
+// come. Thread: one at a time.
+class TokenCharge final {
  public:
-  CompletionsInWork(CallRecord& record, std::shared_ptr<const ServedLanguageModel> model,
-                    std::function<void(absl::StatusOr<GenerateResult>)> done)
-      : record_(record), model_(std::move(model)), done_(std::move(done)) {}
+  // `record` must outlive this.
+  explicit TokenCharge(const CallRecord& record) : record_(record) {}
 
-  void Submit(GenerationPlan plan) {
-    const auto count = static_cast<int64_t>(plan.requests.size());
-    result_.completions.resize(plan.requests.size());
-    result_.seed = plan.seed;
-    result_.model = record_.answering_model();
-    result_.tokenizer = model_->tokenizer;
-    summaries_.resize(plan.requests.size());
-    fan_out_.emplace(count + 1, record_.engine_context().cancelled);
-    const Submission submission = SubmitAll(count, *fan_out_, [&](const CallPart& part) {
-      auto listener = std::make_shared<Listener>(shared_from_this(), static_cast<int32_t>(part.index), plan);
-      GenerationRequest& one = plan.requests[part.index];
-      one.context.part = part;
-      const auto prompt_tokens = static_cast<int64_t>(one.prompt.size());
-      const absl::Status status = model_->engine->Generate(std::move(one), std::move(listener));
-      if (status.ok()) record_.ChargeTokens(prompt_tokens);
-      return status;
+  void Add(int64_t generated) {
+    if (generated <= 0) return;
+    charged_ += generated;
+    record_.ChargeTokens(generated);
+  }
+  // So many were generated in all: tokens behind a stop string were not told.
+  void Settle(int64_t generated) { Add(generated - charged_); }
+
+ private:
+  const CallRecord& record_;
+  int64_t charged_ = 0;
+};
+
+// Tells the sink of one completion.
+class CompletionListener final : public GenerationListener {
+ public:
+  CompletionListener(CallRecord& record, std::shared_ptr<Parts> parts, std::shared_ptr<GenerationSink> sink,
+                     int32_t index, const GenerationPlan& plan)
+      : record_(record),
+        parts_(std::move(parts)),
+        sink_(std::move(sink)),
+        index_(index),
+        translator_(index, plan),
+        charge_(record) {
+    Push(translator_.Echo(plan.echo));
+  }
+
+  void OnPromptScored(std::vector<GeneratedToken> tokens) override {
+    Push(translator_.PromptTokens(std::move(tokens)));
+  }
+
+  void OnDelta(GenerationDelta delta) override {
+    charge_.Add(static_cast<int64_t>(delta.tokens.size()));
+    sink_->Push(translator_.Delta(std::move(delta)));
+  }
+
+  void OnFinished(const absl::Status& status, const GenerationSummary& summary) override {
+    charge_.Settle(summary.generated_tokens);
+    sink_->Push(translator_.Rest());
+    if (status.ok()) sink_->Push(translator_.End(summary));
+    parts_->PartEnded(status, [&](StreamSummary& all) {
+      all.usage.prompt_tokens += summary.prompt_tokens;
+      all.usage.generated_tokens += summary.generated_tokens;
+      all.usage.cached_tokens += summary.reused_tokens;
+      // A call with a session has one completion.
+      if (summary.session_tokens > 0) all.session_tokens = summary.session_tokens;
+      record_.AddWork(index_, summary, status.ok());
     });
-    if (submission.ended) End();
   }
 
  private:
-  // Builds one completion. Completions are told apart from each other, perhaps by several threads; each writes to
-  // places of its own.
-  class Listener final : public GenerationListener {
-   public:
-    Listener(std::shared_ptr<CompletionsInWork> work, int32_t index, const GenerationPlan& plan)
-        : work_(std::move(work)), index_(index), translator_(index, plan), charge_(work_->record_) {
-      for (CompletionDelta& delta : translator_.Echo(plan.echo)) Append(std::move(delta));
-    }
-    void OnPromptScored(std::vector<GeneratedToken> tokens) override {
-      for (CompletionDelta& delta : translator_.PromptTokens(std::move(tokens))) Append(std::move(delta));
-    }
-    void OnDelta(GenerationDelta delta) override {
-      charge_.Add(static_cast<int64_t>(delta.tokens.size()));
-      Append(translator_.Delta(std::move(delta)));
-    }
-    void OnFinished(const absl::Status& status, const GenerationSummary& summary) override {
-      charge_.Settle(summary.generated_tokens);
-      Append(translator_.Rest());
-      CompletionEnd end = translator_.End(summary);
-      completion().finish_reason = end.finish_reason;
-      completion().stop = std::move(end.stop);
-      completion().timings = end.timings;
-      work_->CompletionEnded(index_, status, summary);
-    }
-
-   private:
-    Completion& completion() { return work_->result_.completions[index_]; }
-
-    void Append(CompletionDelta delta) {
-      completion().text += delta.text;
-      completion().raw += delta.raw;
-      completion().tokens.insert(completion().tokens.end(), std::make_move_iterator(delta.tokens.begin()),
-                                 std::make_move_iterator(delta.tokens.end()));
-    }
-
-    const std::shared_ptr<CompletionsInWork> work_;
-    const int32_t index_;
-    CompletionTranslator translator_;
-    TokenCharge charge_;
-  };
-
-  void CompletionEnded(int32_t index, const absl::Status& status, const GenerationSummary& summary) {
-    summaries_[index] = {summary, status.ok()};
-    if (fan_out_->Finished(status)) End();
-  }
-
-  void End() {
-    for (size_t i = 0; i < summaries_.size(); ++i) {
-      const auto& [summary, complete] = summaries_[i];
-      record_.AddWork(static_cast<int64_t>(i), summary, complete);
-      Add(summary, result_.usage);
-      if (summary.session_tokens > 0) result_.session_tokens = summary.session_tokens;
-    }
-    model_ = nullptr;
-    const auto done = std::exchange(done_, nullptr);  // it holds the call, whose end may not wait for this one's
-    if (const absl::Status status = fan_out_->status(); !status.ok()) return done(status);
-    done(std::move(result_));
+  void Push(std::vector<CompletionDelta> deltas) {
+    for (CompletionDelta& delta : deltas) sink_->Push(std::move(delta));
   }
 
   CallRecord& record_;
-  std::shared_ptr<const ServedLanguageModel> model_;
-  std::function<void(absl::StatusOr<GenerateResult>)> done_;
-  std::optional<FanOut> fan_out_;
-  GenerateResult result_;
-  std::vector<std::pair<GenerationSummary, bool>> summaries_;  // and whether it has ended as it should
+  const std::shared_ptr<Parts> parts_;
+  const std::shared_ptr<GenerationSink> sink_;
+  const int32_t index_;
+  CompletionTranslator translator_;
+  TokenCharge charge_;
 };
+
+// Collects a whole answer. Each completion writes to its own place, so they need no lock among themselves.
+class CollectingSink final : public GenerationSink {
+ public:
+  explicit CollectingSink(std::function<void(absl::StatusOr<GenerateResult>)> done) : done_(std::move(done)) {}
+
+  void Open(int32_t completions, StreamStart start) override {
+    result_.completions.resize(completions);
+    result_.model = std::move(start.model);
+    result_.seed = start.seed;
+    result_.tokenizer = std::move(start.tokenizer);
+  }
+  void Submitted(bool /*taken*/) override {}
+  void Push(StreamEvent event) override {
+    if (auto* const delta = std::get_if<CompletionDelta>(&event); delta != nullptr) {
+      Completion& completion = result_.completions[delta->index];
+      completion.text += delta->text;
+      completion.raw += delta->raw;
+      completion.tokens.insert(completion.tokens.end(), std::make_move_iterator(delta->tokens.begin()),
+                               std::make_move_iterator(delta->tokens.end()));
+    } else if (auto* const end = std::get_if<CompletionEnd>(&event); end != nullptr) {
+      Completion& completion = result_.completions[end->index];
+      completion.finish_reason = end->finish_reason;
+      completion.stop = std::move(end->stop);
+      completion.timings = std::move(end->timings);
+    } else if (const auto* const summary = std::get_if<StreamSummary>(&event); summary != nullptr) {
+      result_.usage = summary->usage;
+      result_.session_tokens = summary->session_tokens;
+    }
+  }
+  void Close(const absl::Status& status) override {
+    const auto done = std::exchange(done_, nullptr);  // it keeps the call, whose end may come before this one's
+    if (!status.ok()) return done(status);
+    done(std::move(result_));
+  }
+
+ private:
+  std::function<void(absl::StatusOr<GenerateResult>)> done_;
+  GenerateResult result_;
+};
+
+struct PlannedGeneration {
+  std::shared_ptr<const ServedLanguageModel> model;
+  GenerationPlan plan;
+};
+
+absl::StatusOr<PlannedGeneration> Plan(CallRecord& record, const GenerateCall& call) {
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
+  record.CountIn(model->statistics, kGenerationOperation);
+  LS_ASSIGN_OR_RETURN(GenerationPlan plan, PlanGeneration(call, *model, record.environment().limits, record.names(),
+                                                          record.engine_context()));
+  return PlannedGeneration{.model = std::move(model), .plan = std::move(plan)};
+}
+
+absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_ptr<GenerationSink> sink) {
+  GenerationPlan& plan = planned.plan;
+  for (GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
+  const auto count = static_cast<int64_t>(plan.requests.size());
+  sink->Open(static_cast<int32_t>(count),
+             {.model = record.answering_model(), .seed = plan.seed, .tokenizer = planned.model->tokenizer});
+  const auto parts = std::make_shared<Parts>(
+      record.engine_context().cancelled, StreamSummary(),
+      // The model stays until all completions have ended.
+      [model = planned.model](const absl::Status&, StreamSummary&) {},
+      [sink](absl::StatusOr<StreamSummary> summary) {
+        if (summary.ok()) sink->Push(*std::move(summary));
+        sink->Close(summary.status());
+      });
+  const bool taken = parts->SubmitParts(count, [&](const CallPart& part) {
+    auto listener = std::make_shared<CompletionListener>(record, parts, sink, static_cast<int32_t>(part.index), plan);
+    GenerationRequest& one = plan.requests[part.index];
+    one.context.part = part;
+    const auto prompt_tokens = static_cast<int64_t>(one.prompt.size());
+    const absl::Status status = planned.model->engine->Generate(std::move(one), std::move(listener));
+    if (status.ok()) record.ChargeTokens(prompt_tokens);
+    return status;
+  });
+  sink->Submitted(taken);
+  return absl::OkStatus();
+}
 
 }  // namespace
 
 absl::Status Generate(CallRecord& record, const GenerateCall& call,
                       std::function<void(absl::StatusOr<GenerateResult>)> done) {
-  const RequestLimits& limits = record.environment().limits;
-  LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
-  record.CountIn(model->statistics, kGenerationOperation);
-  LS_ASSIGN_OR_RETURN(GenerationPlan plan,
-                      PlanGeneration(call, *model, limits, record.names(), record.engine_context()));
-  LS_RETURN_IF_ERROR(CheckFitsOneAnswer(plan, limits, record.names()));
-  TraceGeneration(record, call, plan);
-  for (GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
-  std::make_shared<CompletionsInWork>(record, std::move(model), std::move(done))->Submit(std::move(plan));
-  return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(PlannedGeneration planned, Plan(record, call));
+  LS_RETURN_IF_ERROR(CheckFitsOneAnswer(planned.plan, record.environment().limits, record.names()));
+  TraceGeneration(record, call, planned.plan);
+  return Start(record, std::move(planned), std::make_shared<CollectingSink>(std::move(done)));
+}
+
+absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::shared_ptr<GenerationSink> sink) {
+  LS_ASSIGN_OR_RETURN(PlannedGeneration planned, Plan(record, call));
+  TraceGeneration(record, call, planned.plan);
+  record.trace().Set("gen_ai.request.stream", true);
+  return Start(record, std::move(planned), std::move(sink));
 }
 
 }  // namespace longshort

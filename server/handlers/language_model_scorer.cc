@@ -1,5 +1,3 @@
-#include "server/handlers/language_model_scorer.h"
-
 #include <cmath>
 #include <utility>
 
@@ -7,6 +5,7 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/text_reader.h"
+#include "server/handlers/text_scorer.h"
 
 namespace longshort {
 namespace {

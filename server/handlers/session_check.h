@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/session/session_reference.h"
+#include "core/session/session.h"
 #include "core/session/session_store.h"
 #include "server/admission/call_record.h"
 #include "server/calls/call_names.h"

@@ -3,8 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/handlers/classifier_scorer.h"
-#include "server/handlers/language_model_scorer.h"
 
 namespace longshort {
 

@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "core/registry/served_model.h"
 #include "core/requests/request_context.h"
-#include "core/session/session_reference.h"
 #include "server/calls/call_names.h"
 #include "server/calls/request_limits.h"
 #include "server/calls/score_call.h"
@@ -58,5 +57,21 @@ class TextScorer {
   // On OK `done` will hear; on an error it never does. Errors: RESOURCE_EXHAUSTED if the engine is full, UNAVAILABLE.
   virtual absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const = 0;
 };
+
+// Scores texts by a language model: how likely it finds them.
+//
+// Errors: INVALID_ARGUMENT for options that are out of range, or for classifiers only.
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeLanguageModelScorer(std::shared_ptr<const ServedLanguageModel> model,
+                                                                    const ScoreOptions& options,
+                                                                    const RequestLimits& limits,
+                                                                    const CallNames& names);
+
+// Scores texts by a classifier: which classes it gives them.
+//
+// REQUIRES: a classifier of texts. Errors: INVALID_ARGUMENT for options that are out of range, or for language models
+// only.
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassifierScorer(std::shared_ptr<const ServedClassifier> model,
+                                                                 const ScoreOptions& options,
+                                                                 const RequestLimits& limits, const CallNames& names);
 
 }  // namespace longshort

@@ -10,7 +10,7 @@
 #include "core/requests/classifier_engine.h"
 #include "core/requests/language_model_engine.h"
 #include "core/requests/serving_statistics.h"
-#include "core/session/session_observer.h"
+#include "core/session/session.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
 

@@ -20,8 +20,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/option_table.h"
-#include "core/registry/version_policy.h"
-#include "core/schedule/waiting_limits.h"
+#include "core/registry/model_repository.h"
+#include "core/schedule/refusal.h"
 #include "core/schedule/work_order.h"
 
 namespace longshort {

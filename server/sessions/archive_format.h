@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/session/session_archive.h"
+#include "core/session/session.h"
 
 namespace longshort {
 

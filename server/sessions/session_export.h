@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/registry/served_model.h"
-#include "core/session/session_archive.h"
+#include "core/session/session.h"
 #include "server/sessions/archive_format.h"
 #include "server/sessions/session_seal.h"
 #include "server/sessions/transfer_budget.h"

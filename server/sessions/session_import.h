@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/registry/served_model.h"
-#include "core/session/session_archive.h"
+#include "core/session/session.h"
 #include "server/calls/call_names.h"
 #include "server/sessions/archive_format.h"
 #include "server/sessions/session_export.h"

@@ -11,8 +11,8 @@
 #include "absl/types/span.h"
 #include "core/requests/language_model_engine.h"
 #include "core/requests/request_context.h"
-#include "core/sampling/token_log_probability.h"
-#include "core/session/session_reference.h"
+#include "core/sampling/log_probabilities.h"
+#include "core/session/session.h"
 #include "models/worker_device.h"
 #include "tests/determinism/conversation.h"
 

@@ -255,7 +255,7 @@ TEST_F(BatchFormerTest, WhatMayNotRunNowMakesNothingDue) {
   EXPECT_EQ(former.DueAt(), absl::InfinitePast());
 }
 
-TEST_F(BatchFormerTest, ALastTryMakesNothingDueForAWorkerOnTrial) {
+TEST_F(BatchFormerTest, ALastTryMakesNothingDueForAWorkerOnProbation) {
   BatchFormer former({.max_batch_size = 2, .max_queue_delay = absl::Milliseconds(20)});
   for (int32_t id = 1; id <= 2; ++id) Add(former, Document(id));
   ClassificationJobs jobs = Take(former);
@@ -265,8 +265,8 @@ TEST_F(BatchFormerTest, ALastTryMakesNothingDueForAWorkerOnTrial) {
   }
   clock_.Advance(absl::Seconds(1));
   Add(former, Document(3));
-  EXPECT_EQ(former.DueAt(/*on_trial=*/true), clock_.Now() + absl::Milliseconds(20));
-  EXPECT_EQ(former.DueAt(/*on_trial=*/false), absl::InfinitePast());
+  EXPECT_EQ(former.DueAt(/*on_probation=*/true), clock_.Now() + absl::Milliseconds(20));
+  EXPECT_EQ(former.DueAt(/*on_probation=*/false), absl::InfinitePast());
 }
 
 // Else whoever sends what the model cannot stand would always be the one who has had least.

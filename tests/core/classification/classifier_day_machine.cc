@@ -179,14 +179,14 @@ absl::Status ClassifierDayMachine::RunBatch(absl::Span<const ClassifierItem* con
     EXPECT_FALSE(std::exchange(call->in_batch, true)) << "an item runs twice at once";
     waiting_ids_ -= call->id;
     EXPECT_LT(call->tries++, kMostTries);
-    EXPECT_FALSE(call->OnLastTry() && OnTrial(worker));
+    EXPECT_FALSE(call->OnLastTry() && OnProbation(worker));
     EXPECT_TRUE(call->failures == 0 || items.size() == 1) << "an item that failed runs with others";
     EXPECT_FALSE(call->context.cancelled->load() || clock_.Now() >= call->context.deadline);
     units += UnitsOf(*item);
     fails |= call->poisonous;
   }
   const BatchFormer::Options& most = options_.items.batches;
-  EXPECT_LE(static_cast<int64_t>(items.size()), OnTrial(worker) ? 1 : most.max_batch_size);
+  EXPECT_LE(static_cast<int64_t>(items.size()), OnProbation(worker) ? 1 : most.max_batch_size);
   EXPECT_TRUE(items.size() == 1 || TokensOf(*items[0]) == 0 || units <= most.max_batch_tokens);
   takes += kRunOfUnit * units + std::exchange(stall_, absl::ZeroDuration());
   throws = std::exchange(throws_, false);
@@ -283,7 +283,7 @@ void ClassifierDayMachine::Judge(Worker& worker, bool failed, bool threw) {
     worker.failing = false;
     return;
   }
-  const bool no_better = OnTrial(worker);
+  const bool no_better = OnProbation(worker);
   if (++worker.failures_in_a_row < kMostFailuresInARow && !threw && !no_better) return;
   worker.failures_in_a_row = 0;
   worker.failing = true;
@@ -295,7 +295,7 @@ int64_t ClassifierDayMachine::Down() const {
                        [](const auto& worker) { return worker.second.next_replica != absl::InfiniteFuture(); });
 }
 
-bool ClassifierDayMachine::OnTrial(const Worker& worker) const {
+bool ClassifierDayMachine::OnProbation(const Worker& worker) const {
   // Those that have not run anything have not failed.
   if (!worker.failing || static_cast<int64_t>(workers_.size()) < WorkerCount()) return worker.failing;
   return std::any_of(workers_.begin(), workers_.end(), [](const auto& other) { return !other.second.failing; });
@@ -309,7 +309,7 @@ bool ClassifierDayMachine::HasWorkForIdle(int64_t ready) const {
   if (ready > last_tries || static_cast<int64_t>(workers_.size()) < WorkerCount()) return true;
   return std::any_of(workers_.begin(), workers_.end(), [this](const auto& worker) {
     const bool idle = !worker.second.running && worker.second.next_replica == absl::InfiniteFuture();
-    return idle && !OnTrial(worker.second);
+    return idle && !OnProbation(worker.second);
   });
 }
 

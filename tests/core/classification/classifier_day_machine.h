@@ -128,7 +128,7 @@ class ClassifierDayMachine final {
   bool Settled() const;
   void Judge(Worker& worker, bool failed, bool threw);
   int64_t Down() const;
-  bool OnTrial(const Worker& worker) const;
+  bool OnProbation(const Worker& worker) const;
   // Whether a worker that runs nothing should take one of the items, of which so many are ready.
   bool HasWorkForIdle(int64_t ready) const;
 

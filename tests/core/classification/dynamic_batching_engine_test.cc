@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/schedule/idle_time.h"
+#include "core/schedule/model_worker.h"
 #include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

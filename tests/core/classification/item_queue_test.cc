@@ -24,7 +24,12 @@ class ItemQueueTest : public testing::Test {
   void Teach(ItemQueue& items) {
     ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
     const BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
-    items.Settle(0, batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+    items.Settle(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
+  }
+
+  // The next to be prepared, as a thread of the pool takes it; null if there is none.
+  static std::unique_ptr<ClassificationJob> BeginPreparation(ItemQueue& items) {
+    return items.ReservePreparations() > 0 || items.unprepared() > 0 ? items.BeginPreparation() : nullptr;
   }
 
   FakeClock clock_;
@@ -41,7 +46,7 @@ TEST_F(ItemQueueTest, WhatIsUrgentIsPreparedFirst) {
     ASSERT_TRUE(Admit(items, preparation_, context).ok());
   }
   std::string order;
-  while (const auto job = items.TakeUnprepared()) order += job->context().id;
+  while (const auto job = BeginPreparation(items)) order += job->context().id;
   EXPECT_EQ(order, "bca");
 }
 
@@ -49,8 +54,8 @@ TEST_F(ItemQueueTest, CountsAnItemUntilItIsInABatchOrHasEnded) {
   ItemQueue items({});
   ASSERT_TRUE(Admit(items, preparation_).ok());
   ASSERT_TRUE(Admit(items, preparation_).ok());
-  auto first = items.TakeUnprepared();
-  const auto second = items.TakeUnprepared();
+  auto first = BeginPreparation(items);
+  const auto second = BeginPreparation(items);
   EXPECT_EQ(items.preparing(), 2);
   EXPECT_EQ(items.state().waiting_items, 2);
   EXPECT_EQ(first->Prepare(), absl::OkStatus());
@@ -104,13 +109,13 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsOnceItIsKnownWheneverItCame) {
   ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}, .batches = {.max_batch_size = 1}});
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
   BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
-  items.Settle(0, batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  items.Settle(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
   const absl::Status full = Admit(items, Document(1, 100));
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
   EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(500));
   // They are charged with what they take, and no more.
   while (!(batch = items.TakeBatch(clock_.Now())).jobs.empty()) {
-    items.Settle(0, batch.jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+    items.Settle(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
   }
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(Admit(items, Document(1, 100)).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
@@ -121,13 +126,13 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsToBePreparedOnceItIsKnown) {
   ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(Admit(items, preparation_).ok());
   const auto prepare_next = [&] {
-    auto job = items.TakeUnprepared();
+    auto job = BeginPreparation(items);
     ASSERT_EQ(job->Prepare(), absl::OkStatus());
     job->SetPrepared(clock_.Now());
     items.AddPrepared(std::move(job), absl::Milliseconds(1));
   };
   prepare_next();
-  items.Settle(0, items.TakeBatch(clock_.Now()).jobs, absl::Milliseconds(100), /*failed=*/false, clock_.Now());
+  items.Settle(0, items.TakeBatch(clock_.Now()).jobs, absl::Milliseconds(100), clock_.Now());
   prepare_next();
   const absl::Status full = Admit(items, preparation_);
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;

@@ -10,7 +10,7 @@
 #include "core/requests/generation_request.h"
 #include "core/requests/language_model_engine.h"
 #include "core/requests/scoring_request.h"
-#include "core/sampling/token_log_probability.h"
+#include "core/sampling/log_probabilities.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/end_signal.h"
 

@@ -8,7 +8,7 @@
 #include "core/generation/worker_states.h"
 #include "core/requests/make_job.h"
 #include "core/requests/prompt_token_budget.h"
-#include "core/session/session_pages.h"
+#include "core/session/session.h"
 #include "gtest/gtest.h"
 
 namespace longshort {
@@ -49,13 +49,13 @@ struct SimulatedService::SimulatedEngine {
     SimulatedEngine* engine_;
   };
 
-  SimulatedEngine(const FakeLanguageModel& model, const Clock& clock, LanguageModelEngineObserver& observer,
-                  const Options& options)
+  SimulatedEngine(const FakeLanguageModel& model, SessionStore& sessions, const Clock& clock,
+                  LanguageModelEngineObserver& observer, const Options& options)
       : queue(options.queue, CpuWorkers(options.workers)), states(options.workers, queue, observer) {
     StepLoop::Options step_loop = options.step_loop;
     for (step_loop.worker = 0; step_loop.worker < options.workers; ++step_loop.worker) {
       observers.push_back(std::make_unique<WorkerObserver>(step_loop.worker, states, observer));
-      workers.push_back(std::make_unique<SimulatedWorker>(model, queue, clock, *observers.back(), step_loop));
+      workers.push_back(std::make_unique<SimulatedWorker>(model, queue, sessions, clock, *observers.back(), step_loop));
     }
   }
   ~SimulatedEngine() {
@@ -76,8 +76,7 @@ struct SimulatedService::SimulatedEngine {
   }
   void EndNow() {
     if (std::exchange(ends_now, true)) return;
-    for (const auto& worker : workers) worker->EndNow();
-    queue.Wake();
+    queue.EndNow();
   }
 
   const std::shared_ptr<Pages> pages = std::make_shared<Pages>(*this);
@@ -109,7 +108,7 @@ void SimulatedService::Reload(absl::Time deadline) {
     engines_.back().queue.Close();
     engines_.back().deadline = deadline;
   }
-  engines_.emplace_back(model_, clock_, *observer_, options_);
+  engines_.emplace_back(model_, sessions_, clock_, *observer_, options_);
 }
 
 absl::Status SimulatedService::Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) {
@@ -124,7 +123,7 @@ absl::Status SimulatedService::Score(ScoringRequest request, std::shared_ptr<Sco
 
 absl::Status SimulatedService::Submit(absl::StatusOr<std::unique_ptr<Job>> job) {
   LS_RETURN_IF_ERROR(job.status());
-  LS_ASSIGN_OR_RETURN((*job)->held_tokens, Budget::Take(token_budget_, (*job)->stream().end()));
+  LS_ASSIGN_OR_RETURN((*job)->holdings.tokens, Budget::Take(token_budget_, (*job)->stream().end()));
   (*job)->times.submitted = clock_.Now();
   return engines_.back().queue.Push(*std::move(job));
 }

@@ -1,5 +1,6 @@
 #include "tests/core/fakes/simulated_worker.h"
 
+#include <memory>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -13,14 +14,16 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
 
 }  // namespace
 
-SimulatedWorker::SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, const Clock& clock,
-                                 LanguageModelEngineObserver& observer, const StepLoop::Options& options)
+SimulatedWorker::SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, SessionStore& sessions,
+                                 const Clock& clock, LanguageModelEngineObserver& observer,
+                                 const StepLoop::Options& options)
     : queue_(queue),
       clock_(clock),
       number_(options.worker),
-      replica_(prototype, queue, clock, observer, {.step_loop = options}),
+      replica_(new LanguageModelReplica(prototype, queue, sessions, clock, observer, {.step_loop = options})),
+      worker_(number_, std::unique_ptr<ModelRunner>(replica_), queue, clock),
       coroutine_([this] { Work(); }) {
-  const absl::Status built = replica_.Build();
+  const absl::Status built = worker_.Build();
   EXPECT_TRUE(built.ok()) << built;
 }
 
@@ -36,11 +39,11 @@ void SimulatedWorker::Work() {
     changes_seen_ = queue_.changes();
     looked_ = clock_.Now();
     for (const ParkedId parked : std::exchange(to_drop_, {})) {
-      if (replica_.cache() != nullptr) replica_.cache()->Drop(parked);
+      if (replica_->cache() != nullptr) replica_->cache()->Drop(parked);
     }
-    if (replica_.RunRound(end_now_)) continue;
+    if (worker_.RunRound() == absl::InfinitePast()) continue;
     if (queue_.over()) break;
-    const bool waits = !queue_.empty() || !replica_.has_model();
+    const bool waits = !queue_.empty() || !worker_.has_model();
     next_ = waits ? clock_.Now() + kLookAgain : absl::InfiniteFuture();
     coroutine_.Pause();
   }

@@ -11,16 +11,18 @@
 #include "core/generation/language_model_replica.h"
 #include "core/generation/request_queue.h"
 #include "core/requests/language_model_engine.h"
+#include "core/schedule/model_worker.h"
+#include "core/session/session_store.h"
 #include "models/model.h"
 #include "tests/core/fakes/coroutine.h"
 
 namespace longshort {
 
-// Does what LanguageModelWorker does with the real queue, replica, loop and cache.
+// Does what ModelWorker's thread does, with the real queue, worker, replica, loop and cache.
 class SimulatedWorker final {
  public:
   // The arguments must outlive the worker. Its model's steps must call StayInStep.
-  SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, const Clock& clock,
+  SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
                   LanguageModelEngineObserver& observer, const StepLoop::Options& options);
   // When it goes on at the latest, if nothing changes: its step ends, or it looks again.
   absl::Time next() const { return next_; }
@@ -33,21 +35,19 @@ class SimulatedWorker final {
   bool in_step() const { return in_step_; }
   // Whether there has come to be something for it since it looked, and it sleeps.
   bool SleepsBesideWork() {
-    if (in_step_ || ended() || !replica_.has_model()) return false;
+    if (in_step_ || ended() || !worker_.has_model()) return false;
     return queue_.HasJobFor({.worker = number_, .running = 0, .now = looked_});
   }
   // The queue is over; so it must be when this is destroyed.
   bool ended() const { return coroutine_.ended(); }
 
-  // From now on it ends what there is instead of running it.
-  void EndNow() { end_now_ = true; }
   // Frees these pages before its next round. The queue must be woken.
   void Drop(ParkedId parked) { to_drop_.push_back(parked); }
 
   // Of its model's cache, which it has unless no replica is to be had.
-  CacheState cache() { return replica_.cache()->state(); }
+  CacheState cache() { return replica_->cache()->state(); }
   // Errors: INTERNAL if pages were lost.
-  absl::Status CheckInvariants() const { return replica_.CheckInvariants(); }
+  absl::Status CheckInvariants() const { return replica_->CheckInvariants(); }
 
  private:
   void Work();
@@ -55,9 +55,9 @@ class SimulatedWorker final {
   RequestQueue& queue_;
   const Clock& clock_;
   const int number_;
-  LanguageModelReplica replica_;
+  LanguageModelReplica* const replica_;  // worker_'s
+  ModelWorker worker_;
   std::vector<ParkedId> to_drop_;
-  bool end_now_ = false;
   bool in_step_ = false;
   int64_t changes_seen_ = -1;
   absl::Time looked_;

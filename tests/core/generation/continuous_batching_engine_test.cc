@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/requests/prompt_token_budget.h"
-#include "core/schedule/idle_time.h"
+#include "core/schedule/model_worker.h"
 #include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -16,7 +16,7 @@
 #include "core/requests/request_context.h"
 #include "core/requests/scoring_request.h"
 #include "core/sampling/sampling_options.h"
-#include "core/session/session_reference.h"
+#include "core/session/session.h"
 #include "tests/core/fakes/simulated_service.h"
 
 namespace longshort {

@@ -21,32 +21,37 @@ class WorkerReplicaTest : public testing::Test {
     harness_.model.on_replicate = [this] {
       return has_replicas_ ? absl::OkStatus() : absl::ResourceExhaustedError("no memory");
     };
-    EXPECT_TRUE(replica_.Build().ok());
+    EXPECT_TRUE(worker_.Build().ok());
   }
 
+  // Returns whether there is more to do at once.
+  bool RunRound() { return worker_.RunRound() == absl::InfinitePast(); }
   bool RunFailingRound() {
     fails_ = true;
-    const bool more = replica_.RunRound(/*end_now=*/false);
+    const bool more = RunRound();
     fails_ = false;
     return more;
   }
   // With two requests, of which neither has failed twice alone: the first model is given up after two failures, the
-  // next one, on trial, after one.
+  // next one, on probation, after one.
   void GiveUpTwice() {
     RunFailingRound();
-    EXPECT_TRUE(replica_.has_model());
+    EXPECT_TRUE(worker_.has_model());
     EXPECT_TRUE(RunFailingRound()) << "there is another model to be had at once";
-    EXPECT_FALSE(replica_.has_model());
+    EXPECT_FALSE(worker_.has_model());
     RunFailingRound();
     EXPECT_EQ(harness_.observer.rebuilt.size(), 1u);
-    EXPECT_FALSE(replica_.has_model());
+    EXPECT_FALSE(worker_.has_model());
   }
 
   StepLoopHarness harness_{{.worker = kOther}, {}, SmallModelInfo(), 2};
   bool fails_ = false;
   bool has_replicas_ = true;
-  LanguageModelReplica replica_{
-      harness_.model, harness_.queue, harness_.clock, harness_.observer, {.step_loop = {.worker = kReplica}}};
+  ModelWorker worker_{kReplica,
+                      std::make_unique<LanguageModelReplica>(
+                          harness_.model, harness_.queue, harness_.sessions, harness_.clock, harness_.observer,
+                          LanguageModelReplica::Options{.step_loop = {.worker = kReplica}}),
+                      harness_.queue, harness_.clock};
 };
 
 TEST_F(WorkerReplicaTest, AModelThatIsGivenUpHasASuccessorAtOnceAndThatOneASecondLater) {
@@ -54,10 +59,10 @@ TEST_F(WorkerReplicaTest, AModelThatIsGivenUpHasASuccessorAtOnceAndThatOneASecon
   const auto listener = harness_.Generate(request), other = harness_.Generate(other_request);
   GiveUpTwice();
   harness_.clock.Advance(absl::Milliseconds(999));
-  EXPECT_FALSE(replica_.RunRound(false));
-  EXPECT_FALSE(replica_.has_model());
+  EXPECT_FALSE(RunRound());
+  EXPECT_FALSE(worker_.has_model());
   harness_.clock.Advance(absl::Milliseconds(1));
-  while (replica_.RunRound(false)) continue;
+  while (RunRound()) continue;
   EXPECT_EQ(harness_.observer.rebuilt.size(), 2u);
   EXPECT_EQ(listener->tokens, harness_.TokensAlone(request));
   EXPECT_EQ(other->tokens, harness_.TokensAlone(other_request));
@@ -67,7 +72,7 @@ TEST_F(WorkerReplicaTest, WhatComesWhileThereIsNoModelIsTheOthersAtOnce) {
   harness_.Generate(SomeGeneration(5, 20));
   has_replicas_ = false;
   for (int round = 0; round < 3; ++round) RunFailingRound();
-  ASSERT_FALSE(replica_.has_model());
+  ASSERT_FALSE(worker_.has_model());
   // A worker that runs fewer would have the later ones, if it had a model.
   for (int64_t streams = 1; streams <= 4; ++streams) {
     harness_.RunOnce();
@@ -82,15 +87,15 @@ TEST_F(WorkerReplicaTest, TriesAgainEverySecondWhileNoModelIsToBeHad) {
   RunFailingRound();
   RunFailingRound();
   for (int second = 0; second < 3; ++second) {
-    EXPECT_FALSE(replica_.RunRound(false));
-    EXPECT_FALSE(replica_.RunRound(false)) << "not twice at once";
+    EXPECT_FALSE(RunRound());
+    EXPECT_FALSE(RunRound()) << "not twice at once";
     harness_.clock.Advance(absl::Seconds(1));
   }
   EXPECT_EQ(harness_.observer.rebuilt.size(), 3u);
   EXPECT_EQ(harness_.observer.rebuilt.back(), absl::ResourceExhaustedError("no memory"));
   has_replicas_ = true;
-  replica_.RunRound(false);
-  EXPECT_TRUE(replica_.has_model());
+  RunRound();
+  EXPECT_TRUE(worker_.has_model());
 }
 
 TEST_F(WorkerReplicaTest, EndsWhatNobodyWaitsForWithoutAModelToo) {
@@ -100,10 +105,11 @@ TEST_F(WorkerReplicaTest, EndsWhatNobodyWaitsForWithoutAModelToo) {
   const auto other = harness_.Generate(SomeGeneration(5, 20));
   GiveUpTwice();
   *cancelled = true;
-  EXPECT_FALSE(replica_.RunRound(false));
+  EXPECT_FALSE(RunRound());
   EXPECT_EQ(listener->status.code(), absl::StatusCode::kCancelled);
   EXPECT_FALSE(other->end.ended());
-  EXPECT_FALSE(replica_.RunRound(/*end_now=*/true));
+  harness_.queue.EndNow();
+  EXPECT_FALSE(RunRound());
   EXPECT_EQ(other->status.code(), absl::StatusCode::kUnavailable);
 }
 

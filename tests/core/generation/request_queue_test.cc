@@ -12,9 +12,15 @@
 namespace longshort {
 namespace {
 
+using Decision = RequestQueue::Decision;
+
+Decision Take(const Job&) { return Decision::kTake; }
+Decision WaitToRead(const Job&) { return Decision::kWaitToRead; }
+Decision SkipLong(const Job& job) { return job.context().id == "long" ? Decision::kSkip : Decision::kTake; }
+
 std::unique_ptr<Job> TakeFirst(RequestQueue& queue, int worker = 0, bool fits = true) {
   return queue.TakeFirst({.worker = worker, .running = 0, .now = absl::UnixEpoch()},
-                         [fits](const Job&) { return fits; });
+                         [fits](const Job&) { return fits ? Decision::kTake : Decision::kWaitForRoom; });
 }
 
 class RequestQueueTest : public testing::Test {
@@ -38,7 +44,7 @@ class RequestQueueTest : public testing::Test {
     queue.SetSteps(0, cost, 1);
     ASSERT_TRUE(queue.Push(JobWithId("teacher", absl::InfiniteFuture(), 100)).ok());
     const std::unique_ptr<Job> job = TakeFirst(queue);
-    job->worker_time = {.prefill = absl::Milliseconds(100), .all = absl::Milliseconds(100)};
+    job->steps.worker_time = {.prefill = absl::Milliseconds(100), .all = absl::Milliseconds(100)};
     job->times.prefilled = clock_.Now();
     queue.Settle(*job, clock_.Now());
   }
@@ -242,7 +248,7 @@ TEST_F(RequestQueueTest, WakesTheWorkerForAJobAndForTheEnd) {
 TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull) {
   RequestQueue queue({}, CpuWorkers(2));
   auto at_home = JobWithId("a");
-  at_home->parked = {.worker = 1, .id = 7};
+  at_home->seat = SeatInCache(ParkedPlace{.worker = 1, .id = 7});
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   ASSERT_TRUE(queue.Push(JobWithId("b")).ok());
   EXPECT_EQ(TakeFirst(queue, 0)->context().id, "b");
@@ -259,15 +265,14 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull)
 
 TEST_F(RequestQueueTest, LeavesJobsToTheWorkerThatRunsTheFewestUnlessThatOneIsFull) {
   RequestQueue queue({}, CpuWorkers(2));
-  const auto fits = [](const Job&) { return true; };
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());
-  EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, fits), nullptr);
-  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 1, .now = clock_.Now()}, fits), nullptr);
-  EXPECT_NE(queue.TakeFirst({.worker = 1, .running = 0, .now = clock_.Now()}, fits), nullptr);
+  EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, Take), nullptr);
+  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 1, .now = clock_.Now()}, Take), nullptr);
+  EXPECT_NE(queue.TakeFirst({.worker = 1, .running = 0, .now = clock_.Now()}, Take), nullptr);
   EXPECT_TRUE(queue.HasJobFor({.worker = 0, .running = 1, .now = clock_.Now()}));
   EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 2, .now = clock_.Now()}));
   queue.OnWorkerFull(1);
-  EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 2, .now = clock_.Now()}, fits), nullptr);
+  EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 2, .now = clock_.Now()}, Take), nullptr);
 }
 
 // What worker 0 takes 1 ms a token for, worker 1 takes a quarter of: it has less to do with three requests than worker
@@ -302,7 +307,7 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasF
   queue.Settle(*ended, clock_.Now());
   EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 0, .now = clock_.Now()}));
   auto at_home = JobWithId("b");
-  at_home->parked = {.worker = 0, .id = 7};
+  at_home->seat = SeatInCache(ParkedPlace{.worker = 0, .id = 7});
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   EXPECT_EQ(TakeFirst(queue, 1), nullptr);
   EXPECT_NE(TakeFirst(queue, 0), nullptr);
@@ -311,25 +316,23 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasF
 // Worker 0 runs two, worker 1 one and has not asked for a while.
 TEST_F(RequestQueueTest, LeavesNothingToAWorkerThatIsStuckInAStep) {
   RequestQueue queue({}, CpuWorkers(2));
-  const auto fits = [](const Job&) { return true; };
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
   EXPECT_FALSE(queue.HasJobFor(taker(1, 1)));
   auto at_home = JobWithId("a");
-  at_home->parked = {.worker = 1, .id = 7};
+  at_home->seat = SeatInCache(ParkedPlace{.worker = 1, .id = 7});
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   ASSERT_TRUE(queue.Push(JobWithId("b")).ok());
-  EXPECT_EQ(queue.TakeFirst(taker(0, 2), fits), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(0, 2), Take), nullptr);
   clock_.Advance(absl::Seconds(1));
-  EXPECT_NE(queue.TakeFirst(taker(0, 2), fits), nullptr);
-  EXPECT_NE(queue.TakeFirst(taker(0, 3), fits), nullptr);
+  EXPECT_NE(queue.TakeFirst(taker(0, 2), Take), nullptr);
+  EXPECT_NE(queue.TakeFirst(taker(0, 3), Take), nullptr);
 }
 
 // Worker 0's model was given up, worker 1 runs five.
 TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsOne) {
   RequestQueue queue({}, CpuWorkers(2));
-  const auto fits = [](const Job&) { return true; };
   const auto failing = RequestQueue::Taker{.worker = 0, .running = 0, .now = clock_.Now()};
   const auto busy = RequestQueue::Taker{.worker = 1, .running = 5, .now = clock_.Now()};
   const auto put_back = [&](std::unique_ptr<Job> job) {
@@ -338,100 +341,96 @@ TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsO
     queue.Return(std::move(jobs));
   };
   ASSERT_TRUE(queue.Push(JobWithId("unlucky")).ok());
-  std::unique_ptr<Job> job = queue.TakeFirst(failing, fits);
-  job->failures.OnFailure(/*alone=*/true);
+  std::unique_ptr<Job> job = queue.TakeFirst(failing, Take);
+  job->steps.failures.OnFailure(/*alone=*/true);
   const int64_t seen = queue.changes();
   queue.OnModelGivenUp(0);
   EXPECT_GT(queue.changes(), seen) << "what was left to it may be another's";
   put_back(std::move(job));
-  job = queue.TakeFirst(failing, fits);
+  job = queue.TakeFirst(failing, Take);
   ASSERT_NE(job, nullptr) << "it has two tries left";
-  job->failures.OnFailure(/*alone=*/true);
-  job->parked = {.worker = 0, .id = 7};
+  job->steps.failures.OnFailure(/*alone=*/true);
+  job->seat = SeatInCache(ParkedPlace{.worker = 0, .id = 7});
   put_back(std::move(job));
-  EXPECT_TRUE(queue.IsOnTrial(0));
+  EXPECT_TRUE(queue.IsOnProbation(0));
   EXPECT_FALSE(queue.HasJobFor(failing));
   EXPECT_TRUE(queue.HasJobFor(busy));
 
   queue.OnModelGivenUp(1);
-  EXPECT_FALSE(queue.IsOnTrial(0));
+  EXPECT_FALSE(queue.IsOnProbation(0));
   EXPECT_TRUE(queue.HasJobFor(failing)) << "both are failing";
   queue.OnModelPassed(1);
   EXPECT_FALSE(queue.HasJobFor(failing));
-  EXPECT_EQ(queue.TakeFirst(busy, fits)->context().id, "unlucky");
+  EXPECT_EQ(queue.TakeFirst(busy, Take)->context().id, "unlucky");
 }
 
 TEST_F(RequestQueueTest, WhatDoesNotFitIsOvertakenByWhatComesBeforeItInTheOrderOnly) {
   RequestQueue queue({});
   ASSERT_TRUE(queue.Push(JobWithId("large", absl::InfiniteFuture(), 100)).ok());
   ASSERT_TRUE(queue.Push(JobWithId("small")).ok());
-  const auto fits = [](const Job& job) { return job.context().id != "large"; };
-  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, fits), nullptr);
+  const auto small_fits = [](const Job& job) {
+    return job.context().id == "large" ? Decision::kWaitForRoom : Decision::kTake;
+  };
+  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, small_fits), nullptr);
   auto urgent = JobWithId("urgent");
   const_cast<RequestContext&>(urgent->context()).priority = Priority::kHigh;
   ASSERT_TRUE(queue.Push(std::move(urgent)).ok());
-  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, fits)->context().id, "urgent");
-  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, fits), nullptr);
+  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, small_fits)->context().id, "urgent");
+  EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, small_fits), nullptr);
   EXPECT_EQ(TakeFirst(queue)->context().id, "large");
 }
 
 TEST_F(RequestQueueTest, WhatWouldNotBeReadSoonIsLeftToOthersUnlessItsRowsAreHere) {
   RequestQueue queue({}, CpuWorkers(2));
-  const auto fits = [](const Job&) { return true; };
-  const auto soon = [](const Job&) { return false; };
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
   EXPECT_FALSE(queue.HasJobFor(taker(1, 5)));
   ASSERT_TRUE(queue.Push(JobWithId("anywhere")).ok());
   auto at_home = JobWithId("at home");
-  at_home->parked = {.worker = 0, .id = 7};
+  at_home->seat = SeatInCache(ParkedPlace{.worker = 0, .id = 7});
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
-  EXPECT_EQ(queue.TakeFirst(taker(1, 5), fits), nullptr) << "worker 0 runs fewer";
-  EXPECT_EQ(queue.TakeFirst(taker(0, 1), fits, soon), nullptr);
-  EXPECT_EQ(queue.TakeFirst(taker(1, 5), fits)->context().id, "anywhere");
-  EXPECT_EQ(queue.TakeFirst(taker(1, 6), fits), nullptr);
-  EXPECT_EQ(queue.TakeFirst(taker(0, 0), fits)->context().id, "at home");
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), Take), nullptr) << "worker 0 runs fewer";
+  EXPECT_EQ(queue.TakeFirst(taker(0, 1), WaitToRead), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), Take)->context().id, "anywhere");
+  EXPECT_EQ(queue.TakeFirst(taker(1, 6), Take), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(0, 0), Take)->context().id, "at home");
 }
 
 TEST_F(RequestQueueTest, WhatLetsOthersPassIsTheNextForAnotherWorker) {
   RequestQueue queue({}, CpuWorkers(2));
-  const auto yes = [](const Job&) { return true; };
-  const auto stands_aside = [](const Job& job) { return job.context().id == "long"; };
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
   EXPECT_FALSE(queue.HasJobFor(taker(1, 5)));
   ASSERT_TRUE(queue.Push(JobWithId("long")).ok());
   ASSERT_TRUE(queue.Push(JobWithId("short")).ok());
-  EXPECT_EQ(queue.TakeFirst(taker(0, 1), yes, yes, stands_aside)->context().id, "short");
-  EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes), nullptr) << "worker 0 runs fewer, and may still take it";
-  EXPECT_EQ(queue.TakeFirst(taker(0, 2), yes, yes, stands_aside), nullptr);
-  EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes)->context().id, "long");
+  EXPECT_EQ(queue.TakeFirst(taker(0, 1), SkipLong)->context().id, "short");
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), Take), nullptr) << "worker 0 runs fewer, and may still take it";
+  EXPECT_EQ(queue.TakeFirst(taker(0, 2), SkipLong), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), Take)->context().id, "long");
 }
 
 // Half of the streams of worker 1, which has its rows, read long prompts; worker 0 sleeps.
 TEST_F(RequestQueueTest, WhatLetsOthersPassWhereItsRowsAreIsTheNextForAnotherWorker) {
   RequestQueue queue({}, CpuWorkers(2));
-  const auto yes = [](const Job&) { return true; };
-  const auto stands_aside = [](const Job& job) { return job.context().id == "long"; };
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
   for (const char* id : {"long", "short"}) {
     auto at_home = JobWithId(id);
-    at_home->parked = {.worker = 1, .id = 7};
+    at_home->seat = SeatInCache(ParkedPlace{.worker = 1, .id = 7});
     ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   }
   EXPECT_FALSE(queue.HasJobFor(taker(0, 0)));
   const int64_t seen = queue.changes();
-  EXPECT_EQ(queue.TakeFirst(taker(1, 5), yes, yes, stands_aside)->context().id, "short");
+  EXPECT_EQ(queue.TakeFirst(taker(1, 5), SkipLong)->context().id, "short");
   EXPECT_NE(queue.changes(), seen) << "the other one must be woken";
   const int64_t woken = queue.changes();
-  EXPECT_EQ(queue.TakeFirst(taker(1, 6), yes, yes, stands_aside), nullptr);
+  EXPECT_EQ(queue.TakeFirst(taker(1, 6), SkipLong), nullptr);
   EXPECT_EQ(queue.changes(), woken) << "once";
   EXPECT_TRUE(queue.HasJobFor(taker(0, 0)));
-  EXPECT_EQ(queue.TakeFirst(taker(0, 0), yes)->context().id, "long");
+  EXPECT_EQ(queue.TakeFirst(taker(0, 0), Take)->context().id, "long");
 }
 
 // Nobody says that a worker is stuck in a step.

@@ -1,6 +1,6 @@
 // What requests have of the cache: room before they run, and not reading what was read before.
 
-#include "core/generation/cache_entry.h"
+#include "core/generation/sequence.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
@@ -125,9 +125,9 @@ TEST(StepLoopCache, WhatAWaitingPromptHasToReadIsSearchedForOnlyWhenSomethingWas
   const auto first = *cache->Begin(request.prompt, 64 * 10, 1000);
   for (int64_t read = 0; read <= 10; read += 5) {
     const int64_t expected = 64 * (10 - read) + 5;
-    EXPECT_EQ(TokensToRead(*cache, *job), expected);
+    EXPECT_EQ(TokensToRead(*cache, /*worker=*/0, *job), expected);
     blocks_hashed = 0;
-    for (int step = 0; step < 10; ++step) EXPECT_EQ(TokensToRead(*cache, *job), expected);
+    for (int step = 0; step < 10; ++step) EXPECT_EQ(TokensToRead(*cache, /*worker=*/0, *job), expected);
     EXPECT_EQ(blocks_hashed, 0);
     for (int block = 0; block < 5 && read < 10; ++block) {
       Slice slice;

@@ -84,7 +84,7 @@ TEST(StepLoopFailure, AStreamThatRunsAloneIsTriedOnTheNextModelToo) {
   EXPECT_EQ(alone->tokens, harness.TokensAlone(request));
 }
 
-TEST(StepLoopFailure, AWorkerOnTrialRunsOneRequestUntilAStepHasPassed) {
+TEST(StepLoopFailure, AWorkerOnProbationRunsOneRequestUntilAStepHasPassed) {
   StepLoopHarness harness({}, {}, SmallModelInfo(), 2);
   harness.queue.OnWorkerFull(1);
   harness.queue.OnModelGivenUp(0);

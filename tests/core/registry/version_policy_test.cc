@@ -1,5 +1,3 @@
-#include "core/registry/version_policy.h"
-
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/registry/model_registry.h"
+#include "core/registry/model_repository.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_language_model.h"
 

@@ -1,6 +1,6 @@
-#include "core/requests/prompt_pieces.h"
-
 #include <gtest/gtest.h>
+
+#include "core/requests/request_timings.h"
 
 namespace longshort {
 namespace {

@@ -1,5 +1,4 @@
-#include "core/requests/vocabulary.h"
-
+#include "core/requests/generation_job.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_tokenizer.h"

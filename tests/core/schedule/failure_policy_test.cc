@@ -76,55 +76,55 @@ TEST(ModelHealth, AModelThatThrowsIsGivenUp) {
 TEST(ModelHealth, AModelThatFailsTwiceInARowIsGivenUp) {
   ModelHealth health;
   for (int round = 0; round < 3; ++round) {
-    health.OnFailure(/*on_trial=*/false);
+    health.OnFailure(/*on_probation=*/false);
     EXPECT_FALSE(health.broken());
     health.OnSuccess();
   }
-  health.OnFailure(/*on_trial=*/false);
-  health.OnFailure(/*on_trial=*/false);
+  health.OnFailure(/*on_probation=*/false);
+  health.OnFailure(/*on_probation=*/false);
   EXPECT_TRUE(health.broken());
 }
 
-TEST(ModelHealth, OnTrialTheFirstFailureIsTheLast) {
+TEST(ModelHealth, OnProbationTheFirstFailureIsTheLast) {
   ModelHealth health;
-  health.OnFailure(/*on_trial=*/true);
+  health.OnFailure(/*on_probation=*/true);
   EXPECT_TRUE(health.broken());
 }
 
 TEST(ModelReplacement, ComesAtOnceButASecondLaterAfterATrial) {
   const absl::Time now = absl::FromUnixSeconds(100);
   ModelReplacement replacement;
-  replacement.OnModelGivenUp(/*on_trial=*/false, now);
+  replacement.OnModelGivenUp(/*on_probation=*/false, now);
   EXPECT_EQ(replacement.next_try(), now);
-  replacement.OnModelGivenUp(/*on_trial=*/true, now);
+  replacement.OnModelGivenUp(/*on_probation=*/true, now);
   EXPECT_EQ(replacement.next_try(), now + absl::Seconds(1));
   replacement.OnNoneToBeHad(now + absl::Seconds(1));
   EXPECT_EQ(replacement.next_try(), now + absl::Seconds(2));
 }
 
-TEST(WorkerTrials, AWorkerIsOnTrialUntilItsNextModelPasses) {
-  WorkerTrials trials(2);
-  EXPECT_FALSE(trials.IsOnTrial(0));
+TEST(WorkerProbation, AWorkerIsOnProbationUntilItsNextModelPasses) {
+  WorkerProbation trials(2);
+  EXPECT_FALSE(trials.IsOnProbation(0));
   trials.OnModelGivenUp(0);
-  EXPECT_TRUE(trials.IsOnTrial(0));
-  EXPECT_FALSE(trials.IsOnTrial(1));
+  EXPECT_TRUE(trials.IsOnProbation(0));
+  EXPECT_FALSE(trials.IsOnProbation(1));
   trials.OnModelPassed(0);
-  EXPECT_FALSE(trials.IsOnTrial(0));
+  EXPECT_FALSE(trials.IsOnProbation(0));
 }
 
-TEST(WorkerTrials, NobodyIsOnTrialWhereAllWouldBe) {
-  WorkerTrials trials(2);
+TEST(WorkerProbation, NobodyIsOnProbationWhereAllWouldBe) {
+  WorkerProbation trials(2);
   trials.OnModelGivenUp(0);
   trials.OnModelGivenUp(1);
-  EXPECT_FALSE(trials.IsOnTrial(0));
-  EXPECT_FALSE(trials.IsOnTrial(1));
-  WorkerTrials single(1);
+  EXPECT_FALSE(trials.IsOnProbation(0));
+  EXPECT_FALSE(trials.IsOnProbation(1));
+  WorkerProbation single(1);
   single.OnModelGivenUp(0);
-  EXPECT_FALSE(single.IsOnTrial(0));
+  EXPECT_FALSE(single.IsOnProbation(0));
 }
 
-TEST(WorkerTrials, TheLastTryIsNotOfAWorkerOnTrial) {
-  WorkerTrials trials(2);
+TEST(WorkerProbation, TheLastTryIsNotOfAWorkerOnProbation) {
+  WorkerProbation trials(2);
   trials.OnModelGivenUp(0);
   WorkFailures failures(WorkFailures::kOfItem);
   failures.OnFailure(/*alone=*/true);

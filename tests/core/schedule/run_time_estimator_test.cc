@@ -1,6 +1,6 @@
 #include "core/schedule/run_time_estimator.h"
 
-#include "core/schedule/deadline_check.h"
+#include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 
 namespace longshort {
@@ -70,6 +70,30 @@ TEST(RunTimeEstimator, ForgetsTheKindThatHasNotRunForTheLongestTime) {
   }
   EXPECT_TRUE(estimator.Of({.kind = 0, .units = 1}, At(1000)).has_value());
   EXPECT_FALSE(estimator.Of({.kind = 500, .units = 1}, At(1000)).has_value());
+}
+
+// A worker on the CPU that takes 8 seconds, and one on a GPU that takes 2.
+class RunTimeEstimatesTest : public testing::Test {
+ protected:
+  void TeachSlow() { estimates_.Of(0).Learn(kShape, absl::Seconds(8), At(0)); }
+  void TeachFast() { estimates_.Of(1).Learn(kShape, absl::Seconds(2), At(0)); }
+
+  RunTimeEstimates estimates_{std::vector<WorkerDevice>{{.kind = DeviceKind::kCpu}, {.kind = DeviceKind::kCuda}}};
+};
+
+TEST_F(RunTimeEstimatesTest, AddSpeeds) {
+  TeachSlow();
+  TeachFast();
+  EXPECT_EQ(estimates_.PartOfRun(kShape), absl::Milliseconds(1600));  // 1/8 + 1/2 runs a second
+  EXPECT_EQ(estimates_.PartOfAll(0, kShape, absl::Seconds(8)), absl::Milliseconds(1600));
+  EXPECT_EQ(estimates_.PartOfAll(1, kShape, absl::Seconds(2)), absl::Milliseconds(1600));
+}
+
+TEST_F(RunTimeEstimatesTest, TheFastestWorkerSaysWhatCannotBeDoneOnceAllAreKnown) {
+  TeachSlow();
+  EXPECT_FALSE(estimates_.Fastest(kShape, At(0)).has_value());
+  TeachFast();
+  EXPECT_EQ(estimates_.Fastest(kShape, At(0)), absl::Seconds(2));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "core/schedule/stream_estimates.h"
+#include "core/schedule/stream_estimator.h"
 
 #include "gtest/gtest.h"
 

@@ -1,0 +1,98 @@
+#include "core/classification/classifier_replica.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "core/classification/batch_former.h"
+#include "core/requests/request_context.h"
+
+namespace longshort {
+
+absl::Status ClassifierReplica::Build() {
+  LS_ASSIGN_OR_RETURN(classifier_, prototype_.Replicate(device_));
+  health_ = {};
+  return absl::OkStatus();
+}
+
+absl::Time ClassifierReplica::RunRound(bool end_now) {
+  const absl::Time now = clock_.Now();
+  if (const absl::Time due = items_.BatchDueAt(worker_); due > now && !end_now) return due;
+  EndAbandoned(end_now);
+  BatchFormer::Batch batch = items_.TakeBatch(now, worker_);
+  preparer_.PrepareAhead();
+  for (const auto& [job, why] : batch.hopeless) FailItem(*job, why, observer_);
+  batch.hopeless.clear();
+  if (!batch.jobs.empty()) RunBatch(std::move(batch.jobs));
+  return items_.BatchDueAt(worker_);
+}
+
+void ClassifierReplica::EndAbandoned(bool end_now) {
+  const absl::Time now = clock_.Now();
+  const ClassificationJobs ended = end_now ? items_.TakeAll() : items_.TakeAbandoned(now);
+  for (const auto& job : ended) FailItem(*job, end_now ? ServerIsStopping() : job->WhyAbandoned(now), observer_);
+}
+
+void ClassifierReplica::RunBatch(ClassificationJobs batch) {
+  const absl::Time begin = clock_.Now();
+  BatchReport report;
+  report.items = static_cast<int64_t>(batch.size());
+  for (const std::unique_ptr<ClassificationJob>& job : batch) {
+    observer_.OnQueued(job->WaitedAsItem(begin));
+    report.tokens += TokensOf(job->item());
+  }
+  const absl::StatusOr<ClassifierResult> result = Classify(batch);
+  const absl::Time end = clock_.Now();
+  report.run = end - begin;
+  if (result.ok()) report.multiply_adds = result->counts.multiply_adds;
+  observer_.OnBatch(report);
+  if (result.ok()) {
+    Finish(batch, result->logits, begin, end);
+    health_.OnSuccess();
+    items_.Settle(worker_, batch, report.run, clock_.Now());
+    items_.OnModelPassed(worker_);
+    return;
+  }
+  observer_.OnFailure(result.status());
+  health_.OnFailure(items_.IsOnProbation(worker_));
+  const ClassificationJobs hopeless = items_.SettleFailed(worker_, std::move(batch), report.run, clock_.Now());
+  for (const auto& job : hopeless) FailItem(*job, result.status(), observer_);
+}
+
+absl::StatusOr<ClassifierResult> ClassifierReplica::Classify(const ClassificationJobs& batch) {
+  std::vector<const ClassifierItem*> items;
+  for (const std::unique_ptr<ClassificationJob>& job : batch) items.push_back(&job->item());
+  try {
+    absl::StatusOr<ClassifierResult> result = classifier_->Classify(items);
+    if (!result.ok()) return absl::InternalError(absl::StrCat("the model's batch failed: ", result.status().message()));
+    if (static_cast<int64_t>(result->logits.size()) ==
+        static_cast<int64_t>(items.size()) * classifier_->info().classes) {
+      return result;
+    }
+    return absl::InternalError("the model's batch returned logits of another size than was asked for");
+  } catch (const std::exception& error) {
+    health_.OnThrow();
+    return absl::InternalError(absl::StrCat("the model's batch failed: ", error.what()));
+  }
+}
+
+void ClassifierReplica::Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin,
+                               absl::Time end) {
+  const auto classes = static_cast<size_t>(classifier_->info().classes);
+  for (const std::unique_ptr<ClassificationJob>& job : batch) {
+    const absl::Span<const float> scores = logits.first(classes);
+    logits.remove_prefix(classes);
+    if (!std::all_of(scores.begin(), scores.end(), [](float logit) { return std::isfinite(logit); })) {
+      FailItem(*job, absl::InternalError("the model gave a class a logit that is not finite"), observer_);
+      continue;
+    }
+    observer_.OnEnded(absl::OkStatus());
+    job->Finish(std::vector<float>(scores.begin(), scores.end()), begin, end);
+  }
+}
+
+}  // namespace longshort

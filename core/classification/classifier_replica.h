@@ -1,0 +1,65 @@
+// What a worker of a classifier's engine drives: a replica of the model, which runs batches.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
+#include "core/classification/classification_job.h"
+#include "core/classification/item_preparer.h"
+#include "core/classification/item_queue.h"
+#include "core/requests/classifier_engine.h"
+#include "core/schedule/model_worker.h"
+#include "models/classifier.h"
+#include "models/worker_device.h"
+
+namespace longshort {
+
+// When a batch fails, its items are tried again, each alone, by whichever worker is free; one that fails three times is
+// ended with INTERNAL (core/schedule/failure_policy.h). No lock is held while the model runs or a listener is called.
+class ClassifierReplica final : public ModelRunner {
+ public:
+  // The arguments must outlive the replica. `worker`: the number by which the queue knows it.
+  ClassifierReplica(const Classifier& prototype, int worker, const WorkerDevice& device, ItemQueue& items,
+                    ItemPreparer& preparer, ClassifierEngineObserver& observer, const Clock& clock)
+      : prototype_(prototype),
+        worker_(worker),
+        device_(device),
+        items_(items),
+        preparer_(preparer),
+        observer_(observer),
+        clock_(clock) {}
+
+  // Errors: those of Classifier::Replicate.
+  absl::Status Build() override;
+  absl::Time RunRound(bool end_now) override;
+  bool broken() const override { return health_.broken(); }
+  void FreeModel() override { classifier_.reset(); }
+  void Rest() override { classifier_->Rest(); }
+  void OnRebuilt(const absl::Status& status) override { observer_.OnWorkerRebuilt(status); }
+  void EndAbandoned(bool end_now) override;
+
+ private:
+  // Runs a batch that was taken, and settles it.
+  void RunBatch(ClassificationJobs batch);
+  // Errors: INTERNAL, whatever went wrong: the items were checked before.
+  absl::StatusOr<ClassifierResult> Classify(const ClassificationJobs& batch);
+  // Every job gets its scores; one whose logits are not finite, an error.
+  void Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin, absl::Time end);
+
+  const Classifier& prototype_;
+  const int worker_;
+  const WorkerDevice device_;
+  ItemQueue& items_;
+  ItemPreparer& preparer_;
+  ClassifierEngineObserver& observer_;
+  const Clock& clock_;
+
+  std::unique_ptr<Classifier> classifier_;  // null while there is no model
+  ModelHealth health_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,44 @@
+// Has a pool of threads prepare the items of a queue.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "core/classification/item_queue.h"
+#include "core/classification/preparation_pool.h"
+#include "core/requests/classifier_engine.h"
+
+namespace longshort {
+
+// Items are prepared only as far ahead as the queue allows: prepared images take far more memory than encoded ones.
+//
+// Thread-safe. It must stay until the queue is over: only then no task of the pool will use it.
+class ItemPreparer final {
+ public:
+  // The arguments must outlive this.
+  ItemPreparer(std::shared_ptr<PreparationPool> pool, ItemQueue& items, ClassifierEngineObserver& observer,
+               const Clock& clock)
+      : pool_(std::move(pool)), owner_(pool_->NewOwner()), items_(items), observer_(observer), clock_(clock) {}
+
+  // Submits a task for each item that may be prepared now.
+  void PrepareAhead() { Submit(items_.ReservePreparations()); }
+
+ private:
+  void Submit(int64_t tasks);
+  // A task: prepares the next item, if there is one. Returns how long that took.
+  absl::Duration PrepareNext();
+  // Makes the job's item. Errors: why there is none, to end the job with.
+  absl::Status Prepare(ClassificationJob& job);
+
+  const std::shared_ptr<PreparationPool> pool_;
+  const PreparationPool::Owner owner_;
+  ItemQueue& items_;
+  ClassifierEngineObserver& observer_;
+  const Clock& clock_;
+};
+
+}  // namespace longshort

@@ -1,0 +1,145 @@
+#include "core/schedule/model_worker.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace longshort {
+
+absl::Status ModelWorker::Build() {
+  LS_RETURN_IF_ERROR(runner_->Build());
+  has_model_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status ModelWorker::Start() {
+  return thread_.Start("a worker's thread", [this] { Work(); });
+}
+
+void ModelWorker::Post(Task task) {
+  {
+    std::unique_lock lock(mutex_);
+    if (!takes_tasks_) {
+      lock.unlock();
+      return task(nullptr);
+    }
+    tasks_.push_back(std::move(task));
+  }
+  queue_.Wake();
+}
+
+bool ModelWorker::WaitUntilEnded(absl::Time deadline) {
+  const auto ended = [this] { return ended_; };
+  std::unique_lock lock(mutex_);
+  if (deadline == absl::InfiniteFuture()) {
+    has_ended_.wait(lock, ended);
+  } else if (const absl::Duration left = deadline - clock_.Now(); left > absl::ZeroDuration()) {
+    has_ended_.wait_for(lock, absl::ToChronoNanoseconds(left), ended);
+  }
+  return ended_;
+}
+
+void ModelWorker::Work() {
+  while (true) {
+    // Any change since the last round may be work that this round runs, or ran.
+    if (const int64_t changes = queue_.changes(); std::exchange(changes_seen_, changes) != changes) {
+      idle_ = absl::ZeroDuration();
+      resting_ = false;
+    }
+    RunTasks();
+    const absl::Time next_round = RunRound();
+    if (next_round == absl::InfinitePast()) {
+      idle_ = absl::ZeroDuration();
+      resting_ = false;
+      if (clock_.Now() >= next_tidy_) next_tidy_ = runner_->Tidy();
+      continue;
+    }
+    if (queue_.over()) break;
+    Sleep(next_round);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    takes_tasks_ = false;
+  }
+  RunTasks();
+  const std::lock_guard lock(mutex_);
+  ended_ = true;  // right after, what the tasks have may be gone
+  has_ended_.notify_all();
+}
+
+void ModelWorker::Sleep(absl::Time next_round) {
+  next_tidy_ = runner_->Tidy();
+  absl::Duration sleep = std::max(std::min(next_round, next_tidy_) - clock_.Now(), absl::ZeroDuration());
+  const bool may_rest = has_model_ && !resting_ && next_round == absl::InfiniteFuture();
+  if (may_rest) sleep = std::min(sleep, kIdleTimeBeforeRest);
+  const std::optional<absl::Duration> slept = queue_.WaitForChange(changes_seen_, sleep);
+  if (!slept.has_value()) return;
+  idle_ += *slept;
+  if (!may_rest || idle_ < kIdleTimeBeforeRest) return;
+  resting_ = true;
+  runner_->Rest();
+}
+
+absl::Time ModelWorker::RunRound() {
+  const bool end_now = queue_.ends_now();
+  if (!has_model_ && !Rebuild(end_now)) return replacement_.next_try();
+  const absl::Time next_round = runner_->RunRound(end_now);
+  if (!runner_->broken()) return next_round;
+  GiveUpModel();
+  return absl::InfinitePast();
+}
+
+void ModelWorker::GiveUpModel() {
+  const bool on_probation = queue_.IsOnProbation(number_);
+  runner_->FreeModel();
+  has_model_ = false;
+  replacement_.OnModelGivenUp(on_probation, clock_.Now());
+  queue_.OnModelGivenUp(number_);
+  if (on_probation) runner_->OnNoModel();
+}
+
+bool ModelWorker::Rebuild(bool end_now) {
+  const absl::Time now = clock_.Now();
+  if (now >= replacement_.next_try()) {
+    const absl::Status built = Build();
+    runner_->OnRebuilt(built);
+    if (built.ok()) return true;
+    replacement_.OnNoneToBeHad(now);
+    runner_->OnNoModel();
+  }
+  runner_->EndAbandoned(end_now);
+  return false;
+}
+
+void ModelWorker::RunTasks() {
+  std::unique_lock lock(mutex_);
+  while (!tasks_.empty()) {
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task(takes_tasks_ ? runner_.get() : nullptr);
+    task = nullptr;  // what it holds may be the last of much else
+    lock.lock();
+  }
+}
+
+absl::Status ModelWorkers::Add(std::unique_ptr<ModelRunner> runner) {
+  auto worker = std::make_unique<ModelWorker>(static_cast<int>(size()), std::move(runner), queue_, clock_);
+  LS_RETURN_IF_ERROR(worker->Build());
+  LS_RETURN_IF_ERROR(worker->Start());
+  workers_.push_back(std::move(worker));
+  return absl::OkStatus();
+}
+
+void ModelWorkers::Drain(absl::Time deadline) {
+  queue_.Close();
+  for (const std::unique_ptr<ModelWorker>& worker : workers_) {
+    if (worker->WaitUntilEnded(deadline)) continue;
+    queue_.EndNow();
+    worker->WaitUntilEnded(absl::InfiniteFuture());
+  }
+}
+
+}  // namespace longshort

@@ -1,0 +1,89 @@
+// One call as several requests to an engine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/requests/request_context.h"
+
+namespace longshort {
+
+// Sends the parts, gathers what they add to a Result, and ends the call once, when all have ended. At the first error,
+// which becomes the call's, it cancels the other parts.
+//
+// Thread-safe, except for Submit. Each part keeps the object until it has ended.
+template <typename Result>
+class ScatterGather final {
+ public:
+  // Runs when all parts have ended, with the first error or OK, and before Done: for what all parts give together.
+  using Complete = std::function<void(const absl::Status&, Result&)>;
+  using Done = std::function<void(absl::StatusOr<Result>)>;
+
+  ScatterGather(std::shared_ptr<CancellationFlag> cancelled, Result result, Complete complete, Done done)
+      : cancelled_(std::move(cancelled)),
+        complete_(std::move(complete)),
+        done_(std::move(done)),
+        result_(std::move(result)) {}
+
+  // Sends parts 0, 1, ... `count`-1, of equal size, by `submit` (const CallPart& -> absl::Status) until one is refused.
+  // Those that are taken end with PartEnded, perhaps before this returns. Returns whether all were taken. Called once.
+  template <typename Submit>
+  bool SubmitParts(int64_t count, Submit submit) {
+    left_ = count + 1;  // the submission is one of them
+    for (int64_t i = 0; i < count; ++i) {
+      const CallPart part = {.index = i, .count = count, .share = 1.0 / static_cast<double>(count)};
+      if (const absl::Status status = submit(part); !status.ok()) {
+        Ended(count - i + 1, status);
+        return false;
+      }
+    }
+    Ended(1, absl::OkStatus());
+    return true;
+  }
+
+  // A part that was taken has ended. `add` (Result& -> void) adds what it gives, with the lock held.
+  template <typename Add>
+  void PartEnded(const absl::Status& status, Add add) {
+    {
+      const std::lock_guard lock(mutex_);
+      add(result_);
+    }
+    Ended(1, status);
+  }
+
+ private:
+  void Ended(int64_t parts, const absl::Status& status) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!status.ok() && status_.ok()) {
+        status_ = status;
+        cancelled_->store(true);
+      }
+      left_ -= parts;
+      if (left_ > 0) return;
+    }
+    std::exchange(complete_, nullptr)(status_, result_);
+    const Done done = std::exchange(done_, nullptr);  // it keeps the call, whose end may come before this one's
+    if (status_.ok()) {
+      done(std::move(result_));
+    } else {
+      done(status_);
+    }
+  }
+
+  const std::shared_ptr<CancellationFlag> cancelled_;
+  Complete complete_;
+  Done done_;
+  std::mutex mutex_;
+  // Guarded by mutex_ until the last part has ended:
+  Result result_;
+  absl::Status status_;
+  int64_t left_ = 0;
+};
+
+}  // namespace longshort

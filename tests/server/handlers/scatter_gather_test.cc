@@ -1,0 +1,92 @@
+#include "server/handlers/scatter_gather.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace longshort {
+namespace {
+
+class ScatterGatherTest : public testing::Test {
+ protected:
+  // Gathers the numbers of the parts that ended well.
+  using Parts = ScatterGather<std::vector<int64_t>>;
+
+  void PartEnded(int64_t index, const absl::Status& status = absl::OkStatus()) {
+    parts_.PartEnded(status, [&](std::vector<int64_t>& numbers) {
+      if (status.ok()) numbers.push_back(index);
+    });
+  }
+  static absl::Status Accept(const CallPart&) { return absl::OkStatus(); }
+
+  const std::shared_ptr<CancellationFlag> cancelled_ = std::make_shared<CancellationFlag>(false);
+  std::optional<absl::Status> completed_;
+  std::optional<absl::StatusOr<std::vector<int64_t>>> done_;
+  Parts parts_{cancelled_,
+               {},
+               [this](const absl::Status& status, std::vector<int64_t>& numbers) {
+                 EXPECT_FALSE(completed_.has_value() || done_.has_value());
+                 completed_ = status;
+                 numbers.push_back(-1);
+               },
+               [this](absl::StatusOr<std::vector<int64_t>> numbers) { done_ = std::move(numbers); }};
+};
+
+TEST_F(ScatterGatherTest, EndsWithTheLastPartAndWhatAllGive) {
+  EXPECT_TRUE(parts_.SubmitParts(2, Accept));
+  PartEnded(1);
+  EXPECT_FALSE(done_.has_value());
+  PartEnded(0);
+  ASSERT_TRUE(done_.has_value());
+  EXPECT_EQ(**done_, (std::vector<int64_t>{1, 0, -1}));
+  EXPECT_EQ(completed_, absl::OkStatus());
+  EXPECT_FALSE(*cancelled_);
+}
+
+TEST_F(ScatterGatherTest, PartsMayEndWhileTheyAreSubmitted) {
+  EXPECT_TRUE(parts_.SubmitParts(2, [this](const CallPart& part) {
+    EXPECT_EQ(part.count, 2);
+    EXPECT_EQ(part.share, 0.5);
+    PartEnded(part.index);
+    EXPECT_FALSE(done_.has_value());
+    return absl::OkStatus();
+  }));
+  ASSERT_TRUE(done_.has_value());
+  EXPECT_EQ(**done_, (std::vector<int64_t>{0, 1, -1}));
+}
+
+TEST_F(ScatterGatherTest, ACallWithoutPartsEndsAtOnce) {
+  EXPECT_TRUE(parts_.SubmitParts(0, Accept));
+  EXPECT_TRUE(done_.has_value());
+}
+
+TEST_F(ScatterGatherTest, TheFirstErrorCancelsTheOthersAndIsTheCalls) {
+  parts_.SubmitParts(2, Accept);
+  PartEnded(0, absl::UnavailableError("first"));
+  EXPECT_TRUE(*cancelled_);
+  EXPECT_FALSE(done_.has_value());
+  PartEnded(1, absl::CancelledError("second"));
+  ASSERT_TRUE(done_.has_value());
+  EXPECT_EQ(done_->status(), absl::UnavailableError("first"));
+  EXPECT_EQ(completed_, absl::UnavailableError("first"));
+}
+
+// Part 2 of 0..3 is refused: 3 is not tried, and only 0 and 1 are waited for.
+TEST_F(ScatterGatherTest, StopsAtARefusal) {
+  std::vector<int64_t> tried;
+  EXPECT_FALSE(parts_.SubmitParts(4, [&](const CallPart& part) {
+    EXPECT_EQ(part.count, 4);
+    tried.push_back(part.index);
+    return part.index == 2 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+  }));
+  EXPECT_EQ(tried, (std::vector<int64_t>{0, 1, 2}));
+  PartEnded(0, absl::CancelledError(""));
+  EXPECT_FALSE(done_.has_value());
+  PartEnded(1, absl::CancelledError(""));
+  EXPECT_EQ(done_->status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace longshort
