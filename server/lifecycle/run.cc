@@ -139,7 +139,8 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   if (const absl::Status status = signals.Start(); !status.ok()) return Fail(status);
   // Never destroyed: gRPC's own threads may log until the process is gone.
   static Logger& log = *new Logger(options->log_format, options->log_level);
-  if (const absl::Status status = log.Start(); !status.ok()) return Fail(status);
+  static const absl::Status log_started = log.Start();  // once, however often tests run a server in this process
+  if (!log_started.ok()) return Fail(log_started);
   CaptureLibraryLogs(log);
   const GuardedLoader make = make_loader(*options);
   const GuardedLoader loader = UnlessStopped(make, signals);
