@@ -1,7 +1,7 @@
-// Watches files for changes, from a thread of its own, and uses new content once two consecutive looks saw the same:
-// whoever writes a file, or several that belong together, may still be writing at the first.
+// Watches files for changes on its own thread. New content is used once two consecutive reads are equal, because a
+// writer may still be writing the file, or another file of the same set.
 //
-// Wrong content changes nothing. It is tried again at each look, because some of it becomes right by itself (a
+// Invalid content changes nothing. Each poll tries it again, because it may become valid without a change (a
 // certificate that is not valid yet).
 //
 // Thread: Start and the destructor by the owner; Look by the watch's thread, or by tests that did not call Start.

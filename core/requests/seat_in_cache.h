@@ -37,8 +37,8 @@ class SeatInCache final {
   // The job began somewhere, or ended: its own rows are freed, whatever worker has them.
   void Leave();
 
-  // What the worker's cache had of the job's tokens when it was searched last; `cache` is PagedCache::id(). A worker
-  // with another cache begins anew.
+  // The last search of the worker's cache for the job's tokens. `cache` is PagedCache::id(). The search of a worker
+  // whose cache was replaced starts empty.
   PrefixSearch& SearchIn(int worker, uint64_t cache) const;
 
  private:

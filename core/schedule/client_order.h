@@ -9,7 +9,7 @@
 //
 // All calls take O(log n), First besides the time for what does not suit.
 //
-// Thread: none of its own; whoever owns it guards it.
+// Thread: not thread-safe; the owner's mutex guards it.
 // Invariant: a client whose work waits is in ready_, unless it is held back; one of which nothing waits or runs is in
 // resting_, until the clock has passed it, or too many are there that are further ahead.
 #pragma once

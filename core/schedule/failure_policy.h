@@ -125,7 +125,7 @@ class WorkerProbation final {
   bool IsOnProbation(int worker) const {
     return !reliable_[worker] && std::find(reliable_.begin(), reliable_.end(), true) != reliable_.end();
   }
-  // Whether the worker may take a piece of work that has failed so often.
+  // Whether the worker may take work with these failures: a worker on probation does not get its last try.
   bool MayTake(int worker, const WorkFailures& failures) const {
     return !failures.on_last_try() || !IsOnProbation(worker);
   }

@@ -6,7 +6,7 @@
 // starves. A priority that does not use its round loses it, but keeps its whole share of one ready: what is urgent and
 // rare goes at once.
 //
-// Thread: none of its own; whoever owns it guards it.
+// Thread: not thread-safe; the owner's mutex guards it.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Which work is refused, and what the client is told: work beyond what may wait for a worker, because whoever must wait
-// long is better off asking elsewhere, and work that cannot be done in time, before it costs anything.
+// Refusals of work, and what they report to the client. Work beyond the queue's limits is refused at once, so that the
+// client can try another server. Work that cannot meet its deadline is refused before it uses a worker.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,7 @@ void SetRefusal(absl::Status& status, const Refusal& refusal);
 // nullopt if the status carries none.
 std::optional<Refusal> GetRefusal(const absl::Status& status);
 
-// How much may wait for a worker: more is refused at once, because whoever must wait long is better off asking
-// elsewhere.
+// How much work may wait for a worker. Work beyond it is refused at once.
 struct WaitingLimits {
   // Requests that may wait.
   int64_t max_queued = 256;

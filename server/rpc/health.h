@@ -1,4 +1,5 @@
-// grpc.health.v1: how the server and its models are. Answered while the server stops, too, which waits for none of it.
+// grpc.health.v1: the health of the server and of its models. Health calls are answered during a stop. A stop does not
+// wait for them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace longshort {
 
 // What calls about health share.
 struct Health {
-  // Watches are silent by their nature: so many may be, of each connection and in all.
+  // Limits of open watches. Watches are idle most of the time, so the limits are high.
   static constexpr int64_t kMostWatchesOfConnection = 100, kMostWatches = 4096;
 
   HealthBoard board;

@@ -13,7 +13,7 @@
 
 namespace longshort {
 
-// Parses the message, and lets go of its bytes. Errors: INVALID_ARGUMENT.
+// Parses the message and frees its bytes. Errors: INVALID_ARGUMENT.
 inline absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
   grpc::ProtoBufferReader reader(&bytes);
   const bool parsed = reader.status().ok() && message.ParseFromZeroCopyStream(&reader) && reader.status().ok();

@@ -99,7 +99,7 @@ class ScoreStream final : public CallWork {
 
   // Call::mutex() guards what follows.
   int64_t window_documents_ = 0;
-  int64_t window_bytes_ = 0;          // of answers, at the most
+  int64_t window_bytes_ = 0;          // limit of the bytes of answers
   int64_t in_work_ = 0;               // documents that were read and not replied to
   int64_t in_engine_ = 0;             // of these, those that the engine has
   int64_t engine_ends_ = 0;           // documents that the engine has ended so far

@@ -41,7 +41,7 @@ def calls(folder: Path, device: str) -> list[Call]:
     return [
         Call("continue a text", "Generate", ["--model=enwiki", "generate", *go_on]),
         Call("score a text", "ScoreText", ["--model=enwiki", "score", str(text)]),
-        Call("classify a review", "ScoreText", ["--model=movie_reviews", "score", str(ROOT / "deploy/review.txt")]),
+        Call("classify a review", "ScoreText", ["--model=movie_reviews", "classify", str(ROOT / "deploy/review.txt")]),
         Call("classify a photo", "ClassifyImage", ["--model=flowers", "classify", str(ROOT / "deploy/photo.jpg")]),
     ]
 
