@@ -29,21 +29,17 @@ absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(Options optio
   return control;
 }
 
-absl::StatusOr<Caller> AccessControl::Identify(const Credentials& credentials, std::string_view rpc,
+absl::StatusOr<Caller> AccessControl::Identify(const Credentials& credentials, const RpcAccess& needed,
                                                absl::Time now) const {
-  const std::optional<RpcAccess> access = AccessOf(rpc);
-  if (access.has_value() && access->health && !options_.protect_health) return Caller();
+  if (needed.health && !options_.protect_health) return Caller();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const Grant> grant, table()->Find(credentials, ToWallClock(now)));
   return Caller(std::move(grant));
 }
 
-absl::Status AccessControl::Admit(const Caller& caller, std::string_view rpc, absl::Time now) {
+absl::Status AccessControl::Admit(const Caller& caller, const char* rpc, const RpcAccess& needed, absl::Time now) {
   if (caller.identity() == nullptr) return absl::OkStatus();
-  const std::optional<RpcAccess> access = AccessOf(rpc);
-  const std::string name(rpc);
-  if (!access.has_value()) return absl::PermissionDeniedError(absl::StrCat(name, " is for nobody: no scope covers it"));
-  LS_RETURN_IF_ERROR(caller.CheckScope(access->scope, name));
-  return access->scope == Scope::kObserve ? absl::OkStatus() : caller.identity()->TakeCall(now);
+  LS_RETURN_IF_ERROR(caller.CheckScope(needed.scope, rpc));
+  return needed.scope == Scope::kObserve ? absl::OkStatus() : caller.identity()->TakeCall(now);
 }
 
 absl::Status AccessControl::Take(std::string_view text) {

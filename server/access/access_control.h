@@ -47,11 +47,11 @@ class AccessControl final {
 
   // Who makes this call; anybody if that is asked of nobody. `now` is MonotonicNow()'s, here and below.
   // Errors: UNAUTHENTICATED without a valid credential.
-  absl::StatusOr<Caller> Identify(const Credentials& credentials, std::string_view rpc, absl::Time now) const;
+  absl::StatusOr<Caller> Identify(const Credentials& credentials, const RpcAccess& needed, absl::Time now) const;
   // Whether who was identified for this call may make it.
   // Errors: PERMISSION_DENIED if the credential's scopes do not cover the call; RESOURCE_EXHAUSTED with a Refusal if
   // the identity has made too many (not of calls that observe).
-  static absl::Status Admit(const Caller& caller, std::string_view rpc, absl::Time now);
+  static absl::Status Admit(const Caller& caller, const char* rpc, const RpcAccess& needed, absl::Time now);
 
   // Whether a call's certificate needs to be read.
   bool uses_certificates() const { return table()->has_certificates(); }

@@ -1,21 +1,13 @@
-// What one may do with a call, and which call needs what.
+// Sets of scopes, as token files have them.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "server/calls/call_names.h"
 
 namespace longshort {
-
-enum class Scope : uint8_t {
-  kInfer,     // ask models, and see which there are
-  kSessions,  // conversations: go on with them, close and move them
-  kManage,    // load and unload models
-  kObserve,   // health where it is not open to all, reflection, metrics
-};
 
 class ScopeSet final {
  public:
@@ -38,16 +30,5 @@ inline constexpr char kScopesRule[] = "one or more of infer, sessions, manage, o
 
 // Scopes with commas between, as a token's line has them. Errors: INVALID_ARGUMENT, completing "scopes is ...".
 absl::Status ReadScopes(std::string_view text, ScopeSet* scopes);
-
-// What a call needs.
-struct RpcAccess {
-  Scope scope = Scope::kInfer;
-  // Asks how one thing is that the caller names: open to everybody, unless --protect-health.
-  bool health = false;
-};
-
-// By the name that CallNames::rpc() gives; "/metrics" is a call, too. nullopt for a name that is not in the table: such
-// a call is for nobody.
-std::optional<RpcAccess> AccessOf(std::string_view rpc);
 
 }  // namespace longshort

@@ -69,9 +69,9 @@ absl::Status CallRecord::Identify() {
   engine_context_.client.clear();
   const Credentials credentials = std::exchange(credentials_, {});
   const absl::Time now = MonotonicNow();
-  LS_ASSIGN_OR_RETURN(caller_, environment_.access->Identify(credentials, names_.rpc(), now));
+  LS_ASSIGN_OR_RETURN(caller_, environment_.access->Identify(credentials, names_.access(), now));
   if (const Identity* identity = caller_.identity(); identity != nullptr) engine_context_.client = identity->name();
-  return AccessControl::Admit(caller_, names_.rpc(), now);
+  return AccessControl::Admit(caller_, names_.rpc(), names_.access(), now);
 }
 
 absl::Status CallRecord::CheckMayUse(const std::string& model) const {

@@ -1,5 +1,5 @@
-// How a front calls things: its RPC, and the fields that its clients know. Messages about a wrong call name both, and
-// what checks a call knows no front.
+// What is known of an RPC whatever brings its calls: its names, those of its fields, and what its callers need.
+// Messages about a wrong call name RPC and field, and what checks a call knows no front.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,22 @@ constexpr const char* AfterSlash(const char* method) {
   return after;
 }
 
-// Immutable, and there until the process ends: calls refer to it from any thread.
+// What a credential allows.
+enum class Scope : uint8_t {
+  kInfer,     // ask models, and see which there are
+  kSessions,  // conversations: go on with them, close and move them
+  kManage,    // load and unload models
+  kObserve,   // health where it is not open to all, reflection, metrics
+};
+
+// What a caller needs. server/handlers/session_check.h checks what depends on the fields of a call.
+struct RpcAccess {
+  Scope scope = Scope::kObserve;
+  // Whether it asks how one thing is that the caller names: open to everybody, unless --protect-health.
+  bool health = false;
+};
+
+// Immutable. Outlives the calls, which refer to it from any thread.
 class CallNames {
  public:
   // Of the RPC, for messages, metrics and logs.
@@ -83,6 +98,7 @@ class CallNames {
   // Whether it only asks how the server is: such a call is answered while the server stops, which does not wait for it;
   // it is not counted, and logged for debugging only.
   virtual bool observes() const { return false; }
+  virtual RpcAccess access() const = 0;
   virtual std::string Of(const FieldPath& path) const = 0;
   // The kinds of value that a text or image may have: "it must have ..." is said of one that has none.
   virtual std::string KindsOf(CallField field) const = 0;
@@ -91,7 +107,7 @@ class CallNames {
   std::string Of(CallField field, int64_t index) const { return Of(FieldPath{.field = field, .index = index}); }
 
  protected:
-  ~CallNames() = default;  // trivial, so that nothing ends before the last thread
+  ~CallNames() = default;
 };
 
 }  // namespace longshort

@@ -77,10 +77,10 @@ absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& o
 HttpEndpoints::MayReadMetrics MetricsAccess(const AccessControl* access) {
   if (access == nullptr) return nullptr;
   return [access](std::optional<std::string> authorization) {
-    constexpr char kName[] = "/metrics";
+    constexpr RpcAccess kNeeded = {.scope = Scope::kObserve};
     const absl::Time now = MonotonicNow();
-    const absl::StatusOr<Caller> caller = access->Identify({.authorization = std::move(authorization)}, kName, now);
-    return caller.ok() ? AccessControl::Admit(*caller, kName, now) : caller.status();
+    const absl::StatusOr<Caller> caller = access->Identify({.authorization = std::move(authorization)}, kNeeded, now);
+    return caller.ok() ? AccessControl::Admit(*caller, "/metrics", kNeeded, now) : caller.status();
   };
 }
 

@@ -20,6 +20,11 @@
 namespace longshort {
 namespace {
 
+// `session_id`: where requests name their session.
+std::shared_ptr<const CallNames> Named(const char* method, Scope scope, const char* session_id = "session_id") {
+  return std::make_shared<V1Names>(method, scope, session_id);
+}
+
 // The message that `Result` becomes, or the error. What the result keeps of a model is gone when this returns: gRPC
 // keeps an answer until its client has room for it.
 template <typename Message, typename Result>
@@ -49,16 +54,16 @@ std::vector<Rpc> LongshortV1Rpcs() {
   using Models = std::shared_ptr<ServedModel>;
   return {
       AnswerLater<v1::ScoreTextRequest, v1::ScoreTextResponse>(
-          kScoreTextNames,
+          Named("longshort.v1.Inference/ScoreText", Scope::kInfer, "session.id"),
           [](CallRecord& record, const v1::ScoreTextRequest& request, auto answer) {
             return ScoreTexts(record, FromMessage(request), [answer](absl::StatusOr<ScoreResult> result) {
               answer(MessageOf<v1::ScoreTextResponse>(std::move(result)));
             });
           }),
-      Streaming<v1::ScoreTextsRequest, v1::ScoreTextsResponse>(kScoreTextsNames, RpcKind::kBidirectional,
-                                                               MakeScoreTexts),
+      Streaming<v1::ScoreTextsRequest, v1::ScoreTextsResponse>(
+          Named("longshort.v1.Inference/ScoreTexts", Scope::kInfer), RpcKind::kBidirectional, MakeScoreTexts),
       AnswerLater<v1::ClassifyImageRequest, v1::ClassifyImageResponse>(
-          kClassifyImageNames,
+          Named("longshort.v1.Inference/ClassifyImage", Scope::kInfer),
           [](CallRecord& record, v1::ClassifyImageRequest request, auto answer) {
             return ClassifyImages(record, FromMessage(std::move(request)),
                                   [answer](absl::StatusOr<ClassifyResult> result) {
@@ -66,24 +71,27 @@ std::vector<Rpc> LongshortV1Rpcs() {
                                   });
           }),
       AnswerLater<v1::GenerateRequest, v1::GenerateResponse>(
-          kGenerateNames,
+          Named("longshort.v1.Inference/Generate", Scope::kInfer, "session.id"),
           [](CallRecord& record, const v1::GenerateRequest& request, auto answer) {
             return Generate(record, FromMessage(request), [answer](absl::StatusOr<GenerateResult> result) {
               answer(MessageOf<v1::GenerateResponse>(std::move(result)));
             });
           }),
-      Streaming<v1::GenerateRequest, v1::GenerateStreamResponse>(kGenerateStreamNames, RpcKind::kServerStream,
-                                                                 MakeGenerateStream),
-      AnswerAtOnce<v1::TokenizeRequest, v1::TokenizeResponse>(
-          kTokenizeNames,
+      Streaming<v1::GenerateRequest, v1::GenerateStreamResponse>(
+          Named("longshort.v1.Inference/GenerateStream", Scope::kInfer, "session.id"), RpcKind::kServerStream,
+          MakeGenerateStream),
+      SideEffectFree(AnswerAtOnce<v1::TokenizeRequest, v1::TokenizeResponse>(
+          Named("longshort.v1.Inference/Tokenize", Scope::kInfer),
           [](CallRecord& record, const v1::TokenizeRequest& request) {
             return MessageOf<v1::TokenizeResponse>(Tokenize(record, FromMessage(request)));
-          }),
+          })),
 
-      AnswerAtOnce<v1::ListModelsRequest, v1::ListModelsResponse>(kListModelsNames, ListModels),
-      AnswerAtOnce<v1::GetModelRequest, v1::Model>(kGetModelNames, GetModel),
+      SideEffectFree(AnswerAtOnce<v1::ListModelsRequest, v1::ListModelsResponse>(
+          Named("longshort.v1.Models/ListModels", Scope::kInfer), ListModels)),
+      SideEffectFree(
+          AnswerAtOnce<v1::GetModelRequest, v1::Model>(Named("longshort.v1.Models/GetModel", Scope::kInfer), GetModel)),
       AnswerLater<v1::LoadModelRequest, v1::Model>(
-          kLoadModelNames,
+          Named("longshort.v1.Models/LoadModel", Scope::kManage),
           [](CallRecord& record, const v1::LoadModelRequest& request, auto answer) {
             return LoadModel(record, FromMessage(request.model()),
                              [answer, limits = record.environment().limits](const absl::StatusOr<Models>& loaded) {
@@ -92,7 +100,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
                              });
           }),
       AnswerLater<v1::UnloadModelRequest, v1::UnloadModelResponse>(
-          kUnloadModelNames,
+          Named("longshort.v1.Models/UnloadModel", Scope::kManage),
           [](CallRecord& record, const v1::UnloadModelRequest& request, auto answer) {
             return UnloadModel(record, FromMessage(request.model()), [answer](const absl::Status& status) {
               if (!status.ok()) return answer(status);
@@ -100,21 +108,22 @@ std::vector<Rpc> LongshortV1Rpcs() {
             });
           }),
 
-      AnswerAtOnce<v1::ListSessionsRequest, v1::ListSessionsResponse>(
-          kListSessionsNames,
+      SideEffectFree(AnswerAtOnce<v1::ListSessionsRequest, v1::ListSessionsResponse>(
+          Named("longshort.v1.Sessions/ListSessions", Scope::kSessions),
           [](CallRecord& record, const v1::ListSessionsRequest& request) {
             return MessageOf<v1::ListSessionsResponse>(ListSessions(record, FromMessage(request)));
-          }),
+          })),
       AnswerAtOnce<v1::CloseSessionRequest, v1::CloseSessionResponse>(
-          kCloseSessionNames,
+          Named("longshort.v1.Sessions/CloseSession", Scope::kSessions),
           [](CallRecord& record, const v1::CloseSessionRequest& request) -> absl::StatusOr<v1::CloseSessionResponse> {
             LS_RETURN_IF_ERROR(CloseSession(record, FromMessage(request)));
             return v1::CloseSessionResponse();
           }),
-      Streaming<v1::ExportSessionRequest, v1::SessionPart>(kExportSessionNames, RpcKind::kServerStream,
-                                                           MakeExportSession),
-      Streaming<v1::ImportSessionRequest, v1::ImportSessionResponse>(kImportSessionNames, RpcKind::kClientStream,
-                                                                     MakeImportSession),
+      Streaming<v1::ExportSessionRequest, v1::SessionPart>(
+          Named("longshort.v1.Sessions/ExportSession", Scope::kSessions), RpcKind::kServerStream, MakeExportSession),
+      Streaming<v1::ImportSessionRequest, v1::ImportSessionResponse>(
+          Named("longshort.v1.Sessions/ImportSession", Scope::kSessions, "beginning.session_id"),
+          RpcKind::kClientStream, MakeImportSession),
   };
 }
 

@@ -208,15 +208,28 @@ absl::Status RepositoryModelUnload(CallRecord& record, const RepositoryModelUnlo
 
 // Rows of RPCs that this server does not have, with the reason, and of one that has nothing to tell.
 template <typename Request, typename Response>
-Rpc Refuse(const CallNames& names, const char* why) {
+Rpc Refuse(std::shared_ptr<const CallNames> names, const char* why) {
   return AnswerAtOnce<Request, Response>(
-      names, [why](CallRecord&, const Request&) -> absl::StatusOr<Response> { return absl::UnimplementedError(why); });
+      std::move(names),
+      [why](CallRecord&, const Request&) -> absl::StatusOr<Response> { return absl::UnimplementedError(why); });
 }
 
 template <typename Request, typename Response>
-Rpc AnswerNothing(const CallNames& names) {
+Rpc AnswerNothing(std::shared_ptr<const CallNames> names) {
   return AnswerAtOnce<Request, Response>(
-      names, [](CallRecord&, const Request&) -> absl::StatusOr<Response> { return Response(); });
+      std::move(names), [](CallRecord&, const Request&) -> absl::StatusOr<Response> { return Response(); });
+}
+
+constexpr RpcAccess kHealth = {.scope = Scope::kObserve, .health = true};
+constexpr RpcAccess kManage = {.scope = Scope::kManage};
+
+std::shared_ptr<const CallNames> Named(const char* method, RpcAccess access = {.scope = Scope::kInfer}) {
+  return std::make_shared<OpenInferenceNames>(method, access);
+}
+
+// All six have one name in messages, metrics and logs.
+std::shared_ptr<const CallNames> SharedMemory(const char* method) {
+  return std::make_shared<OpenInferenceNames>(method, "SharedMemory", RpcAccess{.scope = Scope::kInfer});
 }
 
 constexpr char kNoSharedMemory[] =
@@ -228,34 +241,46 @@ constexpr char kNoSettings[] = "how the server logs is decided by its options, a
 std::vector<Rpc> OpenInferenceRpcs() {
   using namespace inference;  // NOLINT(google-build-using-namespace)
   return {
-      AnswerAtOnce<ServerLiveRequest, ServerLiveResponse>(kServerLiveNames, IsServerLive),
-      AnswerAtOnce<ServerReadyRequest, ServerReadyResponse>(kServerReadyNames, IsServerReady),
-      AnswerAtOnce<ModelReadyRequest, ModelReadyResponse>(kModelReadyNames, IsModelReady),
-      AnswerAtOnce<ServerMetadataRequest, ServerMetadataResponse>(kServerMetadataNames, longshort::ServerMetadata),
-      AnswerAtOnce<ModelMetadataRequest, ModelMetadataResponse>(kModelMetadataNames, longshort::ModelMetadata),
-      AnswerAtOnce<ModelConfigRequest, ModelConfigResponse>(kModelConfigNames, longshort::ModelConfig),
-      AnswerAtOnce<ModelStatisticsRequest, ModelStatisticsResponse>(kModelStatisticsNames, longshort::ModelStatistics),
-      AnswerLater<ModelInferRequest, ModelInferResponse>(kModelInferNames, longshort::ModelInfer),
+      SideEffectFree(AnswerAtOnce<ServerLiveRequest, ServerLiveResponse>(
+          Named("inference.GRPCInferenceService/ServerLive", kHealth), IsServerLive)),
+      SideEffectFree(AnswerAtOnce<ServerReadyRequest, ServerReadyResponse>(
+          Named("inference.GRPCInferenceService/ServerReady", kHealth), IsServerReady)),
+      SideEffectFree(AnswerAtOnce<ModelReadyRequest, ModelReadyResponse>(
+          Named("inference.GRPCInferenceService/ModelReady", kHealth), IsModelReady)),
+      SideEffectFree(AnswerAtOnce<ServerMetadataRequest, ServerMetadataResponse>(
+          Named("inference.GRPCInferenceService/ServerMetadata"), longshort::ServerMetadata)),
+      SideEffectFree(AnswerAtOnce<ModelMetadataRequest, ModelMetadataResponse>(
+          Named("inference.GRPCInferenceService/ModelMetadata"), longshort::ModelMetadata)),
+      SideEffectFree(AnswerAtOnce<ModelConfigRequest, ModelConfigResponse>(
+          Named("inference.GRPCInferenceService/ModelConfig"), longshort::ModelConfig)),
+      SideEffectFree(AnswerAtOnce<ModelStatisticsRequest, ModelStatisticsResponse>(
+          Named("inference.GRPCInferenceService/ModelStatistics"), longshort::ModelStatistics)),
+      AnswerLater<ModelInferRequest, ModelInferResponse>(Named("inference.GRPCInferenceService/ModelInfer"),
+                                                         longshort::ModelInfer),
       Streaming<ModelInferRequest, ModelStreamInferResponse>(
-          kModelStreamInferNames, RpcKind::kBidirectional,
+          Named("inference.GRPCInferenceService/ModelStreamInfer"), RpcKind::kBidirectional,
           [](Call& call) { return std::make_unique<InferStream>(call); }),
-      AnswerLater<RepositoryIndexRequest, RepositoryIndexResponse>(kRepositoryIndexNames, longshort::RepositoryIndex),
-      AnswerLater<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(kRepositoryModelLoadNames,
-                                                                           longshort::RepositoryModelLoad),
-      AnswerLater<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(kRepositoryModelUnloadNames,
-                                                                               longshort::RepositoryModelUnload),
-      AnswerNothing<SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse>(kSystemMemoryStatusNames),
-      Refuse<SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse>(kSystemMemoryRegisterNames,
-                                                                                    kNoSharedMemory),
-      Refuse<SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse>(kSystemMemoryUnregisterNames,
-                                                                                        kNoSharedMemory),
-      AnswerNothing<CudaSharedMemoryStatusRequest, CudaSharedMemoryStatusResponse>(kCudaMemoryStatusNames),
-      Refuse<CudaSharedMemoryRegisterRequest, CudaSharedMemoryRegisterResponse>(kCudaMemoryRegisterNames,
-                                                                                kNoSharedMemory),
-      Refuse<CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse>(kCudaMemoryUnregisterNames,
-                                                                                    kNoSharedMemory),
-      Refuse<TraceSettingRequest, TraceSettingResponse>(kTraceSettingNames, kNoSettings),
-      Refuse<LogSettingsRequest, LogSettingsResponse>(kLogSettingsNames, kNoSettings),
+      SideEffectFree(AnswerLater<RepositoryIndexRequest, RepositoryIndexResponse>(
+          Named("inference.GRPCInferenceService/RepositoryIndex"), longshort::RepositoryIndex)),
+      AnswerLater<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(
+          Named("inference.GRPCInferenceService/RepositoryModelLoad", kManage), longshort::RepositoryModelLoad),
+      AnswerLater<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
+          Named("inference.GRPCInferenceService/RepositoryModelUnload", kManage), longshort::RepositoryModelUnload),
+      AnswerNothing<SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse>(
+          SharedMemory("inference.GRPCInferenceService/SystemSharedMemoryStatus")),
+      Refuse<SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse>(
+          SharedMemory("inference.GRPCInferenceService/SystemSharedMemoryRegister"), kNoSharedMemory),
+      Refuse<SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse>(
+          SharedMemory("inference.GRPCInferenceService/SystemSharedMemoryUnregister"), kNoSharedMemory),
+      AnswerNothing<CudaSharedMemoryStatusRequest, CudaSharedMemoryStatusResponse>(
+          SharedMemory("inference.GRPCInferenceService/CudaSharedMemoryStatus")),
+      Refuse<CudaSharedMemoryRegisterRequest, CudaSharedMemoryRegisterResponse>(
+          SharedMemory("inference.GRPCInferenceService/CudaSharedMemoryRegister"), kNoSharedMemory),
+      Refuse<CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse>(
+          SharedMemory("inference.GRPCInferenceService/CudaSharedMemoryUnregister"), kNoSharedMemory),
+      Refuse<TraceSettingRequest, TraceSettingResponse>(Named("inference.GRPCInferenceService/TraceSetting"),
+                                                        kNoSettings),
+      Refuse<LogSettingsRequest, LogSettingsResponse>(Named("inference.GRPCInferenceService/LogSettings"), kNoSettings),
   };
 }
 

@@ -82,7 +82,7 @@ class HealthWatch final : public CallWork {
 std::vector<Rpc> HealthRpcs(Health& health) {
   std::vector<Rpc> rpcs = {
       AnswerAtOnce<HealthCheckRequest, HealthCheckResponse>(
-          kHealthCheckNames,
+          std::make_shared<ObserverNames>("grpc.health.v1.Health/Check", true),
           [&health](CallRecord&, const HealthCheckRequest& request) -> absl::StatusOr<HealthCheckResponse> {
             const std::optional<bool> serving = health.board.Get(request.service());
             if (!serving.has_value()) return absl::NotFoundError("health knows no such name");
@@ -90,8 +90,9 @@ std::vector<Rpc> HealthRpcs(Health& health) {
             answer.set_status(StatusOf(serving));
             return answer;
           }),
+      // Not open: it names models that are hidden from others.
       AnswerAtOnce<HealthListRequest, HealthListResponse>(
-          kHealthListNames,
+          std::make_shared<ObserverNames>("grpc.health.v1.Health/List"),
           [&health](CallRecord&, const HealthListRequest&) -> absl::StatusOr<HealthListResponse> {
             HealthListResponse answer;
             for (const auto& [name, serving] : health.board.List()) {
@@ -100,7 +101,7 @@ std::vector<Rpc> HealthRpcs(Health& health) {
             return answer;
           }),
       Streaming<HealthCheckRequest, HealthCheckResponse>(
-          kHealthWatchNames, RpcKind::kServerStream,
+          std::make_shared<ObserverNames>("grpc.health.v1.Health/Watch", true), RpcKind::kServerStream,
           [&health](Call& call) { return std::make_unique<HealthWatch>(call, health); }),
   };
   for (Rpc& rpc : rpcs) rpc.most_request_bytes = kMostShortRequestBytes;

@@ -4,35 +4,31 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include "server/calls/call_names.h"
 
 namespace longshort {
 
 class ObserverNames final : public CallNames {
  public:
-  // Literals.
-  constexpr ObserverNames(const char* rpc, const char* method) : rpc_(rpc), method_(method) {}
+  // `method` is a literal.
+  explicit ObserverNames(const char* method, bool health = false)
+      : method_(method), rpc_(absl::StrReplaceAll(method, {{"/", "."}})), health_(health) {}
 
-  const char* rpc() const override { return rpc_; }
+  const char* rpc() const override { return rpc_.c_str(); }
   const char* method() const override { return method_; }
-  const char* streaming_rpc() const override { return rpc_; }
+  const char* streaming_rpc() const override { return rpc_.c_str(); }
   bool observes() const override { return true; }
+  RpcAccess access() const override { return {.scope = Scope::kObserve, .health = health_}; }
   using CallNames::Of;
   std::string Of(const FieldPath& /*path*/) const override { return ""; }
   std::string KindsOf(CallField /*field*/) const override { return ""; }
 
  private:
-  const char* const rpc_;
   const char* const method_;
+  const std::string rpc_;
+  const bool health_;
 };
-
-inline const ObserverNames kHealthCheckNames("grpc.health.v1.Health.Check", "grpc.health.v1.Health/Check");
-inline const ObserverNames kHealthListNames("grpc.health.v1.Health.List", "grpc.health.v1.Health/List");
-inline const ObserverNames kHealthWatchNames("grpc.health.v1.Health.Watch", "grpc.health.v1.Health/Watch");
-inline const ObserverNames kReflectionV1Names("grpc.reflection.v1.ServerReflection.ServerReflectionInfo",
-                                              "grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
-inline const ObserverNames kReflectionV1AlphaNames("grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo",
-                                                   "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
 
 // Requests of the standard services name one thing each. Streams keep what they were asked, and anybody may ask: so
 // requests are short. Far more than the longest name that there is.

@@ -153,10 +153,10 @@ class ReflectionStream final : public CallWork {
 };
 
 template <typename Request, typename Response>
-Rpc RowOf(const ObserverNames& names, Reflection& reflection) {
-  Rpc rpc = Streaming<Request, Response>(names, RpcKind::kBidirectional, [&reflection](Call& call) {
-    return std::make_unique<ReflectionStream<Request, Response>>(call, reflection);
-  });
+Rpc RowOf(const char* method, Reflection& reflection) {
+  Rpc rpc = Streaming<Request, Response>(
+      std::make_shared<ObserverNames>(method), RpcKind::kBidirectional,
+      [&reflection](Call& call) { return std::make_unique<ReflectionStream<Request, Response>>(call, reflection); });
   rpc.most_request_bytes = kMostShortRequestBytes;
   return rpc;
 }
@@ -166,9 +166,10 @@ Rpc RowOf(const ObserverNames& names, Reflection& reflection) {
 std::vector<Rpc> ReflectionRpcs(Reflection& reflection) {
   namespace v1 = grpc::reflection::v1;
   namespace v1alpha = grpc::reflection::v1alpha;
-  return {
-      RowOf<v1::ServerReflectionRequest, v1::ServerReflectionResponse>(kReflectionV1Names, reflection),
-      RowOf<v1alpha::ServerReflectionRequest, v1alpha::ServerReflectionResponse>(kReflectionV1AlphaNames, reflection)};
+  return {RowOf<v1::ServerReflectionRequest, v1::ServerReflectionResponse>(
+              "grpc.reflection.v1.ServerReflection/ServerReflectionInfo", reflection),
+          RowOf<v1alpha::ServerReflectionRequest, v1alpha::ServerReflectionResponse>(
+              "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", reflection)};
 }
 
 }  // namespace longshort

@@ -65,8 +65,8 @@ class CallWork {
 enum class RpcKind { kUnary, kServerStream, kClientStream, kBidirectional };
 
 struct Rpc {
-  // Its names and those of its fields. Outlives the row.
-  const CallNames* names = nullptr;
+  // Its names, those of its fields, and the scope that its callers need.
+  std::shared_ptr<const CallNames> names;
   RpcKind kind = RpcKind::kUnary;
   // The default instances of its messages.
   const google::protobuf::Message* request = nullptr;
@@ -85,10 +85,17 @@ inline std::string_view ServiceOf(const Rpc& rpc) {
   return method.substr(0, method.find('/'));
 }
 
+// The same row, of an RPC that changes nothing.
+inline Rpc SideEffectFree(Rpc rpc) {
+  rpc.side_effect_free = true;
+  return rpc;
+}
+
 // A row of an RPC that streams.
 template <typename Request, typename Response>
-Rpc Streaming(const CallNames& names, RpcKind kind, std::function<std::unique_ptr<CallWork>(Call&)> work) {
-  return {.names = &names,
+Rpc Streaming(std::shared_ptr<const CallNames> names, RpcKind kind,
+              std::function<std::unique_ptr<CallWork>(Call&)> work) {
+  return {.names = std::move(names),
           .kind = kind,
           .request = &Request::default_instance(),
           .response = &Response::default_instance(),

@@ -16,7 +16,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/status_macros.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message_bytes.h"
 
@@ -33,16 +32,18 @@ class OneAnswer : public CallWork {
 
  protected:
   Call& call() { return call_; }
-  void SetInWork(bool in_work) {
+  void BeginWork() {
     const std::lock_guard lock(call_.mutex());
-    in_work_ = in_work;
+    in_work_ = true;
   }
+  // The work has ended: with an answer, or with the error that this returns.
   template <typename Response>
-  absl::Status SetAnswer(const Response& response) {
-    LS_ASSIGN_OR_RETURN(grpc::ByteBuffer bytes, SerializeMessage(response));
+  absl::Status EndWork(const absl::StatusOr<Response>& response) {
+    absl::StatusOr<grpc::ByteBuffer> bytes = response.ok() ? SerializeMessage(*response) : response.status();
     const std::lock_guard lock(call_.mutex());
-    answer_ = std::move(bytes);
-    return absl::OkStatus();
+    in_work_ = false;
+    if (bytes.ok()) answer_ = *std::move(bytes);
+    return bytes.status();
   }
 
  private:
@@ -53,50 +54,43 @@ class OneAnswer : public CallWork {
 };
 
 template <typename Request, typename Response, typename Handle>
-Rpc AnswerAtOnce(const CallNames& names, Handle handle) {
+Rpc AnswerAtOnce(std::shared_ptr<const CallNames> names, Handle handle) {
   class Work final : public OneAnswer {
    public:
     Work(Call& call, const Handle& handle) : OneAnswer(call), handle_(handle) {}
 
    private:
     absl::Status Take(google::protobuf::Message& request) override {
-      LS_ASSIGN_OR_RETURN(const Response response, handle_(call().record(), static_cast<const Request&>(request)));
-      return SetAnswer(response);
+      const absl::StatusOr<Response> response = handle_(call().record(), static_cast<const Request&>(request));
+      return EndWork(response);
     }
 
     const Handle handle_;
   };
-  return Streaming<Request, Response>(names, RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
+  return Streaming<Request, Response>(std::move(names), RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
     return std::unique_ptr<CallWork>(std::make_unique<Work>(call, handle));
   });
 }
 
 template <typename Request, typename Response, typename Handle>
-Rpc AnswerLater(const CallNames& names, Handle handle) {
+Rpc AnswerLater(std::shared_ptr<const CallNames> names, Handle handle) {
   class Work final : public OneAnswer {
    public:
     Work(Call& call, const Handle& handle) : OneAnswer(call), handle_(handle) {}
 
    private:
     absl::Status Take(google::protobuf::Message& request) override {
-      SetInWork(true);
+      BeginWork();
       auto answer = [self = std::shared_ptr<Work>(call().shared_from_this(), this)](
-                        const absl::StatusOr<Response>& response) { self->Answer(response); };
-      absl::Status status = handle_(call().record(), std::move(static_cast<Request&>(request)), std::move(answer));
-      if (!status.ok()) SetInWork(false);
-      return status;
-    }
-
-    void Answer(const absl::StatusOr<Response>& response) {
-      absl::Status status = response.status();
-      if (status.ok()) status = SetAnswer(*response);
-      SetInWork(false);
-      call().End(status);
+                        const absl::StatusOr<Response>& response) { self->call().End(self->EndWork(response)); };
+      const absl::Status status =
+          handle_(call().record(), std::move(static_cast<Request&>(request)), std::move(answer));
+      return status.ok() ? status : EndWork(absl::StatusOr<Response>(status));
     }
 
     const Handle handle_;
   };
-  return Streaming<Request, Response>(names, RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
+  return Streaming<Request, Response>(std::move(names), RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
     return std::unique_ptr<CallWork>(std::make_unique<Work>(call, handle));
   });
 }

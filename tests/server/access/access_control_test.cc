@@ -28,6 +28,13 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+constexpr RpcAccess kGenerate = {.scope = Scope::kInfer};
+constexpr RpcAccess kLoadModel = {.scope = Scope::kManage};
+constexpr RpcAccess kCloseSession = {.scope = Scope::kSessions};
+constexpr RpcAccess kMetrics = {.scope = Scope::kObserve};
+constexpr RpcAccess kHealthCheck = {.scope = Scope::kObserve, .health = true};
+constexpr RpcAccess kHealthList = {.scope = Scope::kObserve};
+
 std::string LineOf(const std::string& name, const std::string& token, const std::string& rest) {
   auto hash = Sha256::Create();
   EXPECT_TRUE(hash.ok() && hash->Update(token).ok());
@@ -59,17 +66,17 @@ class AccessControlTest : public ::testing::Test {
     access_->LookAtFile();
   }
 
-  absl::StatusOr<Caller> Admit(const Credentials& credentials, const char* rpc = "Generate") {
-    LS_ASSIGN_OR_RETURN(Caller caller, access_->Identify(credentials, rpc, now_));
-    LS_RETURN_IF_ERROR(AccessControl::Admit(caller, rpc, now_));
+  absl::StatusOr<Caller> Admit(const Credentials& credentials, const RpcAccess& needed = kGenerate) {
+    LS_ASSIGN_OR_RETURN(Caller caller, access_->Identify(credentials, needed, now_));
+    LS_RETURN_IF_ERROR(AccessControl::Admit(caller, "ThisRpc", needed, now_));
     return caller;
   }
   std::string NameOf(const Credentials& credentials) {
     const auto caller = Admit(credentials);
     return caller.ok() ? caller->identity()->name() : std::string(caller.status().message());
   }
-  StatusCode CodeOf(const Credentials& credentials, const char* rpc = "Generate") {
-    return Admit(credentials, rpc).status().code();
+  StatusCode CodeOf(const Credentials& credentials, const RpcAccess& needed = kGenerate) {
+    return Admit(credentials, needed).status().code();
   }
 
   const TemporaryDirectory folder_;
@@ -115,7 +122,7 @@ TEST_F(AccessControlTest, AnExpiredTokenIsSaidToBe) {
   EXPECT_THAT(NameOf(Bearer("past")), HasSubstr("the token of old expired at 20"));
   EXPECT_EQ(NameOf(Bearer("future")), "old");
   EXPECT_EQ(
-      access_->Identify(Bearer("future"), "Generate", now_ + absl::Minutes(1) + absl::Milliseconds(1)).status().code(),
+      access_->Identify(Bearer("future"), kGenerate, now_ + absl::Minutes(1) + absl::Milliseconds(1)).status().code(),
       StatusCode::kUnauthenticated);
 }
 
@@ -139,37 +146,34 @@ TEST_F(AccessControlTest, ScopesCoverTheirCalls) {
   Open(LineOf("i", "infer", "scopes=infer") + LineOf("m", "manage", "scopes=manage") +
        LineOf("o", "observe", "scopes=observe"));
   EXPECT_FALSE(access_->uses_certificates());
-  EXPECT_EQ(CodeOf(Bearer("infer"), "LoadModel"), StatusCode::kPermissionDenied);
-  EXPECT_THAT(Admit(Bearer("infer"), "LoadModel").status().message(), HasSubstr("LoadModel needs the scope manage"));
-  EXPECT_EQ(CodeOf(Bearer("manage"), "LoadModel"), StatusCode::kOk);
-  EXPECT_EQ(CodeOf(Bearer("manage"), "Generate"), StatusCode::kPermissionDenied);
-  EXPECT_EQ(CodeOf(Bearer("infer"), "CloseSession"), StatusCode::kPermissionDenied);
-  EXPECT_EQ(CodeOf(Bearer("observe"), "/metrics"), StatusCode::kOk);
-  EXPECT_EQ(CodeOf({}, "/metrics"), StatusCode::kUnauthenticated);
-  EXPECT_EQ(CodeOf(Bearer("infer"), "AnRpcThatNobodyThoughtOf"), StatusCode::kPermissionDenied);
+  EXPECT_EQ(CodeOf(Bearer("infer"), kLoadModel), StatusCode::kPermissionDenied);
+  EXPECT_THAT(Admit(Bearer("infer"), kLoadModel).status().message(), HasSubstr("ThisRpc needs the scope manage"));
+  EXPECT_EQ(CodeOf(Bearer("manage"), kLoadModel), StatusCode::kOk);
+  EXPECT_EQ(CodeOf(Bearer("manage"), kGenerate), StatusCode::kPermissionDenied);
+  EXPECT_EQ(CodeOf(Bearer("infer"), kCloseSession), StatusCode::kPermissionDenied);
+  EXPECT_EQ(CodeOf(Bearer("observe"), kMetrics), StatusCode::kOk);
+  EXPECT_EQ(CodeOf({}, kMetrics), StatusCode::kUnauthenticated);
 }
 
 TEST_F(AccessControlTest, HealthIsOpenUnlessItIsProtected) {
   const std::string file = LineOf("i", "infer", "scopes=infer") + LineOf("o", "observe", "scopes=observe");
   Open(file);
-  for (const char* rpc : {"grpc.health.v1.Health.Check", "grpc.health.v1.Health.Watch"}) {
-    EXPECT_EQ(CodeOf({}, rpc), StatusCode::kOk);
-    EXPECT_EQ(CodeOf(Bearer("wrong"), rpc), StatusCode::kOk);
-  }
-  EXPECT_EQ(CodeOf({}, "grpc.health.v1.Health.List"), StatusCode::kUnauthenticated) << "which names the models";
+  EXPECT_EQ(CodeOf({}, kHealthCheck), StatusCode::kOk);
+  EXPECT_EQ(CodeOf(Bearer("wrong"), kHealthCheck), StatusCode::kOk);
+  EXPECT_EQ(CodeOf({}, kHealthList), StatusCode::kUnauthenticated) << "which names the models";
   Open(file, true);
-  EXPECT_EQ(CodeOf({}, "grpc.health.v1.Health.Check"), StatusCode::kUnauthenticated);
-  EXPECT_EQ(CodeOf(Bearer("infer"), "grpc.health.v1.Health.Check"), StatusCode::kPermissionDenied);
-  EXPECT_EQ(CodeOf(Bearer("observe"), "grpc.health.v1.Health.Check"), StatusCode::kOk);
+  EXPECT_EQ(CodeOf({}, kHealthCheck), StatusCode::kUnauthenticated);
+  EXPECT_EQ(CodeOf(Bearer("infer"), kHealthCheck), StatusCode::kPermissionDenied);
+  EXPECT_EQ(CodeOf(Bearer("observe"), kHealthCheck), StatusCode::kOk);
 }
 
 TEST_F(AccessControlTest, LimitsAreTheIdentitysAndObservingTakesNothing) {
   const std::string rest = "scopes=infer,observe calls-per-second=2";
   Open(LineOf("alice", "a1", rest) + LineOf("alice", "a2", rest) + LineOf("bob", "b", "scopes=infer"));
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(CodeOf(Bearer("a1"), "/metrics"), StatusCode::kOk);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(CodeOf(Bearer("a1"), kMetrics), StatusCode::kOk);
   EXPECT_EQ(CodeOf(Bearer("a1")), StatusCode::kOk);
   EXPECT_EQ(CodeOf(Bearer("a2")), StatusCode::kOk);
-  EXPECT_EQ(CodeOf(Bearer("a1"), "LoadModel"), StatusCode::kPermissionDenied) << "which takes nothing";
+  EXPECT_EQ(CodeOf(Bearer("a1"), kLoadModel), StatusCode::kPermissionDenied) << "which takes nothing";
   const absl::Status refused = Admit(Bearer("a1")).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(GetRefusal(refused)->retry_after, absl::Milliseconds(500));
@@ -230,7 +234,7 @@ TEST_F(AccessControlTest, TheThreadLooksByItself) {
                                     [](const absl::Status& /*status*/) {});
   ASSERT_TRUE(opened.ok()) << opened.status();
   Write(LineOf("bob", "b", "scopes=infer"));
-  while (!(*opened)->Identify(Bearer("b"), "Generate", MonotonicNow()).ok()) absl::SleepFor(absl::Milliseconds(1));
+  while (!(*opened)->Identify(Bearer("b"), kGenerate, MonotonicNow()).ok()) absl::SleepFor(absl::Milliseconds(1));
 }
 
 TEST_F(AccessControlTest, MetricsHaveSoManyLabelsAtMost) {

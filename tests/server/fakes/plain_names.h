@@ -13,6 +13,7 @@ class PlainNames final : public CallNames {
   const char* rpc() const override { return "Ask"; }
   const char* method() const override { return "plain.Questions/Ask"; }
   const char* streaming_rpc() const override { return "Tell"; }
+  RpcAccess access() const override { return {.scope = Scope::kInfer}; }
   using CallNames::Of;
   std::string Of(const FieldPath& path) const override {
     std::string name = NameOf(path.field);

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "server/access/scopes.h"
 #include "tests/server/open_inference_v2/open_inference_fixture.h"
 
 namespace longshort {
@@ -138,18 +137,6 @@ TEST_F(ServiceTest, WhatIsNotThereSaysWhy) {
   status = Try(&Stub::LogSettings, inference::LogSettingsRequest(), &settings);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_THAT(status.error_message(), HasSubstr("how the server logs"));
-}
-
-TEST_F(ServiceTest, EveryMethodHasItsScope) {
-  const auto* service = inference::ModelInferRequest::descriptor()->file()->service(0);
-  for (int i = 0; i < service->method_count(); ++i) {
-    const std::string& name = service->method(i)->name();
-    const bool shared_memory = name.find("SharedMemory") != std::string::npos;
-    EXPECT_TRUE(AccessOf(shared_memory ? "SharedMemory" : name).has_value()) << name;
-  }
-  EXPECT_EQ(AccessOf("RepositoryModelLoad")->scope, Scope::kManage);
-  EXPECT_EQ(AccessOf("ModelStatistics")->scope, Scope::kInfer);
-  EXPECT_TRUE(AccessOf("ModelReady")->health);
 }
 
 }  // namespace
