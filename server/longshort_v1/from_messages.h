@@ -7,9 +7,8 @@
 #include "server/calls/classify_call.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
-#include "server/calls/session_list.h"
+#include "server/calls/session_calls.h"
 #include "server/calls/tokenize_call.h"
-#include "server/handlers/close_session.h"
 #include "server/sessions/session_export.h"
 
 namespace longshort {

@@ -1,11 +1,13 @@
-// Which sessions there are: what is asked and answered.
+// Calls about sessions: requests and answers.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/session/session_store.h"
 #include "server/calls/model_reference.h"
 
 namespace longshort {
@@ -31,6 +33,14 @@ struct SessionList {
   std::vector<ListedSession> sessions;
   // Empty if there is no further page.
   std::string next_page_token;
+};
+
+struct CloseSessionCall {
+  ModelReference model;
+  std::string session_id;
+  // The session's owner (server/calls/session_owner.h). Default: the caller.
+  std::optional<std::string> owner = std::nullopt;
+  SessionClosing closing = {};
 };
 
 }  // namespace longshort

@@ -1,4 +1,4 @@
-#include "server/handlers/list_sessions.h"
+#include "server/handlers/sessions.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,6 +12,7 @@
 #include "server/access/scopes.h"
 #include "server/calls/field_error.h"
 #include "server/calls/session_owner.h"
+#include "server/handlers/session_check.h"
 
 namespace longshort {
 namespace {
@@ -63,6 +64,14 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
                              .in_use = listed.in_use});
   }
   return list;
+}
+
+absl::Status CloseSession(CallRecord& record, const CloseSessionCall& call) {
+  LS_RETURN_IF_ERROR(
+      CheckSession({.id = call.session_id, .expected_tokens = call.closing.expected_tokens}, record.names()));
+  LS_ASSIGN_OR_RETURN(const SessionKey key, FindSessionKey(record, call.owner, call.session_id));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
+  return model->engine->CloseSession(key, call.closing);
 }
 
 }  // namespace longshort
