@@ -31,6 +31,12 @@ TEST(ParseWorkload, ReadsEveryKindOfValue) {
   EXPECT_FALSE(Parsed("score,concurrency=4").open_loop());
 }
 
+TEST(ParseWorkload, AClassifierTakesTextsOrImages) {
+  EXPECT_EQ(Parsed("classify,model=flowers").rpc, Rpc::kClassifyImage);
+  EXPECT_EQ(Parsed("classify,model=movie_reviews,prompt=200:900").rpc, Rpc::kScoreText);
+  EXPECT_THAT(ParseWorkload("classify,prompt=9,image_side=32").status().message(), HasSubstr("texts or images"));
+}
+
 TEST(ParseWorkload, ErrorsNameKeyValueAndLimit) {
   const auto error = [](const std::string& text) { return std::string(ParseWorkload(text).status().message()); };
   EXPECT_THAT(error("dance"), HasSubstr("generate, score or classify, not 'dance'"));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -100,7 +101,8 @@ std::vector<Key> KeysOf(Workload& to) {
        Number(1, kMostCallers, &to.concurrency)},
       {"requests=N", "no more than N requests; default 0: what fits in --seconds",
        Number(0, kMostRequests, &to.requests)},
-      {"prompt=N|N:N", "tokens of a prompt or document, or a range; default 64", Numbers(1, kMostTokens, &to.prompt)},
+      {"prompt=N|N:N", "tokens of a prompt or document, or a range; default 64; with classify: texts, not images",
+       Numbers(1, kMostTokens, &to.prompt)},
       {"tokens=N|N:N", "tokens to generate, or a range; default 16", Numbers(1, kMostTokens, &to.tokens)},
       {"shared=N", "the first N tokens of all prompts are the same; default 0: all differ",
        Number(0, kMostTokens, &to.shared)},
@@ -160,7 +162,17 @@ absl::StatusOr<Workload> ParseWorkload(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
   LS_ASSIGN_OR_RETURN(workload.rpc, ParseRpc(parts.front()));
   workload.name = parts.front();
-  for (size_t i = 1; i < parts.size(); ++i) LS_RETURN_IF_ERROR(ReadKey(parts[i], workload));
+  bool has_prompt = false;
+  bool has_image = false;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    LS_RETURN_IF_ERROR(ReadKey(parts[i], workload));
+    has_prompt = has_prompt || absl::StartsWith(parts[i], "prompt=");
+    has_image = has_image || absl::StartsWith(parts[i], "image");
+  }
+  if (workload.rpc == Rpc::kClassifyImage && has_prompt) {
+    if (has_image) return absl::InvalidArgumentError("has both prompt= and an image: classify takes texts or images");
+    workload.rpc = Rpc::kScoreText;  // also the RPC of text classifiers
+  }
   const bool pixels_or_text = workload.rpc == Rpc::kClassifyImage
                                   ? workload.image_file.empty()
                                   : workload.rpc == Rpc::kScoreText && workload.ids.most == 0;
