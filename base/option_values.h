@@ -85,12 +85,12 @@ struct OptionRange {
 template <typename T>
 struct OptionNumber {
   using Type = T;
-  static const T& Of(const T& value) { return value; }
+  static T Of(const T& value) { return value; }
 };
 template <typename T>
 struct OptionNumber<std::optional<T>> {
   using Type = T;
-  static const T& Of(const std::optional<T>& value) { return *value; }
+  static T Of(const std::optional<T>& value) { return *value; }
 };
 
 // How a variable holds "no limit": as the largest value of its type.

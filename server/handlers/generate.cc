@@ -151,8 +151,9 @@ absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_pt
       // The model stays until all completions have ended.
       [model = planned.model](const absl::Status&, StreamSummary&) {},
       [sink](absl::StatusOr<StreamSummary> summary) {
-        if (summary.ok()) sink->Push(*std::move(summary));
-        sink->Close(summary.status());
+        const absl::Status status = summary.status();
+        if (status.ok()) sink->Push(*std::move(summary));
+        sink->Close(status);
       });
   const bool taken = parts->SubmitParts(count, [&](const CallPart& part) {
     auto listener = std::make_shared<CompletionListener>(record, parts, sink, static_cast<int32_t>(part.index), plan);

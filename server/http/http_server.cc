@@ -19,6 +19,7 @@
 #include <limits>
 #include <list>
 #include <string_view>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -100,7 +101,7 @@ class Connection final {
     all_.erase(place_);
     timer_.cancel();
     error_code ignored;
-    socket_.close(ignored);
+    std::ignore = socket_.close(ignored);
   }
 
   // These throw boost::system::system_error when the connection is closed, by either side.
@@ -122,7 +123,7 @@ class Connection final {
   awaitable<void> Linger() {
     error_code error;
     if (tls_.has_value()) co_await tls_->async_shutdown(redirect_error(use_awaitable, error));
-    socket_.shutdown(tcp::socket::shutdown_send, error);
+    std::ignore = socket_.shutdown(tcp::socket::shutdown_send, error);
     std::array<char, 4096> ignored;
     while (true) co_await socket_.async_read_some(asio::buffer(ignored), use_awaitable);
   }

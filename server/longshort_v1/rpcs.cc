@@ -54,7 +54,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
   return {
       AnswerLater<v1::ScoreTextRequest, v1::ScoreTextResponse>(
           Named("longshort.v1.Inference/ScoreText", Scope::kInfer, "session.id"),
-          [](CallRecord& record, const v1::ScoreTextRequest& request, auto answer) {
+          [](CallRecord& record, const v1::ScoreTextRequest& request, const auto& answer) {
             return ScoreTexts(record, FromMessage(request), [answer](absl::StatusOr<ScoreResult> result) {
               answer(MessageOf<v1::ScoreTextResponse>(std::move(result)));
             });
@@ -63,7 +63,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
           Named("longshort.v1.Inference/ScoreTexts", Scope::kInfer), RpcKind::kBidirectional, MakeScoreTexts),
       AnswerLater<v1::ClassifyImageRequest, v1::ClassifyImageResponse>(
           Named("longshort.v1.Inference/ClassifyImage", Scope::kInfer),
-          [](CallRecord& record, v1::ClassifyImageRequest request, auto answer) {
+          [](CallRecord& record, v1::ClassifyImageRequest request, const auto& answer) {
             return ClassifyImages(record, FromMessage(std::move(request)),
                                   [answer](absl::StatusOr<ClassifyResult> result) {
                                     answer(MessageOf<v1::ClassifyImageResponse>(std::move(result)));
@@ -71,7 +71,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
           }),
       AnswerLater<v1::GenerateRequest, v1::GenerateResponse>(
           Named("longshort.v1.Inference/Generate", Scope::kInfer, "session.id"),
-          [](CallRecord& record, const v1::GenerateRequest& request, auto answer) {
+          [](CallRecord& record, const v1::GenerateRequest& request, const auto& answer) {
             return Generate(record, FromMessage(request), [answer](absl::StatusOr<GenerateResult> result) {
               answer(MessageOf<v1::GenerateResponse>(std::move(result)));
             });
@@ -91,7 +91,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
           AnswerAtOnce<v1::GetModelRequest, v1::Model>(Named("longshort.v1.Models/GetModel", Scope::kInfer), GetModel)),
       AnswerLater<v1::LoadModelRequest, v1::Model>(
           Named("longshort.v1.Models/LoadModel", Scope::kManage),
-          [](CallRecord& record, const v1::LoadModelRequest& request, auto answer) {
+          [](CallRecord& record, const v1::LoadModelRequest& request, const auto& answer) {
             return LoadModel(record, FromMessage(request.model()),
                              [answer, limits = record.environment().limits](const absl::StatusOr<Models>& loaded) {
                                if (!loaded.ok()) return answer(loaded.status());
@@ -100,7 +100,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
           }),
       AnswerLater<v1::UnloadModelRequest, v1::UnloadModelResponse>(
           Named("longshort.v1.Models/UnloadModel", Scope::kManage),
-          [](CallRecord& record, const v1::UnloadModelRequest& request, auto answer) {
+          [](CallRecord& record, const v1::UnloadModelRequest& request, const auto& answer) {
             return UnloadModel(record, FromMessage(request.model()), [answer](const absl::Status& status) {
               if (!status.ok()) return answer(status);
               answer(v1::UnloadModelResponse());

@@ -122,7 +122,7 @@ absl::StatusOr<inference::ServerReadyResponse> IsServerReady(CallRecord& record,
 }
 
 absl::StatusOr<ModelReadyResponse> IsModelReady(CallRecord& record, const ModelReadyRequest& request) {
-  const absl::Status found = FindNamed(record, request).status();
+  absl::Status found = FindNamed(record, request).status();
   if (!found.ok() && !absl::IsNotFound(found)) return found;
   ModelReadyResponse answer;
   answer.set_ready(found.ok() && !record.environment().gate.stopping());

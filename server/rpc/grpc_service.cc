@@ -92,9 +92,18 @@ class GrpcCall final : public Reactor, public Call {
     if (!std::exchange(answering_, true)) context_.AddInitialMetadata(kIdKey, record().engine_context().id);
   }
 
-  // Of the reactor. Not all reactors have the first two.
-  void OnReadDone(bool ok) { ReadDone(ok); }    // NOLINT(modernize-use-override)
-  void OnWriteDone(bool ok) { WriteDone(ok); }  // NOLINT(modernize-use-override)
+  // Of the reactor. Not all reactors have the first two, so they cannot say `override`.
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Winconsistent-missing-override"
+#endif
+  // NOLINTBEGIN(modernize-use-override)
+  void OnReadDone(bool ok) { ReadDone(ok); }
+  void OnWriteDone(bool ok) { WriteDone(ok); }
+  // NOLINTEND(modernize-use-override)
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
   void OnCancel() override { Cancelled(); }
   void OnDone() override { Done(); }
   // What the two above do for a unary call is as little as what gRPC's own reactors do, for which this is meant: gRPC

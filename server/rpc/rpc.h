@@ -95,11 +95,13 @@ inline Rpc SideEffectFree(Rpc rpc) {
 template <typename Request, typename Response>
 Rpc Streaming(std::shared_ptr<const CallNames> names, RpcKind kind,
               std::function<std::unique_ptr<CallWork>(Call&)> work) {
-  return {.names = std::move(names),
-          .kind = kind,
-          .request = &Request::default_instance(),
-          .response = &Response::default_instance(),
-          .work = std::move(work)};
+  Rpc rpc;
+  rpc.names = std::move(names);
+  rpc.kind = kind;
+  rpc.request = &Request::default_instance();
+  rpc.response = &Response::default_instance();
+  rpc.work = std::move(work);
+  return rpc;
 }
 
 }  // namespace longshort

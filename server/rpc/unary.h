@@ -40,10 +40,11 @@ class OneAnswer : public CallWork {
   template <typename Response>
   absl::Status EndWork(const absl::StatusOr<Response>& response) {
     absl::StatusOr<grpc::ByteBuffer> bytes = response.ok() ? SerializeMessage(*response) : response.status();
+    absl::Status status = bytes.status();
     const std::lock_guard lock(call_.mutex());
     in_work_ = false;
-    if (bytes.ok()) answer_ = *std::move(bytes);
-    return bytes.status();
+    if (status.ok()) answer_ = *std::move(bytes);
+    return status;
   }
 
  private:

@@ -5,11 +5,11 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "base/thread.h"
 #include "tools/load/call.h"
 #include "tools/load/request_source.h"
 
@@ -169,6 +169,7 @@ absl::Duration LastEnd(const std::vector<std::vector<CallOutcome>>& outcomes) {
 absl::StatusOr<RunResult> RunLoad(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
                                   const std::vector<Workload>& workloads, const RunOptions& options) {
   std::vector<Stubs> stubs;
+  stubs.reserve(channels.size());
   for (const auto& channel : channels) {
     stubs.push_back({v1::Inference::NewStub(channel), inference::GRPCInferenceService::NewStub(channel)});
   }
@@ -176,15 +177,17 @@ absl::StatusOr<RunResult> RunLoad(const std::vector<std::shared_ptr<grpc::Channe
   const absl::Duration until = options.warm_up + options.measured;
   RunningCalls running;
   std::vector<std::unique_ptr<Traffic>> traffic;
+  traffic.reserve(workloads.size());
   for (size_t i = 0; i < workloads.size(); ++i) {
     LS_ASSIGN_OR_RETURN(RequestSource source, RequestSource::Create(workloads[i], options.seed + i));
     traffic.push_back(std::make_unique<Traffic>(clock, stubs, workloads[i], std::move(source), until, running));
   }
-  std::vector<std::thread> senders;
+  std::vector<Thread> senders(workloads.size());
   for (size_t i = 0; i < workloads.size(); ++i) {
-    senders.emplace_back([&traffic, &options, i] { traffic[i]->Send(options.seed + i); });
+    LS_RETURN_IF_ERROR(senders[i].Start("the thread that sends a workload",
+                                        [&traffic, &options, i] { traffic[i]->Send(options.seed + i); }));
   }
-  for (std::thread& sender : senders) sender.join();
+  for (Thread& sender : senders) sender.Join();
 
   bool over = true;
   for (const auto& one : traffic) over = one->WaitUntilOver(until + options.grace) && over;

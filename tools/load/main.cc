@@ -81,6 +81,7 @@ absl::Status Run(const std::vector<std::string>& arguments) {
   LS_ASSIGN_OR_RETURN(const auto channels, Connect(options, credentials));
   LS_ASSIGN_OR_RETURN(const RunResult result, RunLoad(channels, options.workloads, options.run));
   std::vector<Summary> summaries;
+  summaries.reserve(result.outcomes.size());
   for (const std::vector<CallOutcome>& outcomes : result.outcomes) {
     summaries.push_back(Summarise(outcomes, result.begin, result.end, options.objective));
   }

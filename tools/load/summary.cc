@@ -26,6 +26,7 @@ class SlicedDurations final {
   void Add(size_t slice, absl::Duration duration) { of_slice_[slice].push_back(duration); }
   std::vector<Distribution> Finish() {
     std::vector<Distribution> distributions;
+    distributions.reserve(of_slice_.size());
     for (std::vector<absl::Duration>& durations : of_slice_) distributions.emplace_back(std::move(durations));
     return distributions;
   }

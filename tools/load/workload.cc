@@ -128,7 +128,7 @@ absl::Status ReadKey(const std::string& text, Workload& workload) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
   for (const Key& key : KeysOf(workload)) {
     if (WordOf(key) != parts.first) continue;
-    const absl::Status status = key.read(parts.second);
+    absl::Status status = key.read(parts.second);
     if (status.ok()) return status;
     return absl::InvalidArgumentError(
         absl::StrCat("has ", parts.first, "='", parts.second, "', which ", status.message()));
