@@ -40,8 +40,8 @@ def calls(folder: Path, device: str) -> list[Call]:
     go_on = [f"--max-tokens={tokens}", "--temperature=0", "--no-stream", "--prompt=The lighthouse "]
     return [
         Call("continue a text", "Generate", ["--model=enwiki", "generate", *go_on]),
-        Call("score a text", "ScoreText", ["--model=enwiki", "score", str(text)]),
-        Call("classify a review", "ScoreText", ["--model=movie_reviews", "classify", str(ROOT / "deploy/review.txt")]),
+        Call("score a text", "ScoreTexts", ["--model=enwiki", "score", str(text)]),
+        Call("classify a review", "ScoreTexts", ["--model=movie_reviews", "classify", str(ROOT / "deploy/review.txt")]),
         Call("classify a photo", "ClassifyImage", ["--model=flowers", "classify", str(ROOT / "deploy/photo.jpg")]),
     ]
 
