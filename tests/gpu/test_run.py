@@ -40,7 +40,7 @@ def test_pieces_are_rehearsed_on_the_emulated_device() -> None:
 def test_a_server_answers_every_kind_of_call_and_bf16_keeps_its_bound() -> None:
     done = run("check", "server", "bf16", "--device=emulated:0")
     assert done.returncode == 0, done.stdout + done.stderr
-    for rpc in ("Generate", "ScoreText", "ClassifyImage"):
+    for rpc in ("Generate", "ScoreTexts", "ClassifyImage"):
         assert f"({rpc})" in done.stdout
 
 
