@@ -40,8 +40,8 @@ def server(repository: Path, key: Path, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="session")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server of the demo models. Each image and document is a batch of its own on one thread, so equal inputs have equal
-    results bit by bit: a convolution rounds an image in a larger batch differently."""
+    """A server of the demo models. Each image and document is a batch of its own on one thread, so equal inputs have
+    equal results bit by bit: a convolution rounds an image in a larger batch differently."""
     options = ("--max-batch-size=1", "--threads=1")
     with Server(ROOT / "models/zoo", tmp_path_factory.mktemp("zoo"), *options) as running:
         yield running
