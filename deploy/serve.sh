@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Sourced by deploy/quickstart and deploy/observe, behind deploy/steps.sh: building the server, and waiting for one that was
-# started. Who starts it sets `server` (its process), `server_log`, `port_file`, and `scheme` and `curl_options` for its HTTP port.
+# Sourced by deploy/quickstart, deploy/observe and deploy/wheel, behind deploy/steps.sh: building the server, and waiting for one
+# that was started. Who starts it sets `server` (its process), `server_log`, `port_file`, and `scheme` and `curl_options` for its
+# HTTP port.
 
 build=${root:?}/build/release
 # A proxy cannot reach this machine's loopback.

@@ -14,6 +14,7 @@ from integration.server_process import ROOT, wait_until
 
 IMAGE = "localhost/longshort:demo"
 BATCH_IMAGE = "localhost/longshort-batch"
+PYTHON_IMAGE = "localhost/longshort-python"
 # A cgroup tree that can be written: v2's, or v1's of memory.
 CGROUPS = [Path("/sys/fs/cgroup/cgroup.subtree_control"), Path("/sys/fs/cgroup/memory")]
 
@@ -48,8 +49,8 @@ def run_options() -> list[str]:
 class Container:
     """A running container; its network is its own loopback."""
 
-    def __init__(self, *arguments: str, options: tuple[str, ...] = ()) -> None:
-        self.id = podman("run", "--detach", *run_options(), *options, IMAGE, *arguments).stdout.strip()
+    def __init__(self, *arguments: str, options: tuple[str, ...] = (), image: str = IMAGE) -> None:
+        self.id = podman("run", "--detach", *run_options(), *options, image, *arguments).stdout.strip()
         self.pid: int = self.inspect()["State"]["Pid"]
 
     def inspect(self) -> dict[str, Any]:
@@ -86,11 +87,11 @@ class Container:
 
 @pytest.fixture(scope="session")
 def start_container() -> Iterator[Callable[..., Container]]:
-    """Starts containers of the image, which end with the tests."""
+    """Starts containers, which end with the tests."""
     started: list[Container] = []
 
-    def start(*arguments: str, options: tuple[str, ...] = ()) -> Container:
-        started.append(Container(*arguments, options=options))
+    def start(*arguments: str, options: tuple[str, ...] = (), image: str = IMAGE) -> Container:
+        started.append(Container(*arguments, options=options, image=image))
         return started[-1]
 
     yield start
