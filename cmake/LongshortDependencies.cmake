@@ -61,11 +61,4 @@ if(LONGSHORT_TORCH)
       longshort::torch CUDA::cudart ${LONGSHORT_TORCH_ROOT}/lib/libc10_cuda.so
       -Wl,--no-as-needed ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cuda.so -Wl,--as-needed -Wl,--allow-shlib-undefined)
   endif()
-  # For sources that call at::parallel_for: without OpenMP it is a plain loop, and says nothing. With clang it stays one,
-  # whose OpenMP is not LibTorch's.
-  function(longshort_parallel_sources)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fopenmp SKIP_PRECOMPILE_HEADERS ON)
-    endif()
-  endfunction()
 endif()

@@ -4,6 +4,7 @@ set(LONGSHORT_CUDA auto CACHE STRING "Build the CUDA worker: auto (nvcc and a GP
 set_property(CACHE LONGSHORT_CUDA PROPERTY STRINGS auto on off)
 option(LONGSHORT_TORCH "Build what needs LibTorch and gRPC: models, server, clients" ON)
 option(LONGSHORT_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
+option(LONGSHORT_UNITY "Compile the files of a library together, which takes half the time; OFF compiles each by itself" ON)
 set(LONGSHORT_SANITIZER "" CACHE STRING "Value of -fsanitize=, for example address,undefined")
 
 set(CMAKE_CXX_STANDARD 20)

@@ -28,11 +28,16 @@ set(_test_headers <gmock/gmock.h> <gtest/gtest.h>)
 _longshort_precompiled(longshort_headers)
 _longshort_precompiled(longshort_test_headers HEADERS ${_test_headers} DEPENDS GTest::gmock OPTIONS ${LONGSHORT_TEST_OPTIONS})
 if(LONGSHORT_TORCH)
-  _longshort_precompiled(longshort_torch_headers HEADERS ${_torch_headers} DEPENDS longshort::torch)
+  # Without OpenMP, at::parallel_for is a plain loop, and says nothing. With clang it stays one, whose OpenMP is not LibTorch's.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(LONGSHORT_OPENMP $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+  endif()
+  _longshort_precompiled(longshort_torch_headers
+    HEADERS ${_torch_headers} DEPENDS longshort::torch OPTIONS ${LONGSHORT_OPENMP})
   _longshort_precompiled(longshort_torch_test_headers
     HEADERS ${_torch_headers} ${_test_headers}
     DEPENDS longshort::torch GTest::gmock
-    OPTIONS ${LONGSHORT_TEST_OPTIONS})
+    OPTIONS ${LONGSHORT_TEST_OPTIONS} ${LONGSHORT_OPENMP})
   _longshort_precompiled(longshort_grpc_headers HEADERS ${_grpc_headers} DEPENDS gRPC::grpc++)
   _longshort_precompiled(longshort_grpc_test_headers
     HEADERS ${_grpc_headers} ${_test_headers}
@@ -45,6 +50,7 @@ function(longshort_use_precompiled name)
   set(_set longshort)
   if("longshort::torch" IN_LIST ARGN)
     string(APPEND _set _torch)
+    target_compile_options(${name} PRIVATE ${LONGSHORT_OPENMP})
   elseif(ARGN MATCHES "gRPC::grpc|longshort_proto|longshort_server_(rpc|longshort_v1|open_inference_v2|lifecycle)|longshort_clients")
     string(APPEND _set _grpc)
   endif()

@@ -1,30 +1,35 @@
-# longshort_protos(name ROOT folder OUTPUT folder STEMS a/b ... [GRPC]): a library of the messages of ROOT/a/b.proto ..., and with
-# GRPC of the services' stubs. The generated files are included by their names below OUTPUT. name_files is a target of the files alone.
+# longshort_protos(name ROOT folder OUTPUT folder STEMS a/b ... [STUBS]): a library of the messages of ROOT/a/b.proto ..., and with
+# STUBS another one, name_stubs, of the services' stubs, which clients need and the server does not. The generated files are included
+# by their names below OUTPUT. name_files is a target of the messages' files alone.
 function(longshort_protos name)
-  cmake_parse_arguments(ARG "GRPC" "ROOT;OUTPUT" "STEMS" ${ARGN})
-  list(TRANSFORM ARG_STEMS PREPEND ${ARG_ROOT}/ OUTPUT_VARIABLE _protos)
-  list(TRANSFORM _protos APPEND .proto)
-  set(_endings .pb.cc .pb.h)
-  set(_arguments --proto_path=${ARG_ROOT} --cpp_out=${ARG_OUTPUT})
-  set(_library protobuf::libprotobuf)
-  if(ARG_GRPC)
-    list(APPEND _endings .grpc.pb.cc .grpc.pb.h)
-    list(APPEND _arguments --grpc_out=${ARG_OUTPUT} --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>)
-    list(APPEND _library gRPC::grpc++)
+  cmake_parse_arguments(ARG "STUBS" "ROOT;OUTPUT" "STEMS" ${ARGN})
+  file(MAKE_DIRECTORY ${ARG_OUTPUT})
+  _longshort_generated(${name} .pb "--cpp_out=${ARG_OUTPUT}")
+  target_link_libraries(${name} PUBLIC protobuf::libprotobuf)
+  add_custom_target(${name}_files DEPENDS ${_sources})
+  if(ARG_STUBS)
+    _longshort_generated(${name}_stubs .grpc.pb
+      "--grpc_out=${ARG_OUTPUT};--plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>")
+    set_target_properties(${name}_stubs PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+    target_link_libraries(${name}_stubs PUBLIC ${name} gRPC::grpc++)
+    add_dependencies(${name}_stubs ${name}_files)
   endif()
+endfunction()
+
+# A library of what protoc writes with these arguments: files of this ending for the caller's ARG_STEMS. Sets _sources.
+macro(_longshort_generated name ending arguments)
+  set(_sources "")
+  list(TRANSFORM ARG_STEMS REPLACE "^(.+)$" "${ARG_ROOT}/\\1.proto" OUTPUT_VARIABLE _protos)
   foreach(_stem ${ARG_STEMS})
-    list(TRANSFORM _endings PREPEND ${ARG_OUTPUT}/${_stem} OUTPUT_VARIABLE _outputs)
+    set(_outputs ${ARG_OUTPUT}/${_stem}${ending}.cc ${ARG_OUTPUT}/${_stem}${ending}.h)
     add_custom_command(
       OUTPUT ${_outputs}
-      COMMAND protobuf::protoc ${_arguments} ${_stem}.proto
+      COMMAND protobuf::protoc --proto_path=${ARG_ROOT} ${arguments} ${_stem}.proto
       DEPENDS ${_protos}
       WORKING_DIRECTORY ${ARG_ROOT}
       VERBATIM)
     list(APPEND _sources ${_outputs})
   endforeach()
-  file(MAKE_DIRECTORY ${ARG_OUTPUT})
   add_library(${name} STATIC ${_sources})
-  add_custom_target(${name}_files DEPENDS ${_sources})
   target_include_directories(${name} SYSTEM PUBLIC ${ARG_OUTPUT})
-  target_link_libraries(${name} PUBLIC ${_library})
-endfunction()
+endmacro()

@@ -22,6 +22,11 @@ function(longshort_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS} ${ARG_PRIVATE})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+  # GCC takes what an anonymous namespace holds for a header's where files are compiled together.
+  if(LONGSHORT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
+  endif()
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE})
 endfunction()
 

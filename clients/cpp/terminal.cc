@@ -23,7 +23,7 @@ constexpr int kEndSignal = SIGUSR1;
 // ANSI: back to the start of the line, and clear it.
 constexpr char kClearLine[] = "\r\033[K";
 
-constexpr int kBarLength = 20;
+constexpr int kProgressBarLength = 20;
 
 // At most one drawing for the things that are done in this time.
 constexpr absl::Duration kInterval = absl::Milliseconds(100);
@@ -107,8 +107,8 @@ void InterruptWatcher::Run() {
 std::string ProgressText(int64_t done, int64_t total, const std::string& unit, absl::Duration elapsed) {
   std::string text = absl::StrCat(Count(done, total, unit), Pace(done, total, elapsed));
   if (total == 0 || done > total) return text;
-  const auto filled = static_cast<size_t>(kBarLength * done / total);
-  return absl::StrCat("[", std::string(filled, '#'), std::string(kBarLength - filled, '-'), "]  ", text);
+  const auto filled = static_cast<size_t>(kProgressBarLength * done / total);
+  return absl::StrCat("[", std::string(filled, '#'), std::string(kProgressBarLength - filled, '-'), "]  ", text);
 }
 
 ProgressBar::ProgressBar(Terminal& terminal, Options options)

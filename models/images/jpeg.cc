@@ -116,7 +116,7 @@ int MostScans(const ImageSize& size) {
 
 // What libjpeg's callbacks know. One that fails jumps over the frames of libjpeg to where it was called, so nothing in
 // between may have a destructor.
-struct Reading {
+struct JpegReading {
   jpeg_error_mgr errors = {};
   std::jmp_buf start = {};
   bool failed = false;
@@ -125,7 +125,7 @@ struct Reading {
 };
 
 [[noreturn]] void OnError(j_common_ptr info) {
-  auto& reading = *static_cast<Reading*>(info->client_data);
+  auto& reading = *static_cast<JpegReading*>(info->client_data);
   reading.failed = true;
   reading.without_memory = info->err->msg_code == JERR_OUT_OF_MEMORY;
   info->err->format_message(info, reading.error.data());
@@ -145,7 +145,7 @@ int DecodedChannels(const jpeg_decompress_struct& info) {
 }
 
 // libjpeg fails by a jump back to here, so nothing in this frame has a destructor.
-bool ReadHeader(jpeg_decompress_struct& info, std::string_view file, Reading& reading) {
+bool ReadHeader(jpeg_decompress_struct& info, std::string_view file, JpegReading& reading) {
   if (setjmp(reading.start) != 0) return false;
   jpeg_create_decompress(&info);
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()), file.size());
@@ -155,7 +155,7 @@ bool ReadHeader(jpeg_decompress_struct& info, std::string_view file, Reading& re
 }
 
 // The same of this one. `pixels` has the size and the channels of the image.
-void ReadRows(jpeg_decompress_struct& info, const cv::Mat& pixels, Reading& reading) {
+void ReadRows(jpeg_decompress_struct& info, const cv::Mat& pixels, JpegReading& reading) {
   if (setjmp(reading.start) != 0) return;
   jpeg_start_decompress(&info);
   while (info.output_scanline < info.output_height) {
@@ -186,7 +186,7 @@ cv::Mat ColoursOfInks(const cv::Mat& inks) {
 
 // The samples as libjpeg decodes them: grey, red, green and blue, or four inks.
 absl::StatusOr<cv::Mat> DecodeSamples(std::string_view file, const ImageSize& size) {
-  Reading reading;
+  JpegReading reading;
   jpeg_decompress_struct info = {};
   info.err = jpeg_std_error(&reading.errors);
   info.client_data = &reading;

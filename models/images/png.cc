@@ -61,17 +61,17 @@ absl::StatusOr<PngData> ReadChunks(std::string_view bytes) {
 
 // What libpng's callbacks know of an image. A callback that fails jumps over the frames of libpng to where it was
 // called, so nothing in between may have a destructor.
-struct Reading {
+struct PngReading {
   cv::Mat* pixels = nullptr;
   bool complete = false;
   bool without_memory = false;
   std::array<char, 128> error = {};
 };
 
-Reading& ReadingOf(png_structp png) { return *static_cast<Reading*>(png_get_progressive_ptr(png)); }
+PngReading& ReadingOf(png_structp png) { return *static_cast<PngReading*>(png_get_progressive_ptr(png)); }
 
 [[noreturn]] void OnError(png_structp png, png_const_charp message) {
-  auto& reading = *static_cast<Reading*>(png_get_error_ptr(png));
+  auto& reading = *static_cast<PngReading*>(png_get_error_ptr(png));
   std::snprintf(reading.error.data(), reading.error.size(), "%s", message);
   png_longjmp(png, 1);
 }
@@ -98,7 +98,7 @@ void OnHeader(png_structp png, png_infop info) {
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
 
-  Reading& reading = ReadingOf(png);
+  PngReading& reading = ReadingOf(png);
   reading.without_memory = !MakePixels(*reading.pixels, png, info);
   if (reading.without_memory) png_error(png, "no memory");
   if (png_get_rowbytes(png, info) != reading.pixels->cols * reading.pixels->elemSize()) {
@@ -119,7 +119,7 @@ bool HasAllRows(png_structp png, png_infop info) {
 
 // libpng fails by a jump back to here, so nothing in this frame has a destructor. It only reads the bytes that it takes
 // as not constant.
-void Read(png_structp png, png_infop info, absl::Span<const std::string_view> parts, Reading& reading) {
+void Read(png_structp png, png_infop info, absl::Span<const std::string_view> parts, PngReading& reading) {
   if (setjmp(png_jmpbuf(png)) != 0) return;
   png_set_progressive_read_fn(png, &reading, OnHeader, OnRow, nullptr);
   for (const std::string_view& part : parts) {
@@ -135,7 +135,7 @@ absl::Status NoMemory(const ImageSize& size) {
 
 absl::StatusOr<cv::Mat> DecodeParts(absl::Span<const std::string_view> parts, const ImageSize& size) {
   cv::Mat pixels;
-  Reading reading{.pixels = &pixels};
+  PngReading reading{.pixels = &pixels};
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, OnError, OnWarning);
   png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
   if (info == nullptr) {

@@ -6,30 +6,12 @@
 #include "absl/strings/str_format.h"
 #include "base/json_fields.h"
 #include "base/status_macros.h"
+#include "models/weights/config_fields.h"
 
 namespace longshort {
 namespace {
 
-struct StageField {
-  std::string_view name;
-  int64_t CvtStage::*member;
-  int64_t least;
-  int64_t most;
-};
-
-struct IntegerField {
-  std::string_view name;
-  int64_t CvtConfig::*member;
-  int64_t least;
-  int64_t most;
-};
-
-struct EpsilonField {
-  std::string_view name;
-  double CvtConfig::*member;
-};
-
-constexpr std::array<StageField, 8> kStageFields = {{
+constexpr std::array<IntegerField<CvtStage>, 8> kStageFields = {{
     {"stage_widths", &CvtStage::width, 1, 1 << 14},
     {"stage_heads", &CvtStage::heads, 1, 1 << 10},
     {"stage_depths", &CvtStage::depth, 1, 1 << 10},
@@ -40,7 +22,7 @@ constexpr std::array<StageField, 8> kStageFields = {{
     {"embedding_paddings", &CvtStage::embedding_padding, 0, 1 << 8},
 }};
 
-constexpr std::array<IntegerField, 5> kIntegerFields = {{
+constexpr std::array<IntegerField<CvtConfig>, 5> kCvtIntegers = {{
     {"feed_forward_ratio", &CvtConfig::feed_forward_ratio, 1, 1 << 6},
     {"channels", &CvtConfig::channels, 3, 3},
     {"classes", &CvtConfig::classes, 1, 1 << 20},
@@ -48,32 +30,26 @@ constexpr std::array<IntegerField, 5> kIntegerFields = {{
     {"dynamic_projection_kernel", &CvtConfig::dynamic_projection_kernel, 1, 63},
 }};
 
-constexpr std::array<EpsilonField, 3> kEpsilonFields = {{
+constexpr std::array<EpsilonField<CvtConfig>, 3> kCvtEpsilons = {{
     {"layer_norm_epsilon", &CvtConfig::layer_norm_epsilon},
     {"batch_norm_epsilon", &CvtConfig::batch_norm_epsilon},
     {"weight_standardization_epsilon", &CvtConfig::weight_standardization_epsilon},
 }};
 
-constexpr std::array<std::string_view, 1> kArchitectures = {"cvt"};
-constexpr size_t kMostStages = 16;
-constexpr int64_t kMostScores = int64_t{1} << 30;  // of one block and image
+constexpr std::array<std::string_view, 1> kCvtArchitecture = {"cvt"};
+constexpr size_t kMostCvtStages = 16;
+constexpr int64_t kMostCvtScores = int64_t{1} << 30;  // of one block and image
 
-std::vector<std::string_view> AllFields() {
+std::vector<std::string_view> CvtFields() {
   std::vector<std::string_view> names = {"architecture", "shared_dual_norm", "preprocessing"};
-  for (const StageField& field : kStageFields) names.push_back(field.name);
-  for (const IntegerField& field : kIntegerFields) names.push_back(field.name);
-  for (const EpsilonField& field : kEpsilonFields) names.push_back(field.name);
+  AppendNames(kStageFields, names);
+  AppendNames(kCvtIntegers, names);
+  AppendNames(kCvtEpsilons, names);
   return names;
 }
 
 absl::Status CheckStage(const CvtStage& stage, std::string_view stage_name) {
-  for (const StageField& field : kStageFields) {
-    const int64_t value = stage.*field.member;
-    if (value < field.least || value > field.most) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s: %s is %d, it must lie in %d..%d", stage_name, field.name,
-                                                        value, field.least, field.most));
-    }
-  }
+  LS_RETURN_IF_ERROR(CheckRanges(kStageFields, stage, stage_name));
   if (stage.width % stage.heads != 0) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "%s: stage_widths is %d, it must be a multiple of stage_heads, %d", stage_name, stage.width, stage.heads));
@@ -87,14 +63,8 @@ absl::Status CheckStage(const CvtStage& stage, std::string_view stage_name) {
 }
 
 absl::Status CheckFields(const CvtConfig& config, std::string_view name) {
-  for (const IntegerField& field : kIntegerFields) {
-    const int64_t value = config.*field.member;
-    if (value < field.least || value > field.most) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s: %s is %d, it must lie in %d..%d", name, field.name, value, field.least, field.most));
-    }
-  }
-  for (const EpsilonField& field : kEpsilonFields) {
+  LS_RETURN_IF_ERROR(CheckRanges(kCvtIntegers, config, name));
+  for (const EpsilonField<CvtConfig>& field : kCvtEpsilons) {
     const double value = config.*field.member;
     if (!(value > 0.0 && value <= 1.0)) {
       return absl::InvalidArgumentError(
@@ -120,10 +90,10 @@ absl::Status CheckScores(const CvtConfig& config, std::string_view name) {
     const int64_t seen = stage.window_size + 2 * std::max<int64_t>(1, stage.window_size / 2);
     // Below 2^63: fewer than 2^29 tokens, 2^23 keys and 2^11 heads.
     const int64_t scores = stage.heads * height * width * (stage.projection_rank + seen * seen);
-    if (scores > kMostScores) {
+    if (scores > kMostCvtScores) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "%s: stage %d: its attention has %d scores (stage_heads %d, a grid of %d x %d tokens), the limit is %d", name,
-          index + 1, scores, stage.heads, height, width, kMostScores));
+          index + 1, scores, stage.heads, height, width, kMostCvtScores));
     }
   }
   return absl::OkStatus();
@@ -131,13 +101,13 @@ absl::Status CheckScores(const CvtConfig& config, std::string_view name) {
 
 absl::StatusOr<std::vector<CvtStage>> ReadStages(const JsonFields& fields, const std::string& name) {
   std::vector<CvtStage> stages;
-  for (const StageField& field : kStageFields) {
+  for (const IntegerField<CvtStage>& field : kStageFields) {
     LS_ASSIGN_OR_RETURN(const std::vector<int64_t> values, fields.Integers(field.name));
-    if (field.name == kStageFields.front().name) stages.resize(std::min(values.size(), kMostStages + 1));
+    if (field.name == kStageFields.front().name) stages.resize(std::min(values.size(), kMostCvtStages + 1));
     if (values.empty() || values.size() != stages.size()) {
       return absl::InvalidArgumentError(
           absl::StrFormat("%s: %s has %d numbers; it must have one for each stage, as stage_widths has, at most %d",
-                          name, field.name, values.size(), kMostStages));
+                          name, field.name, values.size(), kMostCvtStages));
     }
     for (size_t index = 0; index < values.size(); ++index) stages[index].*field.member = values[index];
   }
@@ -169,9 +139,9 @@ absl::Status CheckCvtImageSize(const CvtConfig& config, int64_t height, int64_t 
 }
 
 absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
-  if (config.stages.empty() || config.stages.size() > kMostStages) {
+  if (config.stages.empty() || config.stages.size() > kMostCvtStages) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: there are %d stages, there must be 1..%d", name, config.stages.size(), kMostStages));
+        absl::StrFormat("%s: there are %d stages, there must be 1..%d", name, config.stages.size(), kMostCvtStages));
   }
   for (size_t index = 0; index < config.stages.size(); ++index) {
     LS_RETURN_IF_ERROR(CheckStage(config.stages[index], absl::StrFormat("%s: stage %d", name, index + 1)));
@@ -188,17 +158,13 @@ absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
 
 absl::StatusOr<CvtConfig> ParseCvtConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
-  LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllFields()));
+  LS_RETURN_IF_ERROR(fields.Choice("architecture", kCvtArchitecture).status());
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(CvtFields()));
 
   CvtConfig config;
   LS_ASSIGN_OR_RETURN(config.stages, ReadStages(fields, name));
-  for (const IntegerField& field : kIntegerFields) {
-    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Integer(field.name));
-  }
-  for (const EpsilonField& field : kEpsilonFields) {
-    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Number(field.name));
-  }
+  LS_RETURN_IF_ERROR(ReadFields(fields, kCvtIntegers, config));
+  LS_RETURN_IF_ERROR(ReadFields(fields, kCvtEpsilons, config));
   LS_ASSIGN_OR_RETURN(config.shared_dual_norm, fields.Boolean("shared_dual_norm"));
   LS_ASSIGN_OR_RETURN(config.preprocessing, ReadImagePreprocessing(fields));
   LS_RETURN_IF_ERROR(CheckCvtConfig(config, name));
@@ -207,12 +173,12 @@ absl::StatusOr<CvtConfig> ParseCvtConfig(std::string_view text, const std::strin
 
 std::string ToJson(const CvtConfig& config) {
   nlohmann::ordered_json document;
-  document["architecture"] = kArchitectures.front();
-  for (const StageField& field : kStageFields) {
+  document["architecture"] = kCvtArchitecture.front();
+  for (const IntegerField<CvtStage>& field : kStageFields) {
     for (const CvtStage& stage : config.stages) document[std::string(field.name)].push_back(stage.*field.member);
   }
-  for (const IntegerField& field : kIntegerFields) document[std::string(field.name)] = config.*field.member;
-  for (const EpsilonField& field : kEpsilonFields) document[std::string(field.name)] = config.*field.member;
+  WriteFields(config, kCvtIntegers, document);
+  WriteFields(config, kCvtEpsilons, document);
   document["shared_dual_norm"] = config.shared_dual_norm;
   document["preprocessing"] = ToJson(config.preprocessing);
   return document.dump(2) + "\n";

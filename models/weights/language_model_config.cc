@@ -7,23 +7,12 @@
 #include "base/json_fields.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "models/weights/config_fields.h"
 
 namespace longshort {
 namespace {
 
-struct IntegerField {
-  std::string_view name;
-  int64_t LanguageModelConfig::*member;
-  int64_t least;
-  int64_t most;
-};
-
-struct BooleanField {
-  std::string_view name;
-  bool LanguageModelConfig::*member;
-};
-
-constexpr std::array<IntegerField, 12> kIntegerFields = {{
+constexpr std::array<IntegerField<LanguageModelConfig>, 12> kLanguageModelIntegers = {{
     {"layers", &LanguageModelConfig::layers, 1, 1 << 10},
     {"model_width", &LanguageModelConfig::model_width, 2, 1 << 14},
     {"heads", &LanguageModelConfig::heads, 1, 1 << 10},
@@ -38,7 +27,7 @@ constexpr std::array<IntegerField, 12> kIntegerFields = {{
     {"chunk_position_clamp", &LanguageModelConfig::chunk_position_clamp, -1, (int64_t{1} << 31) - 1},
 }};
 
-constexpr std::array<BooleanField, 2> kBooleanFields = {{
+constexpr std::array<BooleanField<LanguageModelConfig>, 2> kLanguageModelBooleans = {{
     {"pre_layer_norm", &LanguageModelConfig::pre_layer_norm},
     {"projection_bias", &LanguageModelConfig::projection_bias},
 }};
@@ -46,26 +35,15 @@ constexpr std::array<BooleanField, 2> kBooleanFields = {{
 constexpr int64_t kMostPositionTableElements = int64_t{1} << 30;
 
 // In the order of their enumerations.
-constexpr std::array<std::string_view, 1> kArchitectures = {"language_model"};
+constexpr std::array<std::string_view, 1> kLanguageModelArchitecture = {"language_model"};
 constexpr std::array<std::string_view, 2> kActivations = {"gelu", "relu"};
-constexpr std::array<std::string_view, 3> kTokenizers = {"none", "fairseq_bytes", "fairseq_characters"};
+constexpr std::array<std::string_view, 3> kLanguageModelTokenizers = {"none", "fairseq_bytes", "fairseq_characters"};
 
-std::vector<std::string_view> AllFields() {
+std::vector<std::string_view> LanguageModelFields() {
   std::vector<std::string_view> names = {"architecture", "activation", "tokenizer"};
-  for (const IntegerField& field : kIntegerFields) names.push_back(field.name);
-  for (const BooleanField& field : kBooleanFields) names.push_back(field.name);
+  AppendNames(kLanguageModelIntegers, names);
+  AppendNames(kLanguageModelBooleans, names);
   return names;
-}
-
-absl::Status CheckRanges(const LanguageModelConfig& config, std::string_view name) {
-  for (const IntegerField& field : kIntegerFields) {
-    const int64_t value = config.*field.member;
-    if (value < field.least || value > field.most) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s: %s is %d, it must lie in %d..%d", name, field.name, value, field.least, field.most));
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::Status CheckMultiple(std::string_view name, std::string_view field, int64_t value, std::string_view unit_field,
@@ -83,7 +61,7 @@ int64_t LanguageModelConfig::PositionTableElements() const {
 }
 
 absl::Status CheckLanguageModelConfig(const LanguageModelConfig& config, std::string_view name) {
-  LS_RETURN_IF_ERROR(CheckRanges(config, name));
+  LS_RETURN_IF_ERROR(CheckRanges(kLanguageModelIntegers, config, name));
   LS_RETURN_IF_ERROR(CheckMultiple(name, "model_width", config.model_width, "2 (sines and cosines)", 2));
   LS_RETURN_IF_ERROR(CheckMultiple(name, "model_width", config.model_width, "heads", config.heads));
   LS_RETURN_IF_ERROR(CheckMultiple(name, "memory_length", config.memory_length, "chunk_size", config.chunk_size));
@@ -103,18 +81,14 @@ absl::Status CheckLanguageModelConfig(const LanguageModelConfig& config, std::st
 
 absl::StatusOr<LanguageModelConfig> ParseLanguageModelConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
-  LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllFields()));
+  LS_RETURN_IF_ERROR(fields.Choice("architecture", kLanguageModelArchitecture).status());
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(LanguageModelFields()));
 
   LanguageModelConfig config;
-  for (const IntegerField& field : kIntegerFields) {
-    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Integer(field.name));
-  }
-  for (const BooleanField& field : kBooleanFields) {
-    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Boolean(field.name));
-  }
+  LS_RETURN_IF_ERROR(ReadFields(fields, kLanguageModelIntegers, config));
+  LS_RETURN_IF_ERROR(ReadFields(fields, kLanguageModelBooleans, config));
   LS_ASSIGN_OR_RETURN(const size_t activation, fields.Choice("activation", kActivations));
-  LS_ASSIGN_OR_RETURN(const size_t tokenizer, fields.Choice("tokenizer", kTokenizers));
+  LS_ASSIGN_OR_RETURN(const size_t tokenizer, fields.Choice("tokenizer", kLanguageModelTokenizers));
   config.activation = static_cast<Activation>(activation);
   config.tokenizer = static_cast<TokenizerKind>(tokenizer);
 
@@ -126,11 +100,11 @@ absl::StatusOr<LanguageModelConfig> ParseLanguageModelConfig(std::string_view te
 
 std::string ToJson(const LanguageModelConfig& config) {
   nlohmann::ordered_json document;
-  document["architecture"] = kArchitectures.front();
-  for (const IntegerField& field : kIntegerFields) document[std::string(field.name)] = config.*field.member;
-  for (const BooleanField& field : kBooleanFields) document[std::string(field.name)] = config.*field.member;
+  document["architecture"] = kLanguageModelArchitecture.front();
+  WriteFields(config, kLanguageModelIntegers, document);
+  WriteFields(config, kLanguageModelBooleans, document);
   document["activation"] = kActivations[static_cast<size_t>(config.activation)];
-  document["tokenizer"] = kTokenizers[static_cast<size_t>(config.tokenizer)];
+  document["tokenizer"] = kLanguageModelTokenizers[static_cast<size_t>(config.tokenizer)];
   return document.dump(2) + "\n";
 }
 

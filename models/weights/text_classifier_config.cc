@@ -7,23 +7,12 @@
 #include "absl/strings/str_format.h"
 #include "base/json_fields.h"
 #include "base/status_macros.h"
+#include "models/weights/config_fields.h"
 
 namespace longshort {
 namespace {
 
-struct IntegerField {
-  std::string_view name;
-  int64_t TextClassifierConfig::*member;
-  int64_t least;
-  int64_t most;
-};
-
-struct BooleanField {
-  std::string_view name;
-  bool TextClassifierConfig::*member;
-};
-
-constexpr std::array<IntegerField, 11> kIntegerFields = {{
+constexpr std::array<IntegerField<TextClassifierConfig>, 11> kTextIntegers = {{
     {"layers", &TextClassifierConfig::layers, 1, 1 << 10},
     {"model_width", &TextClassifierConfig::model_width, 1, 1 << 14},
     {"heads", &TextClassifierConfig::heads, 1, 1 << 10},
@@ -37,7 +26,7 @@ constexpr std::array<IntegerField, 11> kIntegerFields = {{
     {"classes", &TextClassifierConfig::classes, 1, 1 << 20},
 }};
 
-constexpr std::array<BooleanField, 2> kBooleanFields = {{
+constexpr std::array<BooleanField<TextClassifierConfig>, 2> kTextBooleans = {{
     {"normalized_cls", &TextClassifierConfig::normalized_cls},
     {"tied_layers", &TextClassifierConfig::tied_layers},
 }};
@@ -46,24 +35,18 @@ constexpr std::string_view kPooledLength = "pooled_length";
 constexpr std::string_view kMaxDocumentTokens = "max_document_tokens";
 
 // In the order of their enumerations.
-constexpr std::array<std::string_view, 1> kArchitectures = {"text_classifier"};
-constexpr std::array<std::string_view, 5> kTokenizers = {"none", "bytes_plus_one", "listops_2020", "listops_2021",
-                                                         "pixels"};
+constexpr std::array<std::string_view, 1> kTextArchitecture = {"text_classifier"};
+constexpr std::array<std::string_view, 5> kDocumentTokenizers = {"none", "bytes_plus_one", "listops_2020",
+                                                                 "listops_2021", "pixels"};
 constexpr std::array<std::string_view, 4> kClsKinds = {"none", "vocabulary", "all_layers", "last_layer"};
 
-std::vector<std::string_view> AllFields(const TextClassifierConfig& config) {
+std::vector<std::string_view> TextFields(const TextClassifierConfig& config) {
   std::vector<std::string_view> names = {"architecture", "tokenizer", "cls", kMaxDocumentTokens};
-  for (const IntegerField& field : kIntegerFields) names.push_back(field.name);
-  for (const BooleanField& field : kBooleanFields) names.push_back(field.name);
+  AppendNames(kTextIntegers, names);
+  AppendNames(kTextBooleans, names);
   if (config.cls == ClsKind::kNone) names.push_back(kPooledLength);
   if (config.tokenizer == DocumentTokenizerKind::kPixels) names.emplace_back("preprocessing");
   return names;
-}
-
-absl::Status CheckRange(std::string_view name, std::string_view field, int64_t value, int64_t least, int64_t most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %s is %d, it must lie in %d..%d", name, field, value, least, most));
 }
 
 // The ids of a tokenizer that is complete without a vocabulary.
@@ -74,7 +57,7 @@ absl::Status CheckVocabulary(const TextClassifierConfig& config, std::string_vie
   if (config.vocabulary_size >= ids) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat("%s: vocabulary_size is %d, the tokenizer '%s' has %d ids", name,
                                                     config.vocabulary_size,
-                                                    kTokenizers[static_cast<size_t>(config.tokenizer)], ids));
+                                                    kDocumentTokenizers[static_cast<size_t>(config.tokenizer)], ids));
 }
 
 // The length that the position table and the mean allow.
@@ -114,7 +97,9 @@ absl::Status ReadLength(const JsonFields& fields, std::string_view field, int64_
 
 }  // namespace
 
-std::string_view DocumentTokenizerName(DocumentTokenizerKind kind) { return kTokenizers[static_cast<size_t>(kind)]; }
+std::string_view DocumentTokenizerName(DocumentTokenizerKind kind) {
+  return kDocumentTokenizers[static_cast<size_t>(kind)];
+}
 
 int64_t TextClassifierConfig::PooledLength() const { return pooled_length == 0 ? max_sequence_length : pooled_length; }
 
@@ -123,9 +108,7 @@ int64_t TextClassifierConfig::MaxDocumentTokens() const {
 }
 
 absl::Status CheckTextClassifierConfig(const TextClassifierConfig& config, std::string_view name) {
-  for (const IntegerField& field : kIntegerFields) {
-    LS_RETURN_IF_ERROR(CheckRange(name, field.name, config.*field.member, field.least, field.most));
-  }
+  LS_RETURN_IF_ERROR(CheckRanges(kTextIntegers, config, name));
   if (config.model_width % config.heads != 0) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: model_width is %d, it must be a multiple of heads, %d", name,
                                                       config.model_width, config.heads));
@@ -140,20 +123,16 @@ absl::Status CheckTextClassifierConfig(const TextClassifierConfig& config, std::
 
 absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
-  LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
+  LS_RETURN_IF_ERROR(fields.Choice("architecture", kTextArchitecture).status());
   TextClassifierConfig config;
-  LS_ASSIGN_OR_RETURN(const size_t tokenizer, fields.Choice("tokenizer", kTokenizers));
+  LS_ASSIGN_OR_RETURN(const size_t tokenizer, fields.Choice("tokenizer", kDocumentTokenizers));
   LS_ASSIGN_OR_RETURN(const size_t cls, fields.Choice("cls", kClsKinds));
   config.tokenizer = static_cast<DocumentTokenizerKind>(tokenizer);
   config.cls = static_cast<ClsKind>(cls);
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllFields(config)));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(TextFields(config)));
 
-  for (const IntegerField& field : kIntegerFields) {
-    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Integer(field.name));
-  }
-  for (const BooleanField& field : kBooleanFields) {
-    LS_ASSIGN_OR_RETURN(config.*field.member, fields.Boolean(field.name));
-  }
+  LS_RETURN_IF_ERROR(ReadFields(fields, kTextIntegers, config));
+  LS_RETURN_IF_ERROR(ReadFields(fields, kTextBooleans, config));
   LS_RETURN_IF_ERROR(ReadLength(fields, kPooledLength, config.max_sequence_length, config.pooled_length));
   LS_RETURN_IF_ERROR(ReadLength(fields, kMaxDocumentTokens, config.max_sequence_length, config.max_document_tokens));
   if (config.tokenizer == DocumentTokenizerKind::kPixels) {
@@ -165,10 +144,10 @@ absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view 
 
 std::string ToJson(const TextClassifierConfig& config) {
   nlohmann::ordered_json document;
-  document["architecture"] = kArchitectures.front();
+  document["architecture"] = kTextArchitecture.front();
   document["tokenizer"] = DocumentTokenizerName(config.tokenizer);
-  for (const IntegerField& field : kIntegerFields) document[std::string(field.name)] = config.*field.member;
-  for (const BooleanField& field : kBooleanFields) document[std::string(field.name)] = config.*field.member;
+  WriteFields(config, kTextIntegers, document);
+  WriteFields(config, kTextBooleans, document);
   document["cls"] = kClsKinds[static_cast<size_t>(config.cls)];
   if (config.cls == ClsKind::kNone && config.pooled_length != 0)
     document[std::string(kPooledLength)] = config.pooled_length;

@@ -6,23 +6,18 @@
 #include "absl/strings/str_format.h"
 #include "base/json_fields.h"
 #include "base/status_macros.h"
+#include "models/weights/config_fields.h"
 
 namespace longshort {
 namespace {
 
-constexpr std::array<std::string_view, 1> kArchitectures = {"vil"};
-constexpr std::array<std::string_view, 8> kFields = {"architecture",    "stages",       "image_size",
-                                                     "channels",        "classes",      "embedding_norm",
-                                                     "average_pooling", "preprocessing"};
-constexpr int64_t kMostPixels = int64_t{1} << 12;  // of a side
+constexpr std::array<std::string_view, 1> kVilArchitecture = {"vil"};
+constexpr std::array<std::string_view, 8> kVilFields = {"architecture",    "stages",       "image_size",
+                                                        "channels",        "classes",      "embedding_norm",
+                                                        "average_pooling", "preprocessing"};
+constexpr int64_t kMostVilPixels = int64_t{1} << 12;  // of a side
 constexpr int64_t kMostClasses = int64_t{1} << 20;
-constexpr int64_t kMostScores = int64_t{1} << 30;  // of one block and image
-
-absl::Status CheckRange(std::string_view name, std::string_view field, int64_t value, int64_t least, int64_t most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %s is %d, it must lie in %d..%d", name, field, value, least, most));
-}
+constexpr int64_t kMostVilScores = int64_t{1} << 30;  // of one block and image
 
 // The keys that one query of the stage meets.
 int64_t KeysPerQuery(const VilStage& stage, int64_t side) {
@@ -43,10 +38,10 @@ absl::Status CheckGrid(const VilStage& stage, int64_t side_before, int64_t side,
                                                       stage_name, stage.window_size, side, side));
   }
   const int64_t scores = stage.heads * (side * side + stage.global_tokens) * KeysPerQuery(stage, side);
-  if (scores > kMostScores) {
+  if (scores > kMostVilScores) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: its attention has %d scores (h %d, a grid of %d x %d patches), the limit is %d",
-                        stage_name, scores, stage.heads, side, side, kMostScores));
+                        stage_name, scores, stage.heads, side, side, kMostVilScores));
   }
   return absl::OkStatus();
 }
@@ -60,7 +55,7 @@ int64_t VilConfig::GridSide(size_t index) const {
 }
 
 absl::Status CheckVilConfig(const VilConfig& config, std::string_view name) {
-  LS_RETURN_IF_ERROR(CheckRange(name, "image_size", config.image_size, 1, kMostPixels));
+  LS_RETURN_IF_ERROR(CheckRange(name, "image_size", config.image_size, 1, kMostVilPixels));
   LS_RETURN_IF_ERROR(CheckRange(name, "channels", config.channels, 3, 3));
   LS_RETURN_IF_ERROR(CheckRange(name, "classes", config.classes, 1, kMostClasses));
   const std::string stages_name = absl::StrCat(std::string(name), ": stages");
@@ -83,8 +78,8 @@ absl::Status CheckVilConfig(const VilConfig& config, std::string_view name) {
 
 absl::StatusOr<VilConfig> ParseVilConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
-  LS_RETURN_IF_ERROR(fields.Choice("architecture", kArchitectures).status());
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(kFields));
+  LS_RETURN_IF_ERROR(fields.Choice("architecture", kVilArchitecture).status());
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(kVilFields));
 
   VilConfig config;
   LS_ASSIGN_OR_RETURN(const std::string stages, fields.Text("stages"));
@@ -100,7 +95,7 @@ absl::StatusOr<VilConfig> ParseVilConfig(std::string_view text, const std::strin
 }
 
 std::string ToJson(const VilConfig& config) {
-  const nlohmann::ordered_json document = {{"architecture", kArchitectures.front()},
+  const nlohmann::ordered_json document = {{"architecture", kVilArchitecture.front()},
                                            {"stages", ToText(config.stages)},
                                            {"image_size", config.image_size},
                                            {"channels", config.channels},

@@ -13,7 +13,7 @@ constexpr absl::Duration kInterval = absl::Milliseconds(250);
 // One in so many looks is at a connection that does nothing.
 constexpr int64_t kIdleLooks = 4;
 // How often it is said at the most that connections were ended.
-constexpr absl::Duration kSayAgain = absl::Seconds(1);
+constexpr absl::Duration kLogSeveredAgain = absl::Seconds(1);
 // gRPC takes so long to take a connection of many calls apart; then its memory goes back to the system, which the
 // allocator would keep for the models' batches (models/layers/kept_memory.h).
 constexpr absl::Duration kTakenApart = absl::Seconds(2);
@@ -96,7 +96,7 @@ void ConnectionGuard::Say(absl::Time now, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   if (!ended.empty()) {
     handlers_.ended(ended);
-    say_again_ = now + kSayAgain;
+    say_again_ = now + kLogSeveredAgain;
   }
   handlers_.open(open);
   lock.lock();

@@ -29,7 +29,7 @@ constexpr int kMostAtOnce = 64;
 // What is accepted at the end: as much as waits at once, not all that goes on coming.
 constexpr int kMostLastTurns = 64;
 // How often it is said at the most that connections were refused.
-constexpr absl::Duration kSayAgain = absl::Seconds(1);
+constexpr absl::Duration kLogRefusalsAgain = absl::Seconds(1);
 
 bool IsOutOfDescriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
@@ -92,7 +92,7 @@ void ConnectionListener::Accept() {
   absl::Time say_again = absl::InfinitePast();
   while (true) {
     const int most_milliseconds = !has_room      ? kLookAgainMilliseconds
-                                  : refused_ > 0 ? static_cast<int>(absl::ToInt64Milliseconds(kSayAgain))
+                                  : refused_ > 0 ? static_cast<int>(absl::ToInt64Milliseconds(kLogRefusalsAgain))
                                                  : -1;
     const int ready = poll(sockets.data(), has_room ? sockets.size() : 1, most_milliseconds);
     if (ready > 0 && sockets[0].revents != 0) return AcceptLast({sockets.begin() + 1, sockets.end()});
@@ -100,7 +100,7 @@ void ConnectionListener::Accept() {
     for (const Descriptor& listening : listening_.sockets) has_room = AcceptFrom(listening.number()) && has_room;
     if (const absl::Time now = MonotonicNow(); refused_ > 0 && now >= say_again) {
       handlers_.refused(std::exchange(refused_, 0));
-      say_again = now + kSayAgain;
+      say_again = now + kLogRefusalsAgain;
     }
   }
 }

@@ -11,10 +11,10 @@
 namespace longshort {
 namespace {
 
-class Listener final : public ClassificationListener {
+class ClassesListener final : public ClassificationListener {
  public:
-  Listener(std::shared_ptr<const ServedClassifier> model, const ClassAnswer& answer, const TextToScore& text,
-           TextScorer::Done done)
+  ClassesListener(std::shared_ptr<const ServedClassifier> model, const ClassAnswer& answer, const TextToScore& text,
+                  TextScorer::Done done)
       : model_(std::move(model)), answer_(answer), tokens_(text.tokens()), done_(std::move(done)) {
     for (size_t i = 0; i < text.documents.size(); ++i) {
       documents_.push_back(
@@ -70,7 +70,7 @@ class ClassifierScorer final : public TextScorer {
   }
 
   absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const override {
-    auto listener = std::make_shared<Listener>(model_, answer_, text, std::move(done));
+    auto listener = std::make_shared<ClassesListener>(model_, answer_, text, std::move(done));
     ClassificationRequest request;
     request.context = context;
     request.bytes = text.tokens() * static_cast<int64_t>(sizeof(int32_t));
@@ -105,7 +105,7 @@ class ClassifierScorer final : public TextScorer {
   const CallNames& names_;
 };
 
-absl::Status CheckUnset(CallField field, int64_t value, const CallNames& names) {
+absl::Status CheckUnsetForClassifier(CallField field, int64_t value, const CallNames& names) {
   if (value == 0) return absl::OkStatus();
   return FieldError(names.Of(field), value, "unset: the model is a classifier");
 }
@@ -115,8 +115,9 @@ absl::Status CheckUnset(CallField field, int64_t value, const CallNames& names) 
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassifierScorer(std::shared_ptr<const ServedClassifier> model,
                                                                  const ScoreOptions& options,
                                                                  const RequestLimits& limits, const CallNames& names) {
-  LS_RETURN_IF_ERROR(CheckUnset(CallField::kTokenLogProbabilities, options.token_log_probabilities ? 1 : 0, names));
-  LS_RETURN_IF_ERROR(CheckUnset(CallField::kTopAlternatives, options.top_alternatives, names));
+  LS_RETURN_IF_ERROR(
+      CheckUnsetForClassifier(CallField::kTokenLogProbabilities, options.token_log_probabilities ? 1 : 0, names));
+  LS_RETURN_IF_ERROR(CheckUnsetForClassifier(CallField::kTopAlternatives, options.top_alternatives, names));
   LS_ASSIGN_OR_RETURN(const ClassAnswer answer, ReadClassAnswer(options.classes, model->info, names));
   return std::make_unique<ClassifierScorer>(std::move(model), answer, options.truncate, limits, names);
 }

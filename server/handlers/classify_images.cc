@@ -22,11 +22,11 @@ struct ImagesInWork {
   ClassifyResult result;
   std::vector<ClassificationTimings> timings;
 };
-using Parts = ScatterGather<ImagesInWork>;
+using ImageParts = ScatterGather<ImagesInWork>;
 
-class Listener final : public ClassificationListener {
+class ImageListener final : public ClassificationListener {
  public:
-  Listener(std::shared_ptr<Parts> parts, size_t index, const ClassAnswer& answer, const ClassifierInfo& info)
+  ImageListener(std::shared_ptr<ImageParts> parts, size_t index, const ClassAnswer& answer, const ClassifierInfo& info)
       : parts_(std::move(parts)), index_(index), answer_(answer), info_(info) {}
 
   void OnFinished(absl::StatusOr<ItemScores> scores) override {
@@ -41,7 +41,7 @@ class Listener final : public ClassificationListener {
   }
 
  private:
-  const std::shared_ptr<Parts> parts_;
+  const std::shared_ptr<ImageParts> parts_;
   const size_t index_;
   const ClassAnswer answer_;
   const ClassifierInfo& info_;  // of the model, which the parts keep
@@ -92,7 +92,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   images.result.images.resize(call.images.size());
   images.timings.resize(call.images.size());
   std::vector<ReadableImage> readable = ReadImages(record, *model, std::move(call.images), images.result);
-  const auto parts = std::make_shared<Parts>(
+  const auto parts = std::make_shared<ImageParts>(
       record.engine_context().cancelled, std::move(images),
       [&record, model](const absl::Status&, ImagesInWork& all) {
         for (const ClassificationTimings& timings : all.timings) record.AddWork(timings);
@@ -107,7 +107,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
     ReadableImage& image = readable[part.index];
     image.request.context.part = part;
     return model->engine->Classify(std::move(image.request),
-                                   std::make_shared<Listener>(parts, image.index, answer, model->info));
+                                   std::make_shared<ImageListener>(parts, image.index, answer, model->info));
   });
   return absl::OkStatus();
 }

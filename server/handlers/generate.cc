@@ -15,7 +15,7 @@
 namespace longshort {
 namespace {
 
-using Parts = ScatterGather<StreamSummary>;
+using CompletionParts = ScatterGather<StreamSummary>;
 
 // What one completion costs of the tokens that its caller's identity may take a second: the generated ones, as they
 // come. Thread: one at a time.
@@ -40,7 +40,7 @@ class TokenCharge final {
 // Tells the sink of one completion.
 class CompletionListener final : public GenerationListener {
  public:
-  CompletionListener(CallRecord& record, std::shared_ptr<Parts> parts, std::shared_ptr<GenerationSink> sink,
+  CompletionListener(CallRecord& record, std::shared_ptr<CompletionParts> parts, std::shared_ptr<GenerationSink> sink,
                      int32_t index, const GenerationPlan& plan)
       : record_(record),
         parts_(std::move(parts)),
@@ -80,7 +80,7 @@ class CompletionListener final : public GenerationListener {
   }
 
   CallRecord& record_;
-  const std::shared_ptr<Parts> parts_;
+  const std::shared_ptr<CompletionParts> parts_;
   const std::shared_ptr<GenerationSink> sink_;
   const int32_t index_;
   CompletionTranslator translator_;
@@ -146,7 +146,7 @@ absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_pt
   const auto count = static_cast<int64_t>(plan.requests.size());
   sink->Open(static_cast<int32_t>(count),
              {.model = record.answering_model(), .seed = plan.seed, .tokenizer = planned.model->tokenizer});
-  const auto parts = std::make_shared<Parts>(
+  const auto parts = std::make_shared<CompletionParts>(
       record.engine_context().cancelled, StreamSummary(),
       // The model stays until all completions have ended.
       [model = planned.model](const absl::Status&, StreamSummary&) {},

@@ -28,9 +28,9 @@ TextScore AnswerOf(Score score, int64_t token_count, const ServedLanguageModel& 
   return answer;
 }
 
-class Listener final : public ScoringListener {
+class LikelihoodListener final : public ScoringListener {
  public:
-  Listener(std::shared_ptr<const ServedLanguageModel> model, int64_t tokens, TextScorer::Done done)
+  LikelihoodListener(std::shared_ptr<const ServedLanguageModel> model, int64_t tokens, TextScorer::Done done)
       : model_(std::move(model)), tokens_(tokens), done_(std::move(done)) {}
 
   void OnFinished(absl::StatusOr<Score> score) override {
@@ -85,7 +85,7 @@ class LanguageModelScorer final : public TextScorer {
   }
 
   absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const override {
-    auto listener = std::make_shared<Listener>(model_, text.tokens(), std::move(done));
+    auto listener = std::make_shared<LikelihoodListener>(model_, text.tokens(), std::move(done));
     ScoringRequest request;
     request.context = context;
     request.tokens = std::move(text.documents.front());
@@ -105,7 +105,7 @@ class LanguageModelScorer final : public TextScorer {
   const CallNames& names_;
 };
 
-absl::Status CheckUnset(CallField field, int64_t value, const CallNames& names) {
+absl::Status CheckUnsetForLanguageModel(CallField field, int64_t value, const CallNames& names) {
   if (value == 0) return absl::OkStatus();
   return FieldError(names.Of(field), value, "unset: the model is a language model");
 }
@@ -118,9 +118,9 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeLanguageModelScorer(std::shared_
                                                                     const CallNames& names) {
   LS_RETURN_IF_ERROR(
       CheckFieldRange(names.Of(CallField::kTopAlternatives), options.top_alternatives, 0, limits.top_alternatives));
-  LS_RETURN_IF_ERROR(CheckUnset(CallField::kTruncate, options.truncate ? 1 : 0, names));
-  LS_RETURN_IF_ERROR(CheckUnset(CallField::kTopK, options.classes.top_k, names));
-  LS_RETURN_IF_ERROR(CheckUnset(CallField::kAllLogits, options.classes.all_logits ? 1 : 0, names));
+  LS_RETURN_IF_ERROR(CheckUnsetForLanguageModel(CallField::kTruncate, options.truncate ? 1 : 0, names));
+  LS_RETURN_IF_ERROR(CheckUnsetForLanguageModel(CallField::kTopK, options.classes.top_k, names));
+  LS_RETURN_IF_ERROR(CheckUnsetForLanguageModel(CallField::kAllLogits, options.classes.all_logits ? 1 : 0, names));
   return std::make_unique<LanguageModelScorer>(std::move(model), options, limits, names);
 }
 
