@@ -1,5 +1,5 @@
 # Precompiled headers: of the seconds that a file of this project takes to compile, the libraries' headers are most (LibTorch's
-# alone are nine). A file includes what it uses all the same: preset `tidy` compiles without these.
+# alone are nine). A file includes what it uses all the same: preset `debug` compiles each file by itself.
 
 # GCC takes a precompiled header only under the flags that it was made with, and some libraries ask for this one.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-pthread>)

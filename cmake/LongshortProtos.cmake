@@ -1,12 +1,11 @@
 # longshort_protos(name ROOT folder OUTPUT folder STEMS a/b ... [STUBS]): a library of the messages of ROOT/a/b.proto ..., and with
 # STUBS another one, name_stubs, of the services' stubs, which clients need and the server does not. The generated files are included
-# by their names below OUTPUT. name_files is a target of the messages' files alone.
+# by their names below OUTPUT. name_files and name_stubs_files are targets of the files alone.
 function(longshort_protos name)
   cmake_parse_arguments(ARG "STUBS" "ROOT;OUTPUT" "STEMS" ${ARGN})
   file(MAKE_DIRECTORY ${ARG_OUTPUT})
   _longshort_generated(${name} .pb "--cpp_out=${ARG_OUTPUT}")
   target_link_libraries(${name} PUBLIC protobuf::libprotobuf)
-  add_custom_target(${name}_files DEPENDS ${_sources})
   if(ARG_STUBS)
     _longshort_generated(${name}_stubs .grpc.pb
       "--grpc_out=${ARG_OUTPUT};--plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>")
@@ -30,6 +29,7 @@ macro(_longshort_generated name ending arguments)
       VERBATIM)
     list(APPEND _sources ${_outputs})
   endforeach()
+  add_custom_target(${name}_files DEPENDS ${_sources})
   add_library(${name} STATIC ${_sources})
   target_include_directories(${name} SYSTEM PUBLIC ${ARG_OUTPUT})
 endmacro()

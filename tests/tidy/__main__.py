@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -61,7 +62,10 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def is_own(command: dict[str, str]) -> bool:
+    """A file of the project, or a list of such files that are compiled together, which CMake writes below build."""
     path = Path(command["file"])
+    if path.parent.name == "Unity":
+        path = Path(re.findall(r'#include "(.+)"', path.read_text())[-1])
     return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] not in ("build", "tests")
 
 
@@ -71,7 +75,7 @@ def tools() -> str:
     packages = ["dpkg-query", "--show", "*-dev", "g++*"]
     runs = [subprocess.run(words, capture_output=True, text=True, check=True) for words in (version, packages)]
     files = [ROOT / ".clang-tidy", ROOT / "deploy/requirements.txt", *Path(__file__).parent.glob("*.py")]
-    return "\n".join([*(run.stdout for run in runs), *(digest(path) for path in sorted(files))])
+    return "\n".join([*(run.stdout for run in runs), *(digest(path, ROOT) for path in sorted(files))])
 
 
 if __name__ == "__main__":
