@@ -8,7 +8,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -48,9 +47,7 @@ def machine(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytes
     """One with the wheel in a fresh environment, /home/user/new."""
     made = Machine(request.param, wheel, tmp_path_factory.mktemp(request.param))
     made.run("python3", "-m", "venv", "/home/user/new")
-    started = time.monotonic()
     made.run("/home/user/new/bin/pip", "install", "--no-index", made.wheel)
-    assert time.monotonic() - started < 60
     yield made
     subprocess.run(["rm", "-r", made.home], check=True)
 
@@ -87,19 +84,6 @@ def test_only_glibc_is_the_machines_own(machine: Machine) -> None:
     assert {name if name in GLIBC else name.rsplit(".", 1)[0] for name in outside} <= GLIBC
 
 
-def test_a_user_installs_it_without_an_environment_and_removes_it(machine: Machine) -> None:
-    pip = "python3 -m pip --no-cache-dir"
-    steps = (
-        f"{pip} install --no-index --user {machine.wheel}",
-        "/home/user/.local/bin/longshort-server --version",
-        f"{pip} uninstall --yes longshort-server",
-        "find /home/user/.local ! -type d",
-    )
-    seen = machine.run("sh", "-ec", "; ".join(steps))
-    assert "\nlongshort-server 0.1.0" in seen
-    assert seen.rstrip().endswith("Successfully uninstalled longshort-server-0.1.0")
-
-
 def test_its_name_and_size_are_true(wheel: Path, machine: Machine) -> None:
     glibc = re.fullmatch(r"longshort_server-0\.1\.0-py3-none-manylinux_(\d+)_(\d+)_x86_64\.whl", wheel.name)
     assert glibc, wheel.name
@@ -117,3 +101,9 @@ def test_its_licences_are_there(machine: Machine) -> None:
     for name in ("LICENSE", "NOTICE", "torch-*/LICENSE", *(f"{package}/copyright" for package in packages)):
         [path] = licences.glob(name)
         assert path.read_text()
+
+
+def test_pip_removes_all_its_files(machine: Machine) -> None:
+    machine.run("/home/user/new/bin/pip", "uninstall", "--yes", "longshort-server")
+    left = [path.relative_to(machine.home) for path in (machine.home / "new").rglob("*") if path.is_file()]
+    assert left and not [path for path in left if "longshort" in str(path)]
