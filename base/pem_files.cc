@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "base/stored_bytes.h"
 
 namespace longshort {
 namespace {

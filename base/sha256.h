@@ -1,9 +1,11 @@
-// SHA-256 of data that come in pieces.
+// SHA-256 of data that come in pieces, and of several named pieces of data.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +33,31 @@ class Sha256 final {
   Sha256() = default;
 
   std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
+
+// The kDigestBytes bytes of a text's digest. Errors: as Sha256.
+absl::StatusOr<std::string> Sha256Of(std::string_view text);
+
+// One SHA-256 over several named pieces of data, which cannot be mistaken for each other.
+class FingerprintHash final {
+ public:
+  // Errors: as Sha256.
+  static absl::StatusOr<FingerprintHash> Create();
+
+  // Adds `name` and `content`, each preceded by its length as 8 bytes, little-endian.
+  absl::Status Add(std::string_view name, std::string_view content);
+  // The same for a content of so many bytes that follows in pieces.
+  absl::Status Begin(std::string_view name, uint64_t bytes);
+  absl::Status Continue(std::string_view piece) { return hash_.Update(piece); }
+  // The hash of all that was added, 64 lower-case hex digits. The object is spent.
+  absl::StatusOr<std::string> Finish();
+
+ private:
+  explicit FingerprintHash(Sha256 hash) : hash_(std::move(hash)) {}
+
+  absl::Status AddLength(uint64_t bytes);
+
+  Sha256 hash_;
 };
 
 }  // namespace longshort

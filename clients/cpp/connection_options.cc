@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "base/files.h"
 #include "base/pem_files.h"
 #include "base/status_macros.h"
-#include "base/stored_bytes.h"
 
 namespace longshort {
 namespace {

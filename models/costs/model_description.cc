@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/json_fields.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "models/costs/cvt_description.h"
 #include "models/costs/language_model_description.h"
 #include "models/costs/text_classifier_description.h"

@@ -10,11 +10,6 @@
 
 #include "base/freed_memory.h"
 
-// Of jemalloc, where the program is linked with it: reads what `name` stands for, writes it, or does it. Returns 0, or
-// an errno.
-extern "C" int mallctl(const char* name, void* read, size_t* read_bytes, void* written, size_t written_bytes)
-    __attribute__((weak));
-
 namespace longshort {
 namespace {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_fields.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "models/classifiers/classifiers.h"
 #include "models/images/image_preprocessor.h"
 #include "models/language_model/language_model.h"

@@ -1,14 +1,13 @@
-#include "models/train/image_folder.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/files.h"
 #include "base/status_macros.h"
-#include "base/stored_bytes.h"
 #include "models/train/class_labels.h"
+#include "models/train/image_folder.h"
 
 namespace longshort {
 namespace {

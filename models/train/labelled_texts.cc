@@ -1,12 +1,11 @@
-#include "models/train/labelled_texts.h"
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/json_fields.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
+#include "models/train/labelled_texts.h"
 
 namespace longshort {
 namespace {

@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "base/stored_bytes.h"
 #include "models/train/commands.h"
 #include "models/train/language_model_trainer.h"
 #include "models/train/training_options.h"

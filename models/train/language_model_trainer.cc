@@ -1,5 +1,3 @@
-#include "models/train/language_model_trainer.h"
-
 #include <algorithm>
 #include <exception>
 #include <numbers>
@@ -10,13 +8,14 @@
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/fingerprint_hash.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
 #include "models/language_model/segment_forward.h"
 #include "models/layers/library_error.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/train/language_model_parameters.h"
+#include "models/train/language_model_trainer.h"
 #include "models/train/model_writer.h"
 #include "models/train/parameter_shards.h"
 #include "models/train/training_text.h"

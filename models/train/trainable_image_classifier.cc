@@ -1,5 +1,3 @@
-#include "models/train/trainable_image_classifier.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -7,15 +5,16 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
-#include "base/fingerprint_hash.h"
+#include "base/files.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
-#include "base/stored_bytes.h"
 #include "models/classifiers/cvt_network.h"
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
 #include "models/train/class_labels.h"
 #include "models/train/image_folder.h"
 #include "models/train/initial_values.h"
+#include "models/train/trainable_image_classifier.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
 

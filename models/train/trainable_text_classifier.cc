@@ -1,14 +1,12 @@
-#include "models/train/trainable_text_classifier.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
-#include "base/fingerprint_hash.h"
+#include "base/files.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
-#include "base/stored_bytes.h"
 #include "models/classifiers/text_network.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"
 #include "models/tokenizer/listops_tokenizer.h"
@@ -16,6 +14,7 @@
 #include "models/train/initial_values.h"
 #include "models/train/random_draws.h"
 #include "models/train/tokenised_texts.h"
+#include "models/train/trainable_text_classifier.h"
 #include "models/weights/text_classifier_tensors.h"
 
 namespace longshort {

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
-#include "base/json_fields.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 
 namespace longshort {
 

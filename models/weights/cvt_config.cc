@@ -4,8 +4,8 @@
 #include <array>
 
 #include "absl/strings/str_format.h"
-#include "base/json_fields.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "models/weights/config_fields.h"
 
 namespace longshort {

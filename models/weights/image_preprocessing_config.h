@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "base/json_fields.h"
+#include "base/strict_json.h"
 
 namespace longshort {
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "base/json_fields.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "models/weights/config_fields.h"

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <utility>
 
-#include "base/fingerprint_hash.h"
+#include "base/files.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
-#include "base/stored_bytes.h"
 
 namespace longshort {
 namespace {

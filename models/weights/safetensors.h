@@ -24,7 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "base/stored_bytes.h"
+#include "base/files.h"
 
 namespace longshort {
 

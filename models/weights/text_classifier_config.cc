@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "base/json_fields.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "models/weights/config_fields.h"
 
 namespace longshort {

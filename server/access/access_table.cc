@@ -86,9 +86,7 @@ absl::StatusOr<std::shared_ptr<const Grant>> AccessTable::Find(const Credentials
                                                                absl::Time wall_now) const {
   if (credentials.authorization.has_value()) {
     LS_ASSIGN_OR_RETURN(const absl::string_view token, BearerToken(*credentials.authorization));
-    LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
-    LS_RETURN_IF_ERROR(hash.Update(std::string_view(token.data(), token.size())));
-    LS_ASSIGN_OR_RETURN(const std::string digest, hash.Finish());
+    LS_ASSIGN_OR_RETURN(const std::string digest, Sha256Of(std::string_view(token.data(), token.size())));
     const auto found = tokens_.find(digest);
     if (found == tokens_.end()) {
       return absl::UnauthenticatedError(

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "base/stored_bytes.h"
 #include "models/costs/model_description.h"
 #include "models/costs/presets.h"
 

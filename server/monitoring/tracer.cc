@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/random_number.h"
+#include "absl/random/random.h"
 
 namespace longshort {
 namespace {
@@ -12,13 +12,13 @@ constexpr uint64_t kNumbers = uint64_t{1} << 56;
 
 SpanId DrawSpanId() {
   for (;;) {
-    if (const SpanId id{RandomNumber()}; id.valid()) return id;
+    if (const SpanId id{absl::BitGen()()}; id.valid()) return id;
   }
 }
 
 TraceId DrawTraceId() {
   for (;;) {
-    if (const TraceId id{RandomNumber(), RandomNumber()}; id.valid()) return id;
+    if (const TraceId id{absl::BitGen()(), absl::BitGen()()}; id.valid()) return id;
   }
 }
 

@@ -10,10 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
-#include "base/json_fields.h"
+#include "base/files.h"
 #include "base/option_values.h"
 #include "base/status_macros.h"
-#include "base/stored_bytes.h"
 #include "base/strict_json.h"
 #include "server/options/devices.h"
 

@@ -1,8 +1,7 @@
-#include "base/json_fields.h"
-
 #include <string>
 #include <vector>
 
+#include "base/strict_json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/base/status_matchers.h"

@@ -1,5 +1,3 @@
-#include "base/stored_bytes.h"
-
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "base/files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/base/status_matchers.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "base/random_number.h"
+#include "absl/random/random.h"
 #include "server/monitoring/tracer.h"
 
 namespace longshort {
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kTraces = 100'000;
 
-TraceId SomeId() { return {RandomNumber(), RandomNumber()}; }
+TraceId SomeId() { return {absl::BitGen()(), absl::BitGen()()}; }
 
 TEST(Sampler, RecordsAllOrNothing) {
   const Sampler all(1, true);
