@@ -10,6 +10,7 @@
 
 namespace longshort {
 
+// Numbers are in the ranges that the rows of commands.cc allow.
 struct ClassifierTrainerOptions {
   LoopOptions loop;
   int64_t batch = 32;  // examples of a step

@@ -1,12 +1,26 @@
-// Which training example is drawn when: one epoch after the other, each in an order of its own.
+// Which training example is drawn when, and how it is varied.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "models/train/random_draws.h"
-
 namespace longshort {
+
+// Random numbers that depend on a seed and a stream's number only, the same on every machine: the splitmix64 sequence
+// that (seed, stream) starts; streams are independent for all purposes here.
+class RandomDraws final {
+ public:
+  RandomDraws(uint64_t seed, uint64_t stream);
+
+  uint64_t Next();
+  // In [low, high), with 53 random bits.
+  double Uniform(double low, double high);
+  // In [0, count). REQUIRES: 0 < count < 2^31.
+  int64_t Below(int64_t count);
+
+ private:
+  uint64_t state_;
+};
 
 // One example drawn for training.
 struct Draw {
@@ -17,6 +31,7 @@ struct Draw {
 // The random numbers that vary a drawn example; others than those of the order.
 RandomDraws VariationOf(const Draw& draw, uint64_t seed);
 
+// One epoch after the other, each in an order of its own.
 class ExampleOrder final {
  public:
   // REQUIRES: examples > 0.

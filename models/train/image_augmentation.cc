@@ -1,7 +1,6 @@
 #include "models/train/image_augmentation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "ATen/Functions.h"
@@ -12,17 +11,13 @@
 namespace longshort {
 namespace {
 
-struct Rectangle {
-  int64_t top = 0, left = 0, height = 0, width = 0;  // pixels
-};
-
 // A rectangle of `area` pixels and of `ratio` = width / height that lies within height x width, as far as it can.
-Rectangle RandomRectangle(int64_t height, int64_t width, double area, double ratio, RandomDraws& random) {
-  Rectangle rectangle;
-  rectangle.height = std::clamp<int64_t>(std::llround(std::sqrt(area / ratio)), 1, height);
-  rectangle.width = std::clamp<int64_t>(std::llround(std::sqrt(area * ratio)), 1, width);
-  rectangle.top = random.Below(height - rectangle.height + 1);
-  rectangle.left = random.Below(width - rectangle.width + 1);
+cv::Rect RandomRectangle(int64_t height, int64_t width, double area, double ratio, RandomDraws& random) {
+  cv::Rect rectangle;
+  rectangle.height = static_cast<int>(std::clamp<int64_t>(std::llround(std::sqrt(area / ratio)), 1, height));
+  rectangle.width = static_cast<int>(std::clamp<int64_t>(std::llround(std::sqrt(area * ratio)), 1, width));
+  rectangle.y = static_cast<int>(random.Below(height - rectangle.height + 1));
+  rectangle.x = static_cast<int>(random.Below(width - rectangle.width + 1));
   return rectangle;
 }
 
@@ -55,34 +50,19 @@ void JitterColours(cv::Mat& image, double jitter, RandomDraws& random) {
   image.convertTo(image, CV_32F, contrast, mean * (1 - contrast));
 }
 
-// image [h, w, 3] float32 to [3, h, w].
-at::Tensor ToTensor(const cv::Mat& image) {
-  at::Tensor tensor = at::empty({3, image.rows, image.cols}, at::kFloat);
-  auto* values = tensor.mutable_data_ptr<float>();
-  std::array<cv::Mat, 3> channels;
-  for (cv::Mat& channel : channels) {
-    channel = cv::Mat(image.rows, image.cols, CV_32F, values);
-    values += channel.total();
-  }
-  cv::split(image, channels.data());
-  return tensor;
-}
-
 }  // namespace
 
 at::Tensor AugmentImage(const cv::Mat& pixels, int64_t height, int64_t width, const AugmentationOptions& options,
                         RandomDraws& random) {
   const double area = static_cast<double>(pixels.total()) * random.Uniform(options.smallest_crop, 1);
   const double ratio = RandomRatio(random);
-  const Rectangle crop = RandomRectangle(pixels.rows, pixels.cols, area, ratio, random);
-  cv::Mat image = Resized(pixels(cv::Rect(static_cast<int>(crop.left), static_cast<int>(crop.top),
-                                          static_cast<int>(crop.width), static_cast<int>(crop.height))),
-                          height, width);
+  cv::Mat image = Resized(pixels(RandomRectangle(pixels.rows, pixels.cols, area, ratio, random)), height, width);
   constexpr int kLeftToRight = 1;
   if (random.Below(2) == 1) cv::flip(image, image, kLeftToRight);
   image.convertTo(image, CV_32F, 1.0 / 255);
   JitterColours(image, options.colour_jitter, random);
-  return ToTensor(image);
+  const at::Tensor rows = at::from_blob(image.data, {image.rows, image.cols, 3}, at::kFloat);
+  return rows.permute({2, 0, 1}).clone(at::MemoryFormat::Contiguous);
 }
 
 void MixImages(at::Tensor& images, at::Tensor& targets, const AugmentationOptions& options,
@@ -95,12 +75,12 @@ void MixImages(at::Tensor& images, at::Tensor& targets, const AugmentationOption
     if (random[i].Uniform(0, 1) >= options.cutmix) continue;
     const int64_t next = (i + 1) % count;
     const double area = whole * random[i].Uniform(0, 1);
-    const Rectangle cut = RandomRectangle(height, width, area, /*ratio=*/1, random[i]);
+    const cv::Rect cut = RandomRectangle(height, width, area, /*ratio=*/1, random[i]);
     const auto part = [&](const at::Tensor& image) {
-      return image.narrow(1, cut.top, cut.height).narrow(2, cut.left, cut.width);
+      return image.narrow(1, cut.y, cut.height).narrow(2, cut.x, cut.width);
     };
     part(images[i]).copy_(part(given_images[next]));
-    const double share = static_cast<double>(cut.height * cut.width) / whole;
+    const double share = static_cast<double>(cut.height) * cut.width / whole;
     targets[i].mul_(1 - share).add_(given_targets[next], share);
   }
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "models/train/random_draws.h"
+#include "models/train/example_order.h"
 #include "opencv2/core/mat.hpp"
 
 namespace longshort {

@@ -1,3 +1,5 @@
+#include "models/train/language_model_trainer.h"
+
 #include <algorithm>
 #include <exception>
 #include <numbers>
@@ -11,14 +13,13 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
+#include "models/language_model/decoder.h"
 #include "models/language_model/segment_forward.h"
 #include "models/layers/library_error.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
-#include "models/train/language_model_parameters.h"
-#include "models/train/language_model_trainer.h"
 #include "models/train/model_writer.h"
-#include "models/train/parameter_shards.h"
 #include "models/train/training_text.h"
+#include "models/weights/language_model_tensors.h"
 
 namespace longshort {
 namespace {
@@ -29,7 +30,7 @@ class LanguageModelTask final : public TrainingTask {
       : options_(options),
         train_(std::move(train)),
         held_out_(std::move(held_out)),
-        parameters_(InitialLanguageModelParameters(options.config, options.seed)),
+        parameters_(InitialParameters(LanguageModelTensors(options.config), options.seed)),
         shards_(parameters_, options.shards) {
     for (int64_t index = 0; index < options.shards; ++index) {
       const int64_t first = options.batch * index / options.shards;
@@ -86,7 +87,7 @@ class LanguageModelTask final : public TrainingTask {
   };
 
   Decoder DecoderOf(const std::vector<NamedParameter>& parameters) const {
-    return DecoderOver(options_.config, parameters, options_.bfloat16_products ? at::kBFloat16 : at::kFloat);
+    return MakeDecoder(options_.config, options_.bfloat16_products ? at::kBFloat16 : at::kFloat, ByName(parameters));
   }
 
   static at::Tensor CrossEntropy(const at::Tensor& logits, const at::Tensor& targets) {
@@ -124,29 +125,13 @@ std::string Settings(const LanguageModelTrainerOptions& options, const std::stri
                       " text=", text_hash);
 }
 
-absl::Status CheckBatch(const LanguageModelTrainerOptions& options) {
-  constexpr int64_t kMost = int64_t{1} << 20;
-  if (options.batch < 1 || options.batch > kMost) {
-    return absl::InvalidArgumentError(absl::StrCat("--batch is ", options.batch, ", not in 1 .. ", kMost));
-  }
-  if (options.tokens_per_stream < 1 || options.tokens_per_stream > kMost) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tokens-per-stream is ", options.tokens_per_stream, ", not in 1 .. ", kMost));
-  }
-  if (!(options.held_out_fraction > 0 && options.held_out_fraction < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--held-out is ", options.held_out_fraction, ", not between 0 and 1"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t train_tokens, int64_t held_out_tokens) {
   if (options.tokens_per_stream % options.config.segment_length != 0) {
     return absl::InvalidArgumentError(absl::StrCat("--tokens-per-stream is ", options.tokens_per_stream,
                                                    ", not a multiple of --segment-length ",
                                                    options.config.segment_length));
   }
-  if (options.shards < 1 || options.shards > options.batch) {
+  if (options.shards > options.batch) {
     return absl::InvalidArgumentError(
         absl::StrCat("--shards is ", options.shards, ", not in 1 .. --batch ", options.batch));
   }
@@ -160,11 +145,16 @@ absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t tr
 
 }  // namespace
 
+absl::Status WriteLanguageModel(const std::string& directory, const LanguageModelConfig& config,
+                                const std::vector<NamedParameter>& parameters, const std::string& vocabulary) {
+  return WriteModelDirectory(directory, parameters, /*exact=*/{"pos_emb.inv_freq"},
+                             {{"vocabulary.txt", vocabulary}, {"config.json", ToJson(config)}});
+}
+
 absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const std::string& text) {
   LanguageModelTrainerOptions options = given;
-  LS_RETURN_IF_ERROR(CheckLoopOptions(options.loop));
+  LS_RETURN_IF_ERROR(CheckCheckpoint(options.loop));
   LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory, options.loop.checkpoint_path));
-  LS_RETURN_IF_ERROR(CheckBatch(options));
   const size_t split = static_cast<size_t>(static_cast<double>(text.size()) * (1 - options.held_out_fraction));
   const std::string_view train_text = std::string_view(text).substr(0, split),
                          held_out_text = std::string_view(text).substr(split);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "models/train/training_loop.h"
@@ -10,6 +11,7 @@
 
 namespace longshort {
 
+// Numbers are in the ranges that the rows of commands.cc allow.
 struct LanguageModelTrainerOptions {
   LanguageModelConfig config;  // vocabulary_size is set from the vocabulary
   LoopOptions loop;
@@ -25,5 +27,9 @@ struct LanguageModelTrainerOptions {
 // Trains on `text` and writes the model directory, unless stopped before. Errors: INVALID_ARGUMENT for options that do
 // not fit together, those of RunTrainingLoop, the file system's.
 absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& options, const std::string& text);
+
+// Writes config.json, model.safetensors (float16) and vocabulary.txt into `directory`, made if it is not there.
+absl::Status WriteLanguageModel(const std::string& directory, const LanguageModelConfig& config,
+                                const std::vector<NamedParameter>& parameters, const std::string& vocabulary);
 
 }  // namespace longshort

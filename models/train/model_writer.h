@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "models/train/named_parameter.h"
+#include "models/train/parameters.h"
 
 namespace longshort {
 

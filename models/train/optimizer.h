@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "models/train/named_parameter.h"
+#include "models/train/parameters.h"
 
 namespace longshort {
 

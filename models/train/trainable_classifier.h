@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/train/example_order.h"
+#include "models/train/image_augmentation.h"
 #include "models/train/model_writer.h"
-#include "models/train/named_parameter.h"
+#include "models/train/parameters.h"
 
 namespace longshort {
 
@@ -47,5 +50,30 @@ class TrainableClassifier {
   // All of model and data that decides a run, as text.
   virtual std::string Settings() const = 0;
 };
+
+// What the command line names.
+struct TrainingFiles {
+  std::string config;      // config.json of the model to train; of image classifiers a CvT*-LS
+  std::string vocabulary;  // vocabulary.txt, for the tokenizers that need one
+  std::string train;       // JSON Lines, or a folder of class folders (labelled_data.h)
+  std::string held_out;    // the same
+};
+
+struct TextVariationOptions {
+  int64_t crop_tokens = 0;   // longer documents are trained on in random pieces of this length; 0: whole
+  double masked_tokens = 0;  // this part of a document's tokens is masked, other ones each time
+};
+
+// Reads and tokenises all of the files. Documents longer than the model takes are cut at their end, as a request with
+// `truncate` is.
+// Errors: those of reading; INVALID_ARGUMENT naming the file and what is wrong with it.
+absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(const TrainingFiles& files,
+                                                                                 const TextVariationOptions& variation);
+
+// Reads and decodes all images. Training images are kept as 8-bit pixels; held-out images are prepared as the server
+// does.
+// Errors: those of reading and decoding; INVALID_ARGUMENT naming the file and what is wrong with it.
+absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
+    const TrainingFiles& files, const AugmentationOptions& augmentation);
 
 }  // namespace longshort

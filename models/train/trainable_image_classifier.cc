@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "ATen/Functions.h"
@@ -11,10 +10,8 @@
 #include "models/classifiers/cvt_network.h"
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
-#include "models/train/class_labels.h"
-#include "models/train/image_folder.h"
-#include "models/train/initial_values.h"
-#include "models/train/trainable_image_classifier.h"
+#include "models/train/labelled_data.h"
+#include "models/train/trainable_classifier.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/cvt_tensors.h"
 
@@ -45,7 +42,7 @@ class TrainableImageClassifier final : public TrainableClassifier {
   int64_t held_out_examples() const override { return static_cast<int64_t>(data_.held_out.size()); }
 
   std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
-    return InitialValues(CvtTensors(data_.config), seed);
+    return longshort::InitialParameters(CvtTensors(data_.config), seed);
   }
 
   Scores Train(const std::vector<NamedParameter>& parameters, absl::Span<const Draw> draws,
@@ -95,34 +92,13 @@ class TrainableImageClassifier final : public TrainableClassifier {
 
  private:
   CvtNetwork NetworkOver(const std::vector<NamedParameter>& parameters) const {
-    std::map<std::string, at::Tensor> by_name;
-    for (const NamedParameter& parameter : parameters) by_name[parameter.name] = parameter.value;
-    return MakeCvtNetwork(data_.config, [&](const std::string& name) { return by_name.at(name); });
+    return MakeCvtNetwork(data_.config, ByName(parameters));
   }
 
   Data data_;
   AugmentationOptions augmentation_;
   at::Tensor mean_, deviation_;  // [3, 1, 1]
 };
-
-absl::Status CheckAugmentation(const AugmentationOptions& augmentation, const CvtConfig& config) {
-  if (augmentation.side < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--image-side is ", augmentation.side, ", below 0"));
-  }
-  if (augmentation.side > 0) LS_RETURN_IF_ERROR(CheckCvtImageSize(config, augmentation.side, augmentation.side));
-  if (!(augmentation.smallest_crop > 0 && augmentation.smallest_crop <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--smallest-crop is ", augmentation.smallest_crop, ", not in (0, 1]"));
-  }
-  if (!(augmentation.colour_jitter >= 0 && augmentation.colour_jitter < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--colour-jitter is ", augmentation.colour_jitter, ", not in [0, 1)"));
-  }
-  if (!(augmentation.cutmix >= 0 && augmentation.cutmix <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("--cutmix is ", augmentation.cutmix, ", not in [0, 1]"));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status Named(const ImageFile& file, const absl::Status& error) {
   return absl::Status(error.code(), absl::StrCat(file.path, ": ", std::string(error.message())));
@@ -146,11 +122,11 @@ absl::StatusOr<at::Tensor> PrepareForModel(const ImageFile& file, const ImagePre
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
-    const ImageTrainingFiles& files, const AugmentationOptions& augmentation) {
+    const TrainingFiles& files, const AugmentationOptions& augmentation) {
   TrainableImageClassifier::Data data;
   LS_ASSIGN_OR_RETURN(const std::string config, ReadTextFile(files.config, size_t{1} << 20));
   LS_ASSIGN_OR_RETURN(data.config, ParseCvtConfig(config, files.config));
-  LS_RETURN_IF_ERROR(CheckAugmentation(augmentation, data.config));
+  if (const int64_t side = augmentation.side; side > 0) LS_RETURN_IF_ERROR(CheckCvtImageSize(data.config, side, side));
   std::vector<std::string> labels;
   LS_ASSIGN_OR_RETURN(const std::vector<ImageFile> train, ReadImageFolder(files.train, labels));
   LS_RETURN_IF_ERROR(CheckLabelCount(labels, data.config.classes, files.train));

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "ATen/Functions.h"
@@ -10,11 +9,8 @@
 #include "models/classifiers/text_network.h"
 #include "models/tokenizer/bytes_plus_one_tokenizer.h"
 #include "models/tokenizer/listops_tokenizer.h"
-#include "models/train/class_labels.h"
-#include "models/train/initial_values.h"
-#include "models/train/random_draws.h"
-#include "models/train/tokenised_texts.h"
-#include "models/train/trainable_text_classifier.h"
+#include "models/train/labelled_data.h"
+#include "models/train/trainable_classifier.h"
 #include "models/weights/text_classifier_tensors.h"
 
 namespace longshort {
@@ -39,7 +35,7 @@ class TrainableTextClassifier final : public TrainableClassifier {
   int64_t held_out_examples() const override { return data_.held_out.size(); }
 
   std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
-    return InitialValues(TextClassifierTensors(data_.config), seed);
+    return longshort::InitialParameters(TextClassifierTensors(data_.config), seed);
   }
 
   // By falling length: the threads that share a batch's groups end at about the same time.
@@ -98,10 +94,7 @@ class TrainableTextClassifier final : public TrainableClassifier {
 
   Scores Run(const std::vector<NamedParameter>& parameters, const Documents& documents,
              absl::Span<const int64_t> targets) const {
-    std::map<std::string, at::Tensor> by_name;
-    for (const NamedParameter& parameter : parameters) by_name[parameter.name] = parameter.value;
-    const TextNetwork network =
-        MakeTextNetwork(data_.config, [&](const std::string& name) { return by_name.at(name); });
+    const TextNetwork network = MakeTextNetwork(data_.config, ByName(parameters));
     const std::vector<absl::Span<const int32_t>> spans(documents.begin(), documents.end());
     return {.logits = network.Logits(std::make_shared<PackedDocuments>(network.Pack(spans))),
             .targets = CertainTargets(targets, data_.config.classes),
@@ -114,18 +107,8 @@ class TrainableTextClassifier final : public TrainableClassifier {
 
 absl::StatusOr<std::string> ReadTrainingFile(const std::string& path) { return ReadTextFile(path, size_t{1} << 32); }
 
-absl::Status CheckVariation(const TextVariationOptions& variation) {
-  if (variation.crop_tokens < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--crop-tokens is ", variation.crop_tokens, ", below 0"));
-  }
-  if (variation.masked_tokens < 0 || variation.masked_tokens >= 1) {
-    return absl::InvalidArgumentError(absl::StrCat("--masked-tokens is ", variation.masked_tokens, ", not in [0, 1)"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<DocumentTokenizer>> MakeTokenizer(const TextClassifierConfig& config,
-                                                                 const TextTrainingFiles& files,
+                                                                 const TrainingFiles& files,
                                                                  const std::string& vocabulary) {
   switch (config.tokenizer) {
     case DocumentTokenizerKind::kBytesPlusOne:
@@ -144,8 +127,7 @@ absl::StatusOr<std::unique_ptr<DocumentTokenizer>> MakeTokenizer(const TextClass
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(
-    const TextTrainingFiles& files, const TextVariationOptions& variation) {
-  LS_RETURN_IF_ERROR(CheckVariation(variation));
+    const TrainingFiles& files, const TextVariationOptions& variation) {
   TrainableTextClassifier::Data data;
   LS_ASSIGN_OR_RETURN(const std::string config, ReadTrainingFile(files.config));
   LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(config, files.config));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -9,18 +10,76 @@
 #include <filesystem>
 #include <utility>
 
+#include "ATen/Functions.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "models/train/checkpoint.h"
-#include "models/train/stop_signal.h"
+#include "c10/core/GradMode.h"
+#include "models/weights/safetensors.h"
+#include "models/weights/safetensors_writer.h"
+#include "models/weights/tensor_values.h"
 
 namespace longshort {
 namespace {
 
-absl::Status CheckAtLeast(const char* option, int64_t value, int64_t least) {
-  if (value >= least) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--", option, " is ", value, "; it must be at least ", least));
+// What a run is at: its tensors by name (weights, optimizer state, stream memory), and the number of steps done.
+// On disk it is what is needed to go on exactly where it stopped.
+struct TrainingState {
+  std::vector<NamedParameter> tensors;
+  int64_t steps_done = 0;
+  // Everything else that decides the run (options, data), as text: a run with other settings is not continued.
+  std::string settings;
+};
+
+// Errors: those of the file system, naming `path`.
+absl::Status SaveCheckpoint(const std::string& path, const TrainingState& state) {
+  std::vector<at::Tensor> values;
+  std::vector<NamedTensor> tensors;
+  for (const NamedParameter& tensor : state.tensors) {
+    values.push_back(tensor.value.detach().contiguous());
+    tensors.push_back(
+        {.name = tensor.name,
+         .type = DataType::kF32,
+         .shape = values.back().sizes().vec(),
+         .data = {static_cast<const std::byte*>(values.back().const_data_ptr()), values.back().nbytes()}});
+  }
+  return WriteSafetensors(path, tensors,
+                          {{"steps_done", absl::StrCat(state.steps_done)}, {"settings", state.settings}});
+}
+
+// Copies the saved values into `state.tensors` and sets `state.steps_done`.
+// Errors: NOT_FOUND if there is no file; FAILED_PRECONDITION if it is of a run with other settings or tensors, naming
+// them.
+absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
+  LS_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  const auto text = [&](const std::string& key) {
+    const auto found = file.metadata().find(key);
+    return found == file.metadata().end() ? std::string() : found->second;
+  };
+  if (text("settings") != state.settings) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": belongs to a run with other settings (",
+                                                      text("settings"), "), not (", state.settings,
+                                                      "); give another --checkpoint"));
+  }
+  if (!absl::SimpleAtoi(text("steps_done"), &state.steps_done) || state.steps_done < 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": steps_done is '", text("steps_done"), "', not a number from 0 on"));
+  }
+  const c10::NoGradGuard no_grad;
+  for (NamedParameter& tensor : state.tensors) {
+    const StoredTensor* const saved = file.Find(tensor.name);
+    const auto shape = tensor.value.sizes();
+    if (saved == nullptr || !std::equal(shape.begin(), shape.end(), saved->shape.begin(), saved->shape.end())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": tensor ", tensor.name, " is missing or of another shape"));
+    }
+    at::Tensor value = at::empty(shape);
+    LS_RETURN_IF_ERROR(
+        ReadAsFloat32(file, *saved, {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}));
+    tensor.value.copy_(value);
+  }
+  return absl::OkStatus();
 }
 
 class TrainingLoop final {
@@ -118,21 +177,7 @@ std::string SettingsOf(const OptimizerOptions& optimizer) {
                       " decay=", optimizer.weight_decay, " clip=", optimizer.gradient_norm);
 }
 
-absl::Status CheckLoopOptions(const LoopOptions& options) {
-  const OptimizerOptions& optimizer = options.optimizer;
-  LS_RETURN_IF_ERROR(CheckAtLeast("steps", optimizer.total_steps, 1));
-  LS_RETURN_IF_ERROR(CheckAtLeast("warmup-steps", optimizer.warmup_steps, 0));
-  LS_RETURN_IF_ERROR(CheckAtLeast("held-out-interval", options.held_out_interval, 0));
-  LS_RETURN_IF_ERROR(CheckAtLeast("checkpoint-interval", options.checkpoint_interval, 1));
-  LS_RETURN_IF_ERROR(CheckAtLeast("stop-after-steps", options.stop_after_steps, 0));
-  if (!(optimizer.peak_learning_rate > 0 && std::isfinite(optimizer.peak_learning_rate))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--learning-rate is ", optimizer.peak_learning_rate, ", not a number above 0"));
-  }
-  if (!(optimizer.weight_decay >= 0 && std::isfinite(optimizer.weight_decay))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--weight-decay is ", optimizer.weight_decay, ", not a number from 0 on"));
-  }
+absl::Status CheckCheckpoint(const LoopOptions& options) {
   if (options.checkpoint_path.empty()) {
     if (options.stop_after_steps == 0) return absl::OkStatus();
     return absl::InvalidArgumentError("--stop-after-steps needs a --checkpoint to go on from");

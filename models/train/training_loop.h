@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/train/named_parameter.h"
 #include "models/train/optimizer.h"
-#include "models/train/progress.h"
+#include "models/train/parameters.h"
+#include "models/train/terminal.h"
 
 namespace longshort {
 
@@ -39,12 +39,11 @@ class TrainingTask {
   virtual std::string HeldOut() const = 0;
 };
 
-// Everything in `optimizer` that decides a run's course, as text for TrainingState::settings.
+// Everything in `optimizer` that decides a run's course, as text.
 std::string SettingsOf(const OptimizerOptions& optimizer);
 
-// Whether a run can begin with these options, as far as it is known before. Errors: INVALID_ARGUMENT naming the option,
-// its value and the limit.
-absl::Status CheckLoopOptions(const LoopOptions& options);
+// Whether the run can keep its checkpoint, as far as it is known before. Errors: INVALID_ARGUMENT naming the option.
+absl::Status CheckCheckpoint(const LoopOptions& options);
 
 // Runs `task` to the last step or to stop_after_steps; returns whether it is done. A run that goes on from its
 // checkpoint is the same as one never stopped. `settings` is all that decides it.

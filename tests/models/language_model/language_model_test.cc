@@ -7,8 +7,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/train/language_model_parameters.h"
+#include "models/train/language_model_trainer.h"
+#include "models/train/parameters.h"
 #include "models/train/training_text.h"
+#include "models/weights/language_model_tensors.h"
 #include "tests/models/language_model/random_decoder.h"
 
 namespace longshort {
@@ -28,8 +30,9 @@ class LoadLanguageModelTest : public ::testing::Test {
   }
 
   void Write(const LanguageModelConfig& config) {
-    EXPECT_TRUE(
-        WriteLanguageModel(directory_, config, InitialLanguageModelParameters(config, 1), ByteVocabulary("text")).ok());
+    EXPECT_TRUE(WriteLanguageModel(directory_, config, InitialParameters(LanguageModelTensors(config), 1),
+                                   ByteVocabulary("text"))
+                    .ok());
   }
   void WriteConfigOnly(const LanguageModelConfig& config) {
     std::ofstream(directory_ + "/config.json") << ToJson(config);

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "models/classifiers/classifiers.h"
 #include "models/images/image_preprocessor.h"
-#include "models/train/trainable_image_classifier.h"
+#include "models/train/commands.h"
 #include "models/weights/cvt_config.h"
 #include "tests/models/images/png_writer.h"
 #include "tests/models/train/classifier_training.h"
@@ -57,7 +57,7 @@ class ImageClassifierTrainerTest : public ClassifierTrainingTest {
     return ValueOf(LoadTrainableImageClassifier(files_, augmentation));
   }
 
-  ImageTrainingFiles files_;
+  TrainingFiles files_;
 };
 
 TEST_F(ImageClassifierTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
@@ -97,10 +97,10 @@ TEST_F(ImageClassifierTrainerTest, ShardsChangeNothingButRounding) {
 }
 
 TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {
-  const auto error_with = [&](const ImageTrainingFiles& files) {
+  const auto error_with = [&](const TrainingFiles& files) {
     return std::string(LoadTrainableImageClassifier(files, {}).status().message());
   };
-  ImageTrainingFiles files = files_;
+  TrainingFiles files = files_;
   files.held_out = folder_.Path("missing");
   EXPECT_THAT(error_with(files), HasSubstr("missing"));
   folder_.Write("other/green/1.png", Picture(true, 1));
@@ -115,8 +115,15 @@ TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {
   files = files_;
   files.train = folder_.Path("other");
   EXPECT_THAT(error_with(files), HasSubstr("other: has 1 labels, the model has 2 classes"));
-  EXPECT_THAT(std::string(LoadTrainableImageClassifier(files_, {.smallest_crop = 0}).status().message()),
-              HasSubstr("--smallest-crop is 0"));
+}
+
+TEST(ImageClassifierCommand, RefusesNumbersThatCannotBe) {
+  for (const char* const option : {"--image-side=-1", "--smallest-crop=0", "--smallest-crop=1.1", "--colour-jitter=1",
+                                   "--cutmix=-0.1", "--cutmix=nan"}) {
+    const absl::Status status = RunImageClassifierCommand({option});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << option;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("; it must be in [")) << option;
+  }
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-#include "models/train/labelled_texts.h"
-
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/train/labelled_data.h"
 
 namespace longshort {
 namespace {

@@ -1,9 +1,9 @@
-#include "models/train/stop_signal.h"
-
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <cstdlib>
+
+#include "models/train/terminal.h"
 
 namespace longshort {
 namespace {

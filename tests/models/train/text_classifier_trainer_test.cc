@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/classifiers/classifiers.h"
-#include "models/train/trainable_text_classifier.h"
+#include "models/train/commands.h"
 #include "tests/models/train/classifier_training.h"
 
 namespace longshort {
@@ -42,7 +42,7 @@ class TextClassifierTrainerTest : public ClassifierTrainingTest {
     return ValueOf(LoadTrainableTextClassifier(files_, variation));
   }
 
-  TextTrainingFiles files_;
+  TrainingFiles files_;
 };
 
 TEST_F(TextClassifierTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {
@@ -88,10 +88,10 @@ TEST_F(TextClassifierTrainerTest, RefusesACheckpointOfAnotherRun) {
 }
 
 TEST_F(TextClassifierTrainerTest, BrokenDataIsNamed) {
-  const auto error_with = [&](const TextTrainingFiles& files) {
+  const auto error_with = [&](const TrainingFiles& files) {
     return std::string(LoadTrainableTextClassifier(files, {}).status().message());
   };
-  TextTrainingFiles files = files_;
+  TrainingFiles files = files_;
   files.train = folder_.Write("three.jsonl", Texts(0, 4) + "{\"label\": \"z\", \"text\": \"z\"}\n");
   EXPECT_THAT(error_with(files), HasSubstr("three.jsonl: has 3 labels, the model has 2 classes"));
   files.train = folder_.Write("returns.jsonl", R"({"label": "x", "text": "z"}
@@ -120,11 +120,16 @@ TEST_F(TextClassifierTrainerTest, RefusesOptionsThatDoNotFitTogether) {
   options = Options("bad", 4);
   options.shards = 4;  // of 3 groups
   EXPECT_EQ(TrainClassifier(options, *classifier).code(), absl::StatusCode::kInvalidArgument);
-  options = Options("bad", 4);
-  options.average_decay = 1;
-  EXPECT_EQ(TrainClassifier(options, *classifier).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(LoadTrainableTextClassifier(files_, {.masked_tokens = 1}).status().code(),
-            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(TextClassifierCommand, RefusesNumbersThatCannotBe) {
+  for (const char* const option :
+       {"--batch=0", "--batch=9223372036854775807", "--group=0", "--shards=0", "--label-smoothing=1",
+        "--average-decay=1", "--crop-tokens=-1", "--masked-tokens=1", "--masked-tokens=nan"}) {
+    const absl::Status status = RunTextClassifierCommand({option});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << option;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("; it must be in [")) << option;
+  }
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ATen/Functions.h"
-#include "models/train/named_parameter.h"
+#include "models/train/parameters.h"
 #include "models/weights/safetensors.h"
 #include "models/weights/tensor_values.h"
 

@@ -1,4 +1,4 @@
-// One line that tells how a training run goes: redrawn on a terminal, printed now and then elsewhere.
+// A training run at the terminal: the line that tells how it goes, and Ctrl-C.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ struct ProgressUnits {
   bool bits_per_byte = false;  // show the loss in bits too: a unit is a byte
 };
 
+// One line that tells how a run goes: redrawn on a terminal, printed now and then elsewhere.
 class TrainingProgress final {
  public:
   TrainingProgress(int64_t first_step, int64_t total_steps, ProgressUnits units);
@@ -29,6 +30,19 @@ class TrainingProgress final {
   ProgressUnits units_;
   absl::Time started_, last_shown_ = absl::InfinitePast();
   double smoothed_loss_ = 0;
+};
+
+// Ctrl-C and SIGTERM as a question that a long run asks now and then. While it lives, the first SIGINT or SIGTERM is
+// only noted; the second, of either kind, ends the process. Signals that were ignored before stay ignored. One at a
+// time.
+class StopSignal final {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  bool received() const;
 };
 
 }  // namespace longshort

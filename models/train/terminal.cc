@@ -1,8 +1,12 @@
-#include "models/train/progress.h"
+#include "models/train/terminal.h"
 
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
+#include <cstddef>
 #include <cstdio>
+#include <iterator>
 #include <numbers>
 #include <utility>
 
@@ -10,6 +14,24 @@
 #include "absl/time/clock.h"
 
 namespace longshort {
+namespace {
+
+constexpr int kSignals[] = {SIGINT, SIGTERM};
+struct sigaction actions_before[std::size(kSignals)];
+std::atomic<bool> has_received = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal may come on any thread at any time");
+
+// Signals that are ignored, as SIGINT is for the background commands of a script, stay so.
+void Handle(void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;  // what is being written is written to its end
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    if (actions_before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+}  // namespace
 
 TrainingProgress::TrainingProgress(int64_t first_step, int64_t total_steps, ProgressUnits units)
     : terminal_(isatty(STDERR_FILENO) == 1),
@@ -43,5 +65,20 @@ void TrainingProgress::Report(int64_t steps_done, double loss, double gradient_n
 void TrainingProgress::ReportHeldOut(int64_t steps_done, const std::string& figure) {
   absl::FPrintF(stderr, "%sstep %d: held-out %s\n", terminal_ ? "\r\033[K" : "", steps_done, figure);
 }
+
+StopSignal::StopSignal() {
+  has_received = false;
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], nullptr, &actions_before[i]);
+  Handle([](int) {
+    has_received = true;
+    Handle(SIG_DFL);
+  });
+}
+
+StopSignal::~StopSignal() {
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &actions_before[i], nullptr);
+}
+
+bool StopSignal::received() const { return has_received; }
 
 }  // namespace longshort

@@ -1,0 +1,95 @@
+#include "models/train/parameters.h"
+
+#include <cmath>
+#include <future>
+#include <map>
+#include <utility>
+
+#include "ATen/CPUGeneratorImpl.h"
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+
+namespace longshort {
+namespace {
+
+bool IsFrequencies(const std::string& name) { return name.ends_with(".inv_freq"); }
+
+bool IsTrained(const std::string& name) {
+  return !name.ends_with(".running_mean") && !name.ends_with(".running_var") && !IsFrequencies(name);
+}
+
+// Tables that are looked up or added, where nothing is summed over inputs.
+bool IsTable(const std::string& name) {
+  return name.find("embed") != std::string::npos && !name.ends_with("embed.weight");
+}
+
+at::Tensor InitialValue(const TensorShape& tensor, at::Generator& generator) {
+  const std::string& name = tensor.name;
+  constexpr double kTableDeviation = 0.02;
+  if (IsFrequencies(name)) {
+    const double width = 2 * static_cast<double>(tensor.shape[0]);
+    return at::pow(10000.0, at::arange(tensor.shape[0], at::kDouble) * (-2.0 / width)).to(at::kFloat);
+  }
+  if (name.ends_with(".running_mean") || name.ends_with("bias")) return at::zeros(tensor.shape);
+  if (name.ends_with(".running_var")) return at::ones(tensor.shape);
+  if (tensor.shape.size() == 1) return at::ones(tensor.shape);
+  if (!name.ends_with(".weight") || IsTable(name)) return at::normal(0.0, kTableDeviation, tensor.shape, generator);
+  double inputs = 1;
+  for (size_t i = 1; i < tensor.shape.size(); ++i) inputs *= static_cast<double>(tensor.shape[i]);
+  return at::normal(0.0, 1.0 / std::sqrt(inputs), tensor.shape, generator);
+}
+
+}  // namespace
+
+std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  std::vector<NamedParameter> parameters;
+  for (const TensorShape& tensor : tensors) {
+    at::Tensor value = InitialValue(tensor, generator);
+    value.requires_grad_(IsTrained(tensor.name));
+    parameters.push_back({tensor.name, std::move(value)});
+  }
+  return parameters;
+}
+
+std::function<at::Tensor(const std::string& name)> ByName(const std::vector<NamedParameter>& parameters) {
+  std::map<std::string, at::Tensor> by_name;
+  for (const NamedParameter& parameter : parameters) by_name[parameter.name] = parameter.value;
+  return [by_name = std::move(by_name)](const std::string& name) { return by_name.at(name); };
+}
+
+ParameterShards::ParameterShards(std::vector<NamedParameter> parameters, int64_t shards)
+    : parameters_(std::move(parameters)), shards_(shards) {
+  for (std::vector<NamedParameter>& shard : shards_) {
+    for (const NamedParameter& parameter : parameters_) {
+      const at::Tensor alias = parameter.value.detach();
+      shard.push_back({parameter.name, alias.set_requires_grad(parameter.value.requires_grad())});
+    }
+  }
+}
+
+void ParameterShards::Run(const std::function<void(int64_t shard)>& work) {
+  std::vector<std::future<void>> running;
+  running.reserve(shards_.size());
+  for (int64_t shard = 0; shard < size(); ++shard) {
+    running.push_back(std::async(std::launch::async, [&work, shard] { work(shard); }));
+  }
+  for (const std::future<void>& shard : running) shard.wait();
+  for (std::future<void>& shard : running) shard.get();
+
+  for (std::vector<NamedParameter>& shard : shards_) {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      at::Tensor& gradient = shard[i].value.mutable_grad();
+      if (!gradient.defined()) continue;
+      at::Tensor& sum = parameters_[i].value.mutable_grad();
+      if (sum.defined()) {
+        sum.add_(gradient);
+      } else {
+        sum = gradient;
+      }
+      gradient = at::Tensor();
+    }
+  }
+}
+
+}  // namespace longshort
