@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/documents.h"
 #include "clients/cpp/file_collection.h"
 #include "clients/cpp/image_batches.h"
 #include "clients/cpp/json_lines.h"
-#include "clients/cpp/tables.h"
+#include "clients/cpp/results.h"
 #include "clients/cpp/text_run.h"
 
 namespace longshort {
@@ -38,10 +39,9 @@ void Begin(Client& client, ImageBatch batch, std::deque<Call>& calls) {
 
 class ClassifyCommand final : public Command {
  public:
-  absl::string_view name() const override { return "classify"; }
-  absl::string_view summary() const override { return "Classify images or texts: the likeliest classes of each"; }
-  absl::string_view description() const override {
-    return R"(Usage: longshort classify [options] [FILE|FOLDER|PATTERN|-]...
+  ClassifyCommand()
+      : Command("classify", "Classify images or texts: the likeliest classes of each",
+                R"(Usage: longshort classify [options] [FILE|FOLDER|PATTERN|-]...
 
 Shows which classes the classifier gives to each image or text, likeliest first, with their probabilities. What a file holds is
 what the model takes: "longshort models" shows it. "longshort score" asks language models.
@@ -70,10 +70,10 @@ Examples:
   longshort classify --model=movie_reviews --truncate --top-k=1 reviews/
   longshort classify --model=citations --second cited.txt citing.txt
   longshort classify --json photos | jq -r 'select(.classification) | [.name, .classification.classes[0].label] | @tsv'
-)";
-  }
+)") {}
+
   void AddOptions(OptionTable& table) override {
-    table.Add("top-k", "N", "How many of the likeliest classes to show.", &top_k_);
+    table.Add("top-k", "N", "How many of the likeliest classes to show.", &top_k_, {1, 1'000'000});
     table.AddSwitch("logits", "Show the logits of all classes too.", &logits_);
     table.BeginSection("Options for texts:");
     texts_.AddTo(table);
@@ -81,75 +81,68 @@ Examples:
     table.AddSwitch("truncate", "Of a longer document, read the first tokens.", &truncate_);
   }
 
-  ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    if (top_k_ < 1) return FailUsage(context.terminal, absl::StrCat("--top-k is ", top_k_, "; it must be at least 1"));
-    if (texts_.lines && texts_.json_lines) {
-      return FailUsage(context.terminal, "give --lines or --json-lines, not both");
+  absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+    LS_RETURN_IF_ERROR(texts_.Check());
+    LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));
+    if (!model.has_classifier()) {
+      return (
+          absl::FailedPreconditionError(absl::StrCat(model.name(), " is a language model; use \"longshort score\"")));
     }
-    const absl::StatusOr<v1::Model> model = context.client.GetModel(context.model);
-    if (!model.ok()) return FailCall(context, model.status());
-    if (!model->has_classifier()) {
-      return FailCall(context, absl::FailedPreconditionError(
-                                   absl::StrCat(model->name(), " is a language model; use \"longshort score\"")));
-    }
-    return model->classifier().input() == v1::CLASSIFIER_INPUT_TEXT ? ClassifyTexts(arguments, *model, context)
-                                                                    : ClassifyImages(arguments, *model, context);
+    return model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT ? ClassifyTexts(arguments, model, context)
+                                                                   : ClassifyImages(arguments, model, context);
   }
 
  private:
-  ExitCode ClassifyTexts(const std::vector<std::string>& arguments, const v1::Model& model,
-                         const CommandContext& context) const {
-    absl::StatusOr<std::vector<std::string>> names = CollectFiles(DocumentNames(arguments), AnyFile);
-    if (!names.ok()) return FailUsage(context.terminal, names.status().message());
-    absl::StatusOr<std::vector<std::string>> second_names = CollectFiles(second_, AnyFile);
-    if (!second_names.ok()) return FailUsage(context.terminal, second_names.status().message());
-    const absl::Status pairs = CheckPairs(model, names->size(), second_names->size());
-    if (!pairs.ok()) return FailUsage(context.terminal, pairs.message());
+  absl::StatusOr<ExitCode> ClassifyTexts(const std::vector<std::string>& arguments, const v1::Model& model,
+                                         const CommandContext& context) const {
+    LS_ASSIGN_OR_RETURN(std::vector<std::string> names, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
+    LS_ASSIGN_OR_RETURN(std::vector<std::string> second_names, AsUsage(CollectFiles(second_, AnyFile)));
+    LS_RETURN_IF_ERROR(CheckPairs(model, names.size(), second_names.size()));
     v1::ScoreTextsOptions request;
     request.set_truncate(truncate_);
     request.set_top_k(top_k_);
     request.set_all_logits(logits_);
-    return RunTexts(texts_, model, std::move(request), *std::move(names), *std::move(second_names), context);
+    return RunTexts(texts_, model, std::move(request), std::move(names), std::move(second_names), context);
   }
 
-  // Whether there are as many documents as the model compares. Errors: INVALID_ARGUMENT.
+  // Whether there are as many documents as the model compares. Errors: UsageError.
   absl::Status CheckPairs(const v1::Model& model, size_t names, size_t second_names) const {
     const bool takes_two = model.classifier().documents() == 2;
     if (second_names > 0 && (texts_.by_lines() || !takes_two)) {
-      return absl::InvalidArgumentError(
-          texts_.by_lines() ? std::string("lines hold both documents: give --second without them")
-                            : absl::StrCat("--second: the model ", model.name(), " takes one document"));
+      return UsageError(texts_.by_lines() ? std::string("lines hold both documents: give --second without them")
+                                          : absl::StrCat("--second: the model ", model.name(), " takes one document"));
     }
     if (takes_two && !texts_.by_lines() && second_names != names) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return UsageError(absl::StrCat(
           "the model ", model.name(), " takes two documents: ", second_names, " second ones (--second) were given for ",
           names, " first ones. Pairs may also be lines: --lines, with a tab between, or --json-lines"));
     }
     return absl::OkStatus();
   }
 
-  ExitCode ClassifyImages(const std::vector<std::string>& arguments, const v1::Model& model,
-                          const CommandContext& context) const {
+  absl::StatusOr<ExitCode> ClassifyImages(const std::vector<std::string>& arguments, const v1::Model& model,
+                                          const CommandContext& context) const {
     if (texts_.by_lines() || texts_.ids || truncate_ || !second_.empty()) {
-      return FailUsage(context.terminal, absl::StrCat("--lines, --json-lines, --ids, --truncate and --second are for "
-                                                      "classifiers of texts; ",
-                                                      model.name(), " takes images"));
+      return UsageError(
+          absl::StrCat("--lines, --json-lines, --ids, --truncate and --second are for "
+                       "classifiers of texts; ",
+                       model.name(), " takes images"));
     }
     if (arguments.empty() && context.terminal.input_is_terminal) {
-      return FailUsage(context.terminal, "name an image, a folder, or - for standard input");
+      return UsageError("name an image, a folder, or - for standard input");
     }
-    absl::StatusOr<std::vector<std::string>> names =
-        CollectFiles(DocumentNames(arguments), IsImageName, MissingFile::kStays);
-    if (!names.ok()) return FailUsage(context.terminal, names.status().message());
-    const auto total = static_cast<int64_t>(names->size());
-    ImageBatches batches(*std::move(names), model.limits(), {}, RequestWithoutImages(model), context.terminal);
+    LS_ASSIGN_OR_RETURN(std::vector<std::string> names,
+                        AsUsage(CollectFiles(DocumentNames(arguments), IsImageName, MissingFile::kStays)));
+    const auto total = static_cast<int64_t>(names.size());
+    ImageBatches batches(std::move(names), model.limits(), {}, RequestWithoutImages(model), context.terminal);
     ItemFailures failures(context.terminal, context.options.json, "images");
     const absl::Status status = [&] {
       ProgressBar progress(context.terminal, {.unit = "images", .total = total, .quiet = texts_.quiet});
       return ClassifyBatches(batches, failures, progress, context);
     }();
     const ExitCode items = failures.Summarize(total);
-    return status.ok() ? items : FailCall(context, status);
+    LS_RETURN_IF_ERROR(status);
+    return items;
   }
 
   v1::ClassifyImageRequest RequestWithoutImages(const v1::Model& model) const {

@@ -1,14 +1,15 @@
 #include "clients/cpp/client.h"
 
 #include <algorithm>
-#include <condition_variable>
+#include <atomic>
 #include <map>
-#include <thread>
+#include <semaphore>
 #include <utility>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "base/thread.h"
 
 namespace longshort {
 namespace {
@@ -63,58 +64,9 @@ std::shared_ptr<grpc::Channel> Connect(const Client::Options& options) {
   return options.credentials.Connect(options.server, arguments);
 }
 
-// The places in a stream for documents that are sent and not answered. Thread: any.
-class Window final {
- public:
-  explicit Window(int32_t places) : free_(places) {}
-
-  // Waits for a free place and takes it. False once the window is closed.
-  bool Take() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return free_ > 0 || closed_; });
-    if (closed_) return false;
-    --free_;
-    return true;
-  }
-  void Return() {
-    const std::lock_guard lock(mutex_);
-    ++free_;
-    changed_.notify_one();
-  }
-  void Close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    changed_.notify_one();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int32_t free_;         // guarded by mutex_
-  bool closed_ = false;  // guarded by mutex_
-};
-
 // gRPC ends the process's call otherwise, where the server would say what is wrong with the id.
 bool CanBeMetadata(const std::string& value) {
   return !value.empty() && std::all_of(value.begin(), value.end(), [](char c) { return c > ' ' && c <= '~'; });
-}
-
-using ScoreTextsStream = grpc::ClientReaderWriter<v1::ScoreTextsRequest, v1::ScoreTextsResponse>;
-
-// Sends documents until there are no more or the stream has ended.
-void SendDocuments(const v1::ScoreTextsOptions& options, Client::NextDocument next, Window& window,
-                   ScoreTextsStream& stream) {
-  v1::ScoreTextsRequest request;
-  *request.mutable_options() = options;
-  for (uint64_t id = 0; window.Take(); ++id) {
-    if (!next(request)) {
-      stream.WritesDone();
-      return;
-    }
-    request.set_id(id);
-    if (!stream.Write(request)) return;
-    request.Clear();
-  }
 }
 
 }  // namespace
@@ -139,7 +91,7 @@ class Client::RunningCall final {
     client_.credentials_.Authorize(context_);
     const std::lock_guard lock(client_.mutex_);
     client_.running_.insert(&context_);
-    cancels_before_ = client_.cancels_;
+    if (client_.cancelled_) context_.TryCancel();
   }
   ~RunningCall() { Leave(); }
   RunningCall(const RunningCall&) = delete;
@@ -150,7 +102,7 @@ class Client::RunningCall final {
   // From here on Cancel passes it over.
   void Leave() {
     const std::lock_guard lock(client_.mutex_);
-    if (client_.running_.erase(&context_) > 0) was_cancelled_ = client_.cancels_ != cancels_before_;
+    if (client_.running_.erase(&context_) > 0) was_cancelled_ = client_.cancelled_;
   }
 
   // How the call, which is over, has ended. Whoever cancelled it is told that, though it may have failed by itself just
@@ -164,7 +116,6 @@ class Client::RunningCall final {
  private:
   Client& client_;
   grpc::ClientContext context_;
-  int64_t cancels_before_ = 0;
   bool was_cancelled_ = false;  // before it left
 };
 
@@ -178,61 +129,47 @@ Client::Client(const std::shared_ptr<grpc::Channel>& channel, const Options& opt
       models_(v1::Models::NewStub(channel)),
       sessions_(v1::Sessions::NewStub(channel)) {}
 
-template <typename Response, typename Call>
-absl::StatusOr<Response> Client::Unary(Call call, const std::string& session_id) {
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> Client::Ask(Stub& stub,
+                                     grpc::Status (Stub::*call)(grpc::ClientContext*, const Request&, Response*),
+                                     const Request& request, const std::string& session_id) {
   RunningCall running(*this, session_id);
   Response response;
-  const grpc::Status status = call(running.context(), &response);
+  const grpc::Status status = (stub.*call)(running.context(), request, &response);
   if (!status.ok()) return running.StatusOf(status);
   return response;
 }
 
 absl::StatusOr<v1::ScoreTextResponse> Client::ScoreText(const v1::ScoreTextRequest& request) {
-  return Unary<v1::ScoreTextResponse>(
-      [&](grpc::ClientContext* context, v1::ScoreTextResponse* response) {
-        return inference_->ScoreText(context, request, response);
-      },
-      request.session().id());
+  return Ask(*inference_, &v1::Inference::Stub::ScoreText, request, request.session().id());
 }
 
 absl::StatusOr<v1::ClassifyImageResponse> Client::ClassifyImage(const v1::ClassifyImageRequest& request) {
-  return Unary<v1::ClassifyImageResponse>([&](grpc::ClientContext* context, v1::ClassifyImageResponse* response) {
-    return inference_->ClassifyImage(context, request, response);
-  });
+  return Ask(*inference_, &v1::Inference::Stub::ClassifyImage, request);
 }
 
 absl::StatusOr<v1::GenerateResponse> Client::Generate(const v1::GenerateRequest& request) {
-  return Unary<v1::GenerateResponse>(
-      [&](grpc::ClientContext* context, v1::GenerateResponse* response) {
-        return inference_->Generate(context, request, response);
-      },
-      request.session().id());
+  return Ask(*inference_, &v1::Inference::Stub::Generate, request, request.session().id());
 }
 
 absl::StatusOr<v1::TokenizeResponse> Client::Tokenize(const v1::TokenizeRequest& request) {
-  return Unary<v1::TokenizeResponse>([&](grpc::ClientContext* context, v1::TokenizeResponse* response) {
-    return inference_->Tokenize(context, request, response);
-  });
+  return Ask(*inference_, &v1::Inference::Stub::Tokenize, request);
 }
 
 absl::StatusOr<v1::ListModelsResponse> Client::ListModels() {
-  return Unary<v1::ListModelsResponse>([&](grpc::ClientContext* context, v1::ListModelsResponse* response) {
-    return models_->ListModels(context, v1::ListModelsRequest(), response);
-  });
+  return Ask(*models_, &v1::Models::Stub::ListModels, v1::ListModelsRequest());
 }
 
 absl::StatusOr<v1::Model> Client::GetModel(const v1::ModelSelector& model) {
   v1::GetModelRequest request;
   *request.mutable_model() = model;
-  return Unary<v1::Model>(
-      [&](grpc::ClientContext* context, v1::Model* response) { return models_->GetModel(context, request, response); });
+  return Ask(*models_, &v1::Models::Stub::GetModel, request);
 }
 
 absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
                                     absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message) {
   RunningCall running(*this, request.session().id());
-  const std::unique_ptr<grpc::ClientReader<v1::GenerateStreamResponse>> reader =
-      inference_->GenerateStream(running.context(), request);
+  const auto reader = inference_->GenerateStream(running.context(), request);
   v1::GenerateStreamResponse message;
   while (reader->Read(&message)) on_message(message);
   return running.StatusOf(reader->Finish());
@@ -241,30 +178,45 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
 absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
                                 OnAnswer on_answer) {
   RunningCall running(*this);
-  const std::unique_ptr<ScoreTextsStream> stream = inference_->ScoreTexts(running.context());
-  Window places(window);
-  std::thread sender([&] { SendDocuments(options, next, places, *stream); });
+  const auto stream = inference_->ScoreTexts(running.context());
+  std::counting_semaphore<> places(window);  // for documents that are sent and not answered
+  std::atomic<bool> ended = false;
+  Thread sender;
+  const absl::Status started = sender.Start("the thread that sends documents", [&] {
+    v1::ScoreTextsRequest request;
+    *request.mutable_options() = options;
+    for (uint64_t id = 0;; ++id) {
+      places.acquire();
+      if (ended) return;
+      if (!next(request)) break;
+      request.set_id(id);
+      if (!stream->Write(request)) return;
+      request.Clear();
+    }
+    stream->WritesDone();
+  });
+  if (!started.ok()) running.context()->TryCancel();
   std::map<uint64_t, v1::ScoreTextsResponse> waiting;  // for those before them
   uint64_t next_id = 0;
   for (v1::ScoreTextsResponse answer; stream->Read(&answer);) {
     waiting.emplace(answer.id(), std::move(answer));
     for (auto first = waiting.find(next_id); first != waiting.end(); first = waiting.find(++next_id)) {
-      places.Return();
+      places.release();
       on_answer(first->second);
       waiting.erase(first);
     }
     answer.Clear();
   }
-  places.Close();
+  ended = true;
+  places.release();
   running.Leave();
-  sender.join();
-  return running.StatusOf(stream->Finish());
+  sender.Join();
+  const grpc::Status status = stream->Finish();
+  return started.ok() ? running.StatusOf(status) : started;
 }
 
 absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSessionsRequest& request) {
-  return Unary<v1::ListSessionsResponse>([&](grpc::ClientContext* context, v1::ListSessionsResponse* response) {
-    return sessions_->ListSessions(context, request, response);
-  });
+  return Ask(*sessions_, &v1::Sessions::Stub::ListSessions, request);
 }
 
 absl::Status Client::EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end) {
@@ -274,31 +226,25 @@ absl::Status Client::EndSession(const v1::ModelSelector& model, const std::strin
   if (end.owner.has_value()) request.set_owner(*end.owner);
   if (end.expected_tokens.has_value()) request.set_expected_tokens(*end.expected_tokens);
   request.set_moved(end.moved);
-  return Unary<v1::CloseSessionResponse>(
-             [&](grpc::ClientContext* context, v1::CloseSessionResponse* response) {
-               return sessions_->CloseSession(context, request, response);
-             },
-             session_id)
-      .status();
+  return Ask(*sessions_, &v1::Sessions::Stub::CloseSession, request, session_id).status();
 }
 
-absl::Status Client::ExportSession(const v1::ExportSessionRequest& request,
-                                   absl::FunctionRef<bool(const v1::SessionPart&)> on_part) {
+absl::Status Client::ExportSession(const v1::ExportSessionRequest& request, absl::FunctionRef<void(NextPart)> take) {
   RunningCall running(*this, request.session_id());
-  const std::unique_ptr<grpc::ClientReader<v1::SessionPart>> reader =
-      sessions_->ExportSession(running.context(), request);
-  v1::SessionPart part;
-  while (reader->Read(&part)) {
-    if (!on_part(part)) running.context()->TryCancel();
-  }
-  return running.StatusOf(reader->Finish());
+  const auto reader = sessions_->ExportSession(running.context(), request);
+  bool is_at_end = false;
+  take([&](v1::SessionPart& part) { return !(is_at_end = is_at_end || !reader->Read(&part)); });
+  if (is_at_end) return running.StatusOf(reader->Finish());
+  running.context()->TryCancel();
+  for (v1::SessionPart part; reader->Read(&part);) continue;
+  reader->Finish();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::ImportBeginning& beginning, NextPart next) {
   RunningCall running(*this, beginning.session_id());
   v1::ImportSessionResponse response;
-  const std::unique_ptr<grpc::ClientWriter<v1::ImportSessionRequest>> writer =
-      sessions_->ImportSession(running.context(), &response);
+  const auto writer = sessions_->ImportSession(running.context(), &response);
   v1::ImportSessionRequest request;
   *request.mutable_beginning() = beginning;
   while (writer->Write(request) && next(*request.mutable_part())) continue;
@@ -311,7 +257,7 @@ absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::Import
 bool Client::Cancel() {
   const std::lock_guard lock(mutex_);
   for (grpc::ClientContext* context : running_) context->TryCancel();
-  ++cancels_;
+  cancelled_ = true;
   return !running_.empty();
 }
 

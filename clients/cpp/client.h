@@ -99,26 +99,25 @@ class Client final {
   };
   absl::Status EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end);
 
-  // Calls `on_part` for each part of the session as it arrives, in the caller's thread; once it returns false, the call
-  // is cancelled. A session is whole if this returns OK.
-  absl::Status ExportSession(const v1::ExportSessionRequest& request,
-                             absl::FunctionRef<bool(const v1::SessionPart&)> on_part);
-
   // Fills in the next part of an exported session; false if there are no more.
   using NextPart = absl::FunctionRef<bool(v1::SessionPart&)>;
+  // Calls `take` once, in the caller's thread, with what waits for the next part. A session is whole if `take` has
+  // asked until there were no more, and this returns OK. Where it did not, the call is cancelled, which is no error.
+  absl::Status ExportSession(const v1::ExportSessionRequest& request, absl::FunctionRef<void(NextPart)> take);
   // Sends the parts, as long as the server takes them.
   absl::StatusOr<v1::ImportSessionResponse> ImportSession(const v1::ImportBeginning& beginning, NextPart next);
 
-  // Ends all running calls with CANCELLED. Returns whether there was one. A ScoreTexts that has ended and only waits
-  // for `next` is no running call.
+  // Ends all running calls with CANCELLED, and every later one as it begins. Returns whether one was running. A
+  // ScoreTexts that has ended and only waits for `next` is no running call.
   bool Cancel();
 
  private:
   // A call's context, with what all calls say in their metadata; registered for Cancel while it runs.
   class RunningCall;
 
-  template <typename Response, typename Call>
-  absl::StatusOr<Response> Unary(Call call, const std::string& session_id = {});
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Ask(Stub& stub, grpc::Status (Stub::*call)(grpc::ClientContext*, const Request&, Response*),
+                               const Request& request, const std::string& session_id = {});
 
   const absl::Duration timeout_;
   const std::string client_id_;
@@ -129,7 +128,7 @@ class Client final {
 
   std::mutex mutex_;
   std::unordered_set<grpc::ClientContext*> running_;  // guarded by mutex_
-  int64_t cancels_ = 0;                               // guarded by mutex_: calls of Cancel
+  bool cancelled_ = false;                            // guarded by mutex_
 };
 
 // Whether a call ended so because Cancel was called, and not because the server said so.

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -43,14 +42,20 @@ class Command {
  public:
   virtual ~Command() = default;
 
-  virtual absl::string_view name() const = 0;
+  virtual void AddOptions(OptionTable& /*table*/) {}
+  // `arguments` are those that are no options. Errors, which the caller tells: UsageError; the server's status; where
+  // it has told them itself, it returns their exit code.
+  virtual absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) = 0;
+
+  const absl::string_view name;
   // One line.
-  virtual absl::string_view summary() const = 0;
+  const absl::string_view summary;
   // For --help: how to call it, what it does, examples.
-  virtual absl::string_view description() const = 0;
-  virtual void AddOptions(OptionTable& table) = 0;
-  // `arguments` are those that are no options. Errors were told to context.terminal.error.
-  virtual ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) = 0;
+  const absl::string_view description;
+
+ protected:
+  Command(absl::string_view its_name, absl::string_view its_summary, absl::string_view its_description)
+      : name(its_name), summary(its_summary), description(its_description) {}
 };
 
 std::unique_ptr<Command> MakeClassifyCommand();
@@ -62,18 +67,8 @@ std::unique_ptr<Command> MakeTokenizeCommand();
 std::unique_ptr<Command> MakeSessionCommand();
 std::unique_ptr<Command> MakeTokenCommand();
 
-// "name" or "name/version" as a selector. Errors: INVALID_ARGUMENT.
-absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text);
-
-// Tells what is wrong with the command line or a file; returns kUsage.
-ExitCode FailUsage(Terminal& terminal, absl::string_view message);
-
 // Ends the calls whose results nobody can read any more: standard output cannot be written.
 void CancelUnlessWritable(const CommandContext& context);
-
-// Tells what the server or the connection answered, with the cause if no connection came about; returns
-// ExitCodeOf(status).
-ExitCode FailCall(const CommandContext& context, const absl::Status& status);
 
 // Makes the client that a command uses; RunProgram keeps it until the command has ended.
 using ClientFactory = std::function<std::shared_ptr<Client>(const Client::Options&)>;

@@ -1,11 +1,10 @@
 #include "clients/cpp/documents.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <istream>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +12,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "google/protobuf/struct.pb.h"
+#include "google/protobuf/util/json_util.h"
 
 namespace longshort {
 namespace {
@@ -72,6 +74,80 @@ absl::Status FitClassifier(const v1::Model& model, bool truncate, v1::Input& inp
   return absl::OkStatus();
 }
 
+// How many lines getline will find; none if the file cannot be read twice.
+std::optional<int64_t> CountLines(const std::string& name) {
+  std::error_code ignored;
+  if (name == "-" || !std::filesystem::is_regular_file(name, ignored)) return std::nullopt;
+  std::ifstream file(name, std::ios::binary);
+  int64_t lines = 0;
+  char last = '\n';
+  std::string block(size_t{1} << 16, '\0');
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
+    const auto end = block.begin() + file.gcount();
+    lines += std::count(block.begin(), end, '\n');
+    last = *(end - 1);
+  }
+  return last == '\n' ? lines : lines + 1;
+}
+
+// Reads a line without its end (\n or \r\n); false at the end of the file. Errors: NOT_FOUND if it cannot be read;
+// INVALID_ARGUMENT if it is longer than anything that a server takes: it may have no end.
+absl::StatusOr<bool> ReadLine(std::istream& input, std::string& line) {
+  line.clear();
+  std::array<char, size_t{1} << 16> block;
+  while (line.size() <= kMostDocumentBytes) {
+    input.getline(block.data(), block.size());
+    if (input.bad()) return absl::NotFoundError(std::strerror(errno));
+    const bool is_whole = !input.fail() && !input.eof();  // then its \n was counted, and is not in the block
+    line.append(block.data(), static_cast<size_t>(input.gcount()) - (is_whole ? 1 : 0));
+    if (is_whole || input.eof()) {
+      const bool is_end = !is_whole && line.empty();
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      return !is_end;
+    }
+    input.clear(input.rdstate() & ~std::ios::failbit);  // the block is full
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a line of more than ", kMostDocumentBytes, " bytes"));
+}
+
+// What a line holds.
+struct LineTexts {
+  std::string first;
+  std::optional<std::string> second;
+};
+
+// Errors: INVALID_ARGUMENT if there is no tab between two documents.
+absl::StatusOr<LineTexts> SplitLine(const std::string& line, int64_t documents) {
+  if (documents == 1) return LineTexts{line, std::nullopt};
+  const size_t tab = line.find('\t');
+  if (tab == std::string::npos) return absl::InvalidArgumentError("the line has no tab between two documents");
+  return LineTexts{line.substr(0, tab), line.substr(tab + 1)};
+}
+
+// The field's string, if it has one.
+std::optional<std::string> StringField(const google::protobuf::Struct& object, const std::string& field) {
+  const auto entry = object.fields().find(field);
+  if (entry == object.fields().end() || !entry->second.has_string_value()) return std::nullopt;
+  return entry->second.string_value();
+}
+
+// Puts the name of the line's object, if it has one, into `name`, also before an error. Errors: INVALID_ARGUMENT if the
+// line is not what Form::kJsonLines says.
+absl::StatusOr<LineTexts> ParseJsonLine(const std::string& line, int64_t documents, std::string& name) {
+  google::protobuf::Struct object;
+  if (!google::protobuf::util::JsonStringToMessage(line, &object).ok()) {
+    return absl::InvalidArgumentError("the line is not a JSON object");
+  }
+  name = StringField(object, "name").value_or(std::move(name));
+  std::optional<std::string> first = StringField(object, "text");
+  std::optional<std::string> second = documents == 2 ? StringField(object, "second_text") : std::nullopt;
+  if (!first.has_value() || (documents == 2 && !second.has_value())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the line's object has no string \"", first.has_value() ? "second_text" : "text", "\""));
+  }
+  return LineTexts{*std::move(first), std::move(second)};
+}
+
 }  // namespace
 
 std::vector<std::string> DocumentNames(std::vector<std::string> arguments) {
@@ -109,20 +185,94 @@ absl::StatusOr<v1::Input> MakeInput(std::string bytes, bool as_ids) {
   return input;
 }
 
-absl::StatusOr<DocumentInputs> MakeInputs(std::string first, std::optional<std::string> second, bool as_ids) {
-  absl::StatusOr<v1::Input> first_input = MakeInput(std::move(first), as_ids);
-  if (!first_input.ok()) return first_input.status();
-  if (!second.has_value()) return DocumentInputs{*std::move(first_input), std::nullopt};
-  absl::StatusOr<v1::Input> second_input = MakeInput(*std::move(second), as_ids);
-  if (!second_input.ok()) return second_input.status();
-  return DocumentInputs{*std::move(first_input), *std::move(second_input)};
+absl::StatusOr<v1::ScoreTextsRequest> MakeItem(std::string first, std::optional<std::string> second, bool as_ids) {
+  v1::ScoreTextsRequest item;
+  LS_ASSIGN_OR_RETURN(*item.mutable_input(), MakeInput(std::move(first), as_ids));
+  if (second.has_value()) {
+    LS_ASSIGN_OR_RETURN(*item.mutable_second_input(), MakeInput(*std::move(second), as_ids));
+  }
+  return item;
 }
 
-absl::Status FitDocument(const v1::Model& model, bool truncate, DocumentInputs& inputs) {
-  if (!model.has_classifier()) return FitLanguageModel(model, inputs.first);
-  absl::Status first = FitClassifier(model, truncate, inputs.first);
-  if (!first.ok() || !inputs.second.has_value()) return first;
-  return FitClassifier(model, truncate, *inputs.second);
+absl::Status FitDocument(const v1::Model& model, bool truncate, v1::ScoreTextsRequest& item) {
+  if (!model.has_classifier()) return FitLanguageModel(model, item.input());
+  LS_RETURN_IF_ERROR(FitClassifier(model, truncate, *item.mutable_input()));
+  return item.has_second_input() ? FitClassifier(model, truncate, *item.mutable_second_input()) : absl::OkStatus();
+}
+
+DocumentSource::DocumentSource(std::vector<std::string> names, std::vector<std::string> second_names,
+                               const Options& options, Terminal& terminal)
+    : names_(std::move(names)), second_names_(std::move(second_names)), options_(options), terminal_(terminal) {
+  if (options.form == Form::kFile) {
+    total_ = static_cast<int64_t>(names_.size());
+  } else if (options.counts) {
+    for (const std::string& name : names_) {
+      const std::optional<int64_t> lines = CountLines(name);
+      total_ += lines.value_or(0);
+      if (lines.has_value()) continue;
+      total_ = 0;
+      break;
+    }
+  }
+}
+
+std::optional<NamedDocument> DocumentSource::Next() {
+  if (file_ == names_.size()) return std::nullopt;
+  if (options_.form == Form::kFile) return NextFile();
+  return NextLine();
+}
+
+NamedDocument DocumentSource::NextFile() {
+  const size_t place = file_++;
+  const auto read = [&]() -> absl::StatusOr<v1::ScoreTextsRequest> {
+    LS_ASSIGN_OR_RETURN(std::string first, ReadDocument(names_[place], terminal_));
+    if (second_names_.empty()) return MakeItem(std::move(first), std::nullopt, options_.as_ids);
+    LS_ASSIGN_OR_RETURN(std::string second, ReadDocument(second_names_[place], terminal_));
+    return MakeItem(std::move(first), std::move(second), options_.as_ids);
+  };
+  return {names_[place], read()};
+}
+
+std::optional<NamedDocument> DocumentSource::NextLine() {
+  for (; file_ < names_.size(); Close()) {
+    if (stream_ == nullptr && !Open()) return Unreadable(absl::NotFoundError(std::strerror(errno)));
+    std::string line;
+    const absl::StatusOr<bool> is_line = ReadLine(*stream_, line);
+    if (!is_line.ok()) return Unreadable(is_line.status());
+    if (*is_line) return MakeDocument(absl::StrCat(names_[file_], ":", ++line_), line);
+  }
+  return std::nullopt;
+}
+
+NamedDocument DocumentSource::MakeDocument(std::string place, const std::string& line) const {
+  std::string name = std::move(place);
+  absl::StatusOr<LineTexts> texts = options_.form == Form::kJsonLines ? ParseJsonLine(line, options_.documents, name)
+                                                                      : SplitLine(line, options_.documents);
+  if (!texts.ok()) return {std::move(name), texts.status()};
+  return {std::move(name), MakeItem(std::move(texts->first), std::move(texts->second), options_.as_ids)};
+}
+
+NamedDocument DocumentSource::Unreadable(absl::Status why) {
+  NamedDocument unread = {names_[file_], std::move(why)};
+  Close();
+  return unread;
+}
+
+bool DocumentSource::Open() {
+  if (names_[file_] == "-") {
+    if (terminal_.input_is_terminal) terminal_.error << "Reading lines from standard input; Ctrl-D ends it.\n";
+    stream_ = &terminal_.input;
+    return true;
+  }
+  opened_ = std::ifstream(names_[file_], std::ios::binary);
+  stream_ = &opened_;
+  return opened_.is_open();
+}
+
+void DocumentSource::Close() {
+  stream_ = nullptr;
+  line_ = 0;
+  ++file_;
 }
 
 }  // namespace longshort

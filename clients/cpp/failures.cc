@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,7 +14,15 @@
 
 namespace longshort {
 
+namespace {
+
+// Marks an error as UsageError.
+constexpr char kUsageError[] = "longshort/usage-error";
+
+}  // namespace
+
 ExitCode ExitCodeOf(const absl::Status& status) {
+  if (IsUsageError(status)) return ExitCode::kUsage;
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return ExitCode::kOk;
@@ -59,6 +68,14 @@ bool MayPass(const absl::Status& status) {
          std::none_of(kLasting.begin(), kLasting.end(),
                       [&](const char* reason) { return absl::StrContains(status.message(), reason); });
 }
+
+absl::Status UsageError(absl::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kUsageError, absl::Cord());
+  return status;
+}
+
+bool IsUsageError(const absl::Status& status) { return status.GetPayload(kUsageError).has_value(); }
 
 v1::ItemError MakeItemError(const absl::Status& status) {
   v1::ItemError error;

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "clients/cpp/terminal.h"
 #include "longshort/v1/types.pb.h"
@@ -34,6 +36,16 @@ absl::string_view ExitCodesHelp();
 // Whether the same call may succeed later: nobody answers, the connection broke, the server stops or is full. Not a
 // certificate that is not trusted, nor a message that is too large.
 bool MayPass(const absl::Status& status);
+
+// What is wrong with the command line, or with a file that it names: kUsage, whatever the code.
+absl::Status UsageError(absl::string_view message);
+bool IsUsageError(const absl::Status& status);
+
+// Errors: those of `value`, as UsageError.
+template <typename T>
+absl::StatusOr<T> AsUsage(absl::StatusOr<T> value) {
+  return value.ok() ? std::move(value) : UsageError(value.status().message());
+}
 
 // An error of this side as the server would have sent it. NOT_FOUND, which the server never sends of an item, stands
 // for a file that cannot be read.

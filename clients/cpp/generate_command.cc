@@ -7,10 +7,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 #include "clients/cpp/command.h"
-#include "clients/cpp/completion_printer.h"
 #include "clients/cpp/documents.h"
 #include "clients/cpp/json_lines.h"
+#include "clients/cpp/results.h"
 
 namespace longshort {
 namespace {
@@ -28,10 +29,9 @@ absl::Status ReadLogitBias(const std::string& text, std::map<int32_t, float>* bi
 
 class GenerateCommand final : public Command {
  public:
-  absl::string_view name() const override { return "generate"; }
-  absl::string_view summary() const override { return "Continue a prompt; text is shown as it is generated"; }
-  absl::string_view description() const override {
-    return R"(Usage: longshort generate [options] [--prompt=TEXT | FILE | -]
+  GenerateCommand()
+      : Command("generate", "Continue a prompt; text is shown as it is generated",
+                R"(Usage: longshort generate [options] [--prompt=TEXT | FILE | -]
 
 Continues the prompt: --prompt, or all of a file or of standard input (a newline at its end is part of it). The text goes to
 standard output as it is generated, a closing line with the seed to standard error. Unset sampling options are the server's
@@ -46,8 +46,8 @@ Examples:
   longshort generate --completions=3 --stop='.' --echo --prompt='It was '
   longshort generate --session=talk --prompt='It was '; longshort generate --session=talk --session-must-exist --prompt=' But '
   longshort generate --temperature=0 --json chapter.txt | jq -j '.delta.text // empty'
-)";
-  }
+)") {}
+
   void AddOptions(OptionTable& table) override {
     table.Add("prompt", "TEXT", "What to continue.", &prompt_);
     table.AddSwitch("ids", "The prompt lists token ids instead of text.", &ids_);
@@ -77,28 +77,24 @@ Examples:
     table.AddSwitch("no-stream", "Ask for the whole answer at once.", &no_stream_);
   }
 
-  ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    if (prompt_.has_value() && !arguments.empty())
-      return FailUsage(context.terminal, "give --prompt or a file, not both");
-    if (arguments.size() > 1) return FailUsage(context.terminal, "generate takes one prompt");
-    if (session_ == "") return FailUsage(context.terminal, "--session is empty; it must be the session's id");
+  absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+    if (prompt_.has_value() && !arguments.empty()) return UsageError("give --prompt or a file, not both");
+    if (arguments.size() > 1) return UsageError("generate takes one prompt");
+    if (session_ == "") return UsageError("--session is empty; it must be the session's id");
     if (session_must_exist_ && !session_.has_value()) {
-      return FailUsage(context.terminal, "--session-must-exist needs --session");
+      return UsageError("--session-must-exist needs --session");
     }
     std::string text;
     if (prompt_.has_value()) {
       text = *std::move(prompt_);
     } else {
-      absl::StatusOr<std::string> document = ReadDocument(DocumentNames(arguments).front(), context.terminal);
-      if (!document.ok()) return FailUsage(context.terminal, document.status().message());
-      text = *std::move(document);
+      LS_ASSIGN_OR_RETURN(text, AsUsage(ReadDocument(DocumentNames(arguments).front(), context.terminal)));
     }
-    absl::StatusOr<v1::Input> prompt = MakeInput(std::move(text), ids_);
-    if (!prompt.ok()) return FailUsage(context.terminal, prompt.status().message());
+    LS_ASSIGN_OR_RETURN(v1::Input prompt, AsUsage(MakeInput(std::move(text), ids_)));
 
-    const v1::GenerateRequest request = MakeRequest(context.model, *std::move(prompt));
-    const absl::Status status = no_stream_ ? Generate(request, context) : Stream(request, context);
-    return status.ok() ? ExitCode::kOk : FailCall(context, status);
+    const v1::GenerateRequest request = MakeRequest(context.model, std::move(prompt));
+    LS_RETURN_IF_ERROR(no_stream_ ? Generate(request, context) : Stream(request, context));
+    return ExitCode::kOk;
   }
 
  private:
@@ -152,12 +148,11 @@ Examples:
   }
 
   absl::Status Generate(const v1::GenerateRequest& request, const CommandContext& context) const {
-    const absl::StatusOr<v1::GenerateResponse> response = context.client.Generate(request);
-    if (!response.ok()) return response.status();
+    LS_ASSIGN_OR_RETURN(const v1::GenerateResponse response, context.client.Generate(request));
     if (context.options.json) {
-      WriteJsonLine(*response, context.terminal.output);
+      WriteJsonLine(response, context.terminal.output);
     } else {
-      MakePrinter(context.terminal).OnResponse(*response);
+      MakePrinter(context.terminal).OnResponse(response);
     }
     return absl::OkStatus();
   }

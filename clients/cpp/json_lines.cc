@@ -48,6 +48,12 @@ std::string JsonString(const std::string& bytes) {
   return JsonOf(value);
 }
 
+// The object with the name and `about` before its fields.
+void WriteNamed(const std::string& name, absl::string_view about, absl::string_view object, std::ostream& output) {
+  output << "{\"name\":" << JsonString(name) << about << (object == "{}" ? "" : ",") << object.substr(1) << "\n"
+         << std::flush;
+}
+
 }  // namespace
 
 std::string ValidUtf8(absl::string_view bytes) {
@@ -66,24 +72,20 @@ void WriteJsonLine(const google::protobuf::Message& message, std::ostream& outpu
 }
 
 void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output) {
-  const std::string json = JsonOf(message);
-  const absl::string_view fields = absl::string_view(json).substr(1);
-  output << "{\"name\":" << JsonString(name) << (fields == "}" ? "" : ",") << fields << "\n" << std::flush;
+  WriteNamed(name, "", JsonOf(message), output);
 }
 
-void WriteAnswerJsonLine(const std::string& name, const v1::ModelSelector& model, const Weights& weights,
+void WriteAnswerJsonLine(const std::string& name, const v1::Model& weights, const v1::ModelSelector* model,
                          const google::protobuf::Message& message, std::ostream& output) {
-  const std::string json = WithoutEmptyLists(JsonOf(message));
-  const absl::string_view fields = absl::string_view(json).substr(1);
-  output << "{\"name\":" << JsonString(name);
-  if (!model.name().empty()) output << ",\"model\":" << JsonOf(model);
-  if (!weights.fingerprint.empty()) output << ",\"fingerprint\":" << JsonString(weights.fingerprint);
-  if (!weights.precision.empty()) output << ",\"precision\":" << JsonString(weights.precision);
-  output << (fields == "}" ? "" : ",") << fields << "\n" << std::flush;
+  std::string about;
+  if (model != nullptr && !model->name().empty()) absl::StrAppend(&about, ",\"model\":", JsonOf(*model));
+  if (!weights.fingerprint().empty()) absl::StrAppend(&about, ",\"fingerprint\":", JsonString(weights.fingerprint()));
+  if (!weights.precision().empty()) absl::StrAppend(&about, ",\"precision\":", JsonString(weights.precision()));
+  WriteNamed(name, about, WithoutEmptyLists(JsonOf(message)), output);
 }
 
 void WriteErrorJsonLine(const std::string& name, const v1::ItemError& error, std::ostream& output) {
-  output << "{\"name\":" << JsonString(name) << ",\"error\":" << JsonOf(error) << "}\n" << std::flush;
+  WriteNamed(name, "", absl::StrCat("{\"error\":", JsonOf(error), "}"), output);
 }
 
 }  // namespace longshort

@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
+#include "longshort/v1/models.pb.h"
 #include "longshort/v1/types.pb.h"
 
 namespace longshort {
@@ -21,15 +22,9 @@ void WriteJsonLine(const google::protobuf::Message& message, std::ostream& outpu
 // that are not UTF-8 become U+FFFD.
 void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output);
 
-// What decides on a model's results besides its input, as GetModel tells it.
-struct Weights {
-  std::string fingerprint;
-  std::string precision;
-};
-
-// The same with the model that answered and its weights behind the name, each if it is set, and without lists that have
-// no elements.
-void WriteAnswerJsonLine(const std::string& name, const v1::ModelSelector& model, const Weights& weights,
+// The same with what decides on the result behind the name: the model that answered, if it is given, and the weights'
+// fingerprint and precision, as GetModel tells them, each if it is set. Without lists that have no elements.
+void WriteAnswerJsonLine(const std::string& name, const v1::Model& weights, const v1::ModelSelector* model,
                          const google::protobuf::Message& message, std::ostream& output);
 
 // {"name": ..., "error": {"code": ..., "message": ...}}

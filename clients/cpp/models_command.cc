@@ -5,9 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/json_lines.h"
-#include "clients/cpp/tables.h"
+#include "clients/cpp/results.h"
 
 namespace longshort {
 namespace {
@@ -106,10 +107,9 @@ void WriteModel(const v1::Model& model, std::ostream& output) {
 
 class ModelsCommand final : public Command {
  public:
-  absl::string_view name() const override { return "models"; }
-  absl::string_view summary() const override { return "Show what the server has loaded"; }
-  absl::string_view description() const override {
-    return R"(Usage: longshort models [options]
+  ModelsCommand()
+      : Command("models", "Show what the server has loaded",
+                R"(Usage: longshort models [options]
 
 Lists the models that the server has loaded: what each takes (text, pairs of texts, images), and how many classes a classifier
 has. With --model, tells all about one: hyperparameters, names of classes, limits, fingerprint.
@@ -118,35 +118,23 @@ Examples:
   longshort models
   longshort models --model=characters/1
   longshort models --json | jq -r .name
-)";
-  }
-  void AddOptions(OptionTable& /*table*/) override {}
+)") {}
 
-  ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    if (!arguments.empty())
-      return FailUsage(context.terminal, "models takes no argument; --model=NAME tells of one model");
-    return context.options.model.empty() ? List(context) : Describe(context);
-  }
-
- private:
-  static ExitCode List(const CommandContext& context) {
-    const absl::StatusOr<v1::ListModelsResponse> response = context.client.ListModels();
-    if (!response.ok()) return FailCall(context, response.status());
-    if (context.options.json) {
-      for (const v1::Model& model : response->models()) WriteJsonLine(model, context.terminal.output);
-    } else {
-      WriteList(*response, context.terminal.output);
+  absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+    if (!arguments.empty()) return UsageError("models takes no argument; --model=NAME tells of one model");
+    std::ostream& output = context.terminal.output;
+    if (context.options.model.empty()) {
+      LS_ASSIGN_OR_RETURN(const v1::ListModelsResponse response, context.client.ListModels());
+      if (!context.options.json) WriteList(response, output);
+      for (int i = 0; context.options.json && i < response.models_size(); ++i)
+        WriteJsonLine(response.models(i), output);
+      return ExitCode::kOk;
     }
-    return ExitCode::kOk;
-  }
-
-  static ExitCode Describe(const CommandContext& context) {
-    const absl::StatusOr<v1::Model> model = context.client.GetModel(context.model);
-    if (!model.ok()) return FailCall(context, model.status());
+    LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));
     if (context.options.json) {
-      WriteJsonLine(*model, context.terminal.output);
+      WriteJsonLine(model, output);
     } else {
-      WriteModel(*model, context.terminal.output);
+      WriteModel(model, output);
     }
     return ExitCode::kOk;
   }

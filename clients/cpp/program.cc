@@ -1,13 +1,17 @@
-// RunProgram: which command a command line names, and its options.
+// RunProgram: which command a command line names, its options, and what is told of its errors.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "clients/cpp/command.h"
 #include "longshort_version.h"
 
@@ -22,7 +26,8 @@ struct ProgramOptions {
 
   void AddTo(OptionTable& table) {
     table.Add("model", "NAME[/VERSION]", "Which model; may be left out if the server has one.", &common.model);
-    table.Add("timeout", "TIME", "How long a call may take, as in 30s or 5m; inf is unlimited.", &common.timeout);
+    table.Add("timeout", "TIME", "How long a call may take, as in 30s or 5m; inf is unlimited.", &common.timeout,
+              {absl::Milliseconds(1), absl::InfiniteDuration()});
     table.Add("client-id", "ID", "Who asks: sessions belong to a client, and the server is shared among them fairly.",
               &common.client_id);
     common.connection.AddTo(table);
@@ -43,20 +48,46 @@ void WriteProgramHelp(const Commands& commands, const OptionTable& table, std::o
   output << "Usage: longshort [options] COMMAND [options] [FILE|FOLDER|-]...\n\n"
          << "Scores and continues text, and classifies images and texts, with the models of a Longshort "
             "server.\n\nCommands:\n";
-  for (const auto& command : commands) output << absl::StrFormat("  %-10s%s\n", command->name(), command->summary());
+  for (const auto& command : commands) output << absl::StrFormat("  %-10s%s\n", command->name, command->summary);
   output << "\n\"longshort COMMAND --help\" explains each, with examples.\n\nOptions:\n"
          << table.Help() << "\n"
          << ExitCodesHelp();
 }
 
-void WriteVersion(std::ostream& output) {
+ExitCode WriteVersion(std::ostream& output) {
   output << "longshort " << kVersion;
   if (!kCudaToolkit.empty()) output << " (built with CUDA toolkit " << kCudaToolkit << ")";
   output << "\n";
+  return ExitCode::kOk;
 }
 
-ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, ProgramOptions& values,
-                    Terminal& terminal, const ClientFactory& make_client) {
+// "name" or "name/version" as a selector. Errors: UsageError.
+absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text) {
+  v1::ModelSelector selector;
+  const size_t slash = text.find('/');
+  selector.set_name(text.substr(0, slash));
+  if (slash == std::string::npos) return selector;
+  int64_t version = 0;
+  if (!absl::SimpleAtoi(text.substr(slash + 1), &version) || version < 1 || selector.name().empty()) {
+    return UsageError(
+        absl::StrCat("--model: \"", text, "\" is not of the form NAME or NAME/VERSION, with a version of at least 1"));
+  }
+  selector.set_version(version);
+  return selector;
+}
+
+absl::Status CheckCommonOptions(const CommonOptions& options) {
+  if (options.connection.server.empty()) return UsageError("--server is empty; it must be HOST:PORT");
+  // gRPC would end the program.
+  if (!std::all_of(options.client_id.begin(), options.client_id.end(), absl::ascii_isprint)) {
+    return UsageError(absl::StrCat("--client-id is \"", absl::CHexEscape(options.client_id),
+                                   "\"; it must be of printable ASCII characters"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> RunCommand(Command& command, absl::Span<const std::string> arguments, ProgramOptions& values,
+                                    Terminal& terminal, const ClientFactory& make_client) {
   OptionTable table;
   table.BeginSection("Options:");
   command.AddOptions(table);
@@ -65,66 +96,82 @@ ExitCode RunCommand(Command& command, absl::Span<const std::string> arguments, P
 
   const absl::StatusOr<std::vector<std::string>> others = table.ParseAmongOthers(arguments);
   if (!others.ok()) {
-    return FailUsage(terminal, absl::StrCat(others.status().message(), "\n\"longshort ", command.name(),
-                                            " --help\" lists the options."));
+    return UsageError(
+        absl::StrCat(others.status().message(), "\n\"longshort ", command.name, " --help\" lists the options."));
   }
   if (values.help) {
-    terminal.output << command.description() << "\n" << table.Help() << "\n" << ExitCodesHelp();
+    terminal.output << command.description << "\n" << table.Help() << "\n" << ExitCodesHelp();
     return ExitCode::kOk;
   }
-  if (values.version) {
-    WriteVersion(terminal.output);
-    return ExitCode::kOk;
-  }
-  if (values.common.timeout <= absl::ZeroDuration()) {
-    return FailUsage(terminal, absl::StrCat("--timeout is ", absl::FormatDuration(values.common.timeout),
-                                            "; it must be longer than 0"));
-  }
-  if (values.common.connection.server.empty()) return FailUsage(terminal, "--server is empty; it must be HOST:PORT");
-  // gRPC would end the program.
-  if (!std::all_of(values.common.client_id.begin(), values.common.client_id.end(), absl::ascii_isprint)) {
-    return FailUsage(terminal, absl::StrCat("--client-id is \"", absl::CHexEscape(values.common.client_id),
-                                            "\"; it must be of printable ASCII characters"));
-  }
-  const absl::StatusOr<v1::ModelSelector> model = ParseModel(values.common.model);
-  if (!model.ok()) return FailUsage(terminal, model.status().message());
-
-  const absl::StatusOr<ClientCredentials> credentials = ReadCredentials(values.common.connection);
-  if (!credentials.ok()) return FailUsage(terminal, credentials.status().message());
-  const std::shared_ptr<Client> client = make_client({.server = values.common.connection.server,
-                                                      .timeout = values.common.timeout,
-                                                      .client_id = values.common.client_id,
-                                                      .credentials = *credentials});
-  return command.Run(*others, {values.common, *model, *client, terminal});
+  if (values.version) return WriteVersion(terminal.output);
+  const CommonOptions& options = values.common;
+  LS_RETURN_IF_ERROR(CheckCommonOptions(options));
+  LS_ASSIGN_OR_RETURN(const v1::ModelSelector model, ParseModel(options.model));
+  LS_ASSIGN_OR_RETURN(const ClientCredentials credentials, AsUsage(ReadCredentials(options.connection)));
+  const std::shared_ptr<Client> client = make_client({.server = options.connection.server,
+                                                      .timeout = options.timeout,
+                                                      .client_id = options.client_id,
+                                                      .credentials = credentials});
+  return command.Run(*others, {options, model, *client, terminal});
 }
 
-}  // namespace
-
-ExitCode RunProgram(absl::Span<const std::string> arguments, Terminal& terminal, const ClientFactory& make_client) {
+absl::StatusOr<ExitCode> RunLine(absl::Span<const std::string> arguments, ProgramOptions& values, Terminal& terminal,
+                                 const ClientFactory& make_client) {
   const Commands commands = MakeCommands();
-  ProgramOptions values;
   OptionTable table;
   values.AddTo(table);
-
   const absl::StatusOr<std::vector<std::string>> rest = table.ParseLeading(arguments);
   if (!rest.ok()) {
-    return FailUsage(terminal, absl::StrCat(rest.status().message(), "\n\"longshort --help\" lists the options."));
+    return UsageError(absl::StrCat(rest.status().message(), "\n\"longshort --help\" lists the options."));
   }
-  if (values.version) {
-    WriteVersion(terminal.output);
-    return ExitCode::kOk;
-  }
+  if (values.version) return WriteVersion(terminal.output);
   if (rest->empty()) {
     WriteProgramHelp(commands, table, values.help ? terminal.output : terminal.error);
     return values.help ? ExitCode::kOk : ExitCode::kUsage;
   }
   const auto command = std::find_if(commands.begin(), commands.end(),
-                                    [&](const auto& candidate) { return candidate->name() == rest->front(); });
+                                    [&](const auto& candidate) { return candidate->name == rest->front(); });
   if (command == commands.end()) {
-    return FailUsage(terminal,
-                     absl::StrCat("unknown command \"", rest->front(), "\"\n\"longshort --help\" lists them."));
+    return UsageError(absl::StrCat("unknown command \"", rest->front(), "\"\n\"longshort --help\" lists them."));
   }
   return RunCommand(**command, absl::MakeConstSpan(*rest).subspan(1), values, terminal, make_client);
+}
+
+// Tells the likely cause if no connection came about.
+void ExplainUnavailable(const ConnectionOptions& options, absl::string_view message, std::ostream& error) {
+  if (const std::string cause = DiagnoseConnection(options); !cause.empty()) {
+    error << "Likely cause: " << cause << ".\n";
+  }
+  if (!absl::StrContains(message, "failed to connect") && !absl::StrContains(message, "DNS")) return;
+  for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    if (std::getenv(proxy) == nullptr) continue;
+    error << proxy << " is set: gRPC asks there, but for hosts that no_proxy names.\n";
+    break;
+  }
+}
+
+}  // namespace
+
+void CancelUnlessWritable(const CommandContext& context) {
+  if (!context.terminal.output) context.client.Cancel();
+}
+
+ExitCode RunProgram(absl::Span<const std::string> arguments, Terminal& terminal, const ClientFactory& make_client) {
+  ProgramOptions values;
+  const absl::StatusOr<ExitCode> code = RunLine(arguments, values, terminal, make_client);
+  if (code.ok()) return *code;
+  const absl::Status& status = code.status();
+  if (IsUsageError(status)) {
+    terminal.error << "longshort: " << status.message() << "\n";
+  } else if (!terminal.output) {
+    return ExitCode::kOther;  // that is why, and is told at the end
+  } else {
+    terminal.error << "longshort: " << absl::StatusCodeToString(status.code()) << ": " << status.message() << "\n";
+    if (absl::IsUnavailable(status)) {
+      ExplainUnavailable(values.common.connection, status.message(), terminal.error);
+    }
+  }
+  return ExitCodeOf(status);
 }
 
 }  // namespace longshort

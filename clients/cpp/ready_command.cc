@@ -86,10 +86,9 @@ Probe AskEither(const std::string& address, absl::Duration timeout) {
 
 class ReadyCommand final : public Command {
  public:
-  absl::string_view name() const override { return "ready"; }
-  absl::string_view summary() const override { return "Ask whether the server is ready, as probes do"; }
-  absl::string_view description() const override {
-    return R"(Usage: longshort ready [HOST:PORT] [options]
+  ReadyCommand()
+      : Command("ready", "Ask whether the server is ready, as probes do",
+                R"(Usage: longshort ready [HOST:PORT] [options]
 
 Asks the server's HTTP port, by default 127.0.0.1:8501, for /readyz. Prints "ready" and exits with 0, or says what is missing
 and exits with 3. It asks by HTTP, or by HTTPS where the port speaks that, and takes any certificate.
@@ -98,16 +97,13 @@ Give --timeout: a server that is busy or stopped may not answer at all. Of the o
 Examples:
   longshort ready --timeout=4s
   until longshort ready --timeout=1s; do sleep 1; done
-)";
-  }
-  void AddOptions(OptionTable& /*table*/) override {}
+)") {}
 
-  ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    if (arguments.size() > 1) return FailUsage(context.terminal, "ready takes one argument at the most: HOST:PORT");
+  absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+    if (arguments.size() > 1) return UsageError("ready takes one argument at the most: HOST:PORT");
     const std::string address = arguments.empty() ? kDefaultAddress : arguments.front();
     if (address.find(':') == std::string::npos || address.find_first_of("/@?#") != std::string::npos) {
-      return FailUsage(context.terminal,
-                       absl::StrCat("the server's HTTP port is \"", address, "\"; it must be HOST:PORT"));
+      return UsageError(absl::StrCat("the server's HTTP port is \"", address, "\"; it must be HOST:PORT"));
     }
     const Probe probe = AskEither(address, context.options.timeout);
     if (probe.ready) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/documents.h"
 #include "clients/cpp/file_collection.h"
@@ -14,10 +15,9 @@ namespace {
 
 class ScoreCommand final : public Command {
  public:
-  absl::string_view name() const override { return "score"; }
-  absl::string_view summary() const override { return "Score texts: how likely a language model finds them"; }
-  absl::string_view description() const override {
-    return R"(Usage: longshort score [options] [FILE|FOLDER|PATTERN|-]...
+  ScoreCommand()
+      : Command("score", "Score texts: how likely a language model finds them",
+                R"(Usage: longshort score [options] [FILE|FOLDER|PATTERN|-]...
 
 Scores each file (or standard input) as one document, with all its bytes, by a language model. "longshort classify" asks
 classifiers. A folder stands for all files in it and in its folders, a pattern in quotes ('reviews/*.txt') for what it matches.
@@ -44,30 +44,26 @@ Examples:
   printf 'The cat sat.' | longshort score --log-probabilities --top-alternatives=3
   longshort score --json book.txt | jq '.scores[0].bits_per_byte'
   longshort score --json --json-lines documents.jsonl > scores.jsonl
-)";
-  }
+)") {}
+
   void AddOptions(OptionTable& table) override {
     options_.AddTo(table);
     table.AddSwitch("log-probabilities", "Print each token's log-probability, id and bytes.", &log_probabilities_);
     table.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
   }
 
-  ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    if (options_.lines && options_.json_lines) {
-      return FailUsage(context.terminal, "give --lines or --json-lines, not both");
-    }
-    absl::StatusOr<std::vector<std::string>> names = CollectFiles(DocumentNames(arguments), AnyFile);
-    if (!names.ok()) return FailUsage(context.terminal, names.status().message());
-    const absl::StatusOr<v1::Model> model = context.client.GetModel(context.model);
-    if (!model.ok()) return FailCall(context, model.status());
-    if (model->has_classifier()) {
-      return FailCall(context, absl::FailedPreconditionError(
-                                   absl::StrCat(model->name(), " is a classifier; use \"longshort classify\"")));
+  absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+    LS_RETURN_IF_ERROR(options_.Check());
+    LS_ASSIGN_OR_RETURN(std::vector<std::string> names, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
+    LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));
+    if (model.has_classifier()) {
+      return (
+          absl::FailedPreconditionError(absl::StrCat(model.name(), " is a classifier; use \"longshort classify\"")));
     }
     v1::ScoreTextsOptions request;
     request.set_token_log_probabilities(log_probabilities_);
     request.set_top_alternatives(top_alternatives_);
-    return RunTexts(options_, *model, std::move(request), *std::move(names), {}, context);
+    return RunTexts(options_, model, std::move(request), std::move(names), {}, context);
   }
 
  private:

@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/json_lines.h"
-#include "clients/cpp/session_drain.h"
+#include "clients/cpp/results.h"
 #include "clients/cpp/session_file.h"
 #include "clients/cpp/sessions.h"
-#include "clients/cpp/tables.h"
 #include "google/protobuf/struct.pb.h"
 
 namespace longshort {
@@ -63,10 +63,9 @@ void WriteSessions(const std::vector<SessionOfModel>& sessions, std::ostream& ou
 
 class SessionCommand final : public Command {
  public:
-  absl::string_view name() const override { return "session"; }
-  absl::string_view summary() const override { return "List conversations, move them between servers, or end them"; }
-  absl::string_view description() const override {
-    return R"(Usage: longshort session [options] list
+  SessionCommand()
+      : Command("session", "List conversations, move them between servers, or end them",
+                R"(Usage: longshort session [options] list
        longshort session [options] export ID FILE|-
        longshort session [options] import ID FILE|-
        longshort session [options] close ID
@@ -95,8 +94,8 @@ Examples:
   longshort --server=a:8500 --model=enwiki session export talk - | longshort --server=b:8500 --model=enwiki session import talk -
   longshort --server=a:8500 session list --all-owners
   longshort --server=a:8500 session drain --to=b:8500
-)";
-  }
+)") {}
+
   void AddOptions(OptionTable& table) override {
     table.AddSwitch("all-owners", "list: the sessions of all clients.", &all_owners_);
     table.Add(
@@ -107,37 +106,37 @@ Examples:
     table.Add("to-tls-ca", "FILE", "drain: trust these authorities for --to, and encrypt.", &to_tls_ca_);
     table.Add("to-tls-server-name", "NAME", "drain: the name in the certificate of --to; encrypt.",
               &to_tls_server_name_);
-    table.Add("drain-timeout", "TIME", "drain: how long it may take.", &drain_timeout_);
+    table.Add("drain-timeout", "TIME", "drain: how long it may take.", &drain_timeout_,
+              {absl::Milliseconds(1), absl::InfiniteDuration()});
   }
 
-  ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+  absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
     const std::string action = arguments.empty() ? "" : arguments[0];
     const size_t count = arguments.size();
-    if (action == "list" && count == 1) return List(context);
     if (action == "drain" && count == 1) return Drain(context);
-    if (action == "close" && count == 2) return Close(arguments[1], context);
-    if (action == "export" && count == 3) return Export(arguments[1], arguments[2], context);
-    if (action == "import" && count == 3) return Import(arguments[1], arguments[2], context);
-    return FailUsage(context.terminal,
-                     "session takes list, export ID FILE, import ID FILE, close ID, or drain --to=HOST:PORT\n"
-                     "\"longshort session --help\" explains");
+    absl::Status status = UsageError(
+        "session takes list, export ID FILE, import ID FILE, close ID, or drain --to=HOST:PORT\n"
+        "\"longshort session --help\" explains");
+    if (action == "list" && count == 1) status = List(context);
+    if (action == "close" && count == 2) status = context.client.EndSession(context.model, arguments[1], {});
+    if (action == "export" && count == 3) status = Export(arguments[1], arguments[2], context);
+    if (action == "import" && count == 3) status = Import(arguments[1], arguments[2], context);
+    LS_RETURN_IF_ERROR(status);
+    return ExitCode::kOk;
   }
 
  private:
-  static ExitCode Export(const std::string& id, const std::string& path, const CommandContext& context) {
+  static absl::Status Export(const std::string& id, const std::string& path, const CommandContext& context) {
     v1::ExportSessionRequest request;
     *request.mutable_model() = context.model;
     request.set_session_id(id);
     SessionFileWriter file(path, context.terminal);
     TransferProgress progress(context.terminal);
-    bool written = true;
-    const absl::Status status = context.client.ExportSession(request, [&](const v1::SessionPart& part) {
-      progress.Show(part);
-      return written = written && file.Write(part);
-    });
+    LS_RETURN_IF_ERROR(context.client.ExportSession(request, [&](Client::NextPart next) {
+      for (v1::SessionPart part; next(part) && file.Write(part);) progress.Show(part);
+    }));
     progress.Hide();
-    if (!status.ok() && written) return FailCall(context, status);
-    if (const absl::Status kept = file.Keep(); !kept.ok()) return FailUsage(context.terminal, kept.message());
+    LS_RETURN_IF_ERROR(file.Keep());
     std::ostream& told = path == "-" ? context.terminal.error : context.terminal.output;
     if (context.options.json) {
       WriteJsonLine(progress.header(), told);
@@ -145,82 +144,68 @@ Examples:
       told << absl::StrCat("session ", id, ": ", progress.header().session_tokens(), " tokens, ",
                            progress.header().data_bytes(), " bytes\n");
     }
-    return ExitCode::kOk;
+    return absl::OkStatus();
   }
 
-  static ExitCode Import(const std::string& id, const std::string& path, const CommandContext& context) {
-    const auto file = SessionFileReader::Open(path, context.terminal);
-    if (!file.ok()) return FailUsage(context.terminal, file.status().message());
+  static absl::Status Import(const std::string& id, const std::string& path, const CommandContext& context) {
+    SessionFileReader file(path, context.terminal);
+    if (!file.readable()) return UsageError(absl::StrCat(path, " cannot be read"));
     v1::ImportBeginning beginning;
     *beginning.mutable_model() = context.model;
     beginning.set_session_id(id);
     TransferProgress progress(context.terminal);
     const absl::StatusOr<v1::ImportSessionResponse> response =
         context.client.ImportSession(beginning, [&](v1::SessionPart& part) {
-          const bool there = (*file)->Read(part);
+          const bool there = file.Read(part);
           if (there) progress.Show(part);
           return there;
         });
     progress.Hide();
-    if (!response.ok() && !(*file)->readable()) {
-      return FailUsage(context.terminal, absl::StrCat(path, " is no exported session, or was damaged"));
+    if (!response.ok() && !file.readable()) {
+      return UsageError(absl::StrCat(path, " is no exported session, or was damaged"));
     }
-    if (!response.ok()) return FailCall(context, response.status());
+    if (!response.ok()) return response.status();
     if (context.options.json) {
       WriteJsonLine(*response, context.terminal.output);
     } else {
       context.terminal.output << absl::StrCat("session ", id, ": ", response->session_tokens(), " tokens\n");
     }
-    return ExitCode::kOk;
+    return absl::OkStatus();
   }
 
-  static ExitCode Close(const std::string& id, const CommandContext& context) {
-    const absl::Status status = context.client.EndSession(context.model, id, {});
-    return status.ok() ? ExitCode::kOk : FailCall(context, status);
-  }
-
-  ExitCode List(const CommandContext& context) const {
-    const absl::StatusOr<std::vector<SessionOfModel>> sessions =
-        ListSessions(context.client, context.model, all_owners_);
-    if (!sessions.ok()) return FailCall(context, sessions.status());
+  absl::Status List(const CommandContext& context) const {
+    LS_ASSIGN_OR_RETURN(const auto sessions, ListSessions(context.client, context.model, all_owners_));
     if (!context.options.json) {
-      WriteSessions(*sessions, context.terminal.output);
-      return ExitCode::kOk;
+      WriteSessions(sessions, context.terminal.output);
+      return absl::OkStatus();
     }
-    for (const SessionOfModel& each : *sessions) {
+    for (const SessionOfModel& each : sessions) {
       WriteNamedJsonLine(each.model_name(), each.session, context.terminal.output);
     }
-    return ExitCode::kOk;
+    return absl::OkStatus();
   }
 
-  ExitCode Drain(const CommandContext& context) const {
-    if (to_.empty()) return FailUsage(context.terminal, "drain needs --to=HOST:PORT, where the sessions go");
-    if (drain_timeout_ <= absl::ZeroDuration()) {
-      return FailUsage(context.terminal, absl::StrCat("--drain-timeout is ", absl::FormatDuration(drain_timeout_),
-                                                      "; it must be longer than 0"));
-    }
+  absl::StatusOr<ExitCode> Drain(const CommandContext& context) const {
+    if (to_.empty()) return UsageError("drain needs --to=HOST:PORT, where the sessions go");
     ConnectionOptions connection = context.options.connection;
     connection.server = to_;
     if (!to_tls_ca_.empty()) connection.tls_ca = to_tls_ca_;
     if (!to_tls_server_name_.empty()) connection.tls_server_name = to_tls_server_name_;
-    const absl::StatusOr<ClientCredentials> credentials = ReadCredentials(connection);
-    if (!credentials.ok()) return FailUsage(context.terminal, credentials.status().message());
+    LS_ASSIGN_OR_RETURN(const ClientCredentials credentials, AsUsage(ReadCredentials(connection)));
     Client to({.server = to_,
                .timeout = context.options.timeout,
                .client_id = context.options.client_id,
-               .credentials = *credentials});
+               .credentials = credentials});
 
     std::optional<ProgressBar> bar;
-    SessionDrain drain(context.client, to, context.model, drain_timeout_,
-                       {.on_sessions =
-                            [&](int64_t sessions) {
-                              bar.emplace(context.terminal,
-                                          ProgressBar::Options{.unit = "sessions", .total = sessions});
-                            },
-                        .on_moved = [&] { bar->Advance(); }});
-    const absl::StatusOr<SessionDrain::Result> result = drain.Run();
+    const auto show = [&](int64_t sessions) {
+      bar.emplace(context.terminal, ProgressBar::Options{.unit = "sessions", .total = sessions});
+    };
+    const absl::StatusOr<DrainResult> result = DrainSessions(
+        context.client, to,
+        {.model = context.model, .timeout = drain_timeout_, .on_sessions = show, .on_moved = [&] { bar->Advance(); }});
     bar.reset();
-    if (!result.ok()) return FailCall(context, result.status());
+    if (!result.ok()) return result.status();
     const size_t told = std::min(result->left.size(), kMostTold);
     for (size_t i = 0; i < told; ++i) Tell(result->left[i], context.terminal.error);
     if (told < result->left.size()) {
@@ -230,14 +215,14 @@ Examples:
     return result->left.empty() ? ExitCode::kOk : ExitCodeOf(result->left.front().why);
   }
 
-  static void Tell(const SessionDrain::Left& left, std::ostream& output) {
+  static void Tell(const DrainResult::Left& left, std::ostream& output) {
     const std::string& owner = left.session.session.owner();
     output << absl::StrCat("longshort: session ", left.session.session.session_id(),
                            owner.empty() ? "" : absl::StrCat(" of ", owner), ", model ", left.session.model_name(),
                            ", is left: ", absl::StatusCodeToString(left.why.code()), ": ", left.why.message(), "\n");
   }
 
-  static void Summarize(const SessionDrain::Result& result, const CommandContext& context) {
+  static void Summarize(const DrainResult& result, const CommandContext& context) {
     const auto left = static_cast<int64_t>(result.left.size());
     const double seconds = absl::ToDoubleSeconds(result.elapsed);
     if (!context.options.json) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clients/cpp/failures.h"
 #include "google/protobuf/util/delimited_message_util.h"
 
 namespace longshort {
@@ -78,19 +79,8 @@ absl::Status SessionFileWriter::Keep() {
 }
 
 absl::Status SessionFileWriter::CannotWrite() const {
-  return absl::InvalidArgumentError(
+  return UsageError(
       absl::StrCat(path_ == "-" ? "standard output" : path_, " cannot be written: ", std::strerror(error_)));
-}
-
-absl::StatusOr<std::unique_ptr<SessionFileReader>> SessionFileReader::Open(const std::string& path,
-                                                                           Terminal& terminal) {
-  if (path == "-") {
-    return std::unique_ptr<SessionFileReader>(new SessionFileReader(nullptr, terminal.input));
-  }
-  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
-  if (!file->is_open()) return absl::InvalidArgumentError(absl::StrCat(path, " cannot be read"));
-  std::istream& input = *file;
-  return std::unique_ptr<SessionFileReader>(new SessionFileReader(std::move(file), input));
 }
 
 bool SessionFileReader::Read(v1::SessionPart& part) {

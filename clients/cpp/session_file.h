@@ -2,13 +2,10 @@
 #pragma once
 
 #include <fstream>
-#include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "clients/cpp/terminal.h"
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "longshort/v1/sessions.pb.h"
@@ -27,7 +24,7 @@ class SessionFileWriter final {
 
   // False, from then on, if it cannot be written.
   bool Write(const v1::SessionPart& part);
-  // The session is whole. Errors: INVALID_ARGUMENT naming the file, if it could not be written.
+  // The session is whole. Errors: UsageError naming the file, if it could not be written.
   absl::Status Keep();
 
  private:
@@ -43,21 +40,20 @@ class SessionFileWriter final {
 // "-" is standard input.
 class SessionFileReader final {
  public:
-  // Errors: INVALID_ARGUMENT naming the file, if it cannot be opened.
-  static absl::StatusOr<std::unique_ptr<SessionFileReader>> Open(const std::string& path, Terminal& terminal);
+  SessionFileReader(const std::string& path, Terminal& terminal)
+      : file_(path, std::ios::binary), input_(path == "-" ? &terminal.input : &file_) {
+    readable_ = path == "-" || file_.is_open();
+  }
 
   // False at the end, or where the file is no session.
   bool Read(v1::SessionPart& part);
-  // Whether all that was read were parts of a session.
+  // Whether the file could be opened, and all that was read were parts of a session.
   bool readable() const { return readable_; }
 
  private:
-  explicit SessionFileReader(std::unique_ptr<std::ifstream> file, std::istream& input)
-      : file_(std::move(file)), input_(&input) {}
-
-  const std::unique_ptr<std::ifstream> file_;  // null for standard input
+  std::ifstream file_;
   google::protobuf::io::IstreamInputStream input_;
-  bool readable_ = true;
+  bool readable_;
 };
 
 }  // namespace longshort

@@ -1,17 +1,32 @@
 #include "clients/cpp/sessions.h"
 
-#include <condition_variable>
-#include <deque>
-#include <mutex>
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <optional>
 #include <set>
-#include <thread>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/thread.h"
+#include "clients/cpp/failures.h"
 
 namespace longshort {
 namespace {
+
+// Enough that small sessions do not wait for each other's round trips; large ones fill the way by themselves.
+constexpr size_t kAtOnce = 4;
+
+// How often a server is asked again about what it said no time for: whether a call is over, for instance.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(200);
+
+// A server without room for more sessions says when one of its own will end, which may be closed long before.
+constexpr absl::Duration kLongestWait = absl::Seconds(10);
 
 // Versions of a model with the same weights have the same sessions: one of them is enough.
 absl::StatusOr<std::vector<v1::ModelSelector>> LanguageModels(Client& client) {
@@ -27,59 +42,13 @@ absl::StatusOr<std::vector<v1::ModelSelector>> LanguageModels(Client& client) {
   return models;
 }
 
-// Parts on their way from a call that reads to one that writes: a few, then the reader waits.
-//
-// Thread: one gives, one takes.
-class PartPipe final {
- public:
-  // False once nobody takes any more.
-  bool Give(const v1::SessionPart& part) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return parts_.size() < kMostParts || closed_; });
-    if (closed_) return false;
-    parts_.push_back(part);
-    changed_.notify_all();
-    return true;
-  }
-  // False if there are no more.
-  bool Take(v1::SessionPart& part) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !parts_.empty() || ended_; });
-    if (parts_.empty()) return false;
-    part = std::move(parts_.front());
-    parts_.pop_front();
-    changed_.notify_all();
-    return true;
-  }
-  // Of the giver: there are no more.
-  void End() { Set(ended_); }
-  // Of the taker: it takes no more.
-  void Close() { Set(closed_); }
-
- private:
-  static constexpr size_t kMostParts = 2;  // of 1 MiB
-
-  void Set(bool& flag) {
-    const std::lock_guard lock(mutex_);
-    flag = true;
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::deque<v1::SessionPart> parts_;
-  bool ended_ = false;
-  bool closed_ = false;
-};
-
 struct Copied {
-  // OK, too, if the importing side ended it.
-  absl::Status exported;
-  absl::StatusOr<v1::ImportSessionResponse> imported;
+  int64_t tokens = 0;
   int64_t bytes = 0;
 };
 
-Copied Copy(Client& from, Client& to, const SessionOfModel& session) {
+// Gives the session to `to` under the id that it has, for its owner. Errors: those of both calls.
+absl::StatusOr<Copied> Copy(Client& from, Client& to, const SessionOfModel& session) {
   v1::ExportSessionRequest request;
   *request.mutable_model() = session.model;
   request.set_session_id(session.session.session_id());
@@ -89,23 +58,222 @@ Copied Copy(Client& from, Client& to, const SessionOfModel& session) {
   beginning.set_session_id(session.session.session_id());
   beginning.set_keep_owner(true);
 
-  PartPipe pipe;
   Copied copied;
-  std::thread exporter([&] {
-    bool refused = false;
-    copied.exported = from.ExportSession(request, [&](const v1::SessionPart& part) {
+  absl::StatusOr<v1::ImportSessionResponse> imported = absl::UnknownError("nothing was exported");
+  LS_RETURN_IF_ERROR(from.ExportSession(request, [&](Client::NextPart next) {
+    imported = to.ImportSession(beginning, [&](v1::SessionPart& part) {
+      if (!next(part)) return false;
       copied.bytes += static_cast<int64_t>(part.data().size());
-      refused = refused || !pipe.Give(part);
-      return !refused;
+      return true;
     });
-    if (refused) copied.exported = absl::OkStatus();
-    pipe.End();
-  });
-  copied.imported = to.ImportSession(beginning, [&](v1::SessionPart& part) { return pipe.Take(part); });
-  pipe.Close();
-  exporter.join();
+  }));
+  if (!imported.ok()) return imported.status();
+  copied.tokens = imported->session_tokens();
   return copied;
 }
+
+// Copies the session and ends it at `from` as moved. Returns the bytes of its data; none if it has ended meanwhile.
+// Errors: those of the calls, after which the first server has it yet; ABORTED if it went on meanwhile at `from`.
+absl::StatusOr<std::optional<int64_t>> Move(Client& from, Client& to, const SessionOfModel& session) {
+  const absl::StatusOr<Copied> copied = Copy(from, to, session);
+  if (absl::IsNotFound(copied.status())) return std::nullopt;
+  if (!copied.ok()) return copied.status();
+  const std::string& id = session.session.session_id();
+  Client::SessionEnd end = {.owner = session.session.owner(), .expected_tokens = copied->tokens, .moved = true};
+  absl::Status closed = from.EndSession(session.model, id, end);
+  if (closed.ok() || absl::IsNotFound(closed)) return copied->bytes;
+  if (absl::IsFailedPrecondition(closed)) closed = absl::AbortedError("it went on while it was moved");
+  if (absl::IsAborted(closed)) {
+    // So that nobody goes on there from what is not the end. If that fails, the next import goes on from it.
+    end.moved = false;
+    to.EndSession(session.model, id, end).IgnoreError();
+  }
+  return closed;
+}
+
+// Whether another try may end otherwise.
+bool MayBeTriedAgain(const absl::Status& status) {
+  const ExitCode code = ExitCodeOf(status);
+  if (code == ExitCode::kUnavailable) return MayPass(status);
+  return code != ExitCode::kRefused || absl::IsDataLoss(status);
+}
+
+absl::Duration WaitAfter(const absl::Status& status) {
+  return std::min(RetryAfter(status).value_or(kLookAgain), kLongestWait);
+}
+
+class SessionDrain final {
+ public:
+  SessionDrain(Client& from, Client& to, const DrainOptions& options) : from_(from), to_(to), options_(options) {}
+
+  absl::StatusOr<DrainResult> Run() {
+    const absl::Time begun = absl::Now();
+    absl::Notification over;
+    Thread clock;
+    LS_RETURN_IF_ERROR(clock.Start("the thread that ends the drain", [&] {
+      if (!over.WaitForNotificationWithTimeout(options_.timeout)) End();
+    }));
+    absl::StatusOr<DrainResult> result = MoveUntilNoneIsLeft();
+    over.Notify();
+    if (result.ok()) result->elapsed = absl::Now() - begun;
+    return result;
+  }
+
+ private:
+  struct Failure {
+    absl::Status status;
+    // When it is tried again; never, if it will be refused again.
+    absl::Time again;
+  };
+  using Name = std::tuple<std::string, std::string, std::string>;  // model, owner, session
+
+  static Name NameOf(const SessionOfModel& session) {
+    return {session.model_name(), session.session.owner(), session.session.session_id()};
+  }
+
+  // The time is over, or somebody cancelled.
+  void End() {
+    from_.Cancel();
+    to_.Cancel();
+    const absl::MutexLock lock(&mutex_);
+    ended_ = true;
+  }
+
+  // Returns at that time, or when the drain ends. Whether it goes on.
+  bool WaitUntil(absl::Time time) {
+    const absl::MutexLock lock(&mutex_);
+    return !mutex_.AwaitWithDeadline(absl::Condition(&ended_), time);
+  }
+
+  absl::StatusOr<DrainResult> MoveUntilNoneIsLeft() {
+    std::vector<SessionOfModel> sessions;
+    for (bool goes_on = true; goes_on;) {
+      absl::StatusOr<std::vector<SessionOfModel>> listed = List();
+      if (!listed.ok() && (sessions.empty() || WaitUntil(absl::InfinitePast()))) return listed.status();
+      if (!listed.ok()) break;  // what was left before is left
+      sessions = *std::move(listed);
+      if (std::none_of(sessions.begin(), sessions.end(), [this](const auto& session) { return MayMove(session); }))
+        break;
+      options_.on_sessions(static_cast<int64_t>(sessions.size()));
+      LS_RETURN_IF_ERROR(MoveSome(sessions));
+      goes_on = WaitUntil(NextTry(sessions));
+    }
+    const absl::MutexLock lock(&mutex_);
+    for (SessionOfModel& session : sessions) {
+      const auto failure = failures_.find(NameOf(session));
+      if (failure != failures_.end()) result_.left.push_back({std::move(session), failure->second.status});
+    }
+    return std::move(result_);
+  }
+
+  // The sessions that there are. Asks again what may pass.
+  absl::StatusOr<std::vector<SessionOfModel>> List() {
+    absl::StatusOr<std::vector<SessionOfModel>> sessions;
+    do {
+      sessions = ListSessions(from_, options_.model, /*all_owners=*/true);
+    } while (!sessions.ok() && MayBeTriedAgain(sessions.status()) && !CancelledHere(sessions.status()) &&
+             WaitUntil(absl::Now() + WaitAfter(sessions.status())));
+    return sessions;
+  }
+
+  // Moves those that are not in use, and whose time has come. Errors: RESOURCE_EXHAUSTED if there are no threads.
+  absl::Status MoveSome(std::vector<SessionOfModel> sessions) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      sessions.erase(std::remove_if(sessions.begin(), sessions.end(),
+                                    [&](const SessionOfModel& session) { return MustWait(session, absl::Now()); }),
+                     sessions.end());
+    }
+    std::stable_sort(sessions.begin(), sessions.end(), [](const SessionOfModel& a, const SessionOfModel& b) {
+      return a.session.idle_seconds() < b.session.idle_seconds();
+    });
+    std::atomic<size_t> next = 0;
+    std::vector<Thread> movers(std::min(kAtOnce, sessions.size()));
+    for (Thread& mover : movers) {
+      LS_RETURN_IF_ERROR(mover.Start("the threads that move sessions", [&] {
+        for (size_t i = next++; i < sessions.size(); i = next++) MoveOne(sessions[i]);
+      }));
+    }
+    return absl::OkStatus();
+  }
+
+  // REQUIRES: mutex_ is held.
+  bool MustWait(const SessionOfModel& session, absl::Time now) {
+    if (session.session.in_use()) {
+      failures_[NameOf(session)] = {absl::AbortedError("a call uses it"), now + kLookAgain};
+    }
+    const auto failure = failures_.find(NameOf(session));
+    return failure != failures_.end() && failure->second.again > now;
+  }
+
+  void MoveOne(const SessionOfModel& session) {
+    absl::StatusOr<std::optional<int64_t>> bytes = absl::CancelledError("its turn did not come");
+    mutex_.Lock();
+    while (!ended_) {
+      const int64_t done = done_;
+      ++moving_;
+      mutex_.Unlock();
+      bytes = Move(from_, to_, session);
+      mutex_.Lock();
+      --moving_;
+      if (!absl::IsResourceExhausted(bytes.status()) || (moving_ == 0 && done_ == done)) break;
+      // The room may be that of the others that move, which is free when one of them is done.
+      const auto may_have_room = [&] { return ended_ || done_ != done; };
+      mutex_.AwaitWithTimeout(absl::Condition(&may_have_room), WaitAfter(bytes.status()));
+    }
+    ++done_;
+    Note(session, bytes);
+    mutex_.Unlock();
+    if (CancelledHere(bytes.status())) End();  // by somebody who does not want to wait
+  }
+
+  // What became of it. REQUIRES: mutex_ is held.
+  void Note(const SessionOfModel& session, const absl::StatusOr<std::optional<int64_t>>& bytes) {
+    if (bytes.ok()) {
+      failures_.erase(NameOf(session));
+      if (!bytes->has_value()) return;
+      ++result_.moved;
+      result_.bytes += **bytes;
+      options_.on_moved();
+      return;
+    }
+    const absl::Status& status = bytes.status();
+    const auto [failure, is_first] = failures_.try_emplace(NameOf(session));
+    // A try that the end of the time cuts off, or does not let begin, tells less than the one before it.
+    if (is_first || !absl::IsCancelled(status)) failure->second.status = status;
+    failure->second.again = MayBeTriedAgain(status) ? absl::Now() + WaitAfter(status) : absl::InfiniteFuture();
+  }
+
+  // Whether it may be moved yet.
+  bool MayMove(const SessionOfModel& session) {
+    const absl::MutexLock lock(&mutex_);
+    const auto failure = failures_.find(NameOf(session));
+    return failure == failures_.end() || failure->second.again < absl::InfiniteFuture();
+  }
+
+  // When one of them is worth another try; at once, if all are done with.
+  absl::Time NextTry(const std::vector<SessionOfModel>& sessions) {
+    const absl::MutexLock lock(&mutex_);
+    absl::Time next = absl::InfiniteFuture();
+    for (const SessionOfModel& session : sessions) {
+      const auto failure = failures_.find(NameOf(session));
+      if (failure != failures_.end()) next = std::min(next, failure->second.again);
+    }
+    // Where all are gone, others may have come.
+    return next == absl::InfiniteFuture() ? absl::InfinitePast() : next;
+  }
+
+  Client& from_;
+  Client& to_;
+  const DrainOptions& options_;
+
+  absl::Mutex mutex_;  // guards what follows
+  bool ended_ = false;
+  int moving_ = 0;    // sessions that are under way
+  int64_t done_ = 0;  // how often one has ended to be
+  DrainResult result_;
+  std::map<Name, Failure> failures_;
+};
 
 }  // namespace
 
@@ -134,23 +302,8 @@ absl::StatusOr<std::vector<SessionOfModel>> ListSessions(Client& client, const v
   return sessions;
 }
 
-MovedSession MoveSession(Client& from, Client& to, const SessionOfModel& session) {
-  const Copied copied = Copy(from, to, session);
-  if (absl::IsNotFound(copied.exported)) return {};  // it has ended
-  if (!copied.exported.ok()) return {.status = copied.exported};
-  if (!copied.imported.ok()) return {.status = copied.imported.status()};
-  const std::string& id = session.session.session_id();
-  Client::SessionEnd end = {
-      .owner = session.session.owner(), .expected_tokens = copied.imported->session_tokens(), .moved = true};
-  absl::Status closed = from.EndSession(session.model, id, end);
-  if (closed.ok() || absl::IsNotFound(closed)) return {.moved = true, .bytes = copied.bytes};
-  if (absl::IsFailedPrecondition(closed)) closed = absl::AbortedError("it went on while it was moved");
-  if (absl::IsAborted(closed)) {
-    // So that nobody goes on there from what is not the end. If that fails, the next import goes on from it.
-    end.moved = false;
-    to.EndSession(session.model, id, end).IgnoreError();
-  }
-  return {.status = closed};
+absl::StatusOr<DrainResult> DrainSessions(Client& from, Client& to, const DrainOptions& options) {
+  return SessionDrain(from, to, options).Run();
 }
 
 }  // namespace longshort

@@ -1,12 +1,14 @@
-// The sessions of a server: which there are, and how one goes to another server.
+// The sessions of a server: which there are, and how they go to another server.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "clients/cpp/client.h"
 
 namespace longshort {
@@ -25,18 +27,36 @@ struct SessionOfModel {
 absl::StatusOr<std::vector<SessionOfModel>> ListSessions(Client& client, const v1::ModelSelector& model,
                                                          bool all_owners);
 
-struct MovedSession {
-  // OK: it goes on at the other server, or has ended meanwhile. Otherwise the first server has it yet.
-  absl::Status status = absl::OkStatus();
-  // Whether it was moved.
-  bool moved = false;
-  // Of its data.
-  int64_t bytes = 0;
+struct DrainOptions {
+  v1::ModelSelector model;
+  // How long it may take.
+  absl::Duration timeout = absl::InfiniteDuration();
+  // Hears how many sessions there are, each time before some are moved.
+  std::function<void(int64_t sessions)> on_sessions;
+  // Hears of each that was moved. One call at a time.
+  std::function<void()> on_moved;
 };
 
-// Gives the session to `to` under the id that it has, for its owner, and when that has it ends it at `from` as moved.
-// It passes through in pieces: little of it is here at a time. Errors: those of the calls; ABORTED if it went on
-// meanwhile at `from`.
-MovedSession MoveSession(Client& from, Client& to, const SessionOfModel& session);
+struct DrainResult {
+  struct Left {
+    SessionOfModel session;
+    absl::Status why;
+  };
+
+  int64_t moved = 0;
+  int64_t bytes = 0;  // of those that were moved
+  std::vector<Left> left;
+  absl::Duration elapsed = absl::ZeroDuration();
+};
+
+// Moves the model's sessions of all clients to another server. A few move at a time, those that were used last first.
+// Sessions in use are waited for, and what failed in a way that may pass is tried again, until none is left that may be
+// moved, or the time is over, or one of the clients was cancelled: then both are, so they are of no use afterwards.
+//
+// Each session passes through in pieces: little of it is here at a time. Nothing is lost: a session ends at the one
+// server once the other has it.
+//
+// Errors: if the server does not say which sessions there are.
+absl::StatusOr<DrainResult> DrainSessions(Client& from, Client& to, const DrainOptions& options);
 
 }  // namespace longshort

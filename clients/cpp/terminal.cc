@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,7 +28,7 @@ constexpr int kProgressBarLength = 20;
 constexpr absl::Duration kInterval = absl::Milliseconds(100);
 
 // While nothing is done.
-constexpr std::chrono::milliseconds kRedraw(500);
+constexpr absl::Duration kRedraw = absl::Milliseconds(500);
 
 std::string RemainingTime(absl::Duration remaining) {
   const int64_t seconds = absl::ToInt64Seconds(absl::Ceil(remaining, absl::Seconds(1)));
@@ -88,20 +87,20 @@ InterruptWatcher::InterruptWatcher(std::function<void()> on_interrupt) : on_inte
   sigaddset(&signals_, SIGTERM);
   sigaddset(&signals_, kEndSignal);
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-  thread_ = std::thread([this] { Run(); });
+  const auto wait = [this] {
+    for (int signal = 0; sigwait(&signals_, &signal) == 0 && !ending_;) {
+      if (signal != kEndSignal) on_interrupt_();
+    }
+  };
+  // Without the thread the signals do what they do to other programs.
+  if (!thread_.Start("the thread that waits for signals", wait).ok()) {
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+  }
 }
 
 InterruptWatcher::~InterruptWatcher() {
   ending_ = true;
-  pthread_kill(thread_.native_handle(), kEndSignal);
-  thread_.join();
-}
-
-void InterruptWatcher::Run() {
-  int signal = 0;
-  while (sigwait(&signals_, &signal) == 0 && !ending_) {
-    if (signal != kEndSignal) on_interrupt_();
-  }
+  if (thread_.started()) pthread_kill(thread_.handle(), kEndSignal);
 }
 
 std::string ProgressText(int64_t done, int64_t total, const std::string& unit, absl::Duration elapsed) {
@@ -115,25 +114,17 @@ ProgressBar::ProgressBar(Terminal& terminal, Options options)
     : terminal_(terminal), options_(std::move(options)), start_(absl::Now()), drawn_(start_) {
   if (!terminal_.error_is_terminal || options_.quiet) return;
   if (options_.total != 1) Draw(start_);
-  redraw_ = std::thread([this] { Run(); });
+  const auto redraw = [this] {
+    const std::lock_guard lock(mutex_);
+    if (!hidden_) Draw(absl::Now());
+  };
+  redraw_.Start("the thread that redraws the progress", {.interval = kRedraw, .run = redraw}).IgnoreError();
 }
 
 ProgressBar::~ProgressBar() {
   Hide();
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    if (has_lines_) WriteLine(absl::Now());
-  }
-  ended_changed_.notify_one();
-  if (redraw_.joinable()) redraw_.join();
-}
-
-void ProgressBar::Run() {
-  std::unique_lock lock(mutex_);
-  while (!ended_changed_.wait_for(lock, kRedraw, [this] { return ended_; })) {
-    if (!hidden_) Draw(absl::Now());
-  }
+  redraw_.Stop();
+  if (has_lines_) WriteLine(absl::Now());
 }
 
 void ProgressBar::Advance() {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <csignal>
 #include <cstdint>
 #include <functional>
@@ -12,9 +11,9 @@
 #include <ostream>
 #include <streambuf>
 #include <string>
-#include <thread>
 
 #include "absl/time/time.h"
+#include "base/thread.h"
 
 namespace longshort {
 
@@ -66,12 +65,10 @@ class InterruptWatcher final {
   InterruptWatcher& operator=(const InterruptWatcher&) = delete;
 
  private:
-  void Run();
-
   const std::function<void()> on_interrupt_;
   sigset_t signals_;
   std::atomic<bool> ending_ = false;
-  std::thread thread_;
+  Thread thread_;  // last: it uses the other members
 };
 
 // "[########------------]  512/1280 images  48.2/s  16 s left", 16 s of it estimated from the rate so far. With a total
@@ -108,8 +105,6 @@ class ProgressBar final {
   void Hide();
 
  private:
-  // Redraws the line until the end.
-  void Run();
   // REQUIRES: mutex_ is held.
   void Draw(absl::Time now);
   void WriteLine(absl::Time now);
@@ -119,14 +114,12 @@ class ProgressBar final {
   const absl::Time start_;
 
   std::mutex mutex_;  // guards what follows
-  std::condition_variable ended_changed_;
-  bool ended_ = false;
   int64_t done_ = 0;
   bool shown_ = false;
   bool hidden_ = false;  // by Hide
   bool has_lines_ = false;
   absl::Time drawn_;
-  std::thread redraw_;  // none where there is no terminal
+  TaskThread redraw_;  // none where there is no terminal; last: it uses the other members
 };
 
 }  // namespace longshort

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -12,9 +11,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "clients/cpp/document_source.h"
+#include "base/status_macros.h"
+#include "clients/cpp/documents.h"
 #include "clients/cpp/json_lines.h"
-#include "clients/cpp/tables.h"
+#include "clients/cpp/results.h"
 
 namespace longshort {
 namespace {
@@ -56,7 +56,7 @@ class TextRun final {
         context_(context),
         failures_(context.terminal, context.options.json, "documents") {}
 
-  ExitCode Run() {
+  absl::StatusOr<ExitCode> Run() {
     if (!context_.options.json && !model_.has_classifier()) context_.terminal.output << kHeader << std::flush;
     absl::Status status = [&] {
       ProgressBar progress(context_.terminal, {.unit = "documents",
@@ -77,7 +77,7 @@ class TextRun final {
     // How a stream ends behind the last answer changes nothing.
     if (is_done) return code;
     if (shown_ > 0) context_.terminal.error << "longshort: " << shown_ << " documents were answered, then it ended:\n";
-    return FailCall(context_, status);
+    return status;
   }
 
  private:
@@ -90,7 +90,11 @@ class TextRun final {
   // The next document that can be sent. False if there are no more.
   bool ReadNext(v1::ScoreTextsRequest& request, ProgressBar& progress) {
     while (std::optional<NamedDocument> document = source_.Next()) {
-      absl::Status status = Put(std::move(document->inputs), request);
+      absl::Status status = document->item.ok() ? Fit(*document->item) : document->item.status();
+      if (status.ok()) {
+        if (request.has_options()) document->item->mutable_options()->Swap(request.mutable_options());
+        request = *std::move(document->item);
+      }
       const std::lock_guard lock(mutex_);
       read_.push_back({std::move(document->name), std::move(status)});
       if (read_.back().error.ok()) return true;
@@ -103,22 +107,14 @@ class TextRun final {
   }
 
   // Errors: why the document cannot be sent.
-  absl::Status Put(absl::StatusOr<DocumentInputs> inputs, v1::ScoreTextsRequest& request) const {
-    if (!inputs.ok()) return inputs.status();
-    if (absl::Status fits = FitDocument(model_, request_.truncate(), *inputs); !fits.ok()) return fits;
-    v1::ScoreTextsRequest message;
-    *message.mutable_input() = std::move(inputs->first);
-    if (inputs->second.has_value()) *message.mutable_second_input() = *std::move(inputs->second);
-    const auto bytes = static_cast<int64_t>(message.ByteSizeLong());
+  absl::Status Fit(v1::ScoreTextsRequest& item) const {
+    LS_RETURN_IF_ERROR(FitDocument(model_, request_.truncate(), item));
+    const auto bytes = static_cast<int64_t>(item.ByteSizeLong());
     const int64_t limit = model_.limits().message_bytes();  // 0: none
-    if (limit > 0 && bytes > limit) {
-      // gRPC would end the whole stream.
-      return absl::InvalidArgumentError(absl::StrCat(
-          "it takes a message of ", bytes, " bytes; the server takes at most ", limit, " (--max-message-bytes)"));
-    }
-    request.mutable_input()->Swap(message.mutable_input());
-    if (message.has_second_input()) request.mutable_second_input()->Swap(message.mutable_second_input());
-    return absl::OkStatus();
+    if (limit == 0 || bytes <= limit) return absl::OkStatus();
+    // gRPC would end the whole stream.
+    return absl::InvalidArgumentError(absl::StrCat("it takes a message of ", bytes, " bytes; the server takes at most ",
+                                                   limit, " (--max-message-bytes)"));
   }
 
   void Take(const v1::ScoreTextsResponse& answer, ProgressBar& progress) {
@@ -159,10 +155,9 @@ class TextRun final {
   }
 
   void WriteJson(const std::string& name, v1::ScoreTextsResponse answer) const {
-    const Weights weights = {.fingerprint = model_.fingerprint(), .precision = model_.precision()};
     if (answer.has_classification()) {
       if (!options_.timings) answer.mutable_classification()->mutable_classification()->clear_timings();
-      WriteAnswerJsonLine(name, answer.model(), weights, answer.classification(), context_.terminal.output);
+      WriteAnswerJsonLine(name, model_, &answer.model(), answer.classification(), context_.terminal.output);
       return;
     }
     if (!options_.timings) answer.mutable_score()->clear_timings();
@@ -170,7 +165,7 @@ class TextRun final {
     response.mutable_usage()->set_prompt_tokens(answer.score().token_count());
     *response.mutable_model() = answer.model();
     *response.add_scores() = std::move(*answer.mutable_score());
-    WriteAnswerJsonLine(name, {}, weights, response, context_.terminal.output);
+    WriteAnswerJsonLine(name, model_, nullptr, response, context_.terminal.output);
   }
 
   const TextRunOptions& options_;
@@ -196,18 +191,26 @@ void TextRunOptions::AddTo(OptionTable& table) {
   table.AddSwitch("quiet", "Show no progress.", &quiet);
 }
 
-ExitCode RunTexts(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request,
-                  std::vector<std::string> names, std::vector<std::string> second_names,
-                  const CommandContext& context) {
+absl::Status TextRunOptions::Check() const {
+  return lines && json_lines ? UsageError("give --lines or --json-lines, not both") : absl::OkStatus();
+}
+
+absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request,
+                                  std::vector<std::string> names, std::vector<std::string> second_names,
+                                  const CommandContext& context) {
   // The version that GetModel described, whatever is loaded meanwhile.
   request.mutable_model()->set_name(model.name());
   request.mutable_model()->set_version(model.version());
-  const std::unique_ptr<DocumentSource> source =
-      options.by_lines() ? MakeLineSource(std::move(names), options.json_lines ? LineForm::kJson : LineForm::kText,
-                                          std::max<int64_t>(model.classifier().documents(), 1), options.ids,
-                                          !options.quiet, context.terminal)
-                         : MakeFileSource(std::move(names), std::move(second_names), options.ids, context.terminal);
-  return TextRun(options, model, std::move(request), *source, context).Run();
+  using Form = DocumentSource::Form;
+  DocumentSource source(std::move(names), std::move(second_names),
+                        {.form = options.json_lines ? Form::kJsonLines
+                                 : options.lines    ? Form::kLines
+                                                    : Form::kFile,
+                         .documents = std::max<int64_t>(model.classifier().documents(), 1),
+                         .as_ids = options.ids,
+                         .counts = !options.quiet},
+                        context.terminal);
+  return TextRun(options, model, std::move(request), source, context).Run();
 }
 
 }  // namespace longshort

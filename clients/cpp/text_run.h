@@ -22,6 +22,8 @@ struct TextRunOptions {
   bool quiet = false;
 
   void AddTo(OptionTable& table);
+  // Errors: UsageError.
+  absl::Status Check() const;
   bool by_lines() const { return lines || json_lines; }
 };
 
@@ -33,8 +35,9 @@ struct TextRunOptions {
 // document for each of `names`.
 //
 // A document that cannot be read or is refused is shown beside its name, and the others go on. Returns kOk only if
-// every document was answered with a result; whatever else ends the run was written to context.terminal.error.
-ExitCode RunTexts(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request,
-                  std::vector<std::string> names, std::vector<std::string> second_names, const CommandContext& context);
+// every document was answered with a result. Errors: what ended the run early.
+absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request,
+                                  std::vector<std::string> names, std::vector<std::string> second_names,
+                                  const CommandContext& context);
 
 }  // namespace longshort

@@ -26,6 +26,8 @@ namespace {
 constexpr char kTokenPrefix[] = "ls_";
 constexpr size_t kSecretBytes = 32;
 
+constexpr OptionRange<double> kRates = {0.001, 1e9};
+
 absl::StatusOr<std::string> DrawToken() {
   std::string secret(kSecretBytes, '\0');
   // Up to 256 bytes come whole, once the system's generator is ready.
@@ -33,13 +35,6 @@ absl::StatusOr<std::string> DrawToken() {
     return absl::ErrnoToStatus(errno, "the system gives no random numbers");
   }
   return absl::StrCat(kTokenPrefix, absl::WebSafeBase64Escape(secret));
-}
-
-absl::StatusOr<std::string> Sha256Hex(const std::string& text) {
-  LS_ASSIGN_OR_RETURN(Sha256 hash, Sha256::Create());
-  LS_RETURN_IF_ERROR(hash.Update(text));
-  LS_ASSIGN_OR_RETURN(const std::string digest, hash.Finish());
-  return absl::BytesToHexString(digest);
 }
 
 // As servers want it (server/access/token_file.h).
@@ -80,15 +75,6 @@ absl::Status ReadModels(const std::string& text, std::string* models) {
   return absl::OkStatus();
 }
 
-absl::Status ReadRate(const std::string& text, std::optional<double>* rate) {
-  double value = 0;
-  if (!absl::SimpleAtod(text, &value) || !(value >= 0.001 && value <= 1e9)) {
-    return absl::InvalidArgumentError("must be a number in [0.001, 1e9]");
-  }
-  *rate = value;
-  return absl::OkStatus();
-}
-
 // "30d", "12h", or a duration of any other option.
 absl::Status ReadLifetime(const std::string& text, std::optional<absl::Duration>* lifetime) {
   int64_t days = 0;
@@ -107,10 +93,9 @@ absl::Status ReadLifetime(const std::string& text, std::optional<absl::Duration>
 
 class TokenCommand final : public Command {
  public:
-  absl::string_view name() const override { return "token"; }
-  absl::string_view summary() const override { return "Make a token, by which a server knows a client"; }
-  absl::string_view description() const override {
-    return R"(Usage: longshort token new NAME [options]
+  TokenCommand()
+      : Command("token", "Make a token, by which a server knows a client",
+                R"(Usage: longshort token new NAME [options]
 
 Makes a token for the identity NAME. It asks no server, and keeps nothing. Standard output gets two lines:
 
@@ -127,42 +112,37 @@ Examples:
   longshort token new batch --scopes=infer --models='enwiki,vil-*' --tokens-per-second=5000 --expires=30d
   longshort token new scraper --scopes=observe | { umask 077; read -r token; read -r line
     echo "$token" > scraper.token; echo "$line" >> server.tokens; }
-)";
-  }
+)") {}
+
   void AddOptions(OptionTable& table) override {
     table.AddCustom("scopes", "LIST", scopes_, "What the token may do: infer, sessions, manage, observe.",
                     [this](const std::string& text) { return ReadScopes(text, &scopes_); });
     table.AddCustom("models", "LIST", models_, "Models it may use: names, with a * at the end for any ending.",
                     [this](const std::string& text) { return ReadModels(text, &models_); });
-    table.AddCustom("calls-per-second", "N", "no limit", "Of the identity, whichever of its tokens it shows.",
-                    [this](const std::string& text) { return ReadRate(text, &calls_per_second_); });
-    table.AddCustom("tokens-per-second", "N", "no limit", "The same of tokens read and generated.",
-                    [this](const std::string& text) { return ReadRate(text, &tokens_per_second_); });
+    table.Add("calls-per-second", "N", "Of the identity, whichever of its tokens it shows; unset is no limit.",
+              &calls_per_second_, kRates);
+    table.Add("tokens-per-second", "N", "The same of tokens read and generated.", &tokens_per_second_, kRates);
     table.AddCustom("expires", "TIME", "never", "How long it is valid from now on, as in 30d or 12h.",
                     [this](const std::string& text) { return ReadLifetime(text, &lifetime_); });
   }
 
-  ExitCode Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
+  absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
     if (arguments.size() != 2 || arguments[0] != "new") {
-      return FailUsage(context.terminal, "token takes two arguments: new and the identity's NAME");
+      return UsageError("token takes two arguments: new and the identity's NAME");
     }
     const std::string& name = arguments[1];
     if (!IsIdentityName(name)) {
-      return FailUsage(context.terminal, absl::StrCat("the identity's name is \"", absl::CHexEscape(name),
-                                                      "\"; it must be 1 to 128 letters, digits or any of \"._:-\""));
+      return UsageError(absl::StrCat("the identity's name is \"", absl::CHexEscape(name),
+                                     "\"; it must be 1 to 128 letters, digits or any of \"._:-\""));
     }
-    const absl::StatusOr<std::string> token = DrawToken();
-    const absl::StatusOr<std::string> digest = token.ok() ? Sha256Hex(*token) : token.status();
-    if (!digest.ok()) {
-      context.terminal.error << "longshort: " << digest.status().message() << "\n";
-      return ExitCode::kOther;
-    }
-    const std::string line = Line(name, *digest);
+    LS_ASSIGN_OR_RETURN(const std::string token, DrawToken());
+    LS_ASSIGN_OR_RETURN(const std::string digest, Sha256Of(token));
+    const std::string line = Line(name, absl::BytesToHexString(digest));
     if (context.options.json) {
       // Nothing of either needs an escape.
-      context.terminal.output << R"({"token":")" << *token << R"(","line":")" << line << "\"}\n";
+      context.terminal.output << R"({"token":")" << token << R"(","line":")" << line << "\"}\n";
     } else {
-      context.terminal.output << *token << "\n" << line << "\n";
+      context.terminal.output << token << "\n" << line << "\n";
     }
     return ExitCode::kOk;
   }

@@ -51,7 +51,10 @@ TEST(Client, ProxiesAreToldTheSession) {
   EXPECT_TRUE(client.EndSession({}, "closed", {}).ok() && told("closed"));
   v1::ExportSessionRequest exported;
   exported.set_session_id("out");
-  EXPECT_TRUE(client.ExportSession(exported, [](const auto&) { return true; }).ok() && told("out"));
+  const auto read_all = [](Client::NextPart next) {
+    for (v1::SessionPart part; next(part);) continue;
+  };
+  EXPECT_TRUE(client.ExportSession(exported, read_all).ok() && told("out"));
   v1::ImportBeginning imported;
   imported.set_session_id("in");
   EXPECT_TRUE(client.ImportSession(imported, [](auto&) { return false; }).ok() && told("in"));
@@ -70,18 +73,33 @@ TEST(Client, ASessionsNameThatIsNoMetadataReachesTheServer) {
 TEST(Client, CancelSaysWhetherACallWasRunning) {
   FakeServer server;
   Client client({.server = server.address()});
-  EXPECT_FALSE(client.Cancel());
   EXPECT_TRUE(client.ListModels().ok());
   EXPECT_FALSE(client.Cancel());
 }
 
-TEST(Client, ACancelledCallLeavesTheNextOneAlone) {
+TEST(Client, BehindCancelEveryCallIsCancelled) {
   FakeServer server;
   server.stream = {Delta("a")};
   server.stream_hangs = true;
   Client client({.server = server.address()});
   EXPECT_FALSE(client.GenerateStream({}, [&](const v1::GenerateStreamResponse&) { client.Cancel(); }).ok());
-  EXPECT_TRUE(client.ListModels().ok());
+  EXPECT_TRUE(CancelledHere(client.ListModels().status()));
+  EXPECT_TRUE(CancelledHere(client.GenerateStream({}, [](const v1::GenerateStreamResponse&) {})));
+}
+
+TEST(Client, AnExportThatIsNotReadToItsEndIsCancelled) {
+  FakeServer server;
+  server.session.resize(1000);
+  for (v1::SessionPart& part : server.session) part.set_data(std::string(1 << 16, 'x'));
+  Client client({.server = server.address()});
+  EXPECT_TRUE(client
+                  .ExportSession({},
+                                 [](Client::NextPart next) {
+                                   v1::SessionPart part;
+                                   EXPECT_TRUE(next(part));
+                                 })
+                  .ok());
+  EXPECT_FALSE(client.Cancel());
 }
 
 TEST(Client, StatusesKeepWhenTheServerWantsToBeAskedAgain) {

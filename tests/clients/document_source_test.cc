@@ -1,11 +1,10 @@
-#include "clients/cpp/document_source.h"
-
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "clients/cpp/documents.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
@@ -18,16 +17,23 @@ using testing::HasSubstr;
 
 class DocumentSourceTest : public testing::Test {
  protected:
+  using Form = DocumentSource::Form;
+
+  DocumentSource Source(std::vector<std::string> names, const DocumentSource::Options& options,
+                        std::vector<std::string> second_names = {}) {
+    return DocumentSource(std::move(names), std::move(second_names), options, terminal_);
+  }
+
   // Each as "name=first", "name=first|second" or "name!error".
-  std::vector<std::string> All(DocumentSource& source) {
+  std::vector<std::string> All(DocumentSource&& source) {
     std::vector<std::string> all;
     while (const std::optional<NamedDocument> document = source.Next()) {
       std::string text = document->name;
-      if (document->inputs.ok()) {
-        absl::StrAppend(&text, "=", document->inputs->first.raw());
-        if (document->inputs->second.has_value()) absl::StrAppend(&text, "|", document->inputs->second->raw());
+      if (document->item.ok()) {
+        absl::StrAppend(&text, "=", document->item->input().raw());
+        if (document->item->has_second_input()) absl::StrAppend(&text, "|", document->item->second_input().raw());
       } else {
-        absl::StrAppend(&text, "!", document->inputs.status().message());
+        absl::StrAppend(&text, "!", document->item.status().message());
       }
       all.push_back(text);
     }
@@ -43,39 +49,39 @@ class DocumentSourceTest : public testing::Test {
 
 TEST_F(DocumentSourceTest, FilesAreDocumentsOfTheirVeryBytes) {
   const std::string file = folder_.Write("a.txt", "one\ntwo\n");
-  const auto source = MakeFileSource({file, "-"}, {}, false, terminal_);
-  EXPECT_EQ(source->total(), 2);
-  EXPECT_THAT(All(*source), ElementsAre(file + "=one\ntwo\n", "-=from\nstandard input"));
+  DocumentSource source = Source({file, "-"}, {});
+  EXPECT_EQ(source.total(), 2);
+  EXPECT_THAT(All(std::move(source)), ElementsAre(file + "=one\ntwo\n", "-=from\nstandard input"));
 }
 
 TEST_F(DocumentSourceTest, SecondFilesBelongToTheFirstInOrder) {
   const std::string a = folder_.Write("a", "A");
   const std::string b = folder_.Write("b", "B");
-  const auto source = MakeFileSource({a, b}, {b, a}, false, terminal_);
-  EXPECT_THAT(All(*source), ElementsAre(a + "=A|B", b + "=B|A"));
+  DocumentSource source = Source({a, b}, {}, {b, a});
+  EXPECT_THAT(All(std::move(source)), ElementsAre(a + "=A|B", b + "=B|A"));
 }
 
 TEST_F(DocumentSourceTest, AFileThatCannotBeReadIsItsOwnErrorAndTheOthersGoOn) {
   const std::string file = folder_.Write("a", "A");
-  const auto source = MakeFileSource({folder_ / "missing", file}, {}, false, terminal_);
-  EXPECT_THAT(All(*source), ElementsAre(HasSubstr("missing!"), file + "=A"));
+  DocumentSource source = Source({folder_ / "missing", file}, {});
+  EXPECT_THAT(All(std::move(source)), ElementsAre(HasSubstr("missing!"), file + "=A"));
 }
 
 // Of this one the first read fails, as of a disk that does.
 TEST_F(DocumentSourceTest, AFileThatFailsWhileItIsReadIsAnErrorAndTheOthersGoOn) {
   const std::string broken = "/proc/self/mem";
   const std::string file = folder_.Write("a", "A");
-  EXPECT_THAT(All(*MakeFileSource({broken, file}, {}, false, terminal_)),
+  EXPECT_THAT(All(Source({broken, file}, {})),
               ElementsAre(broken + "!" + broken + ": Input/output error", file + "=A"));
-  EXPECT_THAT(All(*MakeLineSource({broken, file}, LineForm::kText, 1, false, false, terminal_)),
+  EXPECT_THAT(All(Source({broken, file}, {.form = Form::kLines})),
               ElementsAre(broken + "!Input/output error", file + ":1=A"));
 }
 
 TEST_F(DocumentSourceTest, WhatHasNoEndIsAnError) {
-  EXPECT_THAT(All(*MakeFileSource({"/dev/zero"}, {}, false, terminal_)),
+  EXPECT_THAT(All(Source({"/dev/zero"}, {})),
               ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server takes as much in one message"));
   const std::string file = folder_.Write("a", "A");
-  EXPECT_THAT(All(*MakeLineSource({"/dev/zero", file}, LineForm::kText, 1, false, false, terminal_)),
+  EXPECT_THAT(All(Source({"/dev/zero", file}, {.form = Form::kLines})),
               ElementsAre("/dev/zero!a line of more than 1073741824 bytes", file + ":1=A"));
 }
 
@@ -90,36 +96,35 @@ TEST_F(DocumentSourceTest, LinesOfAnyLengthAreWhole) {
       const std::string file = folder_.Write("long", absl::StrJoin(lines, end) + (is_ended ? end : ""));
       std::vector<std::string> expected;
       for (size_t i = 0; i < lines.size(); ++i) expected.push_back(absl::StrCat(file, ":", i + 1, "=", lines[i]));
-      EXPECT_TRUE(All(*MakeLineSource({file}, LineForm::kText, 1, false, false, terminal_)) == expected);
+      EXPECT_TRUE(All(Source({file}, {.form = Form::kLines})) == expected);
     }
   }
   for (const size_t length : {65'534, 65'535, 65'536}) {
     const std::string file = folder_.Write("one", std::string(length, 'x'));
-    EXPECT_TRUE(All(*MakeLineSource({file}, LineForm::kText, 1, false, false, terminal_)) ==
-                std::vector{file + ":1=" + std::string(length, 'x')});
+    EXPECT_TRUE(All(Source({file}, {.form = Form::kLines})) == std::vector{file + ":1=" + std::string(length, 'x')});
   }
 }
 
 TEST_F(DocumentSourceTest, LinesAreDocumentsWithoutTheirEnds) {
   const std::string first = folder_.Write("first", "one\r\n\nthree\n");
   const std::string second = folder_.Write("second", "no newline at the end");
-  const auto source = MakeLineSource({first, second}, LineForm::kText, 1, false, true, terminal_);
-  EXPECT_EQ(source->total(), 4);
-  EXPECT_THAT(All(*source),
+  DocumentSource source = Source({first, second}, {.form = Form::kLines, .counts = true});
+  EXPECT_EQ(source.total(), 4);
+  EXPECT_THAT(All(std::move(source)),
               ElementsAre(first + ":1=one", first + ":2=", first + ":3=three", second + ":1=no newline at the end"));
 }
 
 TEST_F(DocumentSourceTest, StandardInputHasLinesOfUnknownNumber) {
-  const auto source = MakeLineSource({"-"}, LineForm::kText, 1, false, true, terminal_);
-  EXPECT_EQ(source->total(), 0);
-  EXPECT_THAT(All(*source), ElementsAre("-:1=from", "-:2=standard input"));
+  DocumentSource source = Source({"-"}, {.form = Form::kLines, .counts = true});
+  EXPECT_EQ(source.total(), 0);
+  EXPECT_THAT(All(std::move(source)), ElementsAre("-:1=from", "-:2=standard input"));
 }
 
 TEST_F(DocumentSourceTest, ATabPartsTwoDocumentsOfALine) {
   const std::string file = folder_.Write("pairs.tsv", "a\tb\tc\nno tab\n\t\n");
-  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kText, 2, false, false, terminal_)),
+  EXPECT_THAT(All(Source({file}, {.form = Form::kLines, .documents = 2})),
               ElementsAre(file + ":1=a|b\tc", file + ":2!the line has no tab between two documents", file + ":3=|"));
-  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kText, 1, false, false, terminal_)),
+  EXPECT_THAT(All(Source({file}, {.form = Form::kLines})),
               ElementsAre(file + ":1=a\tb\tc", file + ":2=no tab", file + ":3=\t"));
 }
 
@@ -130,7 +135,7 @@ TEST_F(DocumentSourceTest, JsonLinesHoldTextsAndNames) {
                                          "[1]\n"
                                          "{\"text\": 5}\n"
                                          "{\"name\": \"review 8\"}\n");
-  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kJson, 1, false, false, terminal_)),
+  EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines})),
               ElementsAre(file + ":1=two\nlines", "review 7=\u00e9", file + ":3!the line is not a JSON object",
                           file + ":4!the line's object has no string \"text\"",
                           "review 8!the line's object has no string \"text\""));
@@ -140,15 +145,15 @@ TEST_F(DocumentSourceTest, JsonLinesHoldPairs) {
   const std::string file = folder_.Write("pairs.jsonl",
                                          "{\"text\": \"a\", \"second_text\": \"b\"}\n"
                                          "{\"text\": \"a\"}\n");
-  EXPECT_THAT(All(*MakeLineSource({file}, LineForm::kJson, 2, false, false, terminal_)),
+  EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines, .documents = 2})),
               ElementsAre(file + ":1=a|b", file + ":2!the line's object has no string \"second_text\""));
 }
 
 TEST_F(DocumentSourceTest, LinesMayListTokenIds) {
   const std::string file = folder_.Write("ids", "7 8,9\n7 x\n");
-  const auto source = MakeLineSource({file}, LineForm::kText, 1, true, false, terminal_);
-  EXPECT_THAT(source->Next()->inputs->first.ids().ids(), ElementsAre(7, 8, 9));
-  EXPECT_THAT(source->Next()->inputs.status().message(), HasSubstr("\"x\""));
+  DocumentSource source = Source({file}, {.form = Form::kLines, .as_ids = true});
+  EXPECT_THAT(source.Next()->item->input().ids().ids(), ElementsAre(7, 8, 9));
+  EXPECT_THAT(source.Next()->item.status().message(), HasSubstr("\"x\""));
 }
 
 }  // namespace

@@ -30,7 +30,10 @@ TEST(JsonLines, AnswersHaveTheirModelAndNoEmptyLists) {
   // What looks like an empty list in a text is none.
   answer.mutable_classification()->add_classes()->set_label("\"logits\":[],");
   std::ostringstream output;
-  WriteAnswerJsonLine("a", model, {.fingerprint = "f1", .precision = "fp32"}, answer, output);
+  v1::Model weights;
+  weights.set_fingerprint("f1");
+  weights.set_precision("fp32");
+  WriteAnswerJsonLine("a", weights, &model, answer, output);
   EXPECT_EQ(
       output.str(),
       R"({"name":"a","model":{"name":"reviews","version":"2"},"fingerprint":"f1","precision":"fp32","classification":{"classes":[{"index":0,)"
@@ -39,10 +42,10 @@ TEST(JsonLines, AnswersHaveTheirModelAndNoEmptyLists) {
   answer.Clear();
   answer.mutable_classification()->add_logits(0.5F);
   output.str("");
-  WriteAnswerJsonLine("a", {}, {}, answer, output);
+  WriteAnswerJsonLine("a", {}, nullptr, answer, output);
   EXPECT_EQ(output.str(), "{\"name\":\"a\",\"classification\":{\"logits\":[0.5]}}\n");
   output.str("");
-  WriteAnswerJsonLine("a", {}, {}, v1::ScoreTextResponse(), output);
+  WriteAnswerJsonLine("a", {}, nullptr, v1::ScoreTextResponse(), output);
   EXPECT_EQ(output.str(), "{\"name\":\"a\"}\n");
 }
 

@@ -1,7 +1,5 @@
 // What tests with real servers (tests/integration/test_session_drain.py) cannot bring about at will: sessions that go
 // on while they are moved, and which of them move first.
-#include "clients/cpp/session_drain.h"
-
 #include <algorithm>
 #include <condition_variable>
 #include <functional>
@@ -15,6 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clients/cpp/sessions.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -124,12 +123,12 @@ class Sessions final : public v1::Sessions::Service {
 
 class SessionDrainTest : public testing::Test {
  protected:
-  absl::StatusOr<SessionDrain::Result> Drain(absl::Duration timeout = absl::Seconds(60)) {
+  absl::StatusOr<DrainResult> Drain(absl::Duration timeout = absl::Seconds(60)) {
     v1::ModelSelector model;
     model.set_name("characters");
     model.set_version(3);
-    return SessionDrain(*from_.client, *to_.client, model, timeout, {.on_sessions = [](auto) {}, .on_moved = [] {}})
-        .Run();
+    return DrainSessions(*from_.client, *to_.client,
+                         {.model = model, .timeout = timeout, .on_sessions = [](auto) {}, .on_moved = [] {}});
   }
 
   Sessions from_;
@@ -145,7 +144,7 @@ TEST_F(SessionDrainTest, OneThatGoesOnWhileItIsMovedIsMovedAsItIsThen) {
     if (!went_on) from_.held["talk"] = 6;
     went_on = true;
   };
-  const absl::StatusOr<SessionDrain::Result> result = Drain();
+  const absl::StatusOr<DrainResult> result = Drain();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->moved, 1);
   EXPECT_TRUE(result->left.empty());
@@ -157,7 +156,7 @@ TEST_F(SessionDrainTest, OneThatGoesOnWhileItIsMovedIsMovedAsItIsThen) {
 TEST_F(SessionDrainTest, OneThatAlwaysGoesOnIsLeftWhenTheTimeIsOver) {
   from_.held["talk"] = 5;
   from_.on_close = [&](const std::string&) { ++from_.held["talk"]; };
-  const absl::StatusOr<SessionDrain::Result> result = Drain(absl::Milliseconds(300));
+  const absl::StatusOr<DrainResult> result = Drain(absl::Milliseconds(300));
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->moved, 0);
   ASSERT_EQ(result->left.size(), 1U);
@@ -177,11 +176,11 @@ TEST_F(SessionDrainTest, OneWhoseNextTurnDidNotComeIsLeftForTheReasonOfItsLast) 
     over->WaitForNotification();
     lock.lock();
   };
-  const absl::StatusOr<SessionDrain::Result> result = Drain(absl::Seconds(1));
+  const absl::StatusOr<DrainResult> result = Drain(absl::Seconds(1));
   over->Notify();
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->left.size(), 5U);
-  for (const SessionDrain::Left& left : result->left) {
+  for (const DrainResult::Left& left : result->left) {
     EXPECT_EQ(left.why.code(), absl::StatusCode::kAborted) << left.session.session.session_id() << ": " << left.why;
   }
 }
@@ -189,7 +188,7 @@ TEST_F(SessionDrainTest, OneWhoseNextTurnDidNotComeIsLeftForTheReasonOfItsLast) 
 TEST_F(SessionDrainTest, RoomThatOthersTookIsTakenWhenTheyAreThrough) {
   for (const char* id : {"a", "b", "c", "d", "e", "f", "g"}) from_.held[id] = 5;
   from_.one_at_a_time = true;
-  const absl::StatusOr<SessionDrain::Result> result = Drain();
+  const absl::StatusOr<DrainResult> result = Drain();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->moved, 7);
   EXPECT_GT(from_.refused, 0);
@@ -206,7 +205,7 @@ TEST_F(SessionDrainTest, ThoseThatWereUsedLastMoveFirst) {
     arrived.notify_all();
     arrived.wait(lock, [&] { return waiting >= 4; });
   };
-  const absl::StatusOr<SessionDrain::Result> result = Drain();
+  const absl::StatusOr<DrainResult> result = Drain();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->moved, 7);
   EXPECT_EQ(result->bytes, 7 * 4);

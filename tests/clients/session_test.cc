@@ -146,7 +146,7 @@ TEST_F(SessionTest, ADrainNeedsAPlaceToGoAndTime) {
   EXPECT_EQ(Run({"session", "drain"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("drain needs --to=HOST:PORT"));
   EXPECT_EQ(Run({"session", "drain", "--to=127.0.0.1:1", "--drain-timeout=0s"}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("--drain-timeout is 0"));
+  EXPECT_THAT(error_, HasSubstr("--drain-timeout is '0s'; it must be in [1ms, inf]"));
   const std::string token = folder_.Write("token", "secret");
   EXPECT_EQ(Run({"session", "drain", "--to=elsewhere.example:8500", "--token-file=" + token}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("on the way to elsewhere.example:8500 others could read the token"));

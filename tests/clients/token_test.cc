@@ -62,7 +62,7 @@ TEST_F(TokenTest, WhatIsWrongIsNamed) {
       {{"token", "new", "alice", "--models=a,,b"}, "1 to 256 bytes"},
       {{"token", "new", "alice", "--models=a*b"}, "a * at its end"},
       {{"token", "new", "alice", "--models=" + std::string(257, 'a')}, "1 to 256 bytes"},
-      {{"token", "new", "alice", "--calls-per-second=0"}, "[0.001, 1e9]"},
+      {{"token", "new", "alice", "--calls-per-second=0"}, "it must be in [0.001, 1e+09]"},
       {{"token", "new", "alice", "--expires=soon"}, "30d"},
       {{"token", "new", "alice", "--expires=-3d"}, "[1s, 36500d]"},
   };
