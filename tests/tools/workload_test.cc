@@ -46,7 +46,7 @@ TEST(ParseWorkload, ErrorsNameKeyValueAndLimit) {
   EXPECT_THAT(error("score,protocol=http"), HasSubstr("longshort or open_inference"));
   EXPECT_THAT(error("generate,protocol=open_inference"), HasSubstr("must be with score, of text"));
   EXPECT_THAT(error("score,ids=4:9,protocol=open_inference"), HasSubstr("must be with score, of text"));
-  EXPECT_THAT(error("score,rate=0"), HasSubstr("above 0"));
+  EXPECT_THAT(error("score,rate=0"), HasSubstr("[1e-06, 1e+06]"));
   EXPECT_THAT(error("score,prompt=4,shared=5"), HasSubstr("shared=5"));
   EXPECT_THAT(error("score,metadata=Key:x"), HasSubstr("metadata='Key:x'"));
   EXPECT_THAT(error("score,metadata=key:\xff"), HasSubstr("printable ASCII"));

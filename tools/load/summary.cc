@@ -20,20 +20,13 @@ struct Window {
 };
 
 // The durations of each slice, while they are collected.
-class SlicedDurations final {
- public:
-  explicit SlicedDurations(size_t slices) : of_slice_(slices) {}
-  void Add(size_t slice, absl::Duration duration) { of_slice_[slice].push_back(duration); }
-  std::vector<Distribution> Finish() {
-    std::vector<Distribution> distributions;
-    distributions.reserve(of_slice_.size());
-    for (std::vector<absl::Duration>& durations : of_slice_) distributions.emplace_back(std::move(durations));
-    return distributions;
-  }
+using SlicedDurations = std::vector<std::vector<absl::Duration>>;
 
- private:
-  std::vector<std::vector<absl::Duration>> of_slice_;
-};
+std::vector<Distribution> DistributionsOf(SlicedDurations& slices) {
+  std::vector<Distribution> distributions;
+  for (std::vector<absl::Duration>& durations : slices) distributions.emplace_back(std::move(durations));
+  return distributions;
+}
 
 class TimelineMaker final {
  public:
@@ -56,21 +49,22 @@ class TimelineMaker final {
       if (window_.Holds(arrival.at)) timeline_.tokens[SliceOf(arrival.at)] += arrival.tokens;
     }
     if (!outcome.arrivals.empty() && window_.Holds(outcome.arrivals.front().at)) {
-      first_token_.Add(SliceOf(outcome.arrivals.front().at), outcome.arrivals.front().at - outcome.planned);
+      const absl::Duration first = outcome.arrivals.front().at;
+      first_token_[SliceOf(first)].push_back(first - outcome.planned);
     }
     if (outcome.cut_off || !window_.Holds(outcome.ended)) return;
     const size_t slice = SliceOf(outcome.ended);
     if (outcome.code == grpc::StatusCode::OK) {
       ++timeline_.answered[slice];
-      total_.Add(slice, outcome.ended - outcome.planned);
+      total_[slice].push_back(outcome.ended - outcome.planned);
     } else {
       ++timeline_.refused_or_failed[slice];
     }
   }
 
   Timeline Finish() {
-    timeline_.total = total_.Finish();
-    timeline_.first_token = first_token_.Finish();
+    timeline_.total = DistributionsOf(total_);
+    timeline_.first_token = DistributionsOf(first_token_);
     return std::move(timeline_);
   }
 

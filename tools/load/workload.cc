@@ -1,7 +1,6 @@
 #include "tools/load/workload.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -12,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "base/option_values.h"
+#include "base/option_table.h"
 #include "base/status_macros.h"
 
 namespace longshort::load {
@@ -24,47 +23,15 @@ constexpr int64_t kMostItems = 64;
 constexpr int64_t kMostImageSide = 8192;
 constexpr int64_t kMostRequests = int64_t{1} << 40;
 
-using Reader = std::function<absl::Status(const std::string& value)>;
-
-struct Key {
-  const char* name;
-  const char* help;
-  Reader read;
-};
-
-Reader Words(std::string* value) {
-  return [value](const std::string& text) { return ReadOptionValue(text, value); };
-}
-
-Reader Number(int64_t least, int64_t most, int64_t* value) {
-  return [=](const std::string& text) -> absl::Status {
-    LS_RETURN_IF_ERROR(ReadOptionValue(text, value));
-    if (*value >= least && *value <= most) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("must be in [", least, ", ", most, "]"));
-  };
-}
-
 // "N" or "LEAST:MOST".
-Reader Numbers(int64_t least, int64_t most, Range* range) {
-  return [=](const std::string& text) -> absl::Status {
-    const std::pair<std::string, std::string> ends = absl::StrSplit(text, absl::MaxSplits(':', 1));
-    LS_RETURN_IF_ERROR(Number(least, most, &range->least)(ends.first));
-    LS_RETURN_IF_ERROR(Number(least, most, &range->most)(ends.second.empty() ? ends.first : ends.second));
-    if (range->least <= range->most) return absl::OkStatus();
-    return absl::InvalidArgumentError("must be N or LEAST:MOST, rising");
-  };
-}
-
-absl::Status ReadRate(const std::string& text, double* rate) {
-  LS_RETURN_IF_ERROR(ReadOptionValue(text, rate));
-  if (*rate > 0 && *rate <= 1e6) return absl::OkStatus();
-  return absl::InvalidArgumentError("must be above 0 and at most 1000000");
-}
-
-absl::Status ReadDeadline(const std::string& text, absl::Duration* deadline) {
-  LS_RETURN_IF_ERROR(ReadOptionValue(text, deadline));
-  if (*deadline > absl::ZeroDuration()) return absl::OkStatus();
-  return absl::InvalidArgumentError("must be above 0");
+absl::Status ReadNumbers(const std::string& text, const OptionRange<int64_t>& allowed, Range* range) {
+  const std::pair<std::string, std::string> ends = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  LS_RETURN_IF_ERROR(ReadOptionValue(ends.first, &range->least));
+  LS_RETURN_IF_ERROR(ReadOptionValue(ends.second.empty() ? ends.first : ends.second, &range->most));
+  LS_RETURN_IF_ERROR(allowed.Check(range->least));
+  LS_RETURN_IF_ERROR(allowed.Check(range->most));
+  if (range->least <= range->most) return absl::OkStatus();
+  return absl::InvalidArgumentError("must be N or LEAST:MOST, rising");
 }
 
 absl::Status ReadMetadata(const std::string& text, Workload* workload) {
@@ -81,54 +48,56 @@ absl::Status ReadMetadata(const std::string& text, Workload* workload) {
   return absl::OkStatus();
 }
 
-absl::Status ReadProtocol(const std::string& text, bool* open_inference) {
-  *open_inference = text == "open_inference";
-  if (*open_inference || text == "longshort") return absl::OkStatus();
-  return absl::InvalidArgumentError("must be longshort or open_inference");
-}
-
-std::vector<Key> KeysOf(Workload& to) {
-  const auto rate = [&to](const std::string& text) { return ReadRate(text, &to.rate); };
-  const auto protocol = [&to](const std::string& text) { return ReadProtocol(text, &to.open_inference); };
-  const auto deadline = [&to](const std::string& text) { return ReadDeadline(text, &to.deadline); };
-  const auto metadata = [&to](const std::string& text) { return ReadMetadata(text, &to); };
-  return {
-      {"name=TEXT", "in the report; default: generate, score or classify", Words(&to.name)},
-      {"model=NAME", "which model; default: the server's only one", Words(&to.model)},
-      {"protocol=NAME", "longshort (default), or open_inference: to score text and classify pixels", protocol},
-      {"rate=R", "open loop: R requests per second, Poisson; latency counts from the planned arrival", rate},
-      {"concurrency=N", "closed loop (default, with 1): N callers, each waits for its answer",
-       Number(1, kMostCallers, &to.concurrency)},
-      {"requests=N", "no more than N requests; default 0: what fits in --seconds",
-       Number(0, kMostRequests, &to.requests)},
-      {"prompt=N|N:N", "tokens of a prompt or document, or a range; default 64; with classify: texts, not images",
-       Numbers(1, kMostTokens, &to.prompt)},
-      {"tokens=N|N:N", "tokens to generate, or a range; default 16", Numbers(1, kMostTokens, &to.tokens)},
-      {"shared=N", "the first N tokens of all prompts are the same; default 0: all differ",
-       Number(0, kMostTokens, &to.shared)},
-      {"prefix=K", "which shared prefix; the same K is the same prefix in another run; default 0",
-       Number(0, kMostRequests, &to.prefix)},
-      {"prefixes=N", "N shared prefixes, K to K+N-1, take turns; default 1", Number(1, kMostRequests, &to.prefixes)},
-      {"ids=A:B", "prompts are ids from A to B; default: lower-case text, a byte each",
-       Numbers(0, std::numeric_limits<int32_t>::max(), &to.ids)},
-      {"items=N", "documents or images in a call; default 1", Number(1, kMostItems, &to.items)},
-      {"image_side=N", "images of N x N random pixels, sent as pixels; default 224",
-       Number(1, kMostImageSide, &to.image_side)},
-      {"image=FILE", "this image file instead", Words(&to.image_file)},
-      {"deadline=TIME", "of each call, as in 500ms; default: none", deadline},
-      {"metadata=KEY:VALUE", "of each call; default: none", metadata},
+// The keys behind the rpc's word.
+OptionTable KeysOf(Workload& to) {
+  OptionTable keys;
+  const auto add_range = [&keys](const char* name, const char* hint, const char* help,
+                                 const OptionRange<int64_t>& allowed, Range* range) {
+    keys.AddCustom(name, hint, "", help,
+                   [allowed, range](const std::string& text) { return ReadNumbers(text, allowed, range); });
   };
-}
-
-absl::string_view WordOf(const Key& key) {
-  return absl::string_view(key.name).substr(0, absl::string_view(key.name).find('='));
+  keys.Add("name", "TEXT", "in the report; default: generate, score or classify", &to.name);
+  keys.Add("model", "NAME", "which model; default: the server's only one", &to.model);
+  keys.AddCustom("protocol", "NAME", "", "longshort (default), or open_inference: to score text and classify pixels",
+                 [&to](const std::string& text) {
+                   to.open_inference = text == "open_inference";
+                   if (to.open_inference || text == "longshort") return absl::OkStatus();
+                   return absl::InvalidArgumentError("must be longshort or open_inference");
+                 });
+  keys.Add("rate", "R", "open loop: R requests per second, Poisson; latency counts from the planned arrival", &to.rate,
+           {1e-6, 1e6});
+  keys.Add("concurrency", "N", "closed loop (default, with 1): N callers, each waits for its answer", &to.concurrency,
+           {1, kMostCallers});
+  keys.Add("requests", "N", "no more than N requests; default 0: what fits in --seconds", &to.requests,
+           {0, kMostRequests});
+  add_range("prompt", "N|N:N",
+            "tokens of a prompt or document, or a range; default 64; with classify: texts, not images",
+            {1, kMostTokens}, &to.prompt);
+  add_range("tokens", "N|N:N", "tokens to generate, or a range; default 16", {1, kMostTokens}, &to.tokens);
+  keys.Add("shared", "N", "the first N tokens of all prompts are the same; default 0: all differ", &to.shared,
+           {0, kMostTokens});
+  keys.Add("prefix", "K", "which shared prefix; the same K is the same prefix in another run; default 0", &to.prefix,
+           {0, kMostRequests});
+  keys.Add("prefixes", "N", "N shared prefixes, K to K+N-1, take turns; default 1", &to.prefixes, {1, kMostRequests});
+  add_range("ids", "A:B", "prompts are ids from A to B; default: lower-case text, a byte each",
+            {0, std::numeric_limits<int32_t>::max()}, &to.ids);
+  keys.Add("items", "N", "documents or images in a call; default 1", &to.items, {1, kMostItems});
+  keys.Add("image_side", "N", "images of N x N random pixels, sent as pixels; default 224", &to.image_side,
+           {1, kMostImageSide});
+  keys.Add("image", "FILE", "this image file instead", &to.image_file);
+  keys.Add("deadline", "TIME", "of each call, as in 500ms; default: none", &to.deadline,
+           {absl::Milliseconds(1), absl::InfiniteDuration()});
+  keys.AddCustom("metadata", "KEY:VALUE", "", "of each call; default: none",
+                 [&to](const std::string& text) { return ReadMetadata(text, &to); });
+  return keys;
 }
 
 absl::Status ReadKey(const std::string& text, Workload& workload) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-  for (const Key& key : KeysOf(workload)) {
-    if (WordOf(key) != parts.first) continue;
-    absl::Status status = key.read(parts.second);
+  const OptionTable keys = KeysOf(workload);
+  for (const OptionTable::Option& key : keys.options()) {
+    if (key.name != parts.first) continue;
+    const absl::Status status = key.reader(parts.second);
     if (status.ok()) return status;
     return absl::InvalidArgumentError(
         absl::StrCat("has ", parts.first, "='", parts.second, "', which ", status.message()));
@@ -189,8 +158,11 @@ absl::StatusOr<Workload> ParseWorkload(const std::string& text) {
 
 std::string WorkloadHelp() {
   Workload any;
+  const OptionTable keys = KeysOf(any);
   std::string help = "A workload is generate, score or classify, and any of these behind it, with commas between:\n";
-  for (const Key& key : KeysOf(any)) absl::StrAppendFormat(&help, "  %-18s  %s\n", key.name, key.help);
+  for (const OptionTable::Option& key : keys.options()) {
+    absl::StrAppendFormat(&help, "  %-18s  %s\n", absl::StrCat(key.name, "=", key.hint), key.help);
+  }
   return help;
 }
 
