@@ -1,9 +1,9 @@
+#include "models/train/terminal.h"
+
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <cstdlib>
-
-#include "models/train/terminal.h"
 
 namespace longshort {
 namespace {

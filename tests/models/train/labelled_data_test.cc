@@ -1,9 +1,10 @@
+#include "models/train/labelled_data.h"
+
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/train/labelled_data.h"
 
 namespace longshort {
 namespace {

@@ -1,3 +1,5 @@
+#include "base/files.h"
+
 #include <unistd.h>
 
 #include <atomic>
@@ -6,7 +8,6 @@
 #include <string>
 #include <thread>
 
-#include "base/files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/base/status_matchers.h"
