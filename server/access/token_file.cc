@@ -15,7 +15,6 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
-#include "server/calls/names.h"
 
 namespace longshort {
 namespace {

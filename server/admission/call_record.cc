@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
+#include "server/calls/field_error.h"
 #include "server/monitoring/code_name.h"
 
 namespace longshort {
@@ -25,6 +26,14 @@ constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 constexpr size_t kMostFields = 16;
 
 }  // namespace
+
+absl::Status CheckModelReference(const ModelReference& reference, const CallNames& names) {
+  constexpr int64_t kMostNameBytes = 256;
+  if (reference.version < 0) return FieldError(names.Of("model.version"), reference.version, "at least 0");
+  const auto bytes = static_cast<int64_t>(reference.name.size());
+  if (bytes <= kMostNameBytes) return absl::OkStatus();
+  return CheckFieldRange(absl::StrCat("number of bytes of ", names.Of("model.name")), bytes, 0, kMostNameBytes);
+}
 
 CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin)
     : environment_(environment),

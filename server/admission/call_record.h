@@ -23,7 +23,7 @@
 #include "server/admission/call_environment.h"
 #include "server/admission/traced_call.h"
 #include "server/calls/call_names.h"
-#include "server/calls/model_reference.h"
+#include "server/calls/call_parts.h"
 #include "server/calls/score_call.h"
 #include "server/calls/session_owner.h"
 
@@ -39,6 +39,9 @@ struct CallOrigin {
   // INVALID_ARGUMENT naming what is wrong with it, its value and what it may be.
   absl::Status status;
 };
+
+// Errors: INVALID_ARGUMENT for what can name no model. Messages and logs repeat the name, so it has a limit.
+absl::Status CheckModelReference(const ModelReference& reference, const CallNames& names);
 
 class CallRecord {
  public:

@@ -5,71 +5,30 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace longshort {
-
-// What a message about a call can be about.
-enum class CallField {
-  kModelName,
-  kModelVersion,
-  // Documents: all of them, and one. An index says which of several; without one it is the call's only one.
-  kTexts,
-  kText,
-  kSecondTexts,
-  kSecondText,
-  kPrompt,
-  kImages,
-  kImage,
-  // How texts are scored, and what an answer tells.
-  kOptions,
-  kTokenLogProbabilities,
-  kTopAlternatives,
-  kTruncate,
-  kTopK,
-  kAllLogits,
-  // How a text goes on.
-  kMaxTokens,
-  kCompletions,
-  kEcho,
-  kStop,
-  kTemperature,
-  kSamplingTopK,
-  kTopP,
-  kMinP,
-  kRepetitionPenalty,
-  kFrequencyPenalty,
-  kPresencePenalty,
-  kLogitBias,  // the index is the token
-  // The conversation that a call goes on with, closes or moves; and those that are listed.
-  kSession,
-  kSessionId,
-  kExpectedTokens,
-  kSessionBytes,
-  kOwner,
-  kKeepOwner,
-  kAllOwners,
-  kPageSize,
-  kPageToken,
-};
 
 // Of a text: all of it, or what it consists of.
 enum class TextPart { kWhole, kText, kBytes, kIds };
 
+// What a message about a call is about: a field by its path in longshort.v1, whatever protocol the call came by.
 struct FieldPath {
-  CallField field = CallField::kModelName;
-  std::optional<int64_t> index = std::nullopt;
+  std::string_view field = {};                  // as "sampling.top_p"
+  std::optional<int64_t> index = std::nullopt;  // which of several; of sampling.logit_bias, which token
   TextPart part = TextPart::kWhole;
   std::optional<int64_t> id_index = std::nullopt;  // with kIds: which id
 };
 
-// What stands behind the slash of package.Service/Method.
-constexpr const char* AfterSlash(const char* method) {
-  const char* after = method;
-  for (const char* at = method; *at != '\0'; ++at) {
-    if (*at == '/') after = at + 1;
-  }
-  return after;
-}
+// How a protocol speaks of what calls have.
+struct Vocabulary {
+  std::string (*name_of)(const FieldPath& path) = nullptr;
+  // The kinds of value that a text, and an image, may have: "it must have ..." is said of one that has none.
+  const char* text_kinds = "";
+  const char* image_kinds = "";
+  // The RPC that takes what is too long for one answer of another.
+  const char* streaming_rpc = "";
+};
 
 // What a credential allows.
 enum class Scope : uint8_t {
@@ -87,27 +46,41 @@ struct RpcAccess {
 };
 
 // Immutable. Outlives the calls, which refer to it from any thread.
-class CallNames {
+class CallNames final {
  public:
-  // Of the RPC, for messages, metrics and logs.
-  virtual const char* rpc() const = 0;
+  // `method` is package.Service/Method. `rpc` is what messages, metrics and logs call it: Method, unless another name
+  // is given. All of them are constants.
+  constexpr CallNames(const Vocabulary& vocabulary, const char* method, RpcAccess access, const char* rpc = nullptr)
+      : vocabulary_(&vocabulary), method_(method), rpc_(rpc == nullptr ? AfterSlash(method) : rpc), access_(access) {}
+
+  const char* rpc() const { return rpc_; }
   // The same in full, for traces: package.Service/Method.
-  virtual const char* method() const = 0;
-  // Of the RPC that takes what is too long for one answer of this one.
-  virtual const char* streaming_rpc() const = 0;
+  const char* method() const { return method_; }
+  const char* streaming_rpc() const { return vocabulary_->streaming_rpc; }
+  RpcAccess access() const { return access_; }
   // Whether it only asks how the server is: such a call is answered while the server stops, which does not wait for it;
   // it is not counted, and logged for debugging only.
-  virtual bool observes() const { return false; }
-  virtual RpcAccess access() const = 0;
-  virtual std::string Of(const FieldPath& path) const = 0;
-  // The kinds of value that a text or image may have: "it must have ..." is said of one that has none.
-  virtual std::string KindsOf(CallField field) const = 0;
+  bool observes() const { return access_.scope == Scope::kObserve; }
 
-  std::string Of(CallField field) const { return Of(FieldPath{.field = field}); }
-  std::string Of(CallField field, int64_t index) const { return Of(FieldPath{.field = field, .index = index}); }
+  const char* text_kinds() const { return vocabulary_->text_kinds; }
+  const char* image_kinds() const { return vocabulary_->image_kinds; }
+  std::string Of(const FieldPath& path) const { return vocabulary_->name_of(path); }
+  std::string Of(std::string_view field) const { return Of(FieldPath{.field = field}); }
+  std::string Of(std::string_view field, int64_t index) const { return Of(FieldPath{.field = field, .index = index}); }
 
- protected:
-  ~CallNames() = default;
+ private:
+  static constexpr const char* AfterSlash(const char* method) {
+    const char* after = method;
+    for (const char* at = method; *at != '\0'; ++at) {
+      if (*at == '/') after = at + 1;
+    }
+    return after;
+  }
+
+  const Vocabulary* vocabulary_;
+  const char* method_;
+  const char* rpc_;
+  RpcAccess access_;
 };
 
 }  // namespace longshort

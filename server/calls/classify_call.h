@@ -9,8 +9,7 @@
 #include "absl/status/statusor.h"
 #include "core/registry/served_model.h"
 #include "core/requests/classification_request.h"
-#include "server/calls/image_input.h"
-#include "server/calls/model_reference.h"
+#include "server/calls/call_parts.h"
 
 namespace longshort {
 

@@ -1,4 +1,4 @@
-// How a wrong request is told: which field, what it was, what it must be.
+// How a wrong request is told: which field, what it was, what it must be; and what names must be.
 #pragma once
 
 #include <string>
@@ -21,5 +21,9 @@ inline absl::Status CheckFieldRange(const std::string& field, int64_t value, int
 
 // Client's text as it can stand in a message: at most 64 bytes, control characters escaped, in quotes.
 std::string Quoted(const std::string& text);
+
+// Of names that clients choose: of themselves, their calls, their sessions. They stand in logs and headers as they are.
+inline constexpr char kNameRule[] = "1 to 128 letters, digits or any of \"._:-\"";
+bool IsName(const std::string& text);
 
 }  // namespace longshort

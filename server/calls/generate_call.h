@@ -1,4 +1,4 @@
-// How a text goes on: what is asked, and what is answered at once or bit by bit.
+// How a text goes on: what is asked, and what is answered at once or bit by bit. And how it becomes tokens.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,7 @@
 #include "core/sampling/sampling_options.h"
 #include "core/session/session.h"
 #include "models/tokenizer/tokenizer.h"
-#include "server/calls/model_reference.h"
-#include "server/calls/text_input.h"
-#include "server/calls/usage.h"
+#include "server/calls/call_parts.h"
 
 namespace longshort {
 
@@ -88,5 +86,17 @@ struct StreamSummary {
 struct KeepAlive {};
 
 using StreamEvent = std::variant<StreamStart, CompletionDelta, CompletionEnd, StreamSummary, KeepAlive>;
+
+struct TokenizeCall {
+  ModelReference model = {};
+  TextInput text = {};
+};
+
+struct TokenizeResult {
+  std::vector<int32_t> ids;
+  ModelReference model = {};
+  // What the ids stand for; null for a classifier, and for a model without vocabulary.
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
 
 }  // namespace longshort

@@ -12,10 +12,8 @@
 #include "core/requests/request_timings.h"
 #include "core/sampling/log_probabilities.h"
 #include "core/session/session.h"
+#include "server/calls/call_parts.h"
 #include "server/calls/classify_call.h"
-#include "server/calls/model_reference.h"
-#include "server/calls/text_input.h"
-#include "server/calls/usage.h"
 
 namespace longshort {
 

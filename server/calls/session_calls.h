@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "core/session/session_store.h"
-#include "server/calls/model_reference.h"
+#include "server/calls/call_parts.h"
 
 namespace longshort {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "server/calls/names.h"
+#include "server/calls/field_error.h"
 
 namespace longshort {
 namespace {

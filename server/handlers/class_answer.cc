@@ -26,7 +26,7 @@ absl::StatusOr<ClassAnswer> ReadClassAnswer(const ClassOptions& options, const C
                                             const CallNames& names) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (options.top_k < 0 || options.top_k > kMost) {
-    return CheckFieldRange(names.Of(CallField::kTopK), options.top_k, 0, kMost);
+    return CheckFieldRange(names.Of("top_k"), options.top_k, 0, kMost);
   }
   const int64_t top_k = options.top_k == 0 ? kDefaultTopK : options.top_k;
   return ClassAnswer{.top_k = std::min(top_k, info.classes),
@@ -46,10 +46,9 @@ absl::Status CheckAnswerFits(const ClassAnswer& answer, const ClassifierInfo& in
                              const RequestLimits& limits, const CallNames& names) {
   const int64_t bytes = items * MostBytes(answer, info);
   if (bytes <= limits.class_bytes) return absl::OkStatus();
-  return CheckFieldRange(
-      absl::StrCat("number of bytes to return (", names.Of(CallField::kTopK), " classes with their labels, ",
-                   names.Of(CallField::kAllLogits), ", times items)"),
-      bytes, 0, limits.class_bytes);
+  return CheckFieldRange(absl::StrCat("number of bytes to return (", names.Of("top_k"), " classes with their labels, ",
+                                      names.Of("all_logits"), ", times items)"),
+                         bytes, 0, limits.class_bytes);
 }
 
 Classification AnswerOf(ItemScores scores, const ClassAnswer& answer, const ClassifierInfo& info) {

@@ -13,6 +13,9 @@
 
 namespace longshort {
 
+// gen_ai.operation.name: OpenTelemetry has none of its own for this.
+inline constexpr char kClassificationOperation[] = "classify";
+
 struct ClassAnswer {
   // 1 to the number of classes.
   int64_t top_k = 0;

@@ -1,21 +1,83 @@
-#include "server/handlers/classify_images.h"
-
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/calls/call_status.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/class_answer.h"
-#include "server/handlers/image_reader.h"
+#include "server/handlers/handlers.h"
 #include "server/handlers/scatter_gather.h"
-#include "server/handlers/traced_request.h"
 
 namespace longshort {
 namespace {
+
+// Decoding and resizing, roughly: what matters is how calls compare.
+constexpr absl::Duration kTimePerPixel = absl::Nanoseconds(20);
+// What takes no longer is done by who reads the call: another thread would need as long to wake.
+constexpr absl::Duration kWakingAThread = absl::Microseconds(50);
+
+int64_t Pixels(const RawImage& raw) {
+  constexpr int64_t kMost = int64_t{1} << 28;  // the values fit in a message, whatever it says
+  return raw.height < 1 || raw.width < 1 || raw.height > kMost / raw.width ? 0 : raw.height * raw.width;
+}
+
+// An image, and if it is a file the header, which is read once.
+struct ReadInput {
+  ImageInput image;
+  absl::StatusOr<ImageHeader> header;
+
+  ReadInput(ImageInput input, const ImagePreprocessor& preprocessor) : image(std::move(input)) {
+    if (!raw()) header = preprocessor.ReadHeader(std::get<std::string_view>(image.content));
+  }
+  bool raw() const { return std::holds_alternative<RawImage>(image.content); }
+
+  // 0 for an image that Prepare will refuse by its header.
+  int64_t pixels() const {
+    if (raw()) return Pixels(std::get<RawImage>(image.content));
+    return header.ok() ? header->size.pixels() : 0;
+  }
+
+  absl::StatusOr<ClassifierItem> Prepare(const ImagePreprocessor& preprocessor) const {
+    if (raw()) return preprocessor.Convert(std::get<RawImage>(image.content));
+    if (!header.ok()) return header.status();
+    return preprocessor.Decode(std::get<std::string_view>(image.content), *header);
+  }
+};
+
+// Image `index` of a call, to be decoded by the engine's preparation, which keeps it until then, and whose errors name
+// it. A few pixels that need no decoding are an item at once: waking a thread would take longer.
+// `work_before` is work_until_prepared of the call's image before. Errors: INVALID_ARGUMENT naming it, for an image
+// without bytes and without pixels.
+absl::StatusOr<ClassificationRequest> ReadImage(ImageInput image, int64_t index, const CallNames& names,
+                                                std::shared_ptr<const ImagePreprocessor> preprocessor,
+                                                const RequestContext& context, absl::Duration work_before) {
+  if (std::holds_alternative<std::monostate>(image.content)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(names.Of("images", index), " is unset; it must have ", names.image_kinds()));
+  }
+  ClassificationRequest one;
+  one.context = context;
+  one.bytes = image.bytes;
+  ReadInput input(std::move(image), *preprocessor);
+  one.work_until_prepared = work_before + kTimePerPixel * input.pixels();
+  const bool quick = input.raw() && one.work_until_prepared + kTimePerPixel * preprocessor->pixels() <= kWakingAThread;
+  ItemPreparation preparation = [input = std::move(input), index, &names,
+                                 preprocessor = std::move(preprocessor)]() -> absl::StatusOr<ClassifierItem> {
+    absl::StatusOr<ClassifierItem> item = input.Prepare(*preprocessor);
+    if (item.ok()) return item;
+    return absl::Status(item.status().code(), absl::StrCat(names.Of("images", index), ": ", item.status().message()));
+  };
+  if (quick) {
+    LS_ASSIGN_OR_RETURN(one.item, PrepareItem(preparation));
+  } else {
+    one.item = std::move(preparation);
+  }
+  return one;
+}
 
 // What the images of a call give, and what they took.
 struct ImagesInWork {
@@ -83,7 +145,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
                                                       record.answering_model().name, " takes texts"));
   }
   const auto count = static_cast<int64_t>(call.images.size());
-  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of ", names.Of(CallField::kImages)), count, 1,
+  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of ", names.Of("images")), count, 1,
                                      std::min(limits.images, model->max_items)));
   LS_ASSIGN_OR_RETURN(const ClassAnswer answer, ReadClassAnswer(call.options, model->info, names));
   LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, limits, names));

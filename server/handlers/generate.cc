@@ -1,5 +1,3 @@
-#include "server/handlers/generate.h"
-
 #include <iterator>
 #include <utility>
 #include <variant>
@@ -8,12 +6,15 @@
 #include "base/status_macros.h"
 #include "server/handlers/completion_translator.h"
 #include "server/handlers/generation_plan.h"
+#include "server/handlers/handlers.h"
 #include "server/handlers/scatter_gather.h"
 #include "server/handlers/session_check.h"
-#include "server/handlers/traced_request.h"
 
 namespace longshort {
 namespace {
+
+// gen_ai.operation.name: OpenTelemetry's own.
+constexpr char kGenerationOperation[] = "text_completion";
 
 using CompletionParts = ScatterGather<StreamSummary>;
 
@@ -166,6 +167,23 @@ absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_pt
   });
   sink->Submitted(taken);
   return absl::OkStatus();
+}
+
+// What a call's trace tells of what was asked. Never texts, stop strings or sessions.
+void TraceGeneration(CallRecord& record, const GenerateCall& call, const GenerationPlan& plan) {
+  TracedCall& trace = record.trace();
+  if (!trace.recorded()) return;
+  const GenerationRequest& request = plan.requests.front();
+  const SamplingOptions& sampling = request.sampling;
+  trace.Set("gen_ai.request.max_tokens", request.max_tokens);
+  trace.Set("gen_ai.request.temperature", sampling.temperature);
+  trace.Set("gen_ai.request.top_p", sampling.top_p);
+  if (sampling.top_k > 0) trace.Set("gen_ai.request.top_k", static_cast<double>(sampling.top_k));
+  if (sampling.frequency_penalty != 0) trace.Set("gen_ai.request.frequency_penalty", sampling.frequency_penalty);
+  if (sampling.presence_penalty != 0) trace.Set("gen_ai.request.presence_penalty", sampling.presence_penalty);
+  if (call.seed.has_value()) trace.Set("gen_ai.request.seed", static_cast<int64_t>(*call.seed));
+  const auto completions = static_cast<int64_t>(plan.requests.size());
+  if (completions > 1) trace.Set("gen_ai.request.choice.count", completions);
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
 #include "server/handlers/generation_plan.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <utility>
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
-#include "server/handlers/sampling_check.h"
 #include "server/handlers/session_check.h"
 #include "server/handlers/text_reader.h"
 
@@ -15,20 +16,55 @@ namespace longshort {
 namespace {
 
 constexpr int64_t kDefaultMaxTokens = 256;
+constexpr double kMostTemperature = 100;
+constexpr double kMostPenalty = 100;
+
+// The shortest text that no other number of its type has, lest 1.0000001 be told as 1.
+template <typename Number>
+std::string TextOf(Number value) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
+}
+
+// Written so that NaN is refused.
+template <typename Number>
+absl::Status CheckClosed(const FieldPath& field, Number value, double low, double high, const CallNames& names) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return FieldError(names.Of(field), TextOf(value), absl::StrCat("in [", low, ", ", high, "]"));
+}
+
+absl::Status CheckHalfOpen(std::string_view field, double value, double above, double high, const CallNames& names) {
+  if (value > above && value <= high) return absl::OkStatus();
+  return FieldError(names.Of(field), TextOf(value), absl::StrCat("in (", above, ", ", high, "]"));
+}
+
+absl::Status CheckLogitBias(const SamplingOptions& sampling, int64_t vocabulary_size, const RequestLimits& limits,
+                            const CallNames& names) {
+  const auto entries = static_cast<int64_t>(sampling.logit_bias.size());
+  if (entries == 0) return absl::OkStatus();
+  const std::string name = names.Of("sampling.logit_bias");
+  LS_RETURN_IF_ERROR(CheckFieldRange("number of entries of " + name, entries, 0, limits.logit_biases));
+  const std::string key = "a key of " + name;
+  for (const auto& [token, bias] : sampling.logit_bias) {
+    LS_RETURN_IF_ERROR(CheckFieldRange(key, token, 0, vocabulary_size - 1));
+    const FieldPath field = {.field = "sampling.logit_bias", .index = token};
+    LS_RETURN_IF_ERROR(CheckClosed(field, bias, -kMostPenalty, kMostPenalty, names));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckStopStrings(const GenerateCall& call, const ServedLanguageModel& model, const RequestLimits& limits,
                               const CallNames& names) {
   if (call.stop.empty()) return absl::OkStatus();
-  const std::string name = names.Of(CallField::kStop);
+  const std::string name = names.Of("stop");
   LS_RETURN_IF_ERROR(
       CheckFieldRange("number of entries of " + name, static_cast<int64_t>(call.stop.size()), 0, limits.stop_strings));
   if (model.tokenizer == nullptr) {
     return absl::InvalidArgumentError(name + " is set; it must be empty, because the model has no vocabulary");
   }
   for (size_t i = 0; i < call.stop.size(); ++i) {
-    LS_RETURN_IF_ERROR(
-        CheckFieldRange(absl::StrCat("number of bytes of ", names.Of(CallField::kStop, static_cast<int64_t>(i))),
-                        static_cast<int64_t>(call.stop[i].size()), 1, limits.stop_string_bytes));
+    LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of bytes of ", names.Of("stop", static_cast<int64_t>(i))),
+                                       static_cast<int64_t>(call.stop[i].size()), 1, limits.stop_string_bytes));
   }
   return absl::OkStatus();
 }
@@ -38,26 +74,44 @@ absl::Status CheckTotals(const GenerateCall& call, const GenerationPlan& plan, i
                          const RequestLimits& limits, const CallNames& names) {
   const GenerationRequest& first = plan.requests.front();
   const auto prompt_tokens = static_cast<int64_t>(first.prompt.size());
-  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of prompt tokens times ", names.Of(CallField::kCompletions)),
+  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of prompt tokens times ", names.Of("completions")),
                                      prompt_tokens * completions, 0, limits.prompt_tokens));
   const int64_t places = (plan.describe_tokens ? first.max_tokens : 0) + (call.echo ? prompt_tokens : 0);
   return CheckFieldRange(
-      absl::StrCat("number of tokens to return (log-probabilities and ", names.Of(CallField::kEcho), ", times ",
-                   names.Of(CallField::kCompletions), ", times 1 + ", names.Of(CallField::kTopAlternatives), ")"),
+      absl::StrCat("number of tokens to return (log-probabilities and ", names.Of("echo"), ", times ",
+                   names.Of("completions"), ", times 1 + ", names.Of("top_alternatives"), ")"),
       places * completions * (1 + first.top_alternatives), 0, limits.described_tokens);
 }
 
 }  // namespace
 
+absl::StatusOr<SamplingOptions> CheckSampling(SamplingOptions sampling, int64_t vocabulary_size,
+                                              const RequestLimits& limits, const CallNames& names) {
+  const auto closed = [&](std::string_view field, double value, double low, double high) {
+    return CheckClosed({.field = field}, value, low, high, names);
+  };
+  LS_RETURN_IF_ERROR(closed("sampling.temperature", sampling.temperature, 0, kMostTemperature));
+  if (sampling.top_k < 0) return FieldError(names.Of("sampling.top_k"), sampling.top_k, "at least 0");
+  if (sampling.top_k >= vocabulary_size) sampling.top_k = 0;
+  LS_RETURN_IF_ERROR(CheckHalfOpen("sampling.top_p", sampling.top_p, 0, 1, names));
+  LS_RETURN_IF_ERROR(closed("sampling.min_p", sampling.min_p, 0, 1));
+  LS_RETURN_IF_ERROR(CheckHalfOpen("sampling.repetition_penalty", sampling.repetition_penalty, 0, kMostPenalty, names));
+  LS_RETURN_IF_ERROR(closed("sampling.frequency_penalty", sampling.frequency_penalty, -kMostPenalty, kMostPenalty));
+  LS_RETURN_IF_ERROR(closed("sampling.presence_penalty", sampling.presence_penalty, -kMostPenalty, kMostPenalty));
+  LS_RETURN_IF_ERROR(CheckLogitBias(sampling, vocabulary_size, limits, names));
+  // Fronts may give them in any order; equal calls should be equal to the engine too.
+  std::sort(sampling.logit_bias.begin(), sampling.logit_bias.end());
+  return sampling;
+}
+
 absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const ServedLanguageModel& model,
                                               const RequestLimits& limits, const CallNames& names,
                                               const RequestContext& context) {
   const int64_t completions = call.completions == 0 ? 1 : call.completions;
-  LS_RETURN_IF_ERROR(CheckFieldRange(names.Of(CallField::kCompletions), completions, 1,
-                                     std::min(limits.completions, model.max_items)));
-  LS_RETURN_IF_ERROR(CheckFieldRange(names.Of(CallField::kMaxTokens), call.max_tokens, 0, limits.generate_tokens));
   LS_RETURN_IF_ERROR(
-      CheckFieldRange(names.Of(CallField::kTopAlternatives), call.top_alternatives, 0, limits.top_alternatives));
+      CheckFieldRange(names.Of("completions"), completions, 1, std::min(limits.completions, model.max_items)));
+  LS_RETURN_IF_ERROR(CheckFieldRange(names.Of("max_tokens"), call.max_tokens, 0, limits.generate_tokens));
+  LS_RETURN_IF_ERROR(CheckFieldRange(names.Of("top_alternatives"), call.top_alternatives, 0, limits.top_alternatives));
 
   GenerationRequest one;
   one.context = context;
@@ -70,12 +124,12 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const Se
     LS_RETURN_IF_ERROR(CheckSession(*call.session, names));
     one.session = call.session;
     if (completions > 1) {
-      return FieldError(names.Of(CallField::kCompletions), completions, "1 with a session, which goes on from one end");
+      return FieldError(names.Of("completions"), completions, "1 with a session, which goes on from one end");
     }
   }
   if (call.prompt.has_value() || !call.session.has_value()) {
     const NamedText prompt = {.input = call.prompt.has_value() ? *call.prompt : TextInput(),
-                              .path = {.field = CallField::kPrompt}};
+                              .path = {.field = "prompt"}};
     LS_ASSIGN_OR_RETURN(one.prompt, ReadText(prompt, names, EncoderOf(model), limits.prompt_tokens));
   }
 
@@ -101,8 +155,8 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const Se
 
 absl::Status CheckFitsOneAnswer(const GenerationPlan& plan, const RequestLimits& limits, const CallNames& names) {
   const auto completions = static_cast<int64_t>(plan.requests.size());
-  return CheckFieldRange(absl::StrCat(names.Of(CallField::kMaxTokens), " times ", names.Of(CallField::kCompletions),
-                                      " (", names.streaming_rpc(), " takes more)"),
+  return CheckFieldRange(absl::StrCat(names.Of("max_tokens"), " times ", names.Of("completions"), " (",
+                                      names.streaming_rpc(), " takes more)"),
                          plan.requests.front().max_tokens * completions, 1, limits.answer_tokens);
 }
 

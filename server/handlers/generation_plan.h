@@ -10,6 +10,7 @@
 #include "core/registry/served_model.h"
 #include "core/requests/generation_request.h"
 #include "core/requests/request_context.h"
+#include "core/sampling/sampling_options.h"
 #include "server/calls/call_names.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/request_limits.h"
@@ -27,6 +28,11 @@ struct GenerationPlan {
   bool describe_prompt = false;
   bool return_raw = false;
 };
+
+// A call's sampling as the engine wants it: equal options of equal calls. The seed stays as it is.
+// Errors: INVALID_ARGUMENT naming the field, its value and the limit; NaN is outside every range.
+absl::StatusOr<SamplingOptions> CheckSampling(SamplingOptions sampling, int64_t vocabulary_size,
+                                              const RequestLimits& limits, const CallNames& names);
 
 // Errors: INVALID_ARGUMENT naming the field, its value and the limit.
 absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const ServedLanguageModel& model,

@@ -1,9 +1,8 @@
-#include "server/handlers/manage_models.h"
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/handlers/handlers.h"
 
 namespace longshort {
 namespace {
@@ -17,7 +16,7 @@ absl::Status CheckMayManage(const CallRecord& record) {
 // Unlike other calls these name a model even where there is only one.
 absl::Status CheckNamedModel(const ModelReference& reference, const CallNames& names) {
   if (reference.name.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(names.Of(CallField::kModelName), " is empty; it must name a model"));
+    return absl::InvalidArgumentError(absl::StrCat(names.Of("model.name"), " is empty; it must name a model"));
   }
   return CheckModelReference(reference, names);
 }

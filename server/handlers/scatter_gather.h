@@ -13,6 +13,12 @@
 
 namespace longshort {
 
+// Whether an item's error ends the whole call: nobody waits any more, or the server is stopping. Other errors leave the
+// other items alone.
+inline bool EndsCall(const absl::Status& status) {
+  return absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status);
+}
+
 // Sends the parts, gathers what they add to a Result, and ends the call once, when all have ended. At the first error,
 // which becomes the call's, it cancels the other parts.
 //

@@ -1,5 +1,3 @@
-#include "server/handlers/score_texts.h"
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -9,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
+#include "server/handlers/handlers.h"
 #include "server/handlers/scatter_gather.h"
 #include "server/handlers/session_check.h"
 #include "server/handlers/text_scorer.h"
-#include "server/handlers/traced_request.h"
 
 namespace longshort {
 namespace {
@@ -20,11 +18,11 @@ namespace {
 absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const TextScorer& scorer, int64_t most,
                                                    const CallNames& names) {
   const auto count = static_cast<int64_t>(call.texts.size());
-  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of ", names.Of(CallField::kTexts)), count, 1, most));
+  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of ", names.Of("inputs")), count, 1, most));
   const bool pairs = !call.second_texts.empty();
   if (pairs && call.second_texts.size() != call.texts.size()) {
-    return FieldError(absl::StrCat("number of ", names.Of(CallField::kSecondTexts)), call.second_texts.size(),
-                      absl::StrCat(count, ", as many as ", names.Of(CallField::kTexts)));
+    return FieldError(absl::StrCat("number of ", names.Of("second_inputs")), call.second_texts.size(),
+                      absl::StrCat(count, ", as many as ", names.Of("inputs")));
   }
   std::vector<TextToScore> texts;
   int64_t tokens = 0;
@@ -43,10 +41,10 @@ absl::Status CheckSessionOf(const ScoreCall& call, const ServedModel& model, con
   if (!call.session.has_value()) return absl::OkStatus();
   if (model.language_model() == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat(names.Of(CallField::kSession), " is set; it must be unset, because the model is a classifier"));
+        absl::StrCat(names.Of("session"), " is set; it must be unset, because the model is a classifier"));
   }
   if (call.texts.size() > 1) {
-    return FieldError(absl::StrCat("number of ", names.Of(CallField::kTexts)), call.texts.size(),
+    return FieldError(absl::StrCat("number of ", names.Of("inputs")), call.texts.size(),
                       "1 with a session, which goes on from one end");
   }
   return CheckSession(*call.session, names);

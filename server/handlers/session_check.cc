@@ -4,26 +4,28 @@
 #include "base/status_macros.h"
 #include "server/access/scopes.h"
 #include "server/calls/field_error.h"
-#include "server/calls/names.h"
 #include "server/calls/session_owner.h"
 
 namespace longshort {
 
-absl::Status CheckSessionId(const std::string& id, const CallNames& names) {
-  return IsName(id) ? absl::OkStatus() : FieldError(names.Of(CallField::kSessionId), Quoted(id), kNameRule);
+absl::Status CheckSessionId(const std::string& id, const CallNames& names, std::string_view field) {
+  return IsName(id) ? absl::OkStatus() : FieldError(names.Of(field), Quoted(id), kNameRule);
+}
+
+absl::Status CheckExpectedTokens(std::optional<int64_t> tokens, const CallNames& names, std::string_view field) {
+  return tokens.value_or(0) >= 0 ? absl::OkStatus() : FieldError(names.Of(field), *tokens, "at least 0");
 }
 
 absl::Status CheckSession(const SessionReference& session, const CallNames& names) {
-  LS_RETURN_IF_ERROR(CheckSessionId(session.id, names));
-  if (session.expected_tokens.value_or(0) >= 0) return absl::OkStatus();
-  return FieldError(names.Of(CallField::kExpectedTokens), *session.expected_tokens, "at least 0");
+  LS_RETURN_IF_ERROR(CheckSessionId(session.id, names, "session.id"));
+  return CheckExpectedTokens(session.expected_tokens, names, "session.expected_tokens");
 }
 
 absl::Status TakeSession(const CallRecord& record, std::optional<SessionReference>* session) {
   if (!session->has_value()) return absl::OkStatus();
   const CallNames& names = record.names();
   LS_RETURN_IF_ERROR(
-      record.caller().CheckScope(Scope::kSessions, absl::StrCat(names.rpc(), " with ", names.Of(CallField::kSession))));
+      record.caller().CheckScope(Scope::kSessions, absl::StrCat(names.rpc(), " with ", names.Of("session"))));
   (*session)->id = KeyOfSession(record.session_owner(), (*session)->id).id;
   return absl::OkStatus();
 }
@@ -34,11 +36,11 @@ absl::StatusOr<SessionKey> FindSessionKey(const CallRecord& record, const std::o
   const CallNames& names = record.names();
   const absl::StatusOr<SessionOwner> read = ReadSessionOwner(*owner, record.session_owner().identity.has_value());
   if (!read.ok()) {
-    return FieldError(names.Of(CallField::kOwner), Quoted(*owner), std::string(read.status().message()));
+    return FieldError(names.Of("owner"), Quoted(*owner), std::string(read.status().message()));
   }
   if (read->identity != record.session_owner().identity) {
-    LS_RETURN_IF_ERROR(record.caller().CheckScope(
-        Scope::kManage, absl::StrCat(names.rpc(), " with another's ", names.Of(CallField::kOwner))));
+    LS_RETURN_IF_ERROR(
+        record.caller().CheckScope(Scope::kManage, absl::StrCat(names.rpc(), " with another's ", names.Of("owner"))));
   }
   return KeyOfSession(*read, id);
 }
@@ -46,7 +48,7 @@ absl::StatusOr<SessionKey> FindSessionKey(const CallRecord& record, const std::o
 absl::Status CheckKeepsOwner(const CallRecord& record) {
   const CallNames& names = record.names();
   return record.caller().CheckScope(Scope::kManage,
-                                    absl::StrCat(names.rpc(), " with ", names.Of(CallField::kKeepOwner)));
+                                    absl::StrCat(names.rpc(), " with ", names.Of("beginning.keep_owner")));
 }
 
 absl::StatusOr<SessionKey> KeyOfImported(const CallRecord& record, const std::string& owner, const std::string& id) {

@@ -1,8 +1,10 @@
 // The session that a call names.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,9 +15,10 @@
 
 namespace longshort {
 
-// Errors: INVALID_ARGUMENT for an id that is none.
-absl::Status CheckSessionId(const std::string& id, const CallNames& names);
-// Errors: also for less than 0 expected tokens.
+// Errors: INVALID_ARGUMENT, naming `field`, for an id that is none, and for less than 0 tokens.
+absl::Status CheckSessionId(const std::string& id, const CallNames& names, std::string_view field);
+absl::Status CheckExpectedTokens(std::optional<int64_t> tokens, const CallNames& names, std::string_view field);
+// Both, of the field `session`.
 absl::Status CheckSession(const SessionReference& session, const CallNames& names);
 // Makes the session that a call names, if it names one, the caller's own, as the engines know it. To be called once,
 // after CheckSession. Errors: PERMISSION_DENIED without the scope `sessions`.

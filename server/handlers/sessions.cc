@@ -1,5 +1,3 @@
-#include "server/handlers/sessions.h"
-
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "server/access/scopes.h"
 #include "server/calls/field_error.h"
 #include "server/calls/session_owner.h"
+#include "server/handlers/handlers.h"
 #include "server/handlers/session_check.h"
 
 namespace longshort {
@@ -36,18 +35,17 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
   const bool authentication = record.session_owner().identity.has_value();
   std::optional<std::string> client;
   if (call.all_owners) {
-    LS_RETURN_IF_ERROR(record.caller().CheckScope(
-        Scope::kManage, absl::StrCat(names.rpc(), " with ", names.Of(CallField::kAllOwners))));
+    LS_RETURN_IF_ERROR(
+        record.caller().CheckScope(Scope::kManage, absl::StrCat(names.rpc(), " with ", names.Of("all_owners"))));
   } else {
     client = record.engine_context().client;
   }
-  LS_RETURN_IF_ERROR(
-      CheckFieldRange(names.Of(CallField::kPageSize), call.page_size, 0, std::numeric_limits<int32_t>::max()));
+  LS_RETURN_IF_ERROR(CheckFieldRange(names.Of("page_size"), call.page_size, 0, std::numeric_limits<int32_t>::max()));
   std::optional<SessionKey> after;
   if (!call.page_token.empty()) {
     after = KeyOf(call.page_token);
     if (!after.has_value() || (client.has_value() && after->client != *client)) {
-      return FieldError(names.Of(CallField::kPageToken), Quoted(call.page_token), "that of the page before");
+      return FieldError(names.Of("page_token"), Quoted(call.page_token), "that of the page before");
     }
   }
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
@@ -67,8 +65,8 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
 }
 
 absl::Status CloseSession(CallRecord& record, const CloseSessionCall& call) {
-  LS_RETURN_IF_ERROR(
-      CheckSession({.id = call.session_id, .expected_tokens = call.closing.expected_tokens}, record.names()));
+  LS_RETURN_IF_ERROR(CheckSessionId(call.session_id, record.names(), "session_id"));
+  LS_RETURN_IF_ERROR(CheckExpectedTokens(call.closing.expected_tokens, record.names(), "expected_tokens"));
   LS_ASSIGN_OR_RETURN(const SessionKey key, FindSessionKey(record, call.owner, call.session_id));
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
   return model->engine->CloseSession(key, call.closing);

@@ -55,7 +55,7 @@ absl::StatusOr<DocumentBeginning> ReadKind(const NamedText& text, const CallName
       break;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(names.Of(text.path), " is unset; it must have ", names.KindsOf(text.path.field)));
+      absl::StrCat(names.Of(text.path), " is unset; it must have ", names.text_kinds()));
 }
 
 }  // namespace

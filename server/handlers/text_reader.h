@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/registry/served_model.h"
 #include "server/calls/call_names.h"
-#include "server/calls/text_input.h"
+#include "server/calls/call_parts.h"
 
 namespace longshort {
 

@@ -1,10 +1,242 @@
 #include "server/handlers/text_scorer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/calls/field_error.h"
+#include "server/handlers/class_answer.h"
+#include "server/handlers/text_reader.h"
 
 namespace longshort {
+namespace {
+
+// gen_ai.operation.name: OpenTelemetry has none of its own for this.
+constexpr char kScoringOperation[] = "score";
+
+// On the wire, at the most: a score beside its tokens, and a described token or alternative.
+constexpr int64_t kScoreBytes = 128;
+constexpr int64_t kTokenBytes = 24;
+
+// A text is one of several, or the call's only one.
+FieldPath FirstOf(std::optional<int64_t> index) {
+  return {.field = index.has_value() ? "inputs" : "input", .index = index};
+}
+FieldPath SecondOf(std::optional<int64_t> index) {
+  return {.field = index.has_value() ? "second_inputs" : "second_input", .index = index};
+}
+
+absl::Status CheckUnset(std::string_view field, int64_t value, const CallNames& names, const char* kind) {
+  if (value == 0) return absl::OkStatus();
+  return FieldError(names.Of(field), value, absl::StrCat("unset: the model is a ", kind));
+}
+
+TextScore AnswerOf(Score score, int64_t token_count, const ServedLanguageModel& model) {
+  TextScore answer{.log_likelihood = score.total_log_probability,
+                   .token_count = token_count,
+                   .scored_token_count = score.scored_tokens,
+                   .tokens = std::move(score.tokens),
+                   .timings = score.timings};
+  if (model.tokenizer != nullptr && score.scored_tokens > 0) {
+    const double bits = -score.total_log_probability / std::log(2.0) / static_cast<double>(score.scored_tokens);
+    (model.tokenizer->unit() == Tokenizer::Unit::kByte ? answer.bits_per_byte : answer.bits_per_character) = bits;
+  }
+  if (score.session_tokens > 0) answer.session_tokens = score.session_tokens;
+  return answer;
+}
+
+class ScoreListener final : public ScoringListener {
+ public:
+  ScoreListener(std::shared_ptr<const ServedLanguageModel> model, int64_t tokens, TextScorer::Done done)
+      : model_(std::move(model)), tokens_(tokens), done_(std::move(done)) {}
+
+  void OnFinished(absl::StatusOr<Score> score) override {
+    if (!score.ok()) return done_(score.status());
+    const int64_t cached_tokens = score->reused_tokens;
+    done_(ScoredText{
+        .result = AnswerOf(*std::move(score), tokens_, *model_), .tokens = tokens_, .cached_tokens = cached_tokens});
+  }
+
+ private:
+  const std::shared_ptr<const ServedLanguageModel> model_;
+  const int64_t tokens_;
+  const TextScorer::Done done_;
+};
+
+// How likely a language model finds texts.
+class LanguageModelScorer final : public TextScorer {
+ public:
+  LanguageModelScorer(std::shared_ptr<const ServedLanguageModel> model, const ScoreOptions& options,
+                      const RequestLimits& limits, const CallNames& names)
+      : model_(std::move(model)),
+        describe_tokens_(options.token_log_probabilities),
+        top_alternatives_(describe_tokens_ ? options.top_alternatives : 0),
+        limits_(limits),
+        names_(names) {}
+
+  absl::StatusOr<TextToScore> Read(const TextInput& first, const std::optional<TextInput>& second,
+                                   std::optional<int64_t> index) const override {
+    if (second.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(names_.Of(SecondOf(index)), " is set; it must be unset, because the model is a language model"));
+    }
+    TextToScore text;
+    LS_ASSIGN_OR_RETURN(text.documents.emplace_back(), ReadText({.input = first, .path = FirstOf(index)}, names_,
+                                                                EncoderOf(*model_), limits_.prompt_tokens));
+    return text;
+  }
+
+  int64_t AnswerBytes(int64_t texts, int64_t tokens) const override {
+    return texts * kScoreBytes + DescribedTokens(tokens) * kTokenBytes;
+  }
+
+  absl::Status CheckAnswerFits(int64_t /*texts*/, int64_t tokens) const override {
+    const int64_t described = DescribedTokens(tokens);
+    if (described <= limits_.described_tokens) return absl::OkStatus();
+    return CheckFieldRange(
+        absl::StrCat("number of tokens to return (log-probabilities, times 1 + ", names_.Of("top_alternatives"), ")"),
+        described, 0, limits_.described_tokens);
+  }
+
+  absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const override {
+    auto listener = std::make_shared<ScoreListener>(model_, text.tokens(), std::move(done));
+    ScoringRequest request;
+    request.context = context;
+    request.tokens = std::move(text.documents.front());
+    request.session = std::move(text.session);
+    request.log_probabilities = describe_tokens_;
+    request.top_alternatives = top_alternatives_;
+    return model_->engine->Score(std::move(request), std::move(listener));
+  }
+
+ private:
+  int64_t DescribedTokens(int64_t tokens) const { return describe_tokens_ ? tokens * (1 + top_alternatives_) : 0; }
+
+  const std::shared_ptr<const ServedLanguageModel> model_;
+  const bool describe_tokens_;
+  const int64_t top_alternatives_;
+  const RequestLimits limits_;
+  const CallNames& names_;
+};
+
+class ClassListener final : public ClassificationListener {
+ public:
+  ClassListener(std::shared_ptr<const ServedClassifier> model, const ClassAnswer& answer, TextToScore& text,
+                TextScorer::Done done)
+      : model_(std::move(model)),
+        answer_(answer),
+        tokens_(text.tokens()),
+        done_(std::move(done)),
+        readings_(std::move(text.readings)) {}
+
+  void OnFinished(absl::StatusOr<ItemScores> scores) override {
+    if (!scores.ok()) return done_(scores.status());
+    TextClassification result{.classification = AnswerOf(*std::move(scores), answer_, model_->info),
+                              .documents = std::move(readings_)};
+    done_(ScoredText{.result = std::move(result), .tokens = tokens_});
+  }
+
+ private:
+  const std::shared_ptr<const ServedClassifier> model_;
+  const ClassAnswer answer_;
+  const int64_t tokens_;
+  const TextScorer::Done done_;
+  std::vector<DocumentReading> readings_;
+};
+
+// Which classes a classifier of texts gives them.
+class ClassifierScorer final : public TextScorer {
+ public:
+  ClassifierScorer(std::shared_ptr<const ServedClassifier> model, const ClassAnswer& answer, bool truncate,
+                   const RequestLimits& limits, const CallNames& names)
+      : model_(std::move(model)),
+        answer_(answer),
+        truncate_(truncate),
+        bytes_per_text_(MostBytes(answer, model_->info)),
+        limits_(limits),
+        names_(names) {}
+
+  absl::StatusOr<TextToScore> Read(const TextInput& first, const std::optional<TextInput>& second,
+                                   std::optional<int64_t> index) const override {
+    const bool pairs = model_->info.documents == 2;
+    if (pairs != second.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          names_.Of(SecondOf(index)), pairs ? " is unset; it must be set, because the model takes two documents"
+                                            : " is set; it must be unset, because the model takes one document"));
+    }
+    TextToScore text;
+    LS_RETURN_IF_ERROR(AddDocument({.input = first, .path = FirstOf(index)}, text));
+    if (pairs) LS_RETURN_IF_ERROR(AddDocument({.input = *second, .path = SecondOf(index)}, text));
+    return text;
+  }
+
+  int64_t AnswerBytes(int64_t texts, int64_t /*tokens*/) const override { return texts * bytes_per_text_; }
+
+  absl::Status CheckAnswerFits(int64_t texts, int64_t /*tokens*/) const override {
+    return longshort::CheckAnswerFits(answer_, model_->info, texts, limits_, names_);
+  }
+
+  absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const override {
+    ClassificationRequest request;
+    request.context = context;
+    request.bytes = text.tokens() * static_cast<int64_t>(sizeof(int32_t));
+    auto listener = std::make_shared<ClassListener>(model_, answer_, text, std::move(done));
+    request.item = ClassifierItem(TokenItem{.documents = std::move(text.documents)});
+    return model_->engine->Classify(std::move(request), std::move(listener));
+  }
+
+ private:
+  absl::Status AddDocument(const NamedText& named, TextToScore& text) const {
+    const int64_t most = model_->info.max_document_tokens;
+    LS_ASSIGN_OR_RETURN(DocumentBeginning document, ReadBeginning(named, names_, EncoderOf(*model_), most));
+    const bool too_long = document.tokens > most;
+    if (too_long && !truncate_) {
+      return FieldError(
+          absl::StrCat("number of tokens of ", names_.Of(named.path)), document.tokens,
+          absl::StrCat("in [1, ", most, "] (more with ", names_.Of("truncate"), ", which reads the first ", most, ")"));
+    }
+    if (std::all_of(document.ids.begin(), document.ids.end(), [](int32_t id) { return id == 0; })) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(names_.Of(named.path), " is padding (id 0) alone; it must have at least one other token"));
+    }
+    text.readings.push_back({.token_count = static_cast<int64_t>(document.ids.size()), .truncated = too_long});
+    text.documents.push_back(std::move(document.ids));
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<const ServedClassifier> model_;
+  const ClassAnswer answer_;
+  const bool truncate_;
+  const int64_t bytes_per_text_;
+  const RequestLimits limits_;
+  const CallNames& names_;
+};
+
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const ServedLanguageModel> model,
+                                                       const ScoreOptions& options, const RequestLimits& limits,
+                                                       const CallNames& names) {
+  constexpr char kKind[] = "language model";
+  LS_RETURN_IF_ERROR(
+      CheckFieldRange(names.Of("top_alternatives"), options.top_alternatives, 0, limits.top_alternatives));
+  LS_RETURN_IF_ERROR(CheckUnset("truncate", options.truncate ? 1 : 0, names, kKind));
+  LS_RETURN_IF_ERROR(CheckUnset("top_k", options.classes.top_k, names, kKind));
+  LS_RETURN_IF_ERROR(CheckUnset("all_logits", options.classes.all_logits ? 1 : 0, names, kKind));
+  return std::make_unique<LanguageModelScorer>(std::move(model), options, limits, names);
+}
+
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const ServedClassifier> model,
+                                                       const ScoreOptions& options, const RequestLimits& limits,
+                                                       const CallNames& names) {
+  constexpr char kKind[] = "classifier";
+  LS_RETURN_IF_ERROR(CheckUnset("token_log_probabilities", options.token_log_probabilities ? 1 : 0, names, kKind));
+  LS_RETURN_IF_ERROR(CheckUnset("top_alternatives", options.top_alternatives, names, kKind));
+  LS_ASSIGN_OR_RETURN(const ClassAnswer answer, ReadClassAnswer(options.classes, model->info, names));
+  return std::make_unique<ClassifierScorer>(std::move(model), answer, options.truncate, limits, names);
+}
+
+}  // namespace
 
 int64_t TextToScore::tokens() const {
   int64_t tokens = 0;
@@ -12,15 +244,20 @@ int64_t TextToScore::tokens() const {
   return tokens;
 }
 
+const char* OperationOfTexts(const ServedModel& model) {
+  return model.language_model() != nullptr ? kScoringOperation : kClassificationOperation;
+}
+
 absl::StatusOr<std::unique_ptr<TextScorer>> TextScorer::Make(std::shared_ptr<const ServedModel> model,
                                                              const ScoreOptions& options, const RequestLimits& limits,
                                                              const CallNames& names) {
   if (const ServedLanguageModel* language_model = model->language_model(); language_model != nullptr) {
-    return MakeLanguageModelScorer({std::move(model), language_model}, options, limits, names);
+    return MakeScorer(std::shared_ptr<const ServedLanguageModel>(std::move(model), language_model), options, limits,
+                      names);
   }
   const ServedClassifier* classifier = model->classifier();
   if (classifier->info.input == ClassifierInput::kText) {
-    return MakeClassifierScorer({std::move(model), classifier}, options, limits, names);
+    return MakeScorer(std::shared_ptr<const ServedClassifier>(std::move(model), classifier), options, limits, names);
   }
   return absl::FailedPreconditionError(
       absl::StrCat("texts cannot be scored: model ", model->name, " is a classifier of images"));

@@ -12,18 +12,18 @@
 #include "core/registry/served_model.h"
 #include "core/requests/request_context.h"
 #include "server/calls/call_names.h"
+#include "server/calls/call_parts.h"
 #include "server/calls/request_limits.h"
 #include "server/calls/score_call.h"
-#include "server/calls/text_input.h"
 
 namespace longshort {
 
 // What is scored together: a document, or the two documents of a classifier of pairs. Token ids, checked, without spare
 // capacity: what is held is what tokens() counts.
 struct TextToScore {
-  std::vector<std::vector<int32_t>> documents;
-  // Of each document, whether it was cut.
-  std::vector<bool> truncated;
+  std::vector<std::vector<int32_t>> documents = {};
+  // Of each document of a classifier.
+  std::vector<DocumentReading> readings = {};
   // Language models: the conversation that the document goes on with.
   std::optional<SessionReference> session = std::nullopt;
 
@@ -58,20 +58,7 @@ class TextScorer {
   virtual absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const = 0;
 };
 
-// Scores texts by a language model: how likely it finds them.
-//
-// Errors: INVALID_ARGUMENT for options that are out of range, or for classifiers only.
-absl::StatusOr<std::unique_ptr<TextScorer>> MakeLanguageModelScorer(std::shared_ptr<const ServedLanguageModel> model,
-                                                                    const ScoreOptions& options,
-                                                                    const RequestLimits& limits,
-                                                                    const CallNames& names);
-
-// Scores texts by a classifier: which classes it gives them.
-//
-// REQUIRES: a classifier of texts. Errors: INVALID_ARGUMENT for options that are out of range, or for language models
-// only.
-absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassifierScorer(std::shared_ptr<const ServedClassifier> model,
-                                                                 const ScoreOptions& options,
-                                                                 const RequestLimits& limits, const CallNames& names);
+// What its trace calls the work on texts of this model.
+const char* OperationOfTexts(const ServedModel& model);
 
 }  // namespace longshort

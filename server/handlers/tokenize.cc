@@ -1,11 +1,10 @@
-#include "server/handlers/tokenize.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/handlers/handlers.h"
 #include "server/handlers/text_reader.h"
 
 namespace longshort {
@@ -25,7 +24,7 @@ absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& 
   const RequestLimits& limits = record.environment().limits;
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> model, record.FindModel(call.model));
   LS_ASSIGN_OR_RETURN(const TextEncoder encoder, EncoderOf(*model, record.names()));
-  const NamedText text = {.input = call.text, .path = {.field = CallField::kText}};
+  const NamedText text = {.input = call.text, .path = {.field = "input"}};
   TokenizeResult result;
   LS_ASSIGN_OR_RETURN(result.ids,
                       ReadText(text, record.names(), encoder, std::min(limits.prompt_tokens, limits.described_tokens)));

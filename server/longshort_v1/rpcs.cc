@@ -3,26 +3,32 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/handlers/classify_images.h"
-#include "server/handlers/generate.h"
-#include "server/handlers/manage_models.h"
-#include "server/handlers/score_texts.h"
-#include "server/handlers/sessions.h"
-#include "server/handlers/tokenize.h"
+#include "server/handlers/handlers.h"
 #include "server/longshort_v1/from_messages.h"
-#include "server/longshort_v1/names.h"
-#include "server/longshort_v1/streams.h"
 #include "server/longshort_v1/to_messages.h"
 #include "server/rpc/unary.h"
 
 namespace longshort {
 namespace {
 
-// `session_id`: where requests name their session.
-std::shared_ptr<const CallNames> Named(const char* method, Scope scope, const char* session_id = "session_id") {
-  return std::make_shared<V1Names>(method, scope, session_id);
+std::string NameOf(const FieldPath& path) {
+  std::string name(path.field);
+  if (path.index.has_value()) absl::StrAppend(&name, "[", *path.index, "]");
+  if (path.part == TextPart::kText) name += ".text";
+  if (path.part == TextPart::kBytes) name += ".raw";
+  if (path.part == TextPart::kIds) name += ".ids";
+  if (path.id_index.has_value()) absl::StrAppend(&name, ".ids[", *path.id_index, "]");
+  return name;
 }
+
+constexpr Vocabulary kVocabulary = {.name_of = NameOf,
+                                    .text_kinds = "text, raw or ids",
+                                    .image_kinds = "encoded, or a tensor with values",
+                                    .streaming_rpc = "GenerateStream"};
+
+CallNames Named(const char* method, Scope scope) { return {kVocabulary, method, {.scope = scope}}; }
 
 // The message that `Result` becomes, or the error. What the result keeps of a model is gone when this returns: gRPC
 // keeps an answer until its client has room for it.
@@ -53,7 +59,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
   using Models = std::shared_ptr<ServedModel>;
   return {
       AnswerLater<v1::ScoreTextRequest, v1::ScoreTextResponse>(
-          Named("longshort.v1.Inference/ScoreText", Scope::kInfer, "session.id"),
+          Named("longshort.v1.Inference/ScoreText", Scope::kInfer),
           [](CallRecord& record, const v1::ScoreTextRequest& request, const auto& answer) {
             return ScoreTexts(record, FromMessage(request), [answer](absl::StatusOr<ScoreResult> result) {
               answer(MessageOf<v1::ScoreTextResponse>(std::move(result)));
@@ -70,15 +76,14 @@ std::vector<Rpc> LongshortV1Rpcs() {
                                   });
           }),
       AnswerLater<v1::GenerateRequest, v1::GenerateResponse>(
-          Named("longshort.v1.Inference/Generate", Scope::kInfer, "session.id"),
+          Named("longshort.v1.Inference/Generate", Scope::kInfer),
           [](CallRecord& record, const v1::GenerateRequest& request, const auto& answer) {
             return Generate(record, FromMessage(request), [answer](absl::StatusOr<GenerateResult> result) {
               answer(MessageOf<v1::GenerateResponse>(std::move(result)));
             });
           }),
       Streaming<v1::GenerateRequest, v1::GenerateStreamResponse>(
-          Named("longshort.v1.Inference/GenerateStream", Scope::kInfer, "session.id"), RpcKind::kServerStream,
-          MakeGenerateStream),
+          Named("longshort.v1.Inference/GenerateStream", Scope::kInfer), RpcKind::kServerStream, MakeGenerateStream),
       SideEffectFree(AnswerAtOnce<v1::TokenizeRequest, v1::TokenizeResponse>(
           Named("longshort.v1.Inference/Tokenize", Scope::kInfer),
           [](CallRecord& record, const v1::TokenizeRequest& request) {
@@ -121,8 +126,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
       Streaming<v1::ExportSessionRequest, v1::SessionPart>(
           Named("longshort.v1.Sessions/ExportSession", Scope::kSessions), RpcKind::kServerStream, MakeExportSession),
       Streaming<v1::ImportSessionRequest, v1::ImportSessionResponse>(
-          Named("longshort.v1.Sessions/ImportSession", Scope::kSessions, "beginning.session_id"),
-          RpcKind::kClientStream, MakeImportSession),
+          Named("longshort.v1.Sessions/ImportSession", Scope::kSessions), RpcKind::kClientStream, MakeImportSession),
   };
 }
 

@@ -1,6 +1,7 @@
 // The RPCs of longshort.v1.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "server/rpc/rpc.h"
@@ -8,5 +9,11 @@
 namespace longshort {
 
 std::vector<Rpc> LongshortV1Rpcs();
+
+// The work of those that stream.
+std::unique_ptr<CallWork> MakeGenerateStream(Call& call);
+std::unique_ptr<CallWork> MakeScoreTexts(Call& call);
+std::unique_ptr<CallWork> MakeExportSession(Call& call);
+std::unique_ptr<CallWork> MakeImportSession(Call& call);
 
 }  // namespace longshort

@@ -12,8 +12,9 @@
 #include "server/calls/field_error.h"
 #include "server/handlers/session_check.h"
 #include "server/longshort_v1/from_messages.h"
-#include "server/longshort_v1/streams.h"
+#include "server/longshort_v1/rpcs.h"
 #include "server/longshort_v1/to_messages.h"
+#include "server/rpc/call.h"
 #include "server/rpc/message_bytes.h"
 #include "server/sessions/session_export.h"
 #include "server/sessions/session_import.h"
@@ -32,7 +33,7 @@ class SessionSender final : public CallWork {
     const auto& request = static_cast<const v1::ExportSessionRequest&>(message);
     const SessionTransfers& transfers = call_.environment().session_transfers;
     CallRecord& record = call_.record();
-    LS_RETURN_IF_ERROR(CheckSessionId(request.session_id(), record.names()));
+    LS_RETURN_IF_ERROR(CheckSessionId(request.session_id(), record.names(), "session_id"));
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers));
     const std::optional<std::string> owner = request.has_owner() ? std::optional(request.owner()) : std::nullopt;
     LS_ASSIGN_OR_RETURN(const SessionKey key, FindSessionKey(record, owner, request.session_id()));
@@ -139,7 +140,7 @@ class SessionReceiver final : public CallWork {
     const v1::ImportBeginning& beginning = request.beginning();
     const SessionTransfers& transfers = call_.environment().session_transfers;
     CallRecord& record = call_.record();
-    LS_RETURN_IF_ERROR(CheckSessionId(beginning.session_id(), record.names()));
+    LS_RETURN_IF_ERROR(CheckSessionId(beginning.session_id(), record.names(), "beginning.session_id"));
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers));
     session_id_ = beginning.session_id();
     std::optional<std::string> owner = record.session_owner().name();

@@ -1,55 +1,224 @@
-#include "server/longshort_v1/streams.h"
+// GenerateStream and ScoreTexts.
 
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 #include <variant>
 
+#include "base/clock.h"
 #include "longshort/v1/inference.pb.h"
+#include "server/admission/delivery_threads.h"
+#include "server/admission/generation_sink.h"
+#include "server/admission/stream_events.h"
+#include "server/handlers/document_stream.h"
+#include "server/handlers/handlers.h"
 #include "server/longshort_v1/from_messages.h"
+#include "server/longshort_v1/rpcs.h"
 #include "server/longshort_v1/to_messages.h"
-#include "server/rpc/generation_stream.h"
+#include "server/rpc/call.h"
 #include "server/rpc/message_bytes.h"
-#include "server/rpc/score_stream.h"
 
 namespace longshort {
 namespace {
 
-class GenerationMessages final : public GenerationStream::Messages {
+// Four of the longest merged messages: minutes of text or seconds of tokens with all their alternatives, so that only a
+// reader that is really slow pauses its work (its cache may go meanwhile). Work goes on while one message still waits,
+// so that the reader need not wait for the engine.
+constexpr size_t kPauseBytes = 256 << 10;
+constexpr size_t kResumeBytes = 64 << 10;
+
+// What the engine says waits in StreamEvents, where it is merged, while a message is on its way.
+//
+// A client that reads more slowly than its tokens come pauses the work: while more than 256 KiB wait, the engine
+// generates nothing for this stream, so it holds no more than that and what one step yields (and what the request
+// echoes and describes of its prompt). A stream that is silent for the keepalive interval says that it is alive.
+//
+// Thread-safe: the engine's threads push, a delivery thread begins the writes, gRPC's threads react.
+class GenerationStream final : public CallWork, public GenerationSink {
  public:
-  GenerateCall Read(const google::protobuf::Message& request) override {
-    return FromMessage(static_cast<const v1::GenerateRequest&>(request));
+  explicit GenerationStream(Call& call)
+      : call_(call),
+        delivery_(call.environment().deliveries.Next()),
+        keepalive_interval_(call.environment().keepalive_interval) {}
+
+  // Of GenerationSink. Keepalives run from Open on. Push begins the write itself only if the delivery thread is far
+  // behind. After Close what waits is written, unless the client is gone; then the call ends.
+  void Open(int32_t completions, StreamStart start) override {
+    const std::lock_guard lock(call_.mutex());
+    in_work_ = true;
+    events_.emplace(completions);
+    tokenizer_ = start.tokenizer;
+    events_->Push(std::move(start));
+    last_write_ = MonotonicNow();
+    call_.LookAt(last_write_ + keepalive_interval_);
   }
 
-  // Keeps what the tokens stand for, which comes with the start.
-  absl::StatusOr<grpc::ByteBuffer> Write(StreamEvent event) override {
-    if (const auto* start = std::get_if<StreamStart>(&event); start != nullptr) tokenizer_ = start->tokenizer;
-    return SerializeMessage(ToMessage(std::move(event), tokenizer_.get()));
+  void Submitted(bool taken) override {
+    {
+      const std::lock_guard lock(call_.mutex());
+      submitted_ = true;
+      if (!taken) events_.reset();
+    }
+    call_.Advance();
+  }
+
+  void Push(StreamEvent event) override {
+    {
+      const std::lock_guard lock(call_.mutex());
+      if (!events_.has_value()) return;
+      events_->Push(std::move(event));
+      const size_t waiting = events_->waiting_bytes();
+      if (call_.writing()) return SetPause(waiting);
+      if (waiting <= kPauseBytes) return AdvanceLater();
+    }
+    call_.Advance();
+  }
+
+  void Close(const absl::Status& status) override {
+    {
+      const std::lock_guard lock(call_.mutex());
+      in_work_ = false;
+    }
+    call_.End(status);
   }
 
  private:
-  std::shared_ptr<const Tokenizer> tokenizer_;
+  // Of CallWork.
+  absl::Status Take(google::protobuf::Message& request) override {
+    return GenerateStream(call_.record(), FromMessage(static_cast<const v1::GenerateRequest&>(request)),
+                          std::shared_ptr<GenerationSink>(call_.shared_from_this(), this));
+  }
+
+  void Cancel(const absl::Status& /*reason*/) override { call_.record().Cancel(); }
+
+  void Look(absl::Time now) override {
+    const std::lock_guard lock(call_.mutex());
+    if (!events_.has_value()) return;
+    // While a message is on its way the stream is not silent.
+    if (call_.writing()) {
+      last_write_ = now;
+    } else if (now - last_write_ >= keepalive_interval_) {
+      events_->Push(KeepAlive());
+      last_write_ = now;
+    }
+    call_.LookAt(last_write_ + keepalive_interval_);
+  }
+
+  bool HasWork() const override { return in_work_; }
+
+  std::optional<grpc::ByteBuffer> NextAnswer() override {
+    if (call_.reader_gone()) events_.reset();
+    std::optional<StreamEvent> event;
+    if (events_.has_value() && submitted_) event = events_->Pop();
+    SetPause(event.has_value() ? events_->waiting_bytes() : 0);
+    if (!event.has_value()) return std::nullopt;
+    absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(ToMessage(*std::move(event), tokenizer_.get()));
+    if (!bytes.ok()) return call_.NoteEnd(bytes.status()), std::nullopt;
+    last_write_ = MonotonicNow();
+    return *std::move(bytes);
+  }
+
+  // Has the delivery thread call Advance. With the mutex held.
+  void AdvanceLater() {
+    if (std::exchange(scheduled_, true)) return;
+    delivery_.Post([this, keep = call_.shared_from_this()] {
+      {
+        const std::lock_guard lock(call_.mutex());
+        scheduled_ = false;
+      }
+      call_.Advance();
+    });
+  }
+
+  // Pauses the work or lets it go on, as what waits behind a message on its way says. With the mutex held. The client's
+  // taking that message will end the pause, or the timeout the call.
+  void SetPause(size_t waiting_bytes) {
+    if (waiting_bytes > kPauseBytes) {
+      call_.record().Pause(true);
+    } else if (waiting_bytes <= kResumeBytes) {
+      call_.record().Pause(false);
+    }
+  }
+
+  Call& call_;
+  DeliveryThread& delivery_;
+  const absl::Duration keepalive_interval_;
+
+  // Call::mutex() guards what follows.
+  std::optional<StreamEvents> events_;          // none once nobody is to hear of them
+  std::shared_ptr<const Tokenizer> tokenizer_;  // what the tokens stand for
+  bool in_work_ = false;                        // opened, and not closed
+  bool submitted_ = false;                      // what is pushed waits for it
+  bool scheduled_ = false;                      // the delivery thread has not come to it yet
+  absl::Time last_write_;                       // when it began
 };
 
-class ScoreMessages final : public ScoreStreamMessages {
+// Documents come, and answers go, as the stream's window has room. A client that sends without reading is held back by
+// HTTP/2's flow control.
+class ScoreStream final : public CallWork, public DocumentSink {
  public:
-  absl::Status Read(const google::protobuf::Message& message,
-                    absl::FunctionRef<absl::Status(const StreamedText&)> take) const override {
-    return take(FromMessage(static_cast<const v1::ScoreTextsRequest&>(message)));
-  }
+  explicit ScoreStream(Call& call) : call_(call), documents_(call.record(), *this) {}
 
-  absl::StatusOr<grpc::ByteBuffer> Write(uint64_t id, const ServedModel& model,
-                                         const absl::StatusOr<ScoredText>& scored) const override {
-    return SerializeMessage(ToMessage(id, model, scored));
+ private:
+  // Of CallWork.
+  absl::Status Take(google::protobuf::Message& message) override {
+    return documents_.Take(FromMessage(static_cast<const v1::ScoreTextsRequest&>(message)));
   }
+  void Cancel(const absl::Status& reason) override {
+    call_.record().Cancel();
+    call_.End(reason);
+  }
+  void Look(absl::Time /*now*/) override { documents_.Retry(); }
+  bool HasRoom() const override { return documents_.HasRoom(); }
+  bool MayBeIdle() const override { return true; }
+  bool HasWork() const override { return documents_.HasWork(); }
+  bool HasHeld() const override { return documents_.HasHeld(); }
+  void DropHeld() override { documents_.DropHeld(); }
+
+  std::optional<grpc::ByteBuffer> NextAnswer() override {
+    if (call_.reader_gone()) answers_.clear();
+    if (answers_.empty()) return std::nullopt;
+    Answer answer = std::move(answers_.front());
+    answers_.pop_front();
+    written_answer_bytes_ = answer.bytes_at_most;
+    return std::move(answer.message);
+  }
+  void Written() override { documents_.Written(written_answer_bytes_); }
+
+  // Of DocumentSink.
+  void Push(uint64_t id, const ServedModel& model, const absl::StatusOr<ScoredText>& scored,
+            int64_t answer_bytes) override {
+    absl::StatusOr<grpc::ByteBuffer> message = SerializeMessage(ToMessage(id, model, scored));
+    if (!message.ok()) return call_.End(message.status());
+    const std::lock_guard lock(call_.mutex());
+    answers_.push_back({*std::move(message), answer_bytes});
+  }
+  void End(const absl::Status& status) override { call_.End(status); }
+  void Advance() override { call_.Advance(); }
+  void RetryAt(absl::Time time) override {
+    const std::lock_guard lock(call_.mutex());
+    call_.LookAt(time);
+  }
+  std::shared_ptr<void> Keep() override { return call_.shared_from_this(); }
+
+  struct Answer {
+    grpc::ByteBuffer message;
+    int64_t bytes_at_most = 0;  // what leaves the window when it is written
+  };
+
+  Call& call_;
+  DocumentStream documents_;
+  // Call::mutex() guards what follows.
+  std::deque<Answer> answers_;        // to be written
+  int64_t written_answer_bytes_ = 0;  // of the answer that is on its way
 };
-
-const ScoreMessages kScoreMessages;
 
 }  // namespace
 
-std::unique_ptr<CallWork> MakeGenerateStream(Call& call) {
-  return std::make_unique<GenerationStream>(call, std::make_unique<GenerationMessages>());
-}
+std::unique_ptr<CallWork> MakeGenerateStream(Call& call) { return std::make_unique<GenerationStream>(call); }
 
-std::unique_ptr<CallWork> MakeScoreTexts(Call& call) { return std::make_unique<ScoreStream>(call, kScoreMessages); }
+std::unique_ptr<CallWork> MakeScoreTexts(Call& call) { return std::make_unique<ScoreStream>(call); }
 
 }  // namespace longshort

@@ -12,7 +12,6 @@
 #include "server/calls/model_description.h"
 #include "server/calls/score_call.h"
 #include "server/calls/session_calls.h"
-#include "server/calls/tokenize_call.h"
 #include "server/sessions/session_export.h"
 
 namespace longshort {

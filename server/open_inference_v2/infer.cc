@@ -4,9 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "server/handlers/classify_images.h"
-#include "server/handlers/generate.h"
-#include "server/handlers/score_texts.h"
+#include "server/handlers/handlers.h"
 #include "server/open_inference_v2/infer_answer.h"
 
 namespace longshort {

@@ -222,7 +222,7 @@ absl::StatusOr<ModelReference> ReferenceOf(const std::string& name, const std::s
   ModelReference reference{.name = name};
   if (version.empty()) return reference;
   if (absl::SimpleAtoi(version, &reference.version) && reference.version >= 1) return reference;
-  return FieldError(names.Of(CallField::kModelVersion), Quoted(version),
+  return FieldError(names.Of("model.version"), Quoted(version),
                     "a whole number of at least 1, or empty for the newest");
 }
 

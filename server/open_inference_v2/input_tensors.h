@@ -11,8 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "open_inference/v2/service.pb.h"
-#include "server/calls/image_input.h"
-#include "server/calls/text_input.h"
+#include "server/calls/call_parts.h"
 
 namespace longshort {
 

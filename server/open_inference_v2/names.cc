@@ -1,96 +1,53 @@
 #include "server/open_inference_v2/names.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 
 namespace longshort {
 namespace {
 
-std::string NameOf(CallField field) {
-  switch (field) {
-    case CallField::kModelName:
-      return "model_name";
-    case CallField::kModelVersion:
-      return "model_version";
-    case CallField::kTexts:
-      return "documents";
-    case CallField::kText:
-      return kDocumentInput;
-    case CallField::kSecondTexts:
-      return "second documents";
-    case CallField::kSecondText:
-      return kSecondDocumentInput;
-    case CallField::kPrompt:
-      return kPromptInput;
-    case CallField::kImages:
-      return "images";
-    case CallField::kImage:
-      return kImageInput;
-    case CallField::kTopK:
-      return "parameters.classification";
-    case CallField::kAllLogits:
-      return "logits";
-    case CallField::kMaxTokens:
-      return "parameters.max_tokens";
-    case CallField::kCompletions:
-      return "parameters.completions";
-    case CallField::kEcho:
-      return "parameters.echo";
-    case CallField::kStop:
-      return "parameters.stop";
-    case CallField::kTruncate:
-      return "parameters.truncate";
-    case CallField::kTemperature:
-      return "parameters.temperature";
-    case CallField::kSamplingTopK:
-      return "parameters.top_k";
-    case CallField::kTopP:
-      return "parameters.top_p";
-    case CallField::kMinP:
-      return "parameters.min_p";
-    case CallField::kRepetitionPenalty:
-      return "parameters.repetition_penalty";
-    case CallField::kFrequencyPenalty:
-      return "parameters.frequency_penalty";
-    case CallField::kPresencePenalty:
-      return "parameters.presence_penalty";
-    // What no request of this protocol has.
-    case CallField::kOptions:
-    case CallField::kTokenLogProbabilities:
-    case CallField::kTopAlternatives:
-    case CallField::kLogitBias:
-    case CallField::kSession:
-    case CallField::kSessionId:
-    case CallField::kExpectedTokens:
-    case CallField::kSessionBytes:
-    case CallField::kOwner:
-    case CallField::kKeepOwner:
-    case CallField::kAllOwners:
-    case CallField::kPageSize:
-    case CallField::kPageToken:
-      break;
+// What is no parameter of the field's own name.
+struct OwnName {
+  std::string_view field;
+  const char* name = nullptr;
+  const char* element = nullptr;  // of one of several
+};
+
+constexpr OwnName kOwnNames[] = {
+    {"model.name", "model_name"},
+    {"model.version", "model_version"},
+    {"inputs", "documents", kDocumentInput},
+    {"input", kDocumentInput},
+    {"second_inputs", "second documents", kSecondDocumentInput},
+    {"second_input", kSecondDocumentInput},
+    {"prompt", kPromptInput},
+    {"images", "images", kImageInput},
+    {"top_k", "parameters.classification"},
+    {"all_logits", "logits"},
+    {"top_alternatives", "0"},  // no request can ask for any
+};
+
+std::string NameOf(const FieldPath& path) {
+  const auto* const own = std::find_if(std::begin(kOwnNames), std::end(kOwnNames),
+                                       [&](const OwnName& one) { return one.field == path.field; });
+  std::string name;
+  if (own == std::end(kOwnNames)) {
+    absl::StrAppend(&name, "parameters.", std::string(path.field.substr(path.field.rfind('.') + 1)));
+  } else {
+    name = path.index.has_value() && own->element != nullptr ? own->element : own->name;
   }
-  return "";
-}
-
-// One element is called by its input's name.
-CallField WithIndex(CallField field) {
-  if (field == CallField::kTexts) return CallField::kText;
-  if (field == CallField::kSecondTexts) return CallField::kSecondText;
-  if (field == CallField::kImages) return CallField::kImage;
-  return field;
-}
-
-}  // namespace
-
-std::string OpenInferenceNames::Of(const FieldPath& path) const {
-  std::string name = NameOf(path.index.has_value() ? WithIndex(path.field) : path.field);
   if (path.index.has_value()) absl::StrAppend(&name, "[", *path.index, "]");
   if (path.id_index.has_value()) absl::StrAppend(&name, " (token ", *path.id_index, ")");
   return name;
 }
 
-std::string OpenInferenceNames::KindsOf(CallField field) const {
-  return field == CallField::kImage ? "the bytes of an image, or pixels" : "text or token ids";
-}
+}  // namespace
+
+constexpr Vocabulary kOpenInferenceVocabulary = {.name_of = NameOf,
+                                                 .text_kinds = "text or token ids",
+                                                 .image_kinds = "the bytes of an image, or pixels",
+                                                 .streaming_rpc = "ModelStreamInfer"};
 
 }  // namespace longshort

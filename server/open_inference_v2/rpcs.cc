@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/handlers/manage_models.h"
+#include "server/handlers/handlers.h"
 #include "server/open_inference_v2/descriptions.h"
 #include "server/open_inference_v2/infer.h"
 #include "server/open_inference_v2/infer_plan.h"
@@ -208,28 +208,27 @@ absl::Status RepositoryModelUnload(CallRecord& record, const RepositoryModelUnlo
 
 // Rows of RPCs that this server does not have, with the reason, and of one that has nothing to tell.
 template <typename Request, typename Response>
-Rpc Refuse(std::shared_ptr<const CallNames> names, const char* why) {
+Rpc Refuse(const CallNames& names, const char* why) {
   return AnswerAtOnce<Request, Response>(
-      std::move(names),
-      [why](CallRecord&, const Request&) -> absl::StatusOr<Response> { return absl::UnimplementedError(why); });
+      names, [why](CallRecord&, const Request&) -> absl::StatusOr<Response> { return absl::UnimplementedError(why); });
 }
 
 template <typename Request, typename Response>
-Rpc AnswerNothing(std::shared_ptr<const CallNames> names) {
+Rpc AnswerNothing(const CallNames& names) {
   return AnswerAtOnce<Request, Response>(
-      std::move(names), [](CallRecord&, const Request&) -> absl::StatusOr<Response> { return Response(); });
+      names, [](CallRecord&, const Request&) -> absl::StatusOr<Response> { return Response(); });
 }
 
 constexpr RpcAccess kHealth = {.scope = Scope::kObserve, .health = true};
 constexpr RpcAccess kManage = {.scope = Scope::kManage};
 
-std::shared_ptr<const CallNames> Named(const char* method, RpcAccess access = {.scope = Scope::kInfer}) {
-  return std::make_shared<OpenInferenceNames>(method, access);
+CallNames Named(const char* method, RpcAccess access = {.scope = Scope::kInfer}) {
+  return {kOpenInferenceVocabulary, method, access};
 }
 
 // All six have one name in messages, metrics and logs.
-std::shared_ptr<const CallNames> SharedMemory(const char* method) {
-  return std::make_shared<OpenInferenceNames>(method, "SharedMemory", RpcAccess{.scope = Scope::kInfer});
+CallNames SharedMemory(const char* method) {
+  return {kOpenInferenceVocabulary, method, {.scope = Scope::kInfer}, "SharedMemory"};
 }
 
 constexpr char kNoSharedMemory[] =

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
-#include "server/handlers/generate.h"
+#include "server/handlers/handlers.h"
 #include "server/monitoring/code_name.h"
 #include "server/open_inference_v2/infer.h"
 #include "server/open_inference_v2/names.h"

@@ -23,7 +23,7 @@ constexpr int64_t kBytesOfCall = int64_t{16} << 10;
 
 Call::Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin)
     : rpc_(rpc),
-      record_(environment, *rpc.names, std::move(origin)),
+      record_(environment, rpc.names, std::move(origin)),
       work_(rpc.work(*this)),
       idle_(environment.gate),
       watch_(environment.slow_reader_timeout) {}
@@ -54,7 +54,7 @@ absl::Status Call::BeginWork(grpc::ByteBuffer* first) {
 }
 
 void Call::AskGate() {
-  if (has_one_message() || rpc_.names->observes()) return;
+  if (has_one_message() || rpc_.names.observes()) return;
   auto on_stopping = [weak = weak_from_this()] {
     if (const std::shared_ptr<Call> call = weak.lock()) call->OnStopping();
   };
@@ -159,7 +159,7 @@ bool Call::BeginNext(std::unique_lock<std::mutex>& lock) {
   if (write) {
     const absl::Time now = MonotonicNow();
     watch_.Begin(now);
-    if (!rpc_.names->observes()) SetTimer(watch_.NextLook(now));
+    if (!rpc_.names.observes()) SetTimer(watch_.NextLook(now));
   }
   reading_ |= read;
   ++busy_;
@@ -220,7 +220,7 @@ void Call::OnTimer(int64_t timer) {
   timer_at_ = absl::InfiniteFuture();
   if (finished_ && !watch_.writing()) return;
   const absl::Time now = MonotonicNow();
-  const bool is_stuck = watch_.IsStuck(now) && !rpc_.names->observes();
+  const bool is_stuck = watch_.IsStuck(now) && !rpc_.names.observes();
   const bool look = !finished_ && now >= look_at_;
   if (look) look_at_ = absl::InfiniteFuture();
   const bool finished = finished_;
@@ -230,7 +230,7 @@ void Call::OnTimer(int64_t timer) {
   if (look) work_->Look(now);
   lock.lock();
   --busy_;
-  if (!is_stuck && watch_.writing() && !rpc_.names->observes()) SetTimer(watch_.NextLook(now));
+  if (!is_stuck && watch_.writing() && !rpc_.names.observes()) SetTimer(watch_.NextLook(now));
   if (!finished_) SetTimer(look_at_);
   lock.unlock();
   Advance();

@@ -4,7 +4,9 @@
 #include <grpc/support/time.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,9 +21,8 @@
 #include "core/schedule/refusal.h"
 #include "server/access/access_table.h"
 #include "server/calls/field_error.h"
-#include "server/calls/names.h"
 #include "server/monitoring/trace_context.h"
-#include "server/rpc/refusal_details.h"
+#include "server/rpc/error_details.pb.h"
 
 namespace longshort {
 namespace {
@@ -106,6 +107,31 @@ void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* cr
   // subject.
   if (credentials->spiffe_id.empty() && HasSpiffeUri(*peer)) return;
   credentials->certificate_subject = FirstProperty(*peer, GRPC_X509_SUBJECT_PROPERTY_NAME);
+}
+
+constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
+
+// A google.rpc.Status with RetryInfo, serialized: the value of `grpc-status-details-bin`.
+std::string RefusalDetails(const absl::Status& status, const Refusal& refusal) {
+  rpc::RetryInfo retry;
+  absl::Duration rest = refusal.retry_after;
+  retry.mutable_retry_delay()->set_seconds(absl::IDivDuration(rest, absl::Seconds(1), &rest));
+  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  rpc::ErrorStatus details;
+  details.set_code(static_cast<int32_t>(status.code()));
+  details.set_message(std::string(status.message()));
+  google::protobuf::Any& detail = *details.add_details();
+  detail.set_type_url(kRetryInfoUrl);
+  retry.SerializeToString(detail.mutable_value());
+  return details.SerializeAsString();
+}
+
+// The same time in milliseconds, rounded up: the value of `grpc-retry-pushback-ms`, by which gRPC's own retries go.
+std::string RetryPushback(const Refusal& refusal) {
+  // Clients read an int32, and anything else, or less than 0, as "never".
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(refusal.retry_after, absl::Milliseconds(1)));
+  return absl::StrCat(std::clamp<int64_t>(milliseconds, 0, kMost));
 }
 
 }  // namespace

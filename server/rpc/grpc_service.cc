@@ -155,7 +155,7 @@ grpc::internal::MethodHandler* HandlerOf(const CallEnvironment& environment, con
 GrpcService::GrpcService(const CallEnvironment& environment, std::vector<Rpc> rpcs) : rpcs_(std::move(rpcs)) {
   paths_.reserve(rpcs_.size());
   for (const Rpc& rpc : rpcs_) {
-    const std::string& path = paths_.emplace_back(absl::StrCat("/", rpc.names->method()));
+    const std::string& path = paths_.emplace_back(absl::StrCat("/", rpc.names.method()));
     AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), TypeOf(rpc.kind), nullptr));
     MarkMethodRawCallback(static_cast<int>(paths_.size()) - 1, HandlerOf(environment, rpc));
   }

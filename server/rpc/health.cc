@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "grpc/health/v1/health.pb.h"
-#include "server/rpc/names.h"
 #include "server/rpc/unary.h"
 
 namespace longshort {
@@ -18,6 +17,8 @@ using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using grpc::health::v1::HealthListRequest;
 using grpc::health::v1::HealthListResponse;
+
+constexpr RpcAccess kHealth = {.scope = Scope::kObserve, .health = true};
 
 HealthCheckResponse::ServingStatus StatusOf(std::optional<bool> serving) {
   if (!serving.has_value()) return HealthCheckResponse::SERVICE_UNKNOWN;
@@ -82,7 +83,7 @@ class HealthWatch final : public CallWork {
 std::vector<Rpc> HealthRpcs(Health& health) {
   std::vector<Rpc> rpcs = {
       AnswerAtOnce<HealthCheckRequest, HealthCheckResponse>(
-          std::make_shared<ObserverNames>("grpc.health.v1.Health/Check", true),
+          {kNoFields, "grpc.health.v1.Health/Check", kHealth, "grpc.health.v1.Health.Check"},
           [&health](CallRecord&, const HealthCheckRequest& request) -> absl::StatusOr<HealthCheckResponse> {
             const std::optional<bool> serving = health.board.Get(request.service());
             if (!serving.has_value()) return absl::NotFoundError("health knows no such name");
@@ -92,7 +93,7 @@ std::vector<Rpc> HealthRpcs(Health& health) {
           }),
       // Not open: it names models that are hidden from others.
       AnswerAtOnce<HealthListRequest, HealthListResponse>(
-          std::make_shared<ObserverNames>("grpc.health.v1.Health/List"),
+          {kNoFields, "grpc.health.v1.Health/List", {.scope = Scope::kObserve}, "grpc.health.v1.Health.List"},
           [&health](CallRecord&, const HealthListRequest&) -> absl::StatusOr<HealthListResponse> {
             HealthListResponse answer;
             for (const auto& [name, serving] : health.board.List()) {
@@ -101,7 +102,7 @@ std::vector<Rpc> HealthRpcs(Health& health) {
             return answer;
           }),
       Streaming<HealthCheckRequest, HealthCheckResponse>(
-          std::make_shared<ObserverNames>("grpc.health.v1.Health/Watch", true), RpcKind::kServerStream,
+          {kNoFields, "grpc.health.v1.Health/Watch", kHealth, "grpc.health.v1.Health.Watch"}, RpcKind::kServerStream,
           [&health](Call& call) { return std::make_unique<HealthWatch>(call, health); }),
   };
   for (Rpc& rpc : rpcs) rpc.most_request_bytes = kMostShortRequestBytes;

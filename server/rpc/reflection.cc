@@ -15,7 +15,6 @@
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/rpc/call.h"
 #include "server/rpc/message_bytes.h"
-#include "server/rpc/names.h"
 
 namespace longshort {
 namespace {
@@ -153,9 +152,9 @@ class ReflectionStream final : public CallWork {
 };
 
 template <typename Request, typename Response>
-Rpc RowOf(const char* method, Reflection& reflection) {
+Rpc RowOf(const char* method, const char* name, Reflection& reflection) {
   Rpc rpc = Streaming<Request, Response>(
-      std::make_shared<ObserverNames>(method), RpcKind::kBidirectional,
+      {kNoFields, method, {.scope = Scope::kObserve}, name}, RpcKind::kBidirectional,
       [&reflection](Call& call) { return std::make_unique<ReflectionStream<Request, Response>>(call, reflection); });
   rpc.most_request_bytes = kMostShortRequestBytes;
   return rpc;
@@ -167,9 +166,11 @@ std::vector<Rpc> ReflectionRpcs(Reflection& reflection) {
   namespace v1 = grpc::reflection::v1;
   namespace v1alpha = grpc::reflection::v1alpha;
   return {RowOf<v1::ServerReflectionRequest, v1::ServerReflectionResponse>(
-              "grpc.reflection.v1.ServerReflection/ServerReflectionInfo", reflection),
+              "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+              "grpc.reflection.v1.ServerReflection.ServerReflectionInfo", reflection),
           RowOf<v1alpha::ServerReflectionRequest, v1alpha::ServerReflectionResponse>(
-              "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", reflection)};
+              "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+              "grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo", reflection)};
 }
 
 }  // namespace longshort

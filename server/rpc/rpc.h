@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -66,7 +67,7 @@ enum class RpcKind { kUnary, kServerStream, kClientStream, kBidirectional };
 
 struct Rpc {
   // Its names, those of its fields, and the scope that its callers need.
-  std::shared_ptr<const CallNames> names;
+  CallNames names;
   RpcKind kind = RpcKind::kUnary;
   // The default instances of its messages.
   const google::protobuf::Message* request = nullptr;
@@ -81,7 +82,7 @@ struct Rpc {
 
 // package.Service of the RPC.
 inline std::string_view ServiceOf(const Rpc& rpc) {
-  const std::string_view method = rpc.names->method();
+  const std::string_view method = rpc.names.method();
   return method.substr(0, method.find('/'));
 }
 
@@ -93,15 +94,17 @@ inline Rpc SideEffectFree(Rpc rpc) {
 
 // A row of an RPC that streams.
 template <typename Request, typename Response>
-Rpc Streaming(std::shared_ptr<const CallNames> names, RpcKind kind,
-              std::function<std::unique_ptr<CallWork>(Call&)> work) {
-  Rpc rpc;
-  rpc.names = std::move(names);
-  rpc.kind = kind;
-  rpc.request = &Request::default_instance();
-  rpc.response = &Response::default_instance();
-  rpc.work = std::move(work);
-  return rpc;
+Rpc Streaming(const CallNames& names, RpcKind kind, std::function<std::unique_ptr<CallWork>(Call&)> work) {
+  return {.names = names,
+          .kind = kind,
+          .request = &Request::default_instance(),
+          .response = &Response::default_instance(),
+          .work = std::move(work)};
 }
+
+// Of the standard services, whose requests name one thing each. Streams keep what they were asked, and anybody may ask:
+// so a request must be short. The limit is far above the longest name that there is.
+inline constexpr Vocabulary kNoFields = {.name_of = [](const FieldPath&) { return std::string(); }};
+inline constexpr size_t kMostShortRequestBytes = 4096;
 
 }  // namespace longshort

@@ -55,7 +55,7 @@ class OneAnswer : public CallWork {
 };
 
 template <typename Request, typename Response, typename Handle>
-Rpc AnswerAtOnce(std::shared_ptr<const CallNames> names, Handle handle) {
+Rpc AnswerAtOnce(const CallNames& names, Handle handle) {
   class Work final : public OneAnswer {
    public:
     Work(Call& call, const Handle& handle) : OneAnswer(call), handle_(handle) {}
@@ -68,13 +68,13 @@ Rpc AnswerAtOnce(std::shared_ptr<const CallNames> names, Handle handle) {
 
     const Handle handle_;
   };
-  return Streaming<Request, Response>(std::move(names), RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
+  return Streaming<Request, Response>(names, RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
     return std::unique_ptr<CallWork>(std::make_unique<Work>(call, handle));
   });
 }
 
 template <typename Request, typename Response, typename Handle>
-Rpc AnswerLater(std::shared_ptr<const CallNames> names, Handle handle) {
+Rpc AnswerLater(const CallNames& names, Handle handle) {
   class Work final : public OneAnswer {
    public:
     Work(Call& call, const Handle& handle) : OneAnswer(call), handle_(handle) {}
@@ -91,7 +91,7 @@ Rpc AnswerLater(std::shared_ptr<const CallNames> names, Handle handle) {
 
     const Handle handle_;
   };
-  return Streaming<Request, Response>(std::move(names), RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
+  return Streaming<Request, Response>(names, RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
     return std::unique_ptr<CallWork>(std::make_unique<Work>(call, handle));
   });
 }

@@ -1,6 +1,7 @@
 // Names of a front of plain structs, which are no contract's.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -8,60 +9,33 @@
 
 namespace longshort {
 
-class PlainNames final : public CallNames {
- public:
-  const char* rpc() const override { return "Ask"; }
-  const char* method() const override { return "plain.Questions/Ask"; }
-  const char* streaming_rpc() const override { return "Tell"; }
-  RpcAccess access() const override { return {.scope = Scope::kInfer}; }
-  using CallNames::Of;
-  std::string Of(const FieldPath& path) const override {
-    std::string name = NameOf(path.field);
-    if (path.index.has_value()) absl::StrAppend(&name, "#", *path.index);
-    if (path.id_index.has_value()) absl::StrAppend(&name, ", id ", *path.id_index);
-    return name;
+inline std::string PlainNameOf(const FieldPath& path) {
+  static const auto* const kNames = new std::map<std::string_view, const char*>{{"input", "text"},
+                                                                                {"inputs", "texts"},
+                                                                                {"second_input", "other text"},
+                                                                                {"second_inputs", "other texts"},
+                                                                                {"prompt", "beginning"},
+                                                                                {"images", "pictures"},
+                                                                                {"truncate", "cut"},
+                                                                                {"top_k", "classes"},
+                                                                                {"token_log_probabilities", "details"},
+                                                                                {"max_tokens", "length"},
+                                                                                {"completions", "variants"},
+                                                                                {"stop", "end"},
+                                                                                {"sampling.top_p", "nucleus"},
+                                                                                {"sampling.logit_bias", "bias"}};
+  const auto found = kNames->find(path.field);
+  std::string name = found == kNames->end() ? "field" : found->second;
+  if (path.index.has_value()) {
+    if (name.back() == 's') name.pop_back();  // one of several
+    absl::StrAppend(&name, "#", *path.index);
   }
-  std::string KindsOf(CallField field) const override {
-    return field == CallField::kImage ? "a picture" : "words or ids";
-  }
+  if (path.id_index.has_value()) absl::StrAppend(&name, ", id ", *path.id_index);
+  return name;
+}
 
- private:
-  static const char* NameOf(CallField field) {
-    switch (field) {
-      case CallField::kText:
-        return "text";
-      case CallField::kTexts:
-        return "texts";
-      case CallField::kSecondText:
-        return "other text";
-      case CallField::kPrompt:
-        return "beginning";
-      case CallField::kImage:
-        return "picture";
-      case CallField::kImages:
-        return "pictures";
-      case CallField::kTruncate:
-        return "cut";
-      case CallField::kTopK:
-        return "classes";
-      case CallField::kTokenLogProbabilities:
-        return "details";
-      case CallField::kMaxTokens:
-        return "length";
-      case CallField::kCompletions:
-        return "variants";
-      case CallField::kStop:
-        return "end";
-      case CallField::kTopP:
-        return "nucleus";
-      case CallField::kLogitBias:
-        return "bias";
-      default:
-        return "field";
-    }
-  }
-};
-
-inline const PlainNames kPlainNames;
+inline constexpr Vocabulary kPlainVocabulary = {
+    .name_of = PlainNameOf, .text_kinds = "words or ids", .image_kinds = "a picture", .streaming_rpc = "Tell"};
+inline constexpr CallNames kPlainNames(kPlainVocabulary, "plain.Questions/Ask", {.scope = Scope::kInfer});
 
 }  // namespace longshort

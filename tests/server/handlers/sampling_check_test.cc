@@ -1,5 +1,3 @@
-#include "server/handlers/sampling_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/handlers/generation_plan.h"
 #include "tests/server/fakes/plain_names.h"
 
 namespace longshort {

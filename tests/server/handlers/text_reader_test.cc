@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr FieldPath kPrompt = {.field = CallField::kPrompt};
+constexpr FieldPath kPrompt = {.field = "prompt"};
 
 absl::StatusOr<std::vector<int32_t>> Read(const TextInput& input, const ServedLanguageModel& model, int64_t most) {
   return ReadText({.input = input, .path = kPrompt}, kPlainNames, EncoderOf(model), most);

@@ -31,7 +31,7 @@ class RpcTableTest : public ::testing::Test {
   }
 
   static const MethodDescriptor* MethodOf(const Rpc& rpc) {
-    return DescriptorPool::generated_pool()->FindMethodByName(absl::StrReplaceAll(rpc.names->method(), {{"/", "."}}));
+    return DescriptorPool::generated_pool()->FindMethodByName(absl::StrReplaceAll(rpc.names.method(), {{"/", "."}}));
   }
 
   Health health_;
@@ -42,21 +42,21 @@ class RpcTableTest : public ::testing::Test {
 TEST_F(RpcTableTest, ARowHasTheMessagesAndTheKindOfItsMethod) {
   for (const Rpc& rpc : rows_) {
     const MethodDescriptor* const method = MethodOf(rpc);
-    ASSERT_NE(method, nullptr) << rpc.names->method();
-    EXPECT_EQ(rpc.request->GetDescriptor(), method->input_type()) << rpc.names->method();
-    EXPECT_EQ(rpc.response->GetDescriptor(), method->output_type()) << rpc.names->method();
+    ASSERT_NE(method, nullptr) << rpc.names.method();
+    EXPECT_EQ(rpc.request->GetDescriptor(), method->input_type()) << rpc.names.method();
+    EXPECT_EQ(rpc.response->GetDescriptor(), method->output_type()) << rpc.names.method();
     const bool reads = rpc.kind == RpcKind::kClientStream || rpc.kind == RpcKind::kBidirectional;
     const bool writes = rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional;
-    EXPECT_EQ(reads, method->client_streaming()) << rpc.names->method();
-    EXPECT_EQ(writes, method->server_streaming()) << rpc.names->method();
+    EXPECT_EQ(reads, method->client_streaming()) << rpc.names.method();
+    EXPECT_EQ(writes, method->server_streaming()) << rpc.names.method();
   }
 }
 
 TEST_F(RpcTableTest, EveryMethodOfAServiceHasOneRow) {
   std::map<const google::protobuf::ServiceDescriptor*, std::set<const MethodDescriptor*>> served;
   for (const Rpc& rpc : rows_) {
-    ASSERT_NE(MethodOf(rpc), nullptr) << rpc.names->method();
-    EXPECT_TRUE(served[MethodOf(rpc)->service()].insert(MethodOf(rpc)).second) << rpc.names->method();
+    ASSERT_NE(MethodOf(rpc), nullptr) << rpc.names.method();
+    EXPECT_TRUE(served[MethodOf(rpc)->service()].insert(MethodOf(rpc)).second) << rpc.names.method();
   }
   EXPECT_EQ(served.size(), 7U);  // three of longshort.v1, the Open Inference
                                  // Protocol, health, reflection twice
@@ -68,10 +68,10 @@ TEST_F(RpcTableTest, EveryMethodOfAServiceHasOneRow) {
 TEST_F(RpcTableTest, WhatACallerNeedsIsWhatTheRpcDoes) {
   std::map<std::string, std::set<std::string>> needed;
   for (const Rpc& rpc : rows_) {
-    const RpcAccess access = rpc.names->access();
+    const RpcAccess access = rpc.names.access();
     const char* const scopes[] = {"infer", "sessions", "manage", "observe"};
-    needed[access.health ? "health" : scopes[static_cast<int>(access.scope)]].insert(rpc.names->rpc());
-    EXPECT_EQ(rpc.names->observes(), access.scope == Scope::kObserve) << rpc.names->rpc();
+    needed[access.health ? "health" : scopes[static_cast<int>(access.scope)]].insert(rpc.names.rpc());
+    EXPECT_EQ(rpc.names.observes(), access.scope == Scope::kObserve) << rpc.names.rpc();
   }
   using Names = std::set<std::string>;
   EXPECT_EQ(needed["infer"],

@@ -1,0 +1,168 @@
+#include "server/handlers/document_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "core/schedule/refusal.h"
+#include "server/handlers/scatter_gather.h"
+
+namespace longshort {
+namespace {
+
+// How long a document is held at a time: sooner would only be in the way, later would leave room unused that came
+// before it was predicted.
+constexpr absl::Duration kShortestRetry = absl::Milliseconds(10);
+constexpr absl::Duration kLongestRetry = absl::Seconds(1);
+
+}  // namespace
+
+bool DocumentStream::HasRoom() const {
+  const RequestLimits& limits = record_.environment().limits;
+  const std::lock_guard lock(mutex_);
+  return held_.empty() && window_documents_ < limits.stream_documents &&
+         (window_documents_ == 0 || window_bytes_ < limits.stream_answer_bytes);
+}
+
+bool DocumentStream::HasWork() const {
+  const std::lock_guard lock(mutex_);
+  return in_work_ > 0;
+}
+
+bool DocumentStream::HasHeld() const {
+  const std::lock_guard lock(mutex_);
+  return !held_.empty();
+}
+
+void DocumentStream::Written(int64_t answer_bytes) {
+  const std::lock_guard lock(mutex_);
+  --window_documents_;
+  window_bytes_ -= answer_bytes;
+}
+
+absl::Status DocumentStream::Take(const StreamedText& message) {
+  if (scorer_ == nullptr) {
+    LS_RETURN_IF_ERROR(Open(message.options.value_or(ScoreStreamOptions())));
+  } else if (message.options.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(record_.names().Of("options"), " is set in a later message; it must be in the first one only"));
+  }
+  const absl::Time read = MonotonicNow();
+  absl::StatusOr<TextToScore> text = Read(message);
+  const Question question{.id = message.id,
+                          .answer_bytes = scorer_->AnswerBytes(1, text.ok() ? text->tokens() : 0),
+                          .arrival = {.read = read, .ready = MonotonicNow()}};
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_work_;
+    ++window_documents_;
+    window_bytes_ += question.answer_bytes;
+  }
+  if (!text.ok()) {
+    Reply(question, text.status());
+  } else {
+    Submit(Document{question, *std::move(text)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DocumentStream::Open(const ScoreStreamOptions& options) {
+  LS_ASSIGN_OR_RETURN(model_, record_.FindModel(options.model));
+  record_.CountIn(model_->statistics(), OperationOfTexts(*model_));
+  LS_ASSIGN_OR_RETURN(scorer_,
+                      TextScorer::Make(model_, options.scoring, record_.environment().limits, record_.names()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TextToScore> DocumentStream::Read(const StreamedText& message) const {
+  LS_ASSIGN_OR_RETURN(TextToScore text, scorer_->Read(message.text, message.second_text, std::nullopt));
+  LS_RETURN_IF_ERROR(scorer_->CheckAnswerFits(1, text.tokens()));
+  return text;
+}
+
+void DocumentStream::Submit(std::optional<Document> document) {
+  while (document.has_value()) {
+    std::unique_lock lock(mutex_);
+    ++in_engine_;
+    const int64_t ends_before = engine_ends_;
+    lock.unlock();
+    // Holds the stream until the engine has told the end of the document.
+    auto done = [this, keep = sink_.Keep(), question = document->question](absl::StatusOr<ScoredText> scored) {
+      Ended(question, std::move(scored));
+    };
+    // Beyond its identity's tokens a second a document is held like one that the engine has no room for.
+    absl::Status status = record_.CheckTokenLimit();
+    if (status.ok()) status = scorer_->Submit(document->text, record_.engine_context(), std::move(done));
+    if (status.ok()) {
+      record_.ChargeTokens(document->text.tokens());
+    } else {
+      const Refused refused = AfterRefusal(*document, status, ends_before);
+      if (refused == Refused::kAgain) continue;
+      if (refused == Refused::kHeld) return;
+      Reply(document->question, status);
+    }
+    document = TakeHeld();
+  }
+}
+
+DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const absl::Status& status,
+                                                     int64_t ends_before) {
+  const std::optional<Refusal> refusal = GetRefusal(status);
+  {
+    const std::lock_guard lock(mutex_);
+    --in_engine_;
+    if (dropped_ || !absl::IsResourceExhausted(status)) return Refused::kAnswered;
+    if (engine_ends_ != ends_before) return Refused::kAgain;  // there may be room again
+    if (in_engine_ == 0 && !refusal.has_value()) return Refused::kAnswered;
+    held_.push_back(std::move(document));
+  }
+  const absl::Duration wait = refusal.value_or(Refusal()).retry_after;
+  sink_.RetryAt(MonotonicNow() + std::clamp(wait, kShortestRetry, kLongestRetry));
+  return Refused::kHeld;
+}
+
+std::optional<DocumentStream::Document> DocumentStream::TakeHeld() {
+  const std::lock_guard lock(mutex_);
+  if (held_.empty()) return std::nullopt;
+  std::optional<Document> first = std::move(held_.front());
+  held_.pop_front();
+  return first;
+}
+
+void DocumentStream::Ended(const Question& question, absl::StatusOr<ScoredText> scored) {
+  {
+    const std::lock_guard lock(mutex_);
+    --in_engine_;
+    ++engine_ends_;
+  }
+  Retry();
+  Reply(question, scored);
+}
+
+void DocumentStream::Reply(const Question& question, const absl::StatusOr<ScoredText>& scored) {
+  if (scored.ok()) {
+    const std::lock_guard lock(mutex_);
+    record_.AddWork(*scored, question.arrival);
+  }
+  if (EndsCall(scored.status())) {
+    sink_.End(scored.status());
+  } else {
+    sink_.Push(question.id, *model_, scored, question.answer_bytes);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    --in_work_;
+  }
+  sink_.Advance();
+}
+
+void DocumentStream::DropHeld() {
+  const std::lock_guard lock(mutex_);
+  dropped_ = true;
+  in_work_ -= static_cast<int64_t>(held_.size());
+  held_.clear();
+}
+
+}  // namespace longshort
