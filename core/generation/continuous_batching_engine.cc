@@ -131,15 +131,6 @@ absl::Status ContinuousBatchingEngine::Score(ScoringRequest request, std::shared
   return Submit(std::move(job));
 }
 
-absl::Status ContinuousBatchingEngine::CloseSession(const SessionKey& key, const SessionClosing& closing) {
-  return sessions_->Close(key, closing);
-}
-
-SessionStore::Page ContinuousBatchingEngine::ListSessions(const std::optional<std::string>& client,
-                                                          const std::optional<SessionKey>& after, int most) {
-  return sessions_->List(client, after, most);
-}
-
 void ContinuousBatchingEngine::ExportSession(const SessionKey& key,
                                              std::function<void(absl::StatusOr<SessionArchive>)> done) {
   session_mover_.Export(key, std::move(done));

@@ -57,9 +57,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
 
   absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
   absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
-  absl::Status CloseSession(const SessionKey& key, const SessionClosing& closing) override;
-  SessionStore::Page ListSessions(const std::optional<std::string>& client, const std::optional<SessionKey>& after,
-                                  int most) override;
+  SessionStore& sessions() override { return *sessions_; }
   void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) override;
   void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) override;
   SessionSize LargestSession() const override;

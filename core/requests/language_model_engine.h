@@ -71,11 +71,8 @@ class LanguageModelEngine {
   virtual absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) = 0;
   virtual absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) = 0;
 
-  // Errors: NOT_FOUND, ABORTED while a request has it; FAILED_PRECONDITION if it holds other than the expected tokens.
-  virtual absl::Status CloseSession(const SessionKey& key, const SessionClosing& closing) = 0;
-  // As SessionStore::List.
-  virtual SessionStore::Page ListSessions(const std::optional<std::string>& client,
-                                          const std::optional<SessionKey>& after, int most) = 0;
+  // Its sessions, which other engines may share: to be listed and closed.
+  virtual SessionStore& sessions() = 0;
 
   // Gives `done` the session as it is, which stays; nobody else can use it meanwhile. `done` is called once, at once or
   // later, by any thread; it must not block. Errors: NOT_FOUND, ABORTED while a request has it; INTERNAL if the model

@@ -20,7 +20,6 @@
 #include "absl/time/time.h"
 #include "base/file_watch.h"
 #include "server/access/access_table.h"
-#include "server/access/caller.h"
 #include "server/access/identity.h"
 
 namespace longshort {

@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/access/identity.h"
-#include "server/access/model_patterns.h"
 #include "server/access/scopes.h"
 #include "server/access/token_file.h"
 
@@ -65,6 +65,24 @@ class AccessTable final {
   std::unordered_map<std::string, std::shared_ptr<const Grant>, DigestHash, DigestEqual> tokens_;
   Grants spiffe_ids_;
   Grants subjects_;
+};
+
+// Who makes a call, once that is known, and what it may do. Immutable. One that is default-made is anybody: on a server
+// without authentication everybody may do everything.
+class Caller final {
+ public:
+  Caller() = default;
+  explicit Caller(std::shared_ptr<const Grant> grant) : grant_(std::move(grant)) {}
+
+  // nullptr: nobody was asked for his name.
+  Identity* identity() const { return grant_ == nullptr ? nullptr : grant_->identity.get(); }
+  bool MayUseAllModels() const { return grant_ == nullptr || grant_->models.AllowAll(); }
+  bool MayUse(const std::string& model) const { return grant_ == nullptr || grant_->models.Allow(model); }
+  // Errors: PERMISSION_DENIED naming the scope; `what` needs it.
+  absl::Status CheckScope(Scope scope, const std::string& what) const;
+
+ private:
+  std::shared_ptr<const Grant> grant_;
 };
 
 }  // namespace longshort

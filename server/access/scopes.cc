@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -11,6 +12,8 @@ namespace longshort {
 namespace {
 
 constexpr std::array kScopes = {Scope::kInfer, Scope::kSessions, Scope::kManage, Scope::kObserve};
+
+constexpr size_t kMostNameBytes = 256;  // as many as a call may name a model with
 
 }  // namespace
 
@@ -39,6 +42,30 @@ absl::Status ReadScopes(std::string_view text, ScopeSet* scopes) {
     scopes->Add(*scope);
   }
   return absl::OkStatus();
+}
+
+absl::Status ModelPatterns::Read(std::string_view text, ModelPatterns* patterns) {
+  ModelPatterns read;
+  read.all_ = false;
+  for (const absl::string_view piece : absl::StrSplit(absl::string_view(text.data(), text.size()), ',')) {
+    Pattern pattern{.begin = std::string(piece), .open = !piece.empty() && piece.back() == '*'};
+    if (pattern.open) pattern.begin.pop_back();
+    const bool empty = pattern.begin.empty() && !pattern.open;
+    if (empty || pattern.begin.size() > kMostNameBytes || pattern.begin.find('*') != std::string::npos) {
+      return FieldError("models", Quoted(std::string(text)),
+                        "names with commas between, each of 1 to 256 bytes, with a * at its end or none");
+    }
+    read.all_ |= pattern.open && pattern.begin.empty();
+    read.patterns_.push_back(std::move(pattern));
+  }
+  *patterns = std::move(read);
+  return absl::OkStatus();
+}
+
+bool ModelPatterns::Allow(std::string_view model) const {
+  return all_ || std::any_of(patterns_.begin(), patterns_.end(), [model](const Pattern& pattern) {
+           return pattern.open ? model.starts_with(pattern.begin) : model == pattern.begin;
+         });
 }
 
 }  // namespace longshort

@@ -1,8 +1,10 @@
-// Sets of scopes, as token files have them.
+// What a credential allows, as token files have it: scopes and models.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "server/calls/call_names.h"
@@ -30,5 +32,29 @@ inline constexpr char kScopesRule[] = "one or more of infer, sessions, manage, o
 
 // Scopes with commas between, as a token's line has them. Errors: INVALID_ARGUMENT, completing "scopes is ...".
 absl::Status ReadScopes(std::string_view text, ScopeSet* scopes);
+
+// Which models somebody may use. Immutable once read.
+class ModelPatterns final {
+ public:
+  // All models.
+  ModelPatterns() = default;
+
+  // Names with commas between; a * at the end of one stands for any further characters. Errors: INVALID_ARGUMENT,
+  // completing "models is ...".
+  static absl::Status Read(std::string_view text, ModelPatterns* patterns);
+
+  bool Allow(std::string_view model) const;
+  // Whether there is no model that they do not allow.
+  bool AllowAll() const { return all_; }
+
+ private:
+  struct Pattern {
+    std::string begin;
+    bool open = false;  // what follows may be anything
+  };
+
+  bool all_ = true;
+  std::vector<Pattern> patterns_;
+};
 
 }  // namespace longshort

@@ -23,7 +23,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/access/identity.h"
-#include "server/access/model_patterns.h"
 #include "server/access/scopes.h"
 
 namespace longshort {

@@ -13,7 +13,6 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/calls/field_error.h"
-#include "server/monitoring/code_name.h"
 
 namespace longshort {
 namespace {
@@ -251,7 +250,7 @@ LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code
                                {"rpc", std::string(names_.rpc())},
                                {"model", model_},
                                {"version", version_},
-                               {"code", CodeName(code)},
+                               {"code", absl::StatusCodeToString(code)},
                                {"seconds", absl::ToDoubleSeconds(duration)}});
   if (const Identity* identity = caller_.identity(); identity != nullptr) {
     fields.emplace_back("identity", identity->name());

@@ -19,7 +19,7 @@
 #include "core/requests/request_context.h"
 #include "core/requests/request_timings.h"
 #include "core/requests/serving_statistics.h"
-#include "server/access/caller.h"
+#include "server/access/access_table.h"
 #include "server/admission/call_environment.h"
 #include "server/admission/traced_call.h"
 #include "server/calls/call_names.h"

@@ -5,7 +5,6 @@
 
 #include "absl/strings/numbers.h"
 #include "base/clock.h"
-#include "server/monitoring/code_name.h"
 
 namespace longshort {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/registry/served_model.h"
 #include "models/images/image_header.h"
 
 namespace longshort {
@@ -42,5 +43,20 @@ struct RequestLimits {
   // four bytes of text and four raw ones for each.
   int64_t answer_tokens = int64_t{1} << 18;
 };
+
+// What the server takes for one model; 0 where the model takes nothing of the kind.
+struct ModelLimits {
+  int64_t prompt_tokens = 0;
+  int64_t max_tokens = 0;
+  int64_t completions = 0;
+  int64_t texts = 0;
+  int64_t images = 0;
+  int64_t image_bytes = 0;
+  int64_t image_pixels = 0;
+  int64_t window = 0;  // documents of a stream
+  int64_t message_bytes = 0;
+};
+
+ModelLimits LimitsOf(const ServedModel& served, const RequestLimits& limits);
 
 }  // namespace longshort

@@ -22,19 +22,18 @@ constexpr int64_t kItemBytes = 96;
 
 }  // namespace
 
-absl::StatusOr<ClassAnswer> ReadClassAnswer(const ClassOptions& options, const ClassifierInfo& info,
-                                            const CallNames& names) {
+absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const ClassifierInfo& info,
+                                             const CallNames& names) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (options.top_k < 0 || options.top_k > kMost) {
     return CheckFieldRange(names.Of("top_k"), options.top_k, 0, kMost);
   }
-  const int64_t top_k = options.top_k == 0 ? kDefaultTopK : options.top_k;
-  return ClassAnswer{.top_k = std::min(top_k, info.classes),
-                     .all_logits = options.all_logits,
-                     .all_probabilities = options.all_probabilities};
+  ClassOptions answer = options;
+  answer.top_k = std::min(options.top_k == 0 ? kDefaultTopK : options.top_k, info.classes);
+  return answer;
 }
 
-int64_t MostBytes(const ClassAnswer& answer, const ClassifierInfo& info) {
+int64_t MostBytes(const ClassOptions& answer, const ClassifierInfo& info) {
   size_t longest_label = 0;
   for (const std::string& label : info.labels) longest_label = std::max(longest_label, label.size());
   const int64_t per_class = (answer.all_logits ? 1 : 0) + (answer.all_probabilities ? 1 : 0);
@@ -42,7 +41,7 @@ int64_t MostBytes(const ClassAnswer& answer, const ClassifierInfo& info) {
   return kItemBytes + values + answer.top_k * (kClassBytes + static_cast<int64_t>(longest_label));
 }
 
-absl::Status CheckAnswerFits(const ClassAnswer& answer, const ClassifierInfo& info, int64_t items,
+absl::Status CheckAnswerFits(const ClassOptions& answer, const ClassifierInfo& info, int64_t items,
                              const RequestLimits& limits, const CallNames& names) {
   const int64_t bytes = items * MostBytes(answer, info);
   if (bytes <= limits.class_bytes) return absl::OkStatus();
@@ -51,7 +50,7 @@ absl::Status CheckAnswerFits(const ClassAnswer& answer, const ClassifierInfo& in
                          bytes, 0, limits.class_bytes);
 }
 
-Classification AnswerOf(ItemScores scores, const ClassAnswer& answer, const ClassifierInfo& info) {
+Classification AnswerOf(ItemScores scores, const ClassOptions& answer, const ClassifierInfo& info) {
   Classification classification;
   LogProbabilities probabilities;
   if (probabilities.SetRow(scores.logits).ok()) {  // the engine gives finite logits only

@@ -16,25 +16,18 @@ namespace longshort {
 // gen_ai.operation.name: OpenTelemetry has none of its own for this.
 inline constexpr char kClassificationOperation[] = "classify";
 
-struct ClassAnswer {
-  // 1 to the number of classes.
-  int64_t top_k = 0;
-  bool all_logits = false;
-  bool all_probabilities = false;
-};
-
-// More classes than there are means all.
+// The options as the model can answer them: top_k is 1 to the number of classes; more than there are means all.
 // Errors: INVALID_ARGUMENT naming the field, its value and the limit.
-absl::StatusOr<ClassAnswer> ReadClassAnswer(const ClassOptions& options, const ClassifierInfo& info,
-                                            const CallNames& names);
+absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const ClassifierInfo& info,
+                                             const CallNames& names);
 
 // Bytes of one item's Classification on the wire, at the most: a bound that every front keeps.
-int64_t MostBytes(const ClassAnswer& answer, const ClassifierInfo& info);
+int64_t MostBytes(const ClassOptions& answer, const ClassifierInfo& info);
 // Errors: INVALID_ARGUMENT if the classes and logits of `items` items are too large for one answer.
-absl::Status CheckAnswerFits(const ClassAnswer& answer, const ClassifierInfo& info, int64_t items,
+absl::Status CheckAnswerFits(const ClassOptions& answer, const ClassifierInfo& info, int64_t items,
                              const RequestLimits& limits, const CallNames& names);
 
 // Shows the labels of `info`.
-Classification AnswerOf(ItemScores scores, const ClassAnswer& answer, const ClassifierInfo& info);
+Classification AnswerOf(ItemScores scores, const ClassOptions& answer, const ClassifierInfo& info);
 
 }  // namespace longshort

@@ -88,7 +88,7 @@ using ImageParts = ScatterGather<ImagesInWork>;
 
 class ImageListener final : public ClassificationListener {
  public:
-  ImageListener(std::shared_ptr<ImageParts> parts, size_t index, const ClassAnswer& answer, const ClassifierInfo& info)
+  ImageListener(std::shared_ptr<ImageParts> parts, size_t index, const ClassOptions& answer, const ClassifierInfo& info)
       : parts_(std::move(parts)), index_(index), answer_(answer), info_(info) {}
 
   void OnFinished(absl::StatusOr<ItemScores> scores) override {
@@ -105,7 +105,7 @@ class ImageListener final : public ClassificationListener {
  private:
   const std::shared_ptr<ImageParts> parts_;
   const size_t index_;
-  const ClassAnswer answer_;
+  const ClassOptions answer_;
   const ClassifierInfo& info_;  // of the model, which the parts keep
 };
 
@@ -147,7 +147,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   const auto count = static_cast<int64_t>(call.images.size());
   LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of ", names.Of("images")), count, 1,
                                      std::min(limits.images, model->max_items)));
-  LS_ASSIGN_OR_RETURN(const ClassAnswer answer, ReadClassAnswer(call.options, model->info, names));
+  LS_ASSIGN_OR_RETURN(const ClassOptions answer, ReadClassAnswer(call.options, model->info, names));
   LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, limits, names));
 
   ImagesInWork images;

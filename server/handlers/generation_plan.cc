@@ -138,10 +138,9 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const Se
   plan.return_raw = call.return_raw;
   // A model without vocabulary has no text: its ids are the answer.
   plan.describe_tokens = call.token_log_probabilities || model.tokenizer == nullptr;
-  plan.describe_prompt = plan.describe_tokens && call.echo;
   if (call.echo) plan.echo = DecodeTokens(one.prompt, model);
   one.log_probabilities = plan.describe_tokens;
-  one.prompt_log_probabilities = plan.describe_prompt;
+  one.prompt_log_probabilities = plan.describe_tokens && call.echo;
   one.top_alternatives = plan.describe_tokens ? call.top_alternatives : 0;
 
   plan.requests.push_back(std::move(one));

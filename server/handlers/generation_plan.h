@@ -23,9 +23,8 @@ struct GenerationPlan {
   uint64_t seed = 0;
   // What each completion's text begins with: the prompt's bytes with echo, otherwise nothing.
   std::string echo;
-  // Describe tokens to the client: the generated ones, and the prompt's.
+  // Whether tokens are described to the client: the generated ones, and with echo the prompt's.
   bool describe_tokens = false;
-  bool describe_prompt = false;
   bool return_raw = false;
 };
 

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/admission/call_record.h"
-#include "server/admission/generation_sink.h"
+#include "server/admission/stream_events.h"
 #include "server/calls/classify_call.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
@@ -40,8 +40,8 @@ absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& 
 // Errors: as CallRecord::FindLanguageModel; INVALID_ARGUMENT for an invalid page size or token; PERMISSION_DENIED if
 // `all_owners` is set without the scope `manage`.
 absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsCall& call);
-// Errors: as CheckSessionId, FindSessionKey, CallRecord::FindLanguageModel and the engine's; INVALID_ARGUMENT for
-// negative expected tokens.
+// Errors: as CheckSessionId, FindSessionKey, CallRecord::FindLanguageModel and SessionStore::Close; INVALID_ARGUMENT
+// for negative expected tokens.
 absl::Status CloseSession(CallRecord& record, const CloseSessionCall& call);
 
 // Errors: PERMISSION_DENIED without --model-control, or if the caller may not use the model; INVALID_ARGUMENT for what

@@ -50,7 +50,7 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
   }
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
   const int64_t most = call.page_size == 0 ? kMostOfPage : std::min(call.page_size, kMostOfPage);
-  SessionStore::Page page = model->engine->ListSessions(client, after, static_cast<int>(most));
+  SessionStore::Page page = model->engine->sessions().List(client, after, static_cast<int>(most));
   SessionList list;
   if (page.next.has_value()) list.next_page_token = TokenOf(*page.next);
   for (const SessionStore::Listed& listed : page.sessions) {
@@ -69,7 +69,7 @@ absl::Status CloseSession(CallRecord& record, const CloseSessionCall& call) {
   LS_RETURN_IF_ERROR(CheckExpectedTokens(call.closing.expected_tokens, record.names(), "expected_tokens"));
   LS_ASSIGN_OR_RETURN(const SessionKey key, FindSessionKey(record, call.owner, call.session_id));
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
-  return model->engine->CloseSession(key, call.closing);
+  return model->engine->sessions().Close(key, call.closing);
 }
 
 }  // namespace longshort

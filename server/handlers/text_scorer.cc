@@ -123,7 +123,7 @@ class LanguageModelScorer final : public TextScorer {
 
 class ClassListener final : public ClassificationListener {
  public:
-  ClassListener(std::shared_ptr<const ServedClassifier> model, const ClassAnswer& answer, TextToScore& text,
+  ClassListener(std::shared_ptr<const ServedClassifier> model, const ClassOptions& answer, TextToScore& text,
                 TextScorer::Done done)
       : model_(std::move(model)),
         answer_(answer),
@@ -140,7 +140,7 @@ class ClassListener final : public ClassificationListener {
 
  private:
   const std::shared_ptr<const ServedClassifier> model_;
-  const ClassAnswer answer_;
+  const ClassOptions answer_;
   const int64_t tokens_;
   const TextScorer::Done done_;
   std::vector<DocumentReading> readings_;
@@ -149,7 +149,7 @@ class ClassListener final : public ClassificationListener {
 // Which classes a classifier of texts gives them.
 class ClassifierScorer final : public TextScorer {
  public:
-  ClassifierScorer(std::shared_ptr<const ServedClassifier> model, const ClassAnswer& answer, bool truncate,
+  ClassifierScorer(std::shared_ptr<const ServedClassifier> model, const ClassOptions& answer, bool truncate,
                    const RequestLimits& limits, const CallNames& names)
       : model_(std::move(model)),
         answer_(answer),
@@ -207,7 +207,7 @@ class ClassifierScorer final : public TextScorer {
   }
 
   const std::shared_ptr<const ServedClassifier> model_;
-  const ClassAnswer answer_;
+  const ClassOptions answer_;
   const bool truncate_;
   const int64_t bytes_per_text_;
   const RequestLimits limits_;
@@ -232,7 +232,7 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const Ser
   constexpr char kKind[] = "classifier";
   LS_RETURN_IF_ERROR(CheckUnset("token_log_probabilities", options.token_log_probabilities ? 1 : 0, names, kKind));
   LS_RETURN_IF_ERROR(CheckUnset("top_alternatives", options.top_alternatives, names, kKind));
-  LS_ASSIGN_OR_RETURN(const ClassAnswer answer, ReadClassAnswer(options.classes, model->info, names));
+  LS_ASSIGN_OR_RETURN(const ClassOptions answer, ReadClassAnswer(options.classes, model->info, names));
   return std::make_unique<ClassifierScorer>(std::move(model), answer, options.truncate, limits, names);
 }
 

@@ -18,7 +18,7 @@
 #include "server/lifecycle/tls_credentials.h"
 #include "server/longshort_v1/rpcs.h"
 #include "server/open_inference_v2/rpcs.h"
-#include "server/options/memory_shares.h"
+#include "server/options/server_options.h"
 
 namespace longshort {
 namespace {

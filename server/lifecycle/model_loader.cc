@@ -5,7 +5,7 @@
 
 #include "base/status_macros.h"
 #include "models/loading/load_model.h"
-#include "server/model_control/warm_up.h"
+#include "server/model_control/load_models.h"
 #include "server/options/server_options.h"
 
 namespace longshort {

@@ -22,7 +22,6 @@
 #include "server/lifecycle/server.h"
 #include "server/lifecycle/signals.h"
 #include "server/model_control/load_models.h"
-#include "server/monitoring/library_logs.h"
 #include "server/monitoring/logger.h"
 #include "server/options/command_line.h"
 #include "server/options/machine_limits.h"

@@ -15,7 +15,6 @@
 #include "server/lifecycle/tls_credentials.h"
 #include "server/model_control/load_models.h"
 #include "server/options/devices.h"
-#include "server/options/memory_shares.h"
 #include "server/options/server_options.h"
 #include "server/sessions/session_seal.h"
 #include "server/sessions/transfer_budget.h"

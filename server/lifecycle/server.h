@@ -12,12 +12,12 @@
 #include "server/admission/delivery_threads.h"
 #include "server/http/http_endpoints.h"
 #include "server/lifecycle/grpc_endpoint.h"
-#include "server/lifecycle/tracing.h"
 #include "server/model_control/load_models.h"
 #include "server/model_control/model_manager.h"
 #include "server/monitoring/load_report.h"
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
+#include "server/monitoring/trace_exporter.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
 

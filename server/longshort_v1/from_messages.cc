@@ -1,9 +1,8 @@
-#include "server/longshort_v1/from_messages.h"
-
 #include <memory>
 #include <utility>
 
 #include "absl/types/span.h"
+#include "server/longshort_v1/messages.h"
 
 namespace longshort {
 namespace {

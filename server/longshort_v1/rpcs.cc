@@ -6,8 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/handlers/handlers.h"
-#include "server/longshort_v1/from_messages.h"
-#include "server/longshort_v1/to_messages.h"
+#include "server/longshort_v1/messages.h"
 #include "server/rpc/unary.h"
 
 namespace longshort {
@@ -42,7 +41,7 @@ absl::StatusOr<v1::ListModelsResponse> ListModels(CallRecord& record, const v1::
   v1::ListModelsResponse message;
   for (const std::shared_ptr<ServedModel>& served : record.environment().models.List()) {
     if (!record.caller().MayUse(served->name)) continue;
-    v1::Model& model = *message.add_models() = ToMessage(DescribeModel(*served, record.environment().limits));
+    v1::Model& model = *message.add_models() = ToMessage(*served, record.environment().limits);
     if (model.has_classifier()) model.mutable_classifier()->clear_labels();
   }
   return message;
@@ -50,7 +49,7 @@ absl::StatusOr<v1::ListModelsResponse> ListModels(CallRecord& record, const v1::
 
 absl::StatusOr<v1::Model> GetModel(CallRecord& record, const v1::GetModelRequest& request) {
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> served, record.FindModel(FromMessage(request.model())));
-  return ToMessage(DescribeModel(*served, record.environment().limits));
+  return ToMessage(*served, record.environment().limits);
 }
 
 }  // namespace
@@ -100,7 +99,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
             return LoadModel(record, FromMessage(request.model()),
                              [answer, limits = record.environment().limits](const absl::StatusOr<Models>& loaded) {
                                if (!loaded.ok()) return answer(loaded.status());
-                               answer(ToMessage(DescribeModel(**loaded, limits)));
+                               answer(ToMessage(**loaded, limits));
                              });
           }),
       AnswerLater<v1::UnloadModelRequest, v1::UnloadModelResponse>(

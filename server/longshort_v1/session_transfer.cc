@@ -1,5 +1,7 @@
 // ExportSession and ImportSession.
 
+#include "server/sessions/session_transfer.h"
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,13 +13,9 @@
 #include "longshort/v1/sessions.pb.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/session_check.h"
-#include "server/longshort_v1/from_messages.h"
+#include "server/longshort_v1/messages.h"
 #include "server/longshort_v1/rpcs.h"
-#include "server/longshort_v1/to_messages.h"
 #include "server/rpc/call.h"
-#include "server/rpc/message_bytes.h"
-#include "server/sessions/session_export.h"
-#include "server/sessions/session_import.h"
 
 namespace longshort {
 namespace {

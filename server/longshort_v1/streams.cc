@@ -10,15 +10,12 @@
 #include "base/clock.h"
 #include "longshort/v1/inference.pb.h"
 #include "server/admission/delivery_threads.h"
-#include "server/admission/generation_sink.h"
 #include "server/admission/stream_events.h"
 #include "server/handlers/document_stream.h"
 #include "server/handlers/handlers.h"
-#include "server/longshort_v1/from_messages.h"
+#include "server/longshort_v1/messages.h"
 #include "server/longshort_v1/rpcs.h"
-#include "server/longshort_v1/to_messages.h"
 #include "server/rpc/call.h"
-#include "server/rpc/message_bytes.h"
 
 namespace longshort {
 namespace {

@@ -1,5 +1,3 @@
-#include "server/longshort_v1/to_messages.h"
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "core/schedule/refusal.h"
+#include "server/longshort_v1/messages.h"
 
 namespace longshort {
 namespace {
@@ -132,6 +131,30 @@ void Set(const ClassifierInfo& info, v1::ClassifierProperties& message) {
   } else {
     message.set_channels(info.channels);
   }
+}
+
+template <typename Model>
+void SetCommon(const Model& model, const std::string& architecture, const std::string& tokenizer, v1::Model& message) {
+  message.set_architecture(architecture);
+  message.set_fingerprint(model.info.fingerprint);
+  message.set_precision(model.info.precision);
+  message.set_parameters(model.info.parameters);
+  message.set_tokenizer(tokenizer);
+}
+
+void Set(const ServedLanguageModel& model, v1::Model& message) {
+  const bool bytes = model.tokenizer != nullptr && model.tokenizer->unit() == Tokenizer::Unit::kByte;
+  const char* tokenizer = model.tokenizer == nullptr ? "none" : bytes ? "fairseq_bytes" : "fairseq_characters";
+  SetCommon(model, "language_model", tokenizer, message);
+  message.set_vocabulary_size(model.info.vocabulary_size);
+  Set(model.info, *message.mutable_language_model());
+}
+
+void Set(const ServedClassifier& model, v1::Model& message) {
+  const bool text = model.info.input == ClassifierInput::kText;
+  SetCommon(model, model.info.architecture, text ? model.info.tokenizer : "", message);
+  if (text) message.set_vocabulary_size(model.info.vocabulary_size);
+  Set(model.info, *message.mutable_classifier());
 }
 
 void Set(const ModelLimits& limits, v1::Limits& message) {
@@ -282,22 +305,12 @@ v1::GenerateStreamResponse ToMessage(StreamEvent event, const Tokenizer* tokeniz
   return message;
 }
 
-v1::Model ToMessage(const ModelDescription& description) {
+v1::Model ToMessage(const ServedModel& served, const RequestLimits& limits) {
   v1::Model message;
-  message.set_name(description.served.name);
-  message.set_version(description.served.version);
-  message.set_architecture(std::string(description.architecture));
-  message.set_fingerprint(std::string(description.fingerprint));
-  message.set_precision(std::string(description.precision));
-  message.set_parameters(description.parameters);
-  message.set_vocabulary_size(description.vocabulary_size);
-  message.set_tokenizer(std::string(description.tokenizer));
-  if (const ServedLanguageModel* model = description.served.language_model(); model != nullptr) {
-    Set(model->info, *message.mutable_language_model());
-  } else {
-    Set(description.served.classifier()->info, *message.mutable_classifier());
-  }
-  Set(description.limits, *message.mutable_limits());
+  message.set_name(served.name);
+  message.set_version(served.version);
+  std::visit([&](const auto& kind) { Set(kind, message); }, served.kind);
+  Set(LimitsOf(served, limits), *message.mutable_limits());
   return message;
 }
 

@@ -21,7 +21,6 @@
 #include "server/model_control/session_stores.h"
 #include "server/monitoring/engine_observers.h"
 #include "server/options/devices.h"
-#include "server/options/memory_shares.h"
 #include "server/options/server_options.h"
 #include "server/options/serving_options.h"
 

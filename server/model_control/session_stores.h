@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,7 +25,18 @@ class SessionStores {
   // The store that some engine of this name and fingerprint still has; or a new one, for which `options` and the
   // observer are. `clock` must outlive it.
   std::shared_ptr<SessionStore> Of(const std::string& model, const std::string& fingerprint, const Clock& clock,
-                                   const SessionStore::Options& options, const MakeObserver& make_observer);
+                                   const SessionStore::Options& options, const MakeObserver& make_observer) {
+    for (auto store = stores_.begin(); store != stores_.end();) {
+      store = store->second.expired() ? stores_.erase(store) : std::next(store);
+    }
+    std::weak_ptr<SessionStore>& known = stores_[{model, fingerprint}];
+    std::shared_ptr<SessionStore> store = known.lock();
+    if (store == nullptr) {
+      store = std::make_shared<SessionStore>(clock, options, make_observer());
+      known = store;
+    }
+    return store;
+  }
 
  private:
   std::map<std::pair<std::string, std::string>, std::weak_ptr<SessionStore>> stores_;

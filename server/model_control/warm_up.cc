@@ -1,5 +1,3 @@
-#include "server/model_control/warm_up.h"
-
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "base/status_macros.h"
 #include "core/cache/cache_capacity.h"
 #include "core/cache/paged_cache.h"
+#include "server/model_control/load_models.h"
 
 namespace longshort {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "core/cache/cache_pages.h"
-#include "server/monitoring/code_name.h"
 #include "server/monitoring/failure_log.h"
 
 namespace longshort {
@@ -36,13 +35,14 @@ class Portion {
   double value_ = 0;
 };
 
-// The same of a page of each kind.
-class PagePortions {
+// The same, or a gauge itself, of a page of each kind.
+template <typename Gauge>
+class OfPages {
  public:
-  PagePortions(VersionSeries& series, prometheus::Family<prometheus::Gauge>& pages, const std::string& state)
-      : window_(series.Add(pages, {{"kind", "window"}, {"state", state}})),
-        segment_(series.Add(pages, {{"kind", "segment"}, {"state", state}})),
-        open_chunk_(series.Add(pages, {{"kind", "open_chunk"}, {"state", state}})) {}
+  OfPages(VersionSeries& series, MetricFamilies::Gauges& family, const prometheus::Labels& more = {})
+      : window_(OfKind(series, family, more, "window")),
+        segment_(OfKind(series, family, more, "segment")),
+        open_chunk_(OfKind(series, family, more, "open_chunk")) {}
 
   void Set(const CachePages& pages) {
     window_.Set(static_cast<double>(pages.window));
@@ -51,40 +51,15 @@ class PagePortions {
   }
 
  private:
-  Portion window_;
-  Portion segment_;
-  Portion open_chunk_;
-};
-
-// Bytes of a page of each kind, which are the same of all engines of a version. And how much of their caches is used.
-class PageBytes {
- public:
-  PageBytes(VersionSeries& series, MetricFamilies& all)
-      : use_(series.Add(all.cache_use)),
-        used_(series.Add(all.cache_bytes, {{"state", "used"}})),
-        idle_(series.Add(all.cache_bytes, {{"state", "idle"}})),
-        free_(series.Add(all.cache_bytes, {{"state", "free"}})),
-        window_(series.Add(all.cache_page_bytes, {{"kind", "window"}})),
-        segment_(series.Add(all.cache_page_bytes, {{"kind", "segment"}})),
-        open_chunk_(series.Add(all.cache_page_bytes, {{"kind", "open_chunk"}})) {}
-
-  // To be told behind the Portions.
-  void Set(const CachePages& bytes) {
-    const double all = used_.Value() + idle_.Value() + free_.Value();
-    use_.Set(all == 0 ? 0 : used_.Value() / all);
-    window_.Set(static_cast<double>(bytes.window));
-    segment_.Set(static_cast<double>(bytes.segment));
-    open_chunk_.Set(static_cast<double>(bytes.open_chunk));
+  static prometheus::Gauge& OfKind(VersionSeries& series, MetricFamilies::Gauges& family, prometheus::Labels labels,
+                                   const char* kind) {
+    labels["kind"] = kind;
+    return series.Add(family, labels);
   }
 
- private:
-  prometheus::Gauge& use_;
-  prometheus::Gauge& used_;
-  prometheus::Gauge& idle_;
-  prometheus::Gauge& free_;
-  prometheus::Gauge& window_;
-  prometheus::Gauge& segment_;
-  prometheus::Gauge& open_chunk_;
+  Gauge window_;
+  Gauge segment_;
+  Gauge open_chunk_;
 };
 
 // What one engine has counted so far, added to a counter that several share.
@@ -137,32 +112,7 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
       : series_(std::move(series)),
         statistics_(std::move(statistics)),
         failures_(*series_, all, log, model),
-        queue_(series_->Add(all.queue_duration, {}, all.latency_buckets)),
-        prefill_(series_->Add(all.prefill_duration, {}, all.latency_buckets)),
-        step_(series_->Add(all.step_duration, {}, all.latency_buckets)),
-        first_token_(series_->Add(all.time_to_first_token, {}, all.latency_buckets)),
-        next_token_(series_->Add(all.inter_token_duration, {}, all.latency_buckets)),
-        rows_(series_->Add(all.batch_rows, {}, kRowBuckets)),
-        prompt_tokens_(series_->Add(all.prompt_tokens)),
-        generated_tokens_(series_->Add(all.generated_tokens)),
-        cache_hits_(series_->Add(all.cache_hits)),
-        cache_misses_(series_->Add(all.cache_misses)),
-        reused_tokens_(series_->Add(all.reused_tokens)),
-        evicted_parked_(series_->Add(all.evictions, {{"kind", "parked"}})),
-        evicted_ends_(series_->Add(all.evictions, {{"kind", "end"}})),
-        evicted_pages_(series_->Add(all.evictions, {{"kind", "page"}})),
-        page_bytes_(*series_, all),
-        queued_(series_->Add(all.queued_requests)),
-        queue_length_(series_->Add(all.queue_length)),
-        streams_(series_->Add(all.streams_active)),
-        cache_used_(series_->Add(all.cache_bytes, {{"state", "used"}})),
-        cache_idle_(series_->Add(all.cache_bytes, {{"state", "idle"}})),
-        cache_free_(series_->Add(all.cache_bytes, {{"state", "free"}})),
-        pages_used_(*series_, all.cache_pages, "used"),
-        pages_kept_(*series_, all.cache_pages, "kept"),
-        pages_spare_(*series_, all.cache_pages, "spare"),
-        pages_free_(*series_, all.cache_pages, "free"),
-        ends_(series_->Add(all.cache_ends)) {}
+        all_(all) {}
 
   void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
   void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) override {
@@ -185,13 +135,13 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
   void OnFailure(const absl::Status& failure) override { failures_.CountStep(failure); }
   void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
   void OnState(const LanguageModelEngineState& state) override {
-    const CacheCounters& cache = state.cache.counters;
-    cache_hits_.Set(cache.hits);
-    cache_misses_.Set(cache.misses);
-    reused_tokens_.Set(cache.reused_tokens);
-    evicted_parked_.Set(cache.evicted_parked);
-    evicted_ends_.Set(cache.evicted_ends);
-    evicted_pages_.Set(cache.evicted_window + cache.evicted_segment);
+    const CacheCounters& counters = state.cache.counters;
+    cache_hits_.Set(counters.hits);
+    cache_misses_.Set(counters.misses);
+    reused_tokens_.Set(counters.reused_tokens);
+    evicted_parked_.Set(counters.evicted_parked);
+    evicted_ends_.Set(counters.evicted_ends);
+    evicted_pages_.Set(counters.evicted_window + counters.evicted_segment);
     queued_.Set(static_cast<double>(state.queued_requests));
     queue_length_.Set(static_cast<double>(state.queued_requests));
     streams_.Set(static_cast<double>(state.active_streams));
@@ -203,6 +153,8 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
     pages_spare_.Set(state.cache.spare);
     pages_free_.Set(state.cache.free);
     page_bytes_.Set(state.cache_page_bytes);
+    const double cache = all_used_.Value() + all_idle_.Value() + all_free_.Value();
+    cache_use_.Set(cache == 0 ? 0 : all_used_.Value() / cache);
     ends_.Set(static_cast<double>(state.cache.ends));
   }
 
@@ -210,32 +162,38 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
   const SeriesOfVersions::Held series_;  // outlives what is below
   const std::shared_ptr<ServingStatistics> statistics_;
   Failures failures_;
-  prometheus::Histogram& queue_;
-  prometheus::Histogram& prefill_;
-  prometheus::Histogram& step_;
-  prometheus::Histogram& first_token_;
-  prometheus::Histogram& next_token_;
-  prometheus::Histogram& rows_;
-  prometheus::Counter& prompt_tokens_;
-  prometheus::Counter& generated_tokens_;
-  Count cache_hits_;
-  Count cache_misses_;
-  Count reused_tokens_;
-  Count evicted_parked_;
-  Count evicted_ends_;
-  Count evicted_pages_;
-  PageBytes page_bytes_;
-  Portion queued_;
-  Portion queue_length_;
-  Portion streams_;
-  Portion cache_used_;
-  Portion cache_idle_;
-  Portion cache_free_;
-  PagePortions pages_used_;
-  PagePortions pages_kept_;
-  PagePortions pages_spare_;
-  PagePortions pages_free_;
-  Portion ends_;
+  MetricFamilies& all_;
+  prometheus::Histogram& queue_ = series_->Add(all_.queue_duration, {}, all_.latency_buckets);
+  prometheus::Histogram& prefill_ = series_->Add(all_.prefill_duration, {}, all_.latency_buckets);
+  prometheus::Histogram& step_ = series_->Add(all_.step_duration, {}, all_.latency_buckets);
+  prometheus::Histogram& first_token_ = series_->Add(all_.time_to_first_token, {}, all_.latency_buckets);
+  prometheus::Histogram& next_token_ = series_->Add(all_.inter_token_duration, {}, all_.latency_buckets);
+  prometheus::Histogram& rows_ = series_->Add(all_.batch_rows, {}, kRowBuckets);
+  prometheus::Counter& prompt_tokens_ = series_->Add(all_.prompt_tokens);
+  prometheus::Counter& generated_tokens_ = series_->Add(all_.generated_tokens);
+  Count cache_hits_{series_->Add(all_.cache_hits)};
+  Count cache_misses_{series_->Add(all_.cache_misses)};
+  Count reused_tokens_{series_->Add(all_.reused_tokens)};
+  Count evicted_parked_{series_->Add(all_.evictions, {{"kind", "parked"}})};
+  Count evicted_ends_{series_->Add(all_.evictions, {{"kind", "end"}})};
+  Count evicted_pages_{series_->Add(all_.evictions, {{"kind", "page"}})};
+  Portion queued_{series_->Add(all_.queued_requests)};
+  Portion queue_length_{series_->Add(all_.queue_length)};
+  Portion streams_{series_->Add(all_.streams_active)};
+  // How much of the caches of all engines of the version is used, as their bytes tell it.
+  prometheus::Gauge& cache_use_ = series_->Add(all_.cache_use);
+  prometheus::Gauge& all_used_ = series_->Add(all_.cache_bytes, {{"state", "used"}});
+  prometheus::Gauge& all_idle_ = series_->Add(all_.cache_bytes, {{"state", "idle"}});
+  prometheus::Gauge& all_free_ = series_->Add(all_.cache_bytes, {{"state", "free"}});
+  Portion cache_used_{all_used_};
+  Portion cache_idle_{all_idle_};
+  Portion cache_free_{all_free_};
+  OfPages<Portion> pages_used_{*series_, all_.cache_pages, {{"state", "used"}}};
+  OfPages<Portion> pages_kept_{*series_, all_.cache_pages, {{"state", "kept"}}};
+  OfPages<Portion> pages_spare_{*series_, all_.cache_pages, {{"state", "spare"}}};
+  OfPages<Portion> pages_free_{*series_, all_.cache_pages, {{"state", "free"}}};
+  OfPages<prometheus::Gauge&> page_bytes_{*series_, all_.cache_page_bytes};  // the same of all engines of a version
+  Portion ends_{series_->Add(all_.cache_ends)};
 };
 
 // One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that, and OnState comes
@@ -247,16 +205,7 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
       : series_(std::move(series)),
         statistics_(std::move(statistics)),
         failures_(*series_, all, log, model),
-        all_(all),
-        preparation_(series_->Add(all.preparation_duration, {}, all.latency_buckets)),
-        queue_(series_->Add(all.queue_duration, {}, all.latency_buckets)),
-        batch_(series_->Add(all.batch_duration, {}, all.latency_buckets)),
-        batch_items_(series_->Add(all.batch_items, {}, kItemBuckets)),
-        multiply_adds_(series_->Add(all.multiply_adds)),
-        tokens_(series_->Add(all.prompt_tokens)),
-        queued_(series_->Add(all.queued_items)),
-        queue_length_(series_->Add(all.queue_length)),
-        ok_items_(series_->Add(all.items, {{"code", CodeName(absl::StatusCode::kOk)}})) {
+        all_(all) {
     series_->Add(all.cache_use);  // 0, for those who read it of every model
   }
 
@@ -273,7 +222,7 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
   void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
   void OnEnded(const absl::Status& status) override {
     if (status.ok()) return ok_items_.Increment();
-    series_->Add(all_.items, {{"code", CodeName(status.code())}}).Increment();
+    series_->Add(all_.items, {{"code", absl::StatusCodeToString(status.code())}}).Increment();
   }
   void OnState(const ClassifierEngineState& state) override {
     queued_.Set(static_cast<double>(state.waiting_items));
@@ -285,15 +234,16 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
   const std::shared_ptr<ServingStatistics> statistics_;
   Failures failures_;
   MetricFamilies& all_;
-  prometheus::Histogram& preparation_;
-  prometheus::Histogram& queue_;
-  prometheus::Histogram& batch_;
-  prometheus::Histogram& batch_items_;
-  prometheus::Counter& multiply_adds_;
-  prometheus::Counter& tokens_;
-  Portion queued_;
-  Portion queue_length_;
-  prometheus::Counter& ok_items_;  // the usual end
+  prometheus::Histogram& preparation_ = series_->Add(all_.preparation_duration, {}, all_.latency_buckets);
+  prometheus::Histogram& queue_ = series_->Add(all_.queue_duration, {}, all_.latency_buckets);
+  prometheus::Histogram& batch_ = series_->Add(all_.batch_duration, {}, all_.latency_buckets);
+  prometheus::Histogram& batch_items_ = series_->Add(all_.batch_items, {}, kItemBuckets);
+  prometheus::Counter& multiply_adds_ = series_->Add(all_.multiply_adds);
+  prometheus::Counter& tokens_ = series_->Add(all_.prompt_tokens);
+  Portion queued_{series_->Add(all_.queued_items)};
+  Portion queue_length_{series_->Add(all_.queue_length)};
+  // The usual end.
+  prometheus::Counter& ok_items_ = series_->Add(all_.items, {{"code", "OK"}});
 };
 
 // One store's sessions.

@@ -1,14 +1,19 @@
 #include "server/monitoring/logger.h"
 
+#include <google/protobuf/stubs/logging.h>
+#include <grpc/support/log.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -98,6 +103,27 @@ class LineWriter final {
   bool is_cut_ = false;  // the last line that was begun
 };
 
+// The libraries take functions without state.
+std::atomic<Logger*> target = nullptr;
+
+void FromGrpc(gpr_log_func_args* line) {
+  if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
+  // Whoever speaks no TLS, stops amid the handshake, or has no right certificate, is no error of the server's.
+  if (absl::StartsWith(line->message, "Handshake failed") || absl::StrContains(line->message, "Handshake timed out")) {
+    return target.load()->Info("client refused", {{"why", std::string(line->message)}});
+  }
+  // So are headers that say what they may not, and anybody can send as many as he likes.
+  const bool from_client = absl::StartsWith(line->message, "Error parsing metadata");
+  target.load()->Log(from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC",
+                     {{"error", std::string(line->message)}});
+}
+
+// A message that cannot be parsed is the client's mistake, and on its request's line.
+void FromProtobuf(google::protobuf::LogLevel level, const char*, int, const std::string& message) {
+  const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
+  target.load()->Log(fatal ? LogLevel::kError : LogLevel::kDebug, "Protobuf", {{"error", message}});
+}
+
 }  // namespace
 
 std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, const std::string& message,
@@ -171,6 +197,12 @@ void Logger::Write() {
   }
   all_written_ = true;
   changed_.notify_all();
+}
+
+void CaptureLibraryLogs(Logger& log) {
+  target = &log;
+  gpr_set_log_function(FromGrpc);
+  google::protobuf::SetLogHandler(FromProtobuf);
 }
 
 }  // namespace longshort

@@ -80,4 +80,8 @@ class Logger {
   Thread writer_;  // last: it uses the other members
 };
 
+// For the rest of the process, so `log` must never be destroyed before exit; errors only: libraries say little else of
+// use.
+void CaptureLibraryLogs(Logger& log);
+
 }  // namespace longshort

@@ -4,9 +4,19 @@
 
 #include <utility>
 
+#include "longshort_version.h"
 #include "server/monitoring/process_metrics.h"
 
 namespace longshort {
+
+MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
+    : latency_buckets(std::move(latency_bucket_bounds)) {
+  // From 0 on, so that the first one is an increase.
+  for (const char* reason : {"calls", "bytes", "stalled"}) closed_connections.Add({{"reason", reason}});
+  NewGauges("longshort_build_info", "Always 1; the labels say what runs")
+      .Add({{"version", std::string(kVersion)}, {"compiler", __VERSION__}})
+      .Set(1);
+}
 
 ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
     : families_(std::move(latency_buckets)),
@@ -29,7 +39,7 @@ ServerMetrics::RequestMetrics& ServerMetrics::FindRequestMetrics(const Asked& as
   const std::string label = version == 0 ? "" : std::to_string(version);
   const RequestMetrics metrics = {
       families_.requests.Add(
-          {{"rpc", asked.rpc}, {"model", asked.model}, {"version", label}, {"code", CodeName(code)}}),
+          {{"rpc", asked.rpc}, {"model", asked.model}, {"version", label}, {"code", absl::StatusCodeToString(code)}}),
       families_.request_duration.Add({{"rpc", asked.rpc}, {"model", asked.model}, {"version", label}},
                                      families_.latency_buckets)};
   families_.slow_readers.Add({{"rpc", asked.rpc}});  // is there, at 0, before there are any
@@ -46,8 +56,9 @@ ServerMetrics::IdentityMetrics ServerMetrics::FindIdentityMetrics(const std::str
   std::pair key(label, code);
   const std::lock_guard lock(mutex_);
   if (const auto found = found_identities_.find(key); found != found_identities_.end()) return found->second;
-  const IdentityMetrics metrics = {families_.identity_requests.Add({{"identity", label}, {"code", CodeName(code)}}),
-                                   families_.identity_tokens.Add({{"identity", label}})};
+  const IdentityMetrics metrics = {
+      families_.identity_requests.Add({{"identity", label}, {"code", absl::StatusCodeToString(code)}}),
+      families_.identity_tokens.Add({{"identity", label}})};
   found_identities_.emplace(std::move(key), metrics);
   return metrics;
 }

@@ -21,7 +21,6 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/monitoring/code_name.h"
 #include "server/monitoring/metric_families.h"
 #include "server/monitoring/version_series.h"
 

@@ -12,7 +12,6 @@
 #include "base/utf8.h"
 #include "longshort_version.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
-#include "server/monitoring/code_name.h"
 
 namespace longshort {
 namespace {
@@ -107,7 +106,7 @@ void AddCall(const CallTrace &call, absl::Duration wall_clock, otlp::trace::v1::
     AddAttribute("rpc.system.name", span).set_string_value("grpc");
     AddAttribute("rpc.method", span).set_string_value(call.method);
   }
-  const std::string code = CodeName(call.code);
+  const std::string code = absl::StatusCodeToString(call.code);
   AddAttribute("rpc.status_code", span).set_string_value(code);
   for (const Attribute &attribute : call.attributes) {
     std::visit([&](const auto &value) { Set(value, AddAttribute(attribute.key, span)); }, attribute.value);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "base/byte_order.h"
 
 namespace longshort {
@@ -24,12 +25,6 @@ constexpr size_t kMostKeyBytes = 256;
 constexpr size_t kMostTenantBytes = 241;
 constexpr size_t kMostSystemBytes = 14;
 constexpr size_t kMostValueBytes = 256;
-
-void AppendHex(uint64_t value, std::string& text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  for (int shift = 8 * kNumberBytes - kHexBits; shift >= 0; shift -= kHexBits)
-    text.push_back(kDigits[(value >> shift) & 0xF]);
-}
 
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -122,11 +117,7 @@ bool IsTracestate(std::string_view text) {
 }  // namespace
 
 std::string TraceId::ToHex() const {
-  std::string text;
-  text.reserve(kTraceIdDigits);
-  AppendHex(high, text);
-  AppendHex(low, text);
-  return text;
+  return absl::StrCat(absl::Hex(high, absl::kZeroPad16), absl::Hex(low, absl::kZeroPad16));
 }
 
 std::string TraceId::ToBytes() const {
@@ -136,12 +127,7 @@ std::string TraceId::ToBytes() const {
   return bytes;
 }
 
-std::string SpanId::ToHex() const {
-  std::string text;
-  text.reserve(kSpanIdDigits);
-  AppendHex(value, text);
-  return text;
-}
+std::string SpanId::ToHex() const { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
 
 std::string SpanId::ToBytes() const {
   std::string bytes(kNumberBytes, '\0');

@@ -222,7 +222,7 @@ void TraceExporter::NoteFailure(const grpc::Status& status) {
   if (std::exchange(failing_, true)) return;
   log_.Log(LogLevel::kWarning, "traces are not exported",
            {{"collector", options_.endpoint},
-            {"code", CodeName(static_cast<absl::StatusCode>(status.error_code()))},
+            {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()))},
             {"error", status.error_message()}});
 }
 

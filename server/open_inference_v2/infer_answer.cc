@@ -1,18 +1,82 @@
 #include "server/open_inference_v2/infer_answer.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "server/open_inference_v2/answer_writer.h"
+#include "server/handlers/handlers.h"
+#include "server/open_inference_v2/bytes_tensor.h"
 
 namespace longshort {
 namespace {
 
 using inference::ModelInferResponse;
+
+template <typename Value>
+auto& ContentsOf(inference::InferTensorContents& contents) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    return *contents.mutable_bytes_contents();
+  } else if constexpr (std::is_same_v<Value, float>) {
+    return *contents.mutable_fp32_contents();
+  } else if constexpr (std::is_same_v<Value, double>) {
+    return *contents.mutable_fp64_contents();
+  } else if constexpr (std::is_same_v<Value, int32_t>) {
+    return *contents.mutable_int_contents();
+  } else {
+    return *contents.mutable_int64_contents();
+  }
+}
+
+// Writes the outputs of an answer, raw or typed.
+class AnswerWriter final {
+ public:
+  // `response` must outlive the writer.
+  AnswerWriter(bool raw, ModelInferResponse& response) : raw_(raw), response_(response) {}
+
+  // `Value` is what the output's datatype is of.
+  template <typename Value>
+  void Add(Output output, const std::vector<int64_t>& shape, absl::Span<const Value> elements) {
+    auto& tensor = AddTensor(output, shape);
+    if (!raw_) {
+      ContentsOf<Value>(*tensor.mutable_contents()).Assign(elements.begin(), elements.end());
+    } else if constexpr (std::is_same_v<Value, std::string>) {
+      std::string& raw = *response_.add_raw_output_contents();
+      for (const std::string& element : elements) AppendBytesElement(element, raw);
+    } else {
+      // Numbers are little-endian, as those of the machines that this runs on.
+      response_.add_raw_output_contents(elements.data(), elements.size() * sizeof(Value));
+    }
+  }
+
+  // Without elements: what the request has no meaning for.
+  void AddNothing(Output output) {
+    auto& tensor = AddTensor(output, {0});
+    if (raw_) {
+      response_.add_raw_output_contents();
+    } else {
+      tensor.mutable_contents();
+    }
+  }
+
+ private:
+  ModelInferResponse::InferOutputTensor& AddTensor(Output output, const std::vector<int64_t>& shape) {
+    ModelInferResponse::InferOutputTensor& tensor = *response_.add_outputs();
+    tensor.set_name(std::string(NameOf(output)));
+    tensor.set_datatype(std::string(DatatypeOf(output)));
+    tensor.mutable_shape()->Assign(shape.begin(), shape.end());
+    return tensor;
+  }
+
+  const bool raw_;
+  ModelInferResponse& response_;
+};
 
 // Of one item: "score:index:label", likeliest first; without the label of a model that has none.
 std::string ClassText(const ClassProbability& named, float score) {
@@ -117,6 +181,34 @@ void AddGenerated(const AnswerForm& form, const Generated& generated, ModelInfer
   }
 }
 
+class Beginning {
+ public:
+  Beginning(CallRecord& record, AnswerForm form, InferDone done)
+      : record_(record), form_(std::move(form)), done_(std::move(done)) {}
+
+  absl::Status operator()(ClassifyCall& call) {
+    return ClassifyImages(record_, std::move(call), Answer<ClassifyResult>());
+  }
+  absl::Status operator()(ScoreCall& call) { return ScoreTexts(record_, call, Answer<ScoreResult>()); }
+  absl::Status operator()(GenerateCall& call) { return Generate(record_, call, Answer<GenerateResult>()); }
+
+ private:
+  template <typename Result>
+  std::function<void(absl::StatusOr<Result>)> Answer() {
+    return [form = std::move(form_), done = std::move(done_)](absl::StatusOr<Result> result) {
+      if (!result.ok()) return done(result.status());
+      absl::StatusOr<inference::ModelInferResponse> answer = AnswerOf(form, *result);
+      result =
+          absl::CancelledError();  // what it keeps of the model is gone before the client makes room for the answer
+      done(std::move(answer));
+    };
+  }
+
+  CallRecord& record_;
+  AnswerForm form_;
+  InferDone done_;
+};
+
 }  // namespace
 
 const char* NameOf(FinishReason reason) { return reason == FinishReason::kStopString ? "stop" : "length"; }
@@ -178,6 +270,10 @@ void AddUsage(const Usage& usage, ModelInferResponse& response) {
 
 void AddSeed(uint64_t seed, ModelInferResponse& response) {
   (*response.mutable_parameters())["seed"].set_string_param(absl::StrCat(seed));
+}
+
+absl::Status Infer(CallRecord& record, InferPlan plan, InferDone done) {
+  return std::visit(Beginning(record, std::move(plan.form), std::move(done)), plan.call);
 }
 
 }  // namespace longshort

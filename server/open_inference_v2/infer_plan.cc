@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
-#include "server/open_inference_v2/generation_parameters.h"
 #include "server/open_inference_v2/input_tensors.h"
 #include "server/open_inference_v2/names.h"
 #include "server/open_inference_v2/parameters.h"
@@ -244,7 +243,7 @@ absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferReq
     plan.empty_final_answer = empty_final.value_or(false);
   }
   if (!kept->outputs().empty()) {
-    const ModelTensors tensors = TensorsOf(DescribeModel(*model, record.environment().limits));
+    const ModelTensors tensors = TensorsOf(*model, record.environment().limits);
     LS_ASSIGN_OR_RETURN(plan.form.outputs, ReadOutputs(*kept, tensors, model->name));
   }
   LS_ASSIGN_OR_RETURN(const InputTensors inputs, InputTensors::Read(*kept));

@@ -1,89 +1,129 @@
-#include "server/open_inference_v2/infer_stream.h"
-
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/status_macros.h"
-#include "server/open_inference_v2/names.h"
-#include "server/rpc/message_bytes.h"
+#include "server/admission/delivery_threads.h"
+#include "server/open_inference_v2/rpcs.h"
+#include "server/open_inference_v2/streamed_request.h"
+#include "server/rpc/call.h"
 
 namespace longshort {
+namespace {
 
-bool InferStream::HasRoom() const {
-  return static_cast<int64_t>(in_work_.size()) < call_.environment().limits.stream_documents;
-}
+// The work of ModelStreamInfer: a call whose client sends requests and reads answers. Requests are worked on side by
+// side. A generation has an answer for each piece of text, which come between those of others; requests with one answer
+// are answered in the order in which they came. What goes wrong with one request is its answer, and the stream goes on.
+//
+// The stream reads on only while it has few requests in work, and a generation pauses while much of it waits for a slow
+// reader, so what a stream holds is bounded whatever its client does. The engines hold requests, which hold the stream,
+// until they have been told the end.
+//
+// Thread-safe: gRPC's threads read and write, the engines' answer.
+class InferStream final : public CallWork, public StreamedRequest::Owner {
+ public:
+  explicit InferStream(Call& call) : call_(call), delivery_(call.environment().deliveries.Next()) {}
 
-absl::Status InferStream::Take(google::protobuf::Message& message) {
-  const auto request = std::make_shared<StreamedRequest>(std::shared_ptr<Owner>(call_.shared_from_this(), this),
-                                                         call_.record(), ++requests_);
-  {
-    const std::lock_guard lock(mutex());
-    in_work_.insert(request);
-    in_order_.push_back(request);
-  }
-  absl::Status status = request->Plan(std::move(static_cast<inference::ModelInferRequest&>(message)));
-  if (status.ok() && request->is_generation()) {
-    const std::lock_guard lock(mutex());
-    in_order_.pop_back();  // itself: one message is read at a time, and it has not ended
-  }
-  if (status.ok()) status = request->Submit();
-  if (!status.ok()) request->End(status);
-  return absl::OkStatus();
-}
-
-void InferStream::NoteAnswers(const std::shared_ptr<StreamedRequest>& request) {
-  for (; !in_order_.empty() && in_order_.front()->ended(); in_order_.pop_front()) Note(in_order_.front());
-  for (const std::shared_ptr<StreamedRequest>& waiting : in_order_) {
-    if (waiting == request) return;
-  }
-  Note(request);
-}
-
-void InferStream::Note(const std::shared_ptr<StreamedRequest>& request) {
-  if (!std::exchange(request->noted, true)) ready_.push_back(request);
-}
-
-void InferStream::AdvanceLater() {
-  if (call_.writing() || std::exchange(scheduled_, true)) return;  // what is written will be followed
-  delivery_.Post([this, keep = call_.shared_from_this()] {
+ private:
+  // Of CallWork.
+  absl::Status Take(google::protobuf::Message& message) override {
+    const auto request = std::make_shared<StreamedRequest>(std::shared_ptr<Owner>(call_.shared_from_this(), this),
+                                                           call_.record(), ++requests_);
     {
-      const std::lock_guard lock(call_.mutex());
-      scheduled_ = false;
+      const std::lock_guard lock(mutex());
+      in_work_.insert(request);
+      in_order_.push_back(request);
     }
-    call_.Advance();
-  });
-}
-
-std::optional<grpc::ByteBuffer> InferStream::NextAnswer() {
-  while (!ready_.empty()) {
-    const std::shared_ptr<StreamedRequest> request = std::move(ready_.front());
-    ready_.pop_front();
-    request->noted = false;
-    std::optional<inference::ModelStreamInferResponse> answer;
-    if (call_.reader_gone()) {
-      request->Drop();
-    } else {
-      answer = request->Take();
+    absl::Status status = request->Plan(std::move(static_cast<inference::ModelInferRequest&>(message)));
+    if (status.ok() && request->is_generation()) {
+      const std::lock_guard lock(mutex());
+      in_order_.pop_back();  // itself: one message is read at a time, and it has not ended
     }
-    if (request->finished()) {
-      in_work_.erase(request);
-    } else if (answer.has_value()) {
-      Note(request);  // it may have more to say, after the others
-    }
-    if (!answer.has_value()) continue;
-    absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(*answer);
-    if (bytes.ok()) return *std::move(bytes);
-    call_.NoteEnd(bytes.status());
+    if (status.ok()) status = request->Submit();
+    if (!status.ok()) request->End(status);
+    return absl::OkStatus();
   }
-  return std::nullopt;
-}
 
-void InferStream::Cancel(const absl::Status& reason) {
-  {
-    const std::lock_guard lock(mutex());
-    for (const std::shared_ptr<StreamedRequest>& request : in_work_) request->Cancel();
+  void Cancel(const absl::Status& reason) override {
+    {
+      const std::lock_guard lock(mutex());
+      for (const std::shared_ptr<StreamedRequest>& request : in_work_) request->Cancel();
+    }
+    call_.End(reason);
   }
-  call_.End(reason);
-}
+
+  bool HasRoom() const override {
+    return static_cast<int64_t>(in_work_.size()) < call_.environment().limits.stream_documents;
+  }
+
+  bool MayBeIdle() const override { return true; }
+  std::optional<grpc::ByteBuffer> NextAnswer() override {
+    while (!ready_.empty()) {
+      const std::shared_ptr<StreamedRequest> request = std::move(ready_.front());
+      ready_.pop_front();
+      request->noted = false;
+      std::optional<inference::ModelStreamInferResponse> answer;
+      if (call_.reader_gone()) {
+        request->Drop();
+      } else {
+        answer = request->Take();
+      }
+      if (request->finished()) {
+        in_work_.erase(request);
+      } else if (answer.has_value()) {
+        Note(request);  // it may have more to say, after the others
+      }
+      if (!answer.has_value()) continue;
+      absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(*answer);
+      if (bytes.ok()) return *std::move(bytes);
+      call_.NoteEnd(bytes.status());
+    }
+    return std::nullopt;
+  }
+
+  bool HasWork() const override { return !in_work_.empty(); }
+
+  // Of StreamedRequest::Owner.
+  std::mutex& mutex() override { return call_.mutex(); }
+  void NoteAnswers(const std::shared_ptr<StreamedRequest>& request) override {
+    for (; !in_order_.empty() && in_order_.front()->ended(); in_order_.pop_front()) Note(in_order_.front());
+    for (const std::shared_ptr<StreamedRequest>& waiting : in_order_) {
+      if (waiting == request) return;
+    }
+    Note(request);
+  }
+
+  void Advance() override { call_.Advance(); }
+  void AdvanceLater() override {
+    if (call_.writing() || std::exchange(scheduled_, true)) return;  // what is written will be followed
+    delivery_.Post([this, keep = call_.shared_from_this()] {
+      {
+        const std::lock_guard lock(call_.mutex());
+        scheduled_ = false;
+      }
+      call_.Advance();
+    });
+  }
+
+  void Note(const std::shared_ptr<StreamedRequest>& request) {
+    if (!std::exchange(request->noted, true)) ready_.push_back(request);
+  }
+
+  Call& call_;
+  DeliveryThread& delivery_;
+  int64_t requests_ = 0;  // so far
+
+  // Call::mutex() guards what follows.
+  std::set<std::shared_ptr<StreamedRequest>> in_work_;
+  std::deque<std::shared_ptr<StreamedRequest>> in_order_;  // of these, those with one answer, as they came
+  std::deque<std::shared_ptr<StreamedRequest>> ready_;     // those that have something to say, by turns
+  bool scheduled_ = false;                                 // the delivery thread has not come to it yet
+};
+
+}  // namespace
+
+std::unique_ptr<CallWork> MakeInferStream(Call& call) { return std::make_unique<InferStream>(call); }
 
 }  // namespace longshort

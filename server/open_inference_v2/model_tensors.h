@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "server/calls/model_description.h"
+#include "open_inference/v2/service.pb.h"
+#include "server/calls/request_limits.h"
 
 namespace longshort {
 
@@ -47,8 +48,18 @@ struct ModelTensors {
   std::vector<OutputDescription> outputs = {};
 };
 
-ModelTensors TensorsOf(const ModelDescription& model);
+ModelTensors TensorsOf(const ServedModel& model, const RequestLimits& limits);
 
 std::string_view NameOf(Output output);
+std::string_view DatatypeOf(Output output);
+
+// What the protocol tells of the server and its models. `model_control`: whether clients may load and unload models.
+inference::ServerMetadataResponse DescribeServer(bool model_control);
+
+// `versions`: those that serve.
+inference::ModelMetadataResponse ToMetadata(const ServedModel& model, const RequestLimits& limits,
+                                            const std::vector<int64_t>& versions);
+inference::ModelConfig ToConfig(const ServedModel& model, const RequestLimits& limits);
+inference::ModelStatistics ToStatistics(const ServedModel& model);
 
 }  // namespace longshort

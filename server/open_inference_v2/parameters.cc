@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "server/calls/field_error.h"
 
 namespace longshort {
@@ -34,33 +38,20 @@ std::string Shown(const InferParameter& value) {
   return "unset";
 }
 
-std::optional<int64_t> IntegerOf(const InferParameter& value) {
-  int64_t number = 0;
+// A whole number of this type, in whichever field has it.
+template <typename Number>
+std::optional<Number> WholeOf(const InferParameter& value) {
+  const auto in_range = [](auto given) {
+    return std::in_range<Number>(given) ? std::optional(static_cast<Number>(given)) : std::nullopt;
+  };
+  Number number = 0;
   switch (value.parameter_choice_case()) {
     case InferParameter::kInt64Param:
-      return value.int64_param();
+      return in_range(value.int64_param());
     case InferParameter::kUint64Param:
-      if (value.uint64_param() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
-      return static_cast<int64_t>(value.uint64_param());
+      return in_range(value.uint64_param());
     case InferParameter::kStringParam:
-      if (absl::SimpleAtoi(value.string_param(), &number)) return number;
-      return std::nullopt;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<uint64_t> UnsignedOf(const InferParameter& value) {
-  uint64_t number = 0;
-  switch (value.parameter_choice_case()) {
-    case InferParameter::kInt64Param:
-      if (value.int64_param() < 0) return std::nullopt;
-      return static_cast<uint64_t>(value.int64_param());
-    case InferParameter::kUint64Param:
-      return value.uint64_param();
-    case InferParameter::kStringParam:
-      if (absl::SimpleAtoi(value.string_param(), &number)) return number;
-      return std::nullopt;
+      return absl::SimpleAtoi(value.string_param(), &number) ? std::optional(number) : std::nullopt;
     default:
       return std::nullopt;
   }
@@ -96,50 +87,83 @@ std::optional<std::string> TextOf(const InferParameter& value) {
   return value.string_param();
 }
 
-}  // namespace
+constexpr std::string_view kNames[] = {"max_tokens",
+                                       "completions",
+                                       "echo",
+                                       "stop",
+                                       "temperature",
+                                       "top_k",
+                                       "top_p",
+                                       "min_p",
+                                       "repetition_penalty",
+                                       "frequency_penalty",
+                                       "presence_penalty",
+                                       "seed"};
 
-const InferParameter* Parameters::Find(const std::string& name) const {
-  const auto found = map_.find(name);
-  return found == map_.end() ? nullptr : &found->second;
+absl::Status ReadInteger(const Parameters& parameters, const char* name, int64_t* value) {
+  LS_ASSIGN_OR_RETURN(const std::optional<int64_t> given, parameters.Integer(name));
+  if (given.has_value()) *value = *given;
+  return absl::OkStatus();
 }
 
-absl::Status Parameters::Wrong(const std::string& name, const InferParameter& value, const std::string& wanted) const {
-  return FieldError(absl::StrCat(place_, ".", name), Shown(value), wanted);
+absl::Status ReadNumber(const Parameters& parameters, const char* name, double* value) {
+  LS_ASSIGN_OR_RETURN(const std::optional<double> given, parameters.Number(name));
+  if (given.has_value()) *value = *given;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> ParseStopList(const std::string& text) {
+  absl::Status wrong =
+      FieldError("parameters.stop", Quoted(text),
+                 "a stop string, or, beginning with [, a JSON list of strings: one that begins so is [\"[\"]");
+  // Behind a key, because strict JSON is an object.
+  const absl::StatusOr<nlohmann::json> parsed = ParseJsonObject(absl::StrCat("{\"stop\":", text, "}"), "stop");
+  if (!parsed.ok() || parsed->size() != 1 || !parsed->at("stop").is_array()) return wrong;
+  std::vector<std::string> strings;
+  for (const nlohmann::json& one : parsed->at("stop")) {
+    if (!one.is_string()) return wrong;
+    strings.push_back(one.get<std::string>());
+  }
+  return strings;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadStop(const Parameters& parameters) {
+  LS_ASSIGN_OR_RETURN(const std::optional<std::string> given, parameters.Text("stop"));
+  if (!given.has_value()) return std::vector<std::string>();
+  const std::string& stop = given.value();
+  if (!stop.empty() && stop.front() == '[') return ParseStopList(stop);
+  return std::vector<std::string>{stop};
+}
+
+}  // namespace
+
+template <typename Value>
+absl::StatusOr<std::optional<Value>> Parameters::Read(const std::string& name, const std::string& wanted,
+                                                      std::optional<Value> (*value_of)(const InferParameter&)) const {
+  const auto found = map_.find(name);
+  if (found == map_.end()) return std::nullopt;
+  if (std::optional<Value> value = value_of(found->second); value.has_value()) return value;
+  return FieldError(absl::StrCat(place_, ".", name), Shown(found->second), wanted);
 }
 
 absl::StatusOr<std::optional<int64_t>> Parameters::Integer(const std::string& name) const {
-  const InferParameter* value = Find(name);
-  if (value == nullptr) return std::nullopt;
-  if (const auto number = IntegerOf(*value); number.has_value()) return number;
-  return Wrong(name, *value, "a whole number of 64 bits");
+  return Read(name, "a whole number of 64 bits", WholeOf<int64_t>);
 }
 
 absl::StatusOr<std::optional<uint64_t>> Parameters::Unsigned(const std::string& name) const {
-  const InferParameter* value = Find(name);
-  if (value == nullptr) return std::nullopt;
-  if (const auto number = UnsignedOf(*value); number.has_value()) return number;
-  return Wrong(name, *value, "a whole number of 64 bits, at least 0");
+  return Read(name, "a whole number of 64 bits, at least 0", WholeOf<uint64_t>);
 }
 
 absl::StatusOr<std::optional<double>> Parameters::Number(const std::string& name) const {
-  const InferParameter* value = Find(name);
-  if (value == nullptr) return std::nullopt;
-  if (const auto number = NumberOf(*value); number.has_value()) return number;
-  return Wrong(name, *value, "a number");
+  return Read(name, "a number", NumberOf);
 }
 
 absl::StatusOr<std::optional<bool>> Parameters::Boolean(const std::string& name) const {
-  const InferParameter* value = Find(name);
-  if (value == nullptr) return std::nullopt;
-  if (const auto choice = BooleanOf(*value); choice.has_value()) return choice;
-  return Wrong(name, *value, "true or false");
+  return Read(name, "true or false", BooleanOf);
 }
 
 absl::StatusOr<std::optional<std::string>> Parameters::Text(const std::string& name) const {
-  const InferParameter* value = Find(name);
-  if (value == nullptr) return std::nullopt;
-  if (auto text = TextOf(*value); text.has_value()) return text;
-  return Wrong(name, *value, "a string");
+  return Read(name, "a string", TextOf);
 }
 
 absl::Status Parameters::RefuseUnknown(absl::Span<const std::string_view> known) const {
@@ -151,6 +175,27 @@ absl::Status Parameters::RefuseUnknown(absl::Span<const std::string_view> known)
                       absl::StrCat("one of ", absl::StrJoin(names, ", ")));
   }
   return absl::OkStatus();
+}
+
+absl::Span<const std::string_view> GenerationParameterNames() { return kNames; }
+
+absl::StatusOr<GenerateCall> ReadGenerationParameters(const Parameters& parameters) {
+  GenerateCall call;
+  SamplingOptions& sampling = call.sampling;
+  LS_RETURN_IF_ERROR(ReadInteger(parameters, "max_tokens", &call.max_tokens));
+  LS_RETURN_IF_ERROR(ReadInteger(parameters, "completions", &call.completions));
+  LS_RETURN_IF_ERROR(ReadInteger(parameters, "top_k", &sampling.top_k));
+  LS_RETURN_IF_ERROR(ReadNumber(parameters, "temperature", &sampling.temperature));
+  LS_RETURN_IF_ERROR(ReadNumber(parameters, "top_p", &sampling.top_p));
+  LS_RETURN_IF_ERROR(ReadNumber(parameters, "min_p", &sampling.min_p));
+  LS_RETURN_IF_ERROR(ReadNumber(parameters, "repetition_penalty", &sampling.repetition_penalty));
+  LS_RETURN_IF_ERROR(ReadNumber(parameters, "frequency_penalty", &sampling.frequency_penalty));
+  LS_RETURN_IF_ERROR(ReadNumber(parameters, "presence_penalty", &sampling.presence_penalty));
+  LS_ASSIGN_OR_RETURN(call.seed, parameters.Unsigned("seed"));
+  LS_ASSIGN_OR_RETURN(const std::optional<bool> echo, parameters.Boolean("echo"));
+  call.echo = echo.value_or(false);
+  LS_ASSIGN_OR_RETURN(call.stop, ReadStop(parameters));
+  return call;
 }
 
 }  // namespace longshort

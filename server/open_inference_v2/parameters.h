@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "open_inference/v2/service.pb.h"
+#include "server/calls/generate_call.h"
 
 namespace longshort {
 
@@ -36,11 +37,20 @@ class Parameters final {
   absl::Status RefuseUnknown(absl::Span<const std::string_view> known) const;
 
  private:
-  const inference::InferParameter* Find(const std::string& name) const;
-  absl::Status Wrong(const std::string& name, const inference::InferParameter& value, const std::string& wanted) const;
+  // As `value_of` has it, which gives nothing for what is not `wanted`.
+  template <typename Value>
+  absl::StatusOr<std::optional<Value>> Read(const std::string& name, const std::string& wanted,
+                                            std::optional<Value> (*value_of)(const inference::InferParameter&)) const;
 
   const Map& map_;
   const std::string place_;
 };
+
+// How a text goes on, as the parameters of a request say it: by the names of longshort.v1's fields.
+absl::Span<const std::string_view> GenerationParameterNames();
+
+// Without model and prompt. `stop` is one stop string, or a JSON list of them. Ranges are not checked.
+// Errors: INVALID_ARGUMENT naming the parameter, its value and what it must be.
+absl::StatusOr<GenerateCall> ReadGenerationParameters(const Parameters& parameters);
 
 }  // namespace longshort

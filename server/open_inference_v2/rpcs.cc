@@ -9,10 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/handlers/handlers.h"
-#include "server/open_inference_v2/descriptions.h"
-#include "server/open_inference_v2/infer.h"
+#include "server/open_inference_v2/infer_answer.h"
 #include "server/open_inference_v2/infer_plan.h"
-#include "server/open_inference_v2/infer_stream.h"
+#include "server/open_inference_v2/model_tensors.h"
 #include "server/open_inference_v2/names.h"
 #include "server/rpc/unary.h"
 
@@ -137,14 +136,13 @@ absl::StatusOr<inference::ServerMetadataResponse> ServerMetadata(CallRecord& rec
 absl::StatusOr<ModelMetadataResponse> ModelMetadata(CallRecord& record, const ModelMetadataRequest& request) {
   LS_ASSIGN_OR_RETURN(const NamedModel model, FindNamed(record, request));
   const CallEnvironment& environment = record.environment();
-  return ToMetadata(DescribeModel(*model.served, environment.limits),
-                    VersionsOf(*model.served, model.reference, environment.models));
+  return ToMetadata(*model.served, environment.limits, VersionsOf(*model.served, model.reference, environment.models));
 }
 
 absl::StatusOr<ModelConfigResponse> ModelConfig(CallRecord& record, const ModelConfigRequest& request) {
   LS_ASSIGN_OR_RETURN(const NamedModel model, FindNamed(record, request));
   ModelConfigResponse answer;
-  *answer.mutable_config() = ToConfig(DescribeModel(*model.served, record.environment().limits));
+  *answer.mutable_config() = ToConfig(*model.served, record.environment().limits);
   return answer;
 }
 
@@ -256,9 +254,8 @@ std::vector<Rpc> OpenInferenceRpcs() {
           Named("inference.GRPCInferenceService/ModelStatistics"), longshort::ModelStatistics)),
       AnswerLater<ModelInferRequest, ModelInferResponse>(Named("inference.GRPCInferenceService/ModelInfer"),
                                                          longshort::ModelInfer),
-      Streaming<ModelInferRequest, ModelStreamInferResponse>(
-          Named("inference.GRPCInferenceService/ModelStreamInfer"), RpcKind::kBidirectional,
-          [](Call& call) { return std::make_unique<InferStream>(call); }),
+      Streaming<ModelInferRequest, ModelStreamInferResponse>(Named("inference.GRPCInferenceService/ModelStreamInfer"),
+                                                             RpcKind::kBidirectional, MakeInferStream),
       SideEffectFree(AnswerLater<RepositoryIndexRequest, RepositoryIndexResponse>(
           Named("inference.GRPCInferenceService/RepositoryIndex"), longshort::RepositoryIndex)),
       AnswerLater<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(

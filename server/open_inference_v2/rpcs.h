@@ -1,6 +1,7 @@
 // The RPCs of the Open Inference Protocol.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "server/rpc/rpc.h"
@@ -8,5 +9,8 @@
 namespace longshort {
 
 std::vector<Rpc> OpenInferenceRpcs();
+
+// The work of ModelStreamInfer.
+std::unique_ptr<CallWork> MakeInferStream(Call& call);
 
 }  // namespace longshort

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "server/rpc/message_bytes.h"
 
 namespace longshort {
 namespace {

@@ -15,7 +15,10 @@
 // Thread-safe.
 #pragma once
 
+#include <google/protobuf/message.h>
 #include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
@@ -25,12 +28,37 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "server/admission/call_record.h"
 #include "server/admission/write_watch.h"
 #include "server/rpc/rpc.h"
 
 namespace longshort {
+
+// Messages as gRPC carries them. The server takes and gives bytes, so that a message that cannot be parsed is an
+// INVALID_ARGUMENT that is counted and logged like every other wrong request (gRPC itself would answer INTERNAL,
+// unseen).
+//
+// Parses the message and frees its bytes. Errors: INVALID_ARGUMENT.
+inline absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
+  grpc::ProtoBufferReader reader(&bytes);
+  const bool parsed = reader.status().ok() && message.ParseFromZeroCopyStream(&reader) && reader.status().ok();
+  bytes.Clear();
+  if (parsed) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the request is not a ", message.GetDescriptor()->full_name(),
+                                                 ": malformed, or a string field is not UTF-8"));
+}
+
+template <typename Message>
+absl::StatusOr<grpc::ByteBuffer> SerializeMessage(const Message& message) {
+  grpc::ByteBuffer bytes;
+  bool own_buffer = false;
+  const grpc::Status status = grpc::SerializationTraits<Message>::Serialize(message, &bytes, &own_buffer);
+  if (!status.ok()) return absl::InternalError("the answer cannot be serialised: " + status.error_message());
+  return bytes;
+}
 
 class Call : public std::enable_shared_from_this<Call> {
  public:

@@ -3,13 +3,48 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "server/rpc/health_board.h"
 #include "server/rpc/held_streams.h"
 #include "server/rpc/rpc.h"
 
 namespace longshort {
+
+// What the server says of its health, by name, and who watches a name.
+//
+// Thread-safe.
+class HealthBoard final {
+ public:
+  // A name is known from its first Set on. Once the server stops, nothing serves, whatever is set.
+  void Set(const std::string& name, bool serving);
+  void StopServing();
+
+  // Whether what has this name serves; nothing if it is not known.
+  std::optional<bool> Get(const std::string& name) const;
+  std::map<std::string, bool> List() const;
+
+  // Calls `look` whenever the name's status may have changed, in the thread that changes it, until Forget; after that
+  // it may still be running.
+  int64_t Watch(const std::string& name, std::function<void()> look);
+  void Forget(int64_t watch);
+
+ private:
+  struct Watcher {
+    std::string name;
+    std::function<void()> look;
+  };
+
+  mutable std::mutex mutex_;  // guards what follows
+  bool stopping_ = false;
+  std::map<std::string, bool> serving_;
+  std::map<int64_t, Watcher> watchers_;
+  int64_t last_watch_ = 0;
+};
 
 // What calls about health share.
 struct Health {

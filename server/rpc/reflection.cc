@@ -14,7 +14,6 @@
 #include "grpc/reflection/v1/reflection.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/rpc/call.h"
-#include "server/rpc/message_bytes.h"
 
 namespace longshort {
 namespace {

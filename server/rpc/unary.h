@@ -17,7 +17,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/rpc/call.h"
-#include "server/rpc/message_bytes.h"
 
 namespace longshort {
 

@@ -80,7 +80,7 @@ void Mix::MoveSession(LanguageModelEngine& from, LanguageModelEngine& to, const 
   });
   ASSERT_TRUE(exported.Wait()) << "a session was not exported within a minute";
   ASSERT_TRUE(archive.ok()) << archive.status();
-  EXPECT_TRUE(from.CloseSession(key, {}).ok());
+  EXPECT_TRUE(from.sessions().Close(key, {}).ok());
   to.ImportSession(key, *std::move(archive), [&](const absl::Status& status) {
     EXPECT_TRUE(status.ok()) << status;
     imported.Notify();

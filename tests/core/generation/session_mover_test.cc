@@ -49,7 +49,7 @@ TEST_F(SessionMoverTest, ASessionGoesOnInAnotherEngineAsInItsOwn) {
   for (const int64_t prompt : {1, 3, 50, 64, 300, 1000}) {
     const auto here = MakeEngine({.workers = CpuWorkers(2)}), there = MakeEngine({.workers = CpuWorkers(3)});
     Say(*there, kTalk, SomeTokens(40, 9));
-    ASSERT_TRUE(there->CloseSession(Key(kTalk), {}).ok());
+    ASSERT_TRUE(there->sessions().Close(Key(kTalk), {}).ok());
     Say(*here, kTalk, SomeTokens(prompt));
     const absl::StatusOr<SessionArchive> archive = Export(*here);
     ASSERT_TRUE(archive.ok()) << archive.status();
@@ -159,13 +159,13 @@ TEST_F(SessionMoverTest, NobodyElseHasASessionWhileItsPagesAreRead) {
     exported = std::move(archive);
     end.Notify();
   });
-  EXPECT_TRUE(absl::IsAborted(engine->CloseSession(Key(kTalk), {})));
+  EXPECT_TRUE(absl::IsAborted(engine->sessions().Close(Key(kTalk), {})));
   EXPECT_TRUE(absl::IsAborted(Export(*engine).status()));
   gate.Open();
   ASSERT_TRUE(end.Wait());
   ASSERT_TRUE(exported.ok()) << exported.status();
   EXPECT_TRUE(exported->cached.has_value());
-  EXPECT_TRUE(engine->CloseSession(Key(kTalk), {}).ok());
+  EXPECT_TRUE(engine->sessions().Close(Key(kTalk), {}).ok());
 }
 
 TEST_F(SessionMoverTest, AnEngineThatIsDrainedTakesNoneAndStillGivesTokens) {
@@ -207,7 +207,7 @@ TEST_F(SessionMoverTest, MovesWhileOthersRun) {
     absl::StatusOr<SessionArchive> archive = Export(*from);
     ASSERT_TRUE(archive.ok()) << archive.status();
     ASSERT_TRUE(Import(*to, *std::move(archive)).ok());
-    ASSERT_TRUE(from->CloseSession(Key(kTalk), {}).ok());
+    ASSERT_TRUE(from->sessions().Close(Key(kTalk), {}).ok());
     std::swap(from, to);
   }
   stop = true;

@@ -52,7 +52,7 @@ TEST_F(SessionPagesTest, AClosedSessionsPagesAreFree) {
   Say(*engine, 0, SomeTokens(30));
   EXPECT_TRUE(ComesToPark(*engine, 1));
   EXPECT_GT(engine->state().cache_bytes_idle, 0);
-  ASSERT_TRUE(engine->CloseSession(Key(0), {}).ok());
+  ASSERT_TRUE(engine->sessions().Close(Key(0), {}).ok());
   EXPECT_TRUE(ComesToPark(*engine, 0));
   EXPECT_EQ(engine->state().cache_bytes_idle, 0) << "30 tokens are no block, so that no prefix has them";
 }
@@ -62,7 +62,7 @@ TEST_F(SessionPagesTest, ClosedSessionsDoNotPushOutThoseThatLive) {
   for (int talk = 0; talk < 3; ++talk) Say(*engine, talk, SomeTokens(30, talk));
   for (int talk = 3; talk < 40; ++talk) {
     Say(*engine, talk, SomeTokens(30, talk));
-    ASSERT_TRUE(engine->CloseSession(Key(talk), {}).ok());
+    ASSERT_TRUE(engine->sessions().Close(Key(talk), {}).ok());
   }
   for (int talk = 0; talk < 3; ++talk) EXPECT_EQ(Say(*engine, talk, SomeTokens(5))->summary.reused_tokens, 39);
   EXPECT_EQ(engine->state().cache.counters.evicted_parked, 0);
@@ -105,7 +105,7 @@ TEST_F(SessionPagesTest, ACallInOneEngineKeepsTheSessionFromTheOther) {
   request.prompt = SomeTokens(5);
   request.session = SessionReference{.id = Key(0).id};
   EXPECT_TRUE(absl::IsAborted(after->Generate(request, std::make_shared<RecordingGenerationListener>())));
-  EXPECT_TRUE(absl::IsAborted(after->CloseSession(Key(0), {})));
+  EXPECT_TRUE(absl::IsAborted(after->sessions().Close(Key(0), {})));
   hold = false;
   gate.Open();
   ASSERT_TRUE(running->end.Wait());
@@ -126,7 +126,7 @@ TEST_F(SessionPagesTest, WhatIsParkedInAnotherEngineIsNeitherExportedNorLeftTher
       end.Notify();
     });
     ASSERT_TRUE(end.Wait());
-    EXPECT_TRUE(after->CloseSession(Key(talk), {}).ok());
+    EXPECT_TRUE(after->sessions().Close(Key(talk), {}).ok());
   }
   EXPECT_TRUE(ComesToPark(*before, 0));
 }
@@ -137,7 +137,7 @@ TEST_F(SessionPagesTest, SessionsOutliveTheEngineThatHadThem) {
   Say(*before, 0, SomeTokens(20));
   Say(*before, 1, SomeTokens(20, 1));
   before.reset();
-  EXPECT_TRUE(after->CloseSession(Key(1), {}).ok());
+  EXPECT_TRUE(after->sessions().Close(Key(1), {}).ok());
   EXPECT_EQ(Say(*after, 0, SomeTokens(5))->summary.session_tokens, 45);
 }
 
@@ -147,7 +147,7 @@ TEST_F(SessionPagesTest, ASessionThatEndsGivesItsPagesBackThoughNobodyCalls) {
   const auto engine = MakeEngine(options);
   Say(*engine, 0, SomeTokens(30));  // which hears its end when its pages are parked
   EXPECT_TRUE(ComesToPark(*engine, 0));
-  EXPECT_TRUE(absl::IsNotFound(engine->CloseSession(Key(0), {})));
+  EXPECT_TRUE(absl::IsNotFound(engine->sessions().Close(Key(0), {})));
 }
 
 // One engine ends while calls of another take over its sessions, and while they are closed.
@@ -159,7 +159,7 @@ TEST_F(SessionPagesTest, AnEngineMayEndWhileItsPagesAreGivenUp) {
     std::thread other([&] {
       for (int talk = 0; talk < 4; ++talk) {
         if (talk % 2 == 0) Say(*after, talk, SomeTokens(3));
-        EXPECT_TRUE(after->CloseSession(Key(talk), {}).ok());
+        EXPECT_TRUE(after->sessions().Close(Key(talk), {}).ok());
       }
     });
     before.reset();

@@ -79,7 +79,7 @@ def test_what_tests_an_instruction_on_a_gpu_compiles(architecture: str, tmp_path
 
 @pytest.mark.parametrize(
     "source",
-    ["models/gpu/cuda_device.cc", "models/loading/cuda_backends.cc", "server/lifecycle/build_gpus_cuda.cc",
+    ["models/gpu/cuda_device.cc", "models/loading/cuda_backends.cc", "server/lifecycle/main.cc",
      "tests/models/gpu/tested_device_cuda.cc", "tests/models/gpu/cuda_device_test.cc",
      "tests/models/loading/cuda_backends_test.cc"],
 )  # fmt: skip
@@ -89,7 +89,7 @@ def test_the_host_side_compiles(source: str) -> None:
     for site in ROOT.glob(".venv/lib/python3*/site-packages"):
         headers += [site / "torch/include", site / "torch/include/torch/csrc/api/include"]
     subprocess.run(
-        ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}",
+        ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-DLONGSHORT_WITH_CUDA", f"-I{ROOT}",
          *(f"-isystem{folder}" for folder in headers), ROOT / source],
         check=True,
     )  # fmt: skip

@@ -1,5 +1,3 @@
-#include "server/access/memory_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,6 +6,7 @@
 #include <iterator>
 #include <string>
 
+#include "server/access/tls_watch.h"
 #include "tests/base/status_matchers.h"
 
 namespace longshort {

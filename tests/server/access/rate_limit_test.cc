@@ -1,5 +1,4 @@
 // The token bucket, in simulated time.
-#include "server/access/rate_limit.h"
 
 #include <gtest/gtest.h>
 

@@ -27,7 +27,7 @@ inline std::string PlainNameOf(const FieldPath& path) {
   const auto found = kNames->find(path.field);
   std::string name = found == kNames->end() ? "field" : found->second;
   if (path.index.has_value()) {
-    if (name.back() == 's') name.pop_back();  // one of several
+    if (path.field != "stop" && path.field != "sampling.logit_bias") name.pop_back();  // one of several
     absl::StrAppend(&name, "#", *path.index);
   }
   if (path.id_index.has_value()) absl::StrAppend(&name, ", id ", *path.id_index);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "core/registry/model_registry.h"
 #include "core/requests/language_model_engine.h"
 
@@ -39,10 +40,7 @@ class ScriptedEngine final : public LanguageModelEngine {
 
   absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
   absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
-  absl::Status CloseSession(const SessionKey&, const SessionClosing&) override { return absl::OkStatus(); }
-  SessionStore::Page ListSessions(const std::optional<std::string>&, const std::optional<SessionKey>&, int) override {
-    return {};
-  }
+  SessionStore& sessions() override { return store_; }
   void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) override;
   void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) override;
   SessionSize LargestSession() const override { return largest_session; }
@@ -54,6 +52,8 @@ class ScriptedEngine final : public LanguageModelEngine {
   std::vector<Scoring> TakeScorings(size_t count);
 
  private:
+  const RealClock clock_;
+  SessionStore store_{clock_, {}};
   std::mutex mutex_;
   std::condition_variable submitted_;
   int submissions_ = 0;

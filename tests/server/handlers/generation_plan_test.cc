@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/calls/model_description.h"
+#include "server/calls/request_limits.h"
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_engine.h"
 
@@ -82,7 +82,7 @@ TEST(GenerationPlan, ThereAreNoMoreCompletionsThanTheModelsQueueTakes) {
   call.completions = 5;
   EXPECT_EQ(MessageOf(PlanGeneration(call, *model.language_model(), kLimits, kPlainNames, RequestContext()).status()),
             "variants is 5; it must be in [1, 4]");
-  EXPECT_EQ(DescribeModel(model, kLimits).limits.completions, 4);
+  EXPECT_EQ(LimitsOf(model, kLimits).completions, 4);
 }
 
 TEST(GenerationPlan, OneAnswerHoldsSoManyTokens) {

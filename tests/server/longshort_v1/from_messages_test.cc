@@ -1,5 +1,3 @@
-#include "server/longshort_v1/from_messages.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,8 @@
 #include <string>
 #include <utility>
 #include <variant>
+
+#include "server/longshort_v1/messages.h"
 
 namespace longshort {
 namespace {

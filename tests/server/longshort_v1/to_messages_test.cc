@@ -1,5 +1,3 @@
-#include "server/longshort_v1/to_messages.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 
 #include "core/schedule/refusal.h"
 #include "server/handlers/class_answer.h"
+#include "server/longshort_v1/messages.h"
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 
@@ -136,7 +135,7 @@ TEST(ToMessages, AnItemsErrorSaysWhenToComeBack) {
 TEST(ToMessages, AModelIsDescribedByItsKind) {
   ServedModel speaker{.name = "s", .version = 2, .kind = std::move(*ByteModel()), .load_duration = {}};
   const RequestLimits limits = {.prompt_tokens = 1000, .generate_tokens = 500};
-  const v1::Model of_language = ToMessage(DescribeModel(speaker, limits));
+  const v1::Model of_language = ToMessage(speaker, limits);
   EXPECT_EQ(of_language.name(), "s");
   EXPECT_EQ(of_language.version(), 2);
   EXPECT_EQ(of_language.architecture(), "language_model");
@@ -147,7 +146,7 @@ TEST(ToMessages, AModelIsDescribedByItsKind) {
   EXPECT_EQ(of_language.limits().completions(), 16);
   EXPECT_EQ(of_language.limits().images(), 0);
   ServedModel images{.name = "i", .version = 1, .kind = ImageClassifier(nullptr), .load_duration = {}};
-  const v1::Model of_images = ToMessage(DescribeModel(images, limits));
+  const v1::Model of_images = ToMessage(images, limits);
   EXPECT_EQ(of_images.architecture(), "vil");
   EXPECT_EQ(of_images.classifier().input(), v1::CLASSIFIER_INPUT_IMAGE);
   EXPECT_THAT(of_images.classifier().labels(), ElementsAre("cat", "dog", "owl"));
@@ -162,7 +161,7 @@ TEST(ToMessages, AClassificationIsNeverLongerThanItsBound) {
   ClassifierInfo info;
   info.classes = 70000;
   info.labels.assign(info.classes, std::string(200, 'x'));
-  const ClassAnswer answer{.top_k = info.classes, .all_logits = true};
+  const ClassOptions answer{.top_k = info.classes, .all_logits = true};
   ItemScores scores{.logits = std::vector<float>(info.classes, -0.5F), .timings = {}};
   scores.timings.run = absl::Seconds(1);
   EXPECT_LE(static_cast<int64_t>(ToMessage(AnswerOf(scores, answer, info)).ByteSizeLong()), MostBytes(answer, info));

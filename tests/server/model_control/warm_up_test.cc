@@ -1,5 +1,3 @@
-#include "server/model_control/warm_up.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/model_control/load_models.h"
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/fake_language_model.h"
 

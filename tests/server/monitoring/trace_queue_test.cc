@@ -1,11 +1,10 @@
-#include "server/monitoring/trace_queue.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "server/monitoring/tracer.h"
 
 namespace longshort {
 namespace {

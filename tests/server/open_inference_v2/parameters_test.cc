@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include "server/open_inference_v2/generation_parameters.h"
-
 namespace longshort {
 namespace {
 

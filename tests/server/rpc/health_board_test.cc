@@ -1,7 +1,7 @@
-#include "server/rpc/health_board.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "server/rpc/health.h"
 
 namespace longshort {
 namespace {

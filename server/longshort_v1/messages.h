@@ -1,4 +1,4 @@
-// Results of calls as messages of longshort.v1.
+// Messages of longshort.v1 as calls, and results of calls as its messages.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,12 +9,31 @@
 #include "longshort/v1/types.pb.h"
 #include "server/calls/classify_call.h"
 #include "server/calls/generate_call.h"
-#include "server/calls/model_description.h"
+#include "server/calls/request_limits.h"
 #include "server/calls/score_call.h"
 #include "server/calls/session_calls.h"
-#include "server/sessions/session_export.h"
+#include "server/sessions/session_transfer.h"
 
 namespace longshort {
+
+// What shows a message's texts is valid as long as the message.
+ModelReference FromMessage(const v1::ModelSelector& message);
+TextInput FromMessage(const v1::Input& message);
+SamplingOptions FromMessage(const v1::Sampling& message);
+SessionReference FromMessage(const v1::Session& message);
+// Keeps the image.
+ImageInput FromMessage(v1::Image message);
+
+ScoreCall FromMessage(const v1::ScoreTextRequest& message);
+StreamedText FromMessage(const v1::ScoreTextsRequest& message);
+ClassifyCall FromMessage(v1::ClassifyImageRequest message);
+GenerateCall FromMessage(const v1::GenerateRequest& message);
+TokenizeCall FromMessage(const v1::TokenizeRequest& message);
+
+ListSessionsCall FromMessage(const v1::ListSessionsRequest& message);
+CloseSessionCall FromMessage(const v1::CloseSessionRequest& message);
+SessionHeader FromMessage(const v1::SessionHeader& message);
+Seal FromMessage(const v1::SessionSeal& message);
 
 v1::Classification ToMessage(const Classification& classification);
 // REQUIRES: not OK.
@@ -31,7 +50,7 @@ v1::TokenizeResponse ToMessage(TokenizeResult result);
 // `tokenizer`: what the tokens of a delta stand for; null if they stand for nothing.
 v1::GenerateStreamResponse ToMessage(StreamEvent event, const Tokenizer* tokenizer);
 
-v1::Model ToMessage(const ModelDescription& description);
+v1::Model ToMessage(const ServedModel& served, const RequestLimits& limits);
 
 v1::ListSessionsResponse ToMessage(SessionList list);
 v1::SessionPart ToMessage(SessionPart part);

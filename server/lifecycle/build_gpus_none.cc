@@ -1,7 +1,0 @@
-#include "server/lifecycle/build_gpus.h"
-
-namespace longshort {
-
-BuildGpus GpusOfThisBuild() { return {}; }
-
-}  // namespace longshort
