@@ -54,8 +54,7 @@ absl::StatusOr<DocumentBeginning> ReadKind(const NamedText& text, const CallName
     case TextInput::Kind::kUnset:
       break;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(names.Of(text.path), " is unset; it must have ", names.text_kinds()));
+  return absl::InvalidArgumentError(absl::StrCat(names.Of(text.path), " is unset; it must have ", names.text_kinds()));
 }
 
 }  // namespace

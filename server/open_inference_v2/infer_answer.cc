@@ -40,10 +40,10 @@ class AnswerWriter final {
   // `response` must outlive the writer.
   AnswerWriter(bool raw, ModelInferResponse& response) : raw_(raw), response_(response) {}
 
-  // `Value` is what the output's datatype is of.
+  // `Value` is what the output's datatype is of, or std::string: classes in place of numbers.
   template <typename Value>
   void Add(Output output, const std::vector<int64_t>& shape, absl::Span<const Value> elements) {
-    auto& tensor = AddTensor(output, shape);
+    auto& tensor = AddTensor(output, std::is_same_v<Value, std::string> ? "BYTES" : DatatypeOf(output), shape);
     if (!raw_) {
       ContentsOf<Value>(*tensor.mutable_contents()).Assign(elements.begin(), elements.end());
     } else if constexpr (std::is_same_v<Value, std::string>) {
@@ -57,7 +57,7 @@ class AnswerWriter final {
 
   // Without elements: what the request has no meaning for.
   void AddNothing(Output output) {
-    auto& tensor = AddTensor(output, {0});
+    auto& tensor = AddTensor(output, DatatypeOf(output), {0});
     if (raw_) {
       response_.add_raw_output_contents();
     } else {
@@ -66,10 +66,11 @@ class AnswerWriter final {
   }
 
  private:
-  ModelInferResponse::InferOutputTensor& AddTensor(Output output, const std::vector<int64_t>& shape) {
+  ModelInferResponse::InferOutputTensor& AddTensor(Output output, std::string_view datatype,
+                                                   const std::vector<int64_t>& shape) {
     ModelInferResponse::InferOutputTensor& tensor = *response_.add_outputs();
     tensor.set_name(std::string(NameOf(output)));
-    tensor.set_datatype(std::string(DatatypeOf(output)));
+    tensor.set_datatype(std::string(datatype));
     tensor.mutable_shape()->Assign(shape.begin(), shape.end());
     return tensor;
   }

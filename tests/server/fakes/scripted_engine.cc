@@ -50,9 +50,9 @@ absl::Status ScriptedEngine::Score(ScoringRequest request, std::shared_ptr<Scori
 
 void ScriptedEngine::ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) {
   std::unique_lock lock(mutex_);
-  const auto found = sessions.find(absl::StrCat(key.client, "/", key.id));
+  const auto found = archives.find(absl::StrCat(key.client, "/", key.id));
   absl::StatusOr<SessionArchive> archive = absl::NotFoundError("there is no such session");
-  if (found != sessions.end()) archive = found->second;
+  if (found != archives.end()) archive = found->second;
   lock.unlock();
   done(std::move(archive));
 }
@@ -60,7 +60,7 @@ void ScriptedEngine::ExportSession(const SessionKey& key, std::function<void(abs
 void ScriptedEngine::ImportSession(const SessionKey& key, SessionArchive archive,
                                    std::function<void(absl::Status)> done) {
   std::unique_lock lock(mutex_);
-  const bool is_new = sessions.emplace(absl::StrCat(key.client, "/", key.id), std::move(archive)).second;
+  const bool is_new = archives.emplace(absl::StrCat(key.client, "/", key.id), std::move(archive)).second;
   lock.unlock();
   tell_imported([done = std::move(done), is_new] {
     done(is_new ? absl::OkStatus() : absl::AlreadyExistsError("there is such a session"));

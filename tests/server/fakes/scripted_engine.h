@@ -33,7 +33,7 @@ class ScriptedEngine final : public LanguageModelEngine {
   std::function<absl::Status(int)> on_submit = [](int) { return absl::OkStatus(); };
 
   // What is exported, and what was imported, by "client/id". Not to be touched while calls are in flight.
-  std::map<std::string, SessionArchive> sessions;
+  std::map<std::string, SessionArchive> archives;
   // Calls what tells the end of an import.
   std::function<void(std::function<void()>)> tell_imported = [](const std::function<void()>& tell) { tell(); };
   SessionSize largest_session = {.tokens = 1000, .cache_bytes = int64_t{8} << 20};

@@ -32,7 +32,7 @@ class SessionTransferTest : public ServingFixture {
   SessionTransferTest() {
     auto scripted = std::make_unique<ScriptedEngine>();
     engine_ = scripted.get();
-    engine_->sessions["alice/talk"] = {
+    engine_->archives["alice/talk"] = {
         .tokens = {1, 2, 3},
         .cache_layout = "fake",
         .cached = ParkedPages{.begin = 0, .position = 2, .contents = std::string(5 * kMiB / 2, 'k')}};
@@ -86,7 +86,7 @@ class SessionTransferTest : public ServingFixture {
   grpc::StatusCode Refused(const Parts& parts) {
     const grpc::Status status = Import("alice", "copy", parts);
     EXPECT_FALSE(status.ok());
-    EXPECT_EQ(engine_->sessions.count("alice/copy"), 0U);
+    EXPECT_EQ(engine_->archives.count("alice/copy"), 0U);
     message_ = status.error_message();
     return status.error_code();
   }
@@ -108,7 +108,7 @@ TEST_F(SessionTransferTest, ASessionComesInChunksAndGoesInAgain) {
   EXPECT_EQ(parts[0].header().data_bytes(), static_cast<int64_t>(2 * kMiB + parts[3].data().size()));
   ASSERT_TRUE(Import("alice", "copy", parts).ok());
   EXPECT_EQ(imported_.session_tokens(), 3);
-  const SessionArchive &here = engine_->sessions["alice/talk"], &there = engine_->sessions["alice/copy"];
+  const SessionArchive &here = engine_->archives["alice/talk"], &there = engine_->archives["alice/copy"];
   EXPECT_EQ(there.tokens, here.tokens);
   EXPECT_EQ(there.cache_layout, "fake");
   EXPECT_EQ(there.cached->position, 2);
@@ -128,7 +128,7 @@ TEST_F(SessionTransferTest, MayBeMovedForItsOwner) {
   const auto [parts, status] = Export("operator", "talk", "alice");
   ASSERT_TRUE(status.ok()) << status.error_message();
   ASSERT_TRUE(Import("operator", "copy", parts, /*keep_owner=*/true).ok());
-  EXPECT_EQ(engine_->sessions.count("alice/copy"), 1U);
+  EXPECT_EQ(engine_->archives.count("alice/copy"), 1U);
   EXPECT_EQ(Import("operator", "copy", parts).error_code(), grpc::StatusCode::PERMISSION_DENIED) << "not the caller's";
   EXPECT_EQ(Export("operator", "talk", "bob").second.error_code(), grpc::StatusCode::NOT_FOUND);
   const grpc::Status nobody = Export("operator", "talk", "/alice/").second;
@@ -225,7 +225,7 @@ TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudgetByWhatHasCome) {
   while (environment_->session_transfers.budget->held() == 0) std::this_thread::yield();
   EXPECT_TRUE(Export("alice", "talk").second.ok());
   EXPECT_TRUE(Import("alice", "copy", parts).ok());
-  engine_->sessions.erase("alice/copy");
+  engine_->archives.erase("alice/copy");
   // The archive begins as a session's does; what follows is proved at the end only.
   for (int sent = 0; sent < 6; ++sent) {
     request.mutable_part()->set_data(sent == 0 ? parts[1].data().substr(0, kMiB) : std::string(kMiB, 'x'));
@@ -244,7 +244,7 @@ TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudgetByWhatHasCome) {
 // Of the budget a session takes what it has, once that is known.
 TEST_F(SessionTransferTest, ASessionsTokensCountToo) {
   engine_->largest_session.cache_bytes = kMiB;
-  engine_->sessions["alice/talk"] = {.tokens = std::vector<int32_t>(4 * kMiB, 1), .cache_layout = "fake", .cached = {}};
+  engine_->archives["alice/talk"] = {.tokens = std::vector<int32_t>(4 * kMiB, 1), .cache_layout = "fake", .cached = {}};
   grpc::ClientContext context;
   context.AddMetadata("x-client-id", "alice");
   v1::ExportSessionRequest request;
@@ -314,7 +314,7 @@ TEST_F(SessionTransferTest, AClientThatTricklesLosesItsPlaceToo) {
 TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
   environment_->session_transfers.budget = std::make_shared<TransferBudget>(64 * kMiB);
   engine_->largest_session.tokens = 2 * kMiB;
-  engine_->sessions["alice/talk"] = {.tokens = std::vector<int32_t>(2 * kMiB, 1), .cache_layout = "fake", .cached = {}};
+  engine_->archives["alice/talk"] = {.tokens = std::vector<int32_t>(2 * kMiB, 1), .cache_layout = "fake", .cached = {}};
   const Parts parts = Export("alice", "talk").first;
   std::vector<std::thread> engine_threads;
   engine_->tell_imported = [&](const std::function<void()>& tell) {
