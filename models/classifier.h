@@ -4,23 +4,21 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "models/worker_device.h"
+#include "models/model_weights.h"
 
 namespace longshort {
 
 enum class ClassifierInput {
-  kText,           // documents, tokenised by a DocumentTokenizer
+  kText,           // documents, tokenised by a TextEncoder
   kPixelSequence,  // an image as a sequence of grey values, one token each
   kImage,          // an image as channels
 };
@@ -75,7 +73,7 @@ struct ClassifierResult {
   ClassifierCounts counts;
 };
 
-// One thread at a time calls it (a worker owns its replica).
+// One thread at a time calls it: a worker owns its replica. On a GPU it has what makes its batches fast (graphs).
 //
 // A result depends on the weights, the precision and the item only: not on the other items of a batch (up to rounding
 // in the library's matrix products).
@@ -84,11 +82,6 @@ class Classifier {
   virtual ~Classifier() = default;
 
   virtual const ClassifierInfo& info() const = 0;
-
-  // Another one with the same weights, which those of one device share: for a worker on `device`. On a GPU it has what
-  // makes its batches fast (graphs). Thread-safe, beside calls of the others too.
-  // Errors: RESOURCE_EXHAUSTED if there is no memory, UNIMPLEMENTED for a device that the model cannot run on.
-  virtual absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const = 0;
 
   // Token sequences of any mix of lengths are one batch, without work on padding. Images of one batch have one size.
   // Errors: INVALID_ARGUMENT for an item that breaks what is said above, naming its index (nothing is run), INTERNAL if
@@ -100,26 +93,7 @@ class Classifier {
   virtual void Rest() {}
 };
 
-// The first ids of a document, without spare capacity, and how many the whole has.
-struct DocumentBeginning {
-  std::vector<int32_t> ids;
-  int64_t tokens = 0;
-};
-
-// Text to the ids of a classifier's vocabulary. Immutable: any thread may use it.
-class DocumentTokenizer {
- public:
-  virtual ~DocumentTokenizer() = default;
-  // The first `most` ids, or all if there are fewer: of a longer text no more is ever held.
-  // Errors: INVALID_ARGUMENT naming what cannot be tokenised and where.
-  virtual absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const = 0;
-  // All ids.
-  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const {
-    absl::StatusOr<DocumentBeginning> all = EncodeBeginning(text, std::numeric_limits<int64_t>::max());
-    if (!all.ok()) return all.status();
-    return std::move(all->ids);
-  }
-};
+using ClassifierWeights = ModelWeights<Classifier, ClassifierInfo>;
 
 // An image whose pixels lie in memory: rows from the top, [height, width, channels], RGB or grey.
 struct RawImage {

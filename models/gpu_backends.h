@@ -12,7 +12,7 @@ namespace longshort {
 
 struct Decoder;
 class GpuItemAttention;
-class LanguageModelBackend;
+struct PreparedDevice;
 
 // Thread-safe.
 class GpuBackends {
@@ -21,10 +21,10 @@ class GpuBackends {
 
   // The calling thread is about to bring weights to the device, for a worker that it makes afterwards.
   virtual void BeginLoading(const WorkerDevice& device) const = 0;
-  // Of a language model: as MakeBackend (models/language_model/backends.h), for a GPU.
-  // Errors: INVALID_ARGUMENT if there is no such GPU; those of its backend.
-  virtual absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
-                                                                     const std::function<void()>& between) const = 0;
+  // Of a language model: PrepareForGpu (models/language_model/backends.h).
+  // Errors: INVALID_ARGUMENT if there is no such GPU.
+  virtual absl::StatusOr<PreparedDevice> Prepare(Decoder& decoder, const WorkerDevice& device,
+                                                 const std::function<void()>& between) const = 0;
   // Of a classifier: what one worker's layers ask of the GPU. `head_width`: of the model's widest heads.
   // Errors: INVALID_ARGUMENT if there is no such GPU; those of MakeGpuItemAttention (models/attention).
   virtual absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,

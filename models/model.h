@@ -6,16 +6,22 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "models/worker_device.h"
+#include "models/model_weights.h"
 
 namespace longshort {
+
+// How many pages of each kind a cache has, or a sequence needs.
+struct CachePages {
+  int64_t window = 0;      // normalised keys and values of P tokens, all layers
+  int64_t segment = 0;     // compressed keys and values of finished chunks, P vectors, all layers
+  int64_t open_chunk = 0;  // raw rows of the chunk that is not full yet, all layers
+};
 
 // What a language model is. Names follow the paper; lengths are in tokens.
 struct LanguageModelInfo {
@@ -30,16 +36,16 @@ struct LanguageModelInfo {
   int64_t segment_length = 0;      // L
   int64_t vocabulary_size = 0;     // V
   int64_t parameters = 0;          // tied embedding counted once
-  int64_t rows_per_page = 0;       // P: tokens in a window page, and compressed vectors in a segment page
   std::string precision;           // "fp32" or "bf16"
   std::string fingerprint;         // hex SHA-256 of config.json, vocabulary.txt and model.safetensors
-};
 
-// How many pages of each kind a cache has, or a sequence needs.
-struct CachePages {
-  int64_t window = 0;      // normalised keys and values of P tokens, all layers
-  int64_t segment = 0;     // compressed keys and values of finished chunks, P vectors, all layers
-  int64_t open_chunk = 0;  // raw rows of the chunk that is not full yet, all layers
+  // The rest is the device's.
+  int64_t rows_per_page = 0;    // P: tokens in a window page, and compressed vectors in a segment page
+  CachePages page_bytes = {};   // of one page of each kind
+  int64_t workspace_bytes = 0;  // of the device's memory, what each worker takes beside weights and pages
+  // How the bytes of pages are to be read: models whose layouts are equal (and fingerprints, M and L) can read each
+  // other's pages. Short text.
+  std::string cache_layout = {};
 };
 
 enum class PageKind { kWindow, kSegment, kOpenChunk };
@@ -102,7 +108,7 @@ struct StepResult {
   StepCounts counts;
 };
 
-// The autoregressive model. One thread at a time calls it (a worker owns its replica).
+// The autoregressive model, without a cache at first. One thread at a time calls it: a worker owns its replica.
 //
 // A result depends on the weights, M, L, the precision and the tokens of the sequence only: not on how its history was
 // cut into slices, nor on the other slices of a step (up to rounding in the library's matrix products).
@@ -112,19 +118,6 @@ class LanguageModel {
 
   virtual const LanguageModelInfo& info() const = 0;
 
-  // Another one with the same weights, which those of one device share, and without a cache: for a worker on `device`.
-  // Thread-safe, beside calls of the others too.
-  // Errors: RESOURCE_EXHAUSTED if there is no memory, UNIMPLEMENTED for a device that the model cannot run on, INTERNAL
-  // if the library fails.
-  virtual absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const = 0;
-  // Of a model that is on several devices, the one on this device, as its replicas there are: pages have as many rows
-  // and bytes. What it cannot run on gives any. Owned by this.
-  virtual const LanguageModel& On(const WorkerDevice& /*device*/) const { return *this; }
-
-  // Bytes of one page of each kind.
-  virtual CachePages PageBytes() const = 0;
-  // Of its device's memory, what each worker takes beside weights and pages.
-  virtual int64_t WorkspaceBytes() const { return 0; }
   // Makes room for `pages` pages of each kind, numbered from 0; what was cached before is gone. Memory is taken from
   // the system only as pages are first written. Errors: RESOURCE_EXHAUSTED.
   virtual absl::Status AllocateCache(const CachePages& pages) = 0;
@@ -143,14 +136,13 @@ class LanguageModel {
   // Errors: INVALID_ARGUMENT for a page that does not exist, INTERNAL if the device fails.
   virtual absl::Status CopyPage(PageKind kind, PageId from, PageId to) = 0;
 
-  // How the bytes of pages are to be read: models whose layouts are equal (and fingerprints, M and L) can read each
-  // other's pages. Short text.
-  virtual std::string CacheLayout() const = 0;
-  // A page's bytes, PageBytes() of its kind; those of other rows are zeros, because what lies there may be another
+  // A page's bytes, as many as info() says; those of other rows are zeros, because what lies there may be another
   // sequence's. Errors: as CopyPage, and INVALID_ARGUMENT for rows that a page does not have.
   virtual absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const = 0;
   // Errors: as CopyPage, and INVALID_ARGUMENT if there are not as many bytes as a page has.
   virtual absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) = 0;
 };
+
+using LanguageModelWeights = ModelWeights<LanguageModel, LanguageModelInfo>;
 
 }  // namespace longshort

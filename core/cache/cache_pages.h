@@ -1,9 +1,11 @@
-// Arithmetic with numbers of pages of each kind.
+// Numbers of pages of each kind: arithmetic with them, and how many a cache of so many bytes has.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "models/model.h"
 
 namespace longshort {
@@ -37,5 +39,24 @@ inline int64_t Bytes(const CachePages& pages, const CachePages& page_bytes) {
   return pages.window * page_bytes.window + pages.segment * page_bytes.segment +
          pages.open_chunk * page_bytes.open_chunk;
 }
+
+// Every running sequence needs an open-chunk page, however short it is, and every parked one keeps its own. So there is
+// one for each of `max_streams` and one more for each sequence whose full memory fits in the rest; if that were more
+// than a quarter of the bytes, they get a quarter. The rest is split between window and segment pages as a sequence of
+// full memory needs them: long streams then use both up at once, and short ones run out of window pages first, having
+// left segment pages for the prefix index.
+//
+// Errors: INVALID_ARGUMENT if there is not a page of each kind, naming the bytes that one sequence of a block needs.
+absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, int64_t cache_bytes, int64_t max_streams);
+
+// What `streams` sequences of any length need.
+CachePages PagesForStreams(const LanguageModelInfo& info, int64_t streams);
+
+// How many sequences of any length can run at once in a cache of `capacity` pages.
+int64_t StreamsThatFit(const LanguageModelInfo& info, const CachePages& capacity);
+
+// Whether a sequence of at most `most_tokens` tokens could run if it were alone in a cache of `capacity` pages.
+// Errors: RESOURCE_EXHAUSTED naming the bytes it needs and those there are.
+absl::Status CheckFitsAlone(int64_t most_tokens, const LanguageModelInfo& info, const CachePages& capacity);
 
 }  // namespace longshort

@@ -28,7 +28,7 @@ PageStore::PageStore(LanguageModel& model, const CachePages& capacity, BlockHash
       pools(capacity),
       index(pools, grid, hash),
       reservations(capacity),
-      most_blocks_(std::max(kLeastIndexBytes, Bytes(capacity, model.PageBytes()) / 8) / BlockBytes(grid)) {}
+      most_blocks_(std::max(kLeastIndexBytes, Bytes(capacity, model.info().page_bytes) / 8) / BlockBytes(grid)) {}
 
 CachePages SequenceState::Pages() const {
   const auto count = [](const PageTable& table) {

@@ -15,15 +15,13 @@
 #include "core/cache/cache_pages.h"
 #include "core/cache/page_pool.h"
 #include "core/cache/page_table.h"
+#include "core/cache/parked_pages.h"
 #include "core/cache/prefix_index.h"
 #include "models/model.h"
 
 namespace longshort {
 
 class CachedSequence;
-
-// Names a parked sequence; never used twice, by another cache of the process neither.
-using ParkedId = uint64_t;
 
 // All that a sequence is, but for its tokens.
 struct SequenceState {

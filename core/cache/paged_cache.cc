@@ -6,7 +6,7 @@
 
 #include "absl/memory/memory.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 
 namespace longshort {
 namespace {
@@ -25,10 +25,10 @@ absl::StatusOr<std::unique_ptr<PagedCache>> PagedCache::Create(LanguageModel& mo
 }
 
 PagedCache::PagedCache(LanguageModel& model, const CachePages& capacity, BlockHash hash)
-    : id_(NextCacheId()), store_(model, capacity, hash), capacity_(capacity), page_bytes_(model.PageBytes()) {}
+    : id_(NextCacheId()), store_(model, capacity, hash), capacity_(capacity) {}
 
 absl::Status PagedCache::CheckFits(int64_t most_tokens) const {
-  return CheckFitsAlone(most_tokens, store_.model.info(), capacity_, page_bytes_);
+  return CheckFitsAlone(most_tokens, store_.model.info(), capacity_);
 }
 
 bool PagedCache::FitsNow(int64_t most_tokens) const {
@@ -90,7 +90,7 @@ absl::StatusOr<ParkedPages> PagedCache::Export(ParkedId id) {
   store_.Use(id);
   const SequenceState& state = store_.parked.at(id).state;
   ParkedPages pages{.begin = state.begin, .position = state.position, .contents = {}};
-  pages.contents.reserve(BytesThatMove(store_.grid, page_bytes_, state.begin, state.position));
+  pages.contents.reserve(BytesThatMove(store_.grid, page_bytes(), state.begin, state.position));
   for (const MovingPage& moving : PagesThatMove(store_.grid, state.begin, state.position)) {
     const PageId page =
         moving.kind == PageKind::kOpenChunk ? state.open_chunk : state.tables[moving.strip].At(moving.page);
@@ -102,9 +102,9 @@ absl::StatusOr<ParkedPages> PagedCache::Export(ParkedId id) {
 
 absl::StatusOr<ParkedId> PagedCache::Import(const ParkedPages& pages, absl::Span<const int32_t> tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
-  LS_RETURN_IF_ERROR(CheckParkedPages(store_.grid, page_bytes_, pages, count));
+  LS_RETURN_IF_ERROR(CheckParkedPages(store_.grid, page_bytes(), pages, count));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(pages.position + 1));
-  LS_RETURN_IF_ERROR(sequence->StartFrom(pages, page_bytes_, tokens));
+  LS_RETURN_IF_ERROR(sequence->StartFrom(pages, page_bytes(), tokens));
   ++counters_.imported;
   return Park(std::move(sequence));
 }

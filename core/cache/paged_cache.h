@@ -98,8 +98,8 @@ class PagedCache final {
   // What a parked sequence has, which stays parked and counts as used. Errors: NOT_FOUND if its pages are gone;
   // INTERNAL if the model cannot read a page.
   absl::StatusOr<ParkedPages> Export(ParkedId id);
-  // How the bytes of its pages are to be read: LanguageModel::CacheLayout.
-  std::string layout() const { return store_.model.CacheLayout(); }
+  // How the bytes of its pages are to be read: LanguageModelInfo::cache_layout.
+  const std::string& layout() const { return store_.model.info().cache_layout; }
   // Parks a sequence that was exported from another cache, of a model of the same weights and layout; `tokens` are the
   // session's. It gets pages as a sequence that is admitted does; it never enters the prefix index.
   // Errors, and then nothing is changed but that idle pages may have been given up: DATA_LOSS as CheckParkedPages;
@@ -121,11 +121,11 @@ class PagedCache final {
   PagedCache(LanguageModel& model, const CachePages& capacity, BlockHash hash);
 
   absl::StatusOr<std::unique_ptr<CachedSequence>> Admit(int64_t most_tokens);
+  const CachePages& page_bytes() const { return store_.model.info().page_bytes; }
 
   const uint64_t id_;
   PageStore store_;
   const CachePages capacity_;
-  const CachePages page_bytes_;
   CacheCounters counters_;
 };
 

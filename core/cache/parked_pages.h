@@ -15,6 +15,16 @@
 
 namespace longshort {
 
+// Names a parked sequence; never used twice, by another cache of the process neither.
+using ParkedId = uint64_t;
+
+// Where a sequence was parked: in the cache of which of an engine's workers. A hint, which may turn out void: the pages
+// may have been given up, and the worker have another cache by now.
+struct ParkedPlace {
+  int worker = 0;
+  ParkedId id = 0;
+};
+
 struct ParkedPages {
   // Where it began to be read: 0, or what CacheGrid::RecomputeFrom once gave.
   int64_t begin = 0;

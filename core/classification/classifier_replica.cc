@@ -14,7 +14,7 @@
 namespace longshort {
 
 absl::Status ClassifierReplica::Build() {
-  LS_ASSIGN_OR_RETURN(classifier_, prototype_.Replicate(device_));
+  LS_ASSIGN_OR_RETURN(classifier_, weights_.NewReplica(device_));
   health_ = {};
   return absl::OkStatus();
 }

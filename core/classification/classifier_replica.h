@@ -23,9 +23,9 @@ namespace longshort {
 class ClassifierReplica final : public ModelRunner {
  public:
   // The arguments must outlive the replica. `worker`: the number by which the queue knows it.
-  ClassifierReplica(const Classifier& prototype, int worker, const WorkerDevice& device, ItemQueue& items,
+  ClassifierReplica(const ClassifierWeights& weights, int worker, const WorkerDevice& device, ItemQueue& items,
                     ItemPreparer& preparer, ClassifierEngineObserver& observer, const Clock& clock)
-      : prototype_(prototype),
+      : weights_(weights),
         worker_(worker),
         device_(device),
         items_(items),
@@ -33,7 +33,7 @@ class ClassifierReplica final : public ModelRunner {
         observer_(observer),
         clock_(clock) {}
 
-  // Errors: those of Classifier::Replicate.
+  // Errors: those of ClassifierWeights::NewReplica.
   absl::Status Build() override;
   absl::Time RunRound(bool end_now) override;
   bool broken() const override { return health_.broken(); }
@@ -50,7 +50,7 @@ class ClassifierReplica final : public ModelRunner {
   // Every job gets its scores; one whose logits are not finite, an error.
   void Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin, absl::Time end);
 
-  const Classifier& prototype_;
+  const ClassifierWeights& weights_;
   const int worker_;
   const WorkerDevice device_;
   ItemQueue& items_;

@@ -9,26 +9,25 @@
 namespace longshort {
 
 absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> DynamicBatchingEngine::Create(
-    std::unique_ptr<Classifier> classifier, std::shared_ptr<PreparationPool> pool,
+    ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
     std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options) {
   LS_RETURN_IF_ERROR(ItemQueue::Check(options.items));
   if (options.workers.empty()) return absl::InvalidArgumentError("workers is 0, must be at least 1");
   if (observer == nullptr) observer = std::make_unique<ClassifierEngineObserver>();
   std::unique_ptr<DynamicBatchingEngine> engine(
-      new DynamicBatchingEngine(std::move(classifier), std::move(pool), std::move(observer), clock, options));
+      new DynamicBatchingEngine(std::move(weights), std::move(pool), std::move(observer), clock, options));
   for (const WorkerDevice& device : options.workers) {
     const auto number = static_cast<int>(engine->workers_.size());
     LS_RETURN_IF_ERROR(engine->workers_.Add(std::make_unique<ClassifierReplica>(
-        *engine->classifier_, number, device, engine->items_, engine->preparer_, *engine->observer_, clock)));
+        engine->weights_, number, device, engine->items_, engine->preparer_, *engine->observer_, clock)));
   }
   return engine;
 }
 
-DynamicBatchingEngine::DynamicBatchingEngine(std::unique_ptr<Classifier> classifier,
-                                             std::shared_ptr<PreparationPool> pool,
+DynamicBatchingEngine::DynamicBatchingEngine(ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
                                              std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock,
                                              const Options& options)
-    : classifier_(std::move(classifier)),
+    : weights_(std::move(weights)),
       observer_(std::move(observer)),
       clock_(clock),
       items_(options.items, options.workers, observer_.get()),

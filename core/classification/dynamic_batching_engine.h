@@ -35,9 +35,9 @@ class DynamicBatchingEngine final : public ClassifierEngine {
 
   // `observer` may be null. `clock` must outlive the engine.
   // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if no thread is to be had, those of
-  // Classifier::Replicate.
+  // ClassifierWeights::NewReplica.
   static absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> Create(
-      std::unique_ptr<Classifier> classifier, std::shared_ptr<PreparationPool> pool,
+      ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
       std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options);
 
   absl::Status Classify(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener) override;
@@ -45,10 +45,10 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   void Drain(absl::Time deadline) override { workers_.Drain(deadline); }
 
  private:
-  DynamicBatchingEngine(std::unique_ptr<Classifier> classifier, std::shared_ptr<PreparationPool> pool,
+  DynamicBatchingEngine(ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
                         std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options);
 
-  const std::unique_ptr<Classifier> classifier_;  // whose replicas the workers have; never runs
+  const ClassifierWeights weights_;
   const std::unique_ptr<ClassifierEngineObserver> observer_;
   const Clock& clock_;
   ItemQueue items_;

@@ -7,9 +7,8 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
-#include "core/requests/make_job.h"
+#include "core/requests/language_model_jobs.h"
 #include "core/requests/request_context.h"
 
 namespace longshort {
@@ -59,10 +58,10 @@ std::vector<LanguageModelReplica::Options> WorkerOptions(const ContinuousBatchin
 }  // namespace
 
 absl::StatusOr<std::vector<ContinuousBatchingEngine::DeviceCaches>> ContinuousBatchingEngine::CachesOf(
-    const LanguageModel& model, absl::Span<const LanguageModelReplica::Options> workers) {
+    const LanguageModelWeights& weights, absl::Span<const LanguageModelReplica::Options> workers) {
   std::vector<DeviceCaches> caches;
   for (const LanguageModelReplica::Options& worker : workers) {
-    const LanguageModel& there = model.On(worker.device);
+    const LanguageModelInfo& there = weights.info(worker.device);
     LS_ASSIGN_OR_RETURN(const CachePages cache, StepLoop::CacheFor(there, worker.step_loop));
     const auto known = std::find_if(caches.begin(), caches.end(),
                                     [&there](const DeviceCaches& others) { return others.model == &there; });
@@ -76,30 +75,30 @@ absl::StatusOr<std::vector<ContinuousBatchingEngine::DeviceCaches>> ContinuousBa
 }
 
 absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngine::Create(
-    std::unique_ptr<LanguageModel> model, std::shared_ptr<const Tokenizer> tokenizer,
+    LanguageModelWeights weights, std::shared_ptr<const Tokenizer> tokenizer,
     std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock, const Options& options) {
   LS_RETURN_IF_ERROR(CheckWorkers(options.workers));
   LS_RETURN_IF_ERROR(RequestQueue::Check(options.queue));
-  LS_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Make(model->info().vocabulary_size, std::move(tokenizer)));
+  LS_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Make(weights.info().vocabulary_size, std::move(tokenizer)));
   const std::vector<LanguageModelReplica::Options> workers = WorkerOptions(options);
-  LS_ASSIGN_OR_RETURN(std::vector<DeviceCaches> caches, CachesOf(*model, workers));
+  LS_ASSIGN_OR_RETURN(std::vector<DeviceCaches> caches, CachesOf(weights, workers));
   if (observer == nullptr) observer = std::make_unique<LanguageModelEngineObserver>();
   std::unique_ptr<ContinuousBatchingEngine> engine(new ContinuousBatchingEngine(
-      std::move(model), std::move(caches), std::move(vocabulary), std::move(observer), clock, options));
+      std::move(weights), std::move(caches), std::move(vocabulary), std::move(observer), clock, options));
   for (const LanguageModelReplica::Options& worker : workers) {
     engine->worker_observers_.push_back(
         std::make_unique<WorkerObserver>(worker.step_loop.worker, engine->states_, *engine->observer_));
     LS_RETURN_IF_ERROR(engine->workers_.Add(std::make_unique<LanguageModelReplica>(
-        *engine->model_, engine->queue_, *engine->sessions_, clock, *engine->worker_observers_.back(), worker)));
+        engine->weights_, engine->queue_, *engine->sessions_, clock, *engine->worker_observers_.back(), worker)));
   }
   return engine;
 }
 
-ContinuousBatchingEngine::ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model,
-                                                   std::vector<DeviceCaches> caches, Vocabulary vocabulary,
+ContinuousBatchingEngine::ContinuousBatchingEngine(LanguageModelWeights weights, std::vector<DeviceCaches> caches,
+                                                   Vocabulary vocabulary,
                                                    std::unique_ptr<LanguageModelEngineObserver> observer,
                                                    const Clock& clock, const Options& options)
-    : model_(std::move(model)),
+    : weights_(std::move(weights)),
       caches_(std::move(caches)),
       vocabulary_(std::move(vocabulary)),
       observer_(std::move(observer)),
@@ -111,7 +110,7 @@ ContinuousBatchingEngine::ContinuousBatchingEngine(std::unique_ptr<LanguageModel
       states_(options.workers.size(), queue_, *observer_),
       workers_(queue_, clock),
       pages_(std::make_shared<WorkerPages>(workers_)),
-      session_mover_(*model_, *sessions_, pages_, workers_) {}
+      session_mover_(weights_.info(), *sessions_, pages_, workers_) {}
 
 ContinuousBatchingEngine::~ContinuousBatchingEngine() {
   Drain(absl::InfinitePast());
@@ -145,8 +144,8 @@ void ContinuousBatchingEngine::ImportSession(const SessionKey& key, SessionArchi
 SessionSize ContinuousBatchingEngine::LargestSession() const {
   SessionSize largest = {.tokens = sessions_->max_tokens(), .cache_bytes = 0};
   for (const DeviceCaches& caches : caches_) {
-    const LanguageModel& model = *caches.model;
-    largest.cache_bytes = std::max(largest.cache_bytes, Bytes(PagesForStreams(model.info(), 1), model.PageBytes()));
+    const LanguageModelInfo& model = *caches.model;
+    largest.cache_bytes = std::max(largest.cache_bytes, Bytes(PagesForStreams(model, 1), model.page_bytes));
   }
   return largest;
 }
@@ -154,8 +153,7 @@ SessionSize ContinuousBatchingEngine::LargestSession() const {
 absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
   if (!job->complete()) {
     for (const DeviceCaches& caches : caches_) {
-      const LanguageModel& model = *caches.model;
-      LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), model.info(), caches.smallest, model.PageBytes()));
+      LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), *caches.model, caches.smallest));
     }
   }
   const int64_t own = job->stream().end();

@@ -10,21 +10,26 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "core/generation/language_model_replica.h"
 #include "core/generation/request_queue.h"
 #include "core/generation/session_mover.h"
 #include "core/generation/step_loop.h"
 #include "core/generation/worker_states.h"
-#include "core/requests/generation_job.h"
 #include "core/requests/language_model_engine.h"
-#include "core/requests/prompt_token_budget.h"
+#include "core/requests/language_model_jobs.h"
 #include "core/schedule/model_worker.h"
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/worker_device.h"
 
 namespace longshort {
+
+// How many prompt tokens the requests of one or several engines may hold, from their submission to their end.
+inline std::shared_ptr<Budget> PromptTokenBudget(int64_t tokens) {
+  return std::make_shared<Budget>(tokens, Budget::Names{.holders = "the requests in flight", .unit = "prompt tokens"});
+}
 
 // A session's next request goes to the worker that has its rows, unless that one is full. The destructor ends what is
 // left with UNAVAILABLE, within one step.
@@ -51,7 +56,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   // Errors: INVALID_ARGUMENT for options out of range or a tokenizer that is not the model's, RESOURCE_EXHAUSTED if
   // there is no memory for the cache or no thread to be had, and as StepLoop::Create.
   static absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> Create(
-      std::unique_ptr<LanguageModel> model, std::shared_ptr<const Tokenizer> tokenizer,
+      LanguageModelWeights weights, std::shared_ptr<const Tokenizer> tokenizer,
       std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock, const Options& options);
   ~ContinuousBatchingEngine() override;
 
@@ -67,21 +72,21 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
  private:
   // The caches of the workers on one device.
   struct DeviceCaches {
-    const LanguageModel* model = nullptr;  // on that device
-    CachePages smallest;                   // any of them may have to take any request
+    const LanguageModelInfo* model = nullptr;  // on that device
+    CachePages smallest;                       // any of them may have to take any request
   };
 
   // Errors: those of StepLoop::CacheFor.
-  static absl::StatusOr<std::vector<DeviceCaches>> CachesOf(const LanguageModel& model,
+  static absl::StatusOr<std::vector<DeviceCaches>> CachesOf(const LanguageModelWeights& weights,
                                                             absl::Span<const LanguageModelReplica::Options> workers);
 
-  ContinuousBatchingEngine(std::unique_ptr<LanguageModel> model, std::vector<DeviceCaches> caches,
-                           Vocabulary vocabulary, std::unique_ptr<LanguageModelEngineObserver> observer,
-                           const Clock& clock, const Options& options);
+  ContinuousBatchingEngine(LanguageModelWeights weights, std::vector<DeviceCaches> caches, Vocabulary vocabulary,
+                           std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock,
+                           const Options& options);
 
   absl::Status Submit(std::unique_ptr<Job> job);
 
-  const std::unique_ptr<LanguageModel> model_;  // whose replicas the workers have; never runs
+  const LanguageModelWeights weights_;
   const std::vector<DeviceCaches> caches_;
   const Vocabulary vocabulary_;
   const std::unique_ptr<LanguageModelEngineObserver> observer_;

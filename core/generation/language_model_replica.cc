@@ -16,7 +16,7 @@ constexpr absl::Duration kLookForEndedSessions = absl::Seconds(10);
 }  // namespace
 
 absl::Status LanguageModelReplica::Build() {
-  LS_ASSIGN_OR_RETURN(model_, prototype_.Replicate(options_.device));
+  LS_ASSIGN_OR_RETURN(model_, weights_.NewReplica(options_.device));
   absl::StatusOr<std::unique_ptr<StepLoop>> loop =
       StepLoop::Create(*model_, queue_, clock_, observer_, options_.step_loop);
   if (!loop.ok()) {

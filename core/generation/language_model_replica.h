@@ -28,16 +28,11 @@ class LanguageModelReplica final : public ModelRunner {
   };
 
   // The arguments must outlive the replica.
-  LanguageModelReplica(const LanguageModel& prototype, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
-                       LanguageModelEngineObserver& observer, const Options& options)
-      : prototype_(prototype),
-        queue_(queue),
-        sessions_(sessions),
-        clock_(clock),
-        observer_(observer),
-        options_(options) {}
+  LanguageModelReplica(const LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions,
+                       const Clock& clock, LanguageModelEngineObserver& observer, const Options& options)
+      : weights_(weights), queue_(queue), sessions_(sessions), clock_(clock), observer_(observer), options_(options) {}
 
-  // Errors: those of LanguageModel::Replicate and StepLoop::Create.
+  // Errors: those of LanguageModelWeights::NewReplica and StepLoop::Create.
   absl::Status Build() override;
   absl::Time RunRound(bool end_now) override;
   bool broken() const override { return loop_->broken(); }
@@ -54,7 +49,7 @@ class LanguageModelReplica final : public ModelRunner {
   absl::Status CheckInvariants() const { return loop_ == nullptr ? absl::OkStatus() : loop_->CheckInvariants(); }
 
  private:
-  const LanguageModel& prototype_;
+  const LanguageModelWeights& weights_;
   RequestQueue& queue_;
   SessionStore& sessions_;
   const Clock& clock_;

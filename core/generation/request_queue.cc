@@ -139,7 +139,7 @@ void RequestQueue::Settle(Job& job, absl::Time now) {
   entry.ticket_.reset();
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
   if (prefilled && worker_time.all > absl::ZeroDuration()) {
-    estimates_.Learn(entry.worker_, TokensOf(job), worker_time, !line_.empty(), now);
+    estimates_.Of(entry.worker_).Learn(TokensOf(job), worker_time, !line_.empty(), now);
   }
   Changed();  // its client may have as much running as it may
 }
@@ -165,7 +165,7 @@ std::vector<std::unique_ptr<Job>> RequestQueue::TakeAll() {
 void RequestQueue::SetSteps(int worker, const StepCost& cost, int64_t max_streams) {
   std::lock_guard lock(mutex_);
   const bool knew_steps = estimates_.knows_steps();
-  estimates_.SetSteps(worker, cost, max_streams);
+  estimates_.Of(worker).SetSteps(cost, max_streams);
   // Requests queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
   if (!knew_steps && estimates_.knows_steps()) {
     line_.SetCosts([this](const std::unique_ptr<Job>& job) { return CostOf(*job); });

@@ -25,7 +25,7 @@ void WorkerPages::End() {
 void SessionMover::Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) {
   absl::StatusOr<SessionStore::Lease> opened = sessions_.OpenToRead(key, pages_);
   if (!opened.ok()) return done(opened.status());
-  SessionArchive archive{.tokens = opened->tokens(), .cache_layout = model_.CacheLayout(), .cached = {}};
+  SessionArchive archive{.tokens = opened->tokens(), .cache_layout = model_.cache_layout, .cached = {}};
   const std::optional<ParkedPlace> parked = opened->parked();
   if (!parked.has_value()) {
     // The session is to be free when `done` hears of it.
@@ -74,7 +74,7 @@ void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::fu
 
 absl::Status SessionMover::Check(const SessionArchive& archive) const {
   if (archive.tokens.empty()) return absl::DataLossError("the session has no tokens");
-  const int64_t vocabulary = model_.info().vocabulary_size;
+  const int64_t vocabulary = model_.vocabulary_size;
   const auto wrong = std::find_if(archive.tokens.begin(), archive.tokens.end(),
                                   [vocabulary](int32_t token) { return token < 0 || token >= vocabulary; });
   if (wrong != archive.tokens.end()) {

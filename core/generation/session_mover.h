@@ -40,7 +40,7 @@ class WorkerPages final : public SessionPages {
 class SessionMover final {
  public:
   // The arguments must outlive this, and all workers have ended before one of them goes.
-  SessionMover(const LanguageModel& model, SessionStore& sessions, std::shared_ptr<SessionPages> pages,
+  SessionMover(const LanguageModelInfo& model, SessionStore& sessions, std::shared_ptr<SessionPages> pages,
                ModelWorkers& workers)
       : model_(model), sessions_(sessions), pages_(std::move(pages)), workers_(workers) {}
 
@@ -54,7 +54,7 @@ class SessionMover final {
   // Whether its tokens are the model's. Errors: DATA_LOSS.
   absl::Status Check(const SessionArchive& archive) const;
 
-  const LanguageModel& model_;  // its description only
+  const LanguageModelInfo& model_;
   SessionStore& sessions_;
   const std::shared_ptr<SessionPages> pages_;  // of the workers
   ModelWorkers& workers_;

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
 #include "core/generation/sequence.h"
 
@@ -23,16 +22,16 @@ absl::Status CheckOptions(const StepLoop::Options& options) {
 
 }  // namespace
 
-absl::StatusOr<CachePages> StepLoop::CacheFor(const LanguageModel& model, const Options& options) {
-  if (options.cache_bytes == 0) return PagesForStreams(model.info(), options.max_streams);
-  return PagesForBytes(model.info(), model.PageBytes(), options.cache_bytes, options.max_streams);
+absl::StatusOr<CachePages> StepLoop::CacheFor(const LanguageModelInfo& model, const Options& options) {
+  if (options.cache_bytes == 0) return PagesForStreams(model, options.max_streams);
+  return PagesForBytes(model, options.cache_bytes, options.max_streams);
 }
 
 absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(LanguageModel& model, RequestQueue& queue,
                                                            const Clock& clock, LanguageModelEngineObserver& observer,
                                                            const Options& options) {
   LS_RETURN_IF_ERROR(CheckOptions(options));
-  LS_ASSIGN_OR_RETURN(const CachePages capacity, CacheFor(model, options));
+  LS_ASSIGN_OR_RETURN(const CachePages capacity, CacheFor(model.info(), options));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<PagedCache> cache, PagedCache::Create(model, capacity));
   return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, observer, options, capacity, std::move(cache)));
 }
@@ -71,7 +70,7 @@ void StepLoop::EndAll(const absl::Status& status) {
 }
 
 LanguageModelEngineState StepLoop::state() const {
-  const CachePages page_bytes = model_.PageBytes();
+  const CachePages page_bytes = model_.info().page_bytes;
   const CacheState cache = cache_->state();
   return {.active_streams = static_cast<int64_t>(running_.size()),
           .cache_bytes_used = Bytes(cache.in_use, page_bytes),

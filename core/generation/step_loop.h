@@ -60,7 +60,7 @@ class StepLoop {
   };
 
   // The cache that a model gets by these options. Errors: INVALID_ARGUMENT if it is too small for a sequence.
-  static absl::StatusOr<CachePages> CacheFor(const LanguageModel& model, const Options& options);
+  static absl::StatusOr<CachePages> CacheFor(const LanguageModelInfo& model, const Options& options);
 
   // Gives the model its cache. All arguments must outlive the loop.
   // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if there is no memory for the cache.

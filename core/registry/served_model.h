@@ -36,7 +36,7 @@ struct BatchForming {
 struct ServedClassifier {
   std::shared_ptr<const void> memory = nullptr;  // as above
   ClassifierInfo info;
-  std::shared_ptr<const DocumentTokenizer> tokenizer;     // null for one of images, or that takes ids only
+  std::shared_ptr<const TextEncoder> tokenizer;           // null for one of images, or that takes ids only
   std::shared_ptr<const ImagePreprocessor> preprocessor;  // null for one of texts
   std::unique_ptr<ClassifierEngine> engine;
   BatchForming batches = {};

@@ -1,6 +1,7 @@
 // Chooses the next token of one generation from a row of logits (SamplingOptions in core/requests/request.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,6 +11,19 @@
 #include "core/sampling/sampling_options.h"
 
 namespace longshort {
+
+// Philox4x32-10: random numbers as a function of a key and a counter (Salmon, Moraes, Dror, Shaw: "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011). No state, so the number at a stream position never depends on how it was
+// reached.
+
+using PhiloxCounter = std::array<uint32_t, 4>;
+using PhiloxKey = std::array<uint32_t, 2>;
+
+// Four random words, uniform and independent for different counters.
+PhiloxCounter Philox(PhiloxCounter counter, PhiloxKey key);
+
+// Uniform in [0, 1), with 53 random bits: the draw of completion `completion` at stream position `position`.
+double UniformAt(uint64_t seed, uint64_t position, uint32_t completion);
 
 // The ids that may be sampled, ascending, at least one; shared by all generations of a model.
 using SampleableTokens = std::shared_ptr<const std::vector<int32_t>>;

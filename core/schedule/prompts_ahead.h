@@ -42,11 +42,19 @@ class PromptsAhead {
   // Whether a prompt is long of which so many tokens are to be read.
   bool IsLong(int64_t unread) const { return unread > kLongSteps * rows_; }
   // How many of those that are being read were when they were started, of this priority and those above it.
-  int64_t LongPrompts(Priority least) const;
+  int64_t LongPrompts(Priority least) const {
+    return std::count_if(prompts_.begin(), prompts_.end(),
+                         [&](const Prompt& prompt) { return prompt.priority >= least && IsLong(prompt.all); });
+  }
 
   // Whether they leave some of the next step to a prompt of which so many tokens are to be read. True if there are
   // none.
-  bool LeaveRoomFor(int64_t unread) const;
+  bool LeaveRoomFor(int64_t unread) const {
+    const int64_t longest_before = std::min(unread, kLongSteps * rows_);
+    int64_t before = 0;
+    for (const Prompt& prompt : prompts_) before += prompt.rest <= longest_before ? prompt.rest : 0;
+    return before < rows_;
+  }
 
  private:
   std::vector<Prompt> prompts_;

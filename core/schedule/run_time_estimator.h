@@ -55,34 +55,25 @@ class RunTimeEstimator {
 };
 
 // How long a run of the model takes with the workers that there are.
-//
-// A RunTimeEstimator for each group of equally fast workers.
-//
-// Thread: none of its own; whoever owns it guards it.
-class RunTimeEstimates {
+class RunTimeEstimates final : public EstimatorsOfGroups<RunTimeEstimator> {
  public:
-  // REQUIRES: at least one worker.
-  explicit RunTimeEstimates(absl::Span<const WorkerDevice> workers) : groups_(workers), estimators_(groups_.count()) {}
-
-  // What one worker has learned and learns.
-  RunTimeEstimator& Of(int worker) { return estimators_[groups_.Of(worker)]; }
+  using EstimatorsOfGroups::EstimatorsOfGroups;
 
   // Of a run of this shape alone, by the fastest worker at its fastest. nullopt while there is one that has seen none
   // like it.
   std::optional<absl::Duration> Fastest(const RunShape& shape, absl::Time now) const;
   // What this part of a run takes of all workers' time (WorkerGroups); zero if none like it was seen.
-  absl::Duration PartOfRun(const RunShape& part) const { return groups_.Shared(PartsOfRun(part)); }
+  absl::Duration PartOfRun(const RunShape& part) const { return groups().Shared(PartsOfRun(part)); }
   // What of all workers' time it is that something of this shape took so much of one's.
   absl::Duration PartOfAll(int worker, const RunShape& shape, absl::Duration time) const {
-    return groups_.PartOfAll(groups_.Of(worker), time, PartsOfRun(shape));
+    return groups().PartOfAll(groups().Of(worker), time, PartsOfRun(shape));
   }
 
  private:
   // [groups], of one worker's time.
-  std::vector<absl::Duration> PartsOfRun(const RunShape& part) const;
-
-  WorkerGroups groups_;
-  std::vector<RunTimeEstimator> estimators_;  // [groups]
+  std::vector<absl::Duration> PartsOfRun(const RunShape& part) const {
+    return Times([&part](const RunTimeEstimator& estimator) { return estimator.PartOfRun(part); });
+  }
 };
 
 }  // namespace longshort

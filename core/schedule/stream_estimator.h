@@ -56,38 +56,32 @@ class StreamEstimator {
 };
 
 // How long a request to a language model will take with the workers that there are.
-//
-// A StreamEstimator for each group of equally fast workers.
-//
-// Thread: none of its own; whoever owns it guards it.
-class StreamEstimates {
+class StreamEstimates final : public EstimatorsOfGroups<StreamEstimator> {
  public:
-  // REQUIRES: at least one worker.
-  explicit StreamEstimates(absl::Span<const WorkerDevice> workers) : groups_(workers), estimators_(groups_.count()) {}
-
-  // As StreamEstimator's, of one worker.
-  void SetSteps(int worker, const StepCost& cost, int64_t max_streams);
-  void Learn(int worker, const StreamTokens& tokens, const StreamTime& time, bool others_wait, absl::Time now);
+  using EstimatorsOfGroups::EstimatorsOfGroups;
 
   // Whether costs can be told of any worker.
   bool knows_steps() const;
   // What a request is likely to take of all workers' time (WorkerGroups). Zero unless knows_steps().
-  absl::Duration Cost(const StreamTokens& tokens) const;
+  absl::Duration Cost(const StreamTokens& tokens) const { return groups().Shared(Costs(tokens)); }
   // What of all workers' time it is that a request took so much of one's.
-  absl::Duration PartOfAll(int worker, const StreamTokens& tokens, absl::Duration time) const;
+  absl::Duration PartOfAll(int worker, const StreamTokens& tokens, absl::Duration time) const {
+    return groups().PartOfAll(groups().Of(worker), time, Costs(tokens));
+  }
   // The time until its prompt is read, at the fastest, by the fastest worker. nullopt while there is one of which
   // nothing is known.
-  std::optional<absl::Duration> FastPrefill(int64_t prompt_tokens, absl::Time now) const;
+  std::optional<absl::Duration> FastPrefill(int64_t prompt_tokens, absl::Time now) const {
+    return Least([&](const StreamEstimator& estimator) { return estimator.FastPrefill(prompt_tokens, now); });
+  }
   // How much a worker has to do that runs so many requests, to be compared with others: their number, or, where workers
   // differ, the time that each takes.
   double Load(int worker, int64_t running) const;
 
  private:
   // [groups], of one worker's time.
-  std::vector<absl::Duration> Costs(const StreamTokens& tokens) const;
-
-  WorkerGroups groups_;
-  std::vector<StreamEstimator> estimators_;  // [groups]
+  std::vector<absl::Duration> Costs(const StreamTokens& tokens) const {
+    return Times([&tokens](const StreamEstimator& estimator) { return estimator.Cost(tokens); });
+  }
 };
 
 }  // namespace longshort

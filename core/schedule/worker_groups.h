@@ -1,8 +1,10 @@
 // Which of an engine's workers are equally fast: those of one device, which share what is learned of it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -33,6 +35,50 @@ class WorkerGroups final {
  private:
   std::vector<size_t> group_of_;  // [workers]
   std::vector<int64_t> sizes_;    // [groups] workers
+};
+
+// An Estimator for each group of equally fast workers.
+//
+// Thread: none of its own; whoever owns it guards it.
+template <typename Estimator>
+class EstimatorsOfGroups {
+ public:
+  // REQUIRES: at least one worker.
+  explicit EstimatorsOfGroups(absl::Span<const WorkerDevice> workers)
+      : groups_(workers), estimators_(groups_.count()) {}
+
+  // What one worker has learned and learns.
+  Estimator& Of(int worker) { return estimators_[groups_.Of(worker)]; }
+
+ protected:
+  ~EstimatorsOfGroups() = default;
+
+  const WorkerGroups& groups() const { return groups_; }
+  const std::vector<Estimator>& estimators() const { return estimators_; }
+
+  // What `time_of` says of each group.
+  template <typename TimeOf>
+  std::vector<absl::Duration> Times(const TimeOf& time_of) const {
+    std::vector<absl::Duration> times;
+    times.reserve(estimators_.size());
+    for (const Estimator& estimator : estimators_) times.push_back(time_of(estimator));
+    return times;
+  }
+  // The least that `time_of` says of any; nullopt while there is one of which it says nothing.
+  template <typename TimeOf>
+  std::optional<absl::Duration> Least(const TimeOf& time_of) const {
+    absl::Duration least = absl::InfiniteDuration();
+    for (const Estimator& estimator : estimators_) {
+      const std::optional<absl::Duration> time = time_of(estimator);
+      if (!time.has_value()) return std::nullopt;
+      least = std::min(least, *time);
+    }
+    return least;
+  }
+
+ private:
+  WorkerGroups groups_;
+  std::vector<Estimator> estimators_;  // [groups]
 };
 
 }  // namespace longshort

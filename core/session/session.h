@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/cache/parked_pages.h"
-#include "core/cache/parked_place.h"
 
 namespace longshort {
 

@@ -35,7 +35,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "core/cache/parked_place.h"
+#include "core/cache/parked_pages.h"
 #include "core/session/session.h"
 
 namespace longshort {

@@ -7,7 +7,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/attention/document_attention.h"
 #include "models/attention/long_short_attention_1d.h"
-#include "models/attention/position_bias.h"
+#include "models/attention/positions.h"
 
 namespace longshort {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "ATen/Functions.h"
+#include "ATen/Parallel.h"
 #include "models/attention/long_short_attention_1d.h"
 #include "models/kernels/document_attention.h"
-#include "models/layers/parallel_for.h"
 #include "torch/csrc/autograd/custom_function.h"
 
 namespace longshort {

@@ -6,7 +6,7 @@
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
-#include "models/layers/library_error.h"
+#include "models/layers/library.h"
 
 namespace longshort {
 namespace {

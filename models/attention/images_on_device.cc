@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ATen/Functions.h"
-#include "models/layers/parallel_for.h"
+#include "ATen/Parallel.h"
 
 namespace longshort {
 namespace {

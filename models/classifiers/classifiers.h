@@ -6,21 +6,21 @@
 #include "absl/status/statusor.h"
 #include "models/classifier.h"
 #include "models/load_options.h"
+#include "models/tokenizer/tokenizer.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort {
 
 // Errors: those of the architecture's config parser, CheckTensors and LoadServedClassifier; INTERNAL if LibTorch fails.
 
-absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirectory& directory,
-                                                               const LoadOptions& options);
+absl::StatusOr<ClassifierWeights> LoadTextClassifier(const ModelDirectory& directory, const LoadOptions& options);
 // A ViL with long-short attention (ViL-LS). It takes images of exactly image_size x image_size pixels.
-absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& directory, const LoadOptions& options);
+absl::StatusOr<ClassifierWeights> LoadVil(const ModelDirectory& directory, const LoadOptions& options);
 // A CvT*-LS. It takes images of any size that CheckCvtImageSize accepts.
-absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& directory, const LoadOptions& options);
+absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const LoadOptions& options);
 
 // The tokenizer that belongs to a text classifier's directory; null where config.json says "none" or "pixels".
 // Errors: INVALID_ARGUMENT if vocabulary.txt is missing, broken, or there without a tokenizer that reads it.
-absl::StatusOr<std::unique_ptr<DocumentTokenizer>> LoadDocumentTokenizer(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDirectory& directory);
 
 }  // namespace longshort

@@ -6,9 +6,8 @@
 #include "models/classifiers/classifiers.h"
 #include "models/classifiers/cvt_network.h"
 #include "models/classifiers/image_network.h"
-#include "models/costs/cvt_costs.h"
+#include "models/costs/costs.h"
 #include "models/weights/cvt_config.h"
-#include "models/weights/cvt_tensors.h"
 
 namespace longshort {
 namespace {
@@ -48,7 +47,7 @@ int64_t WidestHead(const CvtConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& directory, const LoadOptions& options) {
+absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const CvtConfig config, ParseCvtConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, CvtTensors(config)));
   const ImageNetworkFacts facts{.architecture = "cvt",
@@ -56,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadCvt(const ModelDirectory& direct
                                                 .height = config.preprocessing.crop_height,
                                                 .width = config.preprocessing.crop_width},
                                 .classes = config.classes,
-                                .parameters = CountParameters(config),
+                                .parameters = CountParameters(CvtTensors(config)),
                                 .head_width = WidestHead(config)};
   return LoadImageClassifier(facts, directory, options, [&](const TensorSource& read) {
     return std::make_shared<ServedCvt>(config, facts.image_shape, MakeCvtNetwork(config, read));

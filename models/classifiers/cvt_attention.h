@@ -9,7 +9,6 @@
 #include "models/attention/long_short_attention_2d.h"
 #include "models/classifiers/separable_convolution.h"
 #include "models/layers/linear.h"
-#include "models/layers/tensor_move.h"
 
 namespace longshort {
 

@@ -7,8 +7,8 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/classifiers/cvt_attention.h"
-#include "models/classifiers/feed_forward.h"
 #include "models/classifiers/separable_convolution.h"
+#include "models/layers/linear.h"
 #include "models/weights/cvt_config.h"
 
 namespace longshort {

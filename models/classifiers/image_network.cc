@@ -84,7 +84,7 @@ absl::Status ImageNetwork::PrepareOn(GpuItemAttention& gpu) const {
   return gpu.PrepareImages(made_for_, [this, &gpu](const at::Tensor& images) { return Logits(images, gpu); });
 }
 
-absl::StatusOr<std::unique_ptr<Classifier>> LoadImageClassifier(
+absl::StatusOr<ClassifierWeights> LoadImageClassifier(
     const ImageNetworkFacts& facts, const ModelDirectory& directory, const LoadOptions& options,
     const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make) {
   ClassifierInfo info;

@@ -49,7 +49,7 @@ struct ImageNetworkFacts {
 };
 
 // As LoadServedClassifier.
-absl::StatusOr<std::unique_ptr<Classifier>> LoadImageClassifier(
+absl::StatusOr<ClassifierWeights> LoadImageClassifier(
     const ImageNetworkFacts& facts, const ModelDirectory& directory, const LoadOptions& options,
     const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make);
 

@@ -9,59 +9,19 @@
 #include "c10/core/InferenceMode.h"
 #include "models/gpu_backends.h"
 #include "models/layers/kept_memory.h"
-#include "models/layers/library_error.h"
-#include "models/layers/library_threads.h"
+#include "models/layers/library.h"
 #include "models/layers/stored_tensor.h"
-#include "models/weights/labels.h"
+#include "models/weights/model_directory.h"
 
 namespace longshort {
 namespace {
 
-// What all runners of a model share. Immutable.
-struct Weights {
-  // The network on one of the model's devices, in the type of numbers that the device computes in.
-  struct Place {
-    WorkerDevice device;
-    std::shared_ptr<const ServedNetwork> network;
-  };
-
-  // Errors: UNIMPLEMENTED for a device that the model is not on.
-  absl::StatusOr<Place> On(WorkerDevice device) const {
-    for (const Place& place : places) {
-      if (!place.device.IsOnDeviceOf(device)) continue;
-      if (device.threads == 0) device.threads = place.device.threads;
-      return Place{device, place.network};
-    }
-    return absl::UnimplementedError(
-        absl::StrCat("the model is on ", DeviceName(places.front().device), " and cannot run on ", DeviceName(device)));
-  }
-
-  ClassifierInfo info;
-  int64_t head_width = 0;
-  const GpuBackends* gpus = nullptr;
-  std::vector<Place> places;
-};
-
-enum class Graphs { kNone, kPrepared };
-
-absl::StatusOr<std::unique_ptr<Classifier>> NewRunner(std::shared_ptr<const Weights> weights, Weights::Place place,
-                                                      Graphs graphs);
-
 class ServedClassifier : public Classifier {
  public:
-  ServedClassifier(std::shared_ptr<const Weights> weights, std::shared_ptr<const ServedNetwork> network)
-      : weights_(std::move(weights)), network_(std::move(network)) {}
+  ServedClassifier(ClassifierInfo info, std::shared_ptr<const ServedNetwork> network)
+      : info_(std::move(info)), network_(std::move(network)) {}
 
-  const ClassifierInfo& info() const final { return weights_->info; }
-
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const final {
-    LS_ASSIGN_OR_RETURN(Weights::Place place, weights_->On(device));
-    try {
-      return NewRunner(weights_, std::move(place), Graphs::kPrepared);
-    } catch (const std::exception& error) {
-      return LibraryError("to make a replica of the model", error);
-    }
-  }
+  const ClassifierInfo& info() const final { return info_; }
 
   absl::StatusOr<ClassifierResult> Classify(ServedNetwork::Items items) final {
     if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 item");
@@ -86,14 +46,14 @@ class ServedClassifier : public Classifier {
 
  private:
   KeptMemory kept_memory_;  // the first: ends last
-  const std::shared_ptr<const Weights> weights_;
-  const std::shared_ptr<const ServedNetwork> network_;  // the one of them that runs here
+  const ClassifierInfo info_;
+  const std::shared_ptr<const ServedNetwork> network_;
 };
 
 class CpuRunner final : public ServedClassifier {
  public:
-  CpuRunner(std::shared_ptr<const Weights> weights, Weights::Place place)
-      : ServedClassifier(std::move(weights), std::move(place.network)), micro_batches_(place.device.threads) {}
+  CpuRunner(ClassifierInfo info, std::shared_ptr<const ServedNetwork> network, int threads)
+      : ServedClassifier(std::move(info), std::move(network)), micro_batches_(threads) {}
 
  private:
   ClassifierResult Run(ServedNetwork::Items items) override {
@@ -116,8 +76,8 @@ class CpuRunner final : public ServedClassifier {
 
 class GpuRunner final : public ServedClassifier {
  public:
-  GpuRunner(std::shared_ptr<const Weights> weights, Weights::Place place, std::unique_ptr<GpuItemAttention> gpu)
-      : ServedClassifier(std::move(weights), std::move(place.network)), gpu_(std::move(gpu)) {}
+  GpuRunner(ClassifierInfo info, std::shared_ptr<const ServedNetwork> network, std::unique_ptr<GpuItemAttention> gpu)
+      : ServedClassifier(std::move(info), std::move(network)), gpu_(std::move(gpu)) {}
 
  private:
   ClassifierResult Run(ServedNetwork::Items items) override {
@@ -128,21 +88,22 @@ class GpuRunner final : public ServedClassifier {
   const std::unique_ptr<GpuItemAttention> gpu_;
 };
 
-absl::StatusOr<std::unique_ptr<Classifier>> NewRunner(std::shared_ptr<const Weights> weights, Weights::Place place,
-                                                      Graphs graphs) {
-  if (place.device.kind == DeviceKind::kCpu) return std::make_unique<CpuRunner>(std::move(weights), std::move(place));
-  if (weights->gpus == nullptr) {
-    return absl::UnimplementedError(absl::StrCat("no classifier runs on ", DeviceName(place.device), " in this build"));
+// `gpus`: null only for the CPU.
+ClassifierWeights::Replica NewReplica(const ClassifierInfo& info, std::shared_ptr<const ServedNetwork> network,
+                                      int64_t head_width, const GpuBackends* gpus, const WorkerDevice& worker) {
+  try {
+    if (worker.kind == DeviceKind::kCpu) return std::make_unique<CpuRunner>(info, std::move(network), worker.threads);
+    LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuItemAttention> gpu, gpus->MakeItemAttention(worker, head_width));
+    LS_RETURN_IF_ERROR(network->PrepareOn(*gpu));
+    return std::make_unique<GpuRunner>(info, std::move(network), std::move(gpu));
+  } catch (const std::exception& error) {
+    return LibraryError("to make a replica of the model", error);
   }
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuItemAttention> gpu,
-                      weights->gpus->MakeItemAttention(place.device, weights->head_width));
-  if (graphs == Graphs::kPrepared) LS_RETURN_IF_ERROR(place.network->PrepareOn(*gpu));
-  return std::make_unique<GpuRunner>(std::move(weights), std::move(place), std::move(gpu));
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Classifier>> LoadServedClassifier(
+absl::StatusOr<ClassifierWeights> LoadServedClassifier(
     ClassifierInfo info, int64_t head_width, const ModelDirectory& directory, const LoadOptions& options,
     const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make) {
   info.precision = options.ComputesInBFloat16() ? "bf16" : "fp32";
@@ -156,17 +117,22 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadServedClassifier(
     const OneThread one_thread;
     const auto network = make([&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
-    auto weights = std::make_shared<Weights>();
-    weights->info = std::move(info);
-    weights->head_width = head_width;
-    weights->gpus = options.gpus;
+    ClassifierWeights weights;
     for (const WorkerDevice& device : options.DevicesOrCpu()) {
-      if (options.gpus != nullptr && device.kind != DeviceKind::kCpu) options.gpus->BeginLoading(device);
+      if (device.kind != DeviceKind::kCpu) {
+        if (options.gpus == nullptr) {
+          return absl::UnimplementedError(absl::StrCat("no classifier runs on ", DeviceName(device), " in this build"));
+        }
+        options.gpus->BeginLoading(device);
+      }
       TensorMove move(TensorDevice(device), options.ComputesInBFloat16(device) ? at::kBFloat16 : at::kFloat);
-      weights->places.push_back({device, network->Copy(move)});
+      const auto new_replica = [info, head_width, gpus = options.gpus,
+                                here = network->Copy(move)](const WorkerDevice& worker) {
+        return NewReplica(info, here, head_width, gpus, worker);
+      };
+      weights.places.push_back({device, info, new_replica});
     }
-    Weights::Place first = weights->places.front();
-    return NewRunner(std::move(weights), std::move(first), Graphs::kNone);
+    return weights;
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);

@@ -13,8 +13,8 @@
 #include "absl/types/span.h"
 #include "models/attention/gpu_item_attention.h"
 #include "models/classifier.h"
+#include "models/layers/linear.h"
 #include "models/layers/micro_batches.h"
-#include "models/layers/tensor_move.h"
 #include "models/load_options.h"
 #include "models/weights/model_directory.h"
 
@@ -55,10 +55,10 @@ using TensorSource = std::function<at::Tensor(const std::string& name)>;
 //   info        without what loading adds: precision, fingerprint and labels
 //   head_width  of the widest heads of the network
 // REQUIRES: CheckTensors has found what `make` asks for.
-// Errors: those of GpuBackends::MakeItemAttention; UNIMPLEMENTED for a GPU where there are none; INVALID_ARGUMENT for
+// Errors: UNIMPLEMENTED for a GPU where there are none; INVALID_ARGUMENT for
 // labels.txt; INTERNAL for what `make` throws; UNAVAILABLE for weights that cannot be read or are written to meanwhile;
 // each names the file or directory.
-absl::StatusOr<std::unique_ptr<Classifier>> LoadServedClassifier(
+absl::StatusOr<ClassifierWeights> LoadServedClassifier(
     ClassifierInfo info, int64_t head_width, const ModelDirectory& directory, const LoadOptions& options,
     const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make);
 

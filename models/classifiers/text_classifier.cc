@@ -11,10 +11,8 @@
 #include "models/classifiers/served_classifier.h"
 #include "models/classifiers/text_network.h"
 #include "models/gpu_backends.h"
-#include "models/tokenizer/bytes_plus_one_tokenizer.h"
-#include "models/tokenizer/listops_tokenizer.h"
+#include "models/tokenizer/document_tokenizers.h"
 #include "models/weights/text_classifier_config.h"
-#include "models/weights/text_classifier_tensors.h"
 
 namespace longshort {
 namespace {
@@ -126,7 +124,7 @@ ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& opt
   info.architecture = "text_classifier";
   info.input = pixels ? ClassifierInput::kPixelSequence : ClassifierInput::kText;
   info.classes = config.classes;
-  info.parameters = CountElements(TextClassifierTensors(config));
+  info.parameters = CountParameters(TextClassifierTensors(config));
   info.tokenizer = DocumentTokenizerName(config.tokenizer);
   info.documents = config.documents;
   info.vocabulary_size = config.vocabulary_size;
@@ -137,8 +135,7 @@ ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& opt
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirectory& directory,
-                                                               const LoadOptions& options) {
+absl::StatusOr<ClassifierWeights> LoadTextClassifier(const ModelDirectory& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
                       ParseTextClassifierConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, TextClassifierTensors(config)));
@@ -147,7 +144,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadTextClassifier(const ModelDirect
       [&config](const TensorSource& read) { return std::make_shared<ServedText>(MakeTextNetwork(config, read)); });
 }
 
-absl::StatusOr<std::unique_ptr<DocumentTokenizer>> LoadDocumentTokenizer(const ModelDirectory& directory) {
+absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDirectory& directory) {
   LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
                       ParseTextClassifierConfig(directory.config_text, directory.config_path()));
   const bool is_listops = config.tokenizer == DocumentTokenizerKind::kListOps2020 ||

@@ -7,7 +7,6 @@
 #include "models/attention/item_attention.h"
 #include "models/attention/packed_documents.h"
 #include "models/layers/linear.h"
-#include "models/layers/tensor_move.h"
 
 namespace longshort {
 

@@ -5,7 +5,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/attention/cpu_item_attention.h"
-#include "models/weights/text_classifier_tensors.h"
+#include "models/weights/text_classifier_config.h"
 
 namespace longshort {
 namespace {

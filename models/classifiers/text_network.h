@@ -11,7 +11,6 @@
 #include "absl/types/span.h"
 #include "models/classifiers/text_layer.h"
 #include "models/layers/linear.h"
-#include "models/layers/tensor_move.h"
 #include "models/weights/text_classifier_config.h"
 
 namespace longshort {

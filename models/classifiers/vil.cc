@@ -8,9 +8,8 @@
 #include "models/classifiers/classifiers.h"
 #include "models/classifiers/image_network.h"
 #include "models/classifiers/vil_network.h"
-#include "models/costs/vil_costs.h"
+#include "models/costs/costs.h"
 #include "models/weights/vil_config.h"
-#include "models/weights/vil_tensors.h"
 
 namespace longshort {
 namespace {
@@ -54,7 +53,7 @@ int64_t WidestHead(const VilConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& directory, const LoadOptions& options) {
+absl::StatusOr<ClassifierWeights> LoadVil(const ModelDirectory& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const VilConfig config, ParseVilConfig(directory.config_text, directory.config_path()));
   const std::vector<TensorShape> tensors = VilTensors(config);
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
@@ -63,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Classifier>> LoadVil(const ModelDirectory& direct
                                                 .height = config.preprocessing.crop_height,
                                                 .width = config.preprocessing.crop_width},
                                 .classes = config.classes,
-                                .parameters = CountElements(tensors),
+                                .parameters = CountParameters(tensors),
                                 .head_width = WidestHead(config)};
   return LoadImageClassifier(facts, directory, options, [&](const TensorSource& read) {
     return std::make_shared<ServedVil>(config, facts.image_shape, MakeVilNetwork(config, read));

@@ -6,7 +6,7 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/attention/position_bias.h"
+#include "models/attention/positions.h"
 
 namespace longshort {
 namespace {

@@ -7,7 +7,7 @@
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
 #include "models/attention/cpu_item_attention.h"
-#include "models/attention/position_bias.h"
+#include "models/attention/positions.h"
 
 namespace longshort {
 namespace {

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "models/classifiers/feed_forward.h"
 #include "models/classifiers/vil_attention.h"
-#include "models/layers/tensor_move.h"
+#include "models/layers/linear.h"
 #include "models/weights/vil_config.h"
 
 namespace longshort {

@@ -1,10 +1,8 @@
-#include "models/costs/cvt_costs.h"
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/weights/cvt_tensors.h"
+#include "models/costs/costs.h"
 
 namespace longshort {
 namespace {
@@ -43,6 +41,8 @@ std::vector<StageCost> WorkOf(const CvtConfig& config, int64_t height, int64_t w
     const auto embedded = static_cast<double>(rows * columns * stage.width), depth = static_cast<double>(stage.depth);
     const StageCost block = BlockCost(config, stage, rows, columns);
     costs.push_back({.name = absl::StrFormat("stage %d", index + 1),
+                     .tokens = rows * columns,
+                     .width = stage.width,
                      .multiply_adds = embedded * channels * stage.embedding_kernel * stage.embedding_kernel +
                                       depth * block.multiply_adds,
                      .normed_elements = embedded + depth * block.normed_elements});
@@ -58,12 +58,11 @@ std::vector<StageCost> WorkOf(const CvtConfig& config, int64_t height, int64_t w
 
 std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t width) {
   std::vector<StageCost> costs = WorkOf(config, height, width);
-  for (const TensorShape& tensor : CvtTensors(config)) {
-    if (IsRunningStatistic(tensor.name)) continue;
+  AddParameters(CvtTensors(config), costs, [&config](std::string_view name) {
     size_t part = 0;
-    while (part < config.stages.size() && !tensor.name.starts_with(absl::StrCat("stages.", part, "."))) ++part;
-    costs[part].parameters += *ElementCount(tensor.shape);
-  }
+    while (part < config.stages.size() && !name.starts_with(absl::StrCat("stages.", part, "."))) ++part;
+    return part;
+  });
   return costs;
 }
 
@@ -71,6 +70,13 @@ double CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width) {
   double sum = 0;
   for (const StageCost& cost : WorkOf(config, height, width)) sum += cost.multiply_adds;
   return sum;
+}
+
+ModelDescription Describe(const CvtConfig& config) {
+  const int64_t height = config.preprocessing.crop_height, width = config.preprocessing.crop_width;
+  return {.architecture = "cvt",
+          .item = absl::StrFormat("one image of %d x %d pixels", width, height),
+          .stages = CvtCosts(config, height, width)};
 }
 
 }  // namespace longshort

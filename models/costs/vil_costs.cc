@@ -1,10 +1,8 @@
-#include "models/costs/vil_costs.h"
-
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "models/weights/vil_tensors.h"
+#include "models/costs/costs.h"
 
 namespace longshort {
 namespace {
@@ -45,7 +43,9 @@ std::vector<StageCost> VilCosts(const VilConfig& config) {
   for (size_t index = 0; index < config.stages.size(); ++index) {
     const VilStage& stage = config.stages[index];
     const int64_t side = config.GridSide(index), patches = side * side;
-    StageCost cost{.name = absl::StrFormat("stage %d", stage.number)};
+    StageCost cost{.name = absl::StrFormat("stage %d", stage.number),
+                   .tokens = stage.global_tokens + patches,
+                   .width = stage.width};
     const auto embedded = static_cast<double>(patches * stage.width);
     cost.multiply_adds = embedded * channels * stage.patch_size * stage.patch_size;
     if (config.embedding_norm) cost.normed_elements = embedded;
@@ -59,12 +59,18 @@ std::vector<StageCost> VilCosts(const VilConfig& config) {
                    .multiply_adds = static_cast<double>(channels * config.classes),
                    .normed_elements = static_cast<double>(pooled * channels)});
 
-  for (const TensorShape& tensor : VilTensors(config)) {
+  AddParameters(VilTensors(config), costs, [&config](std::string_view name) {
     size_t part = 0;
-    while (part < config.stages.size() && !tensor.name.starts_with(absl::StrCat("layer", part + 1, "."))) ++part;
-    costs[part].parameters += *ElementCount(tensor.shape);
-  }
+    while (part < config.stages.size() && !name.starts_with(absl::StrCat("layer", part + 1, "."))) ++part;
+    return part;
+  });
   return costs;
+}
+
+ModelDescription Describe(const VilConfig& config) {
+  return {.architecture = "vil",
+          .item = absl::StrFormat("one image of %d x %d pixels", config.image_size, config.image_size),
+          .stages = VilCosts(config)};
 }
 
 }  // namespace longshort

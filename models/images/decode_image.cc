@@ -3,11 +3,8 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "models/images/exif.h"
-#include "models/images/jpeg.h"
+#include "models/images/codecs.h"
 #include "models/images/opencv_border.h"
-#include "models/images/png.h"
-#include "models/images/webp.h"
 #include "opencv2/imgproc.hpp"
 
 namespace longshort {

@@ -1,8 +1,7 @@
-#include "models/images/exif.h"
-
 #include <cstdint>
 
 #include "models/images/byte_reader.h"
+#include "models/images/codecs.h"
 #include "opencv2/core.hpp"
 
 namespace longshort {

@@ -8,9 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/byte_order.h"
 #include "base/status_macros.h"
-#include "models/images/jpeg.h"
-#include "models/images/png.h"
-#include "models/images/webp.h"
+#include "models/images/codecs.h"
 
 namespace longshort {
 namespace {

@@ -1,9 +1,9 @@
-#include "models/images/jpeg.h"
-
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+
+#include "models/images/codecs.h"
 // libjpeg's header needs size_t and FILE.
 #include <jerror.h>
 #include <jpeglib.h>
@@ -18,7 +18,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "models/images/byte_reader.h"
-#include "models/images/exif.h"
 
 namespace longshort {
 namespace {
@@ -260,11 +259,11 @@ absl::StatusOr<ImageHeader> ReadJpegHeader(std::string_view bytes) {
   }
 }
 
-absl::StatusOr<DecodedJpeg> DecodeJpeg(std::string_view bytes, const ImageHeader& header) {
+absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageHeader& header) {
   std::optional<int> orientation = header.orientation;
   LS_ASSIGN_OR_RETURN(const uint64_t end, CheckSegments(bytes, header, orientation));
   LS_ASSIGN_OR_RETURN(cv::Mat samples, DecodeSamples(bytes.substr(0, end), header.size));
-  return DecodedJpeg{samples.channels() == 4 ? ColoursOfInks(samples) : std::move(samples), orientation.value_or(1)};
+  return StoredImage{samples.channels() == 4 ? ColoursOfInks(samples) : std::move(samples), orientation.value_or(1)};
 }
 
 }  // namespace longshort

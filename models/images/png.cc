@@ -1,5 +1,3 @@
-#include "models/images/png.h"
-
 #include <png.h>
 
 #include <algorithm>
@@ -17,7 +15,7 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "models/images/byte_reader.h"
-#include "models/images/exif.h"
+#include "models/images/codecs.h"
 
 namespace longshort {
 namespace {
@@ -165,10 +163,10 @@ absl::StatusOr<ImageHeader> ReadPngHeader(std::string_view bytes) {
   return ImageHeader{.format = ImageFormat::kPng, .size = {static_cast<int64_t>(height), static_cast<int64_t>(width)}};
 }
 
-absl::StatusOr<DecodedPng> DecodePng(std::string_view bytes, const ImageHeader& header) {
+absl::StatusOr<StoredImage> DecodePng(std::string_view bytes, const ImageHeader& header) {
   LS_ASSIGN_OR_RETURN(const PngData data, ReadChunks(bytes));
   LS_ASSIGN_OR_RETURN(cv::Mat pixels, DecodeParts(data.parts, header.size));
-  return DecodedPng{std::move(pixels), data.orientation};
+  return StoredImage{std::move(pixels), data.orientation};
 }
 
 }  // namespace longshort

@@ -1,5 +1,3 @@
-#include "models/images/webp.h"
-
 #include <webp/decode.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "models/images/byte_reader.h"
-#include "models/images/exif.h"
+#include "models/images/codecs.h"
 
 namespace longshort {
 namespace {
@@ -193,11 +191,11 @@ absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes, 
   return frame;
 }
 
-absl::StatusOr<DecodedWebp> DecodeWebp(std::string_view bytes, const ImageHeader& header) {
+absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageHeader& header) {
   LS_ASSIGN_OR_RETURN(const std::optional<WebpFrame> frame, FirstWebpFrame(bytes, header.size));
   LS_ASSIGN_OR_RETURN(cv::Mat pixels,
                       frame.has_value() ? DecodeFrame(*frame, header.size) : DecodePixels(bytes, header.size));
-  return DecodedWebp{std::move(pixels), WebpOrientation(bytes)};
+  return StoredImage{std::move(pixels), WebpOrientation(bytes)};
 }
 
 }  // namespace longshort

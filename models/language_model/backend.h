@@ -53,16 +53,6 @@ class LanguageModelBackend {
  public:
   virtual ~LanguageModelBackend() = default;
 
-  // Another one, without pages, for a worker on the same device; weights and what is computed from them alone are
-  // shared. Thread-safe. Errors: RESOURCE_EXHAUSTED if the device has no memory for it, INTERNAL if it fails.
-  virtual absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Replicate(const WorkerDevice& device) const = 0;
-
-  // As LanguageModelInfo::rows_per_page and LanguageModel's functions of these names say.
-  virtual int64_t RowsPerPage() const = 0;
-  virtual CachePages PageBytes() const = 0;
-  virtual std::string CacheLayout() const = 0;
-  virtual int64_t WorkspaceBytes() const { return 0; }
-
   // Makes room for so many pages; what was there before is gone, but for the rows of zero memory.
   // Errors: RESOURCE_EXHAUSTED; then there are no pages.
   virtual absl::Status Allocate(const CachePages& pages) = 0;
@@ -101,6 +91,18 @@ class LanguageModelBackend {
 
   // As LanguageModel::Rest.
   virtual void Rest() {}
+};
+
+// A device that a decoder has been prepared for: what the decoder needs there, which all workers' backends share.
+struct PreparedDevice {
+  // As LanguageModelInfo says.
+  int64_t rows_per_page = 0;
+  CachePages page_bytes = {};
+  int64_t workspace_bytes = 0;
+  std::string cache_layout;
+  // One without pages, for a worker on this device. Thread-safe.
+  // Errors: RESOURCE_EXHAUSTED if the device has no memory for it, INTERNAL if it fails.
+  std::function<absl::StatusOr<std::unique_ptr<LanguageModelBackend>>(const WorkerDevice& worker)> new_backend;
 };
 
 }  // namespace longshort

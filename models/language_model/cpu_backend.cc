@@ -1,19 +1,18 @@
-#include "models/language_model/cpu_backend.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "ATen/Functions.h"
+#include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "models/kernels/causal_attention.h"
 #include "models/kernels/chunk_mixing.h"
+#include "models/language_model/backends.h"
 #include "models/language_model/distance_tables.h"
 #include "models/language_model/page_storage.h"
-#include "models/layers/library_threads.h"
-#include "models/layers/parallel_for.h"
+#include "models/layers/library.h"
 #include "models/layers/timed_steps.h"
 
 namespace longshort {
@@ -52,14 +51,25 @@ struct HeadRange {
 // What is computed from the weights alone, for all replicas.
 template <typename Element>
 struct SharedTables {
-  explicit SharedTables(const Decoder& decoder) : config(decoder.config), distances(decoder) {
+  explicit SharedTables(const Decoder& decoder)
+      : config(decoder.config),
+        pages{.layers = config.layers, .heads = config.heads, .head_width = config.model_width / config.heads},
+        distances(decoder) {
     for (const DecoderLayer& layer : decoder.layers) {
       window_biases.push_back(layer.window_bias);
       relative_biases.push_back(layer.relative_bias);
     }
   }
 
+  int64_t open_row_floats() const { return 3 * config.model_width + config.heads * config.chunk_rank; }
+  CachePages PageBytes() const {
+    const int64_t bytes = pages.page_elements() * static_cast<int64_t>(sizeof(Element));
+    const int64_t open_floats = config.layers * config.chunk_size * open_row_floats();
+    return {.window = bytes, .segment = bytes, .open_chunk = open_floats * static_cast<int64_t>(sizeof(float))};
+  }
+
   LanguageModelConfig config;
+  PageLayout pages;
   DistanceTables<Element> distances;
   std::vector<at::Tensor> window_biases, relative_biases;  // of each layer: [H, head_dim]
 };
@@ -70,27 +80,11 @@ class CpuBackend final : public LanguageModelBackend {
  public:
   CpuBackend(std::shared_ptr<const SharedTables<Element>> tables, int threads)
       : tables_(std::move(tables)),
-        layout_{
-            .layers = config().layers, .heads = config().heads, .head_width = config().model_width / config().heads},
+        layout_(tables_->pages),
         steps_(threads),
         window_pages_(layout_),
         segment_pages_(layout_),
-        open_chunks_(config().layers, config().chunk_size,
-                     3 * config().model_width + config().heads * config().chunk_rank) {}
-
-  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Replicate(const WorkerDevice& device) const override {
-    return std::make_unique<CpuBackend>(tables_, device.threads);
-  }
-
-  int64_t RowsPerPage() const override { return cpu::kPageRows; }
-  CachePages PageBytes() const override {
-    return {.window = window_pages_.page_bytes(),
-            .segment = segment_pages_.page_bytes(),
-            .open_chunk = open_chunks_.page_bytes()};
-  }
-  std::string CacheLayout() const override {
-    return absl::StrCat("cpu-3/", 8 * sizeof(Element), "/", layout_.padded_width());
-  }
+        open_chunks_(config().layers, config().chunk_size, tables_->open_row_floats()) {}
 
   absl::Status Allocate(const CachePages& pages) override;
   void WriteZeroRows(int64_t layer, const at::Tensor& in_window, const at::Tensor& in_segment) override;
@@ -369,19 +363,24 @@ absl::Span<const float> CpuBackend<Element>::EndStep(const at::Tensor& logits) {
 }
 
 template <typename Element>
-std::unique_ptr<LanguageModelBackend> MakeBackend(const Decoder& decoder, int threads) {
-  return std::make_unique<CpuBackend<Element>>(std::make_shared<const SharedTables<Element>>(decoder), threads);
+PreparedDevice DeviceOf(const Decoder& decoder) {
+  const auto tables = std::make_shared<const SharedTables<Element>>(decoder);
+  return {.rows_per_page = cpu::kPageRows,
+          .page_bytes = tables->PageBytes(),
+          .cache_layout = absl::StrCat("cpu-3/", 8 * sizeof(Element), "/", tables->pages.padded_width()),
+          .new_backend = [tables](const WorkerDevice& worker) {
+            return std::make_unique<CpuBackend<Element>>(tables, worker.threads);
+          }};
 }
 
 }  // namespace
 
-std::unique_ptr<LanguageModelBackend> MakeCpuBackend(Decoder& decoder, int threads,
-                                                     const std::function<void()>& between) {
+PreparedDevice PrepareForCpu(Decoder& decoder, const std::function<void()>& between) {
   const bool halves = decoder.output.weight.scalar_type() == at::kBFloat16;
-  auto backend = halves ? MakeBackend<cpu::BFloat16>(decoder, threads) : MakeBackend<float>(decoder, threads);
+  PreparedDevice prepared = halves ? DeviceOf<cpu::BFloat16>(decoder) : DeviceOf<float>(decoder);
   decoder.Pack(between);
   for (DecoderLayer& layer : decoder.layers) layer.window_positions = layer.chunk_positions = {};
-  return backend;
+  return prepared;
 }
 
 }  // namespace longshort

@@ -4,7 +4,8 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/attention/position_tables.h"
+#include "models/attention/positions.h"
+#include "models/layers/linear.h"
 
 namespace longshort {
 namespace {
@@ -20,6 +21,39 @@ Linear OneBelowTheOther(const Linear& a, const Linear& b) {
 
 }  // namespace
 
+at::Tensor DecoderLayer::AttentionInput(const at::Tensor& hidden) const {
+  return pre_layer_norm ? norm1(hidden) : hidden;
+}
+
+Projections DecoderLayer::Project(const at::Tensor& input) const {
+  const int64_t width = input.size(-1);
+  const double head_dim = static_cast<double>(width) / static_cast<double>(heads);
+  const at::Tensor product = query_and_logits(input);
+  return {.queries = product.narrow(-1, 0, width) / std::sqrt(head_dim),
+          .projection_logits = product.narrow(-1, width, product.size(-1) - width),
+          .keys_values = KeysAndValues(input)};
+}
+
+at::Tensor DecoderLayer::KeysAndValues(const at::Tensor& rows) const {
+  return key_and_value(rows).unflatten(-1, {2, rows.size(-1)});
+}
+
+at::Tensor DecoderLayer::Finish(const at::Tensor& input, const at::Tensor& attended) const {
+  const LayerNorm& after_attention = pre_layer_norm ? norm2 : norm1;
+  const at::Tensor middle = after_attention(input + output(attended));
+  const at::Tensor inner = feed_forward_in(middle);
+  const at::Tensor result = middle + feed_forward_out(gelu ? at::gelu(inner) : at::relu(inner));
+  return pre_layer_norm ? result : norm2(result);
+}
+
+RelativePositions DecoderLayer::Positions(const at::Tensor& window_table, const at::Tensor& chunk_table) const {
+  const int64_t head_dim = window_table.size(1) / heads;
+  return {.window = window_positions(window_table).view({-1, heads, head_dim}),
+          .chunk = chunk_positions(chunk_table).view({-1, heads, head_dim}),
+          .window_bias = window_bias,
+          .relative_bias = relative_bias};
+}
+
 void Decoder::Pack(const std::function<void()>& between) {
   for (DecoderLayer& layer : layers) {
     for (Linear* const map : {&layer.query_and_logits, &layer.key_and_value, &layer.output, &layer.feed_forward_in,
@@ -30,6 +64,18 @@ void Decoder::Pack(const std::function<void()>& between) {
   }
   between();
   output = output.Packed();
+}
+
+void Decoder::Move(const at::Device& device, const std::function<void()>& between) {
+  TensorMove move(device);
+  move(embedding, output, inverse_frequencies);
+  for (DecoderLayer& layer : layers) {
+    between();
+    move(layer.query_and_logits, layer.key_and_value, layer.output, layer.window_positions, layer.chunk_positions);
+    move(layer.feed_forward_in, layer.feed_forward_out);
+    move(layer.window_norm, layer.chunk_norm, layer.norm1, layer.norm2);
+    move(layer.window_bias, layer.relative_bias);
+  }
 }
 
 at::Tensor Decoder::Embed(const at::Tensor& ids) const {

@@ -1,5 +1,3 @@
-#include "models/language_model/gpu_backend.h"
-
 #include <algorithm>
 #include <exception>
 #include <memory>
@@ -17,16 +15,14 @@
 #include "models/gpu/causal_attention.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/gpu/pages.h"
+#include "models/language_model/backends.h"
 #include "models/language_model/gpu_pages.h"
+#include "models/language_model/gpu_step.h"
 #include "models/language_model/gpu_tables.h"
-#include "models/language_model/move_decoder.h"
-#include "models/language_model/step_graph.h"
-#include "models/layers/library_error.h"
+#include "models/layers/library.h"
 
 namespace longshort {
 namespace {
-
-constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
 cuda::Rows RowsOf(const at::Tensor& rows) {
   return {.data = const_cast<void*>(rows.const_data_ptr()), .stride = rows.stride(0)};
@@ -46,22 +42,6 @@ class GpuBackend final : public LanguageModelBackend {
     device_->Synchronize().IgnoreError();
   }
 
-  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Replicate(const WorkerDevice&) const override {
-    return Create(tables_, gpu_);
-  }
-
-  int64_t RowsPerPage() const override { return cuda::kPageRows; }
-  CachePages PageBytes() const override {
-    return {.window = window_pages_.page_bytes(),
-            .segment = segment_pages_.page_bytes(),
-            .open_chunk = open_chunks_.page_bytes()};
-  }
-  std::string CacheLayout() const override {
-    return absl::StrCat("gpu-1/", 8 * ElementBytes(tables_->kernel_element()), "/",
-                        cuda::PaddedHeadWidth(tables_->head_width()));
-  }
-
-  int64_t WorkspaceBytes() const override;
   absl::Status Allocate(const CachePages& pages) override {
     LS_RETURN_IF_ERROR(Noted(DropGraphs()));  // they are of the pages that there were
     LS_RETURN_IF_ERROR(Noted(window_pages_.Allocate(pages.window)));
@@ -93,13 +73,9 @@ class GpuBackend final : public LanguageModelBackend {
       : tables_(std::move(tables)),
         gpu_(std::move(gpu)),
         device_(std::move(device)),
-        window_pages_(*device_, LayoutOfPages(*tables_)),
-        segment_pages_(*device_, LayoutOfPages(*tables_)),
-        open_chunks_(*device_, {.parts = config().layers,
-                                .rows = config().chunk_size,
-                                .row_bytes = OpenRowFloats(*tables_) * kFloatBytes}),
-        shapes_(ShapesOfGraphs(config(), gpu_.graphs.rows)),
-        graph_memory_bytes_(BytesFor(shapes_)),
+        window_pages_(*device_, tables_->PageLayout()),
+        segment_pages_(*device_, tables_->PageLayout()),
+        open_chunks_(*device_, tables_->OpenChunkLayout()),
         eager_memory_(*device_),
         graph_memory_(*device_) {}
 
@@ -140,8 +116,6 @@ class GpuBackend final : public LanguageModelBackend {
   cuda::KeyPages KeyPagesOf(const StepPlan::PageTables& pages, int64_t layer, const char* first,
                             const char* zero) const;
   void AttendSingleRows(const cuda::CausalAttention& attention);
-  int64_t PartialResultBytes(int64_t single_rows) const;
-  GraphMemoryBytes BytesFor(const std::vector<StepShape>& shapes) const;
   absl::Status GrowLogits(size_t bytes);
 
   // What is queued from now on is the step's, whose numbers lie in `memory`.
@@ -168,8 +142,6 @@ class GpuBackend final : public LanguageModelBackend {
   const std::unique_ptr<GpuDevice> device_;
   GpuPages window_pages_, segment_pages_, open_chunks_;
   GpuMemory zero_window_page_, zero_segment_page_;
-  const std::vector<StepShape> shapes_;
-  const GraphMemoryBytes graph_memory_bytes_;
   StepMemory eager_memory_, graph_memory_;
   GpuMemory graph_logits_;  // [most rows of a graph, V]
   GpuMemory logits_;        // pinned; until the next step
@@ -231,8 +203,8 @@ cuda::ChunkRows GpuBackend::ChunkRowsOf(int64_t layer, const LayerRows& rows) co
           .chunk_size = static_cast<int>(config().chunk_size),
           .chunk_rank = static_cast<int>(config().chunk_rank),
           .open_chunks =
-              reinterpret_cast<float*>(open_chunks_.data()) + layer * config().chunk_size * OpenRowFloats(*tables_),
-          .page_floats = config().layers * config().chunk_size * OpenRowFloats(*tables_)};
+              reinterpret_cast<float*>(open_chunks_.data()) + layer * config().chunk_size * tables_->OpenRowFloats(),
+          .page_floats = config().layers * config().chunk_size * tables_->OpenRowFloats()};
 }
 
 MixedChunks GpuBackend::MixChunks(int64_t layer, const LayerRows& rows) {
@@ -309,17 +281,12 @@ at::Tensor GpuBackend::Attend(int64_t layer, const at::Tensor& queries) {
   return attended;
 }
 
-int64_t GpuBackend::PartialResultBytes(int64_t single_rows) const {
-  const int64_t padded = cuda::PaddedHeadWidth(tables_->head_width());
-  return single_rows * config().heads * tables_->most_key_blocks() * (padded + 2) * kFloatBytes;
-}
-
 void GpuBackend::AttendSingleRows(const cuda::CausalAttention& attention) {
   const int64_t blocks = tables_->most_key_blocks();
   const int64_t results = step_->single_count() * config().heads * blocks;
   const int64_t padded = cuda::PaddedHeadWidth(tables_->head_width());
   GpuMemory& partial_results = memory_->partial_results;
-  const auto bytes = static_cast<size_t>(PartialResultBytes(step_->single_count()));
+  const auto bytes = static_cast<size_t>(tables_->PartialResultBytes(step_->single_count()));
   if (partial_results.bytes() < bytes) {
     ThrowUnlessOk(device_->Synchronize());
     partial_results = {};
@@ -356,12 +323,12 @@ absl::Span<const float> GpuBackend::EndStep(const at::Tensor& logits) {
 // --- graphs ---
 
 absl::Status GpuBackend::PrepareSteps(const StepLayers& layers) {
-  if (shapes_.empty()) return absl::OkStatus();
+  if (tables_->shapes.empty()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(Noted(DropGraphs()));
   const auto capture_all = [&]() -> absl::Status {
     LS_RETURN_IF_ERROR(ReserveMemoryOfGraphs());
     // The largest comes first: what LibTorch reserves for it is enough for the others, which have it in turn.
-    for (auto shape = shapes_.rbegin(); shape != shapes_.rend(); ++shape) {
+    for (auto shape = tables_->shapes.rbegin(); shape != tables_->shapes.rend(); ++shape) {
       LS_RETURN_IF_ERROR(CaptureGraph(*shape, layers));
     }
     return absl::OkStatus();
@@ -379,25 +346,8 @@ absl::Status GpuBackend::DropGraphs() {
   return absl::OkStatus();
 }
 
-GraphMemoryBytes GpuBackend::BytesFor(const std::vector<StepShape>& shapes) const {
-  GraphMemoryBytes bytes;
-  for (const StepShape& shape : shapes) {
-    const auto but_ids = static_cast<int64_t>(Pad({}, StepTiles({}), shape).plan.numbers.size());
-    const int64_t numbers = (but_ids + shape.page_ids) * static_cast<int64_t>(sizeof(int64_t));
-    bytes.numbers = std::max(bytes.numbers, numbers);
-    bytes.partial_results = std::max(bytes.partial_results, PartialResultBytes(shape.single_rows));
-    bytes.logits = std::max(bytes.logits, shape.rows * config().vocabulary_size * kFloatBytes);
-  }
-  return bytes;
-}
-
-int64_t GpuBackend::WorkspaceBytes() const {
-  const GraphMemoryBytes& bytes = graph_memory_bytes_;
-  return bytes.numbers + bytes.partial_results + bytes.logits + 2 * window_pages_.page_bytes();
-}
-
 absl::Status GpuBackend::ReserveMemoryOfGraphs() {
-  const GraphMemoryBytes& bytes = graph_memory_bytes_;
+  const GraphMemoryBytes& bytes = tables_->graph_memory_bytes;
   LS_RETURN_IF_ERROR(graph_memory_.upload.Reserve(bytes.numbers));
   const auto reserve = [&](GpuMemory& memory, int64_t needed, GpuMemoryUse use) -> absl::Status {
     if (memory.bytes() > 0) return absl::OkStatus();
@@ -459,17 +409,26 @@ absl::Span<const float> GpuBackend::Replay(StepGraph& graph, const StepPlan& pla
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LanguageModelBackend>> MakeGpuBackend(Decoder& decoder, ModelGpu gpu,
-                                                                     const std::function<void()>& between) {
+absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder& decoder, ModelGpu gpu, const std::function<void()>& between) {
   const int64_t head_width = decoder.config.model_width / decoder.config.heads;
   if (head_width > cuda::kMostHeadWidth) {
     return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
                                                  cuda::kMostHeadWidth, " at the most; run it on the CPU"));
   }
-  MoveDecoder(gpu.tensors, decoder, between);
-  auto tables = std::make_shared<const SharedTables>(decoder, decoder.output.weight.scalar_type());
+  decoder.Move(gpu.tensors, between);
+  const auto tables =
+      std::make_shared<const SharedTables>(decoder, decoder.output.weight.scalar_type(), gpu.graphs.rows);
   for (DecoderLayer& layer : decoder.layers) layer.window_positions = layer.chunk_positions = {};
-  return GpuBackend::Create(std::move(tables), std::move(gpu));
+  const int64_t page_bytes = tables->PageLayout().page_bytes();
+  const GraphMemoryBytes& graphs = tables->graph_memory_bytes;
+  return PreparedDevice{
+      .rows_per_page = cuda::kPageRows,
+      .page_bytes = {.window = page_bytes, .segment = page_bytes, .open_chunk = tables->OpenChunkLayout().page_bytes()},
+      // Zero memory is a page of either kind.
+      .workspace_bytes = graphs.numbers + graphs.partial_results + graphs.logits + 2 * page_bytes,
+      .cache_layout = absl::StrCat("gpu-1/", 8 * cuda::ElementBytes(tables->kernel_element()), "/",
+                                   cuda::PaddedHeadWidth(head_width)),
+      .new_backend = [tables, gpu = std::move(gpu)](const WorkerDevice&) { return GpuBackend::Create(tables, gpu); }};
 }
 
 }  // namespace longshort

@@ -1,5 +1,7 @@
 #include "models/language_model/gpu_tables.h"
 
+#include <algorithm>
+
 #include "ATen/Functions.h"
 #include "models/gpu/cache_rows.h"
 
@@ -12,9 +14,22 @@ at::Tensor KernelLayout(const at::Tensor& positions, at::ScalarType element) {
   return at::constant_pad_nd(positions.transpose(0, 1), {0, padding}).to(element).contiguous();
 }
 
+GraphMemoryBytes BytesFor(const std::vector<StepShape>& shapes, const SharedTables& tables) {
+  GraphMemoryBytes bytes;
+  for (const StepShape& shape : shapes) {
+    const auto but_ids = static_cast<int64_t>(Pad({}, StepTiles({}), shape).plan.numbers.size());
+    const int64_t numbers = (but_ids + shape.page_ids) * static_cast<int64_t>(sizeof(int64_t));
+    bytes.numbers = std::max(bytes.numbers, numbers);
+    bytes.partial_results = std::max(bytes.partial_results, tables.PartialResultBytes(shape.single_rows));
+    bytes.logits = std::max(bytes.logits, shape.rows * tables.config.vocabulary_size * kFloatBytes);
+  }
+  return bytes;
+}
+
 }  // namespace
 
-SharedTables::SharedTables(const Decoder& decoder, at::ScalarType element) : config(decoder.config), element(element) {
+SharedTables::SharedTables(const Decoder& decoder, at::ScalarType element, int64_t most_graph_rows)
+    : config(decoder.config), element(element), shapes(ShapesOfGraphs(config, most_graph_rows)) {
   const at::Tensor window_table = decoder.WindowPositionTable(), chunk_table = decoder.ChunkPositionTable();
   for (const DecoderLayer& layer : decoder.layers) {
     const RelativePositions positions = layer.Positions(window_table, chunk_table);
@@ -23,17 +38,25 @@ SharedTables::SharedTables(const Decoder& decoder, at::ScalarType element) : con
                       .window_distances = KernelLayout(positions.window, element),
                       .chunk_distances = KernelLayout(positions.chunk, element)});
   }
+  graph_memory_bytes = BytesFor(shapes, *this);
 }
 
-GpuPageLayout LayoutOfPages(const SharedTables& tables) {
-  const LanguageModelConfig& config = tables.config;
+GpuPageLayout SharedTables::PageLayout() const {
   return {.parts = config.layers * config.heads * 2,
           .rows = cuda::kPageRows,
-          .row_bytes = cuda::PaddedHeadWidth(tables.head_width()) * cuda::ElementBytes(tables.kernel_element())};
+          .row_bytes = cuda::PaddedHeadWidth(head_width()) * cuda::ElementBytes(kernel_element())};
 }
 
-int64_t OpenRowFloats(const SharedTables& tables) {
-  return cuda::OpenRowFloats(tables.config.model_width, tables.config.heads * tables.config.chunk_rank);
+int64_t SharedTables::OpenRowFloats() const {
+  return cuda::OpenRowFloats(config.model_width, config.heads * config.chunk_rank);
+}
+
+GpuPageLayout SharedTables::OpenChunkLayout() const {
+  return {.parts = config.layers, .rows = config.chunk_size, .row_bytes = OpenRowFloats() * kFloatBytes};
+}
+
+int64_t SharedTables::PartialResultBytes(int64_t single_rows) const {
+  return single_rows * config.heads * most_key_blocks() * (cuda::PaddedHeadWidth(head_width()) + 2) * kFloatBytes;
 }
 
 }  // namespace longshort

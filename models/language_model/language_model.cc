@@ -7,14 +7,11 @@
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/language_model/backends.h"
-#include "models/language_model/placed_language_model.h"
 #include "models/language_model/transformer_ls.h"
-#include "models/layers/library_error.h"
-#include "models/layers/library_threads.h"
+#include "models/layers/library.h"
 #include "models/layers/stored_tensor.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/weights/language_model_config.h"
-#include "models/weights/language_model_tensors.h"
 
 namespace longshort {
 namespace {
@@ -31,28 +28,26 @@ LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirecto
           .memory_length = config.memory_length,
           .segment_length = config.segment_length,
           .vocabulary_size = config.vocabulary_size,
-          .parameters = CountParameters(config),
+          .parameters = CountParameters(LanguageModelTensors(config)),
           .precision = precision,
           .fingerprint = directory.fingerprint};
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const std::string& directory,
-                                                                 const LoadOptions& options) {
+absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const std::string& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory));
   return LoadLanguageModel(opened, options);
 }
 
-absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDirectory& directory,
-                                                                 const LoadOptions& options) {
+absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const ModelDirectory& directory, const LoadOptions& options) {
   if (options.precision != "fp32" && options.precision != "bf16") {
     return absl::InvalidArgumentError(absl::StrCat("precision is '", options.precision, "'; it must be fp32 or bf16"));
   }
   LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
                       ParseLanguageModelConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, LanguageModelTensors(config)));
-  LanguageModelInfo info = MakeInfo(config, directory, options.precision);
+  const LanguageModelInfo info = MakeInfo(config, directory, options.precision);
   TensorReader reader(directory.weights);
   try {
     const c10::InferenceMode inference;
@@ -62,17 +57,17 @@ absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDire
                                   [&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
     const std::vector<WorkerDevice> devices = options.DevicesOrCpu();
-    std::vector<PlacedLanguageModel::Place> places;
+    LanguageModelWeights weights;
     const auto place = [&](const WorkerDevice& device, Decoder here) -> absl::Status {
-      LS_ASSIGN_OR_RETURN(auto backend, MakeBackend(here, device, options.gpus, [&reader] { reader.CheckStop(); }));
-      places.push_back({device, std::make_unique<TransformerLs>(std::move(here), info, device, std::move(backend))});
+      LS_ASSIGN_OR_RETURN(PreparedDevice prepared,
+                          PrepareDecoder(here, device, options.gpus, [&reader] { reader.CheckStop(); }));
+      weights.places.push_back(PlaceOf(std::move(here), info, device, std::move(prepared)));
       return absl::OkStatus();
     };
     for (size_t i = 0; i + 1 < devices.size(); ++i) LS_RETURN_IF_ERROR(place(devices[i], decoder));
     // What is not copied is freed as it is packed.
     LS_RETURN_IF_ERROR(place(devices.back(), std::move(decoder)));
-    if (places.size() == 1) return std::move(places.front().model);
-    return std::make_unique<PlacedLanguageModel>(std::move(places));
+    return weights;
   } catch (const std::exception& error) {
     LS_RETURN_IF_ERROR(reader.status());
     return LibraryError(absl::StrCat("while loading ", directory.path), error);

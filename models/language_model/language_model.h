@@ -14,11 +14,9 @@ namespace longshort {
 
 // Loads config.json and model.safetensors of a model directory.
 // Errors: those of OpenModelDirectory, ParseLanguageModelConfig, CheckTensors and TensorReader; INVALID_ARGUMENT for
-// another precision; those of MakeBackend; INTERNAL if the library fails.
-absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const std::string& directory,
-                                                                 const LoadOptions& options);
-absl::StatusOr<std::unique_ptr<LanguageModel>> LoadLanguageModel(const ModelDirectory& directory,
-                                                                 const LoadOptions& options);
+// another precision; those of PrepareDecoder; INTERNAL if the library fails.
+absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const std::string& directory, const LoadOptions& options);
+absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const ModelDirectory& directory, const LoadOptions& options);
 
 // The tokenizer that belongs to a model directory; null where config.json says "none".
 // Errors: INVALID_ARGUMENT if vocabulary.txt is missing or broken.

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
-#include "models/layers/library_error.h"
-#include "models/layers/library_threads.h"
+#include "models/language_model/backends.h"
+#include "models/layers/library.h"
 
 namespace longshort {
 namespace {
@@ -40,26 +40,9 @@ int64_t NumberOf(PageKind kind, const CachePages& numbers) {
 
 }  // namespace
 
-TransformerLs::TransformerLs(Decoder decoder, LanguageModelInfo info, const WorkerDevice& device,
-                             std::unique_ptr<LanguageModelBackend> backend)
-    : decoder_(std::move(decoder)), info_(std::move(info)), device_(device), backend_(std::move(backend)) {
-  info_.rows_per_page = backend_->RowsPerPage();
+TransformerLs::TransformerLs(Decoder decoder, LanguageModelInfo info, std::unique_ptr<LanguageModelBackend> backend)
+    : decoder_(std::move(decoder)), info_(std::move(info)), backend_(std::move(backend)) {
   WriteZeroRows();
-}
-
-absl::StatusOr<std::unique_ptr<LanguageModel>> TransformerLs::Replicate(const WorkerDevice& device) const {
-  if (!device.IsOnDeviceOf(device_)) {
-    return absl::UnimplementedError(
-        absl::StrCat("the model is on ", DeviceName(device_), " and cannot run on ", DeviceName(device)));
-  }
-  WorkerDevice of_replica = device;
-  if (of_replica.threads == 0) of_replica.threads = device_.threads;
-  try {
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModelBackend> backend, backend_->Replicate(of_replica));
-    return std::make_unique<TransformerLs>(decoder_, info_, of_replica, std::move(backend));
-  } catch (const std::exception& error) {
-    return LibraryError("to make a replica of the model", error);
-  }
 }
 
 void TransformerLs::WriteZeroRows() {
@@ -159,11 +142,37 @@ absl::StatusOr<std::string> TransformerLs::ReadPage(PageKind kind, PageId page, 
 
 absl::Status TransformerLs::WritePage(PageKind kind, PageId page, std::string_view bytes) {
   LS_RETURN_IF_ERROR(CheckPage(kind, page));
-  const int64_t page_bytes = NumberOf(kind, PageBytes());
+  const int64_t page_bytes = NumberOf(kind, info_.page_bytes);
   if (static_cast<int64_t>(bytes.size()) != page_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("a page has ", page_bytes, " bytes, not ", bytes.size()));
   }
   return backend_->WritePage(kind, page, bytes);
+}
+
+absl::StatusOr<PreparedDevice> PrepareDecoder(Decoder& decoder, const WorkerDevice& device, const GpuBackends* gpus,
+                                              const std::function<void()>& between) {
+  if (device.kind == DeviceKind::kCpu) return PrepareForCpu(decoder, between);
+  if (gpus != nullptr) return gpus->Prepare(decoder, device, between);
+  return absl::UnimplementedError(absl::StrCat("no language model runs on ", DeviceName(device), " in this build"));
+}
+
+LanguageModelWeights::Place PlaceOf(Decoder decoder, LanguageModelInfo info, const WorkerDevice& device,
+                                    PreparedDevice prepared) {
+  info.rows_per_page = prepared.rows_per_page;
+  info.page_bytes = prepared.page_bytes;
+  info.workspace_bytes = prepared.workspace_bytes;
+  info.cache_layout = std::move(prepared.cache_layout);
+  return {.device = device,
+          .info = info,
+          .new_replica = [decoder = std::move(decoder), info, new_backend = std::move(prepared.new_backend)](
+                             const WorkerDevice& worker) -> LanguageModelWeights::Replica {
+            try {
+              LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModelBackend> backend, new_backend(worker));
+              return std::make_unique<TransformerLs>(decoder, info, std::move(backend));
+            } catch (const std::exception& error) {
+              return LibraryError("to make a replica of the model", error);
+            }
+          }};
 }
 
 }  // namespace longshort

@@ -19,20 +19,14 @@ namespace longshort {
 
 class TransformerLs final : public LanguageModel {
  public:
-  // On the device whose backend has prepared the decoder (MakeBackend). `device`: what this one was made for. Throws
-  // what LibTorch throws.
-  TransformerLs(Decoder decoder, LanguageModelInfo info, const WorkerDevice& device,
-                std::unique_ptr<LanguageModelBackend> backend);
+  // On the device that the decoder was prepared for. Throws what LibTorch throws.
+  TransformerLs(Decoder decoder, LanguageModelInfo info, std::unique_ptr<LanguageModelBackend> backend);
 
   const LanguageModelInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override;
-  CachePages PageBytes() const override { return backend_->PageBytes(); }
-  int64_t WorkspaceBytes() const override { return backend_->WorkspaceBytes(); }
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
   void Rest() override { backend_->Rest(); }
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
-  std::string CacheLayout() const override { return backend_->CacheLayout(); }
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
@@ -49,12 +43,16 @@ class TransformerLs final : public LanguageModel {
 
   Decoder decoder_;
   LanguageModelInfo info_;
-  WorkerDevice device_;
   const StepLayers layers_ = [this](const StepPlan& plan, const at::Tensor& numbers) {
     return RunLayers(plan, numbers);
   };
   std::unique_ptr<LanguageModelBackend> backend_;
   CachePages pages_;
 };
+
+// The weights on the device that the decoder was prepared for (PrepareDecoder).
+//   info  without what is the device's
+LanguageModelWeights::Place PlaceOf(Decoder decoder, LanguageModelInfo info, const WorkerDevice& device,
+                                    PreparedDevice prepared);
 
 }  // namespace longshort

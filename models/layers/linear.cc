@@ -1,10 +1,91 @@
 #include "models/layers/linear.h"
 
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "ATen/Functions.h"
+#include "ATen/core/dispatch/Dispatcher.h"
+#include "ATen/native/quantized/PackedParams.h"
+#include "c10/util/Exception.h"
 
 namespace longshort {
+namespace {
+
+// LibTorch's way to products with packed weights, which have no functions in its headers.
+template <typename Function>
+auto FindOperator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
+}
+
+// oneDNN's, with products of bfloat16 numbers. Throws on a processor without AVX-512; on one that has it, but no
+// instructions for bfloat16, they are slower than those of float32.
+class BFloat16Matrix final : public PackedMatrix {
+ public:
+  explicit BFloat16Matrix(const at::Tensor& weight) {
+    static const auto pack =
+        FindOperator<at::Tensor(const at::Tensor&, std::optional<c10::SymInt>)>("mkldnn::_reorder_linear_weight");
+    constexpr int64_t kFewestRows = 1;  // the order is chosen for a number of rows, and serves any
+    packed_ = pack.call(weight, c10::SymInt(kFewestRows));
+  }
+
+  at::Tensor Multiply(const at::Tensor& rows) const override {
+    static const auto product = FindOperator<at::Tensor(
+        const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, std::string_view,
+        c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>)>("mkldnn::_linear_pointwise");
+    static const c10::List<std::optional<at::Scalar>> no_numbers;
+    return product
+        .call(rows.to(at::kBFloat16), packed_, /*bias=*/std::nullopt, /*then=*/"none", no_numbers, /*algorithm=*/"")
+        .to(at::kFloat);
+  }
+
+ private:
+  at::Tensor packed_;
+};
+
+// FBGEMM's. Throws if the processor has no AVX2.
+class Float16Matrix final : public PackedMatrix {
+ public:
+  explicit Float16Matrix(const at::Tensor& weight) {
+    static const auto pack =
+        FindOperator<c10::intrusive_ptr<LinearPackedParamsBase>(at::Tensor, std::optional<at::Tensor>)>(
+            "quantized::linear_prepack_fp16");
+    packed_ = pack.call(weight.to(at::kFloat).contiguous(), /*bias=*/std::nullopt);
+  }
+
+  at::Tensor Multiply(const at::Tensor& rows) const override { return packed_->apply_dynamic(rows); }
+
+ private:
+  c10::intrusive_ptr<LinearPackedParamsBase> packed_;
+};
+
+template <typename Matrix>
+std::shared_ptr<const PackedMatrix> PackAs(const at::Tensor& weight) {
+  try {
+    return std::make_shared<Matrix>(weight);
+  } catch (const c10::Error&) {
+    return nullptr;  // the processor lacks what the product needs
+  }
+}
+
+bool IsInRangeOfFloat16(const at::Tensor& weight) {
+  constexpr double kLargest = 65504;
+  return at::max(at::abs(weight)).item<double>() <= kLargest;
+}
+
+}  // namespace
+
+std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight) {
+  if (weight.scalar_type() == at::kBFloat16) {
+    if (__builtin_cpu_supports("avx512bf16")) {
+      if (auto matrix = PackAs<BFloat16Matrix>(weight)) return matrix;
+    }
+    return IsInRangeOfFloat16(weight) ? PackAs<Float16Matrix>(weight) : nullptr;
+  }
+  const bool is_same = at::equal(weight.to(at::kHalf).to(at::kFloat), weight);
+  // Infinities are the same, but the library would make finite numbers of them, in `weight` too.
+  return is_same && IsInRangeOfFloat16(weight) ? PackAs<Float16Matrix>(weight) : nullptr;
+}
 
 at::Tensor Linear::operator()(const at::Tensor& rows) const {
   if (packed == nullptr && weight.scalar_type() == rows.scalar_type())
@@ -24,5 +105,29 @@ at::Tensor LayerNorm::operator()(const at::Tensor& rows) const {
   const at::ScalarType type = rows.scalar_type();
   return at::layer_norm(rows, {rows.size(-1)}, gain.to(type), bias.to(type), epsilon);
 }
+
+void TensorMove::Move(at::Tensor& tensor, std::optional<at::ScalarType> type) {
+  if (!tensor.defined()) return;
+  const at::ScalarType wanted = type.value_or(tensor.scalar_type());
+  if (tensor.use_count() == 1) {
+    tensor = tensor.to(device_, wanted);
+    return;
+  }
+  const auto [moved, is_new] = shared_.try_emplace({tensor.unsafeGetTensorImpl(), wanted});
+  if (is_new) moved->second = {.from = tensor, .to = tensor.to(device_, wanted)};
+  tensor = moved->second.to;
+}
+
+void TensorMove::Move(Linear& map, std::optional<at::ScalarType> type) {
+  Move(map.weight, type);
+  Move(map.bias, type);
+}
+
+void TensorMove::Move(LayerNorm& norm, std::optional<at::ScalarType> type) {
+  Move(norm.gain, type);
+  Move(norm.bias, type);
+}
+
+at::Tensor FeedForward::operator()(const at::Tensor& rows) const { return out(at::gelu(in(rows))); }
 
 }  // namespace longshort

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "models/layers/parallel_for.h"
+#include "ATen/Parallel.h"
 
 namespace longshort {
 namespace {

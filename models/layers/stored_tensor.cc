@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "ATen/Functions.h"
-#include "models/weights/tensor_values.h"
+#include "models/weights/tensors.h"
 
 namespace longshort {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <ctime>
 
-#include "models/layers/library_threads.h"
+#include "models/layers/library.h"
 #include "models/layers/thread_choice.h"
 
 namespace longshort {

@@ -19,7 +19,7 @@
 #include "models/attention/images_on_device.h"
 #include "models/gpu/cuda_device.h"
 #include "models/gpu_backends.h"
-#include "models/language_model/gpu_backend.h"
+#include "models/language_model/backends.h"
 
 namespace longshort {
 namespace {
@@ -111,11 +111,11 @@ class CudaBackends final : public GpuBackends {
       c10::cuda::setCurrentCUDAStream(c10::cuda::getDefaultCUDAStream(static_cast<c10::DeviceIndex>(device.index)));
     }
   }
-  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
-                                                             const std::function<void()>& between) const override {
+  absl::StatusOr<PreparedDevice> Prepare(Decoder& decoder, const WorkerDevice& device,
+                                         const std::function<void()>& between) const override {
     LS_ASSIGN_OR_RETURN(ModelGpu gpu, Find(device));
     BeginLoading(device);
-    return MakeGpuBackend(decoder, std::move(gpu), between);
+    return PrepareForGpu(decoder, std::move(gpu), between);
   }
   absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                       int64_t head_width) const override {

@@ -20,7 +20,7 @@ namespace {
 absl::StatusOr<LoadedModel> LoadLanguage(const ModelDirectory& directory, const LoadOptions& options,
                                          const ImageLimits&) {
   LoadedLanguageModel loaded;
-  LS_ASSIGN_OR_RETURN(loaded.model, LoadLanguageModel(directory, options));
+  LS_ASSIGN_OR_RETURN(loaded.weights, LoadLanguageModel(directory, options));
   LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadTokenizer(directory));
   return loaded;
 }
@@ -28,9 +28,9 @@ absl::StatusOr<LoadedModel> LoadLanguage(const ModelDirectory& directory, const 
 absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const LoadOptions& options,
                                      const ImageLimits& image_limits) {
   LoadedClassifier loaded;
-  LS_ASSIGN_OR_RETURN(loaded.classifier, LoadTextClassifier(directory, options));
+  LS_ASSIGN_OR_RETURN(loaded.weights, LoadTextClassifier(directory, options));
   LS_ASSIGN_OR_RETURN(loaded.tokenizer, LoadDocumentTokenizer(directory));
-  if (loaded.classifier->info().input == ClassifierInput::kPixelSequence) {
+  if (loaded.weights.info().input == ClassifierInput::kPixelSequence) {
     LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
                         ParseTextClassifierConfig(directory.config_text, directory.config_path()));
     loaded.preprocessor = MakePixelSequencePreprocessor(config.preprocessing, image_limits);
@@ -39,14 +39,13 @@ absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const Load
 }
 
 // An image classifier, of which only the network is its own.
-using ImageLoader = absl::StatusOr<std::unique_ptr<Classifier>> (*)(const ModelDirectory& directory,
-                                                                    const LoadOptions& options);
+using ImageLoader = absl::StatusOr<ClassifierWeights> (*)(const ModelDirectory& directory, const LoadOptions& options);
 
 template <ImageLoader load>
 absl::StatusOr<LoadedModel> LoadImages(const ModelDirectory& directory, const LoadOptions& options,
                                        const ImageLimits& image_limits) {
   LoadedClassifier loaded;
-  LS_ASSIGN_OR_RETURN(loaded.classifier, load(directory, options));
+  LS_ASSIGN_OR_RETURN(loaded.weights, load(directory, options));
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(directory.config_text, directory.config_path()));
   LS_ASSIGN_OR_RETURN(const ImagePreprocessingConfig preprocessing, ReadImagePreprocessing(fields));
   loaded.preprocessor = MakeImagePreprocessor(preprocessing, image_limits);

@@ -11,14 +11,14 @@
 namespace longshort {
 
 struct LoadedLanguageModel {
-  std::unique_ptr<LanguageModel> model;
+  LanguageModelWeights weights;
   std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that takes ids only
 };
 
 struct LoadedClassifier {
-  std::unique_ptr<Classifier> classifier;
+  ClassifierWeights weights;
   // Of a text classifier; null for one that takes ids only.
-  std::shared_ptr<const DocumentTokenizer> tokenizer;
+  std::shared_ptr<const TextEncoder> tokenizer;
   // Of a classifier of images or pixel sequences.
   std::shared_ptr<const ImagePreprocessor> preprocessor;
 };

@@ -1,5 +1,6 @@
 #include "models/tokenizer/fairseq_tokenizer.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -98,18 +99,18 @@ class ByteTokenizer final : public FairseqTokenizer {
 
   Unit unit() const override { return Unit::kByte; }
 
-  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
-    ids.reserve(text.size());
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+    DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
+    beginning.ids.reserve(std::min(beginning.tokens, most));
     for (size_t offset = 0; offset < text.size(); ++offset) {
       const auto byte = static_cast<uint8_t>(text[offset]);
       if (id_of_[byte] == kNone) {
         return absl::InvalidArgumentError(
             absl::StrFormat("byte 0x%02X at offset %d is not in the model's vocabulary", byte, offset));
       }
-      ids.push_back(id_of_[byte]);
+      if (static_cast<int64_t>(offset) < most) beginning.ids.push_back(id_of_[byte]);
     }
-    return ids;
+    return beginning;
   }
 
  private:
@@ -127,9 +128,9 @@ class CharacterTokenizer final : public FairseqTokenizer {
 
   Unit unit() const override { return Unit::kCharacter; }
 
-  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
-    ids.reserve(text.size());
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+    DocumentBeginning beginning;
+    beginning.ids.reserve(std::min(static_cast<int64_t>(text.size()), most));
     size_t offset = 0;
     while (offset < text.size()) {
       const std::optional<Utf8Character> character = FirstUtf8Character(text.substr(offset));
@@ -139,10 +140,11 @@ class CharacterTokenizer final : public FairseqTokenizer {
       }
       const auto found = id_of_.find(character->code_point);
       if (found == id_of_.end()) return NotInVocabulary(text.substr(offset, character->bytes), *character, offset);
-      ids.push_back(found->second);
+      if (beginning.tokens++ < most) beginning.ids.push_back(found->second);
       offset += static_cast<size_t>(character->bytes);
     }
-    return ids;
+    beginning.ids.shrink_to_fit();
+    return beginning;
   }
 
  private:

@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
-#include "models/layers/library_error.h"
+#include "models/layers/library.h"
 
 namespace longshort {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "models/weights/labels.h"
+#include "models/weights/model_directory.h"
 
 namespace longshort {
 namespace {
@@ -49,7 +49,7 @@ absl::StatusOr<LabelledText> ParseLine(std::string_view line, int64_t documents,
 }
 
 absl::StatusOr<TokenItem> Tokenise(const LabelledText& text, const TextClassifierConfig& config,
-                                   const DocumentTokenizer& tokenizer, const std::string& name) {
+                                   const TextEncoder& tokenizer, const std::string& name) {
   TokenItem item;
   for (const std::string& document : text.documents) {
     absl::StatusOr<std::vector<int32_t>> ids = tokenizer.Encode(document);
@@ -148,7 +148,7 @@ int64_t TokenisedTexts::Tokens(int64_t item) const {
 }
 
 absl::StatusOr<TokenisedTexts> TokeniseTexts(std::string_view lines, const std::string& name,
-                                             const TextClassifierConfig& config, const DocumentTokenizer& tokenizer,
+                                             const TextClassifierConfig& config, const TextEncoder& tokenizer,
                                              std::vector<std::string>& labels) {
   LS_ASSIGN_OR_RETURN(const std::vector<LabelledText> texts, ParseLabelledTexts(lines, config.documents, name));
   if (labels.empty()) {

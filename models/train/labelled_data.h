@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/classifier.h"
+#include "models/tokenizer/tokenizer.h"
 #include "models/weights/text_classifier_config.h"
 
 namespace longshort {
@@ -75,7 +76,7 @@ struct TokenisedTexts {
 // with `truncate` is. If `labels` is empty, it is set to the texts'. `name` is the file's. Errors: those of reading and
 // tokenising, and INVALID_ARGUMENT for an unknown label or a document without tokens; all name the file.
 absl::StatusOr<TokenisedTexts> TokeniseTexts(std::string_view lines, const std::string& name,
-                                             const TextClassifierConfig& config, const DocumentTokenizer& tokenizer,
+                                             const TextClassifierConfig& config, const TextEncoder& tokenizer,
                                              std::vector<std::string>& labels);
 
 }  // namespace longshort

@@ -15,11 +15,11 @@
 #include "c10/core/GradMode.h"
 #include "models/language_model/decoder.h"
 #include "models/language_model/segment_forward.h"
-#include "models/layers/library_error.h"
+#include "models/layers/library.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/train/model_writer.h"
 #include "models/train/training_text.h"
-#include "models/weights/language_model_tensors.h"
+#include "models/weights/language_model_config.h"
 
 namespace longshort {
 namespace {

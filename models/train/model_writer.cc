@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "models/weights/safetensors_writer.h"
+#include "models/weights/safetensors.h"
 
 namespace longshort {
 namespace {

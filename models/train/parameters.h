@@ -8,7 +8,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
-#include "models/weights/tensor_shapes.h"
+#include "models/weights/tensors.h"
 
 namespace longshort {
 

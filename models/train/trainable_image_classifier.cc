@@ -13,7 +13,6 @@
 #include "models/train/labelled_data.h"
 #include "models/train/trainable_classifier.h"
 #include "models/weights/cvt_config.h"
-#include "models/weights/cvt_tensors.h"
 
 namespace longshort {
 namespace {

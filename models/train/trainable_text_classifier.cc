@@ -7,11 +7,10 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "models/classifiers/text_network.h"
-#include "models/tokenizer/bytes_plus_one_tokenizer.h"
-#include "models/tokenizer/listops_tokenizer.h"
+#include "models/tokenizer/document_tokenizers.h"
 #include "models/train/labelled_data.h"
 #include "models/train/trainable_classifier.h"
-#include "models/weights/text_classifier_tensors.h"
+#include "models/weights/text_classifier_config.h"
 
 namespace longshort {
 namespace {
@@ -107,9 +106,8 @@ class TrainableTextClassifier final : public TrainableClassifier {
 
 absl::StatusOr<std::string> ReadTrainingFile(const std::string& path) { return ReadTextFile(path, size_t{1} << 32); }
 
-absl::StatusOr<std::unique_ptr<DocumentTokenizer>> MakeTokenizer(const TextClassifierConfig& config,
-                                                                 const TrainingFiles& files,
-                                                                 const std::string& vocabulary) {
+absl::StatusOr<std::unique_ptr<TextEncoder>> MakeTokenizer(const TextClassifierConfig& config,
+                                                           const TrainingFiles& files, const std::string& vocabulary) {
   switch (config.tokenizer) {
     case DocumentTokenizerKind::kBytesPlusOne:
       return MakeBytesPlusOneTokenizer();
@@ -141,8 +139,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
     data.files.push_back({"vocabulary.txt", vocabulary});
   }
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<DocumentTokenizer> tokenizer,
-                      MakeTokenizer(data.config, files, vocabulary));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer, MakeTokenizer(data.config, files, vocabulary));
   LS_ASSIGN_OR_RETURN(const std::string train, ReadTrainingFile(files.train));
   LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(train, files.train, data.config, *tokenizer, data.labels));
   LS_ASSIGN_OR_RETURN(const std::string held_out, ReadTrainingFile(files.held_out));

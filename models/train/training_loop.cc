@@ -17,8 +17,7 @@
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
 #include "models/weights/safetensors.h"
-#include "models/weights/safetensors_writer.h"
-#include "models/weights/tensor_values.h"
+#include "models/weights/tensors.h"
 
 namespace longshort {
 namespace {

@@ -1,11 +1,10 @@
-// Tables of the fields of a config.json: the name of each, the member of the struct Config that keeps it, and its
-// range.
+// Fields of a config.json that are read, checked and written alike: a table of them, and what is done with it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,69 +15,63 @@
 namespace longshort {
 
 template <typename Config>
-struct IntegerField {
-  using Value = int64_t;
+struct ConfigField {
   std::string_view name;
-  int64_t Config::*member;
-  int64_t least;
-  int64_t most;
+  std::variant<int64_t Config::*, bool Config::*, double Config::*> member;
+  // Of an integer. Other numbers are above 0 and at most 1.
+  int64_t least = 0;
+  int64_t most = 0;
 };
 
-template <typename Config>
-struct BooleanField {
-  using Value = bool;
-  std::string_view name;
-  bool Config::*member;
-};
-
-// A number above 0 and at most 1.
-template <typename Config>
-struct EpsilonField {
-  using Value = double;
-  std::string_view name;
-  double Config::*member;
-};
-
-// `name` stands for the file in errors.
-inline absl::Status CheckRange(std::string_view name, std::string_view field, int64_t value, int64_t least,
+// Errors: INVALID_ARGUMENT naming the file, the field, its value and the range.
+inline absl::Status CheckRange(std::string_view file, std::string_view field, int64_t value, int64_t least,
                                int64_t most) {
   if (value >= least && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %s is %d, it must lie in %d..%d", name, field, value, least, most));
+      absl::StrFormat("%s: %s is %d, it must lie in %d..%d", file, field, value, least, most));
 }
 
+// Table, here and below: a range of ConfigField<Config>. Errors: as CheckRange.
 template <typename Table, typename Config>
-absl::Status CheckRanges(const Table& table, const Config& config, std::string_view name) {
-  for (const IntegerField<Config>& field : table) {
-    LS_RETURN_IF_ERROR(CheckRange(name, field.name, config.*field.member, field.least, field.most));
+absl::Status CheckRanges(const Table& table, const Config& config, std::string_view file) {
+  for (const ConfigField<Config>& field : table) {
+    if (const auto* integer = std::get_if<int64_t Config::*>(&field.member); integer != nullptr) {
+      LS_RETURN_IF_ERROR(CheckRange(file, field.name, config.**integer, field.least, field.most));
+    } else if (const auto* number = std::get_if<double Config::*>(&field.member); number != nullptr) {
+      const double value = config.**number;
+      if (value > 0.0 && value <= 1.0) continue;
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: %s is %g, it must be above 0 and at most 1", file, field.name, value));
+    }
   }
   return absl::OkStatus();
 }
 
 template <typename Table>
-void AppendNames(const Table& table, std::vector<std::string_view>& names) {
+void AddNames(const Table& table, std::vector<std::string_view>& names) {
   for (const auto& field : table) names.push_back(field.name);
 }
 
-// Reads all fields of a table; each must be there.
+// Errors: those of JsonFields.
 template <typename Table, typename Config>
 absl::Status ReadFields(const JsonFields& fields, const Table& table, Config& config) {
-  for (const auto& field : table) {
-    using Value = typename Table::value_type::Value;
-    if constexpr (std::is_same_v<Value, int64_t>) {
-      LS_ASSIGN_OR_RETURN(config.*field.member, fields.Integer(field.name));
-    } else if constexpr (std::is_same_v<Value, bool>) {
-      LS_ASSIGN_OR_RETURN(config.*field.member, fields.Boolean(field.name));
+  for (const ConfigField<Config>& field : table) {
+    if (const auto* integer = std::get_if<int64_t Config::*>(&field.member); integer != nullptr) {
+      LS_ASSIGN_OR_RETURN(config.**integer, fields.Integer(field.name));
+    } else if (const auto* number = std::get_if<double Config::*>(&field.member); number != nullptr) {
+      LS_ASSIGN_OR_RETURN(config.**number, fields.Number(field.name));
     } else {
-      LS_ASSIGN_OR_RETURN(config.*field.member, fields.Number(field.name));
+      LS_ASSIGN_OR_RETURN(config.*std::get<bool Config::*>(field.member), fields.Boolean(field.name));
     }
   }
   return absl::OkStatus();
 }
 
 template <typename Table, typename Config>
-void WriteFields(const Config& config, const Table& table, nlohmann::ordered_json& document) {
-  for (const auto& field : table) document[std::string(field.name)] = config.*field.member;
+void WriteFields(const Table& table, const Config& config, nlohmann::ordered_json& document) {
+  for (const ConfigField<Config>& field : table) {
+    std::visit([&](auto member) { document[std::string(field.name)] = config.*member; }, field.member);
+  }
 }
 
 }  // namespace longshort

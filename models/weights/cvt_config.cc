@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
@@ -11,7 +14,7 @@
 namespace longshort {
 namespace {
 
-constexpr std::array<IntegerField<CvtStage>, 8> kStageFields = {{
+constexpr std::array<ConfigField<CvtStage>, 8> kCvtStageFields = {{
     {"stage_widths", &CvtStage::width, 1, 1 << 14},
     {"stage_heads", &CvtStage::heads, 1, 1 << 10},
     {"stage_depths", &CvtStage::depth, 1, 1 << 10},
@@ -22,34 +25,31 @@ constexpr std::array<IntegerField<CvtStage>, 8> kStageFields = {{
     {"embedding_paddings", &CvtStage::embedding_padding, 0, 1 << 8},
 }};
 
-constexpr std::array<IntegerField<CvtConfig>, 5> kCvtIntegers = {{
+constexpr std::array<ConfigField<CvtConfig>, 9> kCvtFields = {{
     {"feed_forward_ratio", &CvtConfig::feed_forward_ratio, 1, 1 << 6},
     {"channels", &CvtConfig::channels, 3, 3},
     {"classes", &CvtConfig::classes, 1, 1 << 20},
     {"projection_kernel", &CvtConfig::projection_kernel, 1, 63},
     {"dynamic_projection_kernel", &CvtConfig::dynamic_projection_kernel, 1, 63},
-}};
-
-constexpr std::array<EpsilonField<CvtConfig>, 3> kCvtEpsilons = {{
     {"layer_norm_epsilon", &CvtConfig::layer_norm_epsilon},
     {"batch_norm_epsilon", &CvtConfig::batch_norm_epsilon},
     {"weight_standardization_epsilon", &CvtConfig::weight_standardization_epsilon},
+    {"shared_dual_norm", &CvtConfig::shared_dual_norm},
 }};
 
 constexpr std::array<std::string_view, 1> kCvtArchitecture = {"cvt"};
 constexpr size_t kMostCvtStages = 16;
 constexpr int64_t kMostCvtScores = int64_t{1} << 30;  // of one block and image
 
-std::vector<std::string_view> CvtFields() {
-  std::vector<std::string_view> names = {"architecture", "shared_dual_norm", "preprocessing"};
-  AppendNames(kStageFields, names);
-  AppendNames(kCvtIntegers, names);
-  AppendNames(kCvtEpsilons, names);
+std::vector<std::string_view> AllCvtFields() {
+  std::vector<std::string_view> names = {"architecture", "preprocessing"};
+  AddNames(kCvtStageFields, names);
+  AddNames(kCvtFields, names);
   return names;
 }
 
-absl::Status CheckStage(const CvtStage& stage, std::string_view stage_name) {
-  LS_RETURN_IF_ERROR(CheckRanges(kStageFields, stage, stage_name));
+absl::Status CheckCvtStage(const CvtStage& stage, std::string_view stage_name) {
+  LS_RETURN_IF_ERROR(CheckRanges(kCvtStageFields, stage, stage_name));
   if (stage.width % stage.heads != 0) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "%s: stage_widths is %d, it must be a multiple of stage_heads, %d", stage_name, stage.width, stage.heads));
@@ -62,15 +62,8 @@ absl::Status CheckStage(const CvtStage& stage, std::string_view stage_name) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFields(const CvtConfig& config, std::string_view name) {
-  LS_RETURN_IF_ERROR(CheckRanges(kCvtIntegers, config, name));
-  for (const EpsilonField<CvtConfig>& field : kCvtEpsilons) {
-    const double value = config.*field.member;
-    if (!(value > 0.0 && value <= 1.0)) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s: %s is %g, it must be above 0 and at most 1", name, field.name, value));
-    }
-  }
+absl::Status CheckCvtFields(const CvtConfig& config, std::string_view name) {
+  LS_RETURN_IF_ERROR(CheckRanges(kCvtFields, config, name));
   for (const int64_t CvtConfig::*kernel : {&CvtConfig::projection_kernel, &CvtConfig::dynamic_projection_kernel}) {
     if (config.*kernel % 2 == 1) continue;
     return absl::InvalidArgumentError(absl::StrFormat(
@@ -81,7 +74,7 @@ absl::Status CheckFields(const CvtConfig& config, std::string_view name) {
 }
 
 // Attention scores of one block, for images of the size that the preprocessing gives.
-absl::Status CheckScores(const CvtConfig& config, std::string_view name) {
+absl::Status CheckCvtScores(const CvtConfig& config, std::string_view name) {
   int64_t height = config.preprocessing.crop_height, width = config.preprocessing.crop_width;
   for (size_t index = 0; index < config.stages.size(); ++index) {
     const CvtStage& stage = config.stages[index];
@@ -99,19 +92,51 @@ absl::Status CheckScores(const CvtConfig& config, std::string_view name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CvtStage>> ReadStages(const JsonFields& fields, const std::string& name) {
+absl::StatusOr<std::vector<CvtStage>> ReadCvtStages(const JsonFields& fields, const std::string& name) {
   std::vector<CvtStage> stages;
-  for (const IntegerField<CvtStage>& field : kStageFields) {
+  for (const ConfigField<CvtStage>& field : kCvtStageFields) {
     LS_ASSIGN_OR_RETURN(const std::vector<int64_t> values, fields.Integers(field.name));
-    if (field.name == kStageFields.front().name) stages.resize(std::min(values.size(), kMostCvtStages + 1));
+    if (field.name == kCvtStageFields.front().name) stages.resize(std::min(values.size(), kMostCvtStages + 1));
     if (values.empty() || values.size() != stages.size()) {
       return absl::InvalidArgumentError(
           absl::StrFormat("%s: %s has %d numbers; it must have one for each stage, as stage_widths has, at most %d",
                           name, field.name, values.size(), kMostCvtStages));
     }
-    for (size_t index = 0; index < values.size(); ++index) stages[index].*field.member = values[index];
+    for (size_t index = 0; index < values.size(); ++index)
+      stages[index].*std::get<int64_t CvtStage::*>(field.member) = values[index];
   }
   return stages;
+}
+
+void AddCvtSeparable(int64_t out, int64_t in, int64_t kernel, bool batch_norm, TensorList convolution) {
+  convolution.AddAffine("depthwise", {in, 1, kernel, kernel});
+  if (batch_norm) {
+    convolution.AddAffine("bn", {in});
+    convolution.Add("bn.running_mean", {in}, /*is_trained=*/false);
+    convolution.Add("bn.running_var", {in}, /*is_trained=*/false);
+  }
+  convolution.AddAffine("pointwise", {out, in, 1, 1});
+}
+
+void AddCvtBlock(const CvtConfig& config, const CvtStage& stage, TensorList block) {
+  const int64_t width = stage.width;
+  block.AddAffine("norm1", {width});
+  TensorList attention = block.Sub("attn");
+  for (const char* const name : {"to_q", "to_k", "to_v"}) {
+    AddCvtSeparable(width, width, config.projection_kernel, true, attention.Sub(name));
+  }
+  AddCvtSeparable(stage.heads * stage.projection_rank, width, config.dynamic_projection_kernel, false,
+                  attention.Sub("to_dyn"));
+  attention.AddAffine("ln_l", {width});
+  attention.AddAffine("ln_g", {width});
+  if (!config.shared_dual_norm) {
+    attention.AddAffine("ln_l_v", {width});
+    attention.AddAffine("ln_g_v", {width});
+  }
+  attention.AddAffine("proj", {width, width});
+  block.AddAffine("norm2", {width});
+  block.AddAffine("fc1", {config.feed_forward_ratio * width, width});
+  block.AddAffine("fc2", {width, config.feed_forward_ratio * width});
 }
 
 }  // namespace
@@ -144,28 +169,26 @@ absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
         absl::StrFormat("%s: there are %d stages, there must be 1..%d", name, config.stages.size(), kMostCvtStages));
   }
   for (size_t index = 0; index < config.stages.size(); ++index) {
-    LS_RETURN_IF_ERROR(CheckStage(config.stages[index], absl::StrFormat("%s: stage %d", name, index + 1)));
+    LS_RETURN_IF_ERROR(CheckCvtStage(config.stages[index], absl::StrFormat("%s: stage %d", name, index + 1)));
   }
-  LS_RETURN_IF_ERROR(CheckFields(config, name));
+  LS_RETURN_IF_ERROR(CheckCvtFields(config, name));
   const absl::Status fits =
       CheckCvtImageSize(config, config.preprocessing.crop_height, config.preprocessing.crop_width);
   if (!fits.ok()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: preprocessing: crop_height and crop_width: %s", name, fits.message()));
   }
-  return CheckScores(config, name);
+  return CheckCvtScores(config, name);
 }
 
 absl::StatusOr<CvtConfig> ParseCvtConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kCvtArchitecture).status());
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(CvtFields()));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllCvtFields()));
 
   CvtConfig config;
-  LS_ASSIGN_OR_RETURN(config.stages, ReadStages(fields, name));
-  LS_RETURN_IF_ERROR(ReadFields(fields, kCvtIntegers, config));
-  LS_RETURN_IF_ERROR(ReadFields(fields, kCvtEpsilons, config));
-  LS_ASSIGN_OR_RETURN(config.shared_dual_norm, fields.Boolean("shared_dual_norm"));
+  LS_ASSIGN_OR_RETURN(config.stages, ReadCvtStages(fields, name));
+  LS_RETURN_IF_ERROR(ReadFields(fields, kCvtFields, config));
   LS_ASSIGN_OR_RETURN(config.preprocessing, ReadImagePreprocessing(fields));
   LS_RETURN_IF_ERROR(CheckCvtConfig(config, name));
   return config;
@@ -174,14 +197,32 @@ absl::StatusOr<CvtConfig> ParseCvtConfig(std::string_view text, const std::strin
 std::string ToJson(const CvtConfig& config) {
   nlohmann::ordered_json document;
   document["architecture"] = kCvtArchitecture.front();
-  for (const IntegerField<CvtStage>& field : kStageFields) {
-    for (const CvtStage& stage : config.stages) document[std::string(field.name)].push_back(stage.*field.member);
+  for (const ConfigField<CvtStage>& field : kCvtStageFields) {
+    const auto member = std::get<int64_t CvtStage::*>(field.member);
+    for (const CvtStage& stage : config.stages) document[std::string(field.name)].push_back(stage.*member);
   }
-  WriteFields(config, kCvtIntegers, document);
-  WriteFields(config, kCvtEpsilons, document);
-  document["shared_dual_norm"] = config.shared_dual_norm;
+  WriteFields(kCvtFields, config, document);
   document["preprocessing"] = ToJson(config.preprocessing);
   return document.dump(2) + "\n";
+}
+
+std::vector<TensorShape> CvtTensors(const CvtConfig& config) {
+  std::vector<TensorShape> tensors;
+  TensorList model("", tensors);
+  int64_t channels = config.channels;
+  for (size_t index = 0; index < config.stages.size(); ++index) {
+    const CvtStage& stage = config.stages[index];
+    TensorList part = model.Sub(absl::StrCat("stages.", index));
+    part.AddAffine("embed", {stage.width, channels, stage.embedding_kernel, stage.embedding_kernel});
+    part.AddAffine("embed_norm", {stage.width});
+    for (int64_t block = 0; block < stage.depth; ++block) {
+      AddCvtBlock(config, stage, part.Sub(absl::StrCat("blocks.", block)));
+    }
+    channels = stage.width;
+  }
+  model.AddAffine("norm", {channels});
+  model.AddAffine("head", {config.classes, channels});
+  return tensors;
 }
 
 }  // namespace longshort

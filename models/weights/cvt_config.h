@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/weights/image_preprocessing_config.h"
+#include "models/weights/tensors.h"
 
 namespace longshort {
 
@@ -69,5 +70,11 @@ absl::StatusOr<CvtConfig> ParseCvtConfig(std::string_view text, const std::strin
 
 // The text of config.json; parsing it gives the same config.
 std::string ToJson(const CvtConfig& config);
+
+// The tensors that model.safetensors of a CvT*-LS holds.
+//
+// Every tensor of a model of this configuration, which holds the rules of CheckCvtConfig, in the order of use: stage by
+// stage, then `norm` and `head`. All are trained, but for the batch norms' running statistics.
+std::vector<TensorShape> CvtTensors(const CvtConfig& config);
 
 }  // namespace longshort

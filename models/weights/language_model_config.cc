@@ -1,17 +1,19 @@
 #include "models/weights/language_model_config.h"
 
 #include <array>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "base/strict_json.h"
 #include "models/weights/config_fields.h"
 
 namespace longshort {
 namespace {
 
-constexpr std::array<IntegerField<LanguageModelConfig>, 12> kLanguageModelIntegers = {{
+constexpr std::array<ConfigField<LanguageModelConfig>, 14> kLanguageModelFields = {{
     {"layers", &LanguageModelConfig::layers, 1, 1 << 10},
     {"model_width", &LanguageModelConfig::model_width, 2, 1 << 14},
     {"heads", &LanguageModelConfig::heads, 1, 1 << 10},
@@ -24,9 +26,6 @@ constexpr std::array<IntegerField<LanguageModelConfig>, 12> kLanguageModelIntege
     {"vocabulary_size", &LanguageModelConfig::vocabulary_size, 1, 1 << 22},
     {"window_position_clamp", &LanguageModelConfig::window_position_clamp, -1, (int64_t{1} << 31) - 1},
     {"chunk_position_clamp", &LanguageModelConfig::chunk_position_clamp, -1, (int64_t{1} << 31) - 1},
-}};
-
-constexpr std::array<BooleanField<LanguageModelConfig>, 2> kLanguageModelBooleans = {{
     {"pre_layer_norm", &LanguageModelConfig::pre_layer_norm},
     {"projection_bias", &LanguageModelConfig::projection_bias},
 }};
@@ -38,10 +37,9 @@ constexpr std::array<std::string_view, 1> kLanguageModelArchitecture = {"languag
 constexpr std::array<std::string_view, 2> kActivations = {"gelu", "relu"};
 constexpr std::array<std::string_view, 3> kLanguageModelTokenizers = {"none", "fairseq_bytes", "fairseq_characters"};
 
-std::vector<std::string_view> LanguageModelFields() {
+std::vector<std::string_view> AllLanguageModelFields() {
   std::vector<std::string_view> names = {"architecture", "activation", "tokenizer"};
-  AppendNames(kLanguageModelIntegers, names);
-  AppendNames(kLanguageModelBooleans, names);
+  AddNames(kLanguageModelFields, names);
   return names;
 }
 
@@ -52,6 +50,25 @@ absl::Status CheckMultiple(std::string_view name, std::string_view field, int64_
       absl::StrFormat("%s: %s is %d, it must be a multiple of %s, %d", name, field, value, unit_field, unit));
 }
 
+void AddDecoderLayer(const LanguageModelConfig& config, TensorList layer) {
+  const int64_t d = config.model_width;
+  layer.AddAffine("norm1", {d});
+  layer.Add("attn.r_r_bias", {config.heads, d / config.heads});
+  layer.Add("attn.r_w_bias", {config.heads, d / config.heads});
+  layer.AddAffine("attn.dconv_1", {config.heads * config.chunk_rank, d});
+  layer.AddAffine("attn.r_net", {d, d}, /*bias=*/false);
+  layer.AddAffine("attn.r_net_chunk", {d, d});
+  layer.AddAffine("attn.proj_query", {d, d}, config.projection_bias);
+  layer.AddAffine("attn.proj_key", {d, d}, config.projection_bias);
+  layer.AddAffine("attn.proj_val", {d, d}, config.projection_bias);
+  layer.AddAffine("attn.proj_out", {d, d}, config.projection_bias);
+  layer.AddAffine("attn.dual_ln_dproj", {d});
+  layer.AddAffine("attn.dual_ln_win", {d});
+  layer.AddAffine("norm2", {d});
+  layer.AddAffine("ff.fc1", {config.feed_forward_width, d});
+  layer.AddAffine("ff.fc2", {d, config.feed_forward_width});
+}
+
 }  // namespace
 
 int64_t LanguageModelConfig::PositionTableElements() const {
@@ -60,7 +77,7 @@ int64_t LanguageModelConfig::PositionTableElements() const {
 }
 
 absl::Status CheckLanguageModelConfig(const LanguageModelConfig& config, std::string_view name) {
-  LS_RETURN_IF_ERROR(CheckRanges(kLanguageModelIntegers, config, name));
+  LS_RETURN_IF_ERROR(CheckRanges(kLanguageModelFields, config, name));
   LS_RETURN_IF_ERROR(CheckMultiple(name, "model_width", config.model_width, "2 (sines and cosines)", 2));
   LS_RETURN_IF_ERROR(CheckMultiple(name, "model_width", config.model_width, "heads", config.heads));
   LS_RETURN_IF_ERROR(CheckMultiple(name, "memory_length", config.memory_length, "chunk_size", config.chunk_size));
@@ -81,11 +98,10 @@ absl::Status CheckLanguageModelConfig(const LanguageModelConfig& config, std::st
 absl::StatusOr<LanguageModelConfig> ParseLanguageModelConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kLanguageModelArchitecture).status());
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(LanguageModelFields()));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllLanguageModelFields()));
 
   LanguageModelConfig config;
-  LS_RETURN_IF_ERROR(ReadFields(fields, kLanguageModelIntegers, config));
-  LS_RETURN_IF_ERROR(ReadFields(fields, kLanguageModelBooleans, config));
+  LS_RETURN_IF_ERROR(ReadFields(fields, kLanguageModelFields, config));
   LS_ASSIGN_OR_RETURN(const size_t activation, fields.Choice("activation", kActivations));
   LS_ASSIGN_OR_RETURN(const size_t tokenizer, fields.Choice("tokenizer", kLanguageModelTokenizers));
   config.activation = static_cast<Activation>(activation);
@@ -100,11 +116,22 @@ absl::StatusOr<LanguageModelConfig> ParseLanguageModelConfig(std::string_view te
 std::string ToJson(const LanguageModelConfig& config) {
   nlohmann::ordered_json document;
   document["architecture"] = kLanguageModelArchitecture.front();
-  WriteFields(config, kLanguageModelIntegers, document);
-  WriteFields(config, kLanguageModelBooleans, document);
+  WriteFields(kLanguageModelFields, config, document);
   document["activation"] = kActivations[static_cast<size_t>(config.activation)];
   document["tokenizer"] = kLanguageModelTokenizers[static_cast<size_t>(config.tokenizer)];
   return document.dump(2) + "\n";
+}
+
+std::vector<TensorShape> LanguageModelTensors(const LanguageModelConfig& config) {
+  std::vector<TensorShape> tensors = {
+      {"in_emb.weight", {config.vocabulary_size, config.model_width}},
+      {"out_emb.bias", {config.vocabulary_size}},
+      {"pos_emb.inv_freq", {config.model_width / 2}, /*is_trained=*/false},
+  };
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    AddDecoderLayer(config, TensorList(absl::StrCat("layers.", layer, "."), tensors));
+  }
+  return tensors;
 }
 
 }  // namespace longshort

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/weights/tensors.h"
 
 namespace longshort {
 
@@ -61,5 +63,14 @@ absl::StatusOr<LanguageModelConfig> ParseLanguageModelConfig(std::string_view te
 
 // The text of config.json; parsing it gives the same config.
 std::string ToJson(const LanguageModelConfig& config);
+
+// The tensors that model.safetensors of a language model holds: the official names without their prefix
+// `decoder.model.`.
+//
+// The output embedding is the input embedding (tied) and not stored twice. Position frequencies (pos_emb.inv_freq) are
+// stored, never recomputed: a half-precision training rounds them.
+//
+// Every tensor of a model of this configuration, in the order of use: embeddings, then layer by layer.
+std::vector<TensorShape> LanguageModelTensors(const LanguageModelConfig& config);
 
 }  // namespace longshort

@@ -2,9 +2,12 @@
 // the model has them, vocabulary.txt and labels.txt.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/weights/safetensors.h"
@@ -35,5 +38,9 @@ struct ModelDirectory {
 absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path,
                                                   const std::function<absl::Status(const ModelDirectory&)>& check = {},
                                                   const std::function<bool()>& stop_requested = {});
+
+// `name` stands for the file in errors; the last line may end without a newline.
+// Errors: INVALID_ARGUMENT if there are not `classes` lines, or one is empty, or not UTF-8.
+absl::StatusOr<std::vector<std::string>> ParseLabels(std::string_view text, int64_t classes, const std::string& name);
 
 }  // namespace longshort

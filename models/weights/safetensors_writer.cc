@@ -1,5 +1,3 @@
-#include "models/weights/safetensors_writer.h"
-
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -8,6 +6,7 @@
 #include "base/byte_order.h"
 #include "base/files.h"
 #include "base/strict_json.h"
+#include "models/weights/safetensors.h"
 
 namespace longshort {
 namespace {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
@@ -12,7 +15,7 @@
 namespace longshort {
 namespace {
 
-constexpr std::array<IntegerField<TextClassifierConfig>, 11> kTextIntegers = {{
+constexpr std::array<ConfigField<TextClassifierConfig>, 13> kTextFields = {{
     {"layers", &TextClassifierConfig::layers, 1, 1 << 10},
     {"model_width", &TextClassifierConfig::model_width, 1, 1 << 14},
     {"heads", &TextClassifierConfig::heads, 1, 1 << 10},
@@ -24,9 +27,6 @@ constexpr std::array<IntegerField<TextClassifierConfig>, 11> kTextIntegers = {{
     {"value_convolution", &TextClassifierConfig::value_convolution, 0, 1 << 14},
     {"documents", &TextClassifierConfig::documents, 1, 2},
     {"classes", &TextClassifierConfig::classes, 1, 1 << 20},
-}};
-
-constexpr std::array<BooleanField<TextClassifierConfig>, 2> kTextBooleans = {{
     {"normalized_cls", &TextClassifierConfig::normalized_cls},
     {"tied_layers", &TextClassifierConfig::tied_layers},
 }};
@@ -40,10 +40,9 @@ constexpr std::array<std::string_view, 5> kDocumentTokenizers = {"none", "bytes_
                                                                  "listops_2021", "pixels"};
 constexpr std::array<std::string_view, 4> kClsKinds = {"none", "vocabulary", "all_layers", "last_layer"};
 
-std::vector<std::string_view> TextFields(const TextClassifierConfig& config) {
+std::vector<std::string_view> AllTextFields(const TextClassifierConfig& config) {
   std::vector<std::string_view> names = {"architecture", "tokenizer", "cls", kMaxDocumentTokens};
-  AppendNames(kTextIntegers, names);
-  AppendNames(kTextBooleans, names);
+  AddNames(kTextFields, names);
   if (config.cls == ClsKind::kNone) names.push_back(kPooledLength);
   if (config.tokenizer == DocumentTokenizerKind::kPixels) names.emplace_back("preprocessing");
   return names;
@@ -95,6 +94,20 @@ absl::Status ReadLength(const JsonFields& fields, std::string_view field, int64_
   return absl::OkStatus();
 }
 
+void AddTextLayer(const TextClassifierConfig& config, TensorList layer) {
+  const int64_t width = config.model_width;
+  layer.AddAffine("norm1", {width});
+  for (const char* const projection : {"W_q", "W_k", "W_v", "W_o"})
+    layer.AddAffine(absl::StrCat("mha.", projection), {width, width});
+  layer.AddAffine("mha.dual_ln_s", {width});
+  layer.AddAffine("mha.dual_ln_l", {width});
+  if (config.projection_rank > 0) layer.AddAffine("mha.dconv_fc", {config.heads * config.projection_rank, width});
+  if (config.value_convolution > 0) layer.Add("mha.conv.weight", {config.heads, 1, config.value_convolution, 1});
+  layer.AddAffine("norm2", {width});
+  layer.AddAffine("mlpblock.0", {config.feed_forward_width, width});
+  layer.AddAffine("mlpblock.3", {width, config.feed_forward_width});
+}
+
 }  // namespace
 
 std::string_view DocumentTokenizerName(DocumentTokenizerKind kind) {
@@ -108,7 +121,7 @@ int64_t TextClassifierConfig::MaxDocumentTokens() const {
 }
 
 absl::Status CheckTextClassifierConfig(const TextClassifierConfig& config, std::string_view name) {
-  LS_RETURN_IF_ERROR(CheckRanges(kTextIntegers, config, name));
+  LS_RETURN_IF_ERROR(CheckRanges(kTextFields, config, name));
   if (config.model_width % config.heads != 0) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: model_width is %d, it must be a multiple of heads, %d", name,
                                                       config.model_width, config.heads));
@@ -129,10 +142,9 @@ absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view 
   LS_ASSIGN_OR_RETURN(const size_t cls, fields.Choice("cls", kClsKinds));
   config.tokenizer = static_cast<DocumentTokenizerKind>(tokenizer);
   config.cls = static_cast<ClsKind>(cls);
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(TextFields(config)));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllTextFields(config)));
 
-  LS_RETURN_IF_ERROR(ReadFields(fields, kTextIntegers, config));
-  LS_RETURN_IF_ERROR(ReadFields(fields, kTextBooleans, config));
+  LS_RETURN_IF_ERROR(ReadFields(fields, kTextFields, config));
   LS_RETURN_IF_ERROR(ReadLength(fields, kPooledLength, config.max_sequence_length, config.pooled_length));
   LS_RETURN_IF_ERROR(ReadLength(fields, kMaxDocumentTokens, config.max_sequence_length, config.max_document_tokens));
   if (config.tokenizer == DocumentTokenizerKind::kPixels) {
@@ -146,14 +158,33 @@ std::string ToJson(const TextClassifierConfig& config) {
   nlohmann::ordered_json document;
   document["architecture"] = kTextArchitecture.front();
   document["tokenizer"] = DocumentTokenizerName(config.tokenizer);
-  WriteFields(config, kTextIntegers, document);
-  WriteFields(config, kTextBooleans, document);
+  WriteFields(kTextFields, config, document);
   document["cls"] = kClsKinds[static_cast<size_t>(config.cls)];
   if (config.cls == ClsKind::kNone && config.pooled_length != 0)
     document[std::string(kPooledLength)] = config.pooled_length;
   if (config.max_document_tokens != 0) document[std::string(kMaxDocumentTokens)] = config.max_document_tokens;
   if (config.tokenizer == DocumentTokenizerKind::kPixels) document["preprocessing"] = ToJson(config.preprocessing);
   return document.dump(2) + "\n";
+}
+
+std::string TextLayerPrefix(const TextClassifierConfig& config, int64_t layer) {
+  return config.tied_layers ? "model.transformer." : absl::StrFormat("model.transformer_%d.", layer);
+}
+
+std::vector<TensorShape> TextClassifierTensors(const TextClassifierConfig& config) {
+  const int64_t width = config.model_width;
+  std::vector<TensorShape> tensors;
+  TensorList model("", tensors);
+  model.Add("model.embeddings.word_embeddings.weight", {config.vocabulary_size, width});
+  model.Add("model.embeddings.position_embeddings.weight", {config.max_sequence_length, width});
+  if (config.HasClsParameter()) model.Add("model.cls_embed", {1, 1, width});
+  for (int64_t layer = 0; layer < (config.tied_layers ? 1 : config.layers); ++layer)
+    AddTextLayer(config, TensorList(TextLayerPrefix(config, layer), tensors));
+  model.AddAffine("model.norm", {width});
+  // Two documents are compared by their rows, the product and the difference.
+  model.AddAffine("seq_classifer.mlpblock.0", {config.feed_forward_width, config.documents == 2 ? 4 * width : width});
+  model.AddAffine("seq_classifer.mlpblock.2", {config.classes, config.feed_forward_width});
+  return tensors;
 }
 
 }  // namespace longshort

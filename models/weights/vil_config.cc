@@ -1,6 +1,9 @@
 #include "models/weights/vil_config.h"
 
 #include <array>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,11 +15,13 @@ namespace longshort {
 namespace {
 
 constexpr std::array<std::string_view, 1> kVilArchitecture = {"vil"};
-constexpr std::array<std::string_view, 8> kVilFields = {"architecture",    "stages",       "image_size",
-                                                        "channels",        "classes",      "embedding_norm",
-                                                        "average_pooling", "preprocessing"};
-constexpr int64_t kMostVilPixels = int64_t{1} << 12;  // of a side
-constexpr int64_t kMostClasses = int64_t{1} << 20;
+constexpr std::array<ConfigField<VilConfig>, 5> kVilFields = {{
+    {"image_size", &VilConfig::image_size, 1, 1 << 12},
+    {"channels", &VilConfig::channels, 3, 3},
+    {"classes", &VilConfig::classes, 1, 1 << 20},
+    {"embedding_norm", &VilConfig::embedding_norm},
+    {"average_pooling", &VilConfig::average_pooling},
+}};
 constexpr int64_t kMostVilScores = int64_t{1} << 30;  // of one block and image
 
 // The keys that one query of the stage meets.
@@ -46,6 +51,37 @@ absl::Status CheckGrid(const VilStage& stage, int64_t side_before, int64_t side,
   return absl::OkStatus();
 }
 
+// `side`: patches along a side of the stage's grid.
+void AddEmbedding(const VilStage& stage, int64_t channels, int64_t side, bool norm, TensorList embedding) {
+  embedding.AddAffine("proj", {stage.width, channels, stage.patch_size, stage.patch_size});
+  if (norm) embedding.AddAffine("norm_embed", {stage.width});
+  if (stage.global_tokens > 0) embedding.Add("cls_token", {1, stage.global_tokens, stage.width});
+  if (!stage.absolute_positions) return;
+  if (stage.global_tokens > 0) embedding.Add("cls_pos_embed", {1, stage.global_tokens, stage.width});
+  embedding.Add("x_pos_embed", {1, side, stage.width / 2});
+  embedding.Add("y_pos_embed", {1, side, stage.width / 2});
+}
+
+void AddSparseAttention(const VilStage& stage, TensorList attention) {
+  if (stage.projection_rank > 0) {
+    attention.AddAffine("to_dynamic_projection", {stage.heads * stage.projection_rank, stage.width});
+  }
+  attention.AddAffine("dual_ln_dp", {stage.width});
+  attention.AddAffine("dual_ln_full", {stage.width});
+  if (!stage.absolute_positions) {
+    attention.Add("local_relative_position_bias_table", {WindowBiasRows(stage.window_size), stage.heads});
+  }
+}
+
+void AddFullAttention(const VilStage& stage, int64_t side, TensorList attention) {
+  if (stage.absolute_positions) return;
+  const int64_t offsets = 2 * side - 1;  // of two patches, along one axis
+  attention.Add("local_relative_position_bias_table", {offsets * offsets, stage.heads});
+  if (stage.global_tokens == 0) return;
+  attention.Add("g2l_relative_position_bias", {2, stage.heads, stage.global_tokens});
+  attention.Add("g2g_relative_position_bias", {stage.heads, stage.global_tokens, stage.global_tokens});
+}
+
 }  // namespace
 
 int64_t VilConfig::GridSide(size_t index) const {
@@ -55,9 +91,7 @@ int64_t VilConfig::GridSide(size_t index) const {
 }
 
 absl::Status CheckVilConfig(const VilConfig& config, std::string_view name) {
-  LS_RETURN_IF_ERROR(CheckRange(name, "image_size", config.image_size, 1, kMostVilPixels));
-  LS_RETURN_IF_ERROR(CheckRange(name, "channels", config.channels, 3, 3));
-  LS_RETURN_IF_ERROR(CheckRange(name, "classes", config.classes, 1, kMostClasses));
+  LS_RETURN_IF_ERROR(CheckRanges(kVilFields, config, name));
   const std::string stages_name = absl::StrCat(std::string(name), ": stages");
   LS_RETURN_IF_ERROR(CheckVilStages(config.stages, stages_name));
   int64_t side = config.image_size;
@@ -79,31 +113,61 @@ absl::Status CheckVilConfig(const VilConfig& config, std::string_view name) {
 absl::StatusOr<VilConfig> ParseVilConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kVilArchitecture).status());
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(kVilFields));
+  std::vector<std::string_view> names = {"architecture", "stages", "preprocessing"};
+  AddNames(kVilFields, names);
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(names));
 
   VilConfig config;
   LS_ASSIGN_OR_RETURN(const std::string stages, fields.Text("stages"));
   LS_ASSIGN_OR_RETURN(config.stages, ParseVilStages(stages, absl::StrCat(name, ": stages")));
-  LS_ASSIGN_OR_RETURN(config.image_size, fields.Integer("image_size"));
-  LS_ASSIGN_OR_RETURN(config.channels, fields.Integer("channels"));
-  LS_ASSIGN_OR_RETURN(config.classes, fields.Integer("classes"));
-  LS_ASSIGN_OR_RETURN(config.embedding_norm, fields.Boolean("embedding_norm"));
-  LS_ASSIGN_OR_RETURN(config.average_pooling, fields.Boolean("average_pooling"));
+  LS_RETURN_IF_ERROR(ReadFields(fields, kVilFields, config));
   LS_ASSIGN_OR_RETURN(config.preprocessing, ReadImagePreprocessing(fields));
   LS_RETURN_IF_ERROR(CheckVilConfig(config, name));
   return config;
 }
 
 std::string ToJson(const VilConfig& config) {
-  const nlohmann::ordered_json document = {{"architecture", kVilArchitecture.front()},
-                                           {"stages", ToText(config.stages)},
-                                           {"image_size", config.image_size},
-                                           {"channels", config.channels},
-                                           {"classes", config.classes},
-                                           {"embedding_norm", config.embedding_norm},
-                                           {"average_pooling", config.average_pooling},
-                                           {"preprocessing", ToJson(config.preprocessing)}};
+  nlohmann::ordered_json document = {{"architecture", kVilArchitecture.front()}, {"stages", ToText(config.stages)}};
+  WriteFields(kVilFields, config, document);
+  document["preprocessing"] = ToJson(config.preprocessing);
   return document.dump(2) + "\n";
+}
+
+int64_t WindowBiasRows(int64_t window_size) {
+  const int64_t half = window_size / 2;
+  return 2 * (window_size + half - 1) * (2 * half + window_size + 1) + 1;
+}
+
+std::vector<TensorShape> VilTensors(const VilConfig& config) {
+  std::vector<TensorShape> tensors;
+  int64_t channels = config.channels;
+  for (size_t index = 0; index < config.stages.size(); ++index) {
+    const VilStage& stage = config.stages[index];
+    const int64_t side = config.GridSide(index), width = stage.width;
+    const auto module = [&](int64_t number) { return absl::StrCat("layer", stage.number, ".", number, "."); };
+    AddEmbedding(stage, channels, side, config.embedding_norm, TensorList(module(0), tensors));
+    for (int64_t pair = 0; pair < stage.pairs; ++pair) {
+      const std::string attention = module(2 * pair + 1), feed_forward = module(2 * pair + 2);
+      TensorList(attention, tensors).AddAffine("norm", {width});
+      TensorList attention_map(absl::StrCat(attention, "attn."), tensors);
+      attention_map.AddAffine("qkv", {3 * width, width});
+      if (stage.sparse) {
+        AddSparseAttention(stage, attention_map);
+      } else {
+        AddFullAttention(stage, side, attention_map);
+      }
+      attention_map.AddAffine("proj", {width, width});
+      TensorList(feed_forward, tensors).AddAffine("norm", {width});
+      TensorList mlp(absl::StrCat(feed_forward, "mlp."), tensors);
+      mlp.AddAffine("fc1", {4 * width, width});
+      mlp.AddAffine("fc2", {width, 4 * width});
+    }
+    channels = width;
+  }
+  TensorList head("", tensors);
+  head.AddAffine("norm", {channels});
+  head.AddAffine("head", {config.classes, channels});
+  return tensors;
 }
 
 }  // namespace longshort

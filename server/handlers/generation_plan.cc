@@ -130,7 +130,7 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const Se
   if (call.prompt.has_value() || !call.session.has_value()) {
     const NamedText prompt = {.input = call.prompt.has_value() ? *call.prompt : TextInput(),
                               .path = {.field = "prompt"}};
-    LS_ASSIGN_OR_RETURN(one.prompt, ReadText(prompt, names, EncoderOf(model), limits.prompt_tokens));
+    LS_ASSIGN_OR_RETURN(one.prompt, ReadText(prompt, names, model, limits.prompt_tokens));
   }
 
   GenerationPlan plan;

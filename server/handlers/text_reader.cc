@@ -31,26 +31,26 @@ absl::StatusOr<DocumentBeginning> ReadIds(const NamedText& text, const CallNames
 }
 
 absl::StatusOr<DocumentBeginning> Encode(const NamedText& text, TextPart part, const CallNames& names,
-                                         const TextEncoder& encoder, int64_t most) {
-  if (encoder.encode == nullptr) {
+                                         const TextVocabulary& vocabulary, int64_t most) {
+  if (vocabulary.encoder == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(text, part, names), " is text; it must be ids, because the model has no vocabulary"));
   }
-  absl::StatusOr<DocumentBeginning> beginning = encoder.encode(text.input.text, most);
+  absl::StatusOr<DocumentBeginning> beginning = vocabulary.encoder->EncodeBeginning(text.input.text, most);
   if (beginning.ok()) return beginning;
   return absl::Status(beginning.status().code(),
                       absl::StrCat(NameOf(text, part, names), ": ", beginning.status().message()));
 }
 
-absl::StatusOr<DocumentBeginning> ReadKind(const NamedText& text, const CallNames& names, const TextEncoder& encoder,
-                                           int64_t most) {
+absl::StatusOr<DocumentBeginning> ReadKind(const NamedText& text, const CallNames& names,
+                                           const TextVocabulary& vocabulary, int64_t most) {
   switch (text.input.kind) {
     case TextInput::Kind::kText:
-      return Encode(text, TextPart::kText, names, encoder, most);
+      return Encode(text, TextPart::kText, names, vocabulary, most);
     case TextInput::Kind::kBytes:
-      return Encode(text, TextPart::kBytes, names, encoder, most);
+      return Encode(text, TextPart::kBytes, names, vocabulary, most);
     case TextInput::Kind::kIds:
-      return ReadIds(text, names, encoder.vocabulary_size, most);
+      return ReadIds(text, names, vocabulary.size, most);
     case TextInput::Kind::kUnset:
       break;
   }
@@ -59,39 +59,16 @@ absl::StatusOr<DocumentBeginning> ReadKind(const NamedText& text, const CallName
 
 }  // namespace
 
-TextEncoder EncoderOf(const ServedLanguageModel& model) {
-  TextEncoder encoder{.vocabulary_size = model.info.vocabulary_size, .encode = nullptr};
-  if (model.tokenizer == nullptr) return encoder;
-  encoder.encode = [&tokenizer = *model.tokenizer](std::string_view text,
-                                                   int64_t most) -> absl::StatusOr<DocumentBeginning> {
-    LS_ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer.Encode(text));
-    const auto tokens = static_cast<int64_t>(ids.size());
-    if (tokens > most) ids.resize(most);
-    ids.shrink_to_fit();
-    return DocumentBeginning{.ids = std::move(ids), .tokens = tokens};
-  };
-  return encoder;
-}
-
-TextEncoder EncoderOf(const ServedClassifier& model) {
-  TextEncoder encoder{.vocabulary_size = model.info.vocabulary_size, .encode = nullptr};
-  if (model.tokenizer == nullptr) return encoder;
-  encoder.encode = [&tokenizer = *model.tokenizer](std::string_view text, int64_t most) {
-    return tokenizer.EncodeBeginning(text, most);
-  };
-  return encoder;
-}
-
-absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names, const TextEncoder& encoder,
-                                              int64_t most_tokens) {
-  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadBeginning(text, names, encoder, most_tokens));
+absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names,
+                                              const TextVocabulary& vocabulary, int64_t most_tokens) {
+  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadBeginning(text, names, vocabulary, most_tokens));
   if (beginning.tokens <= most_tokens) return std::move(beginning.ids);
   return CheckFieldRange(absl::StrCat("number of tokens of ", names.Of(text.path)), beginning.tokens, 1, most_tokens);
 }
 
 absl::StatusOr<DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,
-                                                const TextEncoder& encoder, int64_t most_tokens) {
-  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadKind(text, names, encoder, most_tokens));
+                                                const TextVocabulary& vocabulary, int64_t most_tokens) {
+  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadKind(text, names, vocabulary, most_tokens));
   if (beginning.tokens > 0) return beginning;
   return absl::InvalidArgumentError(absl::StrCat(names.Of(text.path), " is empty; it must have at least one token"));
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +15,14 @@
 
 namespace longshort {
 
-// How a model's ids come from text. Valid as long as the model.
-struct TextEncoder {
-  int64_t vocabulary_size = 0;
-  // As DocumentTokenizer::EncodeBeginning. Null for a model that takes ids only.
-  std::function<absl::StatusOr<DocumentBeginning>(std::string_view text, int64_t most)> encode;
-};
+// The ids of a served model, and how they come from text. Valid as long as the model.
+struct TextVocabulary {
+  template <typename Served>
+  TextVocabulary(const Served& model) : size(model.info.vocabulary_size), encoder(model.tokenizer.get()) {}
 
-TextEncoder EncoderOf(const ServedLanguageModel& model);
-TextEncoder EncoderOf(const ServedClassifier& model);
+  int64_t size;
+  const TextEncoder* encoder;  // null for a model that takes ids only
+};
 
 // Which text of a call is read, for messages.
 struct NamedText {
@@ -35,12 +33,12 @@ struct NamedText {
 // The tokens of `text`, 1 to `most_tokens` of them, each in [0, V).
 // Errors: INVALID_ARGUMENT if it is empty, too long, has an id outside the vocabulary (with its index) or a byte or
 // character outside the vocabulary (with its offset), or is text for a model that takes ids only.
-absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names, const TextEncoder& encoder,
-                                              int64_t most_tokens);
+absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names,
+                                              const TextVocabulary& vocabulary, int64_t most_tokens);
 // The first `most_tokens` tokens of `text`, or all of them, and how many there are: at least one.
 // Errors: as ReadText, but for a text that is too long.
 absl::StatusOr<DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,
-                                                const TextEncoder& encoder, int64_t most_tokens);
+                                                const TextVocabulary& vocabulary, int64_t most_tokens);
 
 // The bytes that the tokens stand for; empty for a model that takes ids only.
 std::string DecodeTokens(const std::vector<int32_t>& tokens, const ServedLanguageModel& model);

@@ -83,8 +83,8 @@ class LanguageModelScorer final : public TextScorer {
           absl::StrCat(names_.Of(SecondOf(index)), " is set; it must be unset, because the model is a language model"));
     }
     TextToScore text;
-    LS_ASSIGN_OR_RETURN(text.documents.emplace_back(), ReadText({.input = first, .path = FirstOf(index)}, names_,
-                                                                EncoderOf(*model_), limits_.prompt_tokens));
+    LS_ASSIGN_OR_RETURN(text.documents.emplace_back(),
+                        ReadText({.input = first, .path = FirstOf(index)}, names_, *model_, limits_.prompt_tokens));
     return text;
   }
 
@@ -190,7 +190,7 @@ class ClassifierScorer final : public TextScorer {
  private:
   absl::Status AddDocument(const NamedText& named, TextToScore& text) const {
     const int64_t most = model_->info.max_document_tokens;
-    LS_ASSIGN_OR_RETURN(DocumentBeginning document, ReadBeginning(named, names_, EncoderOf(*model_), most));
+    LS_ASSIGN_OR_RETURN(DocumentBeginning document, ReadBeginning(named, names_, *model_, most));
     const bool too_long = document.tokens > most;
     if (too_long && !truncate_) {
       return FieldError(

@@ -10,10 +10,10 @@
 namespace longshort {
 namespace {
 
-absl::StatusOr<TextEncoder> EncoderOf(const ServedModel& model, const CallNames& names) {
-  if (model.language_model() != nullptr) return EncoderOf(*model.language_model());
+absl::StatusOr<TextVocabulary> VocabularyOf(const ServedModel& model, const CallNames& names) {
+  if (model.language_model() != nullptr) return TextVocabulary(*model.language_model());
   const ServedClassifier& classifier = *model.classifier();
-  if (classifier.info.input == ClassifierInput::kText) return EncoderOf(classifier);
+  if (classifier.info.input == ClassifierInput::kText) return TextVocabulary(classifier);
   return absl::FailedPreconditionError(
       absl::StrCat(names.rpc(), " needs a model of texts; model ", model.name, " is a classifier of images"));
 }
@@ -23,11 +23,11 @@ absl::StatusOr<TextEncoder> EncoderOf(const ServedModel& model, const CallNames&
 absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& call) {
   const RequestLimits& limits = record.environment().limits;
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> model, record.FindModel(call.model));
-  LS_ASSIGN_OR_RETURN(const TextEncoder encoder, EncoderOf(*model, record.names()));
+  LS_ASSIGN_OR_RETURN(const TextVocabulary vocabulary, VocabularyOf(*model, record.names()));
   const NamedText text = {.input = call.text, .path = {.field = "input"}};
   TokenizeResult result;
-  LS_ASSIGN_OR_RETURN(result.ids,
-                      ReadText(text, record.names(), encoder, std::min(limits.prompt_tokens, limits.described_tokens)));
+  LS_ASSIGN_OR_RETURN(
+      result.ids, ReadText(text, record.names(), vocabulary, std::min(limits.prompt_tokens, limits.described_tokens)));
   if (model->language_model() != nullptr) result.tokenizer = model->language_model()->tokenizer;
   result.model = record.answering_model();
   return result;

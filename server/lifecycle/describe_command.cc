@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
-#include "models/costs/model_description.h"
+#include "models/costs/costs.h"
 #include "models/costs/presets.h"
 
 namespace longshort {

@@ -11,12 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/classification/preparation_pool.h"
 #include "core/generation/continuous_batching_engine.h"
-#include "core/requests/prompt_token_budget.h"
 #include "server/model_control/cache_budget.h"
 #include "server/model_control/session_stores.h"
 #include "server/monitoring/engine_observers.h"
@@ -36,8 +34,8 @@ const RealClock& SystemClock() {
 
 // A cache of no size that was asked for holds 16 sequences of any length and a quarter more of prefixes; the many short
 // ones that may run instead each need an open chunk.
-int64_t UsualCacheBytes(const LanguageModel& model, int64_t max_streams) {
-  return Bytes(PagesForStreams(model.info(), 16 + 4), model.PageBytes()) + max_streams * model.PageBytes().open_chunk;
+int64_t UsualCacheBytes(const LanguageModelInfo& info, int64_t max_streams) {
+  return Bytes(PagesForStreams(info, 16 + 4), info.page_bytes) + max_streams * info.page_bytes.open_chunk;
 }
 
 // Of a GPU's memory: what a step's tensors, graphs and the libraries take.
@@ -95,7 +93,7 @@ class EngineMaker {
 
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedLanguageModel loaded) {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kLanguageModel));
-    const LanguageModelInfo info = loaded.model->info();
+    const LanguageModelInfo info = loaded.weights.info();
     ContinuousBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
     const int64_t weight_bytes = WeightBytes(info.parameters, info.precision);
@@ -113,7 +111,7 @@ class EngineMaker {
     engine.step_loop.max_streams = serving.max_streams;
     engine.step_loop.steps.target_step = serving.step_time;
     engine.step_loop.steps.rounds = serving.order.rounds;
-    LS_RETURN_IF_ERROR(ReserveCaches(name, serving, *loaded.model, *shares, engine));
+    LS_RETURN_IF_ERROR(ReserveCaches(name, serving, loaded.weights, *shares, engine));
     LogModel(serving, {{"model", name},
                        {"version", version},
                        {"architecture", std::string("language_model")},
@@ -124,16 +122,16 @@ class EngineMaker {
                        {"workers", WorkerCount(engine)},
                        {"max_streams", engine.step_loop.max_streams},
                        {"cache_bytes", engine.step_loop.cache_bytes},
-                       {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), loaded.model->PageBytes())},
+                       {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), info.page_bytes)},
                        {"fingerprint", info.fingerprint}});
-    LogGpuMemory(name, version, engine.workers, {{"weight_bytes", weight_bytes}}, loaded.model.get());
+    LogGpuMemory(name, version, engine.workers, {{"weight_bytes", weight_bytes}}, &loaded.weights);
     ServedLanguageModel served{.memory = std::move(shares),
                                .info = info,
                                .tokenizer = loaded.tokenizer,
                                .engine = nullptr,
                                .max_items = MaxItems(serving)};
     LS_ASSIGN_OR_RETURN(
-        served.engine, ContinuousBatchingEngine::Create(std::move(loaded.model), std::move(loaded.tokenizer),
+        served.engine, ContinuousBatchingEngine::Create(std::move(loaded.weights), std::move(loaded.tokenizer),
                                                         ObserveEngine(metrics_, log_, name, version, served.statistics),
                                                         SystemClock(), engine));
     engine.session_store->SetTimeToLive(serving.session_time_to_live);  // it may have been another's
@@ -142,7 +140,7 @@ class EngineMaker {
 
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedClassifier loaded) {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kClassifier));
-    const ClassifierInfo info = loaded.classifier->info();
+    const ClassifierInfo info = loaded.weights.info();
     DynamicBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
     const int64_t gpu_weight_bytes = WeightBytes(info.parameters, info.precision);
@@ -181,7 +179,7 @@ class EngineMaker {
                             .statistics = std::make_shared<ServingStatistics>(serving.max_batch_size)};
     LS_ASSIGN_OR_RETURN(
         served.engine, DynamicBatchingEngine::Create(
-                           std::move(loaded.classifier), preparation_,
+                           std::move(loaded.weights), preparation_,
                            ObserveClassifier(metrics_, log_, name, version, served.statistics), SystemClock(), engine));
     return served;
   }
@@ -229,15 +227,16 @@ class EngineMaker {
   }
 
   // Reserves the caches of all workers, each where that worker's device has it. `shares` are those of SetWeightsAside.
-  static absl::Status ReserveCaches(const std::string& name, const ServingOptions& serving, const LanguageModel& model,
-                                    const Shares& shares, ContinuousBatchingEngine::Options& engine) {
+  static absl::Status ReserveCaches(const std::string& name, const ServingOptions& serving,
+                                    const LanguageModelWeights& weights, const Shares& shares,
+                                    ContinuousBatchingEngine::Options& engine) {
     const int64_t workers = WorkerCount(engine), gpus = static_cast<int64_t>(shares.size()) - 1;
     // For so many of the workers; 0: what is usual.
     const auto wanted = [&](int64_t count) {
       return serving.cache_bytes == 0 ? 0 : std::max<int64_t>(1, serving.cache_bytes * count / workers);
     };
     const auto usual = [&](const WorkerDevice& worker) {
-      return UsualCacheBytes(model.On(worker), serving.max_streams);
+      return UsualCacheBytes(weights.info(worker), serving.max_streams);
     };
     if (const int64_t cpu_workers = workers - gpus; cpu_workers > 0) {
       LS_ASSIGN_OR_RETURN(
@@ -250,7 +249,7 @@ class EngineMaker {
     }
     for (int64_t i = 0; i < gpus; ++i) {
       WorkerDevice& worker = engine.workers[workers - gpus + i];
-      shares[1 + i]->SetAside(model.On(worker).WorkspaceBytes());
+      shares[1 + i]->SetAside(weights.info(worker).workspace_bytes);
       LS_ASSIGN_OR_RETURN(worker.memory_bytes, shares[1 + i]->Reserve(name, wanted(1), usual(worker)));
       engine.step_loop.cache_bytes += worker.memory_bytes;
     }
@@ -273,9 +272,9 @@ class EngineMaker {
     return absl::OkStatus();
   }
 
-  // What a model takes of each of its GPUs. `model`: null for a classifier, which has no cache.
+  // What a model takes of each of its GPUs. `language_model`: null for a classifier, which has no cache.
   void LogGpuMemory(const std::string& name, int64_t version, const std::vector<WorkerDevice>& workers,
-                    const LogFields& taken, const LanguageModel* model) {
+                    const LogFields& taken, const LanguageModelWeights* language_model) {
     for (const WorkerDevice& worker : workers) {
       if (worker.kind == DeviceKind::kCpu) continue;
       const int64_t gpu_bytes = machine_.gpus->memory_bytes.at(worker.index);
@@ -285,8 +284,8 @@ class EngineMaker {
                           {"gpu_bytes", gpu_bytes},
                           {"library_bytes", LibraryBytes(gpu_bytes)}};
       fields.insert(fields.end(), taken.begin(), taken.end());
-      if (model != nullptr) {
-        fields.emplace_back("workspace_bytes", model->On(worker).WorkspaceBytes());
+      if (language_model != nullptr) {
+        fields.emplace_back("workspace_bytes", language_model->info(worker).workspace_bytes);
         fields.emplace_back("cache_bytes", worker.memory_bytes);
       }
       log_.Info("model on GPU", fields);

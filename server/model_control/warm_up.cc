@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "core/cache/paged_cache.h"
 #include "server/model_control/load_models.h"
 
@@ -31,7 +31,7 @@ absl::Status ReadOn(LanguageModel& model, CachedSequence& sequence, absl::Span<c
 }
 
 absl::Status Run(const LoadedLanguageModel& loaded, const WorkerDevice& device) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, loaded.model->Replicate(device));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, loaded.weights.NewReplica(device));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PagedCache> cache,
                       PagedCache::Create(*model, PagesForStreams(model->info(), 1)));
   const std::vector<int32_t> prompt(std::max(kTokens, model->info().chunk_size));
@@ -50,7 +50,7 @@ absl::Status Run(const LoadedLanguageModel& loaded, const WorkerDevice& device) 
 }
 
 absl::StatusOr<ClassifierItem> MakeItem(const LoadedClassifier& loaded) {
-  const ClassifierInfo& info = loaded.classifier->info();
+  const ClassifierInfo& info = loaded.weights.info();
   if (loaded.preprocessor != nullptr) {
     const int64_t channels = info.input == ClassifierInput::kImage ? info.channels : 1;
     const std::vector<uint8_t> grey(kPixels * kPixels * channels, 128);
@@ -64,7 +64,7 @@ absl::StatusOr<ClassifierItem> MakeItem(const LoadedClassifier& loaded) {
 
 absl::Status Run(const LoadedClassifier& loaded, const WorkerDevice& device) {
   LS_ASSIGN_OR_RETURN(const ClassifierItem item, MakeItem(loaded));
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> classifier, loaded.classifier->Replicate(device));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> classifier, loaded.weights.NewReplica(device));
   LS_RETURN_IF_ERROR(classifier->Classify({&item}).status());
   LS_RETURN_IF_ERROR(classifier->Classify({&item, &item}).status());
   classifier->Rest();

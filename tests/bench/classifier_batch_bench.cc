@@ -87,7 +87,7 @@ absl::StatusOr<LoadedClassifier> Load(const std::string& name) {
 }
 
 ClassifierItem MakeItem(const LoadedClassifier& model, const Workload& workload, uint64_t seed) {
-  const ClassifierInfo& info = model.classifier->info();
+  const ClassifierInfo& info = model.weights.info();
   std::mt19937_64 random(seed);
   if (info.input == ClassifierInput::kImage) {
     const auto side = static_cast<int64_t>(std::lround(std::sqrt(model.preprocessor->pixels())));
@@ -158,7 +158,7 @@ absl::Status Bench(const Workload& workload, const Options& options) {
   for (uint64_t seed = 0; seed < kDifferentItems; ++seed) items.push_back(MakeItem(model, workload, seed));
   std::vector<Row> rows;
   for (const int64_t threads : options.threads) {
-    LS_ASSIGN_OR_RETURN(auto replica, model.classifier->Replicate({.threads = static_cast<int>(threads)}));
+    LS_ASSIGN_OR_RETURN(auto replica, model.weights.NewReplica({.threads = static_cast<int>(threads)}));
     Row& row = rows.emplace_back(Row{.threads = threads, .classifier = std::move(replica), .cells = {}});
     for (const int64_t count : options.items) row.cells.push_back({.items = count});
     Cell warm_up{.items = 2 * threads};  // every thread takes memory for the first time

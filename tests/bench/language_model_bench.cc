@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "benchmark/benchmark.h"
-#include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
 #include "models/language_model/language_model.h"
 #include "tests/rings/ring_pages.h"
@@ -54,7 +53,9 @@ class Stream {
 };
 
 // What the server reserves for a stream of any length.
-int64_t StreamBytes(const LanguageModel& model) { return Bytes(PagesForStreams(model.info(), 1), model.PageBytes()); }
+int64_t StreamBytes(const LanguageModel& model) {
+  return Bytes(PagesForStreams(model.info(), 1), model.info().page_bytes);
+}
 
 void ShowProgress(const std::string& text) {
   if (isatty(STDERR_FILENO) == 1) std::fputs(text.c_str(), stderr);
@@ -64,7 +65,8 @@ void ShowProgress(const std::string& text) {
 void Read(benchmark::State& state, const std::string& directory, const std::string& precision) {
   auto loaded = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
   if (!loaded.ok()) return state.SkipWithError(loaded.status().ToString().c_str());
-  LanguageModel& model = **loaded;
+  const std::unique_ptr<LanguageModel> replica = loaded->NewReplica({}).value();
+  LanguageModel& model = *replica;
   RingPools pools(PagesForRings(model.info(), kPieceTokens));
   const absl::Status allocated = model.AllocateCache(PagesForRings(model.info(), kPieceTokens));
   if (!allocated.ok()) return state.SkipWithError(allocated.ToString().c_str());

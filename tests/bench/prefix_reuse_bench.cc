@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
-#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "core/cache/paged_cache.h"
 #include "models/language_model/language_model.h"
 
@@ -36,7 +36,9 @@ absl::Status Read(LanguageModel& model, CachedSequence& sequence, absl::Span<con
 
 // Time to the first logits of a prompt of a prefix and one token; the prefix was read before, and is found if `reuse`.
 void FirstToken(benchmark::State& state, const std::string& directory, const std::string& precision, bool reuse) {
-  auto model = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
+  const auto weights = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
+  if (!weights.ok()) return state.SkipWithError(weights.status().ToString().c_str());
+  const auto model = weights->NewReplica({});
   if (!model.ok()) return state.SkipWithError(model.status().ToString().c_str());
   auto cache = PagedCache::Create(**model, PagesForStreams((*model)->info(), 2));
   if (!cache.ok()) return state.SkipWithError(cache.status().ToString().c_str());

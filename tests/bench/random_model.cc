@@ -11,14 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "models/weights/cvt_config.h"
-#include "models/weights/cvt_tensors.h"
 #include "models/weights/language_model_config.h"
-#include "models/weights/language_model_tensors.h"
-#include "models/weights/safetensors_writer.h"
+#include "models/weights/safetensors.h"
 #include "models/weights/text_classifier_config.h"
-#include "models/weights/text_classifier_tensors.h"
 #include "models/weights/vil_config.h"
-#include "models/weights/vil_tensors.h"
 
 namespace longshort {
 namespace {
@@ -41,7 +37,7 @@ absl::StatusOr<std::vector<TensorShape>> TensorsOf(const std::string& config, co
 }
 
 std::vector<float> Values(const TensorShape& tensor, std::mt19937_64& random) {
-  const int64_t elements = CountElements({&tensor, 1});
+  const int64_t elements = CountParameters({&tensor, 1});
   std::vector<float> values(elements, 1.0F);  // gains, biases, variances
   if (absl::EndsWith(tensor.name, "inv_freq")) {
     for (int64_t i = 0; i < elements; ++i) {

@@ -23,11 +23,6 @@ class AccompaniedModel final : public LanguageModel {
   explicit AccompaniedModel(std::unique_ptr<LanguageModel> model) : model_(std::move(model)) {}
 
   const LanguageModelInfo& info() const override { return model_->info(); }
-  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override {
-    LS_ASSIGN_OR_RETURN(auto replica, model_->Replicate(device));
-    return WithCompany(std::move(replica));
-  }
-  CachePages PageBytes() const override { return model_->PageBytes(); }
   absl::Status AllocateCache(const CachePages& pages) override {
     const CachePages more = PagesForRings(info(), TokensOfCompany(info()));
     LS_RETURN_IF_ERROR(model_->AllocateCache(
@@ -42,7 +37,6 @@ class AccompaniedModel final : public LanguageModel {
     return result;
   }
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override { return model_->CopyPage(kind, from, to); }
-  std::string CacheLayout() const override { return model_->CacheLayout(); }
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override {
     return model_->ReadPage(kind, page, rows);
   }
@@ -80,8 +74,14 @@ class AccompaniedModel final : public LanguageModel {
 
 }  // namespace
 
-std::unique_ptr<LanguageModel> WithCompany(std::unique_ptr<LanguageModel> model) {
-  return std::make_unique<AccompaniedModel>(std::move(model));
+LanguageModelWeights WithCompany(LanguageModelWeights weights) {
+  for (LanguageModelWeights::Place& place : weights.places) {
+    place.new_replica = [make = place.new_replica](const WorkerDevice& worker) -> LanguageModelWeights::Replica {
+      LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> replica, make(worker));
+      return std::make_unique<AccompaniedModel>(std::move(replica));
+    };
+  }
+  return weights;
 }
 
 }  // namespace longshort

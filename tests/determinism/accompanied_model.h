@@ -1,14 +1,12 @@
 // A model none of whose matrix products has few rows: what then still differs is not the library's doing.
 #pragma once
 
-#include <memory>
-
 #include "models/model.h"
 
 namespace longshort {
 
 // Reads, in each step beside the others' slices, a text of its own that takes at least kEnoughRows rows in each of the
 // step's products: projections, finished chunks and logits. Nobody sees it.
-std::unique_ptr<LanguageModel> WithCompany(std::unique_ptr<LanguageModel> model);
+LanguageModelWeights WithCompany(LanguageModelWeights weights);
 
 }  // namespace longshort

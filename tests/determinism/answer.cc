@@ -84,10 +84,10 @@ Answer Ask(LanguageModelEngine& engine, Call call, const RequestContext& context
   return AskToGenerate(engine, std::move(generation), std::move(on_delta));
 }
 
-Answer AskAlone(const LanguageModel& model, Call call, const std::vector<int32_t>& history,
+Answer AskAlone(const LanguageModelWeights& model, Call call, const std::vector<int32_t>& history,
                 const WorkerDevice& device) {
   const RealClock clock;
-  const auto engine = ContinuousBatchingEngine::Create(model.Replicate(device).value(), nullptr, nullptr, clock,
+  const auto engine = ContinuousBatchingEngine::Create(model, nullptr, nullptr, clock,
                                                        {.step_loop = {.max_streams = 1}, .workers = {device}})
                           .value();
   const size_t scored = GivenTokens(call).size() - (history.empty() ? 1 : 0);

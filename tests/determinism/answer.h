@@ -31,7 +31,7 @@ Answer Ask(LanguageModelEngine& engine, Call call, const RequestContext& context
 
 // A call on its own, in an engine that does nothing else, behind `history`, which it gives the model to read anew.
 // What is answered of the history is left out.
-Answer AskAlone(const LanguageModel& model, Call call, const std::vector<int32_t>& history,
+Answer AskAlone(const LanguageModelWeights& model, Call call, const std::vector<int32_t>& history,
                 const WorkerDevice& device = {.threads = 1});
 
 struct Difference {

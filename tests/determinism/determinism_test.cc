@@ -91,7 +91,7 @@ TEST(Determinism, WithEnoughRowsInEveryMatrixProductEveryBitIsTheSame) {
   std::vector<TestedLanguageModel> accompanied;
   for (TestedLanguageModel& tested : TestedLanguageModels()) {
     if (tested.name == "wide") continue;  // its company would take most of the test's time
-    accompanied.push_back({.name = tested.name, .model = WithCompany(std::move(tested.model))});
+    accompanied.push_back({.name = tested.name, .weights = WithCompany(std::move(tested.weights))});
   }
   const Requests requests(std::move(accompanied), {});
   for (const int threads : {1, 2}) {

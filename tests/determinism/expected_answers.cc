@@ -20,13 +20,13 @@ std::vector<float> ClassifyAlone(Classifier& classifier, const ClassifierItem& i
 
 std::vector<ExpectedConversation> RunAlone(const TestedLanguageModel& model, int64_t conversations, uint64_t seed) {
   std::vector<ExpectedConversation> all;
-  for (Conversation& conversation : RandomConversations(model.name, model.model->info(), conversations, seed)) {
+  for (Conversation& conversation : RandomConversations(model.name, model.weights.info(), conversations, seed)) {
     ExpectedConversation expected{
-        .model = model.model.get(), .conversation = std::move(conversation), .histories = {}, .answers = {}};
+        .model = &model.weights, .conversation = std::move(conversation), .histories = {}, .answers = {}};
     std::vector<int32_t> history;
     for (const Call& call : expected.conversation.calls) {
       expected.histories.push_back(history);
-      expected.answers.push_back(AskAlone(*model.model, call, history));
+      expected.answers.push_back(AskAlone(model.weights, call, history));
       const std::vector<int32_t>& given = GivenTokens(call);
       history.insert(history.end(), given.begin(), given.end());
       for (const GeneratedToken& token : expected.answers.back().generated) history.push_back(token.token);
@@ -38,7 +38,7 @@ std::vector<ExpectedConversation> RunAlone(const TestedLanguageModel& model, int
 
 std::vector<ExpectedClassification> RunAlone(const TestedClassifier& model, int64_t classifications, uint64_t seed) {
   Random random(seed);
-  const std::unique_ptr<Classifier> replica = model.classifier->Replicate({.threads = 1}).value();
+  const std::unique_ptr<Classifier> replica = model.weights.NewReplica({.threads = 1}).value();
   std::vector<ExpectedClassification> all(classifications);
   for (ExpectedClassification& expected : all) {
     expected.model = model.name;

@@ -13,7 +13,7 @@
 namespace longshort {
 
 struct ExpectedConversation {
-  const LanguageModel* model = nullptr;
+  const LanguageModelWeights* model = nullptr;
   Conversation conversation;
   std::vector<std::vector<int32_t>> histories;  // [calls] what the session holds when the call comes
   std::vector<Answer> answers;                  // [calls]

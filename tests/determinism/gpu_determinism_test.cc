@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
 #include "core/generation/continuous_batching_engine.h"
 #include "gtest/gtest.h"
@@ -55,17 +54,17 @@ struct Dialogue {
 TEST(GpuDeterminism, SessionsInCompanyAreAnsweredAsAlone) {
   const TestedBackend backend = TestedBackends().back();
   if (backend.device.kind != DeviceKind::kEmulated) GTEST_SKIP() << "the emulator is not for this processor";
-  const std::unique_ptr<LanguageModel> model = RandomModelOn(backend, QuickConfig(), 15);
-  const CachePages pages = PagesForStreams(model->info(), 4);
+  const LanguageModelWeights weights = RandomWeightsOn(backend, QuickConfig(), 15);
+  const CachePages pages = PagesForStreams(weights.info(), 4);
   Random random(3);
   std::vector<Dialogue> dialogues(kSessions);
   int64_t number = 0;
   for (Dialogue& dialogue : dialogues) {
     std::vector<int32_t> history;
     for (int call = 0; call < 2; ++call) {
-      dialogue.calls.push_back(RandomCall(random, number++, model->info()));
+      dialogue.calls.push_back(RandomCall(random, number++, weights.info()));
       const Call& asked = dialogue.calls.back();
-      dialogue.alone.push_back(AskAlone(*model, asked, history, backend.device));
+      dialogue.alone.push_back(AskAlone(weights, asked, history, backend.device));
       history.insert(history.end(), GivenTokens(asked).begin(), GivenTokens(asked).end());
       for (const GeneratedToken& token : dialogue.alone.back().generated) history.push_back(token.token);
     }
@@ -73,8 +72,8 @@ TEST(GpuDeterminism, SessionsInCompanyAreAnsweredAsAlone) {
 
   const RealClock clock;
   auto created = ContinuousBatchingEngine::Create(
-      model->Replicate(backend.device).value(), nullptr, nullptr, clock,
-      {.step_loop = {.max_streams = kSessions, .cache_bytes = 2 * Bytes(pages, model->PageBytes())},
+      weights, nullptr, nullptr, clock,
+      {.step_loop = {.max_streams = kSessions, .cache_bytes = 2 * Bytes(pages, weights.info().page_bytes)},
        .workers = {backend.device, backend.device}});
   ASSERT_TRUE(created.ok()) << created.status();
   LanguageModelEngine& engine = **created;

@@ -3,13 +3,13 @@
 #include <memory>
 
 #include "absl/types/span.h"
-#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "core/cache/paged_cache.h"
 
 namespace longshort {
 
-std::vector<float> LogitsBehind(const LanguageModel& model, const std::vector<int32_t>& tokens) {
-  const std::unique_ptr<LanguageModel> replica = model.Replicate({.threads = 1}).value();
+std::vector<float> LogitsBehind(const LanguageModelWeights& model, const std::vector<int32_t>& tokens) {
+  const std::unique_ptr<LanguageModel> replica = model.NewReplica({.threads = 1}).value();
   const auto cache = PagedCache::Create(*replica, PagesForStreams(replica->info(), 1)).value();
   const auto count = static_cast<int64_t>(tokens.size());
   const auto sequence = cache->Begin(tokens, 0, count).value();

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/sampling/philox.h"
+#include "core/sampling/sampler.h"
 
 namespace longshort {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/generation/continuous_batching_engine.h"
@@ -61,16 +60,13 @@ void SwappedModels::Swap(const std::string& name) {
 
 absl::StatusOr<LoadedModel> SwappedModels::Load(const std::string& directory) const {
   const std::string name = std::filesystem::path(directory).parent_path().filename();
-  for (const auto& [tested, model] : language_models_) {
+  for (const auto& [tested, weights] : language_models_) {
     if (tested != name) continue;
-    LS_ASSIGN_OR_RETURN(auto replica, model->Replicate({.threads = threads_}));
-    return LoadedLanguageModel{.model = WithFaults(std::move(replica), kFaults, faults_.at(name)),
-                               .tokenizer = nullptr};
+    return LoadedLanguageModel{.weights = WithFaults(weights, kFaults, faults_.at(name)), .tokenizer = nullptr};
   }
   for (const TestedClassifier& tested : classifiers_) {
     if (tested.name != name) continue;
-    LS_ASSIGN_OR_RETURN(auto replica, tested.classifier->Replicate({.threads = threads_}));
-    return LoadedClassifier{.classifier = WithFaults(std::move(replica), kFaults, faults_.at(name)),
+    return LoadedClassifier{.weights = WithFaults(tested.weights, kFaults, faults_.at(name)),
                             .tokenizer = nullptr,
                             .preprocessor = nullptr};
   }
@@ -79,25 +75,25 @@ absl::StatusOr<LoadedModel> SwappedModels::Load(const std::string& directory) co
 
 absl::StatusOr<ServedModel::Kind> SwappedModels::Serve(const std::string&, LoadedModel loaded) {
   if (auto* language_model = std::get_if<LoadedLanguageModel>(&loaded)) {
-    LanguageModel& model = *language_model->model;
-    const CachePages of_worker = PagesForStreams(model.info(), kWholeSequencesOfWorker);
+    const LanguageModelInfo info = language_model->weights.info();
+    const CachePages of_worker = PagesForStreams(info, kWholeSequencesOfWorker);
     ContinuousBatchingEngine::Options options{
         .queue = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
         .step_loop = {.max_streams = kStreamsOfWorker * kLanguageModelWorkers,
-                      .cache_bytes = Bytes(of_worker, model.PageBytes()) * kLanguageModelWorkers},
+                      .cache_bytes = Bytes(of_worker, info.page_bytes) * kLanguageModelWorkers},
         .workers = CpuWorkers(kLanguageModelWorkers, threads_)};
-    ServedLanguageModel served{.info = model.info(), .tokenizer = nullptr, .engine = nullptr};
+    ServedLanguageModel served{.info = info, .tokenizer = nullptr, .engine = nullptr};
     LS_ASSIGN_OR_RETURN(served.engine,
-                        ContinuousBatchingEngine::Create(std::move(language_model->model), nullptr,
+                        ContinuousBatchingEngine::Create(std::move(language_model->weights), nullptr,
                                                          CountingObserver(happenings_), clock_, options));
     return served;
   }
-  auto& classifier = std::get<LoadedClassifier>(loaded).classifier;
+  auto& weights = std::get<LoadedClassifier>(loaded).weights;
   const DynamicBatchingEngine::Options options{.items = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
                                                .workers = CpuWorkers(kClassifierWorkers, threads_)};
-  ServedClassifier served{.info = classifier->info(), .tokenizer = nullptr, .preprocessor = nullptr, .engine = nullptr};
+  ServedClassifier served{.info = weights.info(), .tokenizer = nullptr, .preprocessor = nullptr, .engine = nullptr};
   LS_ASSIGN_OR_RETURN(served.engine,
-                      DynamicBatchingEngine::Create(std::move(classifier), pool_,
+                      DynamicBatchingEngine::Create(std::move(weights), pool_,
                                                     CountingClassificationObserver(happenings_), clock_, options));
   return served;
 }

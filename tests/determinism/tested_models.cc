@@ -58,8 +58,8 @@ LanguageModelConfig Wide() {
   return config;
 }
 
-std::unique_ptr<LanguageModel> RandomModel(const LanguageModelConfig& config, uint64_t seed) {
-  return RandomModelOn(TestedBackends().front(), config, seed);
+LanguageModelWeights RandomModel(const LanguageModelConfig& config, uint64_t seed) {
+  return RandomWeightsOn(TestedBackends().front(), config, seed);
 }
 
 ModelDirectory WriteAndOpen(const TemporaryDirectory& directory, const std::string& config,
@@ -90,7 +90,7 @@ TestedClassifier Texts() {
     return item;
   };
   return {.name = "texts",
-          .classifier = LoadTextClassifier(OpenModelDirectory(directory.path()).value(), {.threads = 1}).value(),
+          .weights = LoadTextClassifier(OpenModelDirectory(directory.path()).value(), {.threads = 1}).value(),
           .random_item = random_item};
 }
 
@@ -98,22 +98,22 @@ TestedClassifier Vil() {
   const VilConfig config =
       VilOf("l1,h2,d8,n1,s1,g1,p2,f4,a0,r2_l2,h2,d12,n1,s1,g1,p2,f2,a1,r3_l3,h4,d16,n1,s0,g0,p2", 16);
   const TemporaryDirectory directory;
-  return {.name = "vil",
-          .classifier =
-              LoadVil(WriteAndOpen(directory, ToJson(config), RandomVilTensors(config, 22)), {.threads = 1}).value(),
-          .random_item = [](Random& random) -> ClassifierItem { return RandomImage(random, 16, 16); }};
+  return {
+      .name = "vil",
+      .weights = LoadVil(WriteAndOpen(directory, ToJson(config), RandomVilTensors(config, 22)), {.threads = 1}).value(),
+      .random_item = [](Random& random) -> ClassifierItem { return RandomImage(random, 16, 16); }};
 }
 
 // Images of two sizes, so that batches are of one or the other.
 TestedClassifier Cvt() {
   const CvtConfig config = SmallCvt();
   const TemporaryDirectory directory;
-  return {.name = "cvt",
-          .classifier =
-              LoadCvt(WriteAndOpen(directory, ToJson(config), RandomCvtTensors(config, 23)), {.threads = 1}).value(),
-          .random_item = [](Random& random) -> ClassifierItem {
-            return Chance(random, 0.5) ? RandomImage(random, 45, 30) : RandomImage(random, 32, 48);
-          }};
+  return {
+      .name = "cvt",
+      .weights = LoadCvt(WriteAndOpen(directory, ToJson(config), RandomCvtTensors(config, 23)), {.threads = 1}).value(),
+      .random_item = [](Random& random) -> ClassifierItem {
+        return Chance(random, 0.5) ? RandomImage(random, 45, 30) : RandomImage(random, 32, 48);
+      }};
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,13 +15,13 @@ namespace longshort {
 
 struct TestedLanguageModel {
   std::string name;
-  std::unique_ptr<LanguageModel> model;  // for one thread; replicas may have more
+  LanguageModelWeights weights;  // for one thread; replicas may have more
 };
 std::vector<TestedLanguageModel> TestedLanguageModels();
 
 struct TestedClassifier {
   std::string name;
-  std::unique_ptr<Classifier> classifier;
+  ClassifierWeights weights;
   std::function<ClassifierItem(Random&)> random_item;
 };
 std::vector<TestedClassifier> TestedClassifiers();

@@ -37,14 +37,11 @@ class Faults {
     return absl::InternalError(absl::StrCat("injected: run ", number));
   }
 
-  absl::Status CheckReplica() {
+  absl::Status CheckReplica() const {
     if (!IsTurn(++counts_->replicas, plan_.no_replica_every)) return absl::OkStatus();
     ++counts_->faults;
     return absl::ResourceExhaustedError("injected: no replica");
   }
-
-  const FaultPlan& plan() const { return plan_; }
-  const std::shared_ptr<FaultCounts>& counts() const { return counts_; }
 
  private:
   const FaultPlan plan_;
@@ -53,26 +50,16 @@ class Faults {
 
 class FaultyLanguageModel final : public LanguageModel {
  public:
-  FaultyLanguageModel(std::unique_ptr<LanguageModel> model, const FaultPlan& plan, std::shared_ptr<FaultCounts> counts)
-      : model_(std::move(model)), faults_(plan, std::move(counts)) {}
+  FaultyLanguageModel(std::unique_ptr<LanguageModel> model, const Faults& faults)
+      : model_(std::move(model)), faults_(faults) {}
 
   const LanguageModelInfo& info() const override { return model_->info(); }
-  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override {
-    LS_RETURN_IF_ERROR(faults_.CheckReplica());
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> replica, model_->Replicate(device));
-    return WithFaults(std::move(replica), faults_.plan(), faults_.counts());
-  }
-  // Without faults: what runs is a replica, and this one is asked for its sizes.
-  const LanguageModel& On(const WorkerDevice& device) const override { return model_->On(device); }
-  CachePages PageBytes() const override { return model_->PageBytes(); }
-  int64_t WorkspaceBytes() const override { return model_->WorkspaceBytes(); }
   absl::Status AllocateCache(const CachePages& pages) override { return model_->AllocateCache(pages); }
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override {
     return faults_.Run<StepResult>([&] { return model_->Step(slices); });
   }
   void Rest() override { model_->Rest(); }
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override { return model_->CopyPage(kind, from, to); }
-  std::string CacheLayout() const override { return model_->CacheLayout(); }
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override {
     return model_->ReadPage(kind, page, rows);
   }
@@ -82,20 +69,15 @@ class FaultyLanguageModel final : public LanguageModel {
 
  private:
   const std::unique_ptr<LanguageModel> model_;
-  mutable Faults faults_;
+  Faults faults_;
 };
 
 class FaultyClassifier final : public Classifier {
  public:
-  FaultyClassifier(std::unique_ptr<Classifier> classifier, const FaultPlan& plan, std::shared_ptr<FaultCounts> counts)
-      : classifier_(std::move(classifier)), faults_(plan, std::move(counts)) {}
+  FaultyClassifier(std::unique_ptr<Classifier> classifier, const Faults& faults)
+      : classifier_(std::move(classifier)), faults_(faults) {}
 
   const ClassifierInfo& info() const override { return classifier_->info(); }
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override {
-    LS_RETURN_IF_ERROR(faults_.CheckReplica());
-    LS_ASSIGN_OR_RETURN(std::unique_ptr<Classifier> replica, classifier_->Replicate(device));
-    return WithFaults(std::move(replica), faults_.plan(), faults_.counts());
-  }
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
     return faults_.Run<ClassifierResult>([&] { return classifier_->Classify(items); });
   }
@@ -103,8 +85,22 @@ class FaultyClassifier final : public Classifier {
 
  private:
   const std::unique_ptr<Classifier> classifier_;
-  mutable Faults faults_;
+  Faults faults_;
 };
+
+template <typename Faulty, typename Weights>
+Weights WithFaults(Weights weights, const Faults& faults) {
+  for (auto& place : weights.places) {
+    const auto new_replica = [make = place.new_replica, faults](const WorkerDevice& worker) ->
+        typename Weights::Replica {
+          LS_RETURN_IF_ERROR(faults.CheckReplica());
+          LS_ASSIGN_OR_RETURN(auto replica, make(worker));
+          return std::make_unique<Faulty>(std::move(replica), faults);
+        };
+    place.new_replica = new_replica;
+  }
+  return weights;
+}
 
 }  // namespace
 
@@ -135,24 +131,20 @@ absl::StatusOr<FaultPlan> ParseFaultPlan(const std::string& text) {
   return plan;
 }
 
-std::unique_ptr<LanguageModel> WithFaults(std::unique_ptr<LanguageModel> model, const FaultPlan& plan,
-                                          std::shared_ptr<FaultCounts> counts) {
-  return std::make_unique<FaultyLanguageModel>(std::move(model), plan, std::move(counts));
+LanguageModelWeights WithFaults(LanguageModelWeights weights, const FaultPlan& plan,
+                                std::shared_ptr<FaultCounts> counts) {
+  return WithFaults<FaultyLanguageModel>(std::move(weights), Faults(plan, std::move(counts)));
 }
 
-std::unique_ptr<Classifier> WithFaults(std::unique_ptr<Classifier> classifier, const FaultPlan& plan,
-                                       std::shared_ptr<FaultCounts> counts) {
-  return std::make_unique<FaultyClassifier>(std::move(classifier), plan, std::move(counts));
+ClassifierWeights WithFaults(ClassifierWeights weights, const FaultPlan& plan, std::shared_ptr<FaultCounts> counts) {
+  return WithFaults<FaultyClassifier>(std::move(weights), Faults(plan, std::move(counts)));
 }
 
 void AddFaults(const FaultPlan& plan, LoadedModel& loaded) {
-  auto counts = std::make_shared<FaultCounts>();
-  if (auto* language = std::get_if<LoadedLanguageModel>(&loaded); language != nullptr) {
-    language->model = WithFaults(std::move(language->model), plan, std::move(counts));
-  } else {
-    auto& classifier = std::get<LoadedClassifier>(loaded);
-    classifier.classifier = WithFaults(std::move(classifier.classifier), plan, std::move(counts));
-  }
+  const auto add = [&plan](auto& model) {
+    model.weights = WithFaults(std::move(model.weights), plan, std::make_shared<FaultCounts>());
+  };
+  std::visit(add, loaded);
 }
 
 }  // namespace longshort

@@ -34,10 +34,9 @@ struct FaultCounts {
   std::atomic<int64_t> faults = 0;
 };
 
-std::unique_ptr<LanguageModel> WithFaults(std::unique_ptr<LanguageModel> model, const FaultPlan& plan,
-                                          std::shared_ptr<FaultCounts> counts);
-std::unique_ptr<Classifier> WithFaults(std::unique_ptr<Classifier> classifier, const FaultPlan& plan,
-                                       std::shared_ptr<FaultCounts> counts);
+LanguageModelWeights WithFaults(LanguageModelWeights weights, const FaultPlan& plan,
+                                std::shared_ptr<FaultCounts> counts);
+ClassifierWeights WithFaults(ClassifierWeights weights, const FaultPlan& plan, std::shared_ptr<FaultCounts> counts);
 
 // The model of either kind fails by the plan from now on.
 void AddFaults(const FaultPlan& plan, LoadedModel& loaded);

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <variant>
 
+#include "models/images/codecs.h"
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
-#include "models/images/webp.h"
 #include "opencv2/core.hpp"
 #include "tests/fuzz/require.h"
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/weights/language_model_tensors.h"
+#include "models/weights/language_model_config.h"
 #include "models/weights/safetensors.h"
-#include "models/weights/tensor_values.h"
+#include "models/weights/tensors.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

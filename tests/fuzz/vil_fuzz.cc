@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/costs/vil_costs.h"
+#include "models/costs/costs.h"
 #include "models/weights/vil_config.h"
-#include "models/weights/vil_tensors.h"
 #include "tests/fuzz/require.h"
 
 namespace longshort {
@@ -30,7 +29,7 @@ void TryConfig(std::string_view text) {
   const auto config = ParseVilConfig(text, "fuzz");
   if (!config.ok()) return RequireRefusal(config.status());
   Require(CheckVilConfig(*config, "fuzz").ok(), "what was parsed holds the rules");
-  Require(CountElements(VilTensors(*config)) > 0, "the parameters can be counted");
+  Require(CountParameters(VilTensors(*config)) > 0, "the parameters can be counted");
   for (const StageCost& cost : VilCosts(*config)) Require(cost.multiply_adds > 0, "every part costs something");
   const auto again = ParseVilConfig(ToJson(*config), "fuzz");
   Require(again.ok() && *again == *config, "what is written is read back");

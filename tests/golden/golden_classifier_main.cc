@@ -100,7 +100,7 @@ absl::Status Run() {
   if (classifier == nullptr) return absl::InvalidArgumentError("the model is no classifier");
   // A worker's, as it is served.
   const WorkerDevice worker = device.devices.empty() ? WorkerDevice{} : device.devices.front();
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> replica, classifier->classifier->Replicate(worker));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> replica, classifier->weights.NewReplica(worker));
   return RunFile(*replica, device);
 }
 

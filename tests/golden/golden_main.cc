@@ -121,8 +121,8 @@ absl::Status Run() {
   LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(absl::GetFlag(FLAGS_device)));
   options.devices = device.devices;
   options.gpus = device.gpus;
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
-                      LoadLanguageModel(absl::GetFlag(FLAGS_model), options));
+  LS_ASSIGN_OR_RETURN(const LanguageModelWeights weights, LoadLanguageModel(absl::GetFlag(FLAGS_model), options));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, weights.NewReplica(options.DevicesOrCpu().front()));
   return RunFile(*model);
 }
 

@@ -15,8 +15,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "models/classifier.h"
-#include "models/tokenizer/bytes_plus_one_tokenizer.h"
-#include "models/tokenizer/listops_tokenizer.h"
+#include "models/tokenizer/document_tokenizers.h"
 #include "nlohmann/json.hpp"
 
 ABSL_FLAG(std::string, tokenizer, "", "bytes_plus_one, listops_2020 or listops_2021");
@@ -28,7 +27,7 @@ namespace {
 
 constexpr size_t kVocabularyLimitBytes = 1 << 20;
 
-absl::StatusOr<std::unique_ptr<DocumentTokenizer>> MakeTokenizer() {
+absl::StatusOr<std::unique_ptr<TextEncoder>> MakeTokenizer() {
   const std::string name = absl::GetFlag(FLAGS_tokenizer);
   if (name == "bytes_plus_one") return MakeBytesPlusOneTokenizer();
   if (name != "listops_2020" && name != "listops_2021") {
@@ -41,7 +40,7 @@ absl::StatusOr<std::unique_ptr<DocumentTokenizer>> MakeTokenizer() {
 }
 
 absl::Status Run() {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<DocumentTokenizer> tokenizer, MakeTokenizer());
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer, MakeTokenizer());
   for (std::string line; std::getline(std::cin, line);) {
     const nlohmann::json given = nlohmann::json::parse(line);
     LS_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,

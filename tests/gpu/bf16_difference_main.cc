@@ -96,8 +96,9 @@ absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, cons
   std::vector<Reading> readings;
   for (const char* const precision : kPrecisions) {
     LS_ASSIGN_OR_RETURN(
-        const std::unique_ptr<LanguageModel> model,
+        const LanguageModelWeights weights,
         LoadLanguageModel(directory, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, weights.NewReplica(device.devices.front()));
     LS_ASSIGN_OR_RETURN(readings.emplace_back(), Read(*model, tokens, options.piece));
   }
   const Reading &full = readings.front(), &half = readings.back();
@@ -115,7 +116,7 @@ absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, cons
 // What a line of the file says: a document, or the path of an image.
 absl::StatusOr<ClassifierItem> MakeItem(const LoadedClassifier& model, const std::string& line) {
   if (model.preprocessor == nullptr) {
-    const int64_t most = model.classifier->info().max_document_tokens;
+    const int64_t most = model.weights.info().max_document_tokens;
     LS_ASSIGN_OR_RETURN(DocumentBeginning document, model.tokenizer->EncodeBeginning(line, most));
     return TokenItem{.documents = {std::move(document.ids)}};
   }
@@ -126,7 +127,7 @@ absl::StatusOr<ClassifierItem> MakeItem(const LoadedClassifier& model, const std
 // The probabilities of each line's classes.
 absl::StatusOr<std::vector<std::vector<double>>> ClassifyLines(const LoadedClassifier& model, const std::string& path,
                                                                const GoldenDevice& device) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> worker, model.classifier->Replicate(device.devices.front()));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> worker, model.weights.NewReplica(device.devices.front()));
   std::ifstream file(path);
   std::vector<std::vector<double>> found;
   for (std::string line; std::getline(file, line);) {

@@ -27,8 +27,8 @@ namespace longshort {
 namespace {
 
 constexpr int64_t kMemoryBytes = int64_t{256} << 20;
-// For a model on one GPU: the prototype's, and the one that warms up.
-constexpr int kDevicesOfLoading = 2;
+// For a model on one GPU: the one that warms up.
+constexpr int kDevicesOfLoading = 1;
 
 struct PlannedFault {
   DeviceFault fault = DeviceFault::kError;

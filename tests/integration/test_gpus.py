@@ -155,8 +155,8 @@ def test_after_a_failed_step_all_streams_go_on(
 def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_started_anew(
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path
 ) -> None:
-    # Loading opens a device for the prototype on each of two GPUs, and one more on each to warm it up.
-    with start(repository, tmp_path, "--devices=emulated:0,emulated:1", fault=f"lost={GRAPHS + 3} replays@4") as gpus:
+    # Loading opens a device on each of two GPUs to warm it up.
+    with start(repository, tmp_path, "--devices=emulated:0,emulated:1", fault=f"lost={GRAPHS + 3} replays@2") as gpus:
         requests = [generation(api, text) for text in ("abc", "defg", "h", "ijk", "lm", "n")]
         with ThreadPoolExecutor(len(requests)) as clients:
             said = list(clients.map(lambda request: answer(api, gpus, request), requests))
@@ -166,8 +166,8 @@ def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_starte
         assert "drained" in gpus.log()
 
 
-# Of the prototype, which loading stops for at once; of the device that warms up, whose engine cannot be made.
-@pytest.mark.parametrize("fault", ["lost=4@0", f"lost={GRAPHS - 1} replays@1"])
+# Of the device that warms up: when it is opened, and when its graphs are captured.
+@pytest.mark.parametrize("fault", ["lost=4@0", f"lost={GRAPHS - 1} replays@0"])
 def test_a_server_that_loses_a_gpu_while_it_loads_ends_to_be_started_anew(
     repository: Path, tmp_path: Path, fault: str
 ) -> None:
@@ -183,9 +183,9 @@ def test_a_server_that_loses_a_gpu_while_it_loads_ends_to_be_started_anew(
 
 
 def test_a_model_whose_graphs_cannot_be_captured_is_not_loaded(repository: Path, tmp_path: Path) -> None:
-    # On the device that warms up, behind the prototype's.
+    # On the device that warms up.
     with pytest.raises(AssertionError, match="the emulated device was told to fail"):
-        start(repository, tmp_path, "--devices=emulated:0", fault=f"error={GRAPHS - 1} replays@1")
+        start(repository, tmp_path, "--devices=emulated:0", fault=f"error={GRAPHS - 1} replays@0")
 
 
 def test_the_plan_of_a_gpus_memory_is_logged(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:

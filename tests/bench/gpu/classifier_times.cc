@@ -19,7 +19,7 @@ namespace {
 int64_t Scattered(int64_t index, int64_t item) { return 7919 * index + 104729 * item; }
 
 ClassifierItem MakeItem(const LoadedClassifier& model, int64_t tokens, int64_t item) {
-  const ClassifierInfo& info = model.classifier->info();
+  const ClassifierInfo& info = model.weights.info();
   if (info.input == ClassifierInput::kImage) {
     const auto side = static_cast<int64_t>(std::lround(std::sqrt(model.preprocessor->pixels())));
     ImageItem image{.height = side, .width = side, .values = std::vector<float>(info.channels * side * side)};
@@ -49,7 +49,7 @@ absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, con
   if (model == nullptr) return absl::InvalidArgumentError(absl::StrCat(work.model, " is no classifier"));
   // A worker's, as it is served.
   const WorkerDevice worker = device.devices.empty() ? WorkerDevice{} : device.devices.front();
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> replica, model->classifier->Replicate(worker));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> replica, model->weights.NewReplica(worker));
   std::vector<ClassifierItem> items;
   for (int64_t item = 0; item < work.items; ++item) items.push_back(MakeItem(*model, work.tokens, item));
   std::vector<const ClassifierItem*> batch;
@@ -62,7 +62,7 @@ absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, con
     LS_ASSIGN_OR_RETURN(const ClassifierResult result, replica->Classify(batch));
     if (run >= 0) seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
     found["batch_flops"] = 2 * result.counts.multiply_adds;
-    const auto last = result.logits.last(model->classifier->info().classes);
+    const auto last = result.logits.last(model->weights.info().classes);
     found["logits"] = std::vector<float>(last.begin(), last.end());
   }
   found["batch_seconds"] = seconds;

@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "c10/core/InferenceMode.h"
-#include "models/layers/tensor_move.h"
+#include "models/layers/linear.h"
 
 namespace longshort {
 namespace {

@@ -9,9 +9,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
-#include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
-#include "models/costs/model_description.h"
+#include "models/costs/costs.h"
 #include "models/language_model/language_model.h"
 #include "tests/bench/gpu/used_memory.h"
 #include "tests/rings/ring_pages.h"
@@ -138,8 +137,8 @@ nlohmann::json Costs(const StreamWork& work, const ModelDescription& description
   const auto streams = static_cast<double>(work.streams + (work.prompt_tokens > 0 ? 1 : 0));
   const auto tokens = static_cast<double>(work.streams * work.step_tokens + work.prompt_tokens);
   double flops = 0;
-  for (const StageDescription& stage : description.stages) {
-    flops += 2 * stage.cost.multiply_adds * (stage.cost.name == "output" ? streams : tokens);
+  for (const StageCost& stage : description.stages) {
+    flops += 2 * stage.multiply_adds * (stage.name == "output" ? streams : tokens);
   }
   return {{"step_tokens", tokens},
           {"step_flops", flops},
@@ -155,8 +154,10 @@ absl::StatusOr<nlohmann::json> MeasureStreams(const StreamWork& work, const Gold
                       DescribeConfig(directory.config_text, directory.config_path()));
   const int64_t used_before = UsedMemory(device);
   LS_ASSIGN_OR_RETURN(
-      const std::unique_ptr<LanguageModel> model,
+      const LanguageModelWeights weights,
       LoadLanguageModel(directory, {.precision = work.precision, .devices = device.devices, .gpus = device.gpus}));
+  const WorkerDevice worker = device.devices.empty() ? WorkerDevice{} : device.devices.front();
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, weights.NewReplica(worker));
   Bench bench(*model, work);
   LS_RETURN_IF_ERROR(bench.Prepare());
   const absl::Time begin = absl::Now();
@@ -170,7 +171,7 @@ absl::StatusOr<nlohmann::json> MeasureStreams(const StreamWork& work, const Gold
     seconds.push_back(absl::ToDoubleSeconds(took));
   }
   found["step_seconds"] = seconds;
-  found["stream_bytes"] = Bytes(PagesForStreams(model->info(), 1), model->PageBytes());
+  found["stream_bytes"] = Bytes(PagesForStreams(model->info(), 1), model->info().page_bytes);
   found["used_memory"] = UsedMemory(device) - used_before;
   return found;
 }

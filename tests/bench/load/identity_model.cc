@@ -46,9 +46,6 @@ class IdentityClassifier final : public Classifier {
   explicit IdentityClassifier(ClassifierInput input) : info_(InfoOf(input)) {}
 
   const ClassifierInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice&) const override {
-    return std::make_unique<IdentityClassifier>(info_.input);
-  }
 
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
     logits_.clear();
@@ -66,7 +63,7 @@ class IdentityClassifier final : public Classifier {
   std::vector<float> logits_;  // [items, 2]
 };
 
-class ByteTokenizer final : public DocumentTokenizer {
+class ByteTokenizer final : public TextEncoder {
  public:
   absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
     DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
@@ -104,7 +101,9 @@ class PixelsAsTheyAre final : public ImagePreprocessor {
 
 LoadedModel MakeIdentityModel(ClassifierInput input) {
   LoadedClassifier loaded;
-  loaded.classifier = std::make_unique<IdentityClassifier>(input);
+  loaded.weights.places.push_back({.device = {}, .info = InfoOf(input), .new_replica = [input](const WorkerDevice&) {
+                                     return std::make_unique<IdentityClassifier>(input);
+                                   }});
   if (input == ClassifierInput::kImage) {
     loaded.preprocessor = std::make_shared<PixelsAsTheyAre>();
   } else {

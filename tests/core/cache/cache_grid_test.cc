@@ -2,7 +2,6 @@
 
 #include <random>
 
-#include "core/cache/cache_capacity.h"
 #include "core/cache/cache_pages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -121,9 +120,15 @@ TEST(StreamsThatFit, AreAsManyAsThereAreAllPagesFor) {
   EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - CachePages{.window = 0, .segment = 0, .open_chunk = 1}), 4);
 }
 
+LanguageModelInfo InfoOf(const CachePages& page_bytes) {
+  LanguageModelInfo info = Enwik8Info();
+  info.page_bytes = page_bytes;
+  return info;
+}
+
 TEST(PagesForBytes, SplitsWhatOpenChunksLeaveAsAFullSequenceNeedsIt) {
-  const CachePages page_bytes = {.window = 1000, .segment = 1000, .open_chunk = 400};
-  const auto pages = PagesForBytes(Enwik8Info(), page_bytes, 20 * 19400 + 64 * 400, 64);
+  const auto pages =
+      PagesForBytes(InfoOf({.window = 1000, .segment = 1000, .open_chunk = 400}), 20 * 19400 + 64 * 400, 64);
   ASSERT_TRUE(pages.ok()) << pages.status();
   EXPECT_EQ(pages->open_chunk, 64 + 20);
   EXPECT_EQ(pages->window, 20 * 9);
@@ -131,8 +136,7 @@ TEST(PagesForBytes, SplitsWhatOpenChunksLeaveAsAFullSequenceNeedsIt) {
 }
 
 TEST(PagesForBytes, GivesOpenChunksAQuarterAtTheMost) {
-  const CachePages page_bytes = {.window = 1000, .segment = 1000, .open_chunk = 400};
-  const auto pages = PagesForBytes(Enwik8Info(), page_bytes, 48000, 64);
+  const auto pages = PagesForBytes(InfoOf({.window = 1000, .segment = 1000, .open_chunk = 400}), 48000, 64);
   ASSERT_TRUE(pages.ok()) << pages.status();
   EXPECT_EQ(pages->open_chunk, 30);
   EXPECT_EQ(pages->window, 17);
@@ -140,11 +144,11 @@ TEST(PagesForBytes, GivesOpenChunksAQuarterAtTheMost) {
 }
 
 TEST(PagesForBytes, NeverTakesMoreThanTheBytes) {
-  const CachePages page_bytes = {.window = 997, .segment = 997, .open_chunk = 401};
+  const LanguageModelInfo info = InfoOf({.window = 997, .segment = 997, .open_chunk = 401});
   for (int64_t bytes = 5000; bytes < 10'000'000; bytes = bytes * 9 / 8) {
-    const auto pages = PagesForBytes(Enwik8Info(), page_bytes, bytes, 64);
+    const auto pages = PagesForBytes(info, bytes, 64);
     ASSERT_TRUE(pages.ok()) << pages.status();
-    ASSERT_LE(Bytes(*pages, page_bytes), bytes);
+    ASSERT_LE(Bytes(*pages, info.page_bytes), bytes);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/classification/batch_former.h"
 #include "gtest/gtest.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 namespace {
@@ -64,7 +65,7 @@ std::unique_ptr<DynamicBatchingEngine> ClassifierDayMachine::MakeEngine() {
   auto classifier = std::make_unique<FakeClassifier>();
   classifier->on_batch = [this](absl::Span<const ClassifierItem* const> items) { return RunBatch(items); };
   classifier->on_replicate = [this] { return Replicate(); };
-  return *DynamicBatchingEngine::Create(std::move(classifier), pool_, nullptr, clock_, options_);
+  return *DynamicBatchingEngine::Create(WeightsOf(std::move(classifier)), pool_, nullptr, clock_, options_);
 }
 
 void ClassifierDayMachine::ThrowNext() {

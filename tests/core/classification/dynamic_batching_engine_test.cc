@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/dynamic_batching_engine_fixture.h"
 #include "tests/core/fakes/gate.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 namespace {
@@ -424,8 +425,8 @@ TEST_F(DynamicBatchingEngineTest, ItsDestructorEndsWhatIsLeft) {
 
 TEST_F(DynamicBatchingEngineTest, RefusesOptionsOutOfRange) {
   const auto create = [this](const DynamicBatchingEngine::Options& options) {
-    return DynamicBatchingEngine::Create(std::make_unique<FakeClassifier>(), *PreparationPool::Create(1), nullptr,
-                                         clock_, options)
+    return DynamicBatchingEngine::Create(WeightsOf(std::make_unique<FakeClassifier>()), *PreparationPool::Create(1),
+                                         nullptr, clock_, options)
         .status();
   };
   EXPECT_EQ(create({.items = {.batches = {.max_batch_size = 0}}}),

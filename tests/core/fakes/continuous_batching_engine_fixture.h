@@ -15,19 +15,20 @@
 #include "tests/core/fakes/fake_tokenizer.h"
 #include "tests/core/fakes/recording_listeners.h"
 #include "tests/core/fakes/step_loop_harness.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 
 class ContinuousBatchingEngineFixture : public testing::Test {
  protected:
   std::unique_ptr<ContinuousBatchingEngine> MakeEngine(const ContinuousBatchingEngine::Options& options = {}) {
-    const LanguageModelInfo info = SmallModelInfo();
-    auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
+    auto model = std::make_unique<FakeLanguageModel>(SmallModelInfoWithRealPages());
     model->on_step = on_step;
     model->on_rest = on_rest;
     model->on_replicate = on_replicate;
-    auto engine = ContinuousBatchingEngine::Create(std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()),
-                                                   std::make_unique<Observer>(on_state), clock_, options);
+    auto engine =
+        ContinuousBatchingEngine::Create(WeightsOf(std::move(model)), std::make_shared<FakeTokenizer>(SmallPieces()),
+                                         std::make_unique<Observer>(on_state), clock_, options);
     EXPECT_TRUE(engine.ok()) << engine.status();
     return *std::move(engine);
   }

@@ -14,6 +14,7 @@
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/gate.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 
@@ -34,7 +35,7 @@ class DynamicBatchingEngineFixture : public testing::Test {
     classifier->on_rest = on_rest;
     classifier->on_replicate = on_replicate;
     auto engine =
-        DynamicBatchingEngine::Create(std::move(classifier), std::move(pool),
+        DynamicBatchingEngine::Create(WeightsOf(std::move(classifier)), std::move(pool),
                                       std::make_unique<RecordingClassificationObserver>(record_), clock_, options);
     EXPECT_TRUE(engine.ok()) << engine.status();
     return *std::move(engine);

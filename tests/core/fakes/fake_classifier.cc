@@ -33,7 +33,7 @@ std::vector<float> FakeClassifier::LogitsOf(const ClassifierItem& item) {
   return {sum, 2 * sum, 3 * sum};
 }
 
-absl::StatusOr<std::unique_ptr<Classifier>> FakeClassifier::Replicate(const WorkerDevice&) const {
+ClassifierWeights::Replica FakeClassifier::Replicate(const WorkerDevice&) const {
   if (original_->on_replicate) {
     if (absl::Status status = original_->on_replicate(); !status.ok()) return status;
   }

@@ -18,12 +18,14 @@ namespace longshort {
 // demands of a batch.
 class FakeClassifier final : public Classifier {
  public:
+  using Weights = ClassifierWeights;
+
   FakeClassifier();
 
   const ClassifierInfo& info() const override { return info_; }
   ClassifierInfo& mutable_info() { return info_; }
   // One that does as this one is told, even later.
-  absl::StatusOr<std::unique_ptr<Classifier>> Replicate(const WorkerDevice& device) const override;
+  ClassifierWeights::Replica Replicate(const WorkerDevice& device) const;
   absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
   void Rest() override {
     if (original_->on_rest) original_->on_rest();

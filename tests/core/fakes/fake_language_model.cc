@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tests/core/fakes/fake_rows.h"
 
 namespace longshort {
 namespace {
@@ -12,15 +13,6 @@ constexpr uint64_t kZeroRow = 11;
 constexpr uint64_t kZeroVector = 13;
 constexpr uint64_t kFormA = 17;
 constexpr uint64_t kFormB = 19;
-constexpr uint64_t kRubbish = 0xDEADBEEF;
-
-// The finaliser of splitmix64.
-uint64_t Mix(uint64_t value) {
-  value += 0x9E3779B97F4A7C15;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
-  return value ^ (value >> 31);
-}
 
 uint64_t Append(uint64_t hash, uint64_t value) { return Mix(hash ^ Mix(value)); }
 
@@ -36,10 +28,6 @@ uint64_t VectorOf(uint64_t form, absl::Span<const int32_t> chunk, int64_t t) {
 float Logit(uint64_t hash, int64_t token) {
   const uint64_t bits = Mix(hash + static_cast<uint64_t>(token)) >> 40;
   return static_cast<float>(bits) * 0x1.0p-21f - 4.0f;
-}
-
-int64_t FloorDivide(int64_t value, int64_t divisor) {
-  return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor);
 }
 
 // Where a row of the grid lies: its page (kZeroPage for zero memory), or nothing if the range lacks it.
@@ -91,21 +79,25 @@ LanguageModelInfo SmallModelInfo() {
   info.segment_length = 24;
   info.rows_per_page = 64;
   info.vocabulary_size = 16;
+  info.page_bytes = {.window = 1000, .segment = 100, .open_chunk = 10};
+  info.cache_layout = "fake";
   return info;
 }
 
-absl::StatusOr<std::unique_ptr<LanguageModel>> FakeLanguageModel::Replicate(const WorkerDevice& device) const {
-  if (original_->on_device) original_->on_device(device);
-  if (original_->on_replicate) LS_RETURN_IF_ERROR(original_->on_replicate());
-  auto replica = std::make_unique<FakeLanguageModel>(info_, page_bytes_);
-  replica->original_ = original_;
-  return replica;
+LanguageModelInfo SmallModelInfoWithRealPages() {
+  LanguageModelInfo info = SmallModelInfo();
+  info.page_bytes = {.window = info.rows_per_page * static_cast<int64_t>(sizeof(int32_t)),
+                     .segment = info.rows_per_page * static_cast<int64_t>(sizeof(uint64_t)),
+                     .open_chunk = info.chunk_size * static_cast<int64_t>(sizeof(int32_t))};
+  return info;
 }
 
-CachePages FakeLanguageModel::RealPageBytes(const LanguageModelInfo& info) {
-  return {.window = info.rows_per_page * static_cast<int64_t>(sizeof(int32_t)),
-          .segment = info.rows_per_page * static_cast<int64_t>(sizeof(uint64_t)),
-          .open_chunk = info.chunk_size * static_cast<int64_t>(sizeof(int32_t))};
+LanguageModelWeights::Replica FakeLanguageModel::Replicate(const WorkerDevice& device) const {
+  if (original_->on_device) original_->on_device(device);
+  if (original_->on_replicate) LS_RETURN_IF_ERROR(original_->on_replicate());
+  auto replica = std::make_unique<FakeLanguageModel>(info_);
+  replica->original_ = original_;
+  return replica;
 }
 
 absl::Status FakeLanguageModel::AllocateCache(const CachePages& pages) {

@@ -16,7 +16,11 @@ namespace longshort {
 
 // Chunks of 4 tokens give 12 vectors each, so every ring comes round within about 200 tokens, and vectors of one chunk
 // lie on two pages now and then. W is no multiple of C, and no length is one of the page size.
+//
+// Bytes of pages are round numbers, which tests can add up. Where pages are read and written, the model must be told
+// what they really have.
 LanguageModelInfo SmallModelInfo();
+LanguageModelInfo SmallModelInfoWithRealPages();
 
 // Keeps in its pages what the real model keeps there, with tokens in place of keys and values:
 //   window page    the tokens of its rows
@@ -29,27 +33,19 @@ LanguageModelInfo SmallModelInfo();
 // Pages hold rubbish until they are written. Step checks what models/model.h demands of a slice.
 class FakeLanguageModel final : public LanguageModel {
  public:
-  // Round numbers, which tests of the cache's bytes can add up. Where pages are read and written, the model must be
-  // told what its pages really have: RealPageBytes.
-  static constexpr CachePages kRoundPageBytes = {.window = 1000, .segment = 100, .open_chunk = 10};
-  static CachePages RealPageBytes(const LanguageModelInfo& info);
+  using Weights = LanguageModelWeights;
 
-  explicit FakeLanguageModel(const LanguageModelInfo& info = SmallModelInfo(),
-                             const CachePages& page_bytes = kRoundPageBytes)
-      : info_(info), page_bytes_(page_bytes) {}
+  explicit FakeLanguageModel(const LanguageModelInfo& info = SmallModelInfo()) : info_(info) {}
 
   const LanguageModelInfo& info() const override { return info_; }
   // One that does as this one is told, even later.
-  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice& device) const override;
-  CachePages PageBytes() const override { return page_bytes_; }
-  int64_t WorkspaceBytes() const override { return workspace_bytes; }
+  LanguageModelWeights::Replica Replicate(const WorkerDevice& device) const;
   absl::Status AllocateCache(const CachePages& pages) override;
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
   void Rest() override {
     if (original_->on_rest) original_->on_rest();
   }
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
-  std::string CacheLayout() const override { return "fake"; }
   // The bytes of its numbers.
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
@@ -69,7 +65,6 @@ class FakeLanguageModel final : public LanguageModel {
   std::function<absl::Status()> on_replicate;
   // Called with the device of every replica.
   std::function<void(const WorkerDevice&)> on_device;
-  int64_t workspace_bytes = 0;
 
  private:
   absl::Status CheckSlice(const Slice& slice) const;
@@ -82,7 +77,6 @@ class FakeLanguageModel final : public LanguageModel {
 
   const LanguageModelInfo info_;
   const FakeLanguageModel* original_ = this;
-  const CachePages page_bytes_;
   std::vector<std::vector<int32_t>> window_;      // [pages][64]
   std::vector<std::vector<uint64_t>> segment_;    // [pages][64]
   std::vector<std::vector<int32_t>> open_chunk_;  // [pages][C]

@@ -20,7 +20,7 @@ class FakeTokenizer final : public Tokenizer {
   Unit unit() const override { return Unit::kByte; }
   int64_t vocabulary_size() const override { return static_cast<int64_t>(pieces_.size()); }
   bool IsProducible(int32_t id) const override { return !pieces_[id].empty(); }
-  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view) const override {
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view, int64_t) const override {
     return absl::UnimplementedError("the engine never encodes");
   }
   std::string_view Decode(int32_t id) const override { return pieces_[id]; }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/requests/generation_job.h"
+#include "core/requests/language_model_jobs.h"
 #include "core/sampling/log_probabilities.h"
 #include "core/sampling/sampler.h"
 #include "gtest/gtest.h"

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
+#include "core/generation/continuous_batching_engine.h"
 #include "core/generation/worker_states.h"
-#include "core/requests/make_job.h"
-#include "core/requests/prompt_token_budget.h"
+#include "core/requests/language_model_jobs.h"
 #include "core/session/session.h"
 #include "gtest/gtest.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 
@@ -49,13 +50,16 @@ struct SimulatedService::SimulatedEngine {
     SimulatedEngine* engine_;
   };
 
-  SimulatedEngine(const FakeLanguageModel& model, SessionStore& sessions, const Clock& clock,
+  SimulatedEngine(const FakeLanguageModel* model, SessionStore& sessions, const Clock& clock,
                   LanguageModelEngineObserver& observer, const Options& options)
-      : queue(options.queue, CpuWorkers(options.workers)), states(options.workers, queue, observer) {
+      : weights(WeightsOf(model)),
+        queue(options.queue, CpuWorkers(options.workers)),
+        states(options.workers, queue, observer) {
     StepLoop::Options step_loop = options.step_loop;
     for (step_loop.worker = 0; step_loop.worker < options.workers; ++step_loop.worker) {
       observers.push_back(std::make_unique<WorkerObserver>(step_loop.worker, states, observer));
-      workers.push_back(std::make_unique<SimulatedWorker>(model, queue, sessions, clock, *observers.back(), step_loop));
+      workers.push_back(
+          std::make_unique<SimulatedWorker>(weights, queue, sessions, clock, *observers.back(), step_loop));
     }
   }
   ~SimulatedEngine() {
@@ -80,6 +84,7 @@ struct SimulatedService::SimulatedEngine {
   }
 
   const std::shared_ptr<Pages> pages = std::make_shared<Pages>(*this);
+  const LanguageModelWeights weights;
   RequestQueue queue;
   WorkerStates states;
   std::vector<std::unique_ptr<WorkerObserver>> observers;
@@ -108,7 +113,7 @@ void SimulatedService::Reload(absl::Time deadline) {
     engines_.back().queue.Close();
     engines_.back().deadline = deadline;
   }
-  engines_.emplace_back(model_, sessions_, clock_, *observer_, options_);
+  engines_.emplace_back(&model_, sessions_, clock_, *observer_, options_);
 }
 
 absl::Status SimulatedService::Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) {

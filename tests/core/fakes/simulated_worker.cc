@@ -14,13 +14,13 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
 
 }  // namespace
 
-SimulatedWorker::SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, SessionStore& sessions,
+SimulatedWorker::SimulatedWorker(const LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions,
                                  const Clock& clock, LanguageModelEngineObserver& observer,
                                  const StepLoop::Options& options)
     : queue_(queue),
       clock_(clock),
       number_(options.worker),
-      replica_(new LanguageModelReplica(prototype, queue, sessions, clock, observer, {.step_loop = options})),
+      replica_(new LanguageModelReplica(weights, queue, sessions, clock, observer, {.step_loop = options})),
       worker_(number_, std::unique_ptr<ModelRunner>(replica_), queue, clock),
       coroutine_([this] { Work(); }) {
   const absl::Status built = worker_.Build();

@@ -22,7 +22,7 @@ namespace longshort {
 class SimulatedWorker final {
  public:
   // The arguments must outlive the worker. Its model's steps must call StayInStep.
-  SimulatedWorker(const LanguageModel& prototype, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
+  SimulatedWorker(const LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
                   LanguageModelEngineObserver& observer, const StepLoop::Options& options);
   // When it goes on at the latest, if nothing changes: its step ends, or it looks again.
   absl::Time next() const { return next_; }

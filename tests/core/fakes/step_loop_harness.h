@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/generation/step_loop.h"
-#include "core/requests/generation_job.h"
-#include "core/requests/make_job.h"
+#include "core/requests/language_model_jobs.h"
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/fake_tokenizer.h"

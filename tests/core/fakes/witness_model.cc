@@ -5,30 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tests/core/fakes/fake_rows.h"
 
 namespace longshort {
 namespace {
 
-constexpr uint64_t kRubbish = 0xDEADBEEF;
 constexpr uint64_t kWindowRow = 3;
 constexpr uint64_t kMemoryVector = 5;
 constexpr uint64_t kSegmentVector = 7;
 constexpr uint64_t kOpenRow = 11;
 
-// The finaliser of splitmix64.
-uint64_t Mix(uint64_t value) {
-  value += 0x9E3779B97F4A7C15;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
-  return value ^ (value >> 31);
-}
-
 uint64_t RowOf(uint64_t form, uint64_t history, int64_t row) {
   return Mix(Mix(history ^ form) + static_cast<uint64_t>(row));
-}
-
-int64_t FloorDivide(int64_t value, int64_t divisor) {
-  return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor);
 }
 
 }  // namespace

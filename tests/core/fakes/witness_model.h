@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,23 +37,19 @@ class Witness final {
 // its queries can see is looked at, then the new ones are written. Pages hold rubbish until they are written.
 class WitnessModel final : public LanguageModel {
  public:
-  explicit WitnessModel(const LanguageModelInfo& info) : info_(info) {}
+  explicit WitnessModel(LanguageModelInfo info) : info_(std::move(info)) {
+    const int64_t row_bytes = sizeof(uint64_t), page = row_bytes * info_.rows_per_page;
+    info_.page_bytes = {.window = page, .segment = page, .open_chunk = row_bytes * info_.chunk_size};
+  }
 
   // One for each slice of the next Step: its sequence's history with the slice's tokens.
   std::vector<const Witness*> witnesses;
 
   const LanguageModelInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<LanguageModel>> Replicate(const WorkerDevice&) const override {
-    return absl::UnimplementedError("");
-  }
-  CachePages PageBytes() const override {
-    return {.window = 8 * info_.rows_per_page, .segment = 8 * info_.rows_per_page, .open_chunk = 8 * info_.chunk_size};
-  }
   absl::Status AllocateCache(const CachePages& pages) override;
   // Errors: INTERNAL naming the first row that is not what it must be.
   absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
-  std::string CacheLayout() const override { return "witness"; }
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
@@ -69,7 +66,7 @@ class WitnessModel final : public LanguageModel {
                         uint64_t expected);
   void Write(const Slice& slice, const Witness& witness);
 
-  const LanguageModelInfo info_;
+  LanguageModelInfo info_;
   std::vector<Page> window_;
   std::vector<Page> segment_;
   std::vector<Page> open_chunk_;

@@ -9,13 +9,13 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "core/requests/prompt_token_budget.h"
 #include "core/schedule/model_worker.h"
 #include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/continuous_batching_engine_fixture.h"
 #include "tests/core/fakes/gate.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 namespace {
@@ -101,7 +101,7 @@ TEST_F(ContinuousBatchingEngineTest, SessionsEndWhileTheWorkerIsBusy) {
   ContinuousBatchingEngine::Options options;
   options.session_store = store;
   const auto engine = *ContinuousBatchingEngine::Create(
-      std::move(model), std::make_shared<FakeTokenizer>(SmallPieces()), nullptr, clock, options);
+      WeightsOf(std::move(model)), std::make_shared<FakeTokenizer>(SmallPieces()), nullptr, clock, options);
   Say(*engine, 1, SomeTokens(5), /*max_tokens=*/1);
   const auto busy = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(5, 80), busy).ok());
@@ -169,8 +169,8 @@ TEST_F(ContinuousBatchingEngineTest, ACacheOfFewerBytesThanWorkersIsTooSmall) {
   ContinuousBatchingEngine::Options options;
   options.workers = CpuWorkers(2);
   options.step_loop.cache_bytes = 1;
-  const auto engine =
-      ContinuousBatchingEngine::Create(std::make_unique<FakeLanguageModel>(), nullptr, nullptr, clock_, options);
+  const auto engine = ContinuousBatchingEngine::Create(WeightsOf(std::make_unique<FakeLanguageModel>()), nullptr,
+                                                       nullptr, clock_, options);
   EXPECT_FALSE(engine.ok());
 }
 
@@ -189,7 +189,8 @@ TEST_F(ContinuousBatchingEngineTest, AllWorkersSayTheirMemoryOrNone) {
   ContinuousBatchingEngine::Options options;
   options.workers = {{.memory_bytes = 40'000}, {.kind = DeviceKind::kCuda}};
   const auto create = [&] {
-    return ContinuousBatchingEngine::Create(std::make_unique<FakeLanguageModel>(), nullptr, nullptr, clock_, options)
+    return ContinuousBatchingEngine::Create(WeightsOf(std::make_unique<FakeLanguageModel>()), nullptr, nullptr, clock_,
+                                            options)
         .status();
   };
   EXPECT_EQ(create(), absl::InvalidArgumentError("1 of 2 workers say their memory_bytes; all or none must"));
@@ -284,13 +285,13 @@ TEST_F(ContinuousBatchingEngineTest, CancellationFromAnotherThreadEndsTheStream)
 }
 
 TEST_F(ContinuousBatchingEngineTest, RefusesOptionsOutOfRange) {
-  const auto engine = ContinuousBatchingEngine::Create(std::make_unique<FakeLanguageModel>(), nullptr, nullptr, clock_,
-                                                       {.queue = {.limits = {.max_queued = 0}}});
+  const auto engine = ContinuousBatchingEngine::Create(WeightsOf(std::make_unique<FakeLanguageModel>()), nullptr,
+                                                       nullptr, clock_, {.queue = {.limits = {.max_queued = 0}}});
   EXPECT_EQ(engine.status(), absl::InvalidArgumentError("max_queued is 0, must be at least 1"));
 }
 
 TEST_F(ContinuousBatchingEngineTest, RefusesATokenizerOfAnotherModel) {
-  const auto engine = ContinuousBatchingEngine::Create(std::make_unique<FakeLanguageModel>(),
+  const auto engine = ContinuousBatchingEngine::Create(WeightsOf(std::make_unique<FakeLanguageModel>()),
                                                        std::make_shared<FakeTokenizer>(std::vector<std::string>{"a"}),
                                                        nullptr, clock_, {});
   EXPECT_EQ(engine.status().code(), absl::StatusCode::kInvalidArgument);

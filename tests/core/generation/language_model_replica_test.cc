@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 namespace {
@@ -45,11 +46,12 @@ class WorkerReplicaTest : public testing::Test {
   }
 
   StepLoopHarness harness_{{.worker = kOther}, {}, SmallModelInfo(), 2};
+  const LanguageModelWeights weights_ = WeightsOf(&harness_.model);
   bool fails_ = false;
   bool has_replicas_ = true;
   ModelWorker worker_{kReplica,
                       std::make_unique<LanguageModelReplica>(
-                          harness_.model, harness_.queue, harness_.sessions, harness_.clock, harness_.observer,
+                          weights_, harness_.queue, harness_.sessions, harness_.clock, harness_.observer,
                           LanguageModelReplica::Options{.step_loop = {.worker = kReplica}}),
                       harness_.queue, harness_.clock};
 };

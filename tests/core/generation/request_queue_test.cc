@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "core/requests/scoring_job.h"
+#include "core/requests/language_model_jobs.h"
 #include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/requests/generation_job.h"
+#include "core/requests/language_model_jobs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/live_heap.h"

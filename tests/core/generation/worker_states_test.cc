@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/requests/scoring_job.h"
+#include "core/requests/language_model_jobs.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/recording_listeners.h"
 

@@ -15,6 +15,7 @@
 #include "core/registry/model_registry.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_language_model.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 
@@ -35,14 +36,12 @@ class ModelRegistryTest : public testing::Test {
         return absl::DataLossError("tensor x is missing");
       if (disk_is_away_) return absl::UnavailableError("cannot read");
       if (stopping_) return absl::CancelledError("nothing is loaded any more");
-      LoadedLanguageModel loaded;
-      loaded.model = std::make_unique<FakeLanguageModel>();
-      return loaded;
+      return LoadedLanguageModel{.weights = WeightsOf(std::make_unique<FakeLanguageModel>()), .tokenizer = nullptr};
     };
     const auto factory = [this](const std::string&, int64_t, LoadedModel loaded) -> absl::StatusOr<ServedModel::Kind> {
       auto& language_model = std::get<LoadedLanguageModel>(loaded);
-      ServedLanguageModel served{.info = language_model.model->info(), .tokenizer = nullptr, .engine = nullptr};
-      LS_ASSIGN_OR_RETURN(served.engine, ContinuousBatchingEngine::Create(std::move(language_model.model), nullptr,
+      ServedLanguageModel served{.info = language_model.weights.info(), .tokenizer = nullptr, .engine = nullptr};
+      LS_ASSIGN_OR_RETURN(served.engine, ContinuousBatchingEngine::Create(std::move(language_model.weights), nullptr,
                                                                           nullptr, clock_, {}));
       return served;
     };

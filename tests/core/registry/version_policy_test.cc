@@ -12,6 +12,7 @@
 #include "core/registry/model_repository.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_language_model.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 namespace {
@@ -151,13 +152,14 @@ class FollowedRepository {
 
   static absl::StatusOr<LoadedModel> LoadUnlessBroken(const std::string& directory) {
     if (fs::exists(fs::path(directory) / "broken")) return absl::DataLossError("broken");
-    return LoadedModel(LoadedLanguageModel{.model = std::make_unique<FakeLanguageModel>(), .tokenizer = nullptr});
+    return LoadedModel(
+        LoadedLanguageModel{.weights = WeightsOf(std::make_unique<FakeLanguageModel>()), .tokenizer = nullptr});
   }
 
   // The fingerprint tells the serving.json.
   absl::StatusOr<ServedModel::Kind> MakeServed(const LoadedModel& loaded) const {
     ServedLanguageModel served{
-        .info = std::get<LoadedLanguageModel>(loaded).model->info(), .tokenizer = nullptr, .engine = nullptr};
+        .info = std::get<LoadedLanguageModel>(loaded).weights.info(), .tokenizer = nullptr, .engine = nullptr};
     served.info.fingerprint = absl::StrCat(serving_file_);
     return served;
   }

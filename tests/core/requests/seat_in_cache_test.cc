@@ -1,8 +1,7 @@
-#include "core/requests/seat_in_cache.h"
-
 #include <memory>
 #include <vector>
 
+#include "core/requests/job.h"
 #include "gtest/gtest.h"
 
 namespace longshort {

@@ -1,4 +1,4 @@
-#include "core/requests/generation_job.h"
+#include "core/requests/language_model_jobs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_tokenizer.h"

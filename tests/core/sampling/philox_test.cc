@@ -1,7 +1,6 @@
-#include "core/sampling/philox.h"
-
 #include <cmath>
 
+#include "core/sampling/sampler.h"
 #include "gtest/gtest.h"
 
 namespace longshort {

@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 
-#include "core/sampling/philox.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -17,11 +17,11 @@ class StreamEstimatesTest : public testing::Test {
       cost.Learn({.prefill = rows}, row * rows);
       cost.Learn({.decoding = rows}, row * rows);
     }
-    estimates_.SetSteps(worker, cost, 1);
+    estimates_.Of(worker).SetSteps(cost, 1);
   }
   void TeachRequest(int worker, absl::Duration all) {
-    estimates_.Learn(worker, {.prompt = 1000, .generated = 0}, {.prefill = all, .all = all}, /*others_wait=*/true,
-                     kNow);
+    estimates_.Of(worker).Learn({.prompt = 1000, .generated = 0}, {.prefill = all, .all = all}, /*others_wait=*/true,
+                                kNow);
   }
   void TeachAll() {
     TeachSteps(0, absl::Milliseconds(1));

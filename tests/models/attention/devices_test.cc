@@ -9,7 +9,7 @@
 #include "models/attention/dynamic_projection.h"
 #include "models/attention/long_short_attention_1d.h"
 #include "models/attention/long_short_attention_2d.h"
-#include "models/attention/position_tables.h"
+#include "models/attention/positions.h"
 #include "tests/models/attention/factory_calls.h"
 
 namespace longshort {

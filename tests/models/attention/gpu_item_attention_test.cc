@@ -15,7 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/attention/cpu_item_attention.h"
-#include "models/attention/position_bias.h"
+#include "models/attention/positions.h"
 #include "models/classifiers/text_layer.h"
 #include "models/classifiers/text_network.h"
 #include "models/classifiers/vil_attention.h"

@@ -1,11 +1,10 @@
-#include "models/attention/position_bias.h"
-
 #include <algorithm>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
-#include "models/weights/vil_tensors.h"
+#include "models/attention/positions.h"
+#include "models/weights/vil_config.h"
 
 namespace longshort {
 namespace {

@@ -7,9 +7,8 @@
 #include "base/status_macros.h"
 #include "gtest/gtest.h"
 #include "models/classifiers/classifiers.h"
-#include "models/costs/cvt_costs.h"
+#include "models/costs/costs.h"
 #include "models/weights/cvt_config.h"
-#include "models/weights/cvt_tensors.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_cvt.h"
@@ -26,9 +25,10 @@ class LoadedCvt : public testing::Test {
     EXPECT_THAT(WriteImageModel(directory_, ToJson(config_), tensors_), IsOk());
   }
 
-  absl::StatusOr<std::unique_ptr<Classifier>> Load() {
+  ClassifierWeights::Replica Load() {
     LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory_.path()));
-    return LoadCvt(opened, {.threads = 1});
+    const auto weights = LoadCvt(opened, {.threads = 1});
+    return weights.ok() ? weights->NewReplica({}) : weights.status();
   }
 
   TemporaryDirectory directory_;
@@ -62,7 +62,7 @@ TEST_F(LoadedCvt, TellsWhatItIs) {
   EXPECT_EQ(info.input, ClassifierInput::kImage);
   EXPECT_EQ(info.classes, 5);
   EXPECT_EQ(info.labels, Words({"a", "b", "c", "d", "e"}));
-  EXPECT_EQ(info.parameters, CountParameters(config_));
+  EXPECT_EQ(info.parameters, CountParameters(CvtTensors(config_)));
   EXPECT_EQ(info.precision, "fp32");
   EXPECT_EQ(info.fingerprint.size(), 64);
   EXPECT_EQ(info.channels, 3);

@@ -33,16 +33,15 @@ class ImageClassifierOnGpu : public ::testing::Test {
     loss_->SetListener([this](const std::string& why) { losses_.push_back(why); });
   }
 
-  absl::StatusOr<std::unique_ptr<Classifier>> Load(const std::vector<WorkerDevice>& devices,
-                                                   const std::string& precision = "fp32") {
+  absl::StatusOr<ClassifierWeights> Load(const std::vector<WorkerDevice>& devices,
+                                         const std::string& precision = "fp32") {
     const auto opened = OpenModelDirectory(directory_.path());
     if (!opened.ok()) return opened.status();
     return LoadCvt(*opened, {.precision = precision, .threads = 1, .devices = devices, .gpus = &backends_});
   }
-  absl::StatusOr<std::unique_ptr<Classifier>> LoadOnGpu() {
-    const auto loaded = Load({kGpu});
-    if (!loaded.ok()) return loaded.status();
-    return (*loaded)->Replicate(kGpu);
+  ClassifierWeights::Replica LoadOnGpu() {
+    const auto weights = Load({kGpu});
+    return weights.ok() ? weights->NewReplica(kGpu) : weights.status();
   }
   static absl::StatusOr<std::vector<float>> Classify(Classifier& classifier, int64_t images, int64_t height = kHeight) {
     std::vector<ClassifierItem> items;
@@ -72,26 +71,26 @@ class ImageClassifierOnGpu : public ::testing::Test {
 };
 
 TEST_F(ImageClassifierOnGpu, AnswersWhatItAnswersOnTheCpuByGraphsAndWithout) {
-  const std::unique_ptr<Classifier> loaded = Load({kGpu, {.kind = DeviceKind::kCpu}}).value();
-  const std::unique_ptr<Classifier> on_gpu = loaded->Replicate(kGpu).value();
-  const std::unique_ptr<Classifier> on_cpu = loaded->Replicate({.kind = DeviceKind::kCpu}).value();
-  ASSERT_EQ(devices_.size(), 2u);
-  EXPECT_EQ(devices_[0]->replays(), 0) << "of what only replicas are made of";
-  const int64_t prepared = devices_[1]->replays();
+  const ClassifierWeights weights = Load({kGpu, {.kind = DeviceKind::kCpu}}).value();
+  ASSERT_EQ(devices_.size(), 0u) << "only replicas have one";
+  const std::unique_ptr<Classifier> on_gpu = weights.NewReplica(kGpu).value();
+  const std::unique_ptr<Classifier> on_cpu = weights.NewReplica({.kind = DeviceKind::kCpu}).value();
+  ASSERT_EQ(devices_.size(), 1u);
+  const int64_t prepared = devices_[0]->replays();
   EXPECT_EQ(prepared, kMostGraphImages);
   for (const int64_t images : {1, 2, 3}) {
     EXPECT_THAT(Classify(*on_gpu, images).value(), Pointwise(FloatNear(2e-5), Classify(*on_cpu, images).value()));
   }
-  EXPECT_EQ(devices_[1]->replays(), prepared + 2);
+  EXPECT_EQ(devices_[0]->replays(), prepared + 2);
   // Images of another size: call by call.
   EXPECT_THAT(Classify(*on_gpu, 1, 30).value(), Pointwise(FloatNear(2e-5), Classify(*on_cpu, 1, 30).value()));
-  EXPECT_EQ(devices_[1]->replays(), prepared + 2);
+  EXPECT_EQ(devices_[0]->replays(), prepared + 2);
 }
 
 TEST_F(ImageClassifierOnGpu, AnswersInBFloat16ByGraphsToo) {
-  const std::unique_ptr<Classifier> in_bfloat16 = Load({kGpu}, "bf16").value()->Replicate(kGpu).value();
+  const std::unique_ptr<Classifier> in_bfloat16 = Load({kGpu}, "bf16").value().NewReplica(kGpu).value();
   EXPECT_EQ(in_bfloat16->info().precision, "bf16");
-  const std::unique_ptr<Classifier> on_cpu = Load({}, "bf16").value();
+  const std::unique_ptr<Classifier> on_cpu = Load({}, "bf16").value().NewReplica({}).value();
   EXPECT_EQ(on_cpu->info().precision, "fp32");
   const std::vector<float> found = Classify(*in_bfloat16, 2).value(), expected = Classify(*on_cpu, 2).value();
   EXPECT_THAT(found, Pointwise(FloatNear(0.05), expected));
@@ -109,31 +108,26 @@ TEST_F(ImageClassifierOnGpu, HasNoReplicaWhereItsGraphsCannotBeMade) {
 }
 
 TEST_F(ImageClassifierOnGpu, HasNoReplicaWhereTheLibraryOpensNoStream) {
-  bool opens = true;
-  const EmulatedBackends backends{{}, [&](EmulatedDevice&) {
-                                    if (!opens) throw std::runtime_error("no stream");
-                                  }};
+  const EmulatedBackends backends{{}, [](EmulatedDevice&) { throw std::runtime_error("no stream"); }};
   const ModelDirectory opened = OpenModelDirectory(directory_.path()).value();
-  const std::unique_ptr<Classifier> loaded =
-      LoadCvt(opened, {.threads = 1, .devices = {kGpu}, .gpus = &backends}).value();
-  opens = false;
-  EXPECT_THAT(loaded->Replicate(kGpu).status().ToString(), HasSubstr("INTERNAL: LibTorch failed to make a replica"));
+  const ClassifierWeights weights = LoadCvt(opened, {.threads = 1, .devices = {kGpu}, .gpus = &backends}).value();
+  EXPECT_THAT(weights.NewReplica(kGpu).status().ToString(), HasSubstr("INTERNAL: LibTorch failed to make a replica"));
 }
 
 TEST_F(ImageClassifierOnGpu, AFailedBatchIsThatAndNothingElse) {
   const std::unique_ptr<Classifier> classifier = LoadOnGpu().value();
   const std::vector<float> expected = Classify(*classifier, 2).value();
-  const int64_t before = devices_[1]->calls();
+  const int64_t before = devices_[0]->calls();
   ASSERT_THAT(Classify(*classifier, 2), IsOk());
-  const int64_t calls = devices_[1]->calls() - before;
+  const int64_t calls = devices_[0]->calls() - before;
   EXPECT_LE(calls, 6);  // a copy, an event, the graph, a copy, a wait
   for (int64_t call = 0; call < calls; ++call) {
-    devices_[1]->FailAfter(call, DeviceFault::kError);
+    devices_[0]->FailAfter(call, DeviceFault::kError);
     EXPECT_EQ(Classify(*classifier, 2).status().code(), absl::StatusCode::kInternal) << call;
     EXPECT_EQ(Classify(*classifier, 2).value(), expected) << call;
   }
   EXPECT_THAT(losses_, ElementsAre());
-  devices_[1]->FailAfter(2, DeviceFault::kLost);
+  devices_[0]->FailAfter(2, DeviceFault::kLost);
   EXPECT_EQ(Classify(*classifier, 2).status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(losses_, ElementsAre(HasSubstr("the emulated device is lost")));
 }

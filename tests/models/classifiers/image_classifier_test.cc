@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/classifiers/image_network.h"
-#include "models/weights/safetensors_writer.h"
+#include "models/weights/safetensors.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 
@@ -46,11 +46,11 @@ class ImageClassifierTest : public ::testing::TestWithParam<int> {
   std::unique_ptr<Classifier> Make(int64_t multiply_adds) const {
     const auto opened = OpenModelDirectory(directory_.path());
     EXPECT_THAT(opened, IsOk());
-    auto classifier = LoadImageClassifier(
+    const auto weights = LoadImageClassifier(
         {.architecture = "fake", .image_shape = {.channels = 1}, .classes = 2, .parameters = 0}, *opened,
         {.threads = GetParam()}, [&](const TensorSource&) { return std::make_shared<FakeNetwork>(multiply_adds); });
-    EXPECT_THAT(classifier, IsOk());
-    return *std::move(classifier);
+    EXPECT_THAT(weights, IsOk());
+    return weights->NewReplica({}).value();
   }
 
   // Images of 2 x 1 pixels, of which the first is one of these.

@@ -6,8 +6,8 @@
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/weights/cvt_tensors.h"
-#include "models/weights/safetensors_writer.h"
+#include "models/weights/cvt_config.h"
+#include "models/weights/safetensors.h"
 
 namespace longshort {
 

@@ -8,8 +8,8 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
-#include "models/weights/safetensors_writer.h"
-#include "models/weights/text_classifier_tensors.h"
+#include "models/weights/safetensors.h"
+#include "models/weights/text_classifier_config.h"
 
 namespace longshort {
 

@@ -5,7 +5,7 @@
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/weights/vil_tensors.h"
+#include "models/weights/vil_config.h"
 
 namespace longshort {
 

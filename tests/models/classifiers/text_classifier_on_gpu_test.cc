@@ -33,18 +33,19 @@ class TextClassifierOnGpu : public ::testing::Test {
     loss_->SetListener([this](const std::string& why) { losses_.push_back(why); });
   }
 
-  absl::StatusOr<std::unique_ptr<Classifier>> Load(const std::vector<WorkerDevice>& devices, const GpuBackends* gpus) {
+  absl::StatusOr<ClassifierWeights> Load(const std::vector<WorkerDevice>& devices, const GpuBackends* gpus) {
     const TemporaryDirectory directory;
     WriteTextModel(directory.path(), config_, /*seed=*/1);
     const auto opened = OpenModelDirectory(directory.path());
     if (!opened.ok()) return opened.status();
     return LoadTextClassifier(*opened, {.threads = 1, .devices = devices, .gpus = gpus});
   }
-  std::unique_ptr<Classifier> LoadOnGpu() { return Load({kGpu}, &backends_).value(); }
+  std::unique_ptr<Classifier> LoadOnGpu() { return Load({kGpu}, &backends_).value().NewReplica(kGpu).value(); }
 
-  // Documents of 3 and of 40 tokens.
+  // Documents of 30 and of 40 tokens, together more rows than graphs have.
   static absl::StatusOr<std::vector<float>> Classify(Classifier& classifier) {
-    const std::vector<ClassifierItem> items = {TokenItem{{{1, 2, 3}}}, TokenItem{{std::vector<int32_t>(40, 5)}}};
+    const std::vector<ClassifierItem> items = {TokenItem{{std::vector<int32_t>(30, 3)}},
+                                               TokenItem{{std::vector<int32_t>(40, 5)}}};
     const absl::StatusOr<ClassifierResult> result = classifier.Classify({&items[0], &items[1]});
     if (!result.ok()) return result.status();
     return std::vector<float>(result->logits.begin(), result->logits.end());
@@ -64,12 +65,14 @@ class TextClassifierOnGpu : public ::testing::Test {
 };
 
 TEST_F(TextClassifierOnGpu, AnswersWhatItAnswersOnTheCpu) {
-  const std::unique_ptr<Classifier> on_both = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
-  const std::unique_ptr<Classifier> on_cpu = on_both->Replicate({.kind = DeviceKind::kCpu}).value();
+  const ClassifierWeights weights = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
+  const std::unique_ptr<Classifier> on_cpu = weights.NewReplica({.kind = DeviceKind::kCpu}).value();
   const std::vector<float> expected = Classify(*on_cpu).value();
-  ASSERT_EQ(devices_.size(), 1u);
-  EXPECT_THAT(devices_[0]->kernels_run(), IsEmpty());
-  EXPECT_THAT(Classify(*on_both).value(), Pointwise(FloatNear(2e-5), expected));
+  EXPECT_THAT(devices_, IsEmpty());
+  const std::unique_ptr<Classifier> on_gpu = weights.NewReplica(kGpu).value();
+  const int64_t replays = devices_[0]->replays();
+  EXPECT_THAT(Classify(*on_gpu).value(), Pointwise(FloatNear(2e-5), expected));
+  EXPECT_EQ(devices_[0]->replays(), replays);
   EXPECT_EQ(devices_[0]->kernels_run().count("AttendInDocuments"), 1u);
 }
 
@@ -106,8 +109,9 @@ TEST_F(TextClassifierOnGpu, ABatchForWhichThereIsNoMemoryFailsAsThatAndNothingEl
 }
 
 TEST_F(TextClassifierOnGpu, AGpuThatIsLostIsToldOnceAndAReplicaHasAStreamOfItsOwn) {
-  const std::unique_ptr<Classifier> classifier = LoadOnGpu();
-  const std::unique_ptr<Classifier> replica = classifier->Replicate(kGpu).value();
+  const ClassifierWeights weights = Load({kGpu}, &backends_).value();
+  const std::unique_ptr<Classifier> classifier = weights.NewReplica(kGpu).value();
+  const std::unique_ptr<Classifier> replica = weights.NewReplica(kGpu).value();
   ASSERT_EQ(devices_.size(), 2u);
   const std::vector<float> expected = Classify(*classifier).value();
   devices_[0]->FailAfter(7, DeviceFault::kLost);
@@ -121,9 +125,9 @@ TEST_F(TextClassifierOnGpu, AnswersByGraphsWhatItAnswersOnTheCpu) {
   for (const ClsKind cls : {ClsKind::kNone, ClsKind::kAllLayers, ClsKind::kLastLayer, ClsKind::kVocabulary}) {
     config_.cls = cls;
     config_.value_convolution = cls == ClsKind::kNone ? 3 : 0;
-    const std::unique_ptr<Classifier> loaded = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
-    const std::unique_ptr<Classifier> on_cpu = loaded->Replicate({.kind = DeviceKind::kCpu}).value();
-    const std::unique_ptr<Classifier> on_gpu = loaded->Replicate(kGpu).value();
+    const ClassifierWeights weights = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
+    const std::unique_ptr<Classifier> on_cpu = weights.NewReplica({.kind = DeviceKind::kCpu}).value();
+    const std::unique_ptr<Classifier> on_gpu = weights.NewReplica(kGpu).value();
     const EmulatedDevice& device = *devices_.back();
     ASSERT_EQ(device.replays(), kMostGraphDocuments) << "of 64 rows, of 2 documents and of 1";
     struct {
@@ -153,9 +157,9 @@ TEST_F(TextClassifierOnGpu, AnswersByGraphsWhatItAnswersOnTheCpu) {
 
 TEST_F(TextClassifierOnGpu, HasGraphsOfWholePairs) {
   config_.documents = 2;
-  const std::unique_ptr<Classifier> loaded = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
-  const std::unique_ptr<Classifier> on_cpu = loaded->Replicate({.kind = DeviceKind::kCpu}).value();
-  const std::unique_ptr<Classifier> on_gpu = loaded->Replicate(kGpu).value();
+  const ClassifierWeights weights = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
+  const std::unique_ptr<Classifier> on_cpu = weights.NewReplica({.kind = DeviceKind::kCpu}).value();
+  const std::unique_ptr<Classifier> on_gpu = weights.NewReplica(kGpu).value();
   EXPECT_EQ(devices_.back()->replays(), 1);
   const ClassifierItem pair = TokenItem{{{1, 2, 3}, {4, 5}}};
   const std::vector<const ClassifierItem*> batch = {&pair};
@@ -165,11 +169,11 @@ TEST_F(TextClassifierOnGpu, HasGraphsOfWholePairs) {
 }
 
 TEST_F(TextClassifierOnGpu, HasNoReplicaWhereItsGraphsCannotBeMade) {
-  const std::unique_ptr<Classifier> classifier = LoadOnGpu();
+  const ClassifierWeights weights = Load({kGpu}, &backends_).value();
   int64_t call = 0;
   for (;; ++call) {
     fault_after_ = call;
-    const absl::Status status = classifier->Replicate(kGpu).status();
+    const absl::Status status = weights.NewReplica(kGpu).status();
     if (status.ok()) break;
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << call;
   }
@@ -177,23 +181,20 @@ TEST_F(TextClassifierOnGpu, HasNoReplicaWhereItsGraphsCannotBeMade) {
 }
 
 TEST_F(TextClassifierOnGpu, HasNoReplicaWhereTheLibraryOpensNoStream) {
-  bool opens = true;
-  const EmulatedBackends backends{{}, [&](EmulatedDevice&) {
-                                    if (!opens) throw std::runtime_error("no stream");
-                                  }};
-  const std::unique_ptr<Classifier> classifier = Load({kGpu}, &backends).value();
-  opens = false;
-  EXPECT_THAT(classifier->Replicate(kGpu).status().ToString(),
-              HasSubstr("INTERNAL: LibTorch failed to make a replica"));
+  const EmulatedBackends backends{{}, [](EmulatedDevice&) { throw std::runtime_error("no stream"); }};
+  const ClassifierWeights weights = Load({kGpu}, &backends).value();
+  EXPECT_THAT(weights.NewReplica(kGpu).status().ToString(), HasSubstr("INTERNAL: LibTorch failed to make a replica"));
 }
 
 TEST_F(TextClassifierOnGpu, WhatNoGpuRunsIsRefused) {
   EXPECT_THAT(Load({kGpu}, nullptr).status().ToString(),
               HasSubstr("UNIMPLEMENTED: no classifier runs on emulated:0 in this build"));
-  EXPECT_THAT(Load({{.kind = DeviceKind::kEmulated, .index = 8}}, &backends_),
+  const WorkerDevice ninth = {.kind = DeviceKind::kEmulated, .index = 8};
+  EXPECT_THAT(Load({ninth}, &backends_).value().NewReplica(ninth),
               Refuses(std::vector<std::string>{"there is no emulated:8"}));
   config_.model_width = 258;
-  EXPECT_THAT(Load({kGpu}, &backends_).status().ToString(), HasSubstr("UNIMPLEMENTED: the model's heads are 129 wide"));
+  EXPECT_THAT(Load({kGpu}, &backends_).value().NewReplica(kGpu).status().ToString(),
+              HasSubstr("UNIMPLEMENTED: the model's heads are 129 wide"));
 }
 
 }  // namespace

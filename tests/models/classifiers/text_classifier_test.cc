@@ -24,9 +24,7 @@ std::unique_ptr<Classifier> Load(const TextClassifierConfig& config, uint64_t se
   WriteTextModel(directory.path(), config, seed);
   const auto opened = OpenModelDirectory(directory.path());
   EXPECT_THAT(opened, IsOk());
-  auto classifier = LoadTextClassifier(*opened, {.threads = threads});
-  EXPECT_THAT(classifier, IsOk());
-  return *std::move(classifier);
+  return LoadTextClassifier(*opened, {.threads = threads}).value().NewReplica({}).value();
 }
 
 struct Answer {
@@ -248,7 +246,7 @@ TEST_F(LoadTextClassifierTest, TellsWhatTheModelIs) {
   directory_.Write("labels.txt", "yes\nno\nperhaps\n");
   const auto classifier = LoadTextClassifier(Open(), {});
   ASSERT_THAT(classifier, IsOk());
-  const ClassifierInfo& info = (*classifier)->info();
+  const ClassifierInfo& info = classifier->info();
   EXPECT_EQ(info.architecture, "text_classifier");
   EXPECT_EQ(info.input, ClassifierInput::kText);
   EXPECT_EQ(info.tokenizer, "none");

@@ -7,8 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/classifiers/classifiers.h"
-#include "models/costs/vil_costs.h"
-#include "models/weights/safetensors_writer.h"
+#include "models/costs/costs.h"
+#include "models/weights/safetensors.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_vil.h"
@@ -27,7 +27,7 @@ class VilTest : public ::testing::Test {
     directory_.Write("config.json", ToJson(config_));
   }
 
-  absl::StatusOr<std::unique_ptr<Classifier>> Load() const {
+  absl::StatusOr<ClassifierWeights> LoadWeights() const {
     std::vector<NamedTensor> named;
     for (const auto& [name, tensor] : tensors_) {
       named.push_back({.name = name,
@@ -41,6 +41,10 @@ class VilTest : public ::testing::Test {
     const auto opened = OpenModelDirectory(directory_.path());
     if (!opened.ok()) return opened.status();
     return LoadVil(*opened, {.threads = 1});
+  }
+  ClassifierWeights::Replica Load() const {
+    const auto weights = LoadWeights();
+    return weights.ok() ? weights->NewReplica({}) : weights.status();
   }
 
   static ClassifierItem Image(const at::Tensor& image) {
@@ -79,9 +83,10 @@ TEST_F(VilTest, ABatchOfLargeImagesGivesEachWhatTheNetworkGives) {
   config_ = VilOf(kStages, 224);
   tensors_ = RandomVilTensors(config_, 1);
   directory_.Write("config.json", ToJson(config_));
-  const auto one = Load();
+  const auto weights = LoadWeights();
+  ASSERT_THAT(weights, IsOk());
+  const auto one = weights->NewReplica({}), two = weights->NewReplica({.threads = 2});
   ASSERT_THAT(one, IsOk());
-  const auto two = (*one)->Replicate({.threads = 2});
   ASSERT_THAT(two, IsOk());
   const at::Tensor images = RandomImages(config_, 3, 2);
   const at::Tensor expected = NetworkOver(config_, tensors_)(images).contiguous();

@@ -1,16 +1,13 @@
-#include "models/costs/model_description.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "absl/strings/str_replace.h"
-#include "models/costs/language_model_description.h"
+#include "models/costs/costs.h"
 #include "models/costs/presets.h"
-#include "models/costs/text_classifier_description.h"
-#include "models/weights/language_model_tensors.h"
-#include "models/weights/text_classifier_tensors.h"
+#include "models/weights/language_model_config.h"
+#include "models/weights/text_classifier_config.h"
 
 namespace longshort {
 namespace {
@@ -20,7 +17,7 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> StageNames(const ModelDescription& description) {
   std::vector<std::string> names;
-  for (const StageDescription& stage : description.stages) names.push_back(stage.cost.name);
+  for (const StageCost& stage : description.stages) names.push_back(stage.name);
   return names;
 }
 
@@ -42,33 +39,33 @@ TextClassifierConfig TinyText() {
 TEST(TextClassifier, IsCountedAsByHand) {
   const ModelDescription description = Describe(TinyText());
   EXPECT_THAT(StageNames(description), ElementsAre("embedding", "layer 1", "head"));
-  const StageDescription& layer = description.stages[1];
+  const StageCost& layer = description.stages[1];
   EXPECT_EQ(layer.tokens, 6);
   EXPECT_EQ(layer.width, 4);
   // 4 projections of 6 rows; dconv_fc to 2 * 3 channels; landmarks of keys and values; 3 landmarks and 4 window keys,
   // as scores and sums; the feed-forward.
-  EXPECT_EQ(layer.cost.multiply_adds, 4 * 6 * 4 * 4 + 6 * 4 * 6 + 2 * 3 * 6 * 4 + 2 * 6 * (3 + 4) * 4 + 2 * 6 * 4 * 8);
+  EXPECT_EQ(layer.multiply_adds, 4 * 6 * 4 * 4 + 6 * 4 * 6 + 2 * 3 * 6 * 4 + 2 * 6 * (3 + 4) * 4 + 2 * 6 * 4 * 8);
   // norm1, norm2, dual_ln_l and dual_ln_s, the latter two of keys and values.
-  EXPECT_EQ(layer.cost.normed_elements, (6 + 6 + 2 * 6 + 2 * 3) * 4);
-  EXPECT_EQ(description.stages[2].cost.multiply_adds, 8 * (4 + 2));
-  EXPECT_EQ(description.parameters(), CountElements(TextClassifierTensors(TinyText())));
+  EXPECT_EQ(layer.normed_elements, (6 + 6 + 2 * 6 + 2 * 3) * 4);
+  EXPECT_EQ(description.stages[2].multiply_adds, 8 * (4 + 2));
+  EXPECT_EQ(description.parameters(), CountParameters(TextClassifierTensors(TinyText())));
 }
 
 TEST(TextClassifier, EachKindOfClsAddsItsRows) {
   TextClassifierConfig config = TinyText();
   config.layers = 2;
-  const int64_t none = Describe(config).stages[1].cost.multiply_adds;
+  const int64_t none = Describe(config).stages[1].multiply_adds;
   config.cls = ClsKind::kLastLayer;
-  EXPECT_EQ(Describe(config).stages[1].cost.multiply_adds, none);
+  EXPECT_EQ(Describe(config).stages[1].multiply_adds, none);
   // One row more in the projections and the feed-forward, a key more for 6 tokens, and a query over 7 rows.
   const int64_t cls = 4 * 4 * 4 + 2 * 4 * 8 + 2 * 6 * 4 + 2 * 7 * 4;
-  EXPECT_EQ(Describe(config).stages[2].cost.multiply_adds, none + cls);
+  EXPECT_EQ(Describe(config).stages[2].multiply_adds, none + cls);
   config.cls = ClsKind::kAllLayers;
-  EXPECT_EQ(Describe(config).stages[1].cost.multiply_adds, none + cls);
+  EXPECT_EQ(Describe(config).stages[1].multiply_adds, none + cls);
   // The token in front takes a place of the position table.
   config.cls = ClsKind::kVocabulary;
   config.max_sequence_length = 7;
-  EXPECT_EQ(Describe(config).stages[1].cost.multiply_adds, none + cls);
+  EXPECT_EQ(Describe(config).stages[1].multiply_adds, none + cls);
   EXPECT_EQ(Describe(config).stages[1].tokens, 7);
 }
 
@@ -85,9 +82,9 @@ TEST(TextClassifier, TiedLayersHaveTheirParametersOnce) {
   config.layers = 3;
   config.tied_layers = true;
   const ModelDescription description = Describe(config);
-  EXPECT_EQ(description.parameters(), CountElements(TextClassifierTensors(config)));
-  EXPECT_GT(description.stages[1].cost.parameters, 0);
-  EXPECT_EQ(description.stages[3].cost.parameters, 0);
+  EXPECT_EQ(description.parameters(), CountParameters(TextClassifierTensors(config)));
+  EXPECT_GT(description.stages[1].parameters, 0);
+  EXPECT_EQ(description.stages[3].parameters, 0);
   EXPECT_EQ(description.stages[3].work(), description.stages[1].work());
 }
 
@@ -105,11 +102,11 @@ TEST(LanguageModel, IsCountedAsByHand) {
   config.vocabulary_size = 11;
   const ModelDescription description = Describe(config);
   EXPECT_THAT(StageNames(description), ElementsAre("embedding", "layer 1", "layer 2", "output"));
-  EXPECT_EQ(description.parameters(), CountParameters(config));
+  EXPECT_EQ(description.parameters(), CountParameters(LanguageModelTensors(config)));
   // (16 + 8) / 4 - 1 = 5 chunks of 2 vectors are seen beside the window.
-  EXPECT_EQ(description.stages[1].cost.multiply_adds,
+  EXPECT_EQ(description.stages[1].multiply_adds,
             4 * 8 * 8 + 2 * 8 * 16 + 8 * 2 * 2 + 3 * (5 + 10) * 8 + 3 * 2 * 8 + 2 * 2 * 8 * 8 / 4);
-  EXPECT_EQ(description.stages[3].cost.multiply_adds, 11 * 8);
+  EXPECT_EQ(description.stages[3].multiply_adds, 11 * 8);
   // Keys and values of 5 + 12 rows in 2 layers; 4 tokens of an open chunk: x, key, value and 2 * 2 logits.
   EXPECT_EQ(description.cached_numbers, 2 * 2 * 8 * (5 + 12));
   EXPECT_EQ(description.open_chunk_bytes, 2 * 4 * (3 * 8 + 4) * 4);

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "models/costs/model_description.h"
+#include "models/costs/costs.h"
 
 namespace longshort {
 namespace {

@@ -1,11 +1,10 @@
-#include "models/costs/vil_costs.h"
-
 #include <string>
 
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/weights/vil_tensors.h"
+#include "models/costs/costs.h"
+#include "models/weights/vil_config.h"
 
 namespace longshort {
 namespace {
@@ -49,7 +48,7 @@ TEST(VilCosts, CountEveryParameterOnce) {
   EXPECT_EQ(costs[0].name, "stage 1");
   EXPECT_EQ(costs[4].name, "head");
   EXPECT_EQ(costs[4].parameters, 2 * 768 + 1000 * 768 + 1000);
-  EXPECT_EQ(Sum(config).parameters, CountElements(VilTensors(config)));
+  EXPECT_EQ(Sum(config).parameters, CountParameters(VilTensors(config)));
 }
 
 // 8.7, 13.4 and 28.7 billion multiply-adds, layer norms counted as fvcore does: within 1 %.

@@ -64,10 +64,10 @@ class LanguageModelBackendTest : public ::testing::TestWithParam<Case> {
   LanguageModelBackendTest() {
     Prepare(*backend_);
     info_ = InfoOf(config_);
-    info_.rows_per_page = backend_->RowsPerPage();
+    info_.rows_per_page = prepared_.rows_per_page;
   }
 
-  std::unique_ptr<LanguageModelBackend> Another() const { return *backend_->Replicate(GetParam().backend.device); }
+  std::unique_ptr<LanguageModelBackend> Another() const { return *prepared_.new_backend(GetParam().backend.device); }
   // Gives it empty pages, and random rows of zero memory.
   void Prepare(LanguageModelBackend& backend) {
     EXPECT_TRUE(backend.Allocate(kCapacity).ok());
@@ -178,7 +178,8 @@ class LanguageModelBackendTest : public ::testing::TestWithParam<Case> {
   const at::Tensor zero_in_window_ = Random({1, 2, config_.model_width});
   const at::Tensor zero_in_segment_ = Random({1, 2, config_.model_width});
   LanguageModelInfo info_;
-  const std::unique_ptr<LanguageModelBackend> backend_ = GetParam().backend.make(decoder_);
+  const PreparedDevice prepared_ = GetParam().backend.prepare(decoder_);
+  const std::unique_ptr<LanguageModelBackend> backend_ = Another();
   std::vector<int32_t> tokens_;
   std::vector<PageId> window_ids_, memory_ids_, segment_ids_;
 };
@@ -322,9 +323,9 @@ TEST_P(LanguageModelBackendTest, ReadsNothingOfOtherRows) {
   const std::vector<std::string> bytes = read(other);
   EXPECT_EQ(bytes, read(stream));
   EXPECT_NE(bytes[0], std::string(bytes[0].size(), '\0'));
-  EXPECT_EQ(static_cast<int64_t>(bytes[0].size()), backend_->PageBytes().window);
-  EXPECT_EQ(static_cast<int64_t>(bytes[1].size()), backend_->PageBytes().segment);
-  EXPECT_EQ(static_cast<int64_t>(bytes[2].size()), backend_->PageBytes().open_chunk);
+  EXPECT_EQ(static_cast<int64_t>(bytes[0].size()), prepared_.page_bytes.window);
+  EXPECT_EQ(static_cast<int64_t>(bytes[1].size()), prepared_.page_bytes.segment);
+  EXPECT_EQ(static_cast<int64_t>(bytes[2].size()), prepared_.page_bytes.open_chunk);
 }
 
 TEST_P(LanguageModelBackendTest, RowsThatAreReadInPartsAreThoseOfTheWhole) {
@@ -348,7 +349,7 @@ TEST(CacheLayouts, AreEqualOnlyWherePagesAre) {
         config.heads = heads;
         if (heads == 1) config.model_width = 40;
         Decoder decoder = RandomDecoder(config, 5, type);
-        EXPECT_TRUE(layouts.insert(tested.make(decoder)->CacheLayout()).second) << tested.name << ", " << heads;
+        EXPECT_TRUE(layouts.insert(tested.prepare(decoder).cache_layout).second) << tested.name << ", " << heads;
       }
     }
   }

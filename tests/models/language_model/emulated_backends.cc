@@ -5,14 +5,14 @@
 #include "models/attention/documents_on_device.h"
 #include "models/attention/gpu_item_attention.h"
 #include "models/attention/images_on_device.h"
-#include "models/language_model/gpu_backend.h"
+#include "models/language_model/backends.h"
 
 namespace longshort {
 
-absl::StatusOr<std::unique_ptr<LanguageModelBackend>> EmulatedBackends::Make(
-    Decoder& decoder, const WorkerDevice& device, const std::function<void()>& between) const {
+absl::StatusOr<PreparedDevice> EmulatedBackends::Prepare(Decoder& decoder, const WorkerDevice& device,
+                                                         const std::function<void()>& between) const {
   LS_ASSIGN_OR_RETURN(ModelGpu gpu, Find(device));
-  return MakeGpuBackend(decoder, std::move(gpu), between);
+  return PrepareForGpu(decoder, std::move(gpu), between);
 }
 
 absl::StatusOr<std::unique_ptr<GpuItemAttention>> EmulatedBackends::MakeItemAttention(const WorkerDevice& device,

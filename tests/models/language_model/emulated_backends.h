@@ -37,8 +37,8 @@ class EmulatedBackends final : public GpuBackends {
                 .document_rows = kMostGraphDocumentRows} {}
 
   void BeginLoading(const WorkerDevice&) const override {}
-  absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Make(Decoder& decoder, const WorkerDevice& device,
-                                                             const std::function<void()>& between) const override;
+  absl::StatusOr<PreparedDevice> Prepare(Decoder& decoder, const WorkerDevice& device,
+                                         const std::function<void()>& between) const override;
   absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                       int64_t head_width) const override;
   int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const override;

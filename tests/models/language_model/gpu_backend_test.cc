@@ -1,19 +1,18 @@
 // What a GPU's backend makes of a device that fails. Its arithmetic is held to the reference by backend_test.cc.
 
-#include "models/language_model/gpu_backend.h"
-
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "core/cache/paged_cache.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/language_model/transformer_ls.h"
 #include "tests/models/language_model/emulated_backends.h"
 #include "tests/models/language_model/random_decoder.h"
+#include "tests/models/language_model/tested_backends.h"
 
 namespace longshort {
 namespace {
@@ -29,6 +28,8 @@ LanguageModelConfig TestedConfig() {
   return config;
 }
 
+constexpr WorkerDevice kWorker = {.kind = DeviceKind::kEmulated};
+
 class GpuBackendTest : public testing::Test {
  protected:
   GpuBackendTest() {
@@ -38,10 +39,7 @@ class GpuBackendTest : public testing::Test {
   std::unique_ptr<LanguageModel> MakeModel(const EmulatedDeviceOptions& options = {}, int64_t most_graph_rows = 0) {
     const EmulatedBackends backends(
         options, [this](EmulatedDevice& device) { devices_.push_back(&device); }, loss_, most_graph_rows);
-    Decoder decoder = RandomDecoder(config_, 5, at::kFloat);
-    const WorkerDevice worker = {.kind = DeviceKind::kEmulated};
-    std::unique_ptr<LanguageModelBackend> backend = *backends.Make(decoder, worker, [] {});
-    return std::make_unique<TransformerLs>(std::move(decoder), InfoOf(config_), worker, std::move(backend));
+    return RandomModelOn(OnDevice("", kWorker, &backends), config_, 5);
   }
 
   // The first step of a new sequence, whose tokens fill a chunk and begin another.
@@ -126,8 +124,8 @@ TEST_F(GpuBackendTest, TakesOfItsDeviceWhatItSaysBesidePages) {
   EmulatedDevice& device = *devices_.back();
   ASSERT_TRUE(model->AllocateCache({}).ok());
   const int64_t taken = device.facts().memory_bytes - *device.FreeBytes();
-  EXPECT_GE(taken, model->WorkspaceBytes());
-  EXPECT_LE(taken, model->WorkspaceBytes() + 5 * 512) << "pieces begin at multiples of 256, with a strip between";
+  EXPECT_GE(taken, model->info().workspace_bytes);
+  EXPECT_LE(taken, model->info().workspace_bytes + 5 * 512) << "pieces begin at multiples of 256, with a strip between";
 }
 
 TEST_F(GpuBackendTest, AGpuThatIsLostIsToldOnce) {
@@ -144,7 +142,7 @@ TEST_F(GpuBackendTest, AGpuThatIsLostIsToldOnce) {
 // Whoever finds it lost tells it.
 TEST_F(GpuBackendTest, AnyCallThatFindsTheGpuLostTellsIt) {
   using Call = std::function<absl::Status(LanguageModel&)>;
-  const std::string page(MakeModel()->PageBytes().window, 'x');
+  const std::string page(MakeModel()->info().page_bytes.window, 'x');
   const std::vector<Call> calls = {
       [](LanguageModel& model) { return model.CopyPage(PageKind::kWindow, 0, 1); },
       [](LanguageModel& model) {
@@ -167,9 +165,8 @@ TEST_F(GpuBackendTest, AnyCallThatFindsTheGpuLostTellsIt) {
 TEST_F(GpuBackendTest, AGpuThatIsLostWhileAModelIsMadeIsTold) {
   const EmulatedBackends backends(
       {}, [](EmulatedDevice& device) { device.FailAfter(0, DeviceFault::kLost); }, loss_);
-  Decoder decoder = RandomDecoder(config_, 5, at::kFloat);
-  EXPECT_EQ(backends.Make(decoder, {.kind = DeviceKind::kEmulated}, [] {}).status().code(),
-            absl::StatusCode::kInternal);
+  const LanguageModelWeights weights = RandomWeightsOn(OnDevice("", kWorker, &backends), config_, 5);
+  EXPECT_EQ(weights.NewReplica(kWorker).status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(losses_.size(), 1u);
 }
 
@@ -196,7 +193,8 @@ TEST_F(GpuBackendTest, AGpuThatIsLostWhilePagesOrGraphsAreMadeIsTold) {
 // The old pages go first: a worker's share of the memory has no room for both.
 TEST_F(GpuBackendTest, ACacheIsReplacedByOneAsLarge) {
   const std::unique_ptr<LanguageModel> model = MakeModel({.memory_bytes = int64_t{2} << 20});
-  const CachePages most = {.window = (int64_t{5} << 18) / model->PageBytes().window, .segment = 1, .open_chunk = 1};
+  const CachePages most = {
+      .window = (int64_t{5} << 18) / model->info().page_bytes.window, .segment = 1, .open_chunk = 1};
   for (int i = 0; i < 2; ++i) {
     const absl::Status status = model->AllocateCache(most);
     EXPECT_TRUE(status.ok()) << status;
@@ -206,7 +204,7 @@ TEST_F(GpuBackendTest, ACacheIsReplacedByOneAsLarge) {
 TEST_F(GpuBackendTest, ACacheForWhichThereIsNoMemoryIsRefusedAndASmallerOneServes) {
   const std::unique_ptr<LanguageModel> model = MakeModel({.memory_bytes = int64_t{2} << 20});
   CachePages pages = PagesForStreams(model->info(), 1);
-  pages.window = (int64_t{2} << 20) / model->PageBytes().window;
+  pages.window = (int64_t{2} << 20) / model->info().page_bytes.window;
   EXPECT_EQ(PagedCache::Create(*model, pages).status().code(), absl::StatusCode::kResourceExhausted);
   const auto cache = PagedCache::Create(*model, PagesForStreams(model->info(), 1));
   ASSERT_TRUE(cache.ok()) << cache.status();
@@ -214,8 +212,9 @@ TEST_F(GpuBackendTest, ACacheForWhichThereIsNoMemoryIsRefusedAndASmallerOneServe
 }
 
 TEST_F(GpuBackendTest, AReplicaHasAStreamOfItsOwnAndGivesTheSameBits) {
-  const std::unique_ptr<LanguageModel> model = MakeModel();
-  const std::unique_ptr<LanguageModel> replica = *model->Replicate({.kind = DeviceKind::kEmulated});
+  const EmulatedBackends backends({}, [this](EmulatedDevice& device) { devices_.push_back(&device); });
+  const LanguageModelWeights weights = RandomWeightsOn(OnDevice("", kWorker, &backends), config_, 5);
+  const std::unique_ptr<LanguageModel> model = *weights.NewReplica(kWorker), replica = *weights.NewReplica(kWorker);
   ASSERT_EQ(devices_.size(), 2u);
   const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
   const auto other_cache = *PagedCache::Create(*replica, PagesForStreams(model->info(), 1));
@@ -231,11 +230,10 @@ TEST_F(GpuBackendTest, AReplicaForWhichThereIsNoMemoryIsRefusedAsThat) {
   const EmulatedBackends backends({}, [&opened](EmulatedDevice& device) {
     if (opened++ > 0) device.FailAfter(0, DeviceFault::kOutOfMemory);
   });
-  Decoder decoder = RandomDecoder(config_, 5, at::kFloat);
-  const WorkerDevice worker = {.kind = DeviceKind::kEmulated};
-  std::unique_ptr<LanguageModelBackend> backend = *backends.Make(decoder, worker, [] {});
-  const TransformerLs model(std::move(decoder), InfoOf(config_), worker, std::move(backend));
-  EXPECT_EQ(model.Replicate(worker).status().code(), absl::StatusCode::kResourceExhausted);
+  const LanguageModelWeights weights = RandomWeightsOn(OnDevice("", kWorker, &backends), config_, 5);
+  const auto first = weights.NewReplica(kWorker);
+  EXPECT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(weights.NewReplica(kWorker).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(GpuBackendTest, HeadsThatAreTooWideAreNamed) {
@@ -243,7 +241,7 @@ TEST_F(GpuBackendTest, HeadsThatAreTooWideAreNamed) {
   config.heads = 1;
   config.model_width = 136;
   Decoder decoder = RandomDecoder(config, 5, at::kFloat);
-  const absl::Status status = EmulatedBackends().Make(decoder, {.kind = DeviceKind::kEmulated}, [] {}).status();
+  const absl::Status status = EmulatedBackends().Prepare(decoder, kWorker, [] {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("heads are 136 wide; on a GPU they may be 128"));
 }

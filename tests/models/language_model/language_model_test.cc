@@ -10,7 +10,7 @@
 #include "models/train/language_model_trainer.h"
 #include "models/train/parameters.h"
 #include "models/train/training_text.h"
-#include "models/weights/language_model_tensors.h"
+#include "models/weights/language_model_config.h"
 #include "tests/models/language_model/random_decoder.h"
 
 namespace longshort {
@@ -46,7 +46,7 @@ class LoadLanguageModelTest : public ::testing::Test {
 TEST_F(LoadLanguageModelTest, TellsWhatTheModelIs) {
   const auto model = LoadLanguageModel(directory_, {.precision = "bf16", .threads = 1});
   ASSERT_TRUE(model.ok()) << model.status();
-  const LanguageModelInfo& info = (*model)->info();
+  const LanguageModelInfo& info = model->info();
   EXPECT_EQ(info.layers, 2);
   EXPECT_EQ(info.memory_length, 24);
   EXPECT_EQ(info.precision, "bf16");

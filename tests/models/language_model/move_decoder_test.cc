@@ -1,10 +1,9 @@
 // Tensors on an emulated GPU are the processor's, wherever they were left. So they are moved to another device here.
 
-#include "models/language_model/move_decoder.h"
-
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/language_model/decoder.h"
 #include "tests/models/language_model/random_decoder.h"
 
 namespace longshort {
@@ -13,7 +12,7 @@ namespace {
 TEST(MoveDecoder, LeavesNoTensorBehind) {
   Decoder decoder = RandomDecoder(SmallConfig(), 5);
   int between = 0;
-  MoveDecoder(at::kMeta, decoder, [&] { ++between; });
+  decoder.Move(at::kMeta, [&] { ++between; });
   EXPECT_EQ(between, decoder.config.layers);
   std::vector<at::Tensor> tensors = {decoder.embedding, decoder.output.weight, decoder.output.bias,
                                      decoder.inverse_frequencies};

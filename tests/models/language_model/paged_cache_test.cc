@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/models/language_model/random_decoder.h"
@@ -155,7 +155,7 @@ TEST_P(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
     const ParkedId id = cache_->Park(std::move(sequence));
 
     const std::unique_ptr<LanguageModel> other = RandomModelOn(GetParam(), config_, 5);
-    ASSERT_EQ(other->CacheLayout(), model_->CacheLayout());
+    ASSERT_EQ(other->info().cache_layout, model_->info().cache_layout);
     const auto other_cache = *PagedCache::Create(*other, PagesForStreams(other->info(), 8));
     const absl::StatusOr<ParkedPages> pages = cache_->Export(id);
     ASSERT_TRUE(pages.ok()) << pages.status();
@@ -194,7 +194,7 @@ TEST_P(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
   EXPECT_EQ(model_->ReadPage(PageKind::kSegment, 0, {0, 17}).status().message(), "rows 0 to 17 of a page that has 16");
   EXPECT_EQ(model_->WritePage(PageKind::kOpenChunk, 0, "short").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(model_->CopyPage(PageKind::kWindow, kZeroPage, 0).ok());
-  EXPECT_NE(RandomModelOn(GetParam(), config_, 5, at::kBFloat16)->CacheLayout(), model_->CacheLayout());
+  EXPECT_NE(RandomModelOn(GetParam(), config_, 5, at::kBFloat16)->info().cache_layout, model_->info().cache_layout);
 }
 
 }  // namespace

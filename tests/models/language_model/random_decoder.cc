@@ -7,7 +7,7 @@
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
-#include "models/weights/language_model_tensors.h"
+#include "models/weights/language_model_config.h"
 
 namespace longshort {
 

@@ -11,13 +11,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "core/cache/cache_capacity.h"
+#include "core/cache/cache_pages.h"
 #include "core/cache/paged_cache.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/language_model/transformer_ls.h"
 #include "tests/models/language_model/emulated_backends.h"
 #include "tests/models/language_model/random_decoder.h"
+#include "tests/models/language_model/tested_backends.h"
 
 namespace longshort {
 namespace {
@@ -40,9 +41,7 @@ class Reader {
   Reader(const LanguageModelConfig& config, int64_t most_graph_rows, at::ScalarType products = at::kFloat) {
     const EmulatedBackends backends(
         {}, [this](EmulatedDevice& device) { device_ = &device; }, std::make_shared<GpuLoss>(), most_graph_rows);
-    Decoder decoder = RandomDecoder(config, 5, products);
-    std::unique_ptr<LanguageModelBackend> backend = *backends.Make(decoder, kWorker, [] {});
-    model_ = std::make_unique<TransformerLs>(std::move(decoder), InfoOf(config), kWorker, std::move(backend));
+    model_ = RandomModelOn(OnDevice("", kWorker, &backends), config, 5, products);
     auto cache = PagedCache::Create(*model_, PagesForStreams(model_->info(), kStreams));
     EXPECT_TRUE(cache.ok()) << cache.status();
     cache_ = *std::move(cache);

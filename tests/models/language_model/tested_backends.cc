@@ -12,15 +12,12 @@
 #include "tests/models/language_model/random_decoder.h"
 
 namespace longshort {
-namespace {
 
-TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBackends* gpus = nullptr) {
-  return {.name = std::move(name), .device = device, .make = [device, gpus](Decoder& decoder) {
-            return MakeBackend(decoder, device, gpus).value();
+TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBackends* gpus) {
+  return {.name = std::move(name), .device = device, .prepare = [device, gpus](Decoder& decoder) {
+            return PrepareDecoder(decoder, device, gpus).value();
           }};
 }
-
-}  // namespace
 
 std::vector<TestedBackend> QuickBackends() {
   std::vector<TestedBackend> backends = {OnDevice("Cpu", {.kind = DeviceKind::kCpu, .threads = 1})};
@@ -40,11 +37,16 @@ std::vector<TestedBackend> TestedBackends() {
   return backends;
 }
 
-std::unique_ptr<TransformerLs> RandomModelOn(const TestedBackend& backend, const LanguageModelConfig& config,
-                                             uint64_t seed, at::ScalarType product_type) {
+LanguageModelWeights RandomWeightsOn(const TestedBackend& backend, const LanguageModelConfig& config, uint64_t seed,
+                                     at::ScalarType product_type) {
   Decoder decoder = RandomDecoder(config, seed, product_type);
-  std::unique_ptr<LanguageModelBackend> made = backend.make(decoder);
-  return std::make_unique<TransformerLs>(std::move(decoder), InfoOf(config), backend.device, std::move(made));
+  PreparedDevice prepared = backend.prepare(decoder);
+  return {.places = {PlaceOf(std::move(decoder), InfoOf(config), backend.device, std::move(prepared))}};
+}
+
+std::unique_ptr<LanguageModel> RandomModelOn(const TestedBackend& backend, const LanguageModelConfig& config,
+                                             uint64_t seed, at::ScalarType product_type) {
+  return RandomWeightsOn(backend, config, seed, product_type).NewReplica(backend.device).value();
 }
 
 }  // namespace longshort

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "models/gpu_backends.h"
 #include "models/language_model/backend.h"
 #include "models/language_model/decoder.h"
 #include "models/language_model/transformer_ls.h"
@@ -19,9 +20,11 @@ namespace longshort {
 struct TestedBackend {
   std::string name;  // of letters and digits
   WorkerDevice device;
-  // As MakeBackend.
-  std::function<std::unique_ptr<LanguageModelBackend>(Decoder& decoder)> make;
+  // As PrepareDecoder.
+  std::function<PreparedDevice(Decoder& decoder)> prepare;
 };
+
+TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBackends* gpus = nullptr);
 
 // For INSTANTIATE_TEST_SUITE_P. Another backend is one more of these.
 std::vector<TestedBackend> TestedBackends();
@@ -31,8 +34,10 @@ std::vector<TestedBackend> QuickBackends();
 inline std::ostream& operator<<(std::ostream& out, const TestedBackend& backend) { return out << backend.name; }
 inline std::string NameOf(const auto& info) { return info.param.name; }
 
-// A served model with the weights of RandomDecoder.
-std::unique_ptr<TransformerLs> RandomModelOn(const TestedBackend& backend, const LanguageModelConfig& config,
+// The weights of RandomDecoder, and a served model of them.
+LanguageModelWeights RandomWeightsOn(const TestedBackend& backend, const LanguageModelConfig& config, uint64_t seed,
+                                     at::ScalarType product_type = at::kFloat);
+std::unique_ptr<LanguageModel> RandomModelOn(const TestedBackend& backend, const LanguageModelConfig& config,
                                              uint64_t seed, at::ScalarType product_type = at::kFloat);
 
 }  // namespace longshort

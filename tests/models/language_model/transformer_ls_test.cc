@@ -224,7 +224,7 @@ TEST_P(TransformerLsTest, BFloat16StaysNearFloat32) {
     // Eight bits of mantissa, some dozen roundings deep.
     EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {24}), expected), 0.03 * spread) << head_width;
     EXPECT_LT(LargestDifference(ReadInSlices(rounded, tokens, {1}), expected), 0.03 * spread) << head_width;
-    EXPECT_EQ(rounded.model->PageBytes().window * 2, exact.model->PageBytes().window);
+    EXPECT_EQ(rounded.model->info().page_bytes.window * 2, exact.model->info().page_bytes.window);
   }
 }
 

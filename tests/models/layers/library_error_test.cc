@@ -1,5 +1,3 @@
-#include "models/layers/library_error.h"
-
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -9,6 +7,7 @@
 #include "ATen/ops/zeros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/layers/library.h"
 
 namespace longshort {
 namespace {

@@ -1,5 +1,3 @@
-#include "models/layers/library_threads.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,7 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "models/layers/parallel_for.h"
+#include "ATen/Parallel.h"
+#include "models/layers/library.h"
 
 namespace longshort {
 namespace {

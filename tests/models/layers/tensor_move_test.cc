@@ -1,7 +1,6 @@
-#include "models/layers/tensor_move.h"
-
 #include "ATen/Functions.h"
 #include "gtest/gtest.h"
+#include "models/layers/linear.h"
 
 namespace longshort {
 namespace {

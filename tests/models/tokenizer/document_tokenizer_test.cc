@@ -4,8 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/tokenizer/bytes_plus_one_tokenizer.h"
-#include "models/tokenizer/listops_tokenizer.h"
+#include "models/tokenizer/document_tokenizers.h"
 
 namespace longshort {
 namespace {
@@ -19,7 +18,7 @@ using ::testing::IsEmpty;
 constexpr char kWords2020[] = "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\nMAX\nMED\nMIN\nSM\n";
 constexpr char kWords2021[] = "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\nX\n[MAX\n[MED\n[MIN\n[SM\n";
 
-std::unique_ptr<DocumentTokenizer> Load(ListOpsRules rules, std::string_view text, int64_t vocabulary_size = 512) {
+std::unique_ptr<TextEncoder> Load(ListOpsRules rules, std::string_view text, int64_t vocabulary_size = 512) {
   auto tokenizer = LoadListOpsTokenizer(rules, text, "vocabulary.txt", vocabulary_size);
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   return *std::move(tokenizer);

@@ -71,12 +71,12 @@ TEST_F(ImageClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) 
   ASSERT_TRUE(directory.ok()) << directory.status();
   const auto served = LoadCvt(*directory, {});
   ASSERT_TRUE(served.ok()) << served.status();
-  EXPECT_EQ((*served)->info().labels, (std::vector<std::string>{"blue", "red"}));
+  EXPECT_EQ(served->info().labels, (std::vector<std::string>{"blue", "red"}));
 
   const auto preprocessor = MakeImagePreprocessor(ParseCvtConfig(kConfig, "config.json")->preprocessing, {});
   const ClassifierItem items[] = {preprocessor->Decode(folder_.Read("held_out/blue/108.png")).value(),
                                   preprocessor->Decode(folder_.Read("held_out/blue/109.png")).value()};
-  const auto result = (*served)->Classify({&items[0], &items[1]});
+  const auto result = served->NewReplica({}).value()->Classify({&items[0], &items[1]});
   ASSERT_TRUE(result.ok()) << result.status();
   const at::Tensor trained = HeldOutLogits(*classifier, "model");
   for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained, i), 1e-5) << i;

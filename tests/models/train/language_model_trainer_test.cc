@@ -73,7 +73,7 @@ TEST_F(LanguageModelTrainerTest, WritesAModelThatTheServersCodeLoads) {
   ASSERT_TRUE(TrainLanguageModel(Options("model", 10), text_).ok());
   const auto model = LoadLanguageModel(directory_ + "/model", {});
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ((*model)->info().vocabulary_size, 264);
+  EXPECT_EQ(model->info().vocabulary_size, 264);
   const auto opened = OpenModelDirectory(directory_ + "/model");
   ASSERT_TRUE(opened.ok());
   const auto tokenizer = LoadTokenizer(*opened);

@@ -56,14 +56,14 @@ TEST_F(TextClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
   ASSERT_TRUE(directory.ok()) << directory.status();
   const auto served = LoadTextClassifier(*directory, {});
   ASSERT_TRUE(served.ok()) << served.status();
-  EXPECT_EQ((*served)->info().labels, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(served->info().labels, (std::vector<std::string>{"x", "y"}));
   const auto tokenizer = LoadDocumentTokenizer(*directory);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
 
   const at::Tensor trained = HeldOutLogits(*classifier, "model");
   const ClassifierItem items[] = {TokenItem{{(*tokenizer)->Encode("xfffffffff").value()}},
                                   TokenItem{{(*tokenizer)->Encode("ygggggggggg").value()}}};  // the texts 40 and 41
-  const auto result = (*served)->Classify({&items[0], &items[1]});
+  const auto result = served->NewReplica({}).value()->Classify({&items[0], &items[1]});
   ASSERT_TRUE(result.ok()) << result.status();
   for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained, i), 1e-5) << i;
 }

@@ -6,7 +6,7 @@
 #include "ATen/Functions.h"
 #include "models/train/parameters.h"
 #include "models/weights/safetensors.h"
-#include "models/weights/tensor_values.h"
+#include "models/weights/tensors.h"
 
 namespace longshort {
 

@@ -1,10 +1,9 @@
-#include "models/weights/labels.h"
-
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/weights/model_directory.h"
 #include "tests/base/status_matchers.h"
 
 namespace longshort {

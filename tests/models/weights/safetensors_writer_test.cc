@@ -1,5 +1,3 @@
-#include "models/weights/safetensors_writer.h"
-
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -9,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/weights/safetensors.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/weights/tensor_bytes.h"

@@ -1,12 +1,11 @@
-#include "models/weights/tensor_shapes.h"
-
 #include <map>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/weights/safetensors_writer.h"
+#include "models/weights/safetensors.h"
+#include "models/weights/tensors.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 
@@ -19,7 +18,7 @@ std::vector<TensorShape> Expected() {
   return {{"norm.weight", {6}}, {"norm.bias", {6}}, {"map.weight", {5, 6}}, {"map.bias", {5}}};
 }
 
-TEST(TensorShapes, CountTheirElements) { EXPECT_EQ(CountElements(Expected()), 6 + 6 + 30 + 5); }
+TEST(TensorShapes, CountTheirElements) { EXPECT_EQ(CountParameters(Expected()), 6 + 6 + 30 + 5); }
 
 // A weights file that a test then spoils.
 class CheckTensorsTest : public ::testing::Test {

@@ -1,5 +1,3 @@
-#include "models/weights/tensor_values.h"
-
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -10,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/weights/tensors.h"
 #include "tests/base/status_matchers.h"
 
 namespace longshort {

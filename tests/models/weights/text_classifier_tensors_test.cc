@@ -1,11 +1,10 @@
-#include "models/weights/text_classifier_tensors.h"
-
 #include <map>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/weights/text_classifier_config.h"
 
 namespace longshort {
 namespace {
@@ -66,12 +65,12 @@ TEST(TextClassifierTensors, CountTheOfficialParameters) {
   TextClassifierConfig listops;
   listops.max_sequence_length = 2048;
   listops.classes = 10;
-  EXPECT_EQ(CountElements(TextClassifierTensors(listops)), 249'418);
+  EXPECT_EQ(CountParameters(TextClassifierTensors(listops)), 249'418);
   TextClassifierConfig text;
-  EXPECT_EQ(CountElements(TextClassifierTensors(text)), 379'458);
+  EXPECT_EQ(CountParameters(TextClassifierTensors(text)), 379'458);
   TextClassifierConfig retrieval;
   retrieval.documents = 2;
-  EXPECT_EQ(CountElements(TextClassifierTensors(retrieval)), 404'034);
+  EXPECT_EQ(CountParameters(TextClassifierTensors(retrieval)), 404'034);
 }
 
 }  // namespace

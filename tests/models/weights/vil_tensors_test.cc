@@ -1,11 +1,10 @@
-#include "models/weights/vil_tensors.h"
-
 #include <map>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/weights/vil_config.h"
 
 namespace longshort {
 namespace {

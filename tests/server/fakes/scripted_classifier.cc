@@ -15,7 +15,7 @@ ClassifierInfo Info() {
   return info;
 }
 
-class BytesPlusOne final : public DocumentTokenizer {
+class BytesPlusOne final : public TextEncoder {
  public:
   absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
     DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 constexpr FieldPath kPrompt = {.field = "prompt"};
 
 absl::StatusOr<std::vector<int32_t>> Read(const TextInput& input, const ServedLanguageModel& model, int64_t most) {
-  return ReadText({.input = input, .path = kPrompt}, kPlainNames, EncoderOf(model), most);
+  return ReadText({.input = input, .path = kPrompt}, kPlainNames, model, most);
 }
 
 std::string MessageOf(const absl::Status& status) {

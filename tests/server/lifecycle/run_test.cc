@@ -18,6 +18,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/core/fakes/end_signal.h"
 #include "tests/core/fakes/fake_language_model.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 namespace {
@@ -54,13 +55,12 @@ class RunServerTest : public testing::Test {
 
   // One that takes minutes for 100 000 tokens.
   static LoadedModel Model() {
-    const LanguageModelInfo info = SmallModelInfo();
-    auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
+    auto model = std::make_unique<FakeLanguageModel>(SmallModelInfoWithRealPages());
     model->on_step = [](absl::Span<const Slice>) {
       absl::SleepFor(absl::Milliseconds(1));
       return absl::OkStatus();
     };
-    return LoadedLanguageModel{.model = std::move(model), .tokenizer = nullptr};
+    return LoadedLanguageModel{.weights = WeightsOf(std::move(model)), .tokenizer = nullptr};
   }
 
   // Waits until the server is ready.

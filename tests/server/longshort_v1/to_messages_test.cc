@@ -26,7 +26,7 @@ class LongCharacters final : public Tokenizer {
   Unit unit() const override { return Unit::kCharacter; }
   int64_t vocabulary_size() const override { return 1 << 22; }
   bool IsProducible(int32_t) const override { return true; }
-  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view) const override {
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view, int64_t) const override {
     return absl::UnimplementedError("not needed");
   }
   std::string_view Decode(int32_t) const override { return "\xF0\x9F\x98\x80"; }

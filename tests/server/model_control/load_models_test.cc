@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/fake_language_model.h"
+#include "tests/core/fakes/weights_of.h"
 #include "tests/server/fakes/scripted_classifier.h"
 
 namespace longshort {
@@ -34,7 +35,8 @@ absl::Status LoadServedBy(const std::string& serving) {
   ServerMetrics metrics(options.latency_buckets);
   Logger log(LogFormat::kText, LogLevel::kError);
   const auto loader = [](const std::string&, const Workers&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
-    return LoadedClassifier{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
+    return LoadedClassifier{
+        .weights = WeightsOf(std::make_unique<FakeClassifier>()), .tokenizer = {}, .preprocessor = {}};
   };
   const absl::Status status = LoadModels(options, {.cpus = 2, .memory_bytes = 0}, loader, metrics, log).status();
   std::filesystem::remove_all(repository);
@@ -73,7 +75,8 @@ class ClassifierRepository {
   absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(int64_t memory_mebibytes) {
     const auto loader = [](const std::string& directory, const Workers&,
                            const LoadGuard&) -> absl::StatusOr<LoadedModel> {
-      LoadedClassifier loaded{.classifier = std::make_unique<FakeClassifier>(), .tokenizer = {}, .preprocessor = {}};
+      LoadedClassifier loaded{
+          .weights = WeightsOf(std::make_unique<FakeClassifier>()), .tokenizer = {}, .preprocessor = {}};
       if (absl::StrContains(directory, "/image")) loaded.preprocessor = ImageClassifier(nullptr).preprocessor;
       return loaded;
     };
@@ -169,14 +172,14 @@ class ModelOnGpus {
       if (classifier_workspace_bytes_ > 0) {
         auto classifier = std::make_unique<FakeClassifier>();
         classifier->mutable_info().gpu_workspace_bytes = classifier_workspace_bytes_;
-        return LoadedClassifier{.classifier = std::move(classifier), .tokenizer = {}, .preprocessor = {}};
+        return LoadedClassifier{.weights = WeightsOf(std::move(classifier)), .tokenizer = {}, .preprocessor = {}};
       }
-      LanguageModelInfo info = SmallModelInfo();
+      LanguageModelInfo info = SmallModelInfoWithRealPages();
       info.parameters = parameters_;
-      auto model = std::make_unique<FakeLanguageModel>(info, FakeLanguageModel::RealPageBytes(info));
+      info.workspace_bytes = workspace_bytes_;
+      auto model = std::make_unique<FakeLanguageModel>(info);
       model->on_device = [this](const WorkerDevice& device) { replicas_.push_back(device); };
-      model->workspace_bytes = workspace_bytes_;
-      return LoadedLanguageModel{.model = std::move(model), .tokenizer = nullptr};
+      return LoadedLanguageModel{.weights = WeightsOf(std::move(model)), .tokenizer = nullptr};
     };
     const MachineLimits machine = {.cpus = 4, .memory_bytes = 0, .gpus = Gpus{.memory_bytes = {0, memory_bytes}}};
     return LoadModels(options_, machine, loader, metrics_, log_);

@@ -10,6 +10,7 @@
 #include "server/model_control/load_models.h"
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/fake_language_model.h"
+#include "tests/core/fakes/weights_of.h"
 
 namespace longshort {
 namespace {
@@ -28,7 +29,7 @@ TEST(WarmUp, ALanguageModelReadsAPromptAndGoesOnByOneToken) {
     return absl::OkStatus();
   };
   model->on_rest = [&rests] { ++rests; };
-  const LoadedModel loaded = LoadedLanguageModel{.model = std::move(model), .tokenizer = nullptr};
+  const LoadedModel loaded = LoadedLanguageModel{.weights = WeightsOf(std::move(model)), .tokenizer = nullptr};
   ASSERT_TRUE(WarmUp(loaded, {}).ok());
   ASSERT_GE(tokens.size(), 2);
   EXPECT_GT(tokens.front(), 1) << "a prompt, for the products of many rows";
@@ -44,7 +45,7 @@ TEST(WarmUp, AClassifierRunsAnItemAloneAndABatch) {
     return absl::OkStatus();
   };
   const LoadedModel loaded =
-      LoadedClassifier{.classifier = std::move(classifier), .tokenizer = nullptr, .preprocessor = nullptr};
+      LoadedClassifier{.weights = WeightsOf(std::move(classifier)), .tokenizer = nullptr, .preprocessor = nullptr};
   ASSERT_TRUE(WarmUp(loaded, {}).ok());
   EXPECT_THAT(items, ElementsAre(1, 2));
 }
@@ -52,15 +53,15 @@ TEST(WarmUp, AClassifierRunsAnItemAloneAndABatch) {
 TEST(WarmUp, AModelThatFailsIsNoneToServe) {
   auto failing = std::make_unique<FakeLanguageModel>();
   failing->on_step = [](absl::Span<const Slice>) { return absl::InternalError("no such product"); };
-  EXPECT_EQ(WarmUp(LoadedLanguageModel{.model = std::move(failing), .tokenizer = nullptr}, {}),
+  EXPECT_EQ(WarmUp(LoadedLanguageModel{.weights = WeightsOf(std::move(failing)), .tokenizer = nullptr}, {}),
             absl::InternalError("no such product"));
 
   auto throwing = std::make_unique<FakeClassifier>();
   throwing->on_batch = [](absl::Span<const ClassifierItem* const>) -> absl::Status {
     throw std::runtime_error("no such product");
   };
-  const absl::Status thrown =
-      WarmUp(LoadedClassifier{.classifier = std::move(throwing), .tokenizer = nullptr, .preprocessor = nullptr}, {});
+  const absl::Status thrown = WarmUp(
+      LoadedClassifier{.weights = WeightsOf(std::move(throwing)), .tokenizer = nullptr, .preprocessor = nullptr}, {});
   EXPECT_EQ(thrown.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(thrown.message()), HasSubstr("first step failed: no such product"));
 }

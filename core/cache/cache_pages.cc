@@ -1,0 +1,52 @@
+#include "core/cache/cache_pages.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/cache/cache_grid.h"
+
+namespace longshort {
+
+CachePages PagesForStreams(const LanguageModelInfo& info, int64_t streams) {
+  return CacheGrid(info).PagesForSequence() * streams;
+}
+
+int64_t StreamsThatFit(const LanguageModelInfo& info, const CachePages& capacity) {
+  const CachePages one = CacheGrid(info).PagesForSequence();
+  return std::min({capacity.window / one.window, capacity.segment / one.segment, capacity.open_chunk / one.open_chunk});
+}
+
+absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, int64_t cache_bytes, int64_t max_streams) {
+  const CachePages& page_bytes = info.page_bytes;
+  const CacheGrid grid(info);
+  const CachePages full = grid.PagesForSequence();
+  const int64_t whole_streams =
+      std::max<int64_t>(0, cache_bytes - max_streams * page_bytes.open_chunk) / Bytes(full, page_bytes);
+  const int64_t most_open_chunks = std::max<int64_t>(1, cache_bytes / 4 / page_bytes.open_chunk);
+  CachePages pages{.window = 0, .segment = 0, .open_chunk = std::min(max_streams + whole_streams, most_open_chunks)};
+  const int64_t left = std::max<int64_t>(0, cache_bytes - Bytes(pages, page_bytes));
+  const int64_t together = full.window * page_bytes.window + full.segment * page_bytes.segment;
+  const auto share = [&](int64_t count) { return left / together * count + left % together * count / together; };
+  pages.window = share(full.window);
+  pages.segment = share(full.segment);
+  const CachePages least = grid.PagesForSequence(grid.block_tokens());
+  if (!FitIn(least, pages)) {
+    return absl::InvalidArgumentError(absl::StrCat("a cache of ", cache_bytes, " bytes is too small: ",
+                                                   grid.block_tokens(), " tokens need ", Bytes(least, page_bytes)));
+  }
+  return pages;
+}
+
+absl::Status CheckFitsAlone(int64_t most_tokens, const LanguageModelInfo& info, const CachePages& capacity) {
+  const CachePages need = CacheGrid(info).PagesForSequence(most_tokens);
+  if (FitIn(need, capacity)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "a sequence of %d tokens needs %d bytes of cache (%d window pages, %d segment pages), and all there are are %d "
+      "(%d and %d)",
+      most_tokens, Bytes(need, info.page_bytes), need.window, need.segment, Bytes(capacity, info.page_bytes),
+      capacity.window, capacity.segment));
+}
+
+}  // namespace longshort

@@ -1,0 +1,124 @@
+// The jobs of a language model's requests, and how they are made: behind the session that a request refers to, which
+// the job then has until it ends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/requests/delta_buffer.h"
+#include "core/requests/generation_request.h"
+#include "core/requests/job.h"
+#include "core/requests/language_model_engine.h"
+#include "core/requests/scoring_request.h"
+#include "core/sampling/log_probabilities.h"
+#include "core/sampling/sampler.h"
+#include "core/session/session_store.h"
+#include "models/tokenizer/tokenizer.h"
+
+namespace longshort {
+
+// What generation needs to know of a model's tokens.
+//
+// Immutable, so any thread may use it.
+struct Vocabulary {
+  // `tokenizer` is null for a model that takes ids only: all its ids may be sampled, and none stands for bytes.
+  // Errors: INVALID_ARGUMENT if the tokenizer is for another number of tokens, or leaves none to be sampled.
+  static absl::StatusOr<Vocabulary> Make(int64_t size, std::shared_ptr<const Tokenizer> tokenizer);
+
+  // The bytes that a token stands for.
+  std::string_view Decode(int32_t token) const { return tokenizer ? tokenizer->Decode(token) : std::string_view(); }
+
+  int64_t size = 0;  // V
+  SampleableTokens sampleable;
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+// The logits of the last prompt token give the first generated token; the last generated token is never read.
+class GenerationJob final : public Job {
+ public:
+  // `vocabulary` and `observer` must outlive this. `history`: the session's tokens.
+  GenerationJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener, const Vocabulary& vocabulary,
+                LanguageModelEngineObserver& observer, std::vector<int32_t> history = {});
+
+  const RequestContext& context() const override { return request_.context; }
+  int64_t MostTokens() const override { return stream_.given_end() + request_.max_tokens - 1; }
+  int64_t MostReused() const override;
+  absl::Span<const int32_t> Unread() const override;
+  bool decoding() const override { return stream_.read() >= stream_.given_end(); }
+  int64_t LogitRows(int64_t count) const override;
+  absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) override;
+  bool complete() const override { return finish_reason_.has_value(); }
+  // What was not delivered is as if it had never been sampled.
+  int64_t SessionTokens() const override { return stream_.given_end() + delivered_; }
+  void Finish(const absl::Status& status, absl::Time now) override;
+
+ private:
+  int64_t generated_tokens() const { return stream_.end() - stream_.given_end(); }
+  // Scores the prompt's tokens behind the `count` that were read.
+  absl::Status ScorePrompt(int64_t count, absl::Span<const float> logits);
+  // Samples the next token from its row, [V], and delivers what can be.
+  absl::Status Generate(absl::Span<const float> row, absl::Time now);
+  // The sampled token with its log-probabilities, if asked for.
+  absl::StatusOr<GeneratedToken> Describe(int32_t token, absl::Span<const float> row);
+  void CountToken(absl::Time now);
+  void Deliver(GenerationDelta delta);
+
+  const GenerationRequest request_;
+  const std::shared_ptr<GenerationListener> listener_;
+  const Vocabulary& vocabulary_;
+  LanguageModelEngineObserver& observer_;
+  std::optional<Sampler> sampler_;  // from the first token on: it is as large as the vocabulary
+  LogProbabilities log_probabilities_;
+  DeltaBuffer delta_buffer_;
+
+  std::vector<GeneratedToken> prompt_scores_;
+  int64_t delivered_ = 0;  // generated tokens
+  absl::Time last_token_time_ = absl::InfiniteFuture();
+  std::optional<FinishReason> finish_reason_;
+};
+
+// The row of token i gives the log-probability of token i+1, so the last token need not be read at all, and a document
+// of one token needs no step.
+class ScoringJob final : public Job {
+ public:
+  // `observer` must outlive this. `history`: the session's tokens.
+  ScoringJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener, int64_t vocabulary_size,
+             LanguageModelEngineObserver& observer, std::vector<int32_t> history = {});
+
+  const RequestContext& context() const override { return request_.context; }
+  int64_t MostTokens() const override { return stream_.end() - 1; }
+  int64_t MostReused() const override { return stream_.read(); }
+  absl::Span<const int32_t> Unread() const override { return stream_.Unread().first(MostTokens() - stream_.read()); }
+  bool decoding() const override { return false; }
+  int64_t LogitRows(int64_t count) const override { return count; }
+  absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) override;
+  bool complete() const override { return stream_.read() == MostTokens(); }
+  int64_t SessionTokens() const override { return stream_.end(); }
+  void Finish(const absl::Status& status, absl::Time now) override;
+
+ private:
+  const ScoringRequest request_;
+  const std::shared_ptr<ScoringListener> listener_;
+  const int64_t vocabulary_size_;
+  LanguageModelEngineObserver& observer_;
+  LogProbabilities log_probabilities_;
+  Score score_;  // so far
+};
+
+// `vocabulary`, `observer` and `sessions` must outlive the job.
+// Errors: as SessionStore::Open; FAILED_PRECONDITION if the session holds other than the expected tokens;
+// INVALID_ARGUMENT for an empty prompt behind no session's tokens.
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
+                                             const Vocabulary& vocabulary, LanguageModelEngineObserver& observer,
+                                             SessionStore& sessions,
+                                             const std::shared_ptr<SessionPages>& pages = nullptr);
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared_ptr<ScoringListener> listener,
+                                             const Vocabulary& vocabulary, LanguageModelEngineObserver& observer,
+                                             SessionStore& sessions,
+                                             const std::shared_ptr<SessionPages>& pages = nullptr);
+
+}  // namespace longshort

@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "models/costs/costs.h"
+
+namespace longshort {
+namespace {
+
+// Keys of the window that a query sees: its own segment and max(w / 2, 1) tokens on both sides. Without window and
+// landmarks it sees itself.
+int64_t WindowKeys(const TextClassifierConfig& config) {
+  const int64_t window = config.window_size;
+  if (window == 0) return config.projection_rank == 0 ? 1 : 0;
+  return window + 2 * std::max<int64_t>(window / 2, 1);
+}
+
+// Attention of one layer over `tokens` tokens and `cls` (0 or 1) rows of CLS.
+StageCost AttentionCost(const TextClassifierConfig& config, int64_t tokens, int64_t cls) {
+  const int64_t width = config.model_width, rank = config.projection_rank, rows = tokens + cls;
+  StageCost cost;
+  cost.multiply_adds = 4 * rows * width * width;                                 // W_q, W_k, W_v, W_o
+  cost.multiply_adds += tokens * width * config.heads * rank;                    // dconv_fc
+  cost.multiply_adds += 2 * rank * tokens * width;                               // landmarks
+  cost.multiply_adds += 2 * tokens * (cls + rank + WindowKeys(config)) * width;  // scores and weighted sums
+  cost.multiply_adds += 2 * cls * rows * width;                                  // the same of the CLS query
+  cost.multiply_adds += config.value_convolution * tokens * width;               // depthwise
+  cost.normed_elements = 2 * (tokens + cls + rank) * width;  // dual_ln_l and dual_ln_s of keys and values
+  return cost;
+}
+
+// A layer over one document.
+StageCost LayerCost(const TextClassifierConfig& config, int64_t tokens, int64_t cls) {
+  StageCost cost = AttentionCost(config, tokens, cls);
+  const int64_t width = config.model_width, rows = tokens + cls;
+  cost.multiply_adds += 2 * rows * width * config.feed_forward_width;
+  // norm1 leaves a learned CLS row as it is, unless normalized_cls.
+  const bool raw_cls = config.HasClsParameter() && !config.normalized_cls;
+  cost.normed_elements += (raw_cls ? tokens : rows) * width + rows * width;
+  return cost;
+}
+
+bool JoinsCls(const TextClassifierConfig& config, int64_t layer) {
+  return config.cls != ClsKind::kNone && (config.cls != ClsKind::kLastLayer || layer == config.layers - 1);
+}
+
+StageCost HeadCost(const TextClassifierConfig& config, int64_t tokens) {
+  const int64_t width = config.model_width, hidden = config.feed_forward_width;
+  const int64_t inputs = config.documents == 2 ? 4 * width : width;
+  StageCost cost{.name = "head"};
+  cost.multiply_adds = hidden * (inputs + config.classes);
+  // model.norm is of the CLS row where there is a learned one, of all rows otherwise.
+  const int64_t vocabulary_cls = config.cls == ClsKind::kVocabulary ? 1 : 0;
+  cost.normed_elements = config.documents * width * (config.HasClsParameter() ? 1 : tokens + vocabulary_cls);
+  return cost;
+}
+
+}  // namespace
+
+ModelDescription Describe(const TextClassifierConfig& config) {
+  // The official code fills every document up to the position table.
+  const int64_t vocabulary_cls = config.cls == ClsKind::kVocabulary ? 1 : 0;
+  const int64_t tokens = config.max_sequence_length - vocabulary_cls;
+  ModelDescription description;
+  description.architecture = "text_classifier";
+  description.item = config.documents == 1 ? absl::StrFormat("one document of %d tokens", tokens)
+                                           : absl::StrFormat("two documents of %d tokens", tokens);
+  description.stages.push_back({.name = "embedding"});
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const int64_t cls = JoinsCls(config, layer) ? 1 : 0;
+    StageCost cost = LayerCost(config, tokens, cls);
+    cost.name = absl::StrCat("layer ", layer + 1);
+    cost.multiply_adds *= config.documents;
+    cost.normed_elements *= config.documents;
+    cost.tokens = tokens + cls;
+    cost.width = config.model_width;
+    description.stages.push_back(cost);
+  }
+  description.stages.push_back(HeadCost(config, tokens));
+  // Tied layers have one tensor for all, which counts in the first.
+  AddParameters(TextClassifierTensors(config), description.stages, [&](std::string_view name) {
+    if (name.starts_with("model.embeddings.") || name == "model.cls_embed") return size_t{0};
+    size_t stage = 1;
+    while (stage <= static_cast<size_t>(config.layers) && !name.starts_with(TextLayerPrefix(config, stage - 1)))
+      ++stage;
+    return stage;
+  });
+  return description;
+}
+
+}  // namespace longshort

@@ -1,0 +1,82 @@
+#include "models/layers/library.h"
+
+#include <omp.h>
+
+#include <mutex>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "ATen/Parallel.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "c10/util/Exception.h"
+
+namespace longshort {
+namespace {
+
+// Of this thread's team: itself, and those that it need not make.
+thread_local int team_size = 1;
+
+// Whether the system has so many threads to give, all at once.
+bool CanMake(int threads) {
+  std::mutex end;
+  std::vector<std::thread> made;
+  bool can = true;
+  {
+    const std::lock_guard not_yet(end);
+    try {
+      while (static_cast<int>(made.size()) < threads) made.emplace_back([&end] { const std::lock_guard now(end); });
+    } catch (const std::system_error&) {
+      can = false;
+    }
+  }
+  for (std::thread& thread : made) thread.join();
+  return can;
+}
+
+// LibTorch has no exception of its own for it on a CPU; its allocator says nothing else.
+constexpr std::string_view kNoMemory = "DefaultCPUAllocator: ";
+
+}  // namespace
+
+int OwnThreads() {
+  static const int threads = at::get_num_threads();
+  return threads;
+}
+
+void UseThreads(int threads) {
+  OwnThreads();
+  thread_local int used = 0;
+  if (threads > team_size && !CanMake(threads - team_size)) threads = team_size;
+  if (threads > 1) team_size = threads;
+  if (threads == used) return;
+  at::set_num_threads(threads);
+  used = threads;
+}
+
+void GiveBackThreads() {
+  team_size = 1;
+  omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+}
+
+OneThread::OneThread() : before_(at::get_num_threads()) {
+  OwnThreads();
+  at::set_num_threads(1);
+}
+
+OneThread::~OneThread() { at::set_num_threads(before_); }
+
+absl::Status LibraryError(std::string_view doing, const std::exception& error) {
+  const auto* const of_library = dynamic_cast<const c10::Error*>(&error);
+  const std::string what = of_library == nullptr ? error.what() : of_library->what_without_backtrace();
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                         dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+                         absl::StrContains(what, std::string(kNoMemory));
+  return {no_memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal,
+          absl::StrCat("LibTorch failed ", std::string(doing), ": ", what)};
+}
+
+}  // namespace longshort

@@ -1,0 +1,108 @@
+#include "models/tokenizer/document_tokenizers.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "models/tokenizer/vocabulary.h"
+
+namespace longshort {
+namespace {
+
+class BytesPlusOneTokenizer final : public TextEncoder {
+ public:
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+    const auto tokens = static_cast<int64_t>(text.size());
+    DocumentBeginning beginning{.ids = std::vector<int32_t>(std::min(tokens, most)), .tokens = tokens};
+    std::transform(text.begin(), text.begin() + static_cast<int64_t>(beginning.ids.size()), beginning.ids.begin(),
+                   [](char byte) { return static_cast<int32_t>(static_cast<uint8_t>(byte)) + 1; });
+    return beginning;
+  }
+};
+
+using SymbolIds = absl::flat_hash_map<std::string, int32_t>;
+
+absl::StatusOr<SymbolIds> ReadSymbols(std::string_view text, const std::string& name) {
+  SymbolIds id_of;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const auto id = static_cast<int32_t>(id_of.size()) + 1;
+    const auto wrong = [&](std::string_view reason) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: line %d: %s", name, id, reason));
+    };
+    if (line.empty() || std::any_of(line.begin(), line.end(), absl::ascii_isspace))
+      return wrong(absl::StrFormat("%s is no symbol: it must be one word", QuoteSymbol(line)));
+    const auto [place, is_new] = id_of.emplace(line, id);
+    if (!is_new) return wrong(absl::StrFormat("symbol %s stands on line %d already", QuoteSymbol(line), place->second));
+  }
+  return id_of;
+}
+
+class ListOpsTokenizer final : public TextEncoder {
+ public:
+  ListOpsTokenizer(ListOpsRules rules, SymbolIds id_of) : rules_(rules), id_of_(std::move(id_of)) {}
+
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+    DocumentBeginning beginning;
+    std::string word;
+    const auto end_word = [&] {
+      if (word.empty()) return;
+      if (beginning.tokens < most) beginning.ids.push_back(IdOf(word));
+      ++beginning.tokens;
+      word.clear();
+    };
+    for (const char character : text) {
+      if (IsDropped(character)) continue;
+      if (IsInWord(character)) {
+        word.push_back(rules_ == ListOpsRules::k2021 && character == ']' ? 'X' : character);
+      } else {
+        end_word();
+      }
+    }
+    end_word();
+    beginning.ids.shrink_to_fit();
+    return beginning;
+  }
+
+ private:
+  bool IsDropped(char character) const {
+    return rules_ == ListOpsRules::k2021 && (character == '(' || character == ')');
+  }
+  bool IsInWord(char character) const {
+    const auto byte = static_cast<unsigned char>(character);
+    if (rules_ == ListOpsRules::k2021) return !absl::ascii_isspace(byte);
+    return absl::ascii_isalnum(byte) || byte == '_' || byte >= 0x80;
+  }
+  int32_t IdOf(const std::string& word) const {
+    const auto found = id_of_.find(word);
+    return found != id_of_.end() ? found->second : static_cast<int32_t>(id_of_.size()) + 1;
+  }
+
+  const ListOpsRules rules_;
+  const SymbolIds id_of_;
+};
+
+}  // namespace
+
+std::unique_ptr<TextEncoder> MakeBytesPlusOneTokenizer() { return std::make_unique<BytesPlusOneTokenizer>(); }
+
+absl::StatusOr<std::unique_ptr<TextEncoder>> LoadListOpsTokenizer(ListOpsRules rules, std::string_view text,
+                                                                  const std::string& name, int64_t vocabulary_size) {
+  LS_ASSIGN_OR_RETURN(SymbolIds id_of, ReadSymbols(text, name));
+  const auto symbols = static_cast<int64_t>(id_of.size());
+  if (symbols == 0 || symbols + 2 > vocabulary_size) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: there are %d symbols; with padding and unknown words they must be 3 to %d ids, the model's "
+        "vocabulary_size",
+        name, symbols, vocabulary_size));
+  }
+  return std::make_unique<ListOpsTokenizer>(rules, std::move(id_of));
+}
+
+}  // namespace longshort

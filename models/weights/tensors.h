@@ -1,0 +1,63 @@
+// The tensors of a model: which ones its weights file must hold, and their values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "models/weights/safetensors.h"
+
+namespace longshort {
+
+struct TensorShape {
+  std::string name;
+  std::vector<int64_t> shape;
+  bool is_trained = true;
+};
+
+// Appends the tensors of one part of a model, whose names begin with `prefix`.
+class TensorList final {
+ public:
+  TensorList(std::string prefix, std::vector<TensorShape>& tensors) : prefix_(std::move(prefix)), tensors_(tensors) {}
+
+  void Add(std::string_view name, std::vector<int64_t> shape, bool is_trained = true) {
+    tensors_.push_back({absl::StrCat(prefix_, std::string(name)), std::move(shape), is_trained});
+  }
+  // A weight of this shape, and a bias of its first dimension: of a map, a convolution or (one dimension) a norm.
+  void AddAffine(const std::string& name, std::vector<int64_t> shape, bool bias = true) {
+    const int64_t out = shape.front();
+    Add(absl::StrCat(name, ".weight"), std::move(shape));
+    if (bias) Add(absl::StrCat(name, ".bias"), {out});
+  }
+  TensorList Sub(const std::string& name) { return TensorList(absl::StrCat(prefix_, name, "."), tensors_); }
+
+ private:
+  std::string prefix_;
+  std::vector<TensorShape>& tensors_;
+};
+
+// Trained numbers of all the tensors together.
+int64_t CountParameters(absl::Span<const TensorShape> tensors);
+
+// Checks that the file holds exactly these tensors, each of its shape and of type F32, F16 or BF16.
+// Errors: INVALID_ARGUMENT naming the file and the tensor that is missing, unknown, or of another shape or type.
+absl::Status CheckTensors(const SafetensorsFile& file, absl::Span<const TensorShape> expected);
+
+// Whether ReadAsFloat32 takes this type: F32, F16 or BF16.
+bool IsFloatType(DataType type);
+
+// Reads all elements of a tensor of the file, row-major, as float32; F16 and BF16 widen exactly (infinities and NaNs
+// stay what they are). Errors: INVALID_ARGUMENT if the type is no float type or `values` is not as long as the tensor
+// has elements; UNAVAILABLE if the file cannot be read.
+absl::Status ReadAsFloat32(const SafetensorsFile& file, const StoredTensor& tensor, absl::Span<float> values);
+
+// Errors: INVALID_ARGUMENT naming the file, the tensor, how many of its values are infinite or not a number, and where
+// the first one is.
+absl::Status CheckFinite(const SafetensorsFile& file, const std::string& tensor, absl::Span<const float> values);
+
+}  // namespace longshort

@@ -1,0 +1,34 @@
+// The weights of a fake model, on the CPU and on GPUs 0 and 1: their replicas do as the fake is told, even later.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "models/worker_device.h"
+
+namespace longshort {
+
+// Fake: FakeLanguageModel or FakeClassifier.
+template <typename Fake>
+typename Fake::Weights WeightsOf(std::shared_ptr<const Fake> fake) {
+  typename Fake::Weights weights;
+  for (const WorkerDevice& device : {WorkerDevice{}, WorkerDevice{.kind = DeviceKind::kCuda, .index = 0},
+                                     WorkerDevice{.kind = DeviceKind::kCuda, .index = 1}}) {
+    const auto new_replica = [fake](const WorkerDevice& worker) { return fake->Replicate(worker); };
+    weights.places.push_back({device, fake->info(), new_replica});
+  }
+  return weights;
+}
+
+template <typename Fake>
+typename Fake::Weights WeightsOf(std::unique_ptr<Fake> fake) {
+  return WeightsOf(std::shared_ptr<const Fake>(std::move(fake)));
+}
+
+// The fake must outlive them.
+template <typename Fake>
+typename Fake::Weights WeightsOf(const Fake* fake) {
+  return WeightsOf(std::shared_ptr<const Fake>(std::shared_ptr<void>(), fake));
+}
+
+}  // namespace longshort
