@@ -76,7 +76,8 @@ TEST_F(ImageClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) 
   const auto preprocessor = MakeImagePreprocessor(ParseCvtConfig(kConfig, "config.json")->preprocessing, {});
   const ClassifierItem items[] = {preprocessor->Decode(folder_.Read("held_out/blue/108.png")).value(),
                                   preprocessor->Decode(folder_.Read("held_out/blue/109.png")).value()};
-  const auto result = served->NewReplica({}).value()->Classify({&items[0], &items[1]});
+  const std::unique_ptr<Classifier> replica = served->NewReplica({}).value();  // has the logits
+  const auto result = replica->Classify({&items[0], &items[1]});
   ASSERT_TRUE(result.ok()) << result.status();
   const at::Tensor trained = HeldOutLogits(*classifier, "model");
   for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained, i), 1e-5) << i;

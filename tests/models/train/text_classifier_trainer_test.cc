@@ -63,7 +63,8 @@ TEST_F(TextClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
   const at::Tensor trained = HeldOutLogits(*classifier, "model");
   const ClassifierItem items[] = {TokenItem{{(*tokenizer)->Encode("xfffffffff").value()}},
                                   TokenItem{{(*tokenizer)->Encode("ygggggggggg").value()}}};  // the texts 40 and 41
-  const auto result = served->NewReplica({}).value()->Classify({&items[0], &items[1]});
+  const std::unique_ptr<Classifier> replica = served->NewReplica({}).value();                 // has the logits
+  const auto result = replica->Classify({&items[0], &items[1]});
   ASSERT_TRUE(result.ok()) << result.status();
   for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained, i), 1e-5) << i;
 }
