@@ -54,7 +54,7 @@ class StepLoop {
     int64_t max_streams = 16;
     // What a step is made of; its max_rows * V floats are the logits' memory.
     StepPlanner::Options steps = {};
-    // What the cache may take, shared as core/cache/cache_capacity.h says; its memory is taken as it is used. 0: what
+    // What the cache may take, shared as core/cache/cache_pages.h says; its memory is taken as it is used. 0: what
     // max_streams sequences of any length need.
     int64_t cache_bytes = 0;
   };

@@ -1,4 +1,4 @@
-// Chooses the next token of one generation from a row of logits (SamplingOptions in core/requests/request.h).
+// Chooses the next token of one generation from a row of logits (SamplingOptions in core/sampling/sampling_options.h).
 #pragma once
 
 #include <array>

@@ -20,7 +20,7 @@ struct RelativeBias {
   int head_step;
   int origin, row_step, column_step;
 };
-// As models/attention/position_bias.h has them for windows.
+// As models/attention/positions.h has them for windows.
 //   table  [positions, heads]
 inline RelativeBias WindowBias(const float* table, int heads, int side) {
   RelativeBias bias = {};

@@ -45,7 +45,7 @@ struct TracingOptions {
   // Whether calls go on with their clients' traces.
   bool continues_traces = true;
 
-  // See TraceQueue (server/monitoring/trace_queue.h).
+  // See TraceQueue (server/monitoring/tracer.h).
   int64_t most_spans = 2048;
   int64_t batch_spans = 512;
   absl::Duration delay = absl::Seconds(5);

@@ -155,8 +155,9 @@ def test_after_a_failed_step_all_streams_go_on(
 def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_started_anew(
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path
 ) -> None:
-    # Loading opens a device on each of two GPUs to warm it up.
-    with start(repository, tmp_path, "--devices=emulated:0,emulated:1", fault=f"lost={GRAPHS + 3} replays@2") as gpus:
+    # One stream at a time on each GPU, so both have work. Loading opens a device on each to warm it up.
+    options = ("--devices=emulated:0,emulated:1", "--max-streams=2")
+    with start(repository, tmp_path, *options, fault=f"lost={GRAPHS + 3} replays@2") as gpus:
         requests = [generation(api, text) for text in ("abc", "defg", "h", "ijk", "lm", "n")]
         with ThreadPoolExecutor(len(requests)) as clients:
             said = list(clients.map(lambda request: answer(api, gpus, request), requests))
