@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<TensorShape>> TensorsOf(const std::string& config, co
 }
 
 std::vector<float> Values(const TensorShape& tensor, std::mt19937_64& random) {
-  const int64_t elements = CountParameters({&tensor, 1});
+  const int64_t elements = *ElementCount(tensor.shape);
   std::vector<float> values(elements, 1.0F);  // gains, biases, variances
   if (absl::EndsWith(tensor.name, "inv_freq")) {
     for (int64_t i = 0; i < elements; ++i) {

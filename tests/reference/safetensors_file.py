@@ -18,3 +18,4 @@ def read(path: Path) -> dict[str, NDArray]:
 def write(path: Path, tensors: Mapping[str, NDArray]) -> None:
     """The library orders the tensors by the width of their elements, then by name."""
     save_file({name: np.require(tensor, requirements="C") for name, tensor in tensors.items()}, path)
+    path.chmod(0o644)  # the library lets the owner alone read it; some tests' servers run as another user

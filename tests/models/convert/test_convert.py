@@ -99,6 +99,13 @@ def test_both_styles_and_precisions_give_the_same_model(
         assert np.array_equal(values, state[f"decoder.model.{name}"].reshape(values.shape)), name
 
 
+def test_every_file_can_be_read_by_the_servers_user(tmp_path: Path) -> None:
+    assert _run(made_up.save(tmp_path, made_up.cfg_style()), "--out", tmp_path / "model") == 0
+    modes = {path.name: path.stat().st_mode for path in (tmp_path / "model").iterdir()}
+    assert "model.safetensors" in modes
+    assert set(modes.values()) == {modes["config.json"]}
+
+
 def test_the_memory_is_the_checkpoints_by_default(tmp_path: Path) -> None:
     assert _run(made_up.save(tmp_path, made_up.cfg_style()), "--out", tmp_path / "model") == 0
     assert _config(tmp_path / "model")["memory_length"] == made_up.FIELDS["mem_len"]

@@ -37,6 +37,8 @@ def write_directory(out: Path, files: ModelFiles) -> None:
         partial.chmod(0o755)
         (partial / "config.json").write_text(_to_json(files.config), encoding="utf-8")
         write_safetensors(partial / "model.safetensors", files.weights)
+        # The library lets the owner alone read what it writes; servers run as other users.
+        shutil.copymode(partial / "config.json", partial / "model.safetensors")
         for name, content in (("vocabulary.txt", files.vocabulary), ("labels.txt", files.labels)):
             if content is not None:
                 (partial / name).write_bytes(content)
