@@ -89,8 +89,8 @@ void DocumentStream::Submit(std::optional<Document> document) {
     const int64_t ends_before = engine_ends_;
     lock.unlock();
     // Holds the stream until the engine has told the end of the document.
-    auto done = [this, keep = sink_.Keep(), question = document->question](absl::StatusOr<ScoredText> scored) {
-      Ended(question, std::move(scored));
+    auto done = [this, keep = sink_.Keep(), question = document->question](const absl::StatusOr<ScoredText>& scored) {
+      Ended(question, scored);
     };
     // Beyond its identity's tokens a second a document is held like one that the engine has no room for.
     absl::Status status = record_.CheckTokenLimit();
@@ -131,7 +131,7 @@ std::optional<DocumentStream::Document> DocumentStream::TakeHeld() {
   return first;
 }
 
-void DocumentStream::Ended(const Question& question, absl::StatusOr<ScoredText> scored) {
+void DocumentStream::Ended(const Question& question, const absl::StatusOr<ScoredText>& scored) {
   {
     const std::lock_guard lock(mutex_);
     --in_engine_;

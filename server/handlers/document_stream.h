@@ -82,7 +82,7 @@ class DocumentStream final {
   Refused AfterRefusal(Document& document, const absl::Status& status, int64_t ends_before);
   // The first of held_, or nothing.
   std::optional<Document> TakeHeld();
-  void Ended(const Question& question, absl::StatusOr<ScoredText> scored);
+  void Ended(const Question& question, const absl::StatusOr<ScoredText>& scored);
   // Answers the document; its last step in work.
   void Reply(const Question& question, const absl::StatusOr<ScoredText>& scored);
 

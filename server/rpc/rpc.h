@@ -94,12 +94,12 @@ inline Rpc SideEffectFree(Rpc rpc) {
 
 // A row of an RPC that streams.
 template <typename Request, typename Response>
-Rpc Streaming(const CallNames& names, RpcKind kind, std::function<std::unique_ptr<CallWork>(Call&)> work) {
+Rpc Streaming(const CallNames& names, RpcKind kind, const std::function<std::unique_ptr<CallWork>(Call&)>& work) {
   return {.names = names,
           .kind = kind,
           .request = &Request::default_instance(),
           .response = &Response::default_instance(),
-          .work = std::move(work)};
+          .work = work};
 }
 
 // Of the standard services, whose requests name one thing each. Streams keep what they were asked, and anybody may ask:

@@ -97,7 +97,7 @@ absl::Status ReadKey(const std::string& text, Workload& workload) {
   const OptionTable keys = KeysOf(workload);
   for (const OptionTable::Option& key : keys.options()) {
     if (key.name != parts.first) continue;
-    const absl::Status status = key.reader(parts.second);
+    absl::Status status = key.reader(parts.second);
     if (status.ok()) return status;
     return absl::InvalidArgumentError(
         absl::StrCat("has ", parts.first, "='", parts.second, "', which ", status.message()));
