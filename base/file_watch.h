@@ -46,7 +46,7 @@ class FileWatch final {
     std::string seen = text.ok() ? *std::move(text) : std::string(status.message());
     const bool is_complete = seen == seen_;
     seen_ = std::move(seen);
-    // Content that comes back after an error is used again, so that its owner hears that all is well.
+    // Content that comes back after an error is used again, so that its owner learns of the recovery.
     if (!is_complete || (status.ok() && seen_ == in_use_ && error_.empty())) return;
     if (status.ok()) status = options_.use(seen_);
     if (status.ok()) {

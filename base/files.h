@@ -19,8 +19,8 @@ namespace longshort {
 
 // Bytes that are read when they are asked for: a file's, which stays open, or memory's.
 //
-// A file can be cut short or written anew while it is read, or lost with its disk or its network: an error of Read,
-// where a mapping would end the process. One that another is renamed over is read on as it was.
+// While it is read, a file can be truncated, overwritten, or lost with its disk or network. Read then returns an error;
+// a memory mapping would end the process. A file that another one replaces by a rename stays readable as it was.
 //
 // Thread: immutable, so any thread may read.
 class StoredBytes final {
@@ -39,10 +39,10 @@ class StoredBytes final {
   int64_t size() const { return size_; }
 
   // Reads all of `to`, from byte `offset` on. REQUIRES: 0 <= offset, offset + to.size() <= size().
-  // Errors: UNAVAILABLE naming the file if it cannot be read, or has become shorter; CANCELLED if it was told to stop.
+  // Errors: UNAVAILABLE naming the file if it cannot be read, or has become shorter; CANCELLED after a stop.
   absl::Status Read(int64_t offset, absl::Span<std::byte> to) const;
 
-  // Errors: CANCELLED if it was told to stop.
+  // Errors: CANCELLED after a stop.
   absl::Status CheckStop() const;
 
   // Errors: UNAVAILABLE naming the file if it was written to since it was opened: what was read may be of before and of
@@ -63,8 +63,8 @@ class StoredBytes final {
 // Reads a whole text file of at most `limit_bytes`.
 // Errors: those of StoredBytes; INVALID_ARGUMENT naming the file, its size and the limit.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t limit_bytes);
-// The same of a file that may be absent. Errors: UNAVAILABLE naming the file, too, if it is a link to nothing: somebody
-// wanted it there.
+// The same for a file that may be absent. A link to nothing is an error, since a file is expected there: UNAVAILABLE,
+// naming it.
 absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::string& path, size_t limit_bytes);
 
 // Reads the whole file, which `option` ("--tls-key") has named. Errors: INVALID_ARGUMENT that begins with

@@ -43,8 +43,8 @@ class Command {
   virtual ~Command() = default;
 
   virtual void AddOptions(OptionTable& /*table*/) {}
-  // `arguments` are those that are no options. Errors, which the caller tells: UsageError; the server's status; where
-  // it has told them itself, it returns their exit code.
+  // `arguments` are those that are no options. Errors, which the caller prints: UsageError; the server's status. For an
+  // error that the command has printed itself, it returns the exit code.
   virtual absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) = 0;
 
   const absl::string_view name;

@@ -73,7 +73,7 @@ class DocumentSource final {
   DocumentSource(std::vector<std::string> names, std::vector<std::string> second_names, const Options& options,
                  Terminal& terminal);
 
-  // How many there are; 0 if only reading tells (lines of standard input).
+  // How many there are; 0 if that is not known before reading (lines of standard input).
   int64_t total() const { return total_; }
   // The next one; none at the end.
   std::optional<NamedDocument> Next();

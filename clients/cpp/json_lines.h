@@ -22,8 +22,8 @@ void WriteJsonLine(const google::protobuf::Message& message, std::ostream& outpu
 // that are not UTF-8 become U+FFFD.
 void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output);
 
-// The same with what decides on the result behind the name: the model that answered, if it is given, and the weights'
-// fingerprint and precision, as GetModel tells them, each if it is set. Without lists that have no elements.
+// The same, with the origin of the result behind the name: the model that answered, if it is given, and the weights'
+// fingerprint and precision from GetModel, each if it is set. Leaves out empty lists.
 void WriteAnswerJsonLine(const std::string& name, const v1::Model& weights, const v1::ModelSelector* model,
                          const google::protobuf::Message& message, std::ostream& output);
 

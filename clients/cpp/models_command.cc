@@ -121,7 +121,7 @@ Examples:
 )") {}
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    if (!arguments.empty()) return UsageError("models takes no argument; --model=NAME tells of one model");
+    if (!arguments.empty()) return UsageError("models takes no argument; --model=NAME shows one model");
     std::ostream& output = context.terminal.output;
     if (context.options.model.empty()) {
       LS_ASSIGN_OR_RETURN(const v1::ListModelsResponse response, context.client.ListModels());

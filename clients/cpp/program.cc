@@ -1,4 +1,4 @@
-// RunProgram: which command a command line names, its options, and what is told of its errors.
+// RunProgram: finds the command that a command line names, reads its options, runs it and prints its errors.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -137,7 +137,7 @@ absl::StatusOr<ExitCode> RunLine(absl::Span<const std::string> arguments, Progra
   return RunCommand(**command, absl::MakeConstSpan(*rest).subspan(1), values, terminal, make_client);
 }
 
-// Tells the likely cause if no connection came about.
+// Prints the likely cause if no connection was made.
 void ExplainUnavailable(const ConnectionOptions& options, absl::string_view message, std::ostream& error) {
   if (const std::string cause = DiagnoseConnection(options); !cause.empty()) {
     error << "Likely cause: " << cause << ".\n";
@@ -145,7 +145,7 @@ void ExplainUnavailable(const ConnectionOptions& options, absl::string_view mess
   if (!absl::StrContains(message, "failed to connect") && !absl::StrContains(message, "DNS")) return;
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     if (std::getenv(proxy) == nullptr) continue;
-    error << proxy << " is set: gRPC asks there, but for hosts that no_proxy names.\n";
+    error << proxy << " is set: gRPC connects through this proxy, except to the hosts in no_proxy.\n";
     break;
   }
 }
@@ -164,7 +164,7 @@ ExitCode RunProgram(absl::Span<const std::string> arguments, Terminal& terminal,
   if (IsUsageError(status)) {
     terminal.error << "longshort: " << status.message() << "\n";
   } else if (!terminal.output) {
-    return ExitCode::kOther;  // that is why, and is told at the end
+    return ExitCode::kOther;  // the cause, which is printed at the end
   } else {
     terminal.error << "longshort: " << absl::StatusCodeToString(status.code()) << ": " << status.message() << "\n";
     if (absl::IsUnavailable(status)) {

@@ -100,7 +100,7 @@ Examples:
 )") {}
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    if (arguments.size() > 1) return UsageError("ready takes one argument at the most: HOST:PORT");
+    if (arguments.size() > 1) return UsageError("ready takes at most one argument: HOST:PORT");
     const std::string address = arguments.empty() ? kDefaultAddress : arguments.front();
     if (address.find(':') == std::string::npos || address.find_first_of("/@?#") != std::string::npos) {
       return UsageError(absl::StrCat("the server's HTTP port is \"", address, "\"; it must be HOST:PORT"));

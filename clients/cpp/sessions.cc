@@ -131,7 +131,7 @@ class SessionDrain final {
     return {session.model_name(), session.session.owner(), session.session.session_id()};
   }
 
-  // The time is over, or somebody cancelled.
+  // The time is over, or the drain was cancelled.
   void End() {
     from_.Cancel();
     to_.Cancel();
@@ -224,7 +224,7 @@ class SessionDrain final {
     ++done_;
     Note(session, bytes);
     mutex_.Unlock();
-    if (CancelledHere(bytes.status())) End();  // by somebody who does not want to wait
+    if (CancelledHere(bytes.status())) End();  // the user interrupted it
   }
 
   // What became of it. REQUIRES: mutex_ is held.
@@ -239,7 +239,7 @@ class SessionDrain final {
     }
     const absl::Status& status = bytes.status();
     const auto [failure, is_first] = failures_.try_emplace(NameOf(session));
-    // A try that the end of the time cuts off, or does not let begin, tells less than the one before it.
+    // The deadline cancels the last attempt; the status of the attempt before it says more.
     if (is_first || !absl::IsCancelled(status)) failure->second.status = status;
     failure->second.again = MayBeTriedAgain(status) ? absl::Now() + WaitAfter(status) : absl::InfiniteFuture();
   }

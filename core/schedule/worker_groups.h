@@ -39,7 +39,7 @@ class WorkerGroups final {
 
 // An Estimator for each group of equally fast workers.
 //
-// Thread: none of its own; whoever owns it guards it.
+// Not thread-safe: its owner guards it.
 template <typename Estimator>
 class EstimatorsOfGroups {
  public:

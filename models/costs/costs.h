@@ -44,8 +44,8 @@ struct ModelDescription {
   std::string architecture;
   std::string item;  // what the multiply-adds are of: "one image of 224 x 224 pixels"
   std::vector<StageCost> stages;
-  // Language models only: what a stream keeps at the most, in numbers (4 bytes each in fp32, 2 in bf16), and in bytes
-  // of float32 whatever the precision.
+  // Language models only: the most that a stream keeps, in numbers (4 bytes each in fp32, 2 in bf16), and in bytes
+  // of float32, whatever the precision.
   int64_t cached_numbers = 0;
   int64_t open_chunk_bytes = 0;
 
@@ -68,7 +68,7 @@ std::vector<StageCost> CvtCosts(const CvtConfig& config, int64_t height, int64_t
 // The sum of their multiply-adds.
 double CvtMultiplyAdds(const CvtConfig& config, int64_t height, int64_t width);
 
-// Adds the numbers of each trained tensor to a stage: that whose number in `stages` `stage_of` tells of its name.
+// Adds the number of elements of each trained tensor to a stage: `stage_of` returns the index in `stages` for its name.
 void AddParameters(absl::Span<const TensorShape> tensors, std::vector<StageCost>& stages,
                    const std::function<size_t(std::string_view name)>& stage_of);
 

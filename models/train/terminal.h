@@ -1,4 +1,4 @@
-// A training run at the terminal: the line that tells how it goes, and Ctrl-C.
+// A training run at the terminal: its progress line, and Ctrl-C.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ProgressUnits {
   bool bits_per_byte = false;  // show the loss in bits too: a unit is a byte
 };
 
-// One line that tells how a run goes: redrawn on a terminal, printed now and then elsewhere.
+// The progress line of a run: redrawn on a terminal, printed now and then elsewhere.
 class TrainingProgress final {
  public:
   TrainingProgress(int64_t first_step, int64_t total_steps, ProgressUnits units);

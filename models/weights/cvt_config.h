@@ -74,7 +74,7 @@ std::string ToJson(const CvtConfig& config);
 // The tensors that model.safetensors of a CvT*-LS holds.
 //
 // Every tensor of a model of this configuration, which holds the rules of CheckCvtConfig, in the order of use: stage by
-// stage, then `norm` and `head`. All are trained, but for the batch norms' running statistics.
+// stage, then `norm` and `head`. All are trained, except the batch norms' running statistics.
 std::vector<TensorShape> CvtTensors(const CvtConfig& config);
 
 }  // namespace longshort

@@ -22,7 +22,7 @@ namespace longshort {
 // It is kept as one time: when all that was taken will be paid for at the rate. The bucket is full when that time is
 // past, and empty when it is as far ahead as the bucket is deep; beyond that it is in debt.
 //
-// Thread: none of its own; whoever owns it guards it.
+// Not thread-safe: its owner guards it.
 class RateLimit final {
  public:
   // Units a second; 0 is no limit. What was taken before stays taken, and is paid for at a higher rate from now on.
@@ -31,9 +31,9 @@ class RateLimit final {
 
   // How long it takes until a whole unit is there; 0 if one is.
   absl::Duration UntilOneIsThere(absl::Time now) const { return UntilPaid(now, unit_); }
-  // How long somebody should wait who found none: each is told a unit of its own, the next one after that of whom was
-  // told before, so that those who are refused together do not come back together. Up to 5 s of units are told, then
-  // the first ones again: some never come back.
+  // The retry delay of a refused caller. Each refusal gets the unit after the one of the refusal before it, so callers
+  // that are refused together do not retry together. After 5 s of units the first ones are given out again, because
+  // some callers never retry.
   absl::Duration NextTurn(absl::Time now);
   // How long it takes until nothing is owed; 0 if nothing is.
   absl::Duration UntilNothingIsOwed(absl::Time now) const { return UntilPaid(now, absl::ZeroDuration()); }
@@ -47,7 +47,7 @@ class RateLimit final {
   absl::Duration depth_;  // of the bucket: what may be saved up
   double per_second_ = 0;
   absl::Time paid_ = absl::InfinitePast();
-  absl::Time turn_ = absl::InfinitePast();  // that was told last
+  absl::Time turn_ = absl::InfinitePast();  // of the last refusal
 };
 
 // 0 is no limit.

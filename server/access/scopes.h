@@ -33,7 +33,7 @@ inline constexpr char kScopesRule[] = "one or more of infer, sessions, manage, o
 // Scopes with commas between, as a token's line has them. Errors: INVALID_ARGUMENT, completing "scopes is ...".
 absl::Status ReadScopes(std::string_view text, ScopeSet* scopes);
 
-// Which models somebody may use. Immutable once read.
+// The models that an identity may use. Immutable once read.
 class ModelPatterns final {
  public:
   // All models.

@@ -18,7 +18,7 @@ namespace longshort {
 
 // A file that lies in memory only, for libraries that read files and for content that no disk should hold.
 //
-// Whoever opens path() reads the content of one Write, never parts of two.
+// A reader that opens path() sees the content of one Write, never parts of two.
 class MemoryFile final {
  public:
   // An empty file. Errors: UNAVAILABLE from the system.

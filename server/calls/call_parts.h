@@ -19,8 +19,8 @@ struct ModelReference {
   int64_t version = 0;
 };
 
-// Tokens, or what becomes tokens. A view: whoever makes it keeps what it shows until the call that it stands in has
-// been read.
+// Tokens, or what becomes tokens. A view: its creator keeps the viewed data until the call that contains it has been
+// read.
 struct TextInput {
   enum class Kind {
     kUnset,

@@ -1,4 +1,4 @@
-// How a wrong request is told: which field, what it was, what it must be; and what names must be.
+// Errors of wrong requests: the field, its value and the rule; and the rules for names.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How a text goes on: what is asked, and what is answered at once or bit by bit. And how it becomes tokens.
+// Generation: the call, its answer, whole or streamed, and the tokenizing of a text.
 #pragma once
 
 #include <cstdint>

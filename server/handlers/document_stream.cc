@@ -88,7 +88,7 @@ void DocumentStream::Submit(std::optional<Document> document) {
     ++in_engine_;
     const int64_t ends_before = engine_ends_;
     lock.unlock();
-    // Holds the stream until the engine has told the end of the document.
+    // Holds the stream until the engine has reported the end of the document.
     auto done = [this, keep = sink_.Keep(), question = document->question](const absl::StatusOr<ScoredText>& scored) {
       Ended(question, scored);
     };

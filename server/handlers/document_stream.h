@@ -5,7 +5,7 @@
 // engine full is held, and no further one is wanted, until another of the stream ends or it is time to try again, as
 // the refusal said.
 //
-// Thread-safe: those of the front read and write, the engine's answer.
+// Thread-safe: the front's threads read and write; the engine's threads answer.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@
 
 namespace longshort {
 
-// Who is told what a stream of documents answers. Thread-safe; must not block.
+// Receives the answers of a stream of documents. Thread-safe; must not block.
 class DocumentSink {
  public:
   // What the model makes of document `id`, or its error. It leaves the window by Written(answer_bytes).
   virtual void Push(uint64_t id, const ServedModel& model, const absl::StatusOr<ScoredText>& scored,
                     int64_t answer_bytes) = 0;
-  // Nobody waits for answers any more, or the server is stopping: the call is to end with this.
+  // The client has left, or the server is stopping: the call must end with this status.
   virtual void End(const absl::Status& status) = 0;
-  // Work has ended: what HasRoom and HasWork tell may be something else now.
+  // Work has ended: HasRoom and HasWork may have changed.
   virtual void Advance() = 0;
   // Retry is to be called at this time.
   virtual void RetryAt(absl::Time time) = 0;
@@ -50,7 +50,7 @@ class DocumentStream final {
   // The next document, one at a time. A bad one is answered. Errors end the call.
   absl::Status Take(const StreamedText& message);
   void Retry() { Submit(TakeHeld()); }
-  // An answer of so many bytes at the most was written, or lost.
+  // An answer, for which at most this many bytes were reserved, was written or lost.
   void Written(int64_t answer_bytes);
   // The call ends with an error: what is held never begins.
   void DropHeld();
@@ -64,7 +64,7 @@ class DocumentStream final {
   // What is kept of a document until it is answered.
   struct Question {
     uint64_t id = 0;
-    int64_t answer_bytes = 0;  // at the most
+    int64_t answer_bytes = 0;  // upper bound
     DocumentArrival arrival;
   };
   // What is kept until the engine has taken it.

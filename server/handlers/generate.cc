@@ -169,7 +169,7 @@ absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_pt
   return absl::OkStatus();
 }
 
-// What a call's trace tells of what was asked. Never texts, stop strings or sessions.
+// Puts the parameters of the call into its trace: never texts, stop strings or sessions.
 void TraceGeneration(CallRecord& record, const GenerateCall& call, const GenerationPlan& plan) {
   TracedCall& trace = record.trace();
   if (!trace.recorded()) return;

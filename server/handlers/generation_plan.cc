@@ -19,7 +19,7 @@ constexpr int64_t kDefaultMaxTokens = 256;
 constexpr double kMostTemperature = 100;
 constexpr double kMostPenalty = 100;
 
-// The shortest text that no other number of its type has, lest 1.0000001 be told as 1.
+// The shortest text that reads back as the same number, so that an error does not print 1.0000001 as 1.
 template <typename Number>
 std::string TextOf(Number value) {
   std::array<char, 32> text;

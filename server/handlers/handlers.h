@@ -1,7 +1,7 @@
 // The work on calls: one function for each kind.
 //
-// Of those with a callback: on OK `done` will hear, once, at once or later and by any thread; on an error it never
-// does. `done` keeps `record`. What `call` shows is not needed any more when the function returns.
+// With a callback: after OK, `done` is called once, at once or later, on any thread; after an error, never. `done`
+// keeps `record`. The data that `call` views may go away when the function returns.
 #pragma once
 
 #include <functional>
@@ -30,8 +30,8 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
 // Continues the prompt of one call: each completion is a request to the engine. With all texts, when all have ended.
 absl::Status Generate(CallRecord& record, const GenerateCall& call,
                       std::function<void(absl::StatusOr<GenerateResult>)> done);
-// The texts as they come. On OK `sink` has been opened and will be closed; on an error it hears nothing. The record is
-// the sink's.
+// Streams the texts. On OK, `sink` has been opened and will be closed; on an error it is not called. The sink owns the
+// record.
 absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::shared_ptr<GenerationSink> sink);
 
 // A text as token ids, or ids checked. Answered at once, without the engine.

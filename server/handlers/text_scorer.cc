@@ -16,7 +16,7 @@ namespace {
 // gen_ai.operation.name: OpenTelemetry has none of its own for this.
 constexpr char kScoringOperation[] = "score";
 
-// On the wire, at the most: a score beside its tokens, and a described token or alternative.
+// Upper bounds on the wire: of a score without its tokens, and of a described token or alternative.
 constexpr int64_t kScoreBytes = 128;
 constexpr int64_t kTokenBytes = 24;
 

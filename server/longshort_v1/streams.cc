@@ -144,7 +144,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
   const absl::Duration keepalive_interval_;
 
   // Call::mutex() guards what follows.
-  std::optional<StreamEvents> events_;          // none once nobody is to hear of them
+  std::optional<StreamEvents> events_;          // none once the client can get no more
   std::shared_ptr<const Tokenizer> tokenizer_;  // what the tokens stand for
   bool in_work_ = false;                        // opened, and not closed
   bool submitted_ = false;                      // what is pushed waits for it

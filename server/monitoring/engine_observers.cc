@@ -180,7 +180,7 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
   Portion queued_{series_->Add(all_.queued_requests)};
   Portion queue_length_{series_->Add(all_.queue_length)};
   Portion streams_{series_->Add(all_.streams_active)};
-  // How much of the caches of all engines of the version is used, as their bytes tell it.
+  // The used share of the bytes of all caches of the version.
   prometheus::Gauge& cache_use_ = series_->Add(all_.cache_use);
   prometheus::Gauge& all_used_ = series_->Add(all_.cache_bytes, {{"state", "used"}});
   prometheus::Gauge& all_idle_ = series_->Add(all_.cache_bytes, {{"state", "idle"}});

@@ -108,11 +108,11 @@ std::atomic<Logger*> target = nullptr;
 
 void FromGrpc(gpr_log_func_args* line) {
   if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
-  // Whoever speaks no TLS, stops amid the handshake, or has no right certificate, is no error of the server's.
+  // A client without TLS or a valid certificate, or that stops in the handshake, is no error of the server.
   if (absl::StartsWith(line->message, "Handshake failed") || absl::StrContains(line->message, "Handshake timed out")) {
     return target.load()->Info("client refused", {{"why", std::string(line->message)}});
   }
-  // So are headers that say what they may not, and anybody can send as many as he likes.
+  // Nor are invalid headers, of which a client can send any number.
   const bool from_client = absl::StartsWith(line->message, "Error parsing metadata");
   target.load()->Log(from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC",
                      {{"error", std::string(line->message)}});

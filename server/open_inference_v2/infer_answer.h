@@ -40,8 +40,8 @@ const char* NameOf(FinishReason reason);
 using InferDone = std::function<void(absl::StatusOr<inference::ModelInferResponse>)>;
 
 // ModelInfer's work, whatever the model: a request becomes a call, and its result an answer.
-// On OK `done` will hear, once, at once or later and by any thread; on an error it never does. What the plan shows is
-// not needed any more when this returns. `done` keeps `record`.
+// After OK, `done` is called once, at once or later, on any thread; after an error, never. `done` keeps `record`. The
+// data that the plan views may go away when this returns.
 absl::Status Infer(CallRecord& record, InferPlan plan, InferDone done);
 
 }  // namespace longshort

@@ -19,7 +19,7 @@ namespace {
 //
 // The stream reads on only while it has few requests in work, and a generation pauses while much of it waits for a slow
 // reader, so what a stream holds is bounded whatever its client does. The engines hold requests, which hold the stream,
-// until they have been told the end.
+// until they end.
 //
 // Thread-safe: gRPC's threads read and write, the engines' answer.
 class InferStream final : public CallWork, public StreamedRequest::Owner {

@@ -53,7 +53,7 @@ ModelTensors TensorsOf(const ServedModel& model, const RequestLimits& limits);
 std::string_view NameOf(Output output);
 std::string_view DatatypeOf(Output output);
 
-// What the protocol tells of the server and its models. `model_control`: whether clients may load and unload models.
+// The metadata of the server and its models. `model_control`: whether clients may load and unload models.
 inference::ServerMetadataResponse DescribeServer(bool model_control);
 
 // `versions`: those that serve.

@@ -23,10 +23,10 @@ namespace longshort {
 
 inline constexpr char kFinalAnswer[] = "triton_final_response";
 
-// A streamed generation as answers of the protocol: one for each piece of text, and one that tells how it ended. Of
-// each the parameter `triton_final_response` says whether it is the last.
+// A streamed generation as answers of the protocol: one for each piece of text, and one for the end. In
+// each, the parameter `triton_final_response` says whether it is the last.
 //
-// Thread: none of its own; the stream's mutex guards it.
+// Not thread-safe: the stream's mutex guards it.
 class GenerationAnswers final {
  public:
   // `empty_final_answer`: the last answer has nothing but that it is the last.
@@ -48,7 +48,7 @@ class GenerationAnswers final {
   const StreamStart start_;
   StreamEvents events_;
   int32_t ended_ = 0;
-  std::optional<CompletionEnd> last_end_;  // of the last completion: told with the summary
+  std::optional<CompletionEnd> last_end_;  // of the last completion: sent with the summary
   bool tell_final_ = false;                // by an answer of its own
 };
 

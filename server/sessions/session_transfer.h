@@ -21,7 +21,7 @@
 
 namespace longshort {
 
-// For whoever keeps the session meanwhile: servers trust the data only.
+// For the client that keeps the session meanwhile. Servers trust only the sealed data.
 struct SessionHeader {
   int64_t data_bytes = 0;
   std::string fingerprint;

@@ -1,5 +1,5 @@
-// longshort-load: puts load on a server and tells how it bears it, as a table and as JSON. `longshort-load --help`
-// tells how.
+// longshort-load: puts load on a server and reports latency and throughput, as a table and as JSON. Usage:
+// `longshort-load --help`.
 
 #include <grpcpp/grpcpp.h>
 

@@ -134,5 +134,5 @@ def proxy_hint(message: str) -> str:
     if "failed to connect" in message or "DNS" in message:
         for proxy in ("grpc_proxy", "https_proxy", "http_proxy"):
             if os.environ.get(proxy):
-                return f"{proxy} is set: gRPC asks there, but for hosts that no_proxy names"
+                return f"{proxy} is set: gRPC connects through this proxy, except to the hosts in no_proxy"
     return ""

@@ -17,8 +17,8 @@ namespace longshort {
 // Chunks of 4 tokens give 12 vectors each, so every ring comes round within about 200 tokens, and vectors of one chunk
 // lie on two pages now and then. W is no multiple of C, and no length is one of the page size.
 //
-// Bytes of pages are round numbers, which tests can add up. Where pages are read and written, the model must be told
-// what they really have.
+// Bytes of pages are round numbers, which tests can add up. Where pages are read and written, tests use the real
+// numbers.
 LanguageModelInfo SmallModelInfo();
 LanguageModelInfo SmallModelInfoWithRealPages();
 

@@ -1,4 +1,5 @@
-// The weights of a fake model, on the CPU and on GPUs 0 and 1: their replicas do as the fake is told, even later.
+// The weights of a fake model, on the CPU and on GPUs 0 and 1: their replicas follow the fake's settings, also later
+// ones.
 #pragma once
 
 #include <memory>
