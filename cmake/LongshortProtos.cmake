@@ -11,7 +11,6 @@ function(longshort_protos name)
       "--grpc_out=${ARG_OUTPUT};--plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>")
     set_target_properties(${name}_stubs PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE 0)
     target_link_libraries(${name}_stubs PUBLIC ${name} gRPC::grpc++)
-    add_dependencies(${name}_stubs ${name}_files)
   endif()
 endfunction()
 
