@@ -47,8 +47,9 @@ struct Copied {
   int64_t bytes = 0;
 };
 
-// Gives the session to `to` under the id that it has, for its owner. Errors: those of both calls.
-absl::StatusOr<Copied> Copy(Client& from, Client& to, const SessionOfModel& session) {
+// Gives the session to `to` under the id that it has, for its owner; nothing if it has ended at `from`. Errors: those
+// of both calls.
+absl::StatusOr<std::optional<Copied>> Copy(Client& from, Client& to, const SessionOfModel& session) {
   v1::ExportSessionRequest request;
   *request.mutable_model() = session.model;
   request.set_session_id(session.session.session_id());
@@ -60,14 +61,16 @@ absl::StatusOr<Copied> Copy(Client& from, Client& to, const SessionOfModel& sess
 
   Copied copied;
   absl::StatusOr<v1::ImportSessionResponse> imported = absl::UnknownError("nothing was exported");
-  LS_RETURN_IF_ERROR(from.ExportSession(request, [&](Client::NextPart next) {
+  const absl::Status exported = from.ExportSession(request, [&](Client::NextPart next) {
     imported = to.ImportSession(beginning, [&](v1::SessionPart& part) {
       if (!next(part)) return false;
       copied.bytes += static_cast<int64_t>(part.data().size());
       return true;
     });
-  }));
-  if (!imported.ok()) return imported.status();
+  });
+  if (absl::IsNotFound(exported)) return std::nullopt;
+  LS_RETURN_IF_ERROR(exported);
+  LS_RETURN_IF_ERROR(imported.status());
   copied.tokens = imported->session_tokens();
   return copied;
 }
@@ -75,9 +78,8 @@ absl::StatusOr<Copied> Copy(Client& from, Client& to, const SessionOfModel& sess
 // Copies the session and ends it at `from` as moved. Returns the bytes of its data; none if it has ended meanwhile.
 // Errors: those of the calls, after which the first server has it yet; ABORTED if it went on meanwhile at `from`.
 absl::StatusOr<std::optional<int64_t>> Move(Client& from, Client& to, const SessionOfModel& session) {
-  const absl::StatusOr<Copied> copied = Copy(from, to, session);
-  if (absl::IsNotFound(copied.status())) return std::nullopt;
-  if (!copied.ok()) return copied.status();
+  LS_ASSIGN_OR_RETURN(const std::optional<Copied> copied, Copy(from, to, session));
+  if (!copied.has_value()) return std::nullopt;
   const std::string& id = session.session.session_id();
   Client::SessionEnd end = {.owner = session.session.owner(), .expected_tokens = copied->tokens, .moved = true};
   absl::Status closed = from.EndSession(session.model, id, end);
@@ -133,10 +135,13 @@ class SessionDrain final {
 
   // The time is over, or the drain was cancelled.
   void End() {
+    {
+      // First, so that a call that is cancelled finds the drain ended.
+      const absl::MutexLock lock(&mutex_);
+      ended_ = true;
+    }
     from_.Cancel();
     to_.Cancel();
-    const absl::MutexLock lock(&mutex_);
-    ended_ = true;
   }
 
   // Returns at that time, or when the drain ends. Whether it goes on.

@@ -31,10 +31,10 @@ struct DrainOptions {
   v1::ModelSelector model;
   // How long it may take.
   absl::Duration timeout = absl::InfiniteDuration();
-  // Hears how many sessions there are, each time before some are moved.
-  std::function<void(int64_t sessions)> on_sessions;
-  // Hears of each that was moved. One call at a time.
-  std::function<void()> on_moved;
+  // Called with the number of sessions each time before some are moved.
+  std::function<void(int64_t sessions)> on_sessions = [](auto) {};
+  // Called after each move. One call at a time.
+  std::function<void()> on_moved = [] {};
 };
 
 struct DrainResult {

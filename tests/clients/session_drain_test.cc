@@ -46,6 +46,7 @@ class Sessions final : public v1::Sessions::Service {
   std::function<void(const std::string& id)> on_close = [](const auto&) {};
   // Another session is refused for ten seconds as long as one is on its way.
   bool one_at_a_time = false;
+  grpc::Status import_status = grpc::Status::OK;
   std::unique_ptr<Client> client;
 
  private:
@@ -97,6 +98,7 @@ class Sessions final : public v1::Sessions::Service {
       }
       if (request.part().has_header()) response->set_session_tokens(request.part().header().session_tokens());
     }
+    if (!import_status.ok()) return import_status;
     if (response->session_tokens() == 0) return {grpc::StatusCode::DATA_LOSS, "cut short"};
     const std::lock_guard lock(mutex_);
     held[id] = response->session_tokens();
@@ -193,6 +195,18 @@ TEST_F(SessionDrainTest, RoomThatOthersTookIsTakenWhenTheyAreThrough) {
   EXPECT_EQ(result->moved, 7);
   EXPECT_GT(from_.refused, 0);
   EXPECT_LT(result->elapsed, absl::Seconds(10)) << "nobody waited for as long as the refusals said";
+}
+
+// Not as one that is gone at the first server, which needs no move.
+TEST_F(SessionDrainTest, OneWhoseModelTheOtherServerDoesNotHaveIsLeft) {
+  from_.held = {{"a", 5}};
+  to_.import_status = {grpc::StatusCode::NOT_FOUND, "no model 'characters' version 3"};
+  const auto result = Drain(absl::Seconds(10));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->moved, 0);
+  ASSERT_EQ(result->left.size(), 1);
+  EXPECT_EQ(result->left[0].why.message(), "no model 'characters' version 3");
+  EXPECT_THAT(from_.exported, ElementsAre("a"));
 }
 
 TEST_F(SessionDrainTest, ThoseThatWereUsedLastMoveFirst) {
