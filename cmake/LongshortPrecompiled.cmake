@@ -1,5 +1,6 @@
 # Precompiled headers: of the seconds that a file of this project takes to compile, the libraries' headers are most (LibTorch's
-# alone are nine). A file includes what it uses all the same: preset `debug` compiles each file by itself.
+# alone are nine). A file includes what it uses all the same, which
+# only a build with LONGSHORT_UNITY off and CMAKE_DISABLE_PRECOMPILE_HEADERS on shows.
 
 # GCC takes a precompiled header only under the flags that it was made with, and some libraries ask for this one.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-pthread>)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by deploy/install, deploy/quickstart, deploy/wheel and tests/run: steps with visible progress, and a failure that says what to do.
+# Sourced by the scripts of deploy and by tests/run: steps with visible progress, and a failure that says what to do.
 # The caller has set `root`, the checkout.
 
 step_logs=${root:?}/build/logs

@@ -1,6 +1,7 @@
 // `longshort classify`: which classes a classifier gives to images or texts.
 #include <deque>
 #include <future>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,7 +74,8 @@ Examples:
 )") {}
 
   void AddOptions(OptionTable& table) override {
-    table.Add("top-k", "N", "How many of the likeliest classes to show.", &top_k_, {1, 1'000'000});
+    table.Add("top-k", "N", "How many of the likeliest classes to show.", &top_k_,
+              {1, std::numeric_limits<int32_t>::max()});
     table.AddSwitch("logits", "Show the logits of all classes too.", &logits_);
     table.BeginSection("Options for texts:");
     texts_.AddTo(table);
@@ -85,8 +87,7 @@ Examples:
     LS_RETURN_IF_ERROR(texts_.Check());
     LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));
     if (!model.has_classifier()) {
-      return (
-          absl::FailedPreconditionError(absl::StrCat(model.name(), " is a language model; use \"longshort score\"")));
+      return absl::FailedPreconditionError(absl::StrCat(model.name(), " is a language model; use \"longshort score\""));
     }
     return model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT ? ClassifyTexts(arguments, model, context)
                                                                    : ClassifyImages(arguments, model, context);

@@ -125,9 +125,11 @@ Examples:
     std::ostream& output = context.terminal.output;
     if (context.options.model.empty()) {
       LS_ASSIGN_OR_RETURN(const v1::ListModelsResponse response, context.client.ListModels());
-      if (!context.options.json) WriteList(response, output);
-      for (int i = 0; context.options.json && i < response.models_size(); ++i)
-        WriteJsonLine(response.models(i), output);
+      if (context.options.json) {
+        for (const v1::Model& model : response.models()) WriteJsonLine(model, output);
+      } else {
+        WriteList(response, output);
+      }
       return ExitCode::kOk;
     }
     LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));

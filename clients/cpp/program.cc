@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"

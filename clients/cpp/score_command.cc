@@ -57,8 +57,7 @@ Examples:
     LS_ASSIGN_OR_RETURN(std::vector<std::string> names, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
     LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));
     if (model.has_classifier()) {
-      return (
-          absl::FailedPreconditionError(absl::StrCat(model.name(), " is a classifier; use \"longshort classify\"")));
+      return absl::FailedPreconditionError(absl::StrCat(model.name(), " is a classifier; use \"longshort classify\""));
     }
     v1::ScoreTextsOptions request;
     request.set_token_log_probabilities(log_probabilities_);

@@ -40,8 +40,8 @@ class SessionFileWriter final {
 // "-" is standard input.
 class SessionFileReader final {
  public:
-  SessionFileReader(const std::string& path, Terminal& terminal)
-      : file_(path, std::ios::binary), input_(path == "-" ? &terminal.input : &file_) {
+  SessionFileReader(const std::string& path, Terminal& terminal) : input_(path == "-" ? &terminal.input : &file_) {
+    if (path != "-") file_.open(path, std::ios::binary);
     readable_ = path == "-" || file_.is_open();
   }
 

@@ -32,7 +32,7 @@ absl::StatusOr<std::string> DrawToken() {
   std::string secret(kSecretBytes, '\0');
   // Up to 256 bytes come whole, once the system's generator is ready.
   if (getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size())) {
-    return absl::ErrnoToStatus(errno, "the system gives no random numbers");
+    return absl::InternalError(absl::ErrnoToStatus(errno, "the system gives no random numbers").message());
   }
   return absl::StrCat(kTokenPrefix, absl::WebSafeBase64Escape(secret));
 }

@@ -60,6 +60,8 @@ struct ServedModel {
     return std::visit(
         [](const auto& served) -> const auto& { return served.statistics; }, kind);
   }
+  // As config.json calls it.
+  std::string architecture() const { return classifier() ? classifier()->info.architecture : "language_model"; }
   // Null if it is of the other kind.
   const ServedLanguageModel* language_model() const { return std::get_if<ServedLanguageModel>(&kind); }
   const ServedClassifier* classifier() const { return std::get_if<ServedClassifier>(&kind); }

@@ -25,8 +25,8 @@
 
 namespace longshort {
 
-// The rows are its session's, which the session frees, or its own since it was paused, which nobody else wants once it
-// has ended.
+// Where the rows of a job's tokens are in the workers' caches while no sequence runs for it. They belong to its
+// session, which frees them, or, after a pause, to the job, which frees them when it ends.
 //
 // Thread: the one that has the job.
 class SeatInCache final {

@@ -37,7 +37,8 @@ struct Vocabulary {
   std::shared_ptr<const Tokenizer> tokenizer;
 };
 
-// The logits of the last prompt token give the first generated token; the last generated token is never read.
+// Generates: reads the prompt, then samples a token and reads it, again and again. The logits of the last prompt token
+// give the first generated token; the last generated token is never read.
 class GenerationJob final : public Job {
  public:
   // `vocabulary` and `observer` must outlive this. `history`: the session's tokens.
@@ -81,8 +82,8 @@ class GenerationJob final : public Job {
   std::optional<FinishReason> finish_reason_;
 };
 
-// The row of token i gives the log-probability of token i+1, so the last token need not be read at all, and a document
-// of one token needs no step.
+// Scores a document: a prefill that needs the logits of every row. The row of token i gives the log-probability of
+// token i+1, so the last token need not be read at all, and a document of one token needs no step.
 class ScoringJob final : public Job {
  public:
   // `observer` must outlive this. `history`: the session's tokens.

@@ -24,7 +24,7 @@ struct SessionReference {
 struct SessionArchive {
   // All that was said so far. What follows the last one has not been asked for.
   std::vector<int32_t> tokens;
-  // Of the model whose pages these are: LanguageModel::CacheLayout.
+  // Of the model whose pages these are: LanguageModelInfo::cache_layout.
   std::string cache_layout;
   // What the cache has of it; nothing if the pages had been given up. An engine that cannot use them, for want of room
   // or because its model lays pages out in another way, reads the tokens again when the session goes on.

@@ -35,7 +35,7 @@ struct RowsToAttend {
 // Added to the window scores of grids.
 struct WindowBias {
   at::Tensor table;  // [positions, heads], float32 on GPUs; undefined: none
-  at::Tensor index;  // WindowBiasIndex (position_bias.h), if there is a table
+  at::Tensor index;  // WindowBiasIndex (positions.h), if there is a table
 };
 
 // The dynamic projection of whole items, to R vectors each.

@@ -88,6 +88,14 @@ class GpuRunner final : public ServedClassifier {
   const std::unique_ptr<GpuItemAttention> gpu_;
 };
 
+// A model's weights on one device.
+struct PlacedNetwork {
+  explicit PlacedNetwork(std::shared_ptr<const ServedNetwork> here) : network(std::move(here)) {}
+
+  KeptMemory kept_memory;  // the first: ends last
+  const std::shared_ptr<const ServedNetwork> network;
+};
+
 // `gpus`: null only for the CPU.
 ClassifierWeights::Replica NewReplica(const ClassifierInfo& info, std::shared_ptr<const ServedNetwork> network,
                                       int64_t head_width, const GpuBackends* gpus, const WorkerDevice& worker) {
@@ -126,9 +134,9 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
         options.gpus->BeginLoading(device);
       }
       TensorMove move(TensorDevice(device), options.ComputesInBFloat16(device) ? at::kBFloat16 : at::kFloat);
-      const auto new_replica = [info, head_width, gpus = options.gpus,
-                                here = network->Copy(move)](const WorkerDevice& worker) {
-        return NewReplica(info, here, head_width, gpus, worker);
+      const auto here = std::make_shared<const PlacedNetwork>(network->Copy(move));
+      const auto new_replica = [info, head_width, gpus = options.gpus, here](const WorkerDevice& worker) {
+        return NewReplica(info, {here, here->network.get()}, head_width, gpus, worker);
       };
       weights.places.push_back({device, info, new_replica});
     }

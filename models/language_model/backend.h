@@ -101,7 +101,7 @@ struct PreparedDevice {
   int64_t workspace_bytes = 0;
   std::string cache_layout;
   // One without pages, for a worker on this device. Thread-safe.
-  // Errors: RESOURCE_EXHAUSTED if the device has no memory for it, INTERNAL if it fails.
+  // Errors: RESOURCE_EXHAUSTED if the device has no memory for it, INTERNAL if it fails; those of GpuDevice.
   std::function<absl::StatusOr<std::unique_ptr<LanguageModelBackend>>(const WorkerDevice& worker)> new_backend;
 };
 

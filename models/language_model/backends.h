@@ -24,7 +24,7 @@ absl::StatusOr<PreparedDevice> PrepareDecoder(
 // that meet tokens. What only position tables are made of is dropped.
 
 PreparedDevice PrepareForCpu(Decoder& decoder, const std::function<void()>& between);
-// Brings the decoder to the GPU. Errors: those of GpuDevice; UNIMPLEMENTED for heads that are too wide for the kernels.
+// Brings the decoder to the GPU. Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
 absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder& decoder, ModelGpu gpu, const std::function<void()>& between);
 
 }  // namespace longshort

@@ -54,6 +54,9 @@ struct SharedTables {
   explicit SharedTables(const Decoder& decoder)
       : config(decoder.config),
         pages{.layers = config.layers, .heads = config.heads, .head_width = config.model_width / config.heads},
+        open_chunks{.layers = config.layers,
+                    .chunk_size = config.chunk_size,
+                    .row_floats = 3 * config.model_width + config.heads * config.chunk_rank},
         distances(decoder) {
     for (const DecoderLayer& layer : decoder.layers) {
       window_biases.push_back(layer.window_bias);
@@ -61,15 +64,14 @@ struct SharedTables {
     }
   }
 
-  int64_t open_row_floats() const { return 3 * config.model_width + config.heads * config.chunk_rank; }
   CachePages PageBytes() const {
-    const int64_t bytes = pages.page_elements() * static_cast<int64_t>(sizeof(Element));
-    const int64_t open_floats = config.layers * config.chunk_size * open_row_floats();
-    return {.window = bytes, .segment = bytes, .open_chunk = open_floats * static_cast<int64_t>(sizeof(float))};
+    const int64_t bytes = pages.page_bytes<Element>();
+    return {.window = bytes, .segment = bytes, .open_chunk = open_chunks.page_bytes()};
   }
 
   LanguageModelConfig config;
   PageLayout pages;
+  OpenChunkLayout open_chunks;
   DistanceTables<Element> distances;
   std::vector<at::Tensor> window_biases, relative_biases;  // of each layer: [H, head_dim]
 };
@@ -80,11 +82,10 @@ class CpuBackend final : public LanguageModelBackend {
  public:
   CpuBackend(std::shared_ptr<const SharedTables<Element>> tables, int threads)
       : tables_(std::move(tables)),
-        layout_(tables_->pages),
         steps_(threads),
-        window_pages_(layout_),
-        segment_pages_(layout_),
-        open_chunks_(config().layers, config().chunk_size, tables_->open_row_floats()) {}
+        window_pages_(tables_->pages),
+        segment_pages_(tables_->pages),
+        open_chunks_(tables_->open_chunks) {}
 
   absl::Status Allocate(const CachePages& pages) override;
   void WriteZeroRows(int64_t layer, const at::Tensor& in_window, const at::Tensor& in_segment) override;
@@ -103,6 +104,7 @@ class CpuBackend final : public LanguageModelBackend {
 
  private:
   const LanguageModelConfig& config() const { return tables_->config; }
+  const PageLayout& layout() const { return tables_->pages; }
   absl::Span<char> PageMemory(PageKind kind, PageId page) const;
   // Keys that a query meets at the most.
   int64_t VisibleKeys() const;
@@ -118,7 +120,6 @@ class CpuBackend final : public LanguageModelBackend {
                                    int64_t slice, int64_t layer, int64_t head) const;
 
   const std::shared_ptr<const SharedTables<Element>> tables_;
-  const PageLayout layout_;
   TimedSteps steps_;
   PageStorage<Element> window_pages_, segment_pages_;
   OpenChunkStorage open_chunks_;
@@ -171,7 +172,7 @@ absl::StatusOr<std::string> CpuBackend<Element>::ReadPage(PageKind kind, PageId 
   if (kind == PageKind::kOpenChunk) {
     open_chunks_.ClearOtherRows(rows, bytes.data());
   } else {
-    layout_.ClearOtherRows(rows, reinterpret_cast<Element*>(bytes.data()));
+    layout().ClearOtherRows(rows, reinterpret_cast<Element*>(bytes.data()));
   }
   return bytes;
 }
@@ -291,14 +292,14 @@ int64_t CpuBackend<Element>::VisibleKeys() const {
 template <typename Element>
 at::Tensor CpuBackend<Element>::Attend(int64_t layer, const at::Tensor& queries) {
   const at::Tensor attended = at::empty_like(queries);
-  const int64_t heads = layout_.heads;
+  const int64_t heads = layout().heads;
   const auto longest = std::max_element(runs_.begin(), runs_.end(),
                                         [](const QueryRun& a, const QueryRun& b) { return a.count < b.count; });
   // Three products of a head's width for each key: content, distance, value.
-  const int64_t work = longest->count * VisibleKeys() * layout_.head_width * 3;
+  const int64_t work = longest->count * VisibleKeys() * layout().head_width * 3;
   at::parallel_for(0, static_cast<int64_t>(runs_.size()) * heads, ItemsPerThread(work),
                    [&](int64_t begin, int64_t end) {
-                     std::vector<float> scratch(cpu::AttentionScratchFloats(layout_.head_width, heads));
+                     std::vector<float> scratch(cpu::AttentionScratchFloats(layout().head_width, heads));
                      for (int64_t i = begin; i < end;) {
                        const HeadRange together = {.first = i % heads, .count = std::min(heads - i % heads, end - i)};
                        AttendRun(layer, together, runs_[i / heads], queries, attended, scratch.data());
@@ -311,7 +312,7 @@ at::Tensor CpuBackend<Element>::Attend(int64_t layer, const at::Tensor& queries)
 template <typename Element>
 void CpuBackend<Element>::AttendRun(int64_t layer, const HeadRange& heads, const QueryRun& run,
                                     const at::Tensor& queries, const at::Tensor& attended, float* scratch) const {
-  const int64_t head_width = layout_.head_width, chunk = config().chunk_size, rank = config().chunk_rank;
+  const int64_t head_width = layout().head_width, chunk = config().chunk_size, rank = config().chunk_rank;
   const int64_t segment_vector = run.segment_start / chunk * rank;
   cpu::Attend<Element>({
       .head_width = head_width,
@@ -347,10 +348,10 @@ cpu::KeyPages<Element> CpuBackend<Element>::HeadPages(const PageStorage<Element>
           .ids = plan_->Of(tables.ids).data() + first_ids[slice],
           .pages = storage.FirstPage(layer),
           .zero_page = storage.ZeroPage(layer),
-          .page_elements = layout_.page_elements(),
-          .key_offset = layout_.key_offset(head),
-          .value_offset = layout_.value_offset(head),
-          .head_elements = layout_.head_elements()};
+          .page_elements = layout().page_elements(),
+          .key_offset = layout().key_offset(head),
+          .value_offset = layout().value_offset(head),
+          .head_elements = layout().head_elements()};
 }
 
 template <typename Element>

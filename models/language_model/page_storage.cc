@@ -118,11 +118,11 @@ absl::Status OpenChunkStorage::Allocate(int64_t pages) {
 }
 
 void OpenChunkStorage::ClearOtherRows(const PageRows& rows, char* page) const {
-  const int64_t row_bytes = row_floats_ * static_cast<int64_t>(sizeof(float));
-  for (int64_t layer = 0; layer < layers_; ++layer) {
-    char* const chunk = page + layer * chunk_size_ * row_bytes;
+  const int64_t row_bytes = layout_.row_floats * static_cast<int64_t>(sizeof(float));
+  for (int64_t layer = 0; layer < layout_.layers; ++layer) {
+    char* const chunk = page + layer * layout_.chunk_size * row_bytes;
     std::memset(chunk, 0, rows.first * row_bytes);
-    std::memset(chunk + rows.end * row_bytes, 0, (chunk_size_ - rows.end) * row_bytes);
+    std::memset(chunk + rows.end * row_bytes, 0, (layout_.chunk_size - rows.end) * row_bytes);
   }
 }
 

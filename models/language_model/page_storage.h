@@ -35,6 +35,10 @@ struct PageLayout {
   int64_t head_elements() const { return (key_width() + padded_width()) * cpu::kPageRows; }
   int64_t layer_elements() const { return heads * head_elements(); }
   int64_t page_elements() const { return layers * layer_elements(); }
+  template <typename Element>
+  int64_t page_bytes() const {
+    return page_elements() * static_cast<int64_t>(sizeof(Element));
+  }
   // Within a layer.
   int64_t key_offset(int64_t head) const { return head * head_elements(); }
   int64_t value_offset(int64_t head) const { return key_offset(head) + key_width() * cpu::kPageRows; }
@@ -58,7 +62,7 @@ class PageStorage final {
   const Element* FirstPage(int64_t layer) const { return memory_.get() + layer * layout_.layer_elements(); }
   const Element* ZeroPage(int64_t layer) const { return zero_page_.get() + layer * layout_.layer_elements(); }
 
-  int64_t page_bytes() const { return layout_.page_elements() * static_cast<int64_t>(sizeof(Element)); }
+  int64_t page_bytes() const { return layout_.template page_bytes<Element>(); }
   // A page's memory, page_bytes() of it.
   char* PageMemory(PageId page) const { return reinterpret_cast<char*>(memory_.get()) + page * page_bytes(); }
 
@@ -75,15 +79,23 @@ class PageStorage final {
   MappedMemory<Element> memory_, zero_page_;
 };
 
-// Pages for chunks that are not full yet.
+// Sizes of a page for a chunk that is not full yet, in floats.
+struct OpenChunkLayout {
+  int64_t layers = 0;
+  int64_t chunk_size = 0;  // C rows for each layer
+  int64_t row_floats = 0;  // 3 d + H R
+
+  int64_t page_bytes() const { return layers * chunk_size * row_floats * static_cast<int64_t>(sizeof(float)); }
+};
+
+// Those pages, numbered from 0.
 class OpenChunkStorage final {
  public:
-  OpenChunkStorage(int64_t layers, int64_t chunk_size, int64_t row_floats)
-      : layers_(layers), chunk_size_(chunk_size), row_floats_(row_floats) {}
+  explicit OpenChunkStorage(const OpenChunkLayout& layout) : layout_(layout) {}
 
   absl::Status Allocate(int64_t pages);
   int64_t pages() const { return pages_; }
-  int64_t page_bytes() const { return layers_ * chunk_size_ * row_floats_ * static_cast<int64_t>(sizeof(float)); }
+  int64_t page_bytes() const { return layout_.page_bytes(); }
 
   char* PageMemory(PageId page) const { return reinterpret_cast<char*>(memory_.get()) + page * page_bytes(); }
 
@@ -92,11 +104,12 @@ class OpenChunkStorage final {
 
   // Row `row` of the chunk: x, key, value, logits one after the other.
   float* Row(PageId page, int64_t layer, int64_t row) {
-    return memory_.get() + ((page * layers_ + layer) * chunk_size_ + row) * row_floats_;
+    return memory_.get() + ((page * layout_.layers + layer) * layout_.chunk_size + row) * layout_.row_floats;
   }
 
  private:
-  int64_t layers_, chunk_size_, row_floats_, pages_ = 0;
+  const OpenChunkLayout layout_;
+  int64_t pages_ = 0;
   MappedMemory<float> memory_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace longshort {
 
-// A model's part in it. The model's first member, so that it ends after all that the model frees.
+// A model's part in it: the first member of its weights and of each replica, so that it ends after all that these free.
 //
 // Thread: the one that runs the model; any may make and end it.
 class KeptMemory final {

@@ -1,6 +1,5 @@
 #include "models/loading/load_model.h"
 
-#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>

@@ -1,6 +1,5 @@
 #include "models/train/commands.h"
 
-#include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -92,7 +91,7 @@ void AddLanguageModelTraining(OptionTable& table, LanguageModelTrainerOptions& o
             &options.tokens_per_stream, {1, kMostInBatch});
   table.Add("seed", "N", "Decides the initial weights.", &options.seed);
   table.Add("held-out", "X", "Fraction at the end of the text that is never trained on.", &options.held_out_fraction,
-            {0.0001, 0.9999});
+            {0.000001, 0.999999});
   AddBfloat16Products(table, options.bfloat16_products);
 }
 

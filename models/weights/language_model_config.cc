@@ -2,7 +2,6 @@
 
 #include <array>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

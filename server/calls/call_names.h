@@ -21,7 +21,7 @@ struct FieldPath {
 };
 
 // How a protocol speaks of what calls have.
-struct Vocabulary {
+struct FieldVocabulary {
   std::string (*name_of)(const FieldPath& path) = nullptr;
   // The kinds of value that a text, and an image, may have: "it must have ..." is said of one that has none.
   const char* text_kinds = "";
@@ -44,13 +44,15 @@ struct RpcAccess {
   // Whether it asks how one thing is that the caller names: open to everybody, unless --protect-health.
   bool health = false;
 };
+inline constexpr RpcAccess kHealthAccess = {.scope = Scope::kObserve, .health = true};
 
 // Immutable. Outlives the calls, which refer to it from any thread.
 class CallNames final {
  public:
   // `method` is package.Service/Method. `rpc` is what messages, metrics and logs call it: Method, unless another name
   // is given. All of them are constants.
-  constexpr CallNames(const Vocabulary& vocabulary, const char* method, RpcAccess access, const char* rpc = nullptr)
+  constexpr CallNames(const FieldVocabulary& vocabulary, const char* method, RpcAccess access,
+                      const char* rpc = nullptr)
       : vocabulary_(&vocabulary), method_(method), rpc_(rpc == nullptr ? AfterSlash(method) : rpc), access_(access) {}
 
   const char* rpc() const { return rpc_; }
@@ -77,7 +79,7 @@ class CallNames final {
     return after;
   }
 
-  const Vocabulary* vocabulary_;
+  const FieldVocabulary* vocabulary_;
   const char* method_;
   const char* rpc_;
   RpcAccess access_;

@@ -31,6 +31,11 @@ bool DocumentStream::HasWork() const {
   return in_work_ > 0;
 }
 
+absl::Time DocumentStream::retry_time() const {
+  const std::lock_guard lock(mutex_);
+  return retry_time_;
+}
+
 bool DocumentStream::HasHeld() const {
   const std::lock_guard lock(mutex_);
   return !held_.empty();
@@ -117,9 +122,10 @@ DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const a
     if (engine_ends_ != ends_before) return Refused::kAgain;  // there may be room again
     if (in_engine_ == 0 && !refusal.has_value()) return Refused::kAnswered;
     held_.push_back(std::move(document));
+    const absl::Duration wait = refusal.value_or(Refusal()).retry_after;
+    retry_time_ = MonotonicNow() + std::clamp(wait, kShortestRetry, kLongestRetry);
   }
-  const absl::Duration wait = refusal.value_or(Refusal()).retry_after;
-  sink_.RetryAt(MonotonicNow() + std::clamp(wait, kShortestRetry, kLongestRetry));
+  sink_.RetryLater();
   return Refused::kHeld;
 }
 

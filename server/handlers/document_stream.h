@@ -33,8 +33,8 @@ class DocumentSink {
   virtual void End(const absl::Status& status) = 0;
   // Work has ended: HasRoom and HasWork may have changed.
   virtual void Advance() = 0;
-  // Retry is to be called at this time.
-  virtual void RetryAt(absl::Time time) = 0;
+  // A document is held: Retry is to be called at retry_time().
+  virtual void RetryLater() = 0;
   // Holds sink and stream.
   virtual std::shared_ptr<void> Keep() = 0;
 
@@ -59,6 +59,8 @@ class DocumentStream final {
   bool HasRoom() const;
   bool HasWork() const;
   bool HasHeld() const;
+  // When the document that was held last may try again.
+  absl::Time retry_time() const;
 
  private:
   // What is kept of a document until it is answered.
@@ -100,6 +102,7 @@ class DocumentStream final {
   int64_t in_engine_ = 0;      // of these, those that the engine has
   int64_t engine_ends_ = 0;    // documents that the engine has ended so far
   std::deque<Document> held_;  // in work; they found the engine full
+  absl::Time retry_time_ = absl::InfiniteFuture();
 };
 
 }  // namespace longshort

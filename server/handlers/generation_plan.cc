@@ -5,8 +5,8 @@
 #include <charconv>
 #include <utility>
 
-#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "base/random_number.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/session_check.h"
@@ -117,7 +117,7 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const Se
   one.context = context;
   one.max_tokens = call.max_tokens == 0 ? std::min(kDefaultMaxTokens, limits.generate_tokens) : call.max_tokens;
   LS_ASSIGN_OR_RETURN(one.sampling, CheckSampling(call.sampling, model.info.vocabulary_size, limits, names));
-  one.sampling.seed = call.seed.has_value() ? *call.seed : absl::BitGen()();
+  one.sampling.seed = call.seed.has_value() ? *call.seed : RandomNumber();
   LS_RETURN_IF_ERROR(CheckStopStrings(call, model, limits, names));
   one.stop_strings = call.stop;
   if (call.session.has_value()) {

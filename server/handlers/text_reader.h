@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,8 +16,9 @@ namespace longshort {
 
 // The ids of a served model, and how they come from text. Valid as long as the model.
 struct TextVocabulary {
-  template <typename Served>
-  TextVocabulary(const Served& model) : size(model.info.vocabulary_size), encoder(model.tokenizer.get()) {}
+  TextVocabulary(const ServedLanguageModel& model) : size(model.info.vocabulary_size), encoder(model.tokenizer.get()) {}
+  // REQUIRES: a classifier of texts.
+  TextVocabulary(const ServedClassifier& model) : size(model.info.vocabulary_size), encoder(model.tokenizer.get()) {}
 
   int64_t size;
   const TextEncoder* encoder;  // null for a model that takes ids only

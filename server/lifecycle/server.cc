@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "absl/random/random.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/random_number.h"
 #include "base/status_macros.h"
 #include "server/lifecycle/port_file.h"
 #include "server/lifecycle/tls_credentials.h"
@@ -49,7 +49,7 @@ absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const
   if (options.session_key_file.empty()) return transfers;
   LS_ASSIGN_OR_RETURN(transfers.key, ReadSessionKey(options.session_key_file));
   transfers.budget = std::make_shared<TransferBudget>(SessionTransferBytes(options, machine));
-  transfers.server = absl::StrFormat("%016x", absl::BitGen()());
+  transfers.server = absl::StrFormat("%016x", RandomNumber());
   return transfers;
 }
 

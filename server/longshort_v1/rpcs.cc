@@ -22,10 +22,10 @@ std::string NameOf(const FieldPath& path) {
   return name;
 }
 
-constexpr Vocabulary kVocabulary = {.name_of = NameOf,
-                                    .text_kinds = "text, raw or ids",
-                                    .image_kinds = "encoded, or a tensor with values",
-                                    .streaming_rpc = "GenerateStream"};
+constexpr FieldVocabulary kVocabulary = {.name_of = NameOf,
+                                         .text_kinds = "text, raw or ids",
+                                         .image_kinds = "encoded, or a tensor with values",
+                                         .streaming_rpc = "GenerateStream"};
 
 CallNames Named(const char* method, Scope scope) { return {kVocabulary, method, {.scope = scope}}; }
 

@@ -194,9 +194,9 @@ class ScoreStream final : public CallWork, public DocumentSink {
   }
   void End(const absl::Status& status) override { call_.End(status); }
   void Advance() override { call_.Advance(); }
-  void RetryAt(absl::Time time) override {
+  void RetryLater() override {
     const std::lock_guard lock(call_.mutex());
-    call_.LookAt(time);
+    call_.LookAt(documents_.retry_time());
   }
   std::shared_ptr<void> Keep() override { return call_.shared_from_this(); }
 

@@ -134,8 +134,7 @@ void Set(const ClassifierInfo& info, v1::ClassifierProperties& message) {
 }
 
 template <typename Model>
-void SetCommon(const Model& model, const std::string& architecture, const std::string& tokenizer, v1::Model& message) {
-  message.set_architecture(architecture);
+void SetCommon(const Model& model, const std::string& tokenizer, v1::Model& message) {
   message.set_fingerprint(model.info.fingerprint);
   message.set_precision(model.info.precision);
   message.set_parameters(model.info.parameters);
@@ -145,14 +144,14 @@ void SetCommon(const Model& model, const std::string& architecture, const std::s
 void Set(const ServedLanguageModel& model, v1::Model& message) {
   const bool bytes = model.tokenizer != nullptr && model.tokenizer->unit() == Tokenizer::Unit::kByte;
   const char* tokenizer = model.tokenizer == nullptr ? "none" : bytes ? "fairseq_bytes" : "fairseq_characters";
-  SetCommon(model, "language_model", tokenizer, message);
+  SetCommon(model, tokenizer, message);
   message.set_vocabulary_size(model.info.vocabulary_size);
   Set(model.info, *message.mutable_language_model());
 }
 
 void Set(const ServedClassifier& model, v1::Model& message) {
   const bool text = model.info.input == ClassifierInput::kText;
-  SetCommon(model, model.info.architecture, text ? model.info.tokenizer : "", message);
+  SetCommon(model, text ? model.info.tokenizer : "", message);
   if (text) message.set_vocabulary_size(model.info.vocabulary_size);
   Set(model.info, *message.mutable_classifier());
 }
@@ -309,6 +308,7 @@ v1::Model ToMessage(const ServedModel& served, const RequestLimits& limits) {
   v1::Model message;
   message.set_name(served.name);
   message.set_version(served.version);
+  message.set_architecture(served.architecture());
   std::visit([&](const auto& kind) { Set(kind, message); }, served.kind);
   Set(LimitsOf(served, limits), *message.mutable_limits());
   return message;

@@ -7,8 +7,8 @@
 #include <string>
 #include <variant>
 
-#include "absl/random/random.h"
 #include "absl/strings/str_format.h"
+#include "base/random_number.h"
 #include "base/utf8.h"
 #include "longshort_version.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
@@ -70,8 +70,8 @@ uint32_t Flags(const TraceContext &context, bool parent_is_remote) {
 
 // A random UUID (version 4).
 std::string DrawInstanceId() {
-  const uint64_t high = absl::BitGen()();
-  const uint64_t low = absl::BitGen()();
+  const uint64_t high = RandomNumber();
+  const uint64_t low = RandomNumber();
   return absl::StrFormat("%08x-%04x-4%03x-%04x-%012x", high >> 32, high >> 16 & 0xFFFF, high & 0xFFF,
                          0x8000 | (low >> 48 & 0x3FFF), low & 0xFFFF'FFFF'FFFF);
 }
@@ -120,7 +120,7 @@ void AddCall(const CallTrace &call, absl::Duration wall_clock, otlp::trace::v1::
 
 void AddStage(const StageSpan &stage, const CallTrace &call, absl::Duration wall_clock,
               otlp::trace::v1::ScopeSpans &spans) {
-  Span &span = AddSpan(call, SpanId{absl::BitGen()() | 1}.ToBytes(), call.context.span_id.ToBytes(), false, spans);
+  Span &span = AddSpan(call, SpanId{RandomNumber() | 1}.ToBytes(), call.context.span_id.ToBytes(), false, spans);
   span.set_name(stage.name);
   span.set_kind(Span::SPAN_KIND_INTERNAL);
   // The engine and the call's owner read the clock one after the other.

@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/random/random.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/random_number.h"
 #include "longshort_version.h"
 #include "server/rpc/error_details.pb.h"
 
@@ -58,7 +58,7 @@ int64_t CountSpans(const std::vector<std::unique_ptr<CallTrace>>& batch) {
 // Give or take a fifth, so that servers that failed at once do not come back at once.
 absl::Duration Scattered(absl::Duration pause) {
   constexpr uint64_t kSteps = 401;
-  return pause * (0.8 + 0.001 * static_cast<double>(absl::BitGen()() % kSteps));
+  return pause * (0.8 + 0.001 * static_cast<double>(RandomNumber() % kSteps));
 }
 
 }  // namespace

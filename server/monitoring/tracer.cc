@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/random/random.h"
+#include "base/random_number.h"
 
 namespace longshort {
 namespace {
@@ -12,13 +12,13 @@ constexpr uint64_t kNumbers = uint64_t{1} << 56;
 
 SpanId DrawSpanId() {
   for (;;) {
-    if (const SpanId id{absl::BitGen()()}; id.valid()) return id;
+    if (const SpanId id{RandomNumber()}; id.valid()) return id;
   }
 }
 
 TraceId DrawTraceId() {
   for (;;) {
-    if (const TraceId id{absl::BitGen()(), absl::BitGen()()}; id.valid()) return id;
+    if (const TraceId id{RandomNumber(), RandomNumber()}; id.valid()) return id;
   }
 }
 
@@ -63,11 +63,11 @@ void TraceQueue::Close() {
   changed_.notify_one();
 }
 
-Sampler::Sampler(double ratio, bool parent_based)
+TraceSampler::TraceSampler(double ratio, bool parent_based)
     : parent_based_(parent_based),
       first_sampled_(static_cast<uint64_t>(std::llround((1 - ratio) * static_cast<double>(kNumbers)))) {}
 
-bool Sampler::Samples(const TraceId& id, const std::optional<TraceContext>& parent) const {
+bool TraceSampler::Samples(const TraceId& id, const std::optional<TraceContext>& parent) const {
   if (parent_based_ && parent.has_value()) return parent->sampled;
   return id.low % kNumbers >= first_sampled_;
 }

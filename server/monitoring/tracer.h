@@ -54,11 +54,11 @@ class TraceQueue final {
 };
 
 // Which traces are recorded.
-class Sampler final {
+class TraceSampler final {
  public:
   // A trace that begins here is recorded with the probability `ratio`, in [0, 1]. `parent_based`: one that came from
   // elsewhere is recorded if it is there; otherwise all are treated alike.
-  Sampler(double ratio, bool parent_based);
+  TraceSampler(double ratio, bool parent_based);
 
   // The trace id alone decides, so servers with one ratio decide alike, and one with a higher ratio records what one
   // with a lower does: its last 7 bytes, as a number, against the part of 2^56 that is not recorded (OpenTelemetry's
@@ -73,7 +73,7 @@ class Sampler final {
 class Tracer final {
  public:
   struct Options {
-    // See Sampler.
+    // See TraceSampler.
     double ratio = 1;
     bool parent_based = true;
     // Whether the trace that a client says its call belongs to is gone on with.
@@ -92,7 +92,7 @@ class Tracer final {
   void End(std::unique_ptr<CallTrace> trace);
 
  private:
-  const Sampler sampler_;
+  const TraceSampler sampler_;
   const bool continues_traces_;
   TraceQueue& queue_;
   ServerMetrics& metrics_;

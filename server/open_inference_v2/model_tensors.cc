@@ -61,10 +61,7 @@ ModelTensors OfClassifier(const ServedClassifier& model, const ModelLimits& limi
 constexpr uint64_t kPriorityLevels = 3;
 constexpr uint64_t kNormalPriority = 2;
 
-std::string PlatformOf(const ServedModel& model) {
-  const ServedClassifier* classifier = model.classifier();
-  return absl::StrCat("longshort_", classifier == nullptr ? "language_model" : classifier->info.architecture);
-}
+std::string PlatformOf(const ServedModel& model) { return absl::StrCat("longshort_", model.architecture()); }
 
 void Set(const TensorDescription& tensor, bool batched, inference::ModelMetadataResponse::TensorMetadata& message) {
   message.set_name(std::string(tensor.name));

@@ -45,9 +45,9 @@ std::string NameOf(const FieldPath& path) {
 
 }  // namespace
 
-constexpr Vocabulary kOpenInferenceVocabulary = {.name_of = NameOf,
-                                                 .text_kinds = "text or token ids",
-                                                 .image_kinds = "the bytes of an image, or pixels",
-                                                 .streaming_rpc = "ModelStreamInfer"};
+constexpr FieldVocabulary kOpenInferenceVocabulary = {.name_of = NameOf,
+                                                      .text_kinds = "text or token ids",
+                                                      .image_kinds = "the bytes of an image, or pixels",
+                                                      .streaming_rpc = "ModelStreamInfer"};
 
 }  // namespace longshort

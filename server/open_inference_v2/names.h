@@ -6,7 +6,7 @@
 namespace longshort {
 
 // Inputs by their names; what longshort.v1 has in fields, by the parameter.
-extern const Vocabulary kOpenInferenceVocabulary;
+extern const FieldVocabulary kOpenInferenceVocabulary;
 
 // One request of a stream, which counts as a call of its own.
 inline constexpr CallNames kStreamedRequestNames(kOpenInferenceVocabulary,

@@ -217,7 +217,6 @@ Rpc AnswerNothing(const CallNames& names) {
       names, [](CallRecord&, const Request&) -> absl::StatusOr<Response> { return Response(); });
 }
 
-constexpr RpcAccess kHealth = {.scope = Scope::kObserve, .health = true};
 constexpr RpcAccess kManage = {.scope = Scope::kManage};
 
 CallNames Named(const char* method, RpcAccess access = {.scope = Scope::kInfer}) {
@@ -239,11 +238,11 @@ std::vector<Rpc> OpenInferenceRpcs() {
   using namespace inference;  // NOLINT(google-build-using-namespace)
   return {
       SideEffectFree(AnswerAtOnce<ServerLiveRequest, ServerLiveResponse>(
-          Named("inference.GRPCInferenceService/ServerLive", kHealth), IsServerLive)),
+          Named("inference.GRPCInferenceService/ServerLive", kHealthAccess), IsServerLive)),
       SideEffectFree(AnswerAtOnce<ServerReadyRequest, ServerReadyResponse>(
-          Named("inference.GRPCInferenceService/ServerReady", kHealth), IsServerReady)),
+          Named("inference.GRPCInferenceService/ServerReady", kHealthAccess), IsServerReady)),
       SideEffectFree(AnswerAtOnce<ModelReadyRequest, ModelReadyResponse>(
-          Named("inference.GRPCInferenceService/ModelReady", kHealth), IsModelReady)),
+          Named("inference.GRPCInferenceService/ModelReady", kHealthAccess), IsModelReady)),
       SideEffectFree(AnswerAtOnce<ServerMetadataRequest, ServerMetadataResponse>(
           Named("inference.GRPCInferenceService/ServerMetadata"), longshort::ServerMetadata)),
       SideEffectFree(AnswerAtOnce<ModelMetadataRequest, ModelMetadataResponse>(

@@ -90,7 +90,8 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
 // REQUIRES: the options were validated.
 ImageLimits ServedImageLimits(const ServerOptions& options);
 
-// How the server shares out the machine's memory beside weights and caches.
+// The shares of the machine's memory beside weights and caches:
+
 // Bytes that gRPC may hold of messages on their way: an eighth of the memory, at least a few of the largest messages.
 int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine);
 

@@ -39,7 +39,7 @@ struct TracingOptions {
   absl::Duration timeout = absl::Seconds(10);
   absl::Duration export_timeout = absl::Seconds(30);
 
-  // See Sampler (server/monitoring/tracer.h).
+  // See TraceSampler (server/monitoring/tracer.h).
   double ratio = 1;
   bool parent_based = true;
   // Whether calls go on with their clients' traces.

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/random/random.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/random_number.h"
 #include "core/schedule/refusal.h"
 #include "server/access/access_table.h"
 #include "server/calls/field_error.h"
@@ -27,7 +27,7 @@
 namespace longshort {
 namespace {
 
-std::string DrawId() { return absl::StrFormat("%016x", absl::BitGen()()); }
+std::string DrawId() { return absl::StrFormat("%016x", RandomNumber()); }
 
 // The first value of the metadata.
 std::optional<std::string> Find(const grpc::CallbackServerContext& context, const char* key) {

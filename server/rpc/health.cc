@@ -19,8 +19,6 @@ using grpc::health::v1::HealthCheckResponse;
 using grpc::health::v1::HealthListRequest;
 using grpc::health::v1::HealthListResponse;
 
-constexpr RpcAccess kHealth = {.scope = Scope::kObserve, .health = true};
-
 HealthCheckResponse::ServingStatus StatusOf(std::optional<bool> serving) {
   if (!serving.has_value()) return HealthCheckResponse::SERVICE_UNKNOWN;
   return *serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
@@ -130,7 +128,7 @@ void HealthBoard::Forget(int64_t watch) {
 std::vector<Rpc> HealthRpcs(Health& health) {
   std::vector<Rpc> rpcs = {
       AnswerAtOnce<HealthCheckRequest, HealthCheckResponse>(
-          {kNoFields, "grpc.health.v1.Health/Check", kHealth, "grpc.health.v1.Health.Check"},
+          {kNoFields, "grpc.health.v1.Health/Check", kHealthAccess, "grpc.health.v1.Health.Check"},
           [&health](CallRecord&, const HealthCheckRequest& request) -> absl::StatusOr<HealthCheckResponse> {
             const std::optional<bool> serving = health.board.Get(request.service());
             if (!serving.has_value()) return absl::NotFoundError("health knows no such name");
@@ -149,8 +147,8 @@ std::vector<Rpc> HealthRpcs(Health& health) {
             return answer;
           }),
       Streaming<HealthCheckRequest, HealthCheckResponse>(
-          {kNoFields, "grpc.health.v1.Health/Watch", kHealth, "grpc.health.v1.Health.Watch"}, RpcKind::kServerStream,
-          [&health](Call& call) { return std::make_unique<HealthWatch>(call, health); }),
+          {kNoFields, "grpc.health.v1.Health/Watch", kHealthAccess, "grpc.health.v1.Health.Watch"},
+          RpcKind::kServerStream, [&health](Call& call) { return std::make_unique<HealthWatch>(call, health); }),
   };
   for (Rpc& rpc : rpcs) rpc.most_request_bytes = kMostShortRequestBytes;
   return rpcs;

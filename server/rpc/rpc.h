@@ -104,7 +104,7 @@ Rpc Streaming(const CallNames& names, RpcKind kind, const std::function<std::uni
 
 // Of the standard services, whose requests name one thing each. Streams keep what they were asked, and anybody may ask:
 // so a request must be short. The limit is far above the longest name that there is.
-inline constexpr Vocabulary kNoFields = {.name_of = [](const FieldPath&) { return std::string(); }};
+inline constexpr FieldVocabulary kNoFields = {.name_of = [](const FieldPath&) { return std::string(); }};
 inline constexpr size_t kMostShortRequestBytes = 4096;
 
 }  // namespace longshort

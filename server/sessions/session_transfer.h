@@ -1,4 +1,4 @@
-// A session on its way out: the parts that a client is given.
+// A session on its way out of a server, and into one, in parts.
 //
 // Thread: one thread at a time.
 #pragma once

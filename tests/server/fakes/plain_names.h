@@ -34,7 +34,7 @@ inline std::string PlainNameOf(const FieldPath& path) {
   return name;
 }
 
-inline constexpr Vocabulary kPlainVocabulary = {
+inline constexpr FieldVocabulary kPlainVocabulary = {
     .name_of = PlainNameOf, .text_kinds = "words or ids", .image_kinds = "a picture", .streaming_rpc = "Tell"};
 inline constexpr CallNames kPlainNames(kPlainVocabulary, "plain.Questions/Ask", {.scope = Scope::kInfer});
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "base/random_number.h"
 
 namespace longshort {
 namespace {
@@ -96,8 +96,8 @@ TEST(TraceContext, SpacesAroundItDoNotMatter) { EXPECT_TRUE(ParseTraceContext(" 
 TEST(TraceContext, EveryFlippedByteIsReadOrRefusedByTheRules) {
   for (int round = 0; round < 20000; ++round) {
     std::string parent = kParent;
-    const size_t place = absl::BitGen()() % parent.size();
-    parent[place] = static_cast<char>(absl::BitGen()() % 256);
+    const size_t place = RandomNumber() % parent.size();
+    parent[place] = static_cast<char>(RandomNumber() % 256);
     const auto context = ParseTraceContext(parent, "");
     const bool dash = place == 2 || place == 35 || place == 52;
     const char now = parent[place];

@@ -1,7 +1,5 @@
 // ExportSession and ImportSession.
 
-#include "server/sessions/session_transfer.h"
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +14,7 @@
 #include "server/longshort_v1/messages.h"
 #include "server/longshort_v1/rpcs.h"
 #include "server/rpc/call.h"
+#include "server/sessions/session_transfer.h"
 
 namespace longshort {
 namespace {
