@@ -17,16 +17,21 @@ function(_longshort_target name)
   longshort_use_precompiled(${name} ${ARGN})
 endfunction()
 
+# _longshort_unity(name files): with LONGSHORT_UNITY, compiles so many files of a target together; 0: all of them.
+function(_longshort_unity name files)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
+  # GCC takes what an anonymous namespace holds for a header's where files are compiled together.
+  if(LONGSHORT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
 # longshort_library(name SOURCES a.cc ... DEPENDS public_library ... PRIVATE private_library ...)
 function(longshort_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS} ${ARG_PRIVATE})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE 0)
-  # GCC takes what an anonymous namespace holds for a header's where files are compiled together.
-  if(LONGSHORT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
-  endif()
+  _longshort_unity(${name} 0)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE})
 endfunction()
 
@@ -57,6 +62,8 @@ function(longshort_test name)
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS} GTest::gmock)
   target_compile_options(${name} PRIVATE ${LONGSHORT_TEST_OPTIONS})
+  # Few files at a time: a changed test is compiled again with those beside it. Each has a namespace of its own.
+  _longshort_unity(${name} 8)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   set(_list ${CMAKE_CURRENT_BINARY_DIR}/${name})
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/ListTests.cmake)

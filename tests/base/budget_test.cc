@@ -5,8 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::budget_test {
 
 std::shared_ptr<Budget> BudgetOf(int64_t capacity) {
   return std::make_shared<Budget>(capacity,
@@ -104,5 +103,4 @@ TEST(Budget, AShareMayTurnOutLargerOrSmaller) {
   EXPECT_EQ(budget->held(), 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::budget_test

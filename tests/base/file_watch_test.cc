@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace longshort {
-namespace {
+namespace longshort::file_watch_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -78,5 +77,4 @@ TEST(FileWatch, LooksByItselfOnceStarted) {
   used.acquire();
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::file_watch_test

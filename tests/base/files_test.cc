@@ -13,8 +13,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort {
-namespace {
+namespace longshort::files_test {
 
 using ::testing::HasSubstr;
 
@@ -111,5 +110,4 @@ TEST(ReadTextFile, AFileThatIsCutWhileItIsReadIsAnErrorAtTheWorst) {
   writer.join();
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::files_test

@@ -8,8 +8,7 @@
 #include <memory>
 #include <vector>
 
-namespace longshort {
-namespace {
+namespace longshort::freed_memory_test {
 
 int64_t ResidentBytes() {
   int64_t size = 0, resident = 0;
@@ -29,5 +28,4 @@ TEST(FreedMemory, GoesBackToTheSystem) {
   EXPECT_LT(ResidentBytes(), kept - kAll / 2);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::freed_memory_test

@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/base/status_matchers.h"
 
-namespace longshort {
-namespace {
+namespace longshort::json_fields_test {
 
 using ::testing::ElementsAre;
 using Words = std::vector<std::string>;
@@ -40,5 +39,4 @@ TEST(JsonFields, NamesAnObjectWithinWithItsPlace) {
   EXPECT_THAT(inner->Integer("height"), Refuses(Words{"config.json: preprocessing: height is"}));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::json_fields_test

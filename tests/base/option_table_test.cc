@@ -5,8 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::option_table_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -222,5 +221,4 @@ TEST(OptionTable, HelpShowsHintsAndDefaultsInSections) {
                                                 "  --flagfile=FILE  (no default)\n"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::option_table_test

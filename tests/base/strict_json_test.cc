@@ -7,8 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/base/status_matchers.h"
 
-namespace longshort {
-namespace {
+namespace longshort::strict_json_test {
 
 using Words = std::vector<std::string>;
 
@@ -61,5 +60,4 @@ TEST(StrictJson, QuotesShortAndSafe) {
   EXPECT_EQ(QuoteForMessage(std::string(1000, 'x')), "'" + std::string(100, 'x') + "' (cut, 1000 bytes)");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::strict_json_test

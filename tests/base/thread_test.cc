@@ -12,8 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace longshort {
-namespace {
+namespace longshort::thread_test {
 
 TEST(ThreadTest, RunsItsBodyAndIsJoinedWithTheObject) {
   std::atomic<bool> ran = false;
@@ -144,5 +143,4 @@ TEST(TaskThread, RunsItsPeriodicFunctionBetweenTasks) {
   runs.acquire();
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::thread_test

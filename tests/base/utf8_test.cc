@@ -4,8 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::utf8_test {
 
 // The UTF-8 form by the definition, for code points that have one.
 std::string Encode(char32_t c) {
@@ -76,5 +75,4 @@ TEST(Utf8Decoder, ForgetsWhatIsBegun) {
   EXPECT_EQ(decoder.Take('a'), Utf8Decoder::Result::kWhole);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::utf8_test

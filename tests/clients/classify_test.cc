@@ -8,8 +8,7 @@
 #include "tests/clients/program_fixture.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort {
-namespace {
+namespace longshort::classify_test {
 
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -157,5 +156,4 @@ TEST_F(ClassifyTest, OptionsForTextsAreRefusedWithImages) {
   EXPECT_EQ(Run({"classify", "--second", file, file}), ExitCode::kUsage);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::classify_test

@@ -11,8 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/fake_server.h"
 
-namespace longshort {
-namespace {
+namespace longshort::client_test {
 
 v1::GenerateStreamResponse Delta(const std::string& text) {
   v1::GenerateStreamResponse message;
@@ -245,5 +244,4 @@ TEST(Client, AnswersOverGrpcsDefaultLimitArrive) {
   EXPECT_EQ(response->scores(0).tokens_size(), 1'000'000);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::client_test

@@ -4,8 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::document_limits_test {
 
 using testing::HasSubstr;
 
@@ -52,5 +51,4 @@ TEST(DocumentLimits, WordsAreCountedByTheServerOnly) {
   EXPECT_EQ(item.input().raw(), "[MAX 1 2 ]");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::document_limits_test

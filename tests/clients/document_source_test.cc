@@ -9,8 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort {
-namespace {
+namespace longshort::document_source_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -156,5 +155,4 @@ TEST_F(DocumentSourceTest, LinesMayListTokenIds) {
   EXPECT_THAT(source.Next()->item.status().message(), HasSubstr("\"x\""));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::document_source_test

@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::exit_code_test {
 
 using testing::HasSubstr;
 
@@ -108,5 +107,4 @@ TEST_F(ExitCodeTest, HelpAndVersionNeedNoServer) {
   EXPECT_THAT(output_, testing::StartsWith("longshort "));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::exit_code_test

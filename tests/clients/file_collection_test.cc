@@ -8,8 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort {
-namespace {
+namespace longshort::file_collection_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -96,5 +95,4 @@ TEST(ImageName, IsToldByTheExtensionInAnyCase) {
     EXPECT_FALSE(IsImageName(name)) << name;
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::file_collection_test

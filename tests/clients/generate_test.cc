@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::generate_test {
 
 using testing::ElementsAre;
 using testing::EndsWith;
@@ -204,5 +203,4 @@ TEST_F(GenerateTest, NoStreamAsksForTheWholeAnswer) {
   EXPECT_THAT(output_, HasSubstr(R"("text":"all of it")"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::generate_test

@@ -8,8 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort {
-namespace {
+namespace longshort::image_batches_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -91,5 +90,4 @@ TEST_F(ImageBatchesTest, AnAnswerWithAnotherNumberOfResultsIsAnError) {
   EXPECT_EQ(PlaceResults(response, batch).code(), absl::StatusCode::kInternal);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::image_batches_test

@@ -9,8 +9,7 @@
 #include "clients/cpp/terminal.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::interrupt_test {
 
 TEST(InterruptWatcher, CallsBackForEachSignalInAThreadOfItsOwn) {
   absl::Notification first;
@@ -39,5 +38,4 @@ TEST(InterruptWatcher, AnotherSignalChangesNothing) {
   interrupted.WaitForNotification();
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::interrupt_test

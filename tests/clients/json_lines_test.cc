@@ -5,8 +5,7 @@
 #include "gtest/gtest.h"
 #include "longshort/v1/inference.pb.h"
 
-namespace longshort {
-namespace {
+namespace longshort::json_lines_test {
 
 TEST(JsonLines, TheNameComesBeforeTheFieldsOfTheMessage) {
   std::ostringstream output;
@@ -58,5 +57,4 @@ TEST(JsonLines, NamesAreEscapedAndMadeUtf8) {
             "\"error\":{\"code\":0,\"message\":\"\"}}\n");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::json_lines_test

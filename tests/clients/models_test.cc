@@ -3,8 +3,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::models_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -60,5 +59,4 @@ TEST_F(ModelsTest, OfManyClassesTheFirstFewAreNamed) {
   EXPECT_THAT(output_, HasSubstr(", ... (--json names all)\n"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::models_test

@@ -5,8 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::progress_bar_test {
 
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -100,5 +99,4 @@ TEST_F(ProgressBarTest, ShortRunsAndQuietOnesWriteNoLine) {
   EXPECT_EQ(error_.str(), "");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::progress_bar_test

@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::score_test {
 
 using testing::HasSubstr;
 
@@ -122,5 +121,4 @@ TEST_F(TokenizeTest, PiecesThatCannotBePrintedAreEscaped) {
   EXPECT_EQ(output_, "     7  \"\\xc3\"\n     7  \"\u00e9\"\n     7  \"\\x01\"\n");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::score_test

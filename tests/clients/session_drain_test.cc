@@ -19,8 +19,7 @@
 #include "gtest/gtest.h"
 #include "longshort/v1/sessions.grpc.pb.h"
 
-namespace longshort {
-namespace {
+namespace longshort::session_drain_test {
 
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
@@ -229,5 +228,4 @@ TEST_F(SessionDrainTest, ThoseThatWereUsedLastMoveFirst) {
   EXPECT_EQ(to_.held.size(), 7U);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_drain_test

@@ -11,8 +11,7 @@
 #include "tests/clients/program_fixture.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort {
-namespace {
+namespace longshort::session_test {
 
 using testing::HasSubstr;
 
@@ -167,5 +166,4 @@ TEST_F(SessionTest, ACommandLineThatIsWrongIsExplained) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_test

@@ -7,8 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::token_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -73,5 +72,4 @@ TEST_F(TokenTest, WhatIsWrongIsNamed) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::token_test

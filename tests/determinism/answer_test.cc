@@ -4,8 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::answer_test {
 
 Answer SomeAnswer() {
   Answer answer;
@@ -68,5 +67,4 @@ TEST(CompareAnswers, OfAnAnswerThatEndedEarlyWhatThereIsIsCompared) {
   EXPECT_EQ(Compare(SomeAnswer(), mixed).largest, 1);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::answer_test

@@ -12,8 +12,7 @@
 #include "tests/determinism/library_bits.h"
 #include "tests/determinism/mix.h"
 
-namespace longshort {
-namespace {
+namespace longshort::determinism_test {
 
 // Of each model. The sanitizers make everything several times slower; so few still meet everything once.
 #if defined(__SANITIZE_ADDRESS__)
@@ -128,5 +127,4 @@ TEST(Determinism, TheLibraryRoundsRowsDifferentlyByTheirNumber) {
   std::printf("\n");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::determinism_test

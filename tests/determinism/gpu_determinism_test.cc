@@ -17,8 +17,7 @@
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/language_model/tested_backends.h"
 
-namespace longshort {
-namespace {
+namespace longshort::gpu_determinism_test {
 
 constexpr int64_t kSessions = 8;
 
@@ -99,5 +98,4 @@ TEST(GpuDeterminism, SessionsInCompanyAreAnsweredAsAlone) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::gpu_determinism_test

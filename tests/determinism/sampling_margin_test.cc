@@ -8,8 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/determinism/random_choice.h"
 
-namespace longshort {
-namespace {
+namespace longshort::sampling_margin_test {
 
 constexpr int64_t kVocabulary = 40;
 
@@ -63,5 +62,4 @@ TEST(SamplingMargin, LogitsThatMoveByLessThanTheMarginChooseTheSameToken) {
   EXPECT_GT(moved_far, kCases / 4);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::sampling_margin_test

@@ -5,8 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::slicing_test {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -71,5 +70,4 @@ TEST(Slicing, RandomCutsCrossSegmentEndsWhereTheyMay) {
   EXPECT_GT(crossed, 100);  // two ends in each of 200 draws could be crossed
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::slicing_test

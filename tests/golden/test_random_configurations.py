@@ -18,6 +18,8 @@ import pytest
 from golden import random_cases, random_classifiers
 
 RUN = Path(__file__).parent / "run"
+
+pytestmark = pytest.mark.slow
 SEED = int(os.environ.get("LONGSHORT_RANDOM_SEED", "1"))
 CONFIGURATIONS = int(os.environ.get("LONGSHORT_RANDOM_CONFIGURATIONS", "40"))
 CLASSIFIERS = int(os.environ.get("LONGSHORT_RANDOM_CLASSIFIERS", "15"))

@@ -25,6 +25,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ROOT / "tests/gpu/run", *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @emulated
 def test_pieces_are_rehearsed_on_the_emulated_device() -> None:
     done = run("check", "instructions", "device", "memcheck", "graphs", "--device=emulated:0")
@@ -36,6 +37,7 @@ def test_pieces_are_rehearsed_on_the_emulated_device() -> None:
     assert lines[-1] == "gpu: 3 of 4 pieces hold on emulated:0, 1 left out"
 
 
+@pytest.mark.slow
 @emulated
 def test_a_server_answers_every_kind_of_call_and_bf16_keeps_its_bound() -> None:
     done = run("check", "server", "bf16", "--device=emulated:0")
@@ -44,6 +46,7 @@ def test_a_server_answers_every_kind_of_call_and_bf16_keeps_its_bound() -> None:
         assert f"({rpc})" in done.stdout
 
 
+@pytest.mark.slow
 @emulated
 def test_benchmarks_run_in_a_small_form_and_leave_their_numbers(tmp_path: Path) -> None:
     done = run("check", *BENCHES, "--device=emulated:0", f"--out={tmp_path}")

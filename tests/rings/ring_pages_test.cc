@@ -8,8 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_language_model.h"
 
-namespace longshort {
-namespace {
+namespace longshort::ring_pages_test {
 
 using testing::ElementsAre;
 
@@ -198,5 +197,4 @@ TEST_F(RingPagesTest, HoldWhatEveryQuerySeesWhateverTheLengthsAndTheCut) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::ring_pages_test

@@ -1,8 +1,7 @@
 #include "gtest/gtest.h"
 #include "tools/load/summary.h"
 
-namespace longshort::load {
-namespace {
+namespace longshort::load::distribution_test {
 
 TEST(Distribution, PercentilesAreSamplesByNearestRank) {
   std::vector<absl::Duration> samples;
@@ -40,5 +39,4 @@ TEST(Distribution, WithoutSamplesEverythingIsZero) {
   EXPECT_EQ(Distribution().Percentile(99), absl::ZeroDuration());
 }
 
-}  // namespace
-}  // namespace longshort::load
+}  // namespace longshort::load::distribution_test

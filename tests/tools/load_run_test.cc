@@ -8,8 +8,7 @@
 #include "gtest/gtest.h"
 #include "tools/load/summary.h"
 
-namespace longshort::load {
-namespace {
+namespace longshort::load::load_run_test {
 
 // Scores nothing: refuses every third call; holds calls for a model named "silent" until they are cancelled.
 class ScriptedService final : public v1::Inference::CallbackService {
@@ -89,5 +88,4 @@ TEST_F(LoadRunTest, RunsEndWithTheirTime) {
   EXPECT_GT(result.outcomes[0].size(), 2);
 }
 
-}  // namespace
-}  // namespace longshort::load
+}  // namespace longshort::load::load_run_test

@@ -4,8 +4,7 @@
 #include "gtest/gtest.h"
 #include "tools/load/request_source.h"
 
-namespace longshort::load {
-namespace {
+namespace longshort::load::poisson_arrivals_test {
 
 TEST(PoissonArrivals, GapsHaveTheMeanAndTheSpreadOfAPoissonProcess) {
   constexpr int kArrivals = 100'000;
@@ -34,5 +33,4 @@ TEST(PoissonArrivals, TheSeedDecides) {
   EXPECT_NE(first, other.Next());
 }
 
-}  // namespace
-}  // namespace longshort::load
+}  // namespace longshort::load::poisson_arrivals_test

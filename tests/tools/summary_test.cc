@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::load {
-namespace {
+namespace longshort::load::summary_test {
 
 using grpc::StatusCode;
 
@@ -95,5 +94,4 @@ TEST(Summarise, AWindowWithoutTimeHasNoRates) {
   EXPECT_EQ(summary.answers_per_second, 0);
 }
 
-}  // namespace
-}  // namespace longshort::load
+}  // namespace longshort::load::summary_test

@@ -4,8 +4,7 @@
 #include "gtest/gtest.h"
 #include "tools/load/request_source.h"
 
-namespace longshort::load {
-namespace {
+namespace longshort::load::workload_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -106,5 +105,4 @@ TEST(RequestSource, MakesImagesAndDocumentsOfTheSizesAskedFor) {
             absl::StatusCode::kNotFound);
 }
 
-}  // namespace
-}  // namespace longshort::load
+}  // namespace longshort::load::workload_test

@@ -6,8 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::cache_grid_test {
 
 // The official enwik8 models, evaluated with M = 8192 and L = 256.
 LanguageModelInfo Enwik8Info() {
@@ -152,5 +151,4 @@ TEST(PagesForBytes, NeverTakesMoreThanTheBytes) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::cache_grid_test

@@ -3,8 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::page_pool_test {
 
 class PagePoolTest : public testing::Test {
  protected:
@@ -110,5 +109,4 @@ TEST_F(PagePoolTest, TheWalkFindsWhoDoesNotHoldWhatItSays) {
   EXPECT_TRUE(pool_.CheckInvariants(holders).ok());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::page_pool_test

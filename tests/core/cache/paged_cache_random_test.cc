@@ -14,8 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/witness_model.h"
 
-namespace longshort {
-namespace {
+namespace longshort::paged_cache_random_test {
 
 // Tokens, and what the model must find of them.
 struct Text {
@@ -328,5 +327,4 @@ TEST(PagedCacheAtRandom, ShowsEveryQueryTheRowsOfItsHistoryAndLosesNoPage) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::paged_cache_random_test

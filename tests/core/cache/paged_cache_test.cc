@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/cache/cache_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::cache_paged_cache_test {
 
 using testing::HasSubstr;
 
@@ -344,5 +343,4 @@ TEST(PagedCache, ASequenceThatBeginsInTheMiddleIsExactLaterAndIsNeverFound) {
   EXPECT_EQ(harness.ReadAndEnd(text), 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::cache_paged_cache_test

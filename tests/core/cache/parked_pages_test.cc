@@ -10,8 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/cache/cache_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::parked_pages_test {
 
 using testing::HasSubstr;
 
@@ -124,5 +123,4 @@ TEST(ParkedPages, WhatCannotBeIsRefusedAndChangesNothing) {
   EXPECT_EQ(state.free.open_chunk, kPlenty.open_chunk);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::parked_pages_test

@@ -8,8 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/cache/cache_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::prefix_index_test {
 
 // Two conversations that share 256 tokens:
 //   [0..255] ──┬── A   [256..399]
@@ -171,5 +170,4 @@ TEST(PrefixIndex, OneThatReadsAlongGivesBackWhatWasEvicted) {
   EXPECT_EQ(harness.ReadAndEnd(Text(10, 3, middle)), 320);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::prefix_index_test

@@ -10,8 +10,7 @@
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/fake_clock.h"
 
-namespace longshort {
-namespace {
+namespace longshort::batch_former_test {
 
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
@@ -318,5 +317,4 @@ TEST_F(BatchFormerTest, ImagesOfAnotherSizeAreNotLeftBehindForEverAndRunTogether
   EXPECT_EQ(batches.back(), std::vector<float>({3, 4})) << "they still wait, or ran one by one";
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::batch_former_test

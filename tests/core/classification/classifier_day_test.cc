@@ -17,8 +17,7 @@
 #include "tests/core/fakes/live_heap.h"
 #include "tests/core/fakes/timeline.h"
 
-namespace longshort {
-namespace {
+namespace longshort::classifier_day_test {
 
 #ifdef __SANITIZE_THREAD__
 constexpr int kSimulatedHours = 12;  // a sanitizer that makes it slow
@@ -200,5 +199,4 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   EXPECT_GE(machine.replicas, workers + kSimulatedHours);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::classifier_day_test

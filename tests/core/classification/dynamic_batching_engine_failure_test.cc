@@ -12,8 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/dynamic_batching_engine_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::dynamic_batching_engine_failure_test {
 
 using ::testing::ElementsAre;
 using Listener = RecordingClassificationListener;
@@ -226,5 +225,4 @@ TEST_F(DynamicBatchingEngineFailure, LogitsOfAnotherSizeFailTheBatch) {
   EXPECT_EQ(CodeOf(*Submit(*engine, Document(1))), absl::StatusCode::kInternal);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::dynamic_batching_engine_failure_test

@@ -17,8 +17,7 @@
 #include "tests/core/fakes/gate.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
-namespace {
+namespace longshort::dynamic_batching_engine_test {
 
 using ::testing::ElementsAre;
 using Listener = RecordingClassificationListener;
@@ -436,5 +435,4 @@ TEST_F(DynamicBatchingEngineTest, RefusesOptionsOutOfRange) {
   EXPECT_EQ(create({.items = {.batches = {.max_batch_tokens = 0}}}).code(), absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::dynamic_batching_engine_test

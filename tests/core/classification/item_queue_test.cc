@@ -9,8 +9,7 @@
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/fake_clock.h"
 
-namespace longshort {
-namespace {
+namespace longshort::item_queue_test {
 
 class ItemQueueTest : public testing::Test {
  protected:
@@ -177,5 +176,4 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsHoweverLongAgoItLearned) {
   EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::item_queue_test

@@ -17,8 +17,7 @@
 #include "tests/core/fakes/gate.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
-namespace {
+namespace longshort::continuous_batching_engine_test {
 
 using ContinuousBatchingEngineTest = ContinuousBatchingEngineFixture;
 
@@ -481,5 +480,4 @@ TEST_F(ContinuousBatchingEngineTest, APausedStreamGoesOnSoonAfterItsClientTakesS
   EXPECT_EQ(listener->tokens, reference.TokensAlone(request));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::continuous_batching_engine_test

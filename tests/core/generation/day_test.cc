@@ -26,8 +26,7 @@
 #include "tests/core/generation/day_call.h"
 #include "tests/core/generation/day_traffic.h"
 
-namespace longshort {
-namespace {
+namespace longshort::day_test {
 
 #ifdef __SANITIZE_THREAD__
 constexpr int kEndOfDay = 12;  // a sanitizer that makes it slow
@@ -271,5 +270,4 @@ TEST(AMorningOfTraffic, OnSeveralWorkersEndsSoToo) {
   EXPECT_GT(day.service_counts().failed_steps, 500);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::day_test

@@ -6,8 +6,7 @@
 #include "tests/core/fakes/step_loop_harness.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
-namespace {
+namespace longshort::language_model_replica_test {
 
 constexpr int kReplica = 0;
 constexpr int kOther = 1;
@@ -115,5 +114,4 @@ TEST_F(WorkerReplicaTest, EndsWhatNobodyWaitsForWithoutAModelToo) {
   EXPECT_EQ(other->status.code(), absl::StatusCode::kUnavailable);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::language_model_replica_test

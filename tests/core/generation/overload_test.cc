@@ -16,8 +16,7 @@
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::overload_test {
 
 constexpr absl::Duration kMinute = absl::Minutes(1);
 constexpr absl::Duration kWarmUp = absl::Seconds(10);
@@ -337,5 +336,4 @@ TEST(ItemsUnderOverload, AClientThatAsksForLittleHardlyNoticesOneThatAsksForTooM
   EXPECT_GT(outcome.refused.at(absl::StatusCode::kResourceExhausted), 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::overload_test

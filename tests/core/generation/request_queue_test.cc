@@ -9,8 +9,7 @@
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/recording_listeners.h"
 
-namespace longshort {
-namespace {
+namespace longshort::request_queue_test {
 
 using Decision = RequestQueue::Decision;
 
@@ -471,5 +470,4 @@ TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused)
   EXPECT_TRUE(queue.over());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::request_queue_test

@@ -12,8 +12,7 @@
 #include "tests/core/fakes/continuous_batching_engine_fixture.h"
 #include "tests/core/fakes/gate.h"
 
-namespace longshort {
-namespace {
+namespace longshort::session_mover_test {
 
 using testing::HasSubstr;
 
@@ -214,5 +213,4 @@ TEST_F(SessionMoverTest, MovesWhileOthersRun) {
   others.join();
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_mover_test

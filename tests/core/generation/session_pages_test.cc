@@ -11,8 +11,7 @@
 #include "tests/core/fakes/continuous_batching_engine_fixture.h"
 #include "tests/core/fakes/gate.h"
 
-namespace longshort {
-namespace {
+namespace longshort::session_pages_test {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
@@ -168,5 +167,4 @@ TEST_F(SessionPagesTest, AnEngineMayEndWhileItsPagesAreGivenUp) {
   EXPECT_TRUE(ComesToPark(*after, 0));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_pages_test

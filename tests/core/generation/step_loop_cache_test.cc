@@ -5,8 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_loop_cache_test {
 
 using testing::HasSubstr;
 
@@ -261,5 +260,4 @@ TEST(StepLoopCache, ABudgetTooSmallForABlockIsRefused) {
               HasSubstr("a cache of 900 bytes is too small: 64 tokens need 1610"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_loop_cache_test

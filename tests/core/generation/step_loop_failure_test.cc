@@ -7,8 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_loop_failure_test {
 
 TEST(StepLoopFailure, AFailedStepEndsNobody) {
   StepLoopHarness harness;
@@ -273,5 +272,4 @@ TEST(StepLoopFailure, SessionsSurviveIt) {
   EXPECT_EQ(second->tokens, harness.TokensAlone(alone));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_loop_failure_test

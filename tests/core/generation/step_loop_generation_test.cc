@@ -8,8 +8,7 @@
 #include "tests/core/fakes/live_heap.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_loop_generation_test {
 
 using testing::ElementsAre;
 
@@ -217,5 +216,4 @@ TEST(GenerationJob, HoldsNothingOfTheVocabularysSizeWhileItWaits) {
   EXPECT_LT(LiveHeapBytes() - before, vocabulary.size);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_loop_generation_test

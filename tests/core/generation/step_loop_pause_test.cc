@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_loop_pause_test {
 
 class StepLoopPause : public testing::Test {
  protected:
@@ -146,5 +145,4 @@ TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreItsOwnIfItGoesOnWhereItWas) {
   EXPECT_TRUE(pages_->given_up.empty());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_loop_pause_test

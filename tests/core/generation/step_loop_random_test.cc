@@ -8,8 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_loop_random_test {
 
 class RandomRequests {
  public:
@@ -146,5 +145,4 @@ TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_loop_random_test

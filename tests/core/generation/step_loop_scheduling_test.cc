@@ -7,8 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_loop_scheduling_test {
 
 using testing::ElementsAre;
 
@@ -335,5 +334,4 @@ TEST(StepLoop, AListenerMayAskForMoreFromItsCall) {
   EXPECT_TRUE(second->score.ok());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_loop_scheduling_test

@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_loop_scoring_test {
 
 TEST(Scoring, SumsTheLogProbabilitiesOfAllTokensButTheFirst) {
   StepLoopHarness harness;
@@ -87,5 +86,4 @@ TEST(Scoring, TellsWhereItsTimeWent) {
   EXPECT_THAT(harness.observer.prefilled, testing::ElementsAre(testing::Pair(absl::Milliseconds(20), 17)));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_loop_scoring_test

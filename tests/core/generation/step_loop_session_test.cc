@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_loop_session_test {
 
 std::vector<int32_t> Joined(std::vector<int32_t> first, const std::vector<int32_t>& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -267,5 +266,4 @@ TEST_F(StepLoopSessionTest, WhatIsReadAgainSaysNothingOfWhatOthersWillTake) {
   harness.RunToEnd();
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_loop_session_test

@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/recording_listeners.h"
 
-namespace longshort {
-namespace {
+namespace longshort::worker_states_test {
 
 LanguageModelEngineState WithCounters(const CacheCounters& counters) {
   LanguageModelEngineState state;
@@ -65,5 +64,4 @@ TEST_F(WorkerStatesTest, KeepsWhatWasCountedWhenAWorkerGetsAnotherCache) {
   EXPECT_EQ(counters.evicted_ends, 1);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::worker_states_test

@@ -8,8 +8,7 @@
 #include "tests/core/fakes/end_signal.h"
 #include "tests/core/registry/registry_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::model_registry_test {
 
 namespace fs = std::filesystem;
 
@@ -366,5 +365,4 @@ TEST_F(ModelRegistryTest, DrainsEveryEngine) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::model_registry_test

@@ -14,8 +14,7 @@
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
-namespace {
+namespace longshort::version_policy_test {
 
 namespace fs = std::filesystem;
 using Versions = std::set<int64_t>;
@@ -210,5 +209,4 @@ TEST(VersionPolicy, WhatServesIsAlwaysWhatThePolicyChoosesOfWhatCanBeLoaded) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::version_policy_test

@@ -3,8 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::delta_buffer_test {
 
 GeneratedToken Token(int32_t id) { return {.token = id, .log_probability = 0, .alternatives = {}}; }
 
@@ -65,5 +64,4 @@ TEST(DeltaBuffer, KeepsTokensWithoutBytesInTheirPlace) {
   EXPECT_THAT(Ids(buffer.Append(Token(4), "x")), testing::ElementsAre(2, 3, 4));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::delta_buffer_test

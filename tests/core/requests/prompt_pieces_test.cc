@@ -2,8 +2,7 @@
 
 #include "core/requests/request_timings.h"
 
-namespace longshort {
-namespace {
+namespace longshort::prompt_pieces_test {
 
 absl::Time At(int64_t seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
@@ -43,5 +42,4 @@ TEST(PromptPieces, NoStepIsLostOfAnyNumber) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::prompt_pieces_test

@@ -5,8 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace longshort {
-namespace {
+namespace longshort::serving_statistics_test {
 
 constexpr int64_t kMillion = 1'000'000;
 
@@ -70,5 +69,4 @@ TEST(ServingStatistics, NothingIsLostBetweenThreads) {
   EXPECT_EQ(statistics.failures().nanoseconds(), 3 * kThreads * kCalls);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::serving_statistics_test

@@ -3,8 +3,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_tokenizer.h"
 
-namespace longshort {
-namespace {
+namespace longshort::requests_vocabulary_test {
 
 TEST(Vocabulary, SamplesWhatTheTokenizerCanProduce) {
   const auto vocabulary =
@@ -31,5 +30,4 @@ TEST(Vocabulary, RefusesATokenizerThatCanProduceNothing) {
   EXPECT_EQ(vocabulary.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::requests_vocabulary_test

@@ -3,8 +3,7 @@
 #include "core/sampling/sampler.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::philox_test {
 
 // The vectors for philox4x32-10 that its authors publish with Random123 (kat_vectors).
 TEST(Philox, GivesThePublishedWords) {
@@ -46,5 +45,4 @@ TEST(UniformAt, HasTheMomentsOfAUniformDraw) {
   EXPECT_NEAR(sum_of_squares / draws, 1.0 / 3, 0.004);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::philox_test

@@ -6,8 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::stop_strings_test {
 
 std::vector<std::string> Released(StopStrings& stop_strings, const std::vector<std::string>& pieces) {
   std::vector<std::string> released;
@@ -136,5 +135,4 @@ TEST(StopStrings, ReleaseEveryByteAsSoonAsTheyCanAndNoSoonerHoweverTheTextIsCut)
   EXPECT_LT(matches, 4900);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::stop_strings_test

@@ -7,8 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::utf8_stream_test {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";
 
@@ -133,5 +132,4 @@ TEST(Utf8Stream, GivesTheSameValidTextHoweverTheBytesAreCut) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::utf8_stream_test

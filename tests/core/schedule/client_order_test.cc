@@ -6,8 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::client_order_test {
 
 constexpr auto kAny = [](ClientOrder::Handle) { return true; };
 
@@ -152,5 +151,4 @@ TEST(ClientOrder, ClientsOfWhoseWorkNothingIsKnownTakeTurns) {
   EXPECT_EQ(order.First(kAny), 10);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::client_order_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::failure_policy_test {
 
 TEST(WorkFailures, IsCleanAtFirst) {
   EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).suspect());
@@ -134,5 +133,4 @@ TEST(WorkerProbation, TheLastTryIsNotOfAWorkerOnProbation) {
   EXPECT_TRUE(trials.MayTake(1, failures));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::failure_policy_test

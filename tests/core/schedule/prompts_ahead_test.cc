@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::prompts_ahead_test {
 
 TEST(PromptsAhead, LeaveRoomForAnythingWhereNothingIsRead) { EXPECT_TRUE(PromptsAhead({}, 1).LeaveRoomFor(1'000'000)); }
 
@@ -49,5 +48,4 @@ TEST(PromptsAhead, MayBeLongWhereHalfOfTheStreamsAreLeftForOthers) {
   EXPECT_EQ(PromptsAhead::MostLong(0), 1) << "a short sequence's cache, which a long prompt may fit into all the same";
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::prompts_ahead_test

@@ -3,8 +3,7 @@
 #include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::run_time_estimator_test {
 
 absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
@@ -96,5 +95,4 @@ TEST_F(RunTimeEstimatesTest, TheFastestWorkerSaysWhatCannotBeDoneOnceAllAreKnown
   EXPECT_EQ(estimates_.Fastest(kShape, At(0)), absl::Seconds(2));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::run_time_estimator_test

@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::stream_estimator_test {
 
 const absl::Time kNow = absl::UnixEpoch();
 
@@ -73,5 +72,4 @@ TEST_F(StreamEstimatesTest, AFasterWorkerHasLessToDoWithAsMany) {
   EXPECT_EQ(estimates_.Load(0, 3), estimates_.Load(2, 3));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::stream_estimator_test

@@ -8,8 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::work_order_test {
 
 using ::testing::ElementsAre;
 
@@ -330,5 +329,4 @@ TEST(WorkOrder, OptionsOutOfRangeAreRefused) {
   EXPECT_TRUE(WorkOrder::Check({}).ok());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::work_order_test

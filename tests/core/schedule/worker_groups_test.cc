@@ -2,8 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::worker_groups_test {
 
 const WorkerDevice kFirstGpu = {.kind = DeviceKind::kCuda, .index = 0};
 const WorkerDevice kSecondGpu = {.kind = DeviceKind::kCuda, .index = 1};
@@ -42,5 +41,4 @@ TEST(WorkerGroups, OfWhichNothingIsKnownCountsLikeTheMeanOfTheOthers) {
             absl::Seconds(2));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::worker_groups_test

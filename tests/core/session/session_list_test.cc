@@ -9,8 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_clock.h"
 
-namespace longshort {
-namespace {
+namespace longshort::session_list_test {
 
 class SessionListTest : public testing::Test {
  protected:
@@ -90,5 +89,4 @@ TEST_F(SessionListTest, WhatHasEndedIsNotThere) {
   EXPECT_EQ(store_.List("alice", std::nullopt, 1000).sessions.size(), 0U);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_list_test

@@ -14,8 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_clock.h"
 
-namespace longshort {
-namespace {
+namespace longshort::session_store_test {
 
 constexpr absl::Duration kTimeToLive = absl::Minutes(10);
 
@@ -423,5 +422,4 @@ TEST_F(SessionStoreTest, RandomCallsAgreeWithAPlainAccount) {
   EXPECT_EQ(store_.counts().tokens, 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_store_test

@@ -18,8 +18,7 @@
 #include "tests/models/classifiers/random_vil.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort {
-namespace {
+namespace longshort::bfloat16_networks_test {
 
 class BFloat16Networks : public ::testing::Test {
  protected:
@@ -85,5 +84,4 @@ TEST_F(BFloat16Networks, OfCvt) {
                 network.Logits(images, /*statistics=*/nullptr));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::bfloat16_networks_test

@@ -6,8 +6,7 @@
 #include "ATen/ATen.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::attention_causal_attention_test {
 
 // A problem of a first query at position `position` of a stream, which begins a chunk.
 struct Problem {
@@ -137,5 +136,4 @@ TEST(CausalAttention, HasGradientsOfAllItsArguments) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::attention_causal_attention_test

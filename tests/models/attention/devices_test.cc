@@ -12,8 +12,7 @@
 #include "models/attention/positions.h"
 #include "tests/models/attention/factory_calls.h"
 
-namespace longshort {
-namespace {
+namespace longshort::attention_devices_test {
 
 using ::testing::Contains;
 using ::testing::IsEmpty;
@@ -64,5 +63,4 @@ TEST(AttentionDevices, OfTheOpOfGrids) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::attention_devices_test

@@ -10,8 +10,7 @@
 #include "models/attention/gpu_item_attention.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort {
-namespace {
+namespace longshort::gpu_item_attention_refusals_test {
 
 constexpr int64_t kHeads = 2, kWidth = 16, kTokens = 4, kImages = 2;
 
@@ -80,5 +79,4 @@ TEST_F(GpuItemAttentionRefusals, AGpuThatIsLostWhileGraphsAreMadeIsTold) {
   EXPECT_EQ(losses_.size(), 1u);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::gpu_item_attention_refusals_test

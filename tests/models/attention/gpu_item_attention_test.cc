@@ -24,8 +24,7 @@
 #include "tests/models/classifiers/random_text_model.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort {
-namespace {
+namespace longshort::gpu_item_attention_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAreArray;
@@ -355,5 +354,4 @@ TEST(GpuItemAttention, RefusesHeadsThatAreTooWide) {
               HasSubstr("UNIMPLEMENTED: the model's heads are 129 wide; on a GPU they may be 128 at the most"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::gpu_item_attention_test

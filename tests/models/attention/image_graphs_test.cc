@@ -14,8 +14,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort {
-namespace {
+namespace longshort::image_graphs_test {
 
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
@@ -124,5 +123,4 @@ TEST_F(ImageGraphsTest, TellWhatLayersThrow) {
   EXPECT_THAT(Make()->PrepareImages(kShape, changes).ToString(), HasSubstr("INTERNAL"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::image_graphs_test

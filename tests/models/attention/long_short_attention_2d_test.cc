@@ -10,8 +10,7 @@
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::long_short_attention_2d_test {
 
 // A random problem in double precision.
 struct Problem {
@@ -166,5 +165,4 @@ TEST(LongShortAttention2d, GradientsAreThoseOfTheFunction) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::long_short_attention_2d_test

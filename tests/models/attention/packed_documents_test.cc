@@ -5,8 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::packed_documents_test {
 
 using ::testing::ElementsAre;
 
@@ -66,5 +65,4 @@ TEST(PackedDocuments, DocumentsFollowEachOther) {
   EXPECT_THAT(SegmentsOf(packed.documents[2]), ElementsAre(ElementsAre(0, 3, 0, 3)));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::packed_documents_test

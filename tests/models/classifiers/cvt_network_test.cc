@@ -13,8 +13,7 @@
 #include "tests/models/attention/factory_calls.h"
 #include "tests/models/classifiers/random_cvt.h"
 
-namespace longshort {
-namespace {
+namespace longshort::cvt_network_test {
 
 double LargestDifference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
 
@@ -113,5 +112,4 @@ TEST(CvtNetwork, GradientsReachEveryParameterAndNoRunningStatistic) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::cvt_network_test

@@ -13,8 +13,7 @@
 #include "tests/models/classifiers/random_cvt.h"
 #include "tests/models/language_model/emulated_backends.h"
 
-namespace longshort {
-namespace {
+namespace longshort::image_classifier_on_gpu_test {
 
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
@@ -132,5 +131,4 @@ TEST_F(ImageClassifierOnGpu, AFailedBatchIsThatAndNothingElse) {
   EXPECT_THAT(losses_, ElementsAre(HasSubstr("the emulated device is lost")));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::image_classifier_on_gpu_test

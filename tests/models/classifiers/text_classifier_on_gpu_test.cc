@@ -15,8 +15,7 @@
 #include "tests/models/classifiers/random_text_model.h"
 #include "tests/models/language_model/emulated_backends.h"
 
-namespace longshort {
-namespace {
+namespace longshort::text_classifier_on_gpu_test {
 
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
@@ -197,5 +196,4 @@ TEST_F(TextClassifierOnGpu, WhatNoGpuRunsIsRefused) {
               HasSubstr("UNIMPLEMENTED: the model's heads are 129 wide"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::text_classifier_on_gpu_test

@@ -15,8 +15,7 @@
 #include "tests/models/classifiers/attention_loop.h"
 #include "tests/models/classifiers/random_vil.h"
 
-namespace longshort {
-namespace {
+namespace longshort::vil_attention_test {
 
 constexpr int64_t kHeadDim = 4;
 
@@ -221,5 +220,4 @@ TEST(VilSparseAttention, DualLayerNormsHaveTheirOwnEpsilon) {
   EXPECT_EQ(network.norm.epsilon, 1e-6);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::vil_attention_test

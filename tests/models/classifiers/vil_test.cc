@@ -13,8 +13,7 @@
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_vil.h"
 
-namespace longshort {
-namespace {
+namespace longshort::vil_test {
 
 using Words = std::vector<std::string>;
 
@@ -149,5 +148,4 @@ TEST_F(VilTest, HasAsManyLabelsAsClasses) {
   EXPECT_EQ((*classifier)->info().labels[4], "sunflower");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::vil_test

@@ -12,8 +12,7 @@
 
 #include "models/costs/costs.h"
 
-namespace longshort {
-namespace {
+namespace longshort::presets_test {
 
 ModelDescription DescribePreset(const std::string& name) {
   auto description = DescribeConfig(FindPreset(name), name);
@@ -108,5 +107,4 @@ TEST(Presets, EveryOneIsAConfigThatLoadsWould) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::presets_test

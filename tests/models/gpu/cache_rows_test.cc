@@ -14,8 +14,7 @@
 #include "tests/models/gpu/random_elements.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::cache_rows_test {
 
 template <typename E, typename R>
 struct Types {
@@ -255,5 +254,4 @@ TYPED_TEST(GpuCacheRows, MixesChunksTheSameHoweverTheyWereCut) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::cache_rows_test

@@ -14,8 +14,7 @@
 #include "tests/models/gpu/attention_problem.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::gpu_causal_attention_test {
 
 template <typename E, typename R>
 struct Types {
@@ -152,5 +151,4 @@ TYPED_TEST(GpuCausalAttention, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::gpu_causal_attention_test

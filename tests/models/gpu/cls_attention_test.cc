@@ -10,8 +10,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::cls_attention_test {
 
 struct Model {
   int heads = 2;
@@ -125,5 +124,4 @@ TYPED_TEST(GpuClsAttention, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::cls_attention_test

@@ -7,8 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::cuda_device_test {
 
 TEST(CudaDevice, IsNamedWhereThereIsNone) {
   const auto device = MakeCudaDevice({.number = 1000});
@@ -36,5 +35,4 @@ TEST(CudaDevice, CopiesFillsAndReplaysWhereThereIsOne) {
   device.FreePinned(host);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::cuda_device_test

@@ -10,8 +10,7 @@
 #include "tests/models/gpu/instruction_kernels.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::device_test {
 
 class TestedDevice : public ::testing::Test {
  protected:
@@ -70,5 +69,4 @@ TEST_F(TestedDevice, HasNoMemoryForWhatIsTooMuch) {
   EXPECT_EQ(arrays_.Get(numbers, 2), (std::vector<float>{0, 1}));
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::device_test

@@ -13,8 +13,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::gpu_document_attention_test {
 
 // A document's windows; what its rows hold follows from the seed.
 struct TestedDocument {
@@ -243,5 +242,4 @@ TEST(DocumentTiles, AreCutFromEachDocumentsFirstRow) {
   EXPECT_EQ(tiles.windows[69].end, 70);
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::gpu_document_attention_test

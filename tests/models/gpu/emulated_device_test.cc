@@ -12,8 +12,7 @@
 #include "gtest/gtest.h"
 #include "models/gpu/device.h"
 
-namespace longshort {
-namespace {
+namespace longshort::emulated_device_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -333,5 +332,4 @@ TEST_F(EmulatedDevices, AnyVerbCanLoseTheDevice) {
   EXPECT_EQ(device_->allocations(), 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::emulated_device_test

@@ -13,8 +13,7 @@
 #include "models/gpu/device.h"
 #include "tests/models/gpu/emulation/every_order.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::emulation_test {
 
 using emulated::EmulationOptions;
 using emulated::EveryOrder;
@@ -394,5 +393,4 @@ TEST(Numbers, AreRoundedToNearestTiesToEven) {
   EXPECT_EQ(Larger(std::nanf(""), 1.0f), 1.0f);
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::emulation_test

@@ -8,8 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort {
-namespace {
+namespace longshort::gpu_upload_test {
 
 using ::testing::ElementsAreArray;
 
@@ -58,5 +57,4 @@ TEST_F(GpuUploadTest, WhatGrowsIsFreedBefore) {
   ExpectAll();
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::gpu_upload_test

@@ -13,8 +13,7 @@
 #include "tests/models/gpu/random_elements.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::instructions_test {
 
 class Instructions : public ::testing::Test {
  protected:
@@ -158,5 +157,4 @@ TEST_F(Instructions, ComputeNumbers) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::instructions_test

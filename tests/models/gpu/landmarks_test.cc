@@ -11,8 +11,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::landmarks_test {
 
 struct Model {
   int heads = 2;
@@ -190,5 +189,4 @@ TYPED_TEST(GpuLandmarks, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::landmarks_test

@@ -17,8 +17,7 @@
 #include "models/layers/linear.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::layer_step_test {
 
 constexpr int64_t kHeads = 2, kHeadWidth = 12, kWidth = kHeads * kHeadWidth, kTokens = 96;
 constexpr int64_t kChunk = 4, kRank = 2, kWindow = 10, kMemory = 16, kSegment = 8;
@@ -269,5 +268,4 @@ TEST_F(LayerStep, IsTheReferenceOpHoweverTheStreamIsCut) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::layer_step_test

@@ -11,8 +11,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::mean_of_rows_test {
 
 template <typename Element>
 class Problem final {
@@ -102,5 +101,4 @@ TYPED_TEST(GpuMeanOfRows, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::mean_of_rows_test

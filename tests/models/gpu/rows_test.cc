@@ -12,8 +12,7 @@
 #include "tests/models/gpu/random_elements.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::rows_test {
 
 // Row is what rows are made of.
 template <typename Row>
@@ -238,5 +237,4 @@ TYPED_TEST(GpuRows, GathersTheWantedOnes) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::rows_test

@@ -15,7 +15,7 @@ NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 # As target longshort_cuda_kernels has them.
 OPTIONS = ["-std=c++17", "-O3", "--expt-relaxed-constexpr", "--Werror=all-warnings", "-Xptxas=-v", f"-I{ROOT}"]
 
-pytestmark = pytest.mark.skipif(NVCC is None, reason="there is no nvcc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(NVCC is None, reason="there is no nvcc")]
 
 
 def budget() -> dict[str, int | None]:

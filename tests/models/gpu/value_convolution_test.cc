@@ -13,8 +13,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::value_convolution_test {
 
 struct Model {
   int heads = 2;
@@ -166,5 +165,4 @@ TYPED_TEST(GpuValueConvolution, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::value_convolution_test

@@ -11,8 +11,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
-namespace {
+namespace longshort::cuda::window_attention_2d_test {
 
 struct Model {
   int height = 7;
@@ -216,5 +215,4 @@ TYPED_TEST(GpuWindowAttention2d, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cuda
+}  // namespace longshort::cuda::window_attention_2d_test

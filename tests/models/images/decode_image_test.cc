@@ -10,8 +10,7 @@
 #include "tests/models/images/image_files.h"
 #include "tests/models/images/png_writer.h"
 
-namespace longshort {
-namespace {
+namespace longshort::decode_image_test {
 
 using Words = std::vector<std::string>;
 
@@ -161,5 +160,4 @@ TEST(DecodeImage, RefusesAFrameThatBeginsWithNoImage) {
   EXPECT_THAT(DecodeImage(file, ImageLimits()), Refuses(Words{"frame", "ALPH, VP8 or VP8L"}));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::decode_image_test

@@ -11,8 +11,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/models/images/image_files.h"
 
-namespace longshort {
-namespace {
+namespace longshort::image_preprocessor_test {
 
 using Words = std::vector<std::string>;
 
@@ -114,5 +113,4 @@ TEST(ImagePreprocessor, RefusesWhatOpenCvWouldResizeBeyondTheLimit) {
               Refuses(Words{"resized to 800 x 8 = 6400", "100"}));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::image_preprocessor_test

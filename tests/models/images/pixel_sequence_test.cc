@@ -9,8 +9,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/models/images/image_files.h"
 
-namespace longshort {
-namespace {
+namespace longshort::pixel_sequence_test {
 
 using Words = std::vector<std::string>;
 
@@ -64,5 +63,4 @@ TEST(PixelSequence, RefusesAnImageOfOnlyPadding) {
   EXPECT_THAT(preprocessor->Convert({2, 2, 1, absl::MakeConstSpan(black)}), Refuses(Words{"all black"}));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::pixel_sequence_test

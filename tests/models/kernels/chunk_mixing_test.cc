@@ -7,8 +7,7 @@
 #include "gtest/gtest.h"
 #include "models/attention/dynamic_projection.h"
 
-namespace longshort::cpu {
-namespace {
+namespace longshort::cpu::chunk_mixing_test {
 
 TEST(ChunkMixing, MeetsTheReferenceOp) {
   for (const int64_t rank : {1, 3}) {
@@ -31,5 +30,4 @@ TEST(ChunkMixing, MeetsTheReferenceOp) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cpu
+}  // namespace longshort::cpu::chunk_mixing_test

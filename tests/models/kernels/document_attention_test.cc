@@ -9,8 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/models/kernels/instruction_set_name.h"
 
-namespace longshort::cpu {
-namespace {
+namespace longshort::cpu::kernels_document_attention_test {
 
 // A random document of one head among others, and the same arithmetic in double precision, pair by pair.
 class Problem {
@@ -165,5 +164,4 @@ TEST(DocumentAttention, MeetsExactSumsForAnyShapeOnEveryInstructionSet) {
   }
 }
 
-}  // namespace
-}  // namespace longshort::cpu
+}  // namespace longshort::cpu::kernels_document_attention_test

@@ -14,8 +14,7 @@
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/language_model/tested_backends.h"
 
-namespace longshort {
-namespace {
+namespace longshort::gpu_backend_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -246,5 +245,4 @@ TEST_F(GpuBackendTest, HeadsThatAreTooWideAreNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("heads are 136 wide; on a GPU they may be 128"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::gpu_backend_test

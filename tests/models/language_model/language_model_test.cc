@@ -13,8 +13,7 @@
 #include "models/weights/language_model_config.h"
 #include "tests/models/language_model/random_decoder.h"
 
-namespace longshort {
-namespace {
+namespace longshort::language_model_test {
 
 using ::testing::HasSubstr;
 
@@ -134,5 +133,4 @@ TEST_F(LoadLanguageModelTest, RefusesWeightsThatAreCutOrWrittenWhileTheyAreRead)
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::language_model_test

@@ -6,8 +6,7 @@
 #include "models/language_model/decoder.h"
 #include "tests/models/language_model/random_decoder.h"
 
-namespace longshort {
-namespace {
+namespace longshort::move_decoder_test {
 
 TEST(MoveDecoder, LeavesNoTensorBehind) {
   Decoder decoder = RandomDecoder(SmallConfig(), 5);
@@ -32,5 +31,4 @@ TEST(MoveDecoder, LeavesNoTensorBehind) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::move_decoder_test

@@ -9,8 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace longshort {
-namespace {
+namespace longshort::page_storage_test {
 
 constexpr PageLayout kLayout = {.layers = 2, .heads = 4, .head_width = 64};  // a page of 64 KiB
 constexpr int64_t kPages = 400;                                              // 25 MiB
@@ -94,5 +93,4 @@ TYPED_TEST(PageRowsTest, NothingIsLeftOfTheOtherRows) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::page_storage_test

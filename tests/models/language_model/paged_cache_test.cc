@@ -16,8 +16,7 @@
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/language_model/tested_backends.h"
 
-namespace longshort {
-namespace {
+namespace longshort::language_model_paged_cache_test {
 
 using Tokens = std::vector<int32_t>;
 
@@ -197,5 +196,4 @@ TEST_P(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
   EXPECT_NE(RandomModelOn(GetParam(), config_, 5, at::kBFloat16)->info().cache_layout, model_->info().cache_layout);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::language_model_paged_cache_test

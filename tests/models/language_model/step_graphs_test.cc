@@ -20,8 +20,7 @@
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/language_model/tested_backends.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_graphs_test {
 
 constexpr WorkerDevice kWorker = {.kind = DeviceKind::kEmulated};
 constexpr int64_t kMostRows = 8, kStreams = 12, kMostTokens = 400;
@@ -165,5 +164,4 @@ TEST(StepGraphs, RunMixedSteps) {
   EXPECT_GT(replayed, 10);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_graphs_test

@@ -5,8 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::step_plan_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -101,5 +100,4 @@ TEST_F(StepPlanTest, ATokenInsideAChunkOnlyWaits) {
   EXPECT_THAT(plan.Of(plan.kept_slots), ElementsAre(5 * 4 + 2));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::step_plan_test

@@ -11,8 +11,7 @@
 
 extern "C" int mallctl(const char*, void*, size_t*, void*, size_t) __attribute__((weak));
 
-namespace longshort {
-namespace {
+namespace longshort::kept_memory_test {
 
 // Of this process, in MiB.
 int64_t Resident() {
@@ -103,5 +102,4 @@ TEST_F(KeptMemoryTest, WithoutModelsTheAllocatorDoesAsBefore) {
   EXPECT_FALSE(IsKept());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::kept_memory_test

@@ -9,8 +9,7 @@
 #include "gtest/gtest.h"
 #include "models/layers/library.h"
 
-namespace longshort {
-namespace {
+namespace longshort::library_error_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -44,5 +43,4 @@ TEST(LibraryError, NoMemoryIsNoDefect) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::library_error_test

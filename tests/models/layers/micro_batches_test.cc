@@ -12,8 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::micro_batches_test {
 
 using Batch = std::vector<MicroBatch>;
 using ::testing::ElementsAre;
@@ -158,5 +157,4 @@ TEST(MicroBatchRunner, OneIsSharedByAllThreads) {
   EXPECT_EQ(threads, 2);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::micro_batches_test

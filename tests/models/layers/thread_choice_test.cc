@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longshort {
-namespace {
+namespace longshort::thread_choice_test {
 
 constexpr int kTeam = 4;
 
@@ -73,5 +72,4 @@ TEST(ThreadChoice, SizesLearnApart) {
   EXPECT_EQ(choice.Next(1), 1);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::thread_choice_test

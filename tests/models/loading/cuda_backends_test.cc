@@ -3,8 +3,7 @@
 #include "ATen/Context.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::cuda_backends_test {
 
 TEST(CudaBackends, LeaveLibTorchNoShorterNumbersThanItIsGiven) {
   MakeCudaBackends(std::make_shared<GpuLoss>());
@@ -14,5 +13,4 @@ TEST(CudaBackends, LeaveLibTorchNoShorterNumbersThanItIsGiven) {
             at::CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::cuda_backends_test

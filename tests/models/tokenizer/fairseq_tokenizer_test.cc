@@ -6,8 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::fairseq_tokenizer_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -139,5 +138,4 @@ TEST(FairseqTokenizer, RefusesMoreSymbolsThanTheModelHas) {
               AllOf(HasSubstr("vocabulary.txt"), HasSubstr("4 + 2 symbols"), HasSubstr("vocabulary_size, 5")));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::fairseq_tokenizer_test

@@ -5,8 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::tokenizer_vocabulary_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -53,5 +52,4 @@ TEST(Vocabulary, QuotesASymbolShortAndSafe) {
   EXPECT_EQ(QuoteSymbol(std::string(100, 'x')), "'" + std::string(60, 'x') + "'");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::tokenizer_vocabulary_test

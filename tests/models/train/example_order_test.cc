@@ -5,8 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::example_order_test {
 
 std::vector<int64_t> Examples(const std::vector<Draw>& draws) {
   std::vector<int64_t> examples;
@@ -48,5 +47,4 @@ TEST(RandomDraws, StreamsOfOneSeedDifferAndRepeat) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::example_order_test

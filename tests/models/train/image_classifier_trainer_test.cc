@@ -13,8 +13,7 @@
 #include "tests/models/images/png_writer.h"
 #include "tests/models/train/classifier_training.h"
 
-namespace longshort {
-namespace {
+namespace longshort::image_classifier_trainer_test {
 
 using ::testing::HasSubstr;
 
@@ -127,5 +126,4 @@ TEST(ImageClassifierCommand, RefusesNumbersThatCannotBe) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::image_classifier_trainer_test

@@ -6,8 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::labelled_data_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -62,5 +61,4 @@ TEST(LabelledTexts, ErrorsNameFileLineAndField) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::labelled_data_test

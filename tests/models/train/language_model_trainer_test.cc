@@ -15,8 +15,7 @@
 #include "models/train/commands.h"
 #include "models/train/training_text.h"
 
-namespace longshort {
-namespace {
+namespace longshort::language_model_trainer_test {
 
 std::string Contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -234,5 +233,4 @@ TEST(StreamBatches, StreamsRunOnFromBatchToBatchAndTargetsAreTheNextTokens) {
   EXPECT_EQ(at(next_pass.inputs, 0, 0), 4);  // half a batch on
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::language_model_trainer_test

@@ -12,8 +12,7 @@
 
 #include "ATen/Functions.h"
 
-namespace longshort {
-namespace {
+namespace longshort::model_writer_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -139,5 +138,4 @@ TEST_F(ModelWriter, AFolderThatNobodyMayWriteToIsRefused) {
   fs::permissions(Path("locked"), fs::perms::owner_all);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::model_writer_test

@@ -5,8 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 
-namespace longshort {
-namespace {
+namespace longshort::terminal_test {
 
 TEST(StopSignal, TheFirstIsNotedAndTheSecondEndsTheProcessOfWhicheverKind) {
   for (const int first : {SIGINT, SIGTERM}) {
@@ -47,5 +46,4 @@ TEST(StopSignal, AfterwardsTheProcesssOwnHandlerIsBack) {
   std::signal(SIGTERM, SIG_DFL);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::terminal_test

@@ -10,8 +10,7 @@
 #include "models/train/commands.h"
 #include "tests/models/train/classifier_training.h"
 
-namespace longshort {
-namespace {
+namespace longshort::text_classifier_trainer_test {
 
 using ::testing::HasSubstr;
 
@@ -133,5 +132,4 @@ TEST(TextClassifierCommand, RefusesNumbersThatCannotBe) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::text_classifier_trainer_test

@@ -8,8 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/base/status_matchers.h"
 
-namespace longshort {
-namespace {
+namespace longshort::cvt_config_test {
 
 using Words = std::vector<std::string>;
 
@@ -87,5 +86,4 @@ TEST(CvtStage, EmbedsAsAConvolutionDoes) {
   EXPECT_EQ(CvtStage{}.EmbeddedLength(2), 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::cvt_config_test

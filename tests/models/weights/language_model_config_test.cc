@@ -9,8 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/base/status_matchers.h"
 
-namespace longshort {
-namespace {
+namespace longshort::language_model_config_test {
 
 using Words = std::vector<std::string>;
 
@@ -155,5 +154,4 @@ TEST(LanguageModelConfig, RefusesTablesThatExhaustMemory) {
               Refuses(Words{std::to_string(config.PositionTableElements()), "limit is 1073741824"}));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::language_model_config_test

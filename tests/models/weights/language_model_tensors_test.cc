@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
-namespace {
+namespace longshort::language_model_tensors_test {
 
 using ::testing::ElementsAre;
 
@@ -58,5 +57,4 @@ TEST(LanguageModelTensors, CountThePublishedParameters) {
   EXPECT_EQ(CountParameters(LanguageModelTensors(config)), 110'576'064);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::language_model_tensors_test

@@ -9,8 +9,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort {
-namespace {
+namespace longshort::model_directory_test {
 
 using Words = std::vector<std::string>;
 
@@ -115,5 +114,4 @@ TEST_F(ModelDirectoryTest, FingerprintNoticesEveryFile) {
   EXPECT_NE(third, fourth);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::model_directory_test

@@ -12,8 +12,7 @@
 #include "tests/base/temporary_directory.h"
 #include "tests/models/weights/tensor_bytes.h"
 
-namespace longshort {
-namespace {
+namespace longshort::safetensors_test {
 
 using ::testing::ElementsAre;
 using Words = std::vector<std::string>;
@@ -245,5 +244,4 @@ TEST(BrokenSafetensors, EveryCutOfAGoodFileIsRefused) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::safetensors_test

@@ -12,8 +12,7 @@
 #include "tests/base/temporary_directory.h"
 #include "tests/models/weights/tensor_bytes.h"
 
-namespace longshort {
-namespace {
+namespace longshort::safetensors_writer_test {
 
 using Words = std::vector<std::string>;
 
@@ -102,5 +101,4 @@ TEST(SafetensorsWriter, NamesAPathThatCannotBeWritten) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("/nonexistent/directory/t"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::safetensors_writer_test

@@ -9,8 +9,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort {
-namespace {
+namespace longshort::tensor_shapes_test {
 
 using Words = std::vector<std::string>;
 
@@ -73,5 +72,4 @@ TEST_F(CheckTensorsTest, NamesATensorOfAnotherType) {
   EXPECT_THAT(Check(), Refuses(Words{"'map.bias'", "I32", "F32, F16 or BF16"}));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::tensor_shapes_test

@@ -11,8 +11,7 @@
 #include "models/weights/tensors.h"
 #include "tests/base/status_matchers.h"
 
-namespace longshort {
-namespace {
+namespace longshort::tensor_values_test {
 
 using ::testing::ElementsAre;
 using Words = std::vector<std::string>;
@@ -104,5 +103,4 @@ TEST(TensorValues, RefusesOtherTypesAndOtherLengths) {
   EXPECT_THAT(OneTensor(DataType::kF16, bytes).Read(absl::MakeSpan(values)), Refuses(Words{"4 elements", "2"}));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::tensor_values_test

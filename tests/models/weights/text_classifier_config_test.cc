@@ -9,8 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/base/status_matchers.h"
 
-namespace longshort {
-namespace {
+namespace longshort::text_classifier_config_test {
 
 using Words = std::vector<std::string>;
 
@@ -147,5 +146,4 @@ TEST(TextClassifierConfig, HoldsTheRulesBetweenFields) {
   EXPECT_THAT(Parse(document), Refuses(Words{"documents is 2", "'pixels'"}));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::text_classifier_config_test

@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
-namespace {
+namespace longshort::text_classifier_tensors_test {
 
 using ::testing::ElementsAre;
 
@@ -73,5 +72,4 @@ TEST(TextClassifierTensors, CountTheOfficialParameters) {
   EXPECT_EQ(CountParameters(TextClassifierTensors(retrieval)), 404'034);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::text_classifier_tensors_test

@@ -7,8 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/base/status_matchers.h"
 
-namespace longshort {
-namespace {
+namespace longshort::vil_stages_test {
 
 using Words = std::vector<std::string>;
 
@@ -142,5 +141,4 @@ TEST(VilStages, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(ToText(*stages), text);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::vil_stages_test

@@ -6,8 +6,7 @@
 #include "gtest/gtest.h"
 #include "models/weights/vil_config.h"
 
-namespace longshort {
-namespace {
+namespace longshort::vil_tensors_test {
 
 using ::testing::ElementsAre;
 
@@ -67,5 +66,4 @@ TEST(VilTensors, TableOfRelativePositions) {
   EXPECT_EQ(WindowBiasRows(8), 375);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::vil_tensors_test

@@ -20,8 +20,7 @@
 #include "core/schedule/refusal.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort {
-namespace {
+namespace longshort::access_control_test {
 
 using absl::StatusCode;
 using testing::AllOf;
@@ -255,5 +254,4 @@ TEST_F(AccessControlTest, AFileThatIsWrongAtTheStartIsAnError) {
   EXPECT_EQ(AccessControl::Open({.token_file = path_}, nullptr).status().code(), StatusCode::kInvalidArgument);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::access_control_test

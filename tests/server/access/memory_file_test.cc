@@ -9,8 +9,7 @@
 #include "server/access/tls_watch.h"
 #include "tests/base/status_matchers.h"
 
-namespace longshort {
-namespace {
+namespace longshort::memory_file_test {
 
 std::string RestOf(std::istream& file) { return {std::istreambuf_iterator<char>(file), {}}; }
 
@@ -56,5 +55,4 @@ TEST(MemoryFile, EveryWriteHasItsSecond) {
   EXPECT_NE(TimeOf(file->path()), first);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::memory_file_test

@@ -8,8 +8,7 @@
 #include "core/schedule/refusal.h"
 #include "server/access/identity.h"
 
-namespace longshort {
-namespace {
+namespace longshort::rate_limit_test {
 
 constexpr absl::Duration kNone = absl::ZeroDuration();
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
@@ -125,5 +124,4 @@ TEST(Identity, ANewLimitDoesNotForgiveWhatWasTaken) {
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::rate_limit_test

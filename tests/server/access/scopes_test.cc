@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort {
-namespace {
+namespace longshort::scopes_test {
 
 using testing::HasSubstr;
 
@@ -26,5 +25,4 @@ TEST(Scopes, WhatIsNoneIsRefusedWithWhatThereIs) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::scopes_test

@@ -11,8 +11,7 @@
 
 #include "tests/base/temporary_directory.h"
 
-namespace longshort {
-namespace {
+namespace longshort::token_file_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -142,5 +141,4 @@ TEST(TokenFile, IsForTheEyesOfOwnerAndGroup) {
   EXPECT_FALSE(ReadTokenFile(folder.path()).ok());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::token_file_test

@@ -6,8 +6,7 @@
 
 #include "absl/time/clock.h"
 
-namespace longshort {
-namespace {
+namespace longshort::call_gate_test {
 
 TEST(CallGate, LetsNobodyInOnceClosed) {
   CallGate gate;
@@ -113,5 +112,4 @@ TEST(CallGate, TellsOnceWhoAskedWhenItCloses) {
   EXPECT_EQ(late, 1);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::call_gate_test

@@ -5,8 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::delivery_threads_test {
 
 TEST(DeliveryThreadsTest, OneForEachEightCpusAndAtLeastOne) {
   for (const auto& [cpus, threads] : {std::pair<int64_t, size_t>{1, 1}, {2, 1}, {16, 2}, {64, 8}}) {
@@ -17,5 +16,4 @@ TEST(DeliveryThreadsTest, OneForEachEightCpusAndAtLeastOne) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::delivery_threads_test

@@ -6,8 +6,7 @@
 #include <string>
 #include <variant>
 
-namespace longshort {
-namespace {
+namespace longshort::stream_events_test {
 
 CompletionDelta Delta(int32_t index, const std::string& text, int64_t tokens = 1) {
   CompletionDelta delta;
@@ -132,5 +131,4 @@ TEST(StreamEvents, AKeepaliveIsSaidOnlyWhereNothingElseIs) {
   EXPECT_FALSE(events.Pop().has_value());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::stream_events_test

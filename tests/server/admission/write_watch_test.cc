@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longshort {
-namespace {
+namespace longshort::write_watch_test {
 
 constexpr absl::Time kStart = absl::UnixEpoch();
 
@@ -46,5 +45,4 @@ TEST(WriteWatch, WhoLooksWhenToldSeesAStuckWriteAtOnce) {
   EXPECT_TRUE(watch.IsStuck(watch.NextLook(look)));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::write_watch_test

@@ -21,8 +21,7 @@
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort {
-namespace {
+namespace longshort::second_front_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -340,5 +339,4 @@ TEST_F(SecondFrontTest, AStoppingServerTakesNoCallAndKnowsThoseThatAreLeft) {
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::UnixEpoch()), 0) << "nothing holds a call that is over";
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::second_front_test

@@ -6,8 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::session_owner_test {
 
 using testing::HasSubstr;
 
@@ -39,5 +38,4 @@ TEST(SessionOwner, OfAnotherKindOfServerIsNobody) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_owner_test

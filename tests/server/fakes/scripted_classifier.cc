@@ -5,7 +5,7 @@
 namespace longshort {
 namespace {
 
-ClassifierInfo Info() {
+ClassifierInfo ScriptedClassifierInfo() {
   ClassifierInfo info;
   info.classes = 3;
   info.labels = {"cat", "dog", "owl"};
@@ -68,7 +68,7 @@ size_t ScriptedClassifierEngine::size() {
 }
 
 ServedClassifier TextClassifier(std::unique_ptr<ClassifierEngine> engine, int64_t documents) {
-  ServedClassifier served{.info = Info(),
+  ServedClassifier served{.info = ScriptedClassifierInfo(),
                           .tokenizer = std::make_shared<BytesPlusOne>(),
                           .preprocessor = nullptr,
                           .engine = std::move(engine)};
@@ -81,7 +81,7 @@ ServedClassifier TextClassifier(std::unique_ptr<ClassifierEngine> engine, int64_
 }
 
 ServedClassifier ImageClassifier(std::unique_ptr<ClassifierEngine> engine) {
-  ServedClassifier served{.info = Info(),
+  ServedClassifier served{.info = ScriptedClassifierInfo(),
                           .tokenizer = nullptr,
                           .preprocessor = std::make_shared<CountingPreprocessor>(),
                           .engine = std::move(engine)};

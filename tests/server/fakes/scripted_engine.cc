@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kVocabularySize = 260;
 
-LanguageModelInfo Info() {
+LanguageModelInfo ScriptedModelInfo() {
   LanguageModelInfo info;
   info.vocabulary_size = kVocabularySize;
   info.precision = "fp32";
@@ -81,7 +81,7 @@ std::vector<ScriptedEngine::Scoring> ScriptedEngine::TakeScorings(size_t count) 
 
 std::shared_ptr<ServedLanguageModel> ByteModel() {
   auto model = std::make_shared<ServedLanguageModel>();
-  model->info = Info();
+  model->info = ScriptedModelInfo();
   model->tokenizer = ByteTokenizer();
   return model;
 }
@@ -108,7 +108,8 @@ std::unique_ptr<ModelRegistry> RegistryOf(std::map<std::string, ServedModel::Kin
 
 std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<LanguageModelEngine> engine) {
   std::map<std::string, ServedModel::Kind> models;
-  models["m"] = ServedLanguageModel{.info = Info(), .tokenizer = ByteTokenizer(), .engine = std::move(engine)};
+  models["m"] =
+      ServedLanguageModel{.info = ScriptedModelInfo(), .tokenizer = ByteTokenizer(), .engine = std::move(engine)};
   return RegistryOf(std::move(models));
 }
 

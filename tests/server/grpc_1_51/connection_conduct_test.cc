@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort {
-namespace {
+namespace longshort::connection_conduct_test {
 
 using ::testing::Eq;
 using ::testing::Optional;
@@ -172,5 +171,4 @@ TEST(ConnectionConduct, WhatGrpcDoesNotKnowIsBoundedAllTheSame) {
   EXPECT_THAT(connection.Look(1, send), Optional(Misconduct::kBytes));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::connection_conduct_test

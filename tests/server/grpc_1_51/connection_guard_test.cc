@@ -16,8 +16,7 @@
 #include "absl/time/clock.h"
 #include "server/grpc_1_51/listening_sockets.h"
 
-namespace longshort {
-namespace {
+namespace longshort::connection_guard_test {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
@@ -104,5 +103,4 @@ TEST(ConnectionGuard, WithoutADescriptorLeftItTriesAgain) {
   EXPECT_TRUE(ended.WaitForNotificationWithTimeout(kPatience));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::connection_guard_test

@@ -13,8 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::connection_listener_test {
 
 using ::testing::HasSubstr;
 
@@ -106,5 +105,4 @@ TEST(ConnectionListener, SaysWhyAnAddressCannotBeBound) {
   EXPECT_THAT(refusal({.host = "no such host", .port = 0}), HasSubstr("--listen=no such host:0"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::connection_listener_test

@@ -9,8 +9,7 @@
 #include <cerrno>
 #include <string>
 
-namespace longshort {
-namespace {
+namespace longshort::tcp_socket_test {
 
 using ::testing::MatchesRegex;
 
@@ -85,5 +84,4 @@ TEST_F(TcpSocketTest, WhatIsNoSocketHasNoIdentity) {
   EXPECT_EQ(PeerOf(-1), "");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::tcp_socket_test

@@ -8,8 +8,7 @@
 
 #include "tests/server/fakes/plain_names.h"
 
-namespace longshort {
-namespace {
+namespace longshort::class_answer_test {
 
 ClassifierInfo Info(int64_t classes, const std::string& label) {
   ClassifierInfo info;
@@ -49,5 +48,4 @@ TEST(ClassAnswer, TooMuchForOneMessageIsRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::class_answer_test

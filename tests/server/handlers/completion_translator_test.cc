@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace longshort {
-namespace {
+namespace longshort::completion_translator_test {
 
 GenerationPlan Plan(bool describe_tokens, bool return_raw) {
   GenerationPlan plan;
@@ -80,5 +79,4 @@ TEST(CompletionTranslator, TheEchoMayEndInsideACharacterThatTheModelCompletes) {
   EXPECT_EQ(translator.Delta({.bytes = "\xA9", .tokens = {}}).text, "\xC3\xA9");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::completion_translator_test

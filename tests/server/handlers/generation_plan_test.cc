@@ -14,8 +14,7 @@
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort {
-namespace {
+namespace longshort::generation_plan_test {
 
 using ::testing::HasSubstr;
 
@@ -115,5 +114,4 @@ TEST(GenerationPlan, APromptMayBeMissingBehindASessionOnly) {
   EXPECT_TRUE(Plan(call).ok());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::generation_plan_test

@@ -10,8 +10,7 @@
 #include "server/handlers/generation_plan.h"
 #include "tests/server/fakes/plain_names.h"
 
-namespace longshort {
-namespace {
+namespace longshort::sampling_check_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -72,5 +71,4 @@ TEST(SamplingCheck, LogitBiasIsSortedAndTopKBeyondTheVocabularyKeepsAll) {
   EXPECT_EQ(options->top_k, 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::sampling_check_test

@@ -6,8 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace longshort {
-namespace {
+namespace longshort::scatter_gather_test {
 
 class ScatterGatherTest : public testing::Test {
  protected:
@@ -88,5 +87,4 @@ TEST_F(ScatterGatherTest, StopsAtARefusal) {
   EXPECT_EQ(done_->status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::scatter_gather_test

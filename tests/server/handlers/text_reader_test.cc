@@ -9,8 +9,7 @@
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort {
-namespace {
+namespace longshort::text_reader_test {
 
 using ::testing::ElementsAre;
 
@@ -56,5 +55,4 @@ TEST(TextReader, WhatIsWrongIsNamedAsTheFrontNamesIt) {
             "beginning, id 1 is 260; it must be in [0, 259]");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::text_reader_test

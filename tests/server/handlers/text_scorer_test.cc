@@ -12,8 +12,7 @@
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort {
-namespace {
+namespace longshort::text_scorer_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -151,5 +150,4 @@ TEST(TextScorer, AClassifierOfImagesScoresNoTexts) {
             absl::FailedPreconditionError("texts cannot be scored: model m is a classifier of images"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::text_scorer_test

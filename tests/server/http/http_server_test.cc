@@ -13,8 +13,7 @@
 #include "absl/time/clock.h"
 #include "tests/server/http/raw_client.h"
 
-namespace longshort {
-namespace {
+namespace longshort::http_server_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -178,5 +177,4 @@ TEST_F(HttpServerTest, SpeaksTls) {
   EXPECT_TRUE(silent.IsClosed()) << "a handshake has the time of a request";
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::http_server_test

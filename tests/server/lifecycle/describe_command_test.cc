@@ -9,8 +9,7 @@
 #include "models/costs/presets.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort {
-namespace {
+namespace longshort::describe_command_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -51,5 +50,4 @@ TEST(Describe, HelpTeaches) {
   EXPECT_THAT(*help, AllOf(HasSubstr("describe MODEL_OR_CONFIG"), HasSubstr("\n  cvt-ls-21-448\n")));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::describe_command_test

@@ -11,8 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::port_file_test {
 
 namespace fs = std::filesystem;
 
@@ -81,5 +80,4 @@ TEST_F(PortFileTest, WhatCannotBeWrittenIsKnownAtOnce) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("missing/ports.json cannot be written"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::port_file_test

@@ -20,8 +20,7 @@
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
-namespace {
+namespace longshort::run_test {
 
 using Workers = std::vector<WorkerDevice>;
 
@@ -167,5 +166,4 @@ TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) 
   EXPECT_EQ(Run(loader, {"--watch-repository=100ms", "--drain-timeout=0s", "--max-generate-tokens=100000"}), 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::run_test

@@ -11,8 +11,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::classify_image_test {
 
 using ::testing::HasSubstr;
 
@@ -210,5 +209,4 @@ TEST_F(ClassifyImageTest, TheNumberOfImagesIsBounded) {
   EXPECT_EQ(Call().error_message(), "number of images is 65; it must be in [1, 64]");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::classify_image_test

@@ -8,8 +8,7 @@
 
 #include "server/longshort_v1/messages.h"
 
-namespace longshort {
-namespace {
+namespace longshort::from_messages_test {
 
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
@@ -133,5 +132,4 @@ TEST(FromMessages, AnImageWithoutContentHasNone) {
   EXPECT_THAT(std::get<absl::Span<const float>>(std::get<RawImage>(input.content).values), ElementsAre(0.5F));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::from_messages_test

@@ -5,8 +5,7 @@
 
 #include "server/longshort_v1/rpcs.h"
 
-namespace longshort {
-namespace {
+namespace longshort::names_test {
 
 const CallNames& Names() {
   static const auto* const kRpcs = new std::vector<Rpc>(LongshortV1Rpcs());
@@ -34,5 +33,4 @@ TEST(V1Names, TheKindsOfATextAndOfAnImageAreThoseOfTheContract) {
   EXPECT_STREQ(Names().image_kinds(), "encoded, or a tensor with values");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::names_test

@@ -14,8 +14,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::score_texts_test {
 
 using ::testing::HasSubstr;
 using Stream = grpc::ClientReaderWriter<v1::ScoreTextsRequest, v1::ScoreTextsResponse>;
@@ -364,5 +363,4 @@ TEST_F(ScoreTextsTest, ScoreTextOnAClassifierTellsClassesAndWhatWasRead) {
   EXPECT_EQ(response.usage().prompt_tokens(), 10);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::score_texts_test

@@ -16,8 +16,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::services_test {
 
 class ServicesTest : public ServingFixture {
  protected:
@@ -273,5 +272,4 @@ TEST_F(ServicesTest, AClosedGateRefuses) {
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now()), 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::services_test

@@ -19,8 +19,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::session_transfer_test {
 
 using testing::HasSubstr;
 
@@ -356,5 +355,4 @@ TEST_F(SessionTransferTest, AStoppingServerTakesNoMore) {
   EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_transfer_test

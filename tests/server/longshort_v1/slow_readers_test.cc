@@ -21,8 +21,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::slow_readers_test {
 
 using ::testing::HasSubstr;
 
@@ -332,5 +331,4 @@ TEST_F(SlowReadersTest, AClientThatSendsDocumentsAndReadsNoAnswersIsCancelled) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::slow_readers_test

@@ -12,8 +12,7 @@
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort {
-namespace {
+namespace longshort::to_messages_test {
 
 using ::testing::ElementsAre;
 
@@ -167,5 +166,4 @@ TEST(ToMessages, AClassificationIsNeverLongerThanItsBound) {
   EXPECT_LE(static_cast<int64_t>(ToMessage(AnswerOf(scores, answer, info)).ByteSizeLong()), MostBytes(answer, info));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::to_messages_test

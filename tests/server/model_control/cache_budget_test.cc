@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort {
-namespace {
+namespace longshort::cache_budget_test {
 
 TEST(CacheBudget, TheDefaultIsTheUsualOrHalfOfWhatIsLeft) {
   EXPECT_EQ(*CacheBudget(1000).Reserve("m", 0, 16), 16);
@@ -86,5 +85,4 @@ TEST(CacheBudget, WhatAModelTookIsGivenBackWithIt) {
   EXPECT_EQ(*budget->Reserve("second", 1000, 1), 1000);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::cache_budget_test

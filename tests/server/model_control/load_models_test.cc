@@ -16,8 +16,7 @@
 #include "tests/core/fakes/weights_of.h"
 #include "tests/server/fakes/scripted_classifier.h"
 
-namespace longshort {
-namespace {
+namespace longshort::load_models_test {
 
 using Workers = std::vector<WorkerDevice>;
 
@@ -235,5 +234,4 @@ TEST(LoadModels, AClassifierWhoseGraphsDoNotFitOnItsGpuIsRefused) {
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::load_models_test

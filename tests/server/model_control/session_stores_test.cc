@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longshort {
-namespace {
+namespace longshort::session_stores_test {
 
 std::unique_ptr<SessionObserver> UnheardOf() { return nullptr; }
 
@@ -23,5 +22,4 @@ TEST(SessionStores, EnginesOfOneNameAndTheSameWeightsShareOneForAsLongAsOneOfThe
   EXPECT_EQ(stores.Of("m", "weights", clock, {}, UnheardOf)->counts().sessions, 0);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_stores_test

@@ -12,8 +12,7 @@
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
-namespace {
+namespace longshort::warm_up_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -66,5 +65,4 @@ TEST(WarmUp, AModelThatFailsIsNoneToServe) {
   EXPECT_THAT(std::string(thrown.message()), HasSubstr("first step failed: no such product"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::warm_up_test

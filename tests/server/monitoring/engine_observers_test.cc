@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort {
-namespace {
+namespace longshort::engine_observers_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -207,5 +206,4 @@ TEST(EngineObservers, SeriesOfAVersionLeaveWithItsLastEngine) {
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 0)"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::engine_observers_test

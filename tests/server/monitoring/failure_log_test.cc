@@ -8,8 +8,7 @@
 
 #include "absl/strings/str_split.h"
 
-namespace longshort {
-namespace {
+namespace longshort::failure_log_test {
 
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
@@ -37,5 +36,4 @@ TEST(FailureLog, SaysWhyAndOfManyWithinASecondHowMany) {
                           EndsWith(R"(error step failed model=m code=INTERNAL error="once more")")));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::failure_log_test

@@ -15,8 +15,7 @@
 #include "absl/time/clock.h"
 #include "server/monitoring/server_metrics.h"
 
-namespace longshort {
-namespace {
+namespace longshort::load_report_test {
 
 using ::testing::AllOf;
 using ::testing::DoubleNear;
@@ -127,5 +126,4 @@ TEST(LoadReport, MayBeAskedByManyAtOnce) {
   OrcaReader().Read(report.Get());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::load_report_test

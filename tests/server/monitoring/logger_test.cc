@@ -20,8 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 
-namespace longshort {
-namespace {
+namespace longshort::logger_test {
 
 // Far longer than a busy machine takes.
 constexpr absl::Duration kLong = absl::Minutes(5);
@@ -195,5 +194,4 @@ TEST(Logger, WaitsForAStandardErrorThatDoesNotBlock) {
   EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), kLines);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::logger_test

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace longshort {
-namespace {
+namespace longshort::process_metrics_test {
 
 using ::testing::ElementsAre;
 using ::testing::Key;
@@ -53,5 +52,4 @@ TEST(ProcessMetrics, TheStartIsWhenThisTestBegan) {
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(Values()["process_start_time_seconds"], start);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::process_metrics_test

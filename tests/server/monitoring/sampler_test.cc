@@ -3,8 +3,7 @@
 #include "base/random_number.h"
 #include "server/monitoring/tracer.h"
 
-namespace longshort {
-namespace {
+namespace longshort::monitoring_sampler_test {
 
 constexpr int kTraces = 100'000;
 
@@ -61,5 +60,4 @@ TEST(TraceSampler, AParentDoesNotMatterToOneThatIsNotParentBased) {
   EXPECT_FALSE(TraceSampler(0, false).Samples(parent.trace_id, parent));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::monitoring_sampler_test

@@ -5,8 +5,7 @@
 
 #include <string>
 
-namespace longshort {
-namespace {
+namespace longshort::server_metrics_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -54,5 +53,4 @@ TEST(ServerMetrics, TheBuildIsKnownFromTheStart) {
   EXPECT_THAT(ServerMetrics({1}).Serialize(), HasSubstr("longshort_build_info{"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::server_metrics_test

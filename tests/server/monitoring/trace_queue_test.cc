@@ -6,8 +6,7 @@
 #include "absl/time/clock.h"
 #include "server/monitoring/tracer.h"
 
-namespace longshort {
-namespace {
+namespace longshort::trace_queue_test {
 
 std::unique_ptr<CallTrace> Trace(int64_t spans) {
   auto trace = std::make_unique<CallTrace>();
@@ -68,5 +67,4 @@ TEST(TraceQueue, ClosingWakesWhoWaits) {
   closing.join();
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::trace_queue_test

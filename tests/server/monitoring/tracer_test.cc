@@ -5,8 +5,7 @@
 
 #include <memory>
 
-namespace longshort {
-namespace {
+namespace longshort::tracer_test {
 
 using ::testing::HasSubstr;
 
@@ -60,5 +59,4 @@ TEST_F(TracerTest, WhatDoesNotFitIsCounted) {
   EXPECT_THAT(metrics, HasSubstr("longshort_spans_dropped_total{reason=\"queue_full\"} 2"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::tracer_test

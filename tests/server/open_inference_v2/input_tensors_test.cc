@@ -9,8 +9,7 @@
 
 #include "tests/server/open_inference_v2/requests.h"
 
-namespace longshort {
-namespace {
+namespace longshort::input_tensors_test {
 
 using inference::ModelInferRequest;
 using ::testing::ElementsAre;
@@ -189,5 +188,4 @@ TEST(InputTensors, InputsStandOnceAndHaveNoSharedMemory) {
   EXPECT_THAT(ReadError(shared), HasSubstr("there is no shared memory"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::input_tensors_test

@@ -12,8 +12,7 @@
 #include "server/rpc/error_details.pb.h"
 #include "tests/server/open_inference_v2/open_inference_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::model_infer_test {
 
 using inference::ModelInferRequest;
 using ::testing::ElementsAre;
@@ -265,5 +264,4 @@ TEST_F(ModelInferTest, DocumentsAreScoredAndWhatHasNoMeaningForThemIsEmpty) {
   EXPECT_EQ(response_.raw_output_contents(3), std::string("\2\0\0\0\0\0\0\0", 8));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::model_infer_test

@@ -5,8 +5,7 @@
 
 #include <string>
 
-namespace longshort {
-namespace {
+namespace longshort::parameters_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -102,5 +101,4 @@ TEST_F(ParametersTest, AGenerationIsDescribedByTheNamesOfLongshortV1) {
   EXPECT_EQ(call.seed, UINT64_MAX);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::parameters_test

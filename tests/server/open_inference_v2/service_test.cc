@@ -7,8 +7,7 @@
 
 #include "tests/server/open_inference_v2/open_inference_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::service_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -139,5 +138,4 @@ TEST_F(ServiceTest, WhatIsNotThereSaysWhy) {
   EXPECT_THAT(status.error_message(), HasSubstr("how the server logs"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::service_test

@@ -10,8 +10,7 @@
 #include "core/schedule/refusal.h"
 #include "tests/server/open_inference_v2/open_inference_fixture.h"
 
-namespace longshort {
-namespace {
+namespace longshort::stream_infer_test {
 
 using inference::ModelInferRequest;
 using inference::ModelStreamInferResponse;
@@ -269,5 +268,4 @@ TEST_F(StreamInferTest, AStreamHasOnlySoManyRequestsInWork) {
   EXPECT_TRUE(Close().ok());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::stream_infer_test

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort {
-namespace {
+namespace longshort::command_line_test {
 
 using ::testing::HasSubstr;
 
@@ -69,5 +68,4 @@ TEST(CommandLine, TheTablesOfTheDocsHaveTheFieldsOfServingJsonToo) {
   EXPECT_THAT(tables, HasSubstr("| `\"max_queue_delay\": \"duration\"` | `0` | 0 to 1m | "));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::command_line_test

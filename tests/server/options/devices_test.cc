@@ -5,8 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
-namespace {
+namespace longshort::options_devices_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -75,5 +74,4 @@ TEST(Devices, WorkersOnTheCpuDivideTheThreads) {
   EXPECT_EQ(ThreadsPerWorker(4, {.gpus = {0}}), 4) << "loading is done on the CPU";
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::options_devices_test

@@ -6,8 +6,7 @@
 #include <cmath>
 #include <utility>
 
-namespace longshort {
-namespace {
+namespace longshort::server_options_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -106,5 +105,4 @@ TEST(ListenAddress, RefusesWhatIsNone) {
   }
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::server_options_test

@@ -9,8 +9,7 @@
 #include "core/classification/batch_former.h"
 #include "server/options/command_line.h"
 
-namespace longshort {
-namespace {
+namespace longshort::serving_options_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -153,5 +152,4 @@ TEST(ServingOptions, AFieldOfTheOtherKindOfModelIsRefused) {
             absl::InvalidArgumentError("f: max_streams is '64', it must be absent: the model is a classifier"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::serving_options_test

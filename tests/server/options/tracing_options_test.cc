@@ -6,8 +6,7 @@
 #include <map>
 #include <string>
 
-namespace longshort {
-namespace {
+namespace longshort::tracing_options_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -188,5 +187,4 @@ TEST(TracingOptions, AreSaidInASentence) {
   EXPECT_EQ(Read({}, "https://c:1", 0.25)->Summary(), "to c:1, by TLS, 25 % of those that begin here");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::tracing_options_test

@@ -3,8 +3,7 @@
 
 #include "server/rpc/health.h"
 
-namespace longshort {
-namespace {
+namespace longshort::health_board_test {
 
 using testing::ElementsAre;
 using testing::Optional;
@@ -46,5 +45,4 @@ TEST(HealthBoard, WhoWatchesANameLooksWhenItMayHaveChanged) {
   EXPECT_EQ(looks, 2);
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::health_board_test

@@ -8,8 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
-namespace {
+namespace longshort::held_streams_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -67,5 +66,4 @@ TEST_F(HeldStreamsTest, WhatIsGoneIsNoneOfThem) {
   EXPECT_THAT(gave_way_, IsEmpty());
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::held_streams_test

@@ -15,8 +15,7 @@
 #include "server/rpc/health.h"
 #include "server/rpc/reflection.h"
 
-namespace longshort {
-namespace {
+namespace longshort::rpc_table_test {
 
 using google::protobuf::DescriptorPool;
 using google::protobuf::MethodDescriptor;
@@ -88,5 +87,4 @@ TEST_F(RpcTableTest, WhatACallerNeedsIsWhatTheRpcDoes) {
                    "grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo"}));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::rpc_table_test

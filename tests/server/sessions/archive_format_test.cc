@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace longshort {
-namespace {
+namespace longshort::archive_format_test {
 
 using testing::HasSubstr;
 
@@ -110,5 +109,4 @@ TEST(ArchiveFormat, NamesWhatIsWrong) {
   EXPECT_EQ(Read(DataOf(session) + "more").status().message(), "the session has 4 bytes that belong to nothing");
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::archive_format_test

@@ -10,8 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
-namespace {
+namespace longshort::session_seal_test {
 
 using testing::HasSubstr;
 
@@ -71,5 +70,4 @@ TEST_F(SessionKeyTest, WhatIsNoKeyIsNamed) {
   EXPECT_THAT(wrong(testing::TempDir()), HasSubstr("cannot be read"));
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::session_seal_test

@@ -5,8 +5,7 @@
 
 #include "core/schedule/refusal.h"
 
-namespace longshort {
-namespace {
+namespace longshort::transfer_budget_test {
 
 using ::testing::HasSubstr;
 
@@ -47,5 +46,4 @@ TEST(TransferBudget, AShareGrowsAsFarAsThereIsRoom) {
   EXPECT_TRUE(bob->Grow(1000).ok()) << "alone";
 }
 
-}  // namespace
-}  // namespace longshort
+}  // namespace longshort::transfer_budget_test

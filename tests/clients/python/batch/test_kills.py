@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import longshort.batch
+import pytest
 from integration.server_process import Server
 
 from clients.python.batch import crash_runs
@@ -17,6 +18,7 @@ from clients.python.conftest import address
 KILLS = 110
 
 
+@pytest.mark.slow
 def test_killed_runs_come_to_what_an_uninterrupted_one_does(repeatable: Server, tmp_path: Path) -> None:
     lines = [line for i, line in enumerate(documents(150)) for line in ([line, b"broken"] if i % 40 == 7 else [line])]
     path = write_jsonl(tmp_path / "a.jsonl", lines)

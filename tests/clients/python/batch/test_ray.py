@@ -25,6 +25,8 @@ from clients.python.batch.corpus import documents, read_rows
 from clients.python.batch.test_docs import ALL_PROGRAMS
 from clients.python.conftest import address
 
+pytestmark = pytest.mark.slow
+
 ROWS = 1200
 
 
