@@ -1,0 +1,56 @@
+"""tests/check_words finds what its list names, and long sentences of docs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("check_words")
+
+
+def run(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, PROGRAM, "--root", root]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/stop_words.txt").write_text('# a comment\nanew\twrite "again"\nbut for\twrite "except for"\n')
+    (tmp_path / "core").mkdir()
+    return tmp_path
+
+
+def test_text_without_stop_words_passes(checkout: Path) -> None:
+    (checkout / "core/a.h").write_text("// A renewed page; nothing but forks.\n")
+    done = run(checkout)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_stop_word_is_reported_with_its_place_and_advice(checkout: Path) -> None:
+    (checkout / "core/a.h").write_text("int a;\n// Anew, but for one.\n")
+    done = run(checkout)
+    assert done.returncode == 1
+    assert done.stdout == 'core/a.h:2: "Anew": write "again"\ncore/a.h:2: "but for": write "except for"\n'
+
+
+def test_a_long_sentence_of_a_page_is_reported_and_one_in_a_code_block_or_table_is_not(checkout: Path) -> None:
+    long = "word " * 36
+    page = f"# Title\n\nShort.\n{long}.\n\n```\n{long}\n```\n\n| {long} |\n\n- {'word ' * 35}.\n"
+    (checkout / "README.md").write_text(page)
+    done = run(checkout)
+    assert done.returncode == 1
+    assert [line.split(": ")[:2] for line in done.stdout.splitlines()] == [
+        ["README.md:3", "a sentence of 36 words, at most 35"]
+    ]
+
+
+def test_a_pattern_without_advice_is_refused(checkout: Path) -> None:
+    (checkout / "tests/stop_words.txt").write_text("# x\nanew\n")
+    done = run(checkout)
+    assert done.returncode == 2
+    assert "line 2: want a pattern, a tab, and what to write: 'anew'" in done.stderr
