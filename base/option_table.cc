@@ -69,6 +69,7 @@ const OptionTable::Option& OptionTable::FlagFile() {
 
 void OptionTable::Add(Option option) {
   option.section = std::exchange(next_section_, "");
+  option.is_common = is_common_;
   options_.push_back(std::move(option));
 }
 
@@ -81,13 +82,16 @@ void OptionTable::AddCustom(std::string name, std::string hint, std::string defa
        .reader = std::move(reader)});
 }
 
-void OptionTable::AddHelp(HelpForm* form) {
-  AddCustom("help", "", "", "Print this and exit. --help=markdown prints the tables of the docs.",
-            [form](const std::string& text) {
-              bool on = text == "markdown";
+void OptionTable::AddHelp(HelpForm* form, HelpForm other) {
+  const bool is_all = other == HelpForm::kAll;
+  const std::string word = is_all ? "all" : "markdown";
+  const std::string what = is_all ? "adds the options of every command." : "prints the tables of the docs.";
+  AddCustom("help", "", "", absl::StrCat("Print this and exit. --help=", word, " ", what),
+            [form, other, word](const std::string& text) {
+              bool on = text == word;
               const absl::Status status = on ? absl::OkStatus() : ReadOptionValue(text, &on);
-              if (!status.ok()) return absl::InvalidArgumentError("must be absent or markdown");
-              *form = text == "markdown" ? HelpForm::kMarkdown : on ? HelpForm::kText : HelpForm::kNone;
+              if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("must be absent or ", word));
+              *form = text == word ? other : on ? HelpForm::kText : HelpForm::kNone;
               return absl::OkStatus();
             });
 }
@@ -199,13 +203,18 @@ std::string OptionTable::HelpOf(const Option& option) {
                       "\n", Wrapped(option.help, "      "));
 }
 
-std::string OptionTable::Help() const {
+std::string OptionTable::Help(HelpForm form) const {
   std::string text;
+  bool has_all = true;
   for (const Option& option : options_) {
+    if (option.is_common && form != HelpForm::kAll) {
+      has_all = false;
+      continue;
+    }
     if (!option.section.empty()) absl::StrAppend(&text, text.empty() ? "" : "\n", option.section, "\n");
     absl::StrAppend(&text, HelpOf(option));
   }
-  return absl::StrCat(text, HelpOf(FlagFile()));
+  return has_all ? absl::StrCat(text, HelpOf(FlagFile())) : text;
 }
 
 std::string OptionTable::Markdown(const Shown& shown) const {

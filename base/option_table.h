@@ -29,8 +29,9 @@
 
 namespace longshort {
 
-// What --help asks for: nothing, text for a terminal, or Markdown tables for the docs.
-enum class HelpForm { kNone, kText, kMarkdown };
+// What --help asks for: nothing, text for a terminal, the same with the common options, or Markdown tables for the
+// docs.
+enum class HelpForm { kNone, kText, kAll, kMarkdown };
 
 class OptionTable final {
  public:
@@ -40,6 +41,8 @@ class OptionTable final {
   struct Option {
     // The title that help puts above this option and those behind it; empty: that of the option before.
     std::string section = {};
+    // Of every command of a program: only --help=all lists it. So are those behind it.
+    bool is_common = false;
     std::string name;
     // Stands for the value in help, and says its unit ("N", "BYTES", "duration"). Empty: the option is a switch.
     std::string hint;
@@ -58,6 +61,11 @@ class OptionTable final {
 
   // The title that help puts above the options added next.
   void BeginSection(std::string title) { next_section_ = std::move(title); }
+  // The options added next are those of every command.
+  void BeginCommonSection(std::string title) {
+    BeginSection(std::move(title));
+    is_common_ = true;
+  }
 
   // The option's default is what `value` holds now. `value` must outlive the table.
   template <typename T>
@@ -112,8 +120,8 @@ class OptionTable final {
     AddCustom(std::move(name), "", "", std::move(help),
               [value](const std::string& text) { return ReadOptionValue(text, value); });
   }
-  // --help and --help=markdown.
-  void AddHelp(HelpForm* form);
+  // --help, and --help=all or --help=markdown. `other` is kAll or kMarkdown.
+  void AddHelp(HelpForm* form, HelpForm other);
   void AddCustom(std::string name, std::string hint, std::string default_text, std::string help, Reader reader);
   void Add(Option option);
 
@@ -129,8 +137,9 @@ class OptionTable final {
   // Stops at the first; returns it and all behind it, unread.
   absl::StatusOr<std::vector<std::string>> ParseLeading(absl::Span<const std::string> arguments) const;
 
-  // Every option with hint, default, range and help, in the order they were added, wrapped at 100 columns.
-  std::string Help() const;
+  // The options with hint, default, range and help, in the order they were added, wrapped at 100 columns. kAll includes
+  // the common ones.
+  std::string Help(HelpForm form = HelpForm::kAll) const;
   // The same as one Markdown table for each section. `shown` writes an option's name and hint; unset: --name=HINT.
   using Shown = std::function<std::string(const Option& option)>;
   std::string Markdown(const Shown& shown = nullptr) const;
@@ -160,6 +169,7 @@ class OptionTable final {
   absl::Status UnknownOption(const std::string& name) const;
 
   std::string next_section_;
+  bool is_common_ = false;
   std::vector<Option> options_;
 };
 

@@ -20,10 +20,11 @@ namespace {
 // Options that may stand before and behind the command's name.
 struct ProgramOptions {
   CommonOptions common;
-  bool help = false;
+  HelpForm help = HelpForm::kNone;
   bool version = false;
 
   void AddTo(OptionTable& table) {
+    table.BeginCommonSection("Options of every command:");
     table.Add("model", "NAME[/VERSION]", "Which model; may be left out if the server has one.", &common.model);
     table.Add("timeout", "TIME", "How long a call may take, as in 30s or 5m; inf is unlimited.", &common.timeout,
               {absl::Milliseconds(1), absl::InfiniteDuration()});
@@ -31,7 +32,7 @@ struct ProgramOptions {
               &common.client_id);
     common.connection.AddTo(table);
     table.AddSwitch("json", "Write one JSON object a line, with the field names of longshort.v1.", &common.json);
-    table.AddSwitch("help", "Show this; behind a command, the command's.", &help);
+    table.AddHelp(&help, HelpForm::kAll);
     table.AddSwitch("version", "Show the version.", &version);
   }
 };
@@ -43,14 +44,18 @@ Commands MakeCommands() {
           MakeReadyCommand(), MakeTokenizeCommand(), MakeSessionCommand(),  MakeTokenCommand()};
 }
 
-void WriteProgramHelp(const Commands& commands, const OptionTable& table, std::ostream& output) {
-  output << "Usage: longshort [options] COMMAND [options] [FILE|FOLDER|-]...\n\n"
+void WriteProgramHelp(const Commands& commands, const OptionTable& table, HelpForm form, std::ostream& output) {
+  output << "Usage: longshort [--server=HOST:PORT] COMMAND [options] [FILE|FOLDER|-]...\n\n"
          << "Scores and continues text, and classifies images and texts, with the models of a Longshort "
             "server.\n\nCommands:\n";
   for (const auto& command : commands) output << absl::StrFormat("  %-10s%s\n", command->name, command->summary);
-  output << "\n\"longshort COMMAND --help\" explains each, with examples.\n\nOptions:\n"
-         << table.Help() << "\n"
-         << ExitCodesHelp();
+  output << "\n\"longshort COMMAND --help\" explains each, with examples.\n";
+  if (form == HelpForm::kAll) {
+    output << "\n" << table.Help() << "\n" << ExitCodesHelp();
+  } else {
+    output << "\"longshort --help=all\" adds the options of every command (--server, --model, --timeout, --tls, "
+              "--token-file,\n--json, ...) and the exit codes.\n";
+  }
 }
 
 ExitCode WriteVersion(std::ostream& output) {
@@ -90,7 +95,6 @@ absl::StatusOr<ExitCode> RunCommand(Command& command, absl::Span<const std::stri
   OptionTable table;
   table.BeginSection("Options:");
   command.AddOptions(table);
-  table.BeginSection("Options of every command:");
   values.AddTo(table);
 
   const absl::StatusOr<std::vector<std::string>> others = table.ParseAmongOthers(arguments);
@@ -98,8 +102,16 @@ absl::StatusOr<ExitCode> RunCommand(Command& command, absl::Span<const std::stri
     return UsageError(
         absl::StrCat(others.status().message(), "\n\"longshort ", command.name, " --help\" lists the options."));
   }
-  if (values.help) {
-    terminal.output << command.description << "\n" << table.Help() << "\n" << ExitCodesHelp();
+  if (values.help != HelpForm::kNone) {
+    const std::string options = table.Help(values.help);
+    terminal.output << command.description << (options.empty() ? "" : "\n") << options << "\n";
+    if (values.help == HelpForm::kAll) {
+      terminal.output << ExitCodesHelp();
+    } else {
+      terminal.output
+          << "Options of every command (--server, --model, --timeout, --tls, --json, ...), and exit codes:\n"
+          << "  longshort " << command.name << " --help=all\n";
+    }
     return ExitCode::kOk;
   }
   if (values.version) return WriteVersion(terminal.output);
@@ -125,8 +137,9 @@ absl::StatusOr<ExitCode> RunLine(absl::Span<const std::string> arguments, Progra
   }
   if (values.version) return WriteVersion(terminal.output);
   if (rest->empty()) {
-    WriteProgramHelp(commands, table, values.help ? terminal.output : terminal.error);
-    return values.help ? ExitCode::kOk : ExitCode::kUsage;
+    const bool is_asked = values.help != HelpForm::kNone;
+    WriteProgramHelp(commands, table, values.help, is_asked ? terminal.output : terminal.error);
+    return is_asked ? ExitCode::kOk : ExitCode::kUsage;
   }
   const auto command = std::find_if(commands.begin(), commands.end(),
                                     [&](const auto& candidate) { return candidate->name == rest->front(); });

@@ -227,7 +227,7 @@ OptionTable MakeTable(CommandLine& line) {
       "Check the options, load every model, print what would be served, and exit: 0 if all is well, 1 if not. Ports "
       "are not tried: the server that is to be replaced may have them.",
       &options.check_config);
-  table.AddHelp(&line.help);
+  table.AddHelp(&line.help, HelpForm::kMarkdown);
   table.AddSwitch("version", "Print the version and exit.", &line.version);
   return table;
 }

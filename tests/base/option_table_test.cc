@@ -182,7 +182,7 @@ TEST(OptionTable, MarkdownHasATableForEachSection) {
   table.BeginSection("First:");
   table.Add("threads", "N|M", "Threads of <one> step.", &threads, {1, 8});
   table.BeginSection("Second:");
-  table.AddHelp(&help);
+  table.AddHelp(&help, HelpForm::kMarkdown);
   EXPECT_THAT(table.Markdown(), testing::StartsWith("## First\n\n"
                                                     "| option | default | range | meaning |\n|---|---|---|---|\n"
                                                     "| `--threads=N\\|M` | `4` | 1 to 8 | Threads of &lt;one> step. |\n"
@@ -192,6 +192,24 @@ TEST(OptionTable, MarkdownHasATableForEachSection) {
   EXPECT_TRUE(table.Parse({"--help=markdown"}).ok());
   EXPECT_EQ(help, HelpForm::kMarkdown);
   EXPECT_EQ(table.Parse({"--help=html"}).message(), "--help is 'html'; it must be absent or markdown");
+}
+
+TEST(OptionTable, OnlyHelpOfAllShowsCommonOptions) {
+  bool own = false, common = false;
+  HelpForm help = HelpForm::kNone;
+  OptionTable table;
+  table.AddSwitch("own", "Of this command.", &own);
+  table.BeginCommonSection("Options of every command:");
+  table.AddSwitch("common", "Of all.", &common);
+  table.AddHelp(&help, HelpForm::kAll);
+  EXPECT_EQ(table.Help(HelpForm::kText), "  --own\n      Of this command.\n");
+  EXPECT_THAT(table.Help(HelpForm::kAll),
+              testing::AllOf(testing::HasSubstr("Options of every command:\n  --common\n      Of all.\n  --help\n"),
+                             testing::HasSubstr("  --flagfile=FILE")));
+  EXPECT_TRUE(table.Parse({"--help=all"}).ok());
+  EXPECT_EQ(help, HelpForm::kAll);
+  EXPECT_TRUE(table.Parse({"--help", "--common"}).ok());
+  EXPECT_EQ(help, HelpForm::kText);
 }
 
 TEST(OptionTable, HelpShowsHintsAndDefaultsInSections) {

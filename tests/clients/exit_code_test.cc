@@ -95,11 +95,16 @@ TEST_F(ExitCodeTest, APatternThatMatchesNoImageIsAUsageError) {
 
 TEST_F(ExitCodeTest, HelpAndVersionNeedNoServer) {
   EXPECT_EQ(RunAlone({"--help"}), ExitCode::kOk);
-  EXPECT_THAT(output_, HasSubstr("Exit codes:"));
+  EXPECT_THAT(output_, testing::Not(HasSubstr("Exit codes:")));
+  EXPECT_EQ(RunAlone({"--help=all"}), ExitCode::kOk);
+  EXPECT_THAT(output_, testing::AllOf(HasSubstr("--token-file="), HasSubstr("Exit codes:")));
   for (const std::string command : {"score", "classify", "generate", "models", "tokenize"}) {
     EXPECT_EQ(RunAlone({command, "--help"}), ExitCode::kOk);
     EXPECT_THAT(output_, HasSubstr("Usage: longshort " + command));
     EXPECT_THAT(output_, HasSubstr("Examples:"));
+    EXPECT_THAT(output_, testing::Not(HasSubstr("  --token-file=")));
+    EXPECT_EQ(RunAlone({command, "--help=all"}), ExitCode::kOk);
+    EXPECT_THAT(output_, HasSubstr("  --token-file="));
   }
   EXPECT_EQ(RunAlone({"models", "--version"}), ExitCode::kOk);
   EXPECT_THAT(output_, testing::StartsWith("longshort "));
