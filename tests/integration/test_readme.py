@@ -1,4 +1,4 @@
-"""What the README tells a newcomer to type: each line runs as it stands there, but for ports and folders."""
+"""The README's commands: each line runs as it stands there, except that ports and folders are replaced."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from integration.server_process import BINARY, ROOT, Server
 README = (ROOT / "README.md").read_text()
 
 
-def block(heading: str, language: str) -> str:
-    """The first block of code in this language below a heading."""
+def blocks(heading: str, language: str) -> list[str]:
+    """The blocks of code in this language below a heading."""
     section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.search(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1]
+    return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +50,21 @@ def run(command: str, **environment: str) -> str:
     return done.stdout
 
 
+def test_the_first_call_is_on_the_first_screen() -> None:
+    assert blocks("The first call", "sh")[0] == "deploy/quickstart --keep\n"
+    assert README[: README.index("longshort --model=enwiki generate")].count("\n") < 35
+    assert README.count("\n") <= 120
+
+
 def test_the_server_is_started_so() -> None:
-    line = block("Two commands", "sh").splitlines()
-    assert [ROOT / words.split()[0] for words in line] == [ROOT / "deploy/quickstart", ROOT / "tests/run"]
-    section = README.split("\n## Two commands\n")[1].split("\n## ")[0]
-    command = re.search(r"^build/release/bin/longshort-server .*$", section, re.MULTILINE)[0]
-    run(command.replace("build/release/bin/longshort-server", str(BINARY)) + " --check-config")
+    (command,) = blocks("Your own server", "sh")
+    run(command.strip().replace("build/release/bin/longshort-server", str(BINARY)) + " --check-config")
 
 
 def test_the_python_client_generates(zoo: Server, tmp_path: Path) -> None:
-    assert block("One call in Python", "sh") == ".venv/bin/pip install ./clients/python\n"  # deploy/install --tests did
-    program = block("One call in Python", "python")
+    install = blocks("The first call", "sh")[2]
+    assert install == ".venv/bin/pip install ./clients/python\n"  # deploy/install --tests did
+    (program,) = blocks("The first call", "python")
     assert ":8500" in program
     (tmp_path / "client.py").write_text(program.replace(":8500", f":{zoo.grpc_port}"))
     before = zoo.metric("longshort_generated_tokens_total", model="enwiki")
@@ -69,12 +73,30 @@ def test_the_python_client_generates(zoo: Server, tmp_path: Path) -> None:
     assert zoo.metric("longshort_generated_tokens_total", model="enwiki") - before == 200
 
 
-@pytest.mark.parametrize("heading", ["The same from the command line", "More calls"])
-def test_the_command_line_answers(zoo: Server, heading: str) -> None:
-    lines = block(heading, "sh").splitlines()
+@pytest.mark.parametrize(("heading", "number"), [("The first call", 1), ("More calls", 0)])
+def test_the_command_line_answers(zoo: Server, heading: str, number: int) -> None:
+    lines = blocks(heading, "sh")[number].splitlines()
     assert lines
     for line in lines:
         assert run(client_line(line, zoo)) != ""
+
+
+def test_a_client_on_another_machine_is_let_in(tmp_path: Path) -> None:
+    server_lines, client_lines = blocks("From other machines", "sh")
+    set_up, command = server_lines.split("build/release/bin/longshort-server ")
+    paths = {"build/tls": str(tmp_path), "build/release/bin/longshort ": f"{BINARY.with_name('longshort')} "}
+
+    def here(text: str) -> str:
+        for written, path in paths.items():
+            text = text.replace(written, path)
+        return text
+
+    run(here(set_up))
+    arguments = here(command).replace("\\\n", " ").split()
+    options = [word for word in arguments if not re.match("--(model-repository|(http-)?listen)=", word)]
+    assert arguments[:3] == ["--model-repository=models/zoo", "--listen=0.0.0.0:8600", "--http-listen=127.0.0.1:8601"]
+    with Server(ROOT / "models/zoo", tmp_path, "--listen=0.0.0.0:0", *options) as server:
+        assert "enwiki" in run(here(client_lines).replace(":8600", f":{server.grpc_port}"))
 
 
 def test_links_lead_somewhere() -> None:
