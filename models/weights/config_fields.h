@@ -1,4 +1,5 @@
-// Fields of a config.json that are read, checked and written alike: a table of them, and what is done with it.
+// Fields of a config.json that are read, checked and written alike: a table of them, and what is done with it. Readers
+// of the docs get the same tables: each family lists all of its fields as FieldDescriptions, and refuses others.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +9,27 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 
 namespace longshort {
 
+// A field as docs/config.md shows it: its values as text, and its meaning.
+struct FieldDescription {
+  std::string_view name;
+  std::string values;
+  std::string_view help;
+};
+
 template <typename Config>
 struct ConfigField {
   std::string_view name;
   std::variant<int64_t Config::*, bool Config::*, double Config::*> member;
+  std::string_view help;  // meaning, for the docs
   // Of an integer. Other numbers are above 0 and at most 1.
   int64_t least = 0;
   int64_t most = 0;
@@ -47,9 +59,36 @@ absl::Status CheckRanges(const Table& table, const Config& config, std::string_v
   return absl::OkStatus();
 }
 
+inline std::string RangeText(int64_t least, int64_t most) {
+  return least == most ? absl::StrCat(least) : absl::StrCat(least, " to ", most);
+}
+
 template <typename Table>
-void AddNames(const Table& table, std::vector<std::string_view>& names) {
-  for (const auto& field : table) names.push_back(field.name);
+void AddDescriptions(const Table& table, std::vector<FieldDescription>& descriptions) {
+  for (const auto& field : table) {
+    const std::string values = field.member.index() == 0   ? RangeText(field.least, field.most)
+                               : field.member.index() == 1 ? "true, false"
+                                                           : "above 0, at most 1";
+    descriptions.push_back({field.name, values, field.help});
+  }
+}
+
+// The words in quotation marks.
+inline std::string QuotedWords(absl::Span<const std::string_view> words) {
+  return absl::StrJoin(words, ", ", [](std::string* text, std::string_view word) {
+    absl::StrAppend(text, "\"", std::string(word), "\"");
+  });
+}
+
+inline FieldDescription DescribeChoice(std::string_view name, absl::Span<const std::string_view> choices,
+                                       std::string_view help) {
+  return {name, QuotedWords(choices), help};
+}
+
+inline std::vector<std::string_view> NamesOf(const std::vector<FieldDescription>& descriptions) {
+  std::vector<std::string_view> names;
+  for (const FieldDescription& field : descriptions) names.push_back(field.name);
+  return names;
 }
 
 // Errors: those of JsonFields.

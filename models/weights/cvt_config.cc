@@ -14,38 +14,38 @@ namespace longshort {
 namespace {
 
 constexpr std::array<ConfigField<CvtStage>, 8> kCvtStageFields = {{
-    {"stage_widths", &CvtStage::width, 1, 1 << 14},
-    {"stage_heads", &CvtStage::heads, 1, 1 << 10},
-    {"stage_depths", &CvtStage::depth, 1, 1 << 10},
-    {"projection_ranks", &CvtStage::projection_rank, 1, 1 << 12},
-    {"window_sizes", &CvtStage::window_size, 1, 1 << 10},
-    {"embedding_kernels", &CvtStage::embedding_kernel, 1, 1 << 8},
-    {"embedding_strides", &CvtStage::embedding_stride, 1, 1 << 8},
-    {"embedding_paddings", &CvtStage::embedding_padding, 0, 1 << 8},
+    {"stage_widths", &CvtStage::width, "Width of a token; a multiple of the stage's heads.", 1, 1 << 14},
+    {"stage_heads", &CvtStage::heads, "Attention heads.", 1, 1 << 10},
+    {"stage_depths", &CvtStage::depth, "Blocks.", 1, 1 << 10},
+    {"projection_ranks", &CvtStage::projection_rank, "r: landmarks of an image, for each head.", 1, 1 << 12},
+    {"window_sizes", &CvtStage::window_size, "w: tokens along a side of a segment.", 1, 1 << 10},
+    {"embedding_kernels", &CvtStage::embedding_kernel,
+     "Kernel of the stage's embedding, in pixels or tokens along a side.", 1, 1 << 8},
+    {"embedding_strides", &CvtStage::embedding_stride, "Stride of the embedding.", 1, 1 << 8},
+    {"embedding_paddings", &CvtStage::embedding_padding,
+     "Zeros on each side before the embedding; fewer than the kernel is long.", 0, 1 << 8},
 }};
 
 constexpr std::array<ConfigField<CvtConfig>, 9> kCvtFields = {{
-    {"feed_forward_ratio", &CvtConfig::feed_forward_ratio, 1, 1 << 6},
-    {"channels", &CvtConfig::channels, 3, 3},
-    {"classes", &CvtConfig::classes, 1, 1 << 20},
-    {"projection_kernel", &CvtConfig::projection_kernel, 1, 63},
-    {"dynamic_projection_kernel", &CvtConfig::dynamic_projection_kernel, 1, 63},
-    {"layer_norm_epsilon", &CvtConfig::layer_norm_epsilon},
-    {"batch_norm_epsilon", &CvtConfig::batch_norm_epsilon},
-    {"weight_standardization_epsilon", &CvtConfig::weight_standardization_epsilon},
-    {"shared_dual_norm", &CvtConfig::shared_dual_norm},
+    {"feed_forward_ratio", &CvtConfig::feed_forward_ratio,
+     "Width inside the feed-forward part, in widths of the stage.", 1, 1 << 6},
+    {"channels", &CvtConfig::channels, "Red, green, blue.", 3, 3},
+    {"classes", &CvtConfig::classes, "Classes.", 1, 1 << 20},
+    {"projection_kernel", &CvtConfig::projection_kernel,
+     "Kernel of the depthwise convolutions before queries, keys and values; odd.", 1, 63},
+    {"dynamic_projection_kernel", &CvtConfig::dynamic_projection_kernel,
+     "Kernel of the depthwise convolution before the dynamic projection; odd.", 1, 63},
+    {"layer_norm_epsilon", &CvtConfig::layer_norm_epsilon, "Added to the variance in layer norms."},
+    {"batch_norm_epsilon", &CvtConfig::batch_norm_epsilon, "Added to the variance in batch norms."},
+    {"weight_standardization_epsilon", &CvtConfig::weight_standardization_epsilon,
+     "Added to the variance of standardised weights."},
+    {"shared_dual_norm", &CvtConfig::shared_dual_norm,
+     "Values are normalised by the DualLN of the keys, or (false) by their own."},
 }};
 
 constexpr std::array<std::string_view, 1> kCvtArchitecture = {"cvt"};
 constexpr size_t kMostCvtStages = 16;
 constexpr int64_t kMostCvtScores = int64_t{1} << 30;  // of one block and image
-
-std::vector<std::string_view> AllCvtFields() {
-  std::vector<std::string_view> names = {"architecture", "preprocessing"};
-  AddNames(kCvtStageFields, names);
-  AddNames(kCvtFields, names);
-  return names;
-}
 
 absl::Status CheckCvtStage(const CvtStage& stage, std::string_view stage_name) {
   LS_RETURN_IF_ERROR(CheckRanges(kCvtStageFields, stage, stage_name));
@@ -162,6 +162,16 @@ absl::Status CheckCvtImageSize(const CvtConfig& config, int64_t height, int64_t 
   return absl::OkStatus();
 }
 
+std::vector<FieldDescription> CvtFields() {
+  std::vector<FieldDescription> fields;
+  AddDescriptions(kCvtStageFields, fields);
+  for (FieldDescription& field : fields) absl::StrAppend(&field.values, ", one for each stage");
+  fields.insert(fields.begin(), DescribeChoice("architecture", kCvtArchitecture, "The family."));
+  AddDescriptions(kCvtFields, fields);
+  fields.push_back({"preprocessing", "an object", "See Preprocessing of images."});
+  return fields;
+}
+
 absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
   if (config.stages.empty() || config.stages.size() > kMostCvtStages) {
     return absl::InvalidArgumentError(
@@ -183,7 +193,7 @@ absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
 absl::StatusOr<CvtConfig> ParseCvtConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kCvtArchitecture).status());
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllCvtFields()));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(CvtFields())));
 
   CvtConfig config;
   LS_ASSIGN_OR_RETURN(config.stages, ReadCvtStages(fields, name));

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/tensors.h"
 
@@ -56,6 +57,9 @@ struct CvtConfig {
 // Checks that images of this size, in pixels, leave at least one token in every stage.
 // Errors: INVALID_ARGUMENT with the size and the stage whose kernel it does not fill.
 absl::Status CheckCvtImageSize(const CvtConfig& config, int64_t height, int64_t width);
+
+// Every field of config.json.
+std::vector<FieldDescription> CvtFields();
 
 // Checks every field's range and the rules between fields; `name` (the file) starts the message.
 // A config that passes can be calculated with: no product of its fields that the model forms exceeds int64, images of

@@ -33,6 +33,13 @@ constexpr std::array<std::string_view, 1> kPillowFilters = {"bicubic"};
 // In the order of ResizeMethod, behind Pillow's.
 constexpr std::array<std::string_view, 4> kOpenCvFilters = {"nearest", "linear", "area", "cubic"};
 
+FieldDescription DescribeResize() {
+  const std::string values =
+      absl::StrFormat("an object: library %s, filter %s; or library %s, filter %s", QuotedWords({&kLibraries[0], 1}),
+                      QuotedWords(kPillowFilters), QuotedWords({&kLibraries[1], 1}), QuotedWords(kOpenCvFilters));
+  return {kResize, values, "Whose interpolation resizes, bit for bit. Absent: Pillow's bicubic."};
+}
+
 absl::StatusOr<ResizeMethod> ReadResize(const JsonFields& preprocessing) {
   if (!preprocessing.Has(kResize)) return ResizeMethod::kPillowBicubic;
   LS_ASSIGN_OR_RETURN(const JsonFields fields, preprocessing.Object(kResize));
@@ -55,10 +62,30 @@ nlohmann::ordered_json WithResize(nlohmann::ordered_json document, ResizeMethod 
 
 }  // namespace
 
+std::vector<FieldDescription> ImagePreprocessingFields() {
+  const std::string side = RangeText(1, kMostPixels);
+  return {
+      {"resize_shorter_side", side,
+       "The shorter side after resizing, in pixels, at least both sides of the crop; the longer one in proportion, "
+       "rounded down."},
+      {"crop_height", side, "Height of the part that is cut out of the middle, in pixels."},
+      {"crop_width", side, "Its width."},
+      {"mean", "three numbers", "Subtracted from red, green and blue, which are 0 to 1."},
+      {"standard_deviation", "three numbers above 0", "What red, green and blue are divided by then."},
+      DescribeResize(),
+  };
+}
+
+std::vector<FieldDescription> PixelSequenceFields() {
+  const std::string side = RangeText(1, kMostPixels);
+  return {{"height", side, "Rows of grey values, in pixels; height times width tokens must fit the model."},
+          {"width", side, "Grey values in a row."},
+          DescribeResize()};
+}
+
 absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields& config) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, config.Object(kField));
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(
-      {"resize_shorter_side", "crop_height", "crop_width", "mean", "standard_deviation", kResize}));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(ImagePreprocessingFields())));
   ImagePreprocessingConfig result;
   LS_ASSIGN_OR_RETURN(result.resize_shorter_side, ReadSide(fields, "resize_shorter_side"));
   LS_ASSIGN_OR_RETURN(result.crop_height, ReadSide(fields, "crop_height"));
@@ -77,7 +104,7 @@ absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields
 
 absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, config.Object(kField));
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown({"height", "width", kResize}));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(PixelSequenceFields())));
   PixelSequenceConfig result;
   LS_ASSIGN_OR_RETURN(result.height, ReadSide(fields, "height"));
   LS_ASSIGN_OR_RETURN(result.width, ReadSide(fields, "width"));

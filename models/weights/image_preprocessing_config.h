@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/strict_json.h"
+#include "models/weights/config_fields.h"
 
 namespace longshort {
 
@@ -36,6 +38,10 @@ struct PixelSequenceConfig {
 
   friend bool operator==(const PixelSequenceConfig&, const PixelSequenceConfig&) = default;
 };
+
+// Every field of "preprocessing".
+std::vector<FieldDescription> ImagePreprocessingFields();
+std::vector<FieldDescription> PixelSequenceFields();
 
 // Both read the field "preprocessing" of a config.json strictly: every field except "resize" is required, under the
 // name that it has above. Sides are 1 to 16384 pixels.

@@ -13,20 +13,30 @@ namespace longshort {
 namespace {
 
 constexpr std::array<ConfigField<LanguageModelConfig>, 14> kLanguageModelFields = {{
-    {"layers", &LanguageModelConfig::layers, 1, 1 << 10},
-    {"model_width", &LanguageModelConfig::model_width, 2, 1 << 14},
-    {"heads", &LanguageModelConfig::heads, 1, 1 << 10},
-    {"feed_forward_width", &LanguageModelConfig::feed_forward_width, 1, 1 << 17},
-    {"chunk_size", &LanguageModelConfig::chunk_size, 1, 1 << 14},
-    {"chunk_rank", &LanguageModelConfig::chunk_rank, 1, 1 << 8},
-    {"window_length", &LanguageModelConfig::window_length, 1, 1 << 17},
-    {"memory_length", &LanguageModelConfig::memory_length, 1, 1 << 22},
-    {"segment_length", &LanguageModelConfig::segment_length, 1, 1 << 22},
-    {"vocabulary_size", &LanguageModelConfig::vocabulary_size, 1, 1 << 22},
-    {"window_position_clamp", &LanguageModelConfig::window_position_clamp, -1, (int64_t{1} << 31) - 1},
-    {"chunk_position_clamp", &LanguageModelConfig::chunk_position_clamp, -1, (int64_t{1} << 31) - 1},
-    {"pre_layer_norm", &LanguageModelConfig::pre_layer_norm},
-    {"projection_bias", &LanguageModelConfig::projection_bias},
+    {"layers", &LanguageModelConfig::layers, "Layers.", 1, 1 << 10},
+    {"model_width", &LanguageModelConfig::model_width, "Width d of a token; even, a multiple of heads.", 2, 1 << 14},
+    {"heads", &LanguageModelConfig::heads, "Attention heads.", 1, 1 << 10},
+    {"feed_forward_width", &LanguageModelConfig::feed_forward_width, "Width inside the feed-forward part.", 1, 1 << 17},
+    {"chunk_size", &LanguageModelConfig::chunk_size, "C: tokens of a chunk, which the dynamic projection compresses.",
+     1, 1 << 14},
+    {"chunk_rank", &LanguageModelConfig::chunk_rank, "R: vectors to which a chunk is compressed, for each head.", 1,
+     1 << 8},
+    {"window_length", &LanguageModelConfig::window_length,
+     "W: a token sees itself and the W-1 tokens before it uncompressed.", 1, 1 << 17},
+    {"memory_length", &LanguageModelConfig::memory_length,
+     "M: tokens before the segment that are seen in compressed form; a multiple of chunk_size, at least window_length.",
+     1, 1 << 22},
+    {"segment_length", &LanguageModelConfig::segment_length,
+     "L: tokens of a segment; a multiple of chunk_size. The official evaluation has 256.", 1, 1 << 22},
+    {"vocabulary_size", &LanguageModelConfig::vocabulary_size, "V: how many token ids there are.", 1, 1 << 22},
+    {"window_position_clamp", &LanguageModelConfig::window_position_clamp,
+     "Longer distances in the window share the position of this one; 0 or -1: no clamp.", -1, (int64_t{1} << 31) - 1},
+    {"chunk_position_clamp", &LanguageModelConfig::chunk_position_clamp,
+     "The same for distances of compressed vectors; 0 or -1: no clamp.", -1, (int64_t{1} << 31) - 1},
+    {"pre_layer_norm", &LanguageModelConfig::pre_layer_norm,
+     "Layer norms stand before attention and feed-forward part, or (false) behind them."},
+    {"projection_bias", &LanguageModelConfig::projection_bias,
+     "The query, key, value and output projections have biases."},
 }};
 
 constexpr int64_t kMostPositionTableElements = int64_t{1} << 30;
@@ -35,12 +45,6 @@ constexpr int64_t kMostPositionTableElements = int64_t{1} << 30;
 constexpr std::array<std::string_view, 1> kLanguageModelArchitecture = {"language_model"};
 constexpr std::array<std::string_view, 2> kActivations = {"gelu", "relu"};
 constexpr std::array<std::string_view, 3> kLanguageModelTokenizers = {"none", "fairseq_bytes", "fairseq_characters"};
-
-std::vector<std::string_view> AllLanguageModelFields() {
-  std::vector<std::string_view> names = {"architecture", "activation", "tokenizer"};
-  AddNames(kLanguageModelFields, names);
-  return names;
-}
 
 absl::Status CheckMultiple(std::string_view name, std::string_view field, int64_t value, std::string_view unit_field,
                            int64_t unit) {
@@ -94,10 +98,21 @@ absl::Status CheckLanguageModelConfig(const LanguageModelConfig& config, std::st
   return absl::OkStatus();
 }
 
+std::vector<FieldDescription> LanguageModelFields() {
+  std::vector<FieldDescription> fields = {DescribeChoice("architecture", kLanguageModelArchitecture, "The family.")};
+  AddDescriptions(kLanguageModelFields, fields);
+  fields.push_back(
+      DescribeChoice("activation", kActivations, "Of the feed-forward part; gelu is the exact one, by erf."));
+  fields.push_back(
+      DescribeChoice("tokenizer", kLanguageModelTokenizers,
+                     "What the symbols of vocabulary.txt stand for. none: the model takes and gives ids."));
+  return fields;
+}
+
 absl::StatusOr<LanguageModelConfig> ParseLanguageModelConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kLanguageModelArchitecture).status());
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllLanguageModelFields()));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(LanguageModelFields())));
 
   LanguageModelConfig config;
   LS_RETURN_IF_ERROR(ReadFields(fields, kLanguageModelFields, config));

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/weights/config_fields.h"
 #include "models/weights/tensors.h"
 
 namespace longshort {
@@ -51,6 +52,9 @@ struct LanguageModelConfig {
 
   friend bool operator==(const LanguageModelConfig&, const LanguageModelConfig&) = default;
 };
+
+// Every field of config.json.
+std::vector<FieldDescription> LanguageModelFields();
 
 // Checks every field's range and the rules between fields; `name` (the file) starts the message.
 // A config that passes can be calculated with: no product of its fields that the model forms exceeds int64, and the

@@ -15,23 +15,31 @@ namespace longshort {
 namespace {
 
 constexpr std::array<ConfigField<TextClassifierConfig>, 13> kTextFields = {{
-    {"layers", &TextClassifierConfig::layers, 1, 1 << 10},
-    {"model_width", &TextClassifierConfig::model_width, 1, 1 << 14},
-    {"heads", &TextClassifierConfig::heads, 1, 1 << 10},
-    {"feed_forward_width", &TextClassifierConfig::feed_forward_width, 1, 1 << 17},
-    {"window_size", &TextClassifierConfig::window_size, 0, 1 << 14},
-    {"projection_rank", &TextClassifierConfig::projection_rank, 0, 1 << 14},
-    {"vocabulary_size", &TextClassifierConfig::vocabulary_size, 2, 1 << 22},
-    {"max_sequence_length", &TextClassifierConfig::max_sequence_length, 1, 1 << 22},
-    {"value_convolution", &TextClassifierConfig::value_convolution, 0, 1 << 14},
-    {"documents", &TextClassifierConfig::documents, 1, 2},
-    {"classes", &TextClassifierConfig::classes, 1, 1 << 20},
-    {"normalized_cls", &TextClassifierConfig::normalized_cls},
-    {"tied_layers", &TextClassifierConfig::tied_layers},
+    {"layers", &TextClassifierConfig::layers, "Layers.", 1, 1 << 10},
+    {"model_width", &TextClassifierConfig::model_width, "Width of a token; a multiple of heads.", 1, 1 << 14},
+    {"heads", &TextClassifierConfig::heads, "Attention heads.", 1, 1 << 10},
+    {"feed_forward_width", &TextClassifierConfig::feed_forward_width,
+     "Width inside the feed-forward part, and of the classifying head.", 1, 1 << 17},
+    {"window_size", &TextClassifierConfig::window_size,
+     "w: tokens of a segment; a token sees its segment and half a segment on each side. 0: no window.", 0, 1 << 14},
+    {"projection_rank", &TextClassifierConfig::projection_rank, "r: landmarks of a document, for each head; 0: none.",
+     0, 1 << 14},
+    {"vocabulary_size", &TextClassifierConfig::vocabulary_size,
+     "How many token ids there are. Id 0 is masked. bytes_plus_one needs at least 257, pixels 256.", 2, 1 << 22},
+    {"max_sequence_length", &TextClassifierConfig::max_sequence_length,
+     "Rows of the table of positions, and so the longest document in tokens.", 1, 1 << 22},
+    {"value_convolution", &TextClassifierConfig::value_convolution,
+     "Kernel size of the convolution of values; odd, 0: none.", 0, 1 << 14},
+    {"documents", &TextClassifierConfig::documents, "Documents that make one item.", 1, 2},
+    {"classes", &TextClassifierConfig::classes, "Classes.", 1, 1 << 20},
+    {"normalized_cls", &TextClassifierConfig::normalized_cls,
+     "A learned CLS row enters attention through the first layer norm."},
+    {"tied_layers", &TextClassifierConfig::tied_layers, "All layers share one layer's weights."},
 }};
 
 constexpr std::string_view kPooledLength = "pooled_length";
 constexpr std::string_view kMaxDocumentTokens = "max_document_tokens";
+constexpr std::string_view kPreprocessing = "preprocessing";
 
 // In the order of their enumerations.
 constexpr std::array<std::string_view, 1> kTextArchitecture = {"text_classifier"};
@@ -39,12 +47,13 @@ constexpr std::array<std::string_view, 5> kDocumentTokenizers = {"none", "bytes_
                                                                  "listops_2021", "pixels"};
 constexpr std::array<std::string_view, 4> kClsKinds = {"none", "vocabulary", "all_layers", "last_layer"};
 
-std::vector<std::string_view> AllTextFields(const TextClassifierConfig& config) {
-  std::vector<std::string_view> names = {"architecture", "tokenizer", "cls", kMaxDocumentTokens};
-  AddNames(kTextFields, names);
-  if (config.cls == ClsKind::kNone) names.push_back(kPooledLength);
-  if (config.tokenizer == DocumentTokenizerKind::kPixels) names.emplace_back("preprocessing");
-  return names;
+std::vector<FieldDescription> FieldsOf(const TextClassifierConfig& config) {
+  std::vector<FieldDescription> fields = TextClassifierFields();
+  std::erase_if(fields, [&](const FieldDescription& field) {
+    return (field.name == kPooledLength && config.cls != ClsKind::kNone) ||
+           (field.name == kPreprocessing && config.tokenizer != DocumentTokenizerKind::kPixels);
+  });
+  return fields;
 }
 
 // The ids of a tokenizer that is complete without a vocabulary.
@@ -133,6 +142,26 @@ absl::Status CheckTextClassifierConfig(const TextClassifierConfig& config, std::
   return CheckLengths(config, name);
 }
 
+std::vector<FieldDescription> TextClassifierFields() {
+  std::vector<FieldDescription> fields = {DescribeChoice("architecture", kTextArchitecture, "The family.")};
+  AddDescriptions(kTextFields, fields);
+  fields.push_back(DescribeChoice("tokenizer", kDocumentTokenizers,
+                                  "How documents become ids. none: the model takes ids. The ListOps tokenizers read "
+                                  "their symbols from vocabulary.txt."));
+  fields.push_back(
+      DescribeChoice("cls", kClsKinds,
+                     "The row that is classified. none: the mean of all rows. vocabulary: the token of the "
+                     "last id, in front of the document. all_layers, last_layer: a learned row, in all "
+                     "layers or in the last one."));
+  const std::string length = "1 to max_sequence_length";
+  fields.push_back(
+      {kMaxDocumentTokens, length, "The longest document that is taken. Absent: as long as the other fields allow."});
+  fields.push_back({kPooledLength, length,
+                    "Only with cls none: the sum of the rows is divided by it. Absent: max_sequence_length."});
+  fields.push_back({kPreprocessing, "an object", "Only with tokenizer pixels: see Preprocessing of pixel sequences."});
+  return fields;
+}
+
 absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kTextArchitecture).status());
@@ -141,7 +170,7 @@ absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view 
   LS_ASSIGN_OR_RETURN(const size_t cls, fields.Choice("cls", kClsKinds));
   config.tokenizer = static_cast<DocumentTokenizerKind>(tokenizer);
   config.cls = static_cast<ClsKind>(cls);
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(AllTextFields(config)));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(FieldsOf(config))));
 
   LS_RETURN_IF_ERROR(ReadFields(fields, kTextFields, config));
   LS_RETURN_IF_ERROR(ReadLength(fields, kPooledLength, config.max_sequence_length, config.pooled_length));

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/tensors.h"
 
@@ -67,6 +68,9 @@ struct TextClassifierConfig {
 
   friend bool operator==(const TextClassifierConfig&, const TextClassifierConfig&) = default;
 };
+
+// Every field of config.json.
+std::vector<FieldDescription> TextClassifierFields();
 
 // Checks every field's range and the rules between fields; `name` (the file) starts the message.
 // A config that passes can be calculated with: no product of its fields that the model forms exceeds int64.

@@ -15,11 +15,12 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kVilArchitecture = {"vil"};
 constexpr std::array<ConfigField<VilConfig>, 5> kVilFields = {{
-    {"image_size", &VilConfig::image_size, 1, 1 << 12},
-    {"channels", &VilConfig::channels, 3, 3},
-    {"classes", &VilConfig::classes, 1, 1 << 20},
-    {"embedding_norm", &VilConfig::embedding_norm},
-    {"average_pooling", &VilConfig::average_pooling},
+    {"image_size", &VilConfig::image_size, "Pixels of both sides; the preprocessing must crop to it.", 1, 1 << 12},
+    {"channels", &VilConfig::channels, "Red, green, blue.", 3, 3},
+    {"classes", &VilConfig::classes, "Classes.", 1, 1 << 20},
+    {"embedding_norm", &VilConfig::embedding_norm, "A layer norm stands behind each stage's patch convolution."},
+    {"average_pooling", &VilConfig::average_pooling,
+     "The mean of all tokens is classified, even where the last stage has global tokens."},
 }};
 constexpr int64_t kMostVilScores = int64_t{1} << 30;  // of one block and image
 
@@ -109,12 +110,18 @@ absl::Status CheckVilConfig(const VilConfig& config, std::string_view name) {
   return absl::OkStatus();
 }
 
+std::vector<FieldDescription> VilFields() {
+  std::vector<FieldDescription> fields = {DescribeChoice("architecture", kVilArchitecture, "The family.")};
+  fields.push_back({"stages", "an architecture string", "Its attributes: see Stages of ViL-LS."});
+  AddDescriptions(kVilFields, fields);
+  fields.push_back({"preprocessing", "an object", "See Preprocessing of images."});
+  return fields;
+}
+
 absl::StatusOr<VilConfig> ParseVilConfig(std::string_view text, const std::string& name) {
   LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(text, name));
   LS_RETURN_IF_ERROR(fields.Choice("architecture", kVilArchitecture).status());
-  std::vector<std::string_view> names = {"architecture", "stages", "preprocessing"};
-  AddNames(kVilFields, names);
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(names));
+  LS_RETURN_IF_ERROR(fields.RefuseUnknown(NamesOf(VilFields())));
 
   VilConfig config;
   LS_ASSIGN_OR_RETURN(const std::string stages, fields.Text("stages"));

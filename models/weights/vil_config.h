@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/tensors.h"
 #include "models/weights/vil_stages.h"
@@ -37,6 +38,9 @@ struct VilConfig {
 
   friend bool operator==(const VilConfig&, const VilConfig&) = default;
 };
+
+// Every field of config.json.
+std::vector<FieldDescription> VilFields();
 
 // Checks every field's range and the rules between fields; `name` (the file) starts the message.
 // A config that passes can be calculated with: no product of its fields that the model forms exceeds int64, and the

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "models/weights/config_fields.h"
 
 namespace longshort {
 namespace {
@@ -21,20 +22,24 @@ struct Attribute {
   std::variant<int64_t VilStage::*, bool VilStage::*> member;
   int64_t least;
   int64_t most;
+  std::string_view help;  // meaning, for the docs
 };
 
 // In the order in which they are written.
 constexpr std::array<Attribute, 10> kAttributes = {{
-    {'l', &VilStage::number, 1, 4},
-    {'h', &VilStage::heads, 1, 1 << 10},
-    {'d', &VilStage::width, 1, 1 << 13},
-    {'n', &VilStage::pairs, 0, 1 << 7},
-    {'s', &VilStage::sparse, 0, 1},
-    {'g', &VilStage::global_tokens, 0, 1 << 8},
-    {'p', &VilStage::patch_size, 1, 1 << 10},
-    {'f', &VilStage::window_size, 0, 1 << 10},
-    {'a', &VilStage::absolute_positions, 0, 1},
-    {'r', &VilStage::projection_rank, 0, 1 << 10},
+    {'l', &VilStage::number, 1, 4, "The stage's number, in order."},
+    {'h', &VilStage::heads, 1, 1 << 10, "Attention heads."},
+    {'d', &VilStage::width, 1, 1 << 13, "Width of a token; a multiple of h, with a1 even."},
+    {'n', &VilStage::pairs, 0, 1 << 7, "Blocks: attention and feed-forward part."},
+    {'s', &VilStage::sparse, 0, 1,
+     "Long-short attention (1), or full attention (0), which all later stages have then, too."},
+    {'g', &VilStage::global_tokens, 0, 1 << 8, "Global tokens in front of the patches; 0 or 1 with s1."},
+    {'p', &VilStage::patch_size, 1, 1 << 10, "Kernel and stride of the stage's patch convolution."},
+    {'f', &VilStage::window_size, 0, 1 << 10,
+     "w: patches along a side of a segment; it divides the stage's grid. 0: no windows. With s1 only."},
+    {'a', &VilStage::absolute_positions, 0, 1,
+     "Absolute positions (1), or biases of the scores by relative position (0)."},
+    {'r', &VilStage::projection_rank, 0, 1 << 10, "r: landmarks of an image, for each head; 0: none. With s1 only."},
 }};
 
 constexpr size_t kLeastStages = 3;
@@ -148,6 +153,17 @@ absl::Status CheckVilStages(absl::Span<const VilStage> stages, std::string_view 
     }
   }
   return absl::OkStatus();
+}
+
+std::vector<FieldDescription> VilStageAttributes() {
+  std::vector<FieldDescription> attributes;
+  for (const Attribute& attribute : kAttributes) {
+    attributes.push_back(
+        {std::string_view(&attribute.letter, 1),
+         absl::StrCat(RangeText(attribute.least, attribute.most), "; absent: ", Value(VilStage(), attribute)),
+         attribute.help});
+  }
+  return attributes;
 }
 
 absl::StatusOr<std::vector<VilStage>> ParseVilStages(std::string_view text, std::string_view name) {

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "models/weights/config_fields.h"
 
 namespace longshort {
 
@@ -35,6 +36,9 @@ struct VilStage {
 
   friend bool operator==(const VilStage&, const VilStage&) = default;
 };
+
+// Every attribute of a stage, by its letter.
+std::vector<FieldDescription> VilStageAttributes();
 
 // Checks every attribute's range and the rules between attributes, and that full attention is sticky; `name` starts the
 // message. How the stages fit an image is not looked at.

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
+#include "models/costs/config_page.h"
 #include "models/costs/costs.h"
 #include "models/costs/presets.h"
 
@@ -55,11 +56,13 @@ absl::StatusOr<ModelDescription> DescribeModel(const std::string& model) {
 }  // namespace
 
 absl::StatusOr<std::string> DescribeCommand(const std::vector<std::string>& arguments) {
-  bool help = false;
+  bool fields = false, help = false;
   OptionTable table;
+  table.AddSwitch("fields", "Print the fields of every family's config.json, as docs/config.md, and exit.", &fields);
   table.AddSwitch("help", "Print this and exit.", &help);
   LS_ASSIGN_OR_RETURN(const std::vector<std::string> models, table.ParseAmongOthers(arguments));
   if (help) return Help(table);
+  if (fields) return ConfigPage();
   if (models.size() != 1) {
     return absl::InvalidArgumentError(
         absl::StrFormat("describe takes one model, not %d (longshort-server describe --help)", models.size()));

@@ -254,6 +254,11 @@ def test_the_docs_have_the_tables_that_help_prints() -> None:
     assert page.read_text() == run("--help=markdown").stdout, f"run longshort-server --help=markdown > {page}"
 
 
+def test_the_docs_have_the_fields_that_are_read() -> None:
+    page = ROOT / "docs/config.md"
+    assert page.read_text() == run("describe", "--fields").stdout, f"run longshort-server describe --fields > {page}"
+
+
 def test_output_that_cannot_be_written_is_an_error(repository: Path) -> None:
     for arguments in (["--help"], ["--version"], [f"--model-repository={repository}", "--check-config"]):
         with open("/dev/full", "w") as full:
