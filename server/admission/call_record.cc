@@ -29,9 +29,8 @@ constexpr size_t kMostFields = 16;
 absl::Status CheckModelReference(const ModelReference& reference, const CallNames& names) {
   constexpr int64_t kMostNameBytes = 256;
   if (reference.version < 0) return FieldError(names.Of("model.version"), reference.version, "at least 0");
-  const auto bytes = static_cast<int64_t>(reference.name.size());
-  if (bytes <= kMostNameBytes) return absl::OkStatus();
-  return CheckFieldRange(absl::StrCat("number of bytes of ", names.Of("model.name")), bytes, 0, kMostNameBytes);
+  return CheckFieldRange([&] { return absl::StrCat("number of bytes of ", names.Of("model.name")); },
+                         static_cast<int64_t>(reference.name.size()), 0, kMostNameBytes);
 }
 
 CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin)

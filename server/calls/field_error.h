@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -13,10 +14,10 @@ inline absl::Status FieldError(const std::string& field, const absl::AlphaNum& v
   return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, "; it must be ", limit));
 }
 
-// INVALID_ARGUMENT unless low <= value <= high.
-inline absl::Status CheckFieldRange(const std::string& field, int64_t value, int64_t low, int64_t high) {
+// INVALID_ARGUMENT unless low <= value <= high. `field` makes the name, which only an error needs.
+inline absl::Status CheckFieldRange(absl::FunctionRef<std::string()> field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return FieldError(field, value, absl::StrCat("in [", low, ", ", high, "]"));
+  return FieldError(field(), value, absl::StrCat("in [", low, ", ", high, "]"));
 }
 
 // Client's text as it can stand in a message: at most 64 bytes, control characters escaped, in quotes.

@@ -25,9 +25,7 @@ constexpr int64_t kItemBytes = 96;
 absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const ClassifierInfo& info,
                                              const CallNames& names) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (options.top_k < 0 || options.top_k > kMost) {
-    return CheckFieldRange(names.Of("top_k"), options.top_k, 0, kMost);
-  }
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return names.Of("top_k"); }, options.top_k, 0, kMost));
   ClassOptions answer = options;
   answer.top_k = std::min(options.top_k == 0 ? kDefaultTopK : options.top_k, info.classes);
   return answer;
@@ -43,11 +41,11 @@ int64_t MostBytes(const ClassOptions& answer, const ClassifierInfo& info) {
 
 absl::Status CheckAnswerFits(const ClassOptions& answer, const ClassifierInfo& info, int64_t items,
                              const RequestLimits& limits, const CallNames& names) {
-  const int64_t bytes = items * MostBytes(answer, info);
-  if (bytes <= limits.class_bytes) return absl::OkStatus();
-  return CheckFieldRange(absl::StrCat("number of bytes to return (", names.Of("top_k"), " classes with their labels, ",
-                                      names.Of("all_logits"), ", times items)"),
-                         bytes, 0, limits.class_bytes);
+  const auto name = [&] {
+    return absl::StrCat("number of bytes to return (", names.Of("top_k"), " classes with their labels, ",
+                        names.Of("all_logits"), ", times items)");
+  };
+  return CheckFieldRange(name, items * MostBytes(answer, info), 0, limits.class_bytes);
 }
 
 Classification AnswerOf(ItemScores scores, const ClassOptions& answer, const ClassifierInfo& info) {

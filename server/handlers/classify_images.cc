@@ -145,7 +145,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
                                                       record.answering_model().name, " takes texts"));
   }
   const auto count = static_cast<int64_t>(call.images.size());
-  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of ", names.Of("images")), count, 1,
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of ", names.Of("images")); }, count, 1,
                                      std::min(limits.images, model->max_items)));
   LS_ASSIGN_OR_RETURN(const ClassOptions answer, ReadClassAnswer(call.options, model->info, names));
   LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, limits, names));

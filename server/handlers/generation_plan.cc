@@ -41,13 +41,13 @@ absl::Status CheckHalfOpen(std::string_view field, double value, double above, d
 absl::Status CheckLogitBias(const SamplingOptions& sampling, int64_t vocabulary_size, const RequestLimits& limits,
                             const CallNames& names) {
   const auto entries = static_cast<int64_t>(sampling.logit_bias.size());
-  if (entries == 0) return absl::OkStatus();
-  const std::string name = names.Of("sampling.logit_bias");
-  LS_RETURN_IF_ERROR(CheckFieldRange("number of entries of " + name, entries, 0, limits.logit_biases));
-  const std::string key = "a key of " + name;
+  constexpr char kField[] = "sampling.logit_bias";
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of entries of ", names.Of(kField)); }, entries,
+                                     0, limits.logit_biases));
   for (const auto& [token, bias] : sampling.logit_bias) {
-    LS_RETURN_IF_ERROR(CheckFieldRange(key, token, 0, vocabulary_size - 1));
-    const FieldPath field = {.field = "sampling.logit_bias", .index = token};
+    LS_RETURN_IF_ERROR(
+        CheckFieldRange([&] { return absl::StrCat("a key of ", names.Of(kField)); }, token, 0, vocabulary_size - 1));
+    const FieldPath field = {.field = kField, .index = token};
     LS_RETURN_IF_ERROR(CheckClosed(field, bias, -kMostPenalty, kMostPenalty, names));
   }
   return absl::OkStatus();
@@ -55,15 +55,15 @@ absl::Status CheckLogitBias(const SamplingOptions& sampling, int64_t vocabulary_
 
 absl::Status CheckStopStrings(const GenerateCall& call, const ServedLanguageModel& model, const RequestLimits& limits,
                               const CallNames& names) {
-  if (call.stop.empty()) return absl::OkStatus();
-  const std::string name = names.Of("stop");
-  LS_RETURN_IF_ERROR(
-      CheckFieldRange("number of entries of " + name, static_cast<int64_t>(call.stop.size()), 0, limits.stop_strings));
-  if (model.tokenizer == nullptr) {
-    return absl::InvalidArgumentError(name + " is set; it must be empty, because the model has no vocabulary");
+  const auto count = static_cast<int64_t>(call.stop.size());
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of entries of ", names.Of("stop")); }, count, 0,
+                                     limits.stop_strings));
+  if (count > 0 && model.tokenizer == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(names.Of("stop"), " is set; it must be empty, because the model has no vocabulary"));
   }
-  for (size_t i = 0; i < call.stop.size(); ++i) {
-    LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of bytes of ", names.Of("stop", static_cast<int64_t>(i))),
+  for (int64_t i = 0; i < count; ++i) {
+    LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of bytes of ", names.Of("stop", i)); },
                                        static_cast<int64_t>(call.stop[i].size()), 1, limits.stop_string_bytes));
   }
   return absl::OkStatus();
@@ -74,13 +74,15 @@ absl::Status CheckTotals(const GenerateCall& call, const GenerationPlan& plan, i
                          const RequestLimits& limits, const CallNames& names) {
   const GenerationRequest& first = plan.requests.front();
   const auto prompt_tokens = static_cast<int64_t>(first.prompt.size());
-  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of prompt tokens times ", names.Of("completions")),
-                                     prompt_tokens * completions, 0, limits.prompt_tokens));
+  LS_RETURN_IF_ERROR(
+      CheckFieldRange([&] { return absl::StrCat("number of prompt tokens times ", names.Of("completions")); },
+                      prompt_tokens * completions, 0, limits.prompt_tokens));
   const int64_t places = (plan.describe_tokens ? first.max_tokens : 0) + (call.echo ? prompt_tokens : 0);
-  return CheckFieldRange(
-      absl::StrCat("number of tokens to return (log-probabilities and ", names.Of("echo"), ", times ",
-                   names.Of("completions"), ", times 1 + ", names.Of("top_alternatives"), ")"),
-      places * completions * (1 + first.top_alternatives), 0, limits.described_tokens);
+  const auto name = [&] {
+    return absl::StrCat("number of tokens to return (log-probabilities and ", names.Of("echo"), ", times ",
+                        names.Of("completions"), ", times 1 + ", names.Of("top_alternatives"), ")");
+  };
+  return CheckFieldRange(name, places * completions * (1 + first.top_alternatives), 0, limits.described_tokens);
 }
 
 }  // namespace
@@ -108,10 +110,12 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const Se
                                               const RequestLimits& limits, const CallNames& names,
                                               const RequestContext& context) {
   const int64_t completions = call.completions == 0 ? 1 : call.completions;
-  LS_RETURN_IF_ERROR(
-      CheckFieldRange(names.Of("completions"), completions, 1, std::min(limits.completions, model.max_items)));
-  LS_RETURN_IF_ERROR(CheckFieldRange(names.Of("max_tokens"), call.max_tokens, 0, limits.generate_tokens));
-  LS_RETURN_IF_ERROR(CheckFieldRange(names.Of("top_alternatives"), call.top_alternatives, 0, limits.top_alternatives));
+  const auto check = [&](std::string_view field, int64_t value, int64_t low, int64_t high) {
+    return CheckFieldRange([&] { return names.Of(field); }, value, low, high);
+  };
+  LS_RETURN_IF_ERROR(check("completions", completions, 1, std::min(limits.completions, model.max_items)));
+  LS_RETURN_IF_ERROR(check("max_tokens", call.max_tokens, 0, limits.generate_tokens));
+  LS_RETURN_IF_ERROR(check("top_alternatives", call.top_alternatives, 0, limits.top_alternatives));
 
   GenerationRequest one;
   one.context = context;
@@ -154,9 +158,11 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const Se
 
 absl::Status CheckFitsOneAnswer(const GenerationPlan& plan, const RequestLimits& limits, const CallNames& names) {
   const auto completions = static_cast<int64_t>(plan.requests.size());
-  return CheckFieldRange(absl::StrCat(names.Of("max_tokens"), " times ", names.Of("completions"), " (",
-                                      names.streaming_rpc(), " takes more)"),
-                         plan.requests.front().max_tokens * completions, 1, limits.answer_tokens);
+  const auto name = [&] {
+    return absl::StrCat(names.Of("max_tokens"), " times ", names.Of("completions"), " (", names.streaming_rpc(),
+                        " takes more)");
+  };
+  return CheckFieldRange(name, plan.requests.front().max_tokens * completions, 1, limits.answer_tokens);
 }
 
 }  // namespace longshort

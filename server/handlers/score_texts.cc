@@ -18,7 +18,7 @@ namespace {
 absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const TextScorer& scorer, int64_t most,
                                                    const CallNames& names) {
   const auto count = static_cast<int64_t>(call.texts.size());
-  LS_RETURN_IF_ERROR(CheckFieldRange(absl::StrCat("number of ", names.Of("inputs")), count, 1, most));
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of ", names.Of("inputs")); }, count, 1, most));
   const bool pairs = !call.second_texts.empty();
   if (pairs && call.second_texts.size() != call.texts.size()) {
     return FieldError(absl::StrCat("number of ", names.Of("second_inputs")), call.second_texts.size(),

@@ -40,7 +40,8 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
   } else {
     client = record.engine_context().client;
   }
-  LS_RETURN_IF_ERROR(CheckFieldRange(names.Of("page_size"), call.page_size, 0, std::numeric_limits<int32_t>::max()));
+  LS_RETURN_IF_ERROR(
+      CheckFieldRange([&] { return names.Of("page_size"); }, call.page_size, 0, std::numeric_limits<int32_t>::max()));
   std::optional<SessionKey> after;
   if (!call.page_token.empty()) {
     after = KeyOf(call.page_token);

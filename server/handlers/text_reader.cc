@@ -24,7 +24,7 @@ absl::StatusOr<DocumentBeginning> ReadIds(const NamedText& text, const CallNames
     FieldPath path = text.path;
     path.part = TextPart::kIds;
     path.id_index = static_cast<int64_t>(i);
-    return CheckFieldRange(names.Of(path), ids[i], 0, vocabulary_size - 1);
+    return CheckFieldRange([&] { return names.Of(path); }, ids[i], 0, vocabulary_size - 1);
   }
   const auto tokens = static_cast<int64_t>(ids.size());
   return DocumentBeginning{.ids = {ids.begin(), ids.begin() + std::min(tokens, most)}, .tokens = tokens};
@@ -62,8 +62,9 @@ absl::StatusOr<DocumentBeginning> ReadKind(const NamedText& text, const CallName
 absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names,
                                               const TextVocabulary& vocabulary, int64_t most_tokens) {
   LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadBeginning(text, names, vocabulary, most_tokens));
-  if (beginning.tokens <= most_tokens) return std::move(beginning.ids);
-  return CheckFieldRange(absl::StrCat("number of tokens of ", names.Of(text.path)), beginning.tokens, 1, most_tokens);
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of tokens of ", names.Of(text.path)); },
+                                     beginning.tokens, 1, most_tokens));
+  return std::move(beginning.ids);
 }
 
 absl::StatusOr<DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,

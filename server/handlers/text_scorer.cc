@@ -93,11 +93,11 @@ class LanguageModelScorer final : public TextScorer {
   }
 
   absl::Status CheckAnswerFits(int64_t /*texts*/, int64_t tokens) const override {
-    const int64_t described = DescribedTokens(tokens);
-    if (described <= limits_.described_tokens) return absl::OkStatus();
-    return CheckFieldRange(
-        absl::StrCat("number of tokens to return (log-probabilities, times 1 + ", names_.Of("top_alternatives"), ")"),
-        described, 0, limits_.described_tokens);
+    const auto name = [&] {
+      return absl::StrCat("number of tokens to return (log-probabilities, times 1 + ", names_.Of("top_alternatives"),
+                          ")");
+    };
+    return CheckFieldRange(name, DescribedTokens(tokens), 0, limits_.described_tokens);
   }
 
   absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const override {
@@ -218,8 +218,8 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const Ser
                                                        const ScoreOptions& options, const RequestLimits& limits,
                                                        const CallNames& names) {
   constexpr char kKind[] = "language model";
-  LS_RETURN_IF_ERROR(
-      CheckFieldRange(names.Of("top_alternatives"), options.top_alternatives, 0, limits.top_alternatives));
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return names.Of("top_alternatives"); }, options.top_alternatives, 0,
+                                     limits.top_alternatives));
   LS_RETURN_IF_ERROR(CheckUnset("truncate", options.truncate ? 1 : 0, names, kKind));
   LS_RETURN_IF_ERROR(CheckUnset("top_k", options.classes.top_k, names, kKind));
   LS_RETURN_IF_ERROR(CheckUnset("all_logits", options.classes.all_logits ? 1 : 0, names, kKind));

@@ -32,10 +32,8 @@ absl::Status WrongDatatype(const Tensor& tensor, const std::string& wanted) {
 absl::StatusOr<int64_t> ElementsOf(const Tensor& tensor) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();  // far more than a message has room for
   constexpr int kMostSizes = 8;
-  if (tensor.shape().empty() || tensor.shape_size() > kMostSizes) {
-    return CheckFieldRange(absl::StrCat("number of sizes in the shape of input ", Quoted(tensor.name())),
-                           tensor.shape_size(), 1, kMostSizes);
-  }
+  const auto sizes = [&] { return absl::StrCat("number of sizes in the shape of input ", Quoted(tensor.name())); };
+  LS_RETURN_IF_ERROR(CheckFieldRange(sizes, tensor.shape_size(), 1, kMostSizes));
   int64_t elements = 1;
   for (const int64_t size : tensor.shape()) {
     if (size < 1) return WrongShape(tensor, "sizes of at least 1");
@@ -53,8 +51,8 @@ int64_t TypedElements(const InferTensorContents& contents) {
 
 // What a message has room for may be far more than any call takes.
 absl::Status CheckCount(const Tensor& tensor, int64_t count, int64_t most) {
-  if (count <= most) return absl::OkStatus();
-  return CheckFieldRange(absl::StrCat("number of elements of input ", Quoted(tensor.name())), count, 1, most);
+  return CheckFieldRange([&] { return absl::StrCat("number of elements of input ", Quoted(tensor.name())); }, count, 1,
+                         most);
 }
 
 // Whether the tensor is [n] or [n, 1].
@@ -250,10 +248,9 @@ absl::StatusOr<std::vector<ImageInput>> InputTensors::Pixels(const Input& input,
       } else {
         for (int64_t i = 0; i < values; ++i) {
           const uint32_t value = narrow.Get(static_cast<int>(first + i));
-          if (value > std::numeric_limits<uint8_t>::max()) {
-            return CheckFieldRange(absl::StrCat("element ", first + i, " of input ", tensor.name()), value, 0,
-                                   std::numeric_limits<uint8_t>::max());
-          }
+          LS_RETURN_IF_ERROR(
+              CheckFieldRange([&] { return absl::StrCat("element ", first + i, " of input ", tensor.name()); }, value,
+                              0, std::numeric_limits<uint8_t>::max()));
           pixels[i] = static_cast<uint8_t>(value);
         }
       }
