@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "longshort/v1/inference.pb.h"
-#include "server/admission/delivery_threads.h"
 #include "server/admission/stream_events.h"
 #include "server/handlers/document_stream.h"
 #include "server/handlers/handlers.h"
@@ -35,10 +34,7 @@ constexpr size_t kResumeBytes = 64 << 10;
 // Thread-safe: the engine's threads push, a delivery thread begins the writes, gRPC's threads react.
 class GenerationStream final : public CallWork, public GenerationSink {
  public:
-  explicit GenerationStream(Call& call)
-      : call_(call),
-        delivery_(call.environment().deliveries.Next()),
-        keepalive_interval_(call.environment().keepalive_interval) {}
+  explicit GenerationStream(Call& call) : call_(call), keepalive_interval_(call.environment().keepalive_interval) {}
 
   // Of GenerationSink. Keepalives run from Open on. Push begins the write itself only if the delivery thread is far
   // behind. After Close what waits is written, unless the client is gone; then the call ends.
@@ -68,7 +64,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
       events_->Push(std::move(event));
       const size_t waiting = events_->waiting_bytes();
       if (call_.writing()) return SetPause(waiting);
-      if (waiting <= kPauseBytes) return AdvanceLater();
+      if (waiting <= kPauseBytes) return call_.AdvanceLater();
     }
     call_.Advance();
   }
@@ -117,18 +113,6 @@ class GenerationStream final : public CallWork, public GenerationSink {
     return *std::move(bytes);
   }
 
-  // Has the delivery thread call Advance. With the mutex held.
-  void AdvanceLater() {
-    if (std::exchange(scheduled_, true)) return;
-    delivery_.Post([this, keep = call_.shared_from_this()] {
-      {
-        const std::lock_guard lock(call_.mutex());
-        scheduled_ = false;
-      }
-      call_.Advance();
-    });
-  }
-
   // Pauses the work or lets it go on, as what waits behind a message on its way says. With the mutex held. The client's
   // taking that message will end the pause, or the timeout the call.
   void SetPause(size_t waiting_bytes) {
@@ -140,7 +124,6 @@ class GenerationStream final : public CallWork, public GenerationSink {
   }
 
   Call& call_;
-  DeliveryThread& delivery_;
   const absl::Duration keepalive_interval_;
 
   // Call::mutex() guards what follows.
@@ -148,7 +131,6 @@ class GenerationStream final : public CallWork, public GenerationSink {
   std::shared_ptr<const Tokenizer> tokenizer_;  // what the tokens stand for
   bool in_work_ = false;                        // opened, and not closed
   bool submitted_ = false;                      // what is pushed waits for it
-  bool scheduled_ = false;                      // the delivery thread has not come to it yet
   absl::Time last_write_;                       // when it began
 };
 

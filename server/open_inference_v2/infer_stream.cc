@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "server/admission/delivery_threads.h"
 #include "server/open_inference_v2/rpcs.h"
 #include "server/open_inference_v2/streamed_request.h"
 #include "server/rpc/call.h"
@@ -24,7 +23,7 @@ namespace {
 // Thread-safe: gRPC's threads read and write, the engines' answer.
 class InferStream final : public CallWork, public StreamedRequest::Owner {
  public:
-  explicit InferStream(Call& call) : call_(call), delivery_(call.environment().deliveries.Next()) {}
+  explicit InferStream(Call& call) : call_(call) {}
 
  private:
   // Of CallWork.
@@ -97,14 +96,7 @@ class InferStream final : public CallWork, public StreamedRequest::Owner {
 
   void Advance() override { call_.Advance(); }
   void AdvanceLater() override {
-    if (call_.writing() || std::exchange(scheduled_, true)) return;  // what is written will be followed
-    delivery_.Post([this, keep = call_.shared_from_this()] {
-      {
-        const std::lock_guard lock(call_.mutex());
-        scheduled_ = false;
-      }
-      call_.Advance();
-    });
+    if (!call_.writing()) call_.AdvanceLater();  // what is written will be followed
   }
 
   void Note(const std::shared_ptr<StreamedRequest>& request) {
@@ -112,14 +104,12 @@ class InferStream final : public CallWork, public StreamedRequest::Owner {
   }
 
   Call& call_;
-  DeliveryThread& delivery_;
   int64_t requests_ = 0;  // so far
 
   // Call::mutex() guards what follows.
   std::set<std::shared_ptr<StreamedRequest>> in_work_;
   std::deque<std::shared_ptr<StreamedRequest>> in_order_;  // of these, those with one answer, as they came
   std::deque<std::shared_ptr<StreamedRequest>> ready_;     // those that have something to say, by turns
-  bool scheduled_ = false;                                 // the delivery thread has not come to it yet
 };
 
 }  // namespace

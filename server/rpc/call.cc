@@ -203,6 +203,18 @@ void Call::LookAt(absl::Time time) {
   SetTimer(time);
 }
 
+void Call::AdvanceLater() {
+  if (std::exchange(advance_scheduled_, true)) return;
+  if (delivery_ == nullptr) delivery_ = &environment().deliveries.Next();
+  delivery_->Post([this, keep = shared_from_this()] {
+    {
+      const std::lock_guard lock(mutex_);
+      advance_scheduled_ = false;
+    }
+    Advance();
+  });
+}
+
 void Call::SetTimer(absl::Time time) {
   if (time >= timer_at_) return;
   timer_at_ = time;

@@ -32,6 +32,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "server/admission/call_record.h"
+#include "server/admission/delivery_threads.h"
 #include "server/admission/write_watch.h"
 #include "server/rpc/rpc.h"
 
@@ -88,6 +89,8 @@ class Call : public std::enable_shared_from_this<Call> {
   void NoteEnd(const absl::Status& status);
   // Has CallWork::Look called at this time, in place of any earlier wish.
   void LookAt(absl::Time time);
+  // Has a delivery thread call Advance, always the same one: the engine's thread writes nothing.
+  void AdvanceLater();
 
  protected:
   Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin);
@@ -145,6 +148,8 @@ class Call : public std::enable_shared_from_this<Call> {
   bool reader_gone_ = false;
   bool admitted_ = false;
   bool finished_ = false;
+  DeliveryThread* delivery_ = nullptr;  // from the first AdvanceLater on
+  bool advance_scheduled_ = false;      // the delivery thread has not come to it yet
   std::unique_ptr<grpc::Alarm> alarm_;  // the one that fires next; it holds no reference
   int64_t timer_ = 0;                   // its number: earlier ones count for nothing
   absl::Time timer_at_ = absl::InfiniteFuture();
