@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/thread.h"
-#include "server/grpc_1_51/listening_sockets.h"
+#include "server/options/listening_sockets.h"
 #include "server/options/server_options.h"
 
 namespace longshort {

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/thread.h"
-#include "server/grpc_1_51/listening_sockets.h"
+#include "server/options/listening_sockets.h"
 
 // OpenSSL's.
 struct ssl_ctx_st;

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "server/grpc_1_51/grpc_workarounds.h"
-#include "server/lifecycle/tls_credentials.h"
 #include "server/longshort_v1/rpcs.h"
 #include "server/open_inference_v2/rpcs.h"
 #include "server/options/server_options.h"
@@ -110,7 +109,7 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
                                                                   const MachineLimits& machine,
                                                                   const CallEnvironment& environment,
                                                                   std::unique_ptr<ConnectionListener> listener,
-                                                                  const TlsWatch* tls) {
+                                                                  const ServerTls* tls) {
   auto endpoint = std::unique_ptr<GrpcEndpoint>(
       new GrpcEndpoint(environment, LimitsOfConnections(options, machine), std::move(listener)));
   grpc::ServerBuilder builder;

@@ -11,10 +11,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/access/tls_watch.h"
 #include "server/admission/call_environment.h"
 #include "server/grpc_1_51/connection_guard.h"
 #include "server/grpc_1_51/connection_listener.h"
+#include "server/lifecycle/tls_credentials.h"
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
 #include "server/rpc/grpc_service.h"
@@ -31,7 +31,7 @@ class GrpcEndpoint {
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                              const CallEnvironment& environment,
                                                              std::unique_ptr<ConnectionListener> listener,
-                                                             const TlsWatch* tls = nullptr);
+                                                             const ServerTls* tls = nullptr);
   // Tells clients to leave, and ends what they keep open half a second later (health watches, for instance). REQUIRES:
   // the environment's gate is closed, so that what they still send is refused.
   ~GrpcEndpoint();

@@ -12,7 +12,6 @@
 #include "base/random_number.h"
 #include "base/status_macros.h"
 #include "server/lifecycle/port_file.h"
-#include "server/lifecycle/tls_credentials.h"
 #include "server/model_control/load_models.h"
 #include "server/options/devices.h"
 #include "server/options/server_options.h"
@@ -98,7 +97,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));
   LS_ASSIGN_OR_RETURN(server->http_, HttpEndpoints::Start(
                                          options.http_listen, [&metrics] { return metrics.Serialize(); },
-                                         MetricsAccess(server->access_.get()), server->tls_.get()));
+                                         MetricsAccess(server->access_.get()),
+                                         server->tls_ == nullptr ? nullptr : server->tls_->watch.get()));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener, ConnectionListener::Bind(options.listen));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);

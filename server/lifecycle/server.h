@@ -6,12 +6,12 @@
 #include "absl/status/statusor.h"
 #include "core/registry/model_registry.h"
 #include "server/access/access_control.h"
-#include "server/access/tls_watch.h"
 #include "server/admission/call_environment.h"
 #include "server/admission/call_gate.h"
 #include "server/admission/delivery_threads.h"
 #include "server/http/http_endpoints.h"
 #include "server/lifecycle/grpc_endpoint.h"
+#include "server/lifecycle/tls_credentials.h"
 #include "server/model_control/load_models.h"
 #include "server/model_control/model_manager.h"
 #include "server/monitoring/load_report.h"
@@ -46,7 +46,7 @@ class Server {
   ServerMetrics metrics_;
   CallGate gate_;
   // In the order in which they depend on each other; destroyed last to first.
-  std::unique_ptr<TlsWatch> tls_;  // null without TLS
+  std::unique_ptr<ServerTls> tls_;  // null without TLS
   std::unique_ptr<AccessControl> access_;
   std::unique_ptr<HttpEndpoints> http_;
   std::unique_ptr<ModelRegistry> models_;

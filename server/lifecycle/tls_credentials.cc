@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/pem_files.h"
 #include "base/status_macros.h"
@@ -48,9 +49,16 @@ class ClientCheck final : public tls_api::ExternalCertificateVerifier {
   Logger& log_;
 };
 
+absl::Status Publish(const TlsMaterial& material, ServerTls& tls) {
+  // Another text each time: gRPC begins anew then, and takes up no session that began with other lists.
+  const std::string authorities = absl::StrCat("# ", ++tls.published, "\n", material.ClientAuthoritiesPem());
+  LS_RETURN_IF_ERROR(tls.client_authorities.Write(authorities));
+  return tls.identity.Write(material.IdentityPem());
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TlsWatch>> WatchTlsFiles(const TlsFiles& files, ServerMetrics& metrics, Logger& log) {
+absl::StatusOr<std::unique_ptr<ServerTls>> WatchTlsFiles(const TlsFiles& files, ServerMetrics& metrics, Logger& log) {
   if (!files.enabled()) return nullptr;
   const auto tell = [&metrics, &log](const std::string& message, const TlsMaterial& material) {
     metrics.SetTlsExpiry("certificate", material.certificate_expiry());
@@ -61,31 +69,34 @@ absl::StatusOr<std::unique_ptr<TlsWatch>> WatchTlsFiles(const TlsFiles& files, S
               {"serial", SerialOf(material.certificate())},
               {"expires", absl::FormatTime(absl::RFC3339_sec, material.certificate_expiry(), absl::UTCTimeZone())}});
   };
+  LS_ASSIGN_OR_RETURN(MemoryFile identity, MemoryFile::Create());
+  LS_ASSIGN_OR_RETURN(MemoryFile client_authorities, MemoryFile::Create());
+  std::unique_ptr<ServerTls> tls(
+      new ServerTls{.identity = std::move(identity), .client_authorities = std::move(client_authorities)});
   LS_ASSIGN_OR_RETURN(
-      std::unique_ptr<TlsWatch> watch,
-      TlsWatch::Start(files, {.replaced = [tell](const TlsMaterial& material) { tell("TLS files replaced", material); },
+      tls->watch,
+      TlsWatch::Start(files, {.publish = [&tls = *tls](const TlsMaterial& material) { return Publish(material, tls); },
+                              .replaced = [tell](const TlsMaterial& material) { tell("TLS files replaced", material); },
                               .broken =
                                   [&log](const absl::Status& why) {
                                     log.Error("TLS files are wrong; those read before stay in use",
                                               {{"error", std::string(why.message())}});
                                   }}));
-  tell("TLS certificate", *watch->current());
-  return watch;
+  tell("TLS certificate", *tls->watch->current());
+  return tls;
 }
 
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsWatch* tls, Logger& log) {
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTls* tls, Logger& log) {
   if (tls == nullptr) return grpc::InsecureServerCredentials();
-  const std::shared_ptr<const TlsMaterial> material = tls->current();
-  const bool asks_clients = !material->ClientAuthoritiesPem().empty();
-  // Key and certificate in one file, so that those of one pair are read.
+  const bool asks_clients = !tls->watch->current()->ClientAuthoritiesPem().empty();
+  const std::string identity = tls->identity.path();
   tls_api::TlsServerCredentialsOptions options(std::make_shared<tls_api::FileWatcherCertificateProvider>(
-      tls->identity_path(), tls->identity_path(), asks_clients ? tls->client_authorities_path() : "",
-      kReadAgainSeconds));
+      identity, identity, asks_clients ? tls->client_authorities.path() : "", kReadAgainSeconds));
   options.watch_identity_key_cert_pairs();
   if (asks_clients) {
     options.watch_root_certs();
     options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    options.set_certificate_verifier(tls_api::ExternalCertificateVerifier::Create<ClientCheck>(*tls, log));
+    options.set_certificate_verifier(tls_api::ExternalCertificateVerifier::Create<ClientCheck>(*tls->watch, log));
   }
   return tls_api::TlsServerCredentials(options);
 }

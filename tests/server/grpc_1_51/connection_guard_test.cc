@@ -14,7 +14,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "server/grpc_1_51/listening_sockets.h"
+#include "server/options/listening_sockets.h"
 
 namespace longshort::connection_guard_test {
 

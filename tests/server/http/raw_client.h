@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "server/grpc_1_51/listening_sockets.h"
+#include "server/options/listening_sockets.h"
 
 namespace longshort {
 

@@ -1,4 +1,4 @@
-#include "server/grpc_1_51/listening_sockets.h"
+#include "server/options/listening_sockets.h"
 
 #include <netdb.h>
 #include <netinet/in.h>

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/options/server_options.h"
+#include "server/options/listen_address.h"
 
 namespace longshort {
 

@@ -1,3 +1,5 @@
+#include "server/grpc_1_51/memory_file.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,7 +8,6 @@
 #include <iterator>
 #include <string>
 
-#include "server/access/tls_watch.h"
 #include "tests/base/status_matchers.h"
 
 namespace longshort::memory_file_test {
