@@ -247,7 +247,7 @@ std::string HelpText(HelpForm form) {
     return absl::StrCat(
         "# Options of longshort-server\n\nMade by `longshort-server --help=markdown`. A model's serving.json has "
         "options as fields, with `_` for `-`.\n\n",
-        table.Markdown(), "\n", ServingFieldsMarkdown());
+        table.Markdown(), "\n", ServingFieldsMarkdown(), "\n", TracingVariablesMarkdown());
   }
   return absl::StrCat(
       "longshort-server: serves Transformer-LS models over gRPC.\n\n"

@@ -10,9 +10,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/option_table.h"
 #include "base/pem_files.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -22,46 +24,38 @@ namespace longshort {
 namespace {
 
 constexpr char kDefaultEndpoint[] = "http://localhost:4317";
-constexpr int64_t kMostSpans = int64_t{1} << 20;
-constexpr int64_t kMostMilliseconds = 3'600'000;
+constexpr OptionRange<int64_t> kSpans = {1, int64_t{1} << 20};
+constexpr OptionRange<int64_t> kMilliseconds = {1, 3'600'000};
 
-// The variables. An empty one is as if it were not set.
-class Variables final {
- public:
-  explicit Variables(const Environment& environment) : environment_(environment) {}
+// Stands in the names of variables that have a form of their own for traces.
+constexpr char kOfTraces[] = "[TRACES_]";
 
-  std::string Text(const std::string& name) const { return environment_(name.c_str()).value_or(""); }
-  std::string Word(const std::string& name) const { return absl::AsciiStrToLower(Text(name)); }
-  bool True(const std::string& name) const { return Word(name) == "true"; }
+constexpr char kEndpoint[] = "OTEL_EXPORTER_OTLP_[TRACES_]ENDPOINT";
+constexpr char kInsecure[] = "OTEL_EXPORTER_OTLP_[TRACES_]INSECURE";
+constexpr char kCertificate[] = "OTEL_EXPORTER_OTLP_[TRACES_]CERTIFICATE";
+constexpr char kClientCertificate[] = "OTEL_EXPORTER_OTLP_[TRACES_]CLIENT_CERTIFICATE";
+constexpr char kClientKey[] = "OTEL_EXPORTER_OTLP_[TRACES_]CLIENT_KEY";
+constexpr char kExporter[] = "OTEL_TRACES_EXPORTER";
+constexpr char kDisabled[] = "OTEL_SDK_DISABLED";
 
-  // That of OTEL_EXPORTER_OTLP_... that counts for traces, and its value: the traces' own if it is set.
-  std::pair<std::string, std::string> OfExporter(const std::string& what) const {
-    const std::string own = absl::StrCat("OTEL_EXPORTER_OTLP_TRACES_", what);
-    if (std::string value = Text(own); !value.empty()) return {own, std::move(value)};
-    const std::string common = absl::StrCat("OTEL_EXPORTER_OTLP_", what);
-    return {common, Text(common)};
-  }
-
-  absl::Status ReadNumber(const std::string& name, int64_t least, int64_t most, int64_t* value) const {
-    return ReadNumber(name, Text(name), least, most, value);
-  }
-  static absl::Status ReadNumber(const std::string& name, const std::string& text, int64_t least, int64_t most,
-                                 int64_t* value) {
-    if (text.empty()) return absl::OkStatus();
-    if (absl::SimpleAtoi(text, value) && *value >= least && *value <= most) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " is '", text, "'; it must be a whole number in [", least, ", ", most, "]"));
-  }
-  static absl::Status ReadMilliseconds(const std::string& name, const std::string& text, absl::Duration* value) {
-    int64_t milliseconds = absl::ToInt64Milliseconds(*value);
-    LS_RETURN_IF_ERROR(ReadNumber(name, text, 1, kMostMilliseconds, &milliseconds));
-    *value = absl::Milliseconds(milliseconds);
-    return absl::OkStatus();
-  }
-
- private:
-  const Environment& environment_;
+struct Variable {
+  std::string name;
+  std::string value;
 };
+
+// The variable, which is as if it were not set if it is empty. Of two forms, that of traces counts if it is set.
+Variable Find(const Environment& environment, const std::string& name) {
+  for (const char* form : {"TRACES_", ""}) {
+    Variable found{.name = absl::StrReplaceAll(name, {{kOfTraces, form}}), .value = ""};
+    found.value = environment(found.name.c_str()).value_or("");
+    if (!found.value.empty() || *form == '\0') return found;
+  }
+  return {};
+}
+
+std::string WordOf(const Environment& environment, const std::string& name) {
+  return absl::AsciiStrToLower(Find(environment, name).value);
+}
 
 absl::Status Wrong(const std::string& name, const std::string& value, const std::string& must) {
   return absl::InvalidArgumentError(absl::StrCat(name, " is '", value, "'; ", must));
@@ -89,19 +83,18 @@ absl::Status ReadEndpoint(const std::string& name, const std::string& text, bool
 }
 
 // The collector's address; none if nothing is to be traced.
-absl::Status ChooseEndpoint(const std::string& option, const Variables& variables, TracingOptions& options) {
+absl::Status ChooseEndpoint(const std::string& option, const Environment& environment, TracingOptions& options) {
   if (!option.empty()) return ReadEndpoint("--otlp-endpoint", option, false, options);
-  if (variables.True("OTEL_SDK_DISABLED")) return absl::OkStatus();
-  const std::string exporter = variables.Word("OTEL_TRACES_EXPORTER");
+  if (WordOf(environment, kDisabled) == "true") return absl::OkStatus();
+  const std::string exporter = WordOf(environment, kExporter);
   if (exporter == "none") return absl::OkStatus();
-  auto [name, endpoint] = variables.OfExporter("ENDPOINT");
+  auto [name, endpoint] = Find(environment, kEndpoint);
   if (endpoint.empty() && exporter == "otlp") endpoint = kDefaultEndpoint;
   if (endpoint.empty()) return absl::OkStatus();
   if (!exporter.empty() && exporter != "otlp") {
-    return Wrong("OTEL_TRACES_EXPORTER", exporter, "this server has otlp only; none switches traces off");
+    return Wrong(kExporter, exporter, "this server has otlp only; none switches traces off");
   }
-  const bool insecure = absl::AsciiStrToLower(variables.OfExporter("INSECURE").second) == "true";
-  return ReadEndpoint(name, endpoint, !insecure, options);
+  return ReadEndpoint(name, endpoint, WordOf(environment, kInsecure) != "true", options);
 }
 
 absl::StatusOr<std::string> ReadPem(const std::string& name, const std::string& path) {
@@ -110,16 +103,16 @@ absl::StatusOr<std::string> ReadPem(const std::string& name, const std::string& 
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-absl::Status ReadTlsFiles(const Variables& variables, TracingOptions& options) {
+absl::Status ReadTlsFiles(const Environment& environment, TracingOptions& options) {
   if (!options.tls) return absl::OkStatus();
-  if (const auto [name, path] = variables.OfExporter("CERTIFICATE"); !path.empty()) {
+  if (const auto [name, path] = Find(environment, kCertificate); !path.empty()) {
     LS_ASSIGN_OR_RETURN(options.authorities_pem, ReadPem(name, path));
     if (ParseCertificates(options.authorities_pem).empty()) {
       return Wrong(name, path, "the file must have certificates, as PEM");
     }
   }
-  const auto [certificate_name, certificate] = variables.OfExporter("CLIENT_CERTIFICATE");
-  const auto [key_name, key] = variables.OfExporter("CLIENT_KEY");
+  const auto [certificate_name, certificate] = Find(environment, kClientCertificate);
+  const auto [key_name, key] = Find(environment, kClientKey);
   if (certificate.empty() != key.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(certificate_name, " and ", key_name, " must be set both, or none"));
   }
@@ -171,106 +164,169 @@ absl::StatusOr<TextPairs> ParseTextPairs(absl::string_view text) {
   return pairs;
 }
 
-absl::Status ReadPairs(const std::string& name, const std::string& text, TextPairs& pairs) {
-  absl::StatusOr<TextPairs> parsed = ParseTextPairs(text);
-  // Not the value: headers have secrets.
-  if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(name, " ", parsed.status().message()));
-  pairs = *std::move(parsed);
-  return absl::OkStatus();
-}
-
-absl::Status ReadHeaders(const Variables& variables, TracingOptions& options) {
-  const auto [name, text] = variables.OfExporter("HEADERS");
-  LS_RETURN_IF_ERROR(ReadPairs(name, text, options.headers));
-  for (auto& [key, value] : options.headers) {
+absl::Status ReadHeaders(const std::string& text, TextPairs& headers) {
+  LS_ASSIGN_OR_RETURN(headers, ParseTextPairs(text));
+  for (auto& [key, value] : headers) {
     absl::AsciiStrToLower(&key);
     const bool fine = std::all_of(key.begin(), key.end(), [](char c) {
       return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-' || c == '.';
     });
     if (!fine || absl::StartsWith(key, "grpc-") || absl::EndsWith(key, "-bin")) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name,
-                       " has a key that gRPC does not take as metadata: letters, digits, '_', '-' and '.', and "
-                       "neither grpc-... nor ...-bin"));
+          "has a key that gRPC does not take as metadata: letters, digits, '_', '-' and '.', and neither grpc-... nor "
+          "...-bin");
     }
     if (!std::all_of(value.begin(), value.end(), [](char c) { return absl::ascii_isprint(c); })) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, " has a value that is not of printable ASCII characters, for the key ", key));
+          absl::StrCat("has a value that is not of printable ASCII characters, for the key ", key));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadProtocol(const Variables& variables, TracingOptions& options) {
-  const auto [protocol_name, protocol] = variables.OfExporter("PROTOCOL");
-  if (!protocol.empty() && absl::AsciiStrToLower(protocol) != "grpc") {
-    return Wrong(
-        protocol_name, protocol,
-        "this server has grpc only: set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc and an endpoint that takes it, "
-        "or OTEL_TRACES_EXPORTER=none");
-  }
-  const auto [compression_name, compression] = variables.OfExporter("COMPRESSION");
-  const std::string word = absl::AsciiStrToLower(compression);
-  if (!word.empty() && word != "gzip" && word != "none") {
-    return Wrong(compression_name, compression, "it must be gzip or none");
-  }
-  options.gzip = word == "gzip";
-  const auto [timeout_name, timeout] = variables.OfExporter("TIMEOUT");
-  return Variables::ReadMilliseconds(timeout_name, timeout, &options.timeout);
-}
-
-absl::Status ReadSampler(std::optional<double> ratio, const Variables& variables, TracingOptions& options) {
-  if (ratio.has_value()) return options.ratio = *ratio, absl::OkStatus();
-  const std::string name = "OTEL_TRACES_SAMPLER";
-  std::string sampler = variables.Word(name);
-  if (sampler.empty()) return absl::OkStatus();
+absl::Status ReadSampler(const std::string& sampler, TracingOptions& options) {
   options.parent_based = absl::StartsWith(sampler, "parentbased_");
-  const std::string root(absl::StripPrefix(sampler, "parentbased_"));
-  if (root == "always_on") return absl::OkStatus();
-  if (root == "always_off") return options.ratio = 0, absl::OkStatus();
-  if (root != "traceidratio") {
-    return Wrong(name, sampler,
-                 "it must be always_on, always_off or traceidratio, or one of these behind parentbased_");
-  }
-  const std::string argument = variables.Text("OTEL_TRACES_SAMPLER_ARG");
-  if (argument.empty()) return absl::OkStatus();
-  if (absl::SimpleAtod(argument, &options.ratio) && kTraceSampleRatio.Holds(options.ratio)) return absl::OkStatus();
-  return Wrong("OTEL_TRACES_SAMPLER_ARG", argument, absl::StrCat("it must be a number ", kTraceSampleRatio.Rule()));
+  const absl::string_view root = absl::StripPrefix(sampler, "parentbased_");
+  if (root == "always_off") options.ratio = 0;
+  if (root == "always_on" || root == "always_off" || root == "traceidratio") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "must be always_on, always_off or traceidratio, or one of these behind parentbased_");
 }
 
-absl::Status ReadPropagators(const Variables& variables, TracingOptions& options) {
-  const std::string name = "OTEL_PROPAGATORS";
-  const std::string propagators = variables.Word(name);
-  if (propagators.empty()) return absl::OkStatus();
+absl::Status ReadRatio(const std::string& text, TracingOptions& options) {
+  if (absl::SimpleAtod(text, &options.ratio) && kTraceSampleRatio.Holds(options.ratio)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("must be a number ", kTraceSampleRatio.Rule()));
+}
+
+absl::Status ReadPropagators(const std::string& propagators, TracingOptions& options) {
   for (const absl::string_view one : absl::StrSplit(propagators, ',')) {
     if (absl::StripAsciiWhitespace(one) == "tracecontext") return absl::OkStatus();
   }
-  if (propagators != "none") {
-    return Wrong(name, propagators, "this server has tracecontext only: the list must have it, or be none");
-  }
   options.continues_traces = false;
-  return absl::OkStatus();
+  if (propagators == "none") return absl::OkStatus();
+  return absl::InvalidArgumentError("this server has tracecontext only: the list must have it, or be none");
 }
 
-absl::Status ReadBatches(const Variables& variables, TracingOptions& options) {
-  constexpr char kQueue[] = "OTEL_BSP_MAX_QUEUE_SIZE";
-  constexpr char kBatch[] = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE";
-  LS_RETURN_IF_ERROR(variables.ReadNumber(kQueue, 1, kMostSpans, &options.most_spans));
-  options.batch_spans = std::min(options.batch_spans, options.most_spans);
-  LS_RETURN_IF_ERROR(variables.ReadNumber(kBatch, 1, options.most_spans, &options.batch_spans));
-  const std::string delay = "OTEL_BSP_SCHEDULE_DELAY";
-  LS_RETURN_IF_ERROR(Variables::ReadMilliseconds(delay, variables.Text(delay), &options.delay));
-  const std::string timeout = "OTEL_BSP_EXPORT_TIMEOUT";
-  return Variables::ReadMilliseconds(timeout, variables.Text(timeout), &options.export_timeout);
+absl::Status ReadWhole(const std::string& text, const OptionRange<int64_t>& range, int64_t* value) {
+  if (absl::SimpleAtoi(text, value) && range.Holds(*value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("must be a whole number ", range.Rule()));
 }
 
-absl::Status ReadResource(const Variables& variables, TracingOptions& options) {
-  const std::string name = "OTEL_RESOURCE_ATTRIBUTES";
-  LS_RETURN_IF_ERROR(ReadPairs(name, variables.Text(name), options.resource));
-  if (const std::string service = variables.Text("OTEL_SERVICE_NAME"); !service.empty()) {
-    options.resource.emplace_back("service.name", service);
-  }
-  return absl::OkStatus();
+void AddMilliseconds(OptionTable& table, const char* name, const char* help, absl::Duration* value) {
+  table.Add({.name = name,
+             .hint = "MILLISECONDS",
+             .default_text = absl::StrCat(absl::ToInt64Milliseconds(*value)),
+             .range = kMilliseconds.Text(),
+             .help = help,
+             .reader = [value](const std::string& text) {
+               int64_t milliseconds = 0;
+               LS_RETURN_IF_ERROR(ReadWhole(text, kMilliseconds, &milliseconds));
+               *value = absl::Milliseconds(milliseconds);
+               return absl::OkStatus();
+             }});
+}
+
+// The variables in the order in which they are read. Those without a reader depend on others: ChooseEndpoint and
+// ReadTlsFiles read them. An error of a reader begins with "must", with "has" (of what is not shown, since it may be
+// secret), or is a sentence of its own.
+OptionTable VariableTable(const Environment& environment, TracingOptions& options) {
+  OptionTable table;
+  const auto in_words = [](auto reader) {  // which may be in any case
+    return [reader](const std::string& text) { return reader(absl::AsciiStrToLower(text)); };
+  };
+  table.BeginSection("Environment variables of OpenTelemetry:");
+  table.AddCustom(kEndpoint, "URL", "",
+                  "As --otlp-endpoint. Of these names here and below, the one with TRACES_ wins. Without http:// or "
+                  "https:// it is TLS, unless OTEL_EXPORTER_OTLP_[TRACES_]INSECURE says otherwise.",
+                  nullptr);
+  table.AddCustom(kInsecure, "true|false", "false", "Whether an endpoint without http:// or https:// is without TLS.",
+                  nullptr);
+  table.AddCustom(kExporter, "otlp|none", "",
+                  "otlp without an endpoint exports to http://localhost:4317; none switches off what other variables "
+                  "ask for.",
+                  nullptr);
+  table.AddCustom(kDisabled, "true|false", "false", "true switches off what other variables ask for.", nullptr);
+  table.AddCustom("OTEL_TRACES_SAMPLER", "SAMPLER", "parentbased_always_on",
+                  "always_on, always_off and traceidratio do not ask the client, parentbased_... do. "
+                  "--trace-sample-ratio is parentbased_traceidratio.",
+                  in_words([&options](const std::string& text) { return ReadSampler(text, options); }));
+  table.Add({.name = "OTEL_TRACES_SAMPLER_ARG",
+             .hint = "R",
+             .default_text = "1",
+             .range = kTraceSampleRatio.Text(),
+             .help = "Part of the traces that traceidratio records.",
+             .reader = [&environment, &options](const std::string& text) {
+               const bool counts = absl::EndsWith(WordOf(environment, "OTEL_TRACES_SAMPLER"), "traceidratio");
+               return counts ? ReadRatio(text, options) : absl::OkStatus();
+             }});
+  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL", "grpc", "grpc", "The only protocol that the server has.",
+                  in_words([](const std::string& text) {
+                    if (text == "grpc") return absl::OkStatus();
+                    return absl::InvalidArgumentError(
+                        "this server has grpc only: set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc and an endpoint that "
+                        "takes it, or OTEL_TRACES_EXPORTER=none");
+                  }));
+  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]COMPRESSION", "gzip|none", "none", "How the export is compressed.",
+                  in_words([&options](const std::string& text) {
+                    options.gzip = text == "gzip";
+                    if (options.gzip || text == "none") return absl::OkStatus();
+                    return absl::InvalidArgumentError("must be gzip or none");
+                  }));
+  AddMilliseconds(table, "OTEL_EXPORTER_OTLP_[TRACES_]TIMEOUT", "How long one try to export may take.",
+                  &options.timeout);
+  table.AddCustom(kCertificate, "FILE", "",
+                  "PEM file of the collector's authorities; the system's without it. This file and the next two are "
+                  "read at the start only.",
+                  nullptr);
+  table.AddCustom(kClientCertificate, "FILE", "", "PEM file of the certificate that the server shows the collector.",
+                  nullptr);
+  table.AddCustom(kClientKey, "FILE", "", "PEM file of that certificate's private key.", nullptr);
+  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]HEADERS", "KEY=VALUE,...", "",
+                  "Metadata for the collector, percent-encoded.",
+                  [&options](const std::string& text) { return ReadHeaders(text, options.headers); });
+  table.AddCustom("OTEL_PROPAGATORS", "LIST", "tracecontext",
+                  "A list with tracecontext, or none: then no client's trace is gone on with.",
+                  in_words([&options](const std::string& text) { return ReadPropagators(text, options); }));
+  table.Add({.name = "OTEL_BSP_MAX_QUEUE_SIZE",
+             .hint = "N",
+             .default_text = absl::StrCat(options.most_spans),
+             .range = kSpans.Text(),
+             .help = "Spans that may wait for the collector.",
+             .reader = [&options](const std::string& text) { return ReadWhole(text, kSpans, &options.most_spans); }});
+  table.Add({.name = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+             .hint = "N",
+             .default_text = absl::StrCat(options.batch_spans),
+             .range = "1 to OTEL_BSP_MAX_QUEUE_SIZE",
+             .help = "Spans that are sent at once; a call's stay together.",
+             .reader = [&options](const std::string& text) {
+               return ReadWhole(text, {kSpans.low, options.most_spans}, &options.batch_spans);
+             }});
+  AddMilliseconds(table, "OTEL_BSP_SCHEDULE_DELAY", "How long a batch waits to be full.", &options.delay);
+  AddMilliseconds(table, "OTEL_BSP_EXPORT_TIMEOUT", "How long all tries to export a batch may take together.",
+                  &options.export_timeout);
+  table.AddCustom("OTEL_RESOURCE_ATTRIBUTES", "KEY=VALUE,...", "",
+                  "What says which server it was, percent-encoded, beside service.name, service.version, "
+                  "service.instance.id and telemetry.sdk.*.",
+                  [&options](const std::string& text) -> absl::Status {
+                    LS_ASSIGN_OR_RETURN(options.resource, ParseTextPairs(text));
+                    return absl::OkStatus();
+                  });
+  table.AddCustom("OTEL_SERVICE_NAME", "NAME", "longshort-server", "The resource's service.name.",
+                  [&options](const std::string& text) {
+                    options.resource.emplace_back("service.name", text);
+                    return absl::OkStatus();
+                  });
+  return table;
+}
+
+absl::Status ReadVariable(const Environment& environment, const OptionTable::Option& row) {
+  const auto [name, value] = Find(environment, row.name);
+  if (value.empty() || row.reader == nullptr) return absl::OkStatus();
+  const absl::Status status = row.reader(value);
+  if (status.ok()) return status;
+  const std::string why(status.message());
+  if (absl::StartsWith(why, "has ")) return absl::InvalidArgumentError(absl::StrCat(name, " ", why));
+  return Wrong(name, value, absl::StrCat(absl::StartsWith(why, "must ") ? "it " : "", why));
 }
 
 }  // namespace
@@ -291,22 +347,30 @@ std::string TracingOptions::Summary() const {
 absl::StatusOr<TracingOptions> ReadTracingOptions(const std::string& otlp_endpoint,
                                                   std::optional<double> trace_sample_ratio,
                                                   const Environment& environment) {
-  const Variables variables(environment);
   TracingOptions options;
-  LS_RETURN_IF_ERROR(ChooseEndpoint(otlp_endpoint, variables, options));
+  LS_RETURN_IF_ERROR(ChooseEndpoint(otlp_endpoint, environment, options));
   if (options.endpoint.empty()) {
     if (!trace_sample_ratio.has_value()) return options;
     return absl::InvalidArgumentError(
         "--trace-sample-ratio needs --otlp-endpoint (or OTEL_EXPORTER_OTLP_ENDPOINT): there is no collector");
   }
-  LS_RETURN_IF_ERROR(ReadSampler(trace_sample_ratio, variables, options));
-  LS_RETURN_IF_ERROR(ReadProtocol(variables, options));
-  LS_RETURN_IF_ERROR(ReadTlsFiles(variables, options));
-  LS_RETURN_IF_ERROR(ReadHeaders(variables, options));
-  LS_RETURN_IF_ERROR(ReadPropagators(variables, options));
-  LS_RETURN_IF_ERROR(ReadBatches(variables, options));
-  LS_RETURN_IF_ERROR(ReadResource(variables, options));
+  const OptionTable table = VariableTable(environment, options);
+  for (const OptionTable::Option& row : table.options()) {
+    const bool is_overruled = trace_sample_ratio.has_value() && absl::StartsWith(row.name, "OTEL_TRACES_SAMPLER");
+    if (!is_overruled) LS_RETURN_IF_ERROR(ReadVariable(environment, row));
+  }
+  options.ratio = trace_sample_ratio.value_or(options.ratio);
+  options.batch_spans = std::min(options.batch_spans, options.most_spans);
+  LS_RETURN_IF_ERROR(ReadTlsFiles(environment, options));
   return options;
+}
+
+std::string TracingVariablesMarkdown() {
+  const Environment environment;
+  TracingOptions options;
+  return VariableTable(environment, options).Markdown([](const OptionTable::Option& row) {
+    return absl::StrCat(row.name, "=", row.hint);
+  });
 }
 
 }  // namespace longshort

@@ -68,4 +68,7 @@ absl::StatusOr<TracingOptions> ReadTracingOptions(const std::string& otlp_endpoi
                                                   std::optional<double> trace_sample_ratio,
                                                   const Environment& environment);
 
+// The table of the variables, for the docs.
+std::string TracingVariablesMarkdown();
+
 }  // namespace longshort
