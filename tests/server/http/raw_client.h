@@ -9,6 +9,7 @@
 #include <sys/time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <string>
 
@@ -43,15 +44,18 @@ class RawClient final {
     if (tls_ != nullptr) return SSL_write(tls_.get(), bytes.data(), size) == size;
     return send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == size;
   }
-  // Up to so many bytes; fewer if the connection ended before.
+  // Up to so many bytes; fewer if the connection ended before. A connection that goes on and brings nothing fails the
+  // test.
   std::string Receive(size_t most) const {
     std::string received;
     size_t count = 0;
     while (count < most) {
       if (count == received.size()) received.resize(std::min(most, 2 * count + 65'536));
       const int room = static_cast<int>(received.size() - count);
+      errno = 0;
       const ssize_t read = tls_ != nullptr ? SSL_read(tls_.get(), &received[count], room)
                                            : recv(socket_.number(), &received[count], room, 0);
+      if (read < 0 && errno == EAGAIN) ADD_FAILURE() << "nothing came in " << kPatienceSeconds << " s";
       if (read <= 0) break;
       count += static_cast<size_t>(read);
     }
