@@ -104,17 +104,40 @@ class Failures {
   prometheus::Counter& failed_rebuilds_;
 };
 
-// One language model's numbers, kept up by its engine.
-class LanguageModelMetrics final : public LanguageModelEngineObserver {
+// What engines of both kinds tell.
+template <typename Observer>
+class EngineMetrics : public Observer {
  public:
-  LanguageModelMetrics(MetricFamilies& all, SeriesOfVersions::Held series, Logger& log, const std::string& model,
-                       std::shared_ptr<ServingStatistics> statistics)
-      : series_(std::move(series)),
+  EngineMetrics(ServerMetrics& metrics, Logger& log, const std::string& model, int64_t version,
+                std::shared_ptr<ServingStatistics> statistics)
+      : all_(metrics.families()),
+        series_(metrics.series_of_versions().Of(model, version)),
         statistics_(std::move(statistics)),
-        failures_(*series_, all, log, model),
-        all_(all) {}
+        failures_(*series_, all_, log, model) {}
 
-  void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
+  void OnQueued(absl::Duration waited) final { queue_.Observe(absl::ToDoubleSeconds(waited)); }
+  void OnFailure(const absl::Status& failure) final { failures_.CountStep(failure); }
+  void OnWorkerRebuilt(const absl::Status& status) final { failures_.CountRebuild(status); }
+
+ protected:
+  MetricFamilies& all_;
+  const SeriesOfVersions::Held series_;  // outlives what is below, and what the derived class has
+  const std::shared_ptr<ServingStatistics> statistics_;
+  prometheus::Counter& prompt_tokens_ = series_->Add(all_.prompt_tokens);
+  Portion queue_length_{series_->Add(all_.queue_length)};
+  // The used share of the bytes of all caches of the version; 0 of classifiers, for those who read it of every model.
+  prometheus::Gauge& cache_use_ = series_->Add(all_.cache_use);
+
+ private:
+  Failures failures_;
+  prometheus::Histogram& queue_ = series_->Add(all_.queue_duration, {}, all_.latency_buckets);
+};
+
+// One language model's numbers, kept up by its engine.
+class LanguageModelMetrics final : public EngineMetrics<LanguageModelEngineObserver> {
+ public:
+  using EngineMetrics::EngineMetrics;
+
   void OnPrefilled(absl::Duration prefill, int64_t prompt_tokens) override {
     prefill_.Observe(absl::ToDoubleSeconds(prefill));
     prompt_tokens_.Increment(static_cast<double>(prompt_tokens));
@@ -132,8 +155,6 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
     next_token_.Observe(absl::ToDoubleSeconds(since_previous));
     generated_tokens_.Increment();
   }
-  void OnFailure(const absl::Status& failure) override { failures_.CountStep(failure); }
-  void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
   void OnState(const LanguageModelEngineState& state) override {
     const CacheCounters& counters = state.cache.counters;
     cache_hits_.Set(counters.hits);
@@ -159,17 +180,11 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
   }
 
  private:
-  const SeriesOfVersions::Held series_;  // outlives what is below
-  const std::shared_ptr<ServingStatistics> statistics_;
-  Failures failures_;
-  MetricFamilies& all_;
-  prometheus::Histogram& queue_ = series_->Add(all_.queue_duration, {}, all_.latency_buckets);
   prometheus::Histogram& prefill_ = series_->Add(all_.prefill_duration, {}, all_.latency_buckets);
   prometheus::Histogram& step_ = series_->Add(all_.step_duration, {}, all_.latency_buckets);
   prometheus::Histogram& first_token_ = series_->Add(all_.time_to_first_token, {}, all_.latency_buckets);
   prometheus::Histogram& next_token_ = series_->Add(all_.inter_token_duration, {}, all_.latency_buckets);
   prometheus::Histogram& rows_ = series_->Add(all_.batch_rows, {}, kRowBuckets);
-  prometheus::Counter& prompt_tokens_ = series_->Add(all_.prompt_tokens);
   prometheus::Counter& generated_tokens_ = series_->Add(all_.generated_tokens);
   Count cache_hits_{series_->Add(all_.cache_hits)};
   Count cache_misses_{series_->Add(all_.cache_misses)};
@@ -178,10 +193,7 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
   Count evicted_ends_{series_->Add(all_.evictions, {{"kind", "end"}})};
   Count evicted_pages_{series_->Add(all_.evictions, {{"kind", "page"}})};
   Portion queued_{series_->Add(all_.queued_requests)};
-  Portion queue_length_{series_->Add(all_.queue_length)};
   Portion streams_{series_->Add(all_.streams_active)};
-  // The used share of the bytes of all caches of the version.
-  prometheus::Gauge& cache_use_ = series_->Add(all_.cache_use);
   prometheus::Gauge& all_used_ = series_->Add(all_.cache_bytes, {{"state", "used"}});
   prometheus::Gauge& all_idle_ = series_->Add(all_.cache_bytes, {{"state", "idle"}});
   prometheus::Gauge& all_free_ = series_->Add(all_.cache_bytes, {{"state", "free"}});
@@ -198,28 +210,18 @@ class LanguageModelMetrics final : public LanguageModelEngineObserver {
 
 // One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that, and OnState comes
 // one at a time.
-class ClassifierMetrics final : public ClassifierEngineObserver {
+class ClassifierMetrics final : public EngineMetrics<ClassifierEngineObserver> {
  public:
-  ClassifierMetrics(MetricFamilies& all, SeriesOfVersions::Held series, Logger& log, const std::string& model,
-                    std::shared_ptr<ServingStatistics> statistics)
-      : series_(std::move(series)),
-        statistics_(std::move(statistics)),
-        failures_(*series_, all, log, model),
-        all_(all) {
-    series_->Add(all.cache_use);  // 0, for those who read it of every model
-  }
+  using EngineMetrics::EngineMetrics;
 
   void OnPrepared(absl::Duration preparation) override { preparation_.Observe(absl::ToDoubleSeconds(preparation)); }
-  void OnQueued(absl::Duration waited) override { queue_.Observe(absl::ToDoubleSeconds(waited)); }
   void OnBatch(const BatchReport& batch) override {
     batch_.Observe(absl::ToDoubleSeconds(batch.run));
     batch_items_.Observe(static_cast<double>(batch.items));
     statistics_->CountBatch(batch.items, batch.run);
     multiply_adds_.Increment(static_cast<double>(batch.multiply_adds));
-    tokens_.Increment(static_cast<double>(batch.tokens));
+    prompt_tokens_.Increment(static_cast<double>(batch.tokens));
   }
-  void OnFailure(const absl::Status& failure) override { failures_.CountStep(failure); }
-  void OnWorkerRebuilt(const absl::Status& status) override { failures_.CountRebuild(status); }
   void OnEnded(const absl::Status& status) override {
     if (status.ok()) return ok_items_.Increment();
     series_->Add(all_.items, {{"code", absl::StatusCodeToString(status.code())}}).Increment();
@@ -230,18 +232,11 @@ class ClassifierMetrics final : public ClassifierEngineObserver {
   }
 
  private:
-  const SeriesOfVersions::Held series_;  // outlives what is below
-  const std::shared_ptr<ServingStatistics> statistics_;
-  Failures failures_;
-  MetricFamilies& all_;
   prometheus::Histogram& preparation_ = series_->Add(all_.preparation_duration, {}, all_.latency_buckets);
-  prometheus::Histogram& queue_ = series_->Add(all_.queue_duration, {}, all_.latency_buckets);
   prometheus::Histogram& batch_ = series_->Add(all_.batch_duration, {}, all_.latency_buckets);
   prometheus::Histogram& batch_items_ = series_->Add(all_.batch_items, {}, kItemBuckets);
   prometheus::Counter& multiply_adds_ = series_->Add(all_.multiply_adds);
-  prometheus::Counter& tokens_ = series_->Add(all_.prompt_tokens);
   Portion queued_{series_->Add(all_.queued_items)};
-  Portion queue_length_{series_->Add(all_.queue_length)};
   // The usual end.
   prometheus::Counter& ok_items_ = series_->Add(all_.items, {{"code", "OK"}});
 };
@@ -267,15 +262,13 @@ class SessionMetrics final : public SessionObserver {
 std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
                                                            const std::string& model, int64_t version,
                                                            std::shared_ptr<ServingStatistics> statistics) {
-  return std::make_unique<LanguageModelMetrics>(metrics.families(), metrics.series_of_versions().Of(model, version),
-                                                log, model, std::move(statistics));
+  return std::make_unique<LanguageModelMetrics>(metrics, log, model, version, std::move(statistics));
 }
 
 std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
                                                             const std::string& model, int64_t version,
                                                             std::shared_ptr<ServingStatistics> statistics) {
-  return std::make_unique<ClassifierMetrics>(metrics.families(), metrics.series_of_versions().Of(model, version), log,
-                                             model, std::move(statistics));
+  return std::make_unique<ClassifierMetrics>(metrics, log, model, version, std::move(statistics));
 }
 
 std::unique_ptr<SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model) {

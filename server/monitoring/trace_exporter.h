@@ -90,12 +90,7 @@ class Tracing final {
  public:
   // `metrics` and `log` must outlive this.
   Tracing(const TracingOptions& options, ServerMetrics& metrics, Logger& log)
-      : queue_({.most_spans = options.most_spans, .batch_spans = options.batch_spans, .delay = options.delay}),
-        tracer_({.ratio = options.ratio,
-                 .parent_based = options.parent_based,
-                 .continues_traces = options.continues_traces},
-                queue_, metrics),
-        exporter_(options, queue_, metrics, log) {}
+      : queue_(options), tracer_(options, queue_, metrics), exporter_(options, queue_, metrics, log) {}
 
   Tracer& tracer() { return tracer_; }
   // See TraceExporter.

@@ -29,9 +29,9 @@ bool TraceQueue::Offer(std::unique_ptr<CallTrace> trace) {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    if (closed_ || spans_ + spans > options_.most_spans) return false;
+    if (closed_ || spans_ + spans > most_spans_) return false;
     // Once for each batch: waking a thread costs as much as answering a short call.
-    wake = traces_.empty() || (spans_ < options_.batch_spans && spans_ + spans >= options_.batch_spans);
+    wake = traces_.empty() || (spans_ < batch_spans_ && spans_ + spans >= batch_spans_);
     spans_ += spans;
     traces_.push_back(std::move(trace));
   }
@@ -42,11 +42,10 @@ bool TraceQueue::Offer(std::unique_ptr<CallTrace> trace) {
 std::vector<std::unique_ptr<CallTrace>> TraceQueue::Take() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return closed_ || !traces_.empty(); });
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(options_.delay),
-                    [this] { return closed_ || spans_ >= options_.batch_spans; });
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(delay_), [this] { return closed_ || spans_ >= batch_spans_; });
   std::vector<std::unique_ptr<CallTrace>> batch;
   int64_t taken = 0;
-  while (!traces_.empty() && (batch.empty() || taken + traces_.front()->spans() <= options_.batch_spans)) {
+  while (!traces_.empty() && (batch.empty() || taken + traces_.front()->spans() <= batch_spans_)) {
     taken += traces_.front()->spans();
     batch.push_back(std::move(traces_.front()));
     traces_.pop_front();
@@ -72,7 +71,7 @@ bool TraceSampler::Samples(const TraceId& id, const std::optional<TraceContext>&
   return id.low % kNumbers >= first_sampled_;
 }
 
-Tracer::Tracer(const Options& options, TraceQueue& queue, ServerMetrics& metrics)
+Tracer::Tracer(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics)
     : sampler_(options.ratio, options.parent_based),
       continues_traces_(options.continues_traces),
       queue_(queue),

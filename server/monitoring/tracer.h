@@ -15,6 +15,7 @@
 #include "server/monitoring/call_trace.h"
 #include "server/monitoring/server_metrics.h"
 #include "server/monitoring/trace_context.h"
+#include "server/options/tracing_options.h"
 
 namespace longshort {
 
@@ -23,16 +24,8 @@ namespace longshort {
 // Thread-safe.
 class TraceQueue final {
  public:
-  struct Options {
-    // Spans that may wait, and that are exported at once. The spans of a call stay together: a call that has more by
-    // itself is exported alone.
-    int64_t most_spans = 2048;
-    int64_t batch_spans = 512;
-    // How long a batch that is not full waits for more.
-    absl::Duration delay = absl::Seconds(5);
-  };
-
-  explicit TraceQueue(const Options& options) : options_(options) {}
+  explicit TraceQueue(const TracingOptions& options)
+      : most_spans_(options.most_spans), batch_spans_(options.batch_spans), delay_(options.delay) {}
 
   // False, and then the trace is gone, if there is no room or the queue is closed. Takes no longer than a push.
   bool Offer(std::unique_ptr<CallTrace> trace);
@@ -45,7 +38,9 @@ class TraceQueue final {
   void Close();
 
  private:
-  const Options options_;
+  const int64_t most_spans_;
+  const int64_t batch_spans_;
+  const absl::Duration delay_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::unique_ptr<CallTrace>> traces_;
@@ -72,16 +67,8 @@ class TraceSampler final {
 
 class Tracer final {
  public:
-  struct Options {
-    // See TraceSampler.
-    double ratio = 1;
-    bool parent_based = true;
-    // Whether the trace that a client says its call belongs to is gone on with.
-    bool continues_traces = true;
-  };
-
-  // Both must outlive the tracer.
-  Tracer(const Options& options, TraceQueue& queue, ServerMetrics& metrics);
+  // Queue and metrics must outlive the tracer.
+  Tracer(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics);
 
   // The span of a call that begins now, below `parent` if the client has named one.
   TraceContext Begin(const std::optional<TraceContext>& parent) const;

@@ -25,15 +25,15 @@ using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 struct TracingOptions {
   // Of the collector, host:port. Empty: nothing is traced.
-  std::string endpoint;
+  std::string endpoint = {};
   // Whether it is spoken to by TLS; then the files of the authorities that it is known by (empty: the system's), and of
   // the certificate and key that are shown to it (empty: none). As they were at the start.
   bool tls = false;
-  std::string authorities_pem;
-  std::string certificate_pem;
-  std::string key_pem;
+  std::string authorities_pem = {};
+  std::string certificate_pem = {};
+  std::string key_pem = {};
   // Metadata of every call to it. Keys are lower-case.
-  TextPairs headers;
+  TextPairs headers = {};
   bool gzip = false;
   // Of one try; and of all tries to export a batch together.
   absl::Duration timeout = absl::Seconds(10);
@@ -42,16 +42,18 @@ struct TracingOptions {
   // See TraceSampler (server/monitoring/tracer.h).
   double ratio = 1;
   bool parent_based = true;
-  // Whether calls go on with their clients' traces.
+  // Whether calls go on with the traces that their clients say they belong to.
   bool continues_traces = true;
 
-  // See TraceQueue (server/monitoring/tracer.h).
+  // Spans that may wait, and that are exported at once. The spans of a call stay together: a call that has more by
+  // itself is exported alone.
   int64_t most_spans = 2048;
   int64_t batch_spans = 512;
+  // How long a batch that is not full waits for more.
   absl::Duration delay = absl::Seconds(5);
 
   // What says which server it was: OTEL_RESOURCE_ATTRIBUTES, and OTEL_SERVICE_NAME as service.name.
-  TextPairs resource;
+  TextPairs resource = {};
 
   // "to HOST:PORT, by TLS, 10 % of those that begin here", for people.
   std::string Summary() const;
