@@ -37,6 +37,12 @@ absl::StatusOr<Message> MessageOf(absl::StatusOr<Result> result) {
   return ToMessage(*std::move(result));
 }
 
+// Takes a result, and answers with its message.
+template <typename Message, typename Answer>
+auto Answering(const Answer& answer) {
+  return [answer](auto result) { answer(MessageOf<Message>(std::move(result))); };
+}
+
 absl::StatusOr<v1::ListModelsResponse> ListModels(CallRecord& record, const v1::ListModelsRequest& /*request*/) {
   v1::ListModelsResponse message;
   for (const std::shared_ptr<ServedModel>& served : record.environment().models.List()) {
@@ -60,9 +66,7 @@ std::vector<Rpc> LongshortV1Rpcs() {
       AnswerLater<v1::ScoreTextRequest, v1::ScoreTextResponse>(
           Named("longshort.v1.Inference/ScoreText", Scope::kInfer),
           [](CallRecord& record, const v1::ScoreTextRequest& request, const auto& answer) {
-            return ScoreTexts(record, FromMessage(request), [answer](absl::StatusOr<ScoreResult> result) {
-              answer(MessageOf<v1::ScoreTextResponse>(std::move(result)));
-            });
+            return ScoreTexts(record, FromMessage(request), Answering<v1::ScoreTextResponse>(answer));
           }),
       Streaming<v1::ScoreTextsRequest, v1::ScoreTextsResponse>(
           Named("longshort.v1.Inference/ScoreTexts", Scope::kInfer), RpcKind::kBidirectional, MakeScoreTexts),
@@ -70,16 +74,12 @@ std::vector<Rpc> LongshortV1Rpcs() {
           Named("longshort.v1.Inference/ClassifyImage", Scope::kInfer),
           [](CallRecord& record, v1::ClassifyImageRequest request, const auto& answer) {
             return ClassifyImages(record, FromMessage(std::move(request)),
-                                  [answer](absl::StatusOr<ClassifyResult> result) {
-                                    answer(MessageOf<v1::ClassifyImageResponse>(std::move(result)));
-                                  });
+                                  Answering<v1::ClassifyImageResponse>(answer));
           }),
       AnswerLater<v1::GenerateRequest, v1::GenerateResponse>(
           Named("longshort.v1.Inference/Generate", Scope::kInfer),
           [](CallRecord& record, const v1::GenerateRequest& request, const auto& answer) {
-            return Generate(record, FromMessage(request), [answer](absl::StatusOr<GenerateResult> result) {
-              answer(MessageOf<v1::GenerateResponse>(std::move(result)));
-            });
+            return Generate(record, FromMessage(request), Answering<v1::GenerateResponse>(answer));
           }),
       Streaming<v1::GenerateRequest, v1::GenerateStreamResponse>(
           Named("longshort.v1.Inference/GenerateStream", Scope::kInfer), RpcKind::kServerStream, MakeGenerateStream),

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/open_inference_v2/input_tensors.h"
@@ -90,13 +91,9 @@ absl::StatusOr<std::vector<RequestedOutput>> ReadOutputs(const inference::ModelI
     const auto found = std::find_if(tensors.outputs.begin(), tensors.outputs.end(),
                                     [&](const OutputDescription& known) { return known.tensor.name == tensor.name(); });
     if (found == tensors.outputs.end()) {
-      std::string known;
-      for (const OutputDescription& one : tensors.outputs) {
-        if (!known.empty()) known += ", ";
-        known += one.tensor.name;
-      }
-      return absl::InvalidArgumentError(
-          absl::StrCat("output ", Quoted(tensor.name()), " is unknown; model ", model, " gives ", known));
+      const auto append = [](std::string* known, const OutputDescription& one) { known->append(one.tensor.name); };
+      return absl::InvalidArgumentError(absl::StrCat("output ", Quoted(tensor.name()), " is unknown; model ", model,
+                                                     " gives ", absl::StrJoin(tensors.outputs, ", ", append)));
     }
     const bool twice = std::any_of(outputs.begin(), outputs.end(),
                                    [&](const RequestedOutput& one) { return one.output == found->output; });

@@ -21,23 +21,24 @@ namespace {
 // until they end.
 //
 // Thread-safe: gRPC's threads read and write, the engines' answer.
-class InferStream final : public CallWork, public StreamedRequest::Owner {
+class InferStream final : public CallWork {
  public:
   explicit InferStream(Call& call) : call_(call) {}
 
  private:
   // Of CallWork.
   absl::Status Take(google::protobuf::Message& message) override {
-    const auto request = std::make_shared<StreamedRequest>(std::shared_ptr<Owner>(call_.shared_from_this(), this),
-                                                           call_.record(), ++requests_);
+    const auto request = std::make_shared<StreamedRequest>(
+        call_.shared_from_this(), ++requests_,
+        [this](const std::shared_ptr<StreamedRequest>& has_news) { NoteAnswers(has_news); });
     {
-      const std::lock_guard lock(mutex());
+      const std::lock_guard lock(call_.mutex());
       in_work_.insert(request);
       in_order_.push_back(request);
     }
     absl::Status status = request->Plan(std::move(static_cast<inference::ModelInferRequest&>(message)));
     if (status.ok() && request->is_generation()) {
-      const std::lock_guard lock(mutex());
+      const std::lock_guard lock(call_.mutex());
       in_order_.pop_back();  // itself: one message is read at a time, and it has not ended
     }
     if (status.ok()) status = request->Submit();
@@ -47,7 +48,7 @@ class InferStream final : public CallWork, public StreamedRequest::Owner {
 
   void Cancel(const absl::Status& reason) override {
     {
-      const std::lock_guard lock(mutex());
+      const std::lock_guard lock(call_.mutex());
       for (const std::shared_ptr<StreamedRequest>& request : in_work_) request->Cancel();
     }
     call_.End(reason);
@@ -84,19 +85,13 @@ class InferStream final : public CallWork, public StreamedRequest::Owner {
 
   bool HasWork() const override { return !in_work_.empty(); }
 
-  // Of StreamedRequest::Owner.
-  std::mutex& mutex() override { return call_.mutex(); }
-  void NoteAnswers(const std::shared_ptr<StreamedRequest>& request) override {
+  // Those with one answer are noted in their order.
+  void NoteAnswers(const std::shared_ptr<StreamedRequest>& request) {
     for (; !in_order_.empty() && in_order_.front()->ended(); in_order_.pop_front()) Note(in_order_.front());
     for (const std::shared_ptr<StreamedRequest>& waiting : in_order_) {
       if (waiting == request) return;
     }
     Note(request);
-  }
-
-  void Advance() override { call_.Advance(); }
-  void AdvanceLater() override {
-    if (!call_.writing()) call_.AdvanceLater();  // what is written will be followed
   }
 
   void Note(const std::shared_ptr<StreamedRequest>& request) {

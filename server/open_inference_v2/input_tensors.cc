@@ -86,12 +86,14 @@ absl::StatusOr<PixelShape> PixelShapeOf(const Tensor& tensor) {
   return shape;
 }
 
+// Has memory of its own.
 template <typename Value>
-ImageInput ImageOf(const PixelShape& shape, std::vector<Value> values) {
-  auto owner = std::make_shared<const std::vector<Value>>(std::move(values));
+ImageInput CopyOf(const PixelShape& shape, const char* from) {
+  auto owner = std::make_shared<std::vector<Value>>(shape.values());
+  const auto bytes = static_cast<int64_t>(owner->size() * sizeof(Value));
+  std::memcpy(owner->data(), from, bytes);
   RawImage image = shape.image;
   image.values = absl::MakeConstSpan(*owner);
-  const auto bytes = static_cast<int64_t>(owner->size() * sizeof(Value));
   return {.content = image, .owner = std::move(owner), .bytes = bytes};
 }
 
@@ -141,13 +143,9 @@ const InputTensors::Input* InputTensors::Find(std::string_view name) const {
 absl::Status InputTensors::RefuseOthers(absl::Span<const std::string_view> names, std::string_view model) const {
   for (const Input& input : inputs_) {
     if (std::find(names.begin(), names.end(), input.tensor->name()) != names.end()) continue;
-    std::string known;
-    for (const std::string_view name : names) {
-      if (!known.empty()) known += ", ";
-      known += name;
-    }
+    const auto append = [](std::string* known, std::string_view name) { known->append(name); };
     return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(input.tensor->name()), " is unknown; model ",
-                                                   std::string(model), " takes ", known));
+                                                   std::string(model), " takes ", absl::StrJoin(names, ", ", append)));
   }
   return absl::OkStatus();
 }
@@ -238,30 +236,19 @@ absl::StatusOr<std::vector<ImageInput>> InputTensors::Pixels(const Input& input,
   const auto& narrow = tensor.contents().uint_contents();
   const auto& wide = tensor.contents().fp32_contents();
   LS_RETURN_IF_ERROR(CheckElements(input, bytes ? narrow.size() : wide.size(), bytes ? 1 : sizeof(float)));
-  const int64_t values = shape.values();
-  std::vector<ImageInput> images;
-  for (int64_t first = 0; first < input.elements; first += values) {
-    if (bytes) {
-      std::vector<uint8_t> pixels(values);
-      if (raw_) {
-        std::memcpy(pixels.data(), input.raw.data() + first, values);
-      } else {
-        for (int64_t i = 0; i < values; ++i) {
-          const uint32_t value = narrow.Get(static_cast<int>(first + i));
-          LS_RETURN_IF_ERROR(
-              CheckFieldRange([&] { return absl::StrCat("element ", first + i, " of input ", tensor.name()); }, value,
-                              0, std::numeric_limits<uint8_t>::max()));
-          pixels[i] = static_cast<uint8_t>(value);
-        }
-      }
-      images.push_back(ImageOf(shape, std::move(pixels)));
-    } else {
-      std::vector<float> pixels(values);
-      const void* from =
-          raw_ ? static_cast<const void*>(input.raw.data() + first * sizeof(float)) : wide.data() + first;
-      std::memcpy(pixels.data(), from, values * sizeof(float));
-      images.push_back(ImageOf(shape, std::move(pixels)));
+  std::vector<char> narrowed;
+  if (bytes && !raw_) {
+    for (const uint32_t value : narrow) {
+      const auto name = [&] { return absl::StrCat("element ", narrowed.size(), " of input ", tensor.name()); };
+      LS_RETURN_IF_ERROR(CheckFieldRange(name, value, 0, std::numeric_limits<uint8_t>::max()));
+      narrowed.push_back(static_cast<char>(value));
     }
+  }
+  const char* const typed = bytes ? narrowed.data() : reinterpret_cast<const char*>(wide.data());
+  const char* from = raw_ ? input.raw.data() : typed;
+  std::vector<ImageInput> images;
+  for (int64_t i = 0; i < shape.images; ++i, from += images.back().bytes) {
+    images.push_back(bytes ? CopyOf<uint8_t>(shape, from) : CopyOf<float>(shape, from));
   }
   return images;
 }

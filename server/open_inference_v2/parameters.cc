@@ -168,10 +168,9 @@ absl::StatusOr<std::optional<std::string>> Parameters::Text(const std::string& n
 absl::Status Parameters::RefuseUnknown(absl::Span<const std::string_view> known) const {
   for (const auto& [name, value] : map_) {
     if (absl::StartsWith(name, "triton_") || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::vector<absl::string_view> names;
-    for (const std::string_view one : known) names.emplace_back(one.data(), one.size());
+    const auto append = [](std::string* names, std::string_view one) { names->append(one); };
     return FieldError(absl::StrCat("a name of ", place_), Quoted(name),
-                      absl::StrCat("one of ", absl::StrJoin(names, ", ")));
+                      absl::StrCat("one of ", absl::StrJoin(known, ", ", append)));
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
 #include "server/open_inference_v2/streamed_request.h"
 
+#include <mutex>
 #include <utility>
 #include <variant>
 
@@ -69,9 +70,11 @@ ModelInferResponse GenerationAnswers::PieceAnswer(int32_t index, const TextPiece
   return answer;
 }
 
-StreamedRequest::StreamedRequest(std::shared_ptr<Owner> owner, const CallRecord& stream, int64_t number)
-    : owner_(std::move(owner)),
-      record_(stream, kStreamedRequestNames, absl::StrCat(stream.engine_context().id, "-", number)) {}
+StreamedRequest::StreamedRequest(std::shared_ptr<Call> stream, int64_t number, NoteAnswers note_answers)
+    : stream_(std::move(stream)),
+      note_answers_(std::move(note_answers)),
+      record_(stream_->record(), kStreamedRequestNames,
+              absl::StrCat(stream_->record().engine_context().id, "-", number)) {}
 
 absl::Status StreamedRequest::Plan(inference::ModelInferRequest request) {
   id_ = request.id();
@@ -98,7 +101,7 @@ absl::Status StreamedRequest::Submit() {
 void StreamedRequest::Answer(absl::StatusOr<inference::ModelInferResponse> answer) {
   const absl::Status status = answer.status();
   if (status.ok()) {
-    const std::lock_guard lock(owner_->mutex());
+    const std::lock_guard lock(stream_->mutex());
     answer_ = *std::move(answer);
   }
   End(status);
@@ -106,37 +109,37 @@ void StreamedRequest::Answer(absl::StatusOr<inference::ModelInferResponse> answe
 
 void StreamedRequest::End(const absl::Status& status) {
   {
-    const std::lock_guard lock(owner_->mutex());
+    const std::lock_guard lock(stream_->mutex());
     closed_ = status;
-    owner_->NoteAnswers(shared_from_this());
+    note_answers_(shared_from_this());
   }
-  owner_->Advance();
+  stream_->Advance();
 }
 
 void StreamedRequest::Open(int32_t completions, StreamStart start) {
-  const std::lock_guard lock(owner_->mutex());
+  const std::lock_guard lock(stream_->mutex());
   submitted_ = false;
   generation_.emplace(std::move(plan_->form), plan_->empty_final_answer, completions, std::move(start));
 }
 
 void StreamedRequest::Submitted(bool taken) {
   {
-    const std::lock_guard lock(owner_->mutex());
+    const std::lock_guard lock(stream_->mutex());
     submitted_ = true;
     if (!taken) generation_.reset();
-    owner_->NoteAnswers(shared_from_this());
+    note_answers_(shared_from_this());
   }
-  owner_->Advance();
+  stream_->Advance();
 }
 
 void StreamedRequest::Push(StreamEvent event) {
-  const std::lock_guard lock(owner_->mutex());
+  const std::lock_guard lock(stream_->mutex());
   if (!generation_.has_value()) return;
   generation_->Push(std::move(event));
   SetPause();
   if (!submitted_) return;
-  owner_->NoteAnswers(shared_from_this());
-  owner_->AdvanceLater();
+  note_answers_(shared_from_this());
+  if (!stream_->writing()) stream_->AdvanceLater();  // what is written will be followed
 }
 
 void StreamedRequest::Close(const absl::Status& status) { End(status); }

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -18,6 +18,7 @@
 #include "server/calls/generate_call.h"
 #include "server/open_inference_v2/infer_answer.h"
 #include "server/open_inference_v2/infer_plan.h"
+#include "server/rpc/call.h"
 
 namespace longshort {
 
@@ -54,22 +55,11 @@ class GenerationAnswers final {
 
 class StreamedRequest final : public GenerationSink, public std::enable_shared_from_this<StreamedRequest> {
  public:
-  // The stream.
-  class Owner {
-   public:
-    virtual std::mutex& mutex() = 0;
-    // The request has something to say, or has ended. With the mutex held.
-    virtual void NoteAnswers(const std::shared_ptr<StreamedRequest>& request) = 0;
-    // Has what was noted written: by this thread, or, with the mutex held, by one that has time for it.
-    virtual void Advance() = 0;
-    virtual void AdvanceLater() = 0;
+  // Tells the stream, with its mutex held, that the request has something to say, or has ended.
+  using NoteAnswers = std::function<void(const std::shared_ptr<StreamedRequest>& request)>;
 
-   protected:
-    ~Owner() = default;
-  };
-
-  // The stream's `number`-th request, of the stream's caller and with its deadline.
-  StreamedRequest(std::shared_ptr<Owner> owner, const CallRecord& stream, int64_t number);
+  // The stream's `number`-th request, of the stream's caller and with its deadline. Holds the stream.
+  StreamedRequest(std::shared_ptr<Call> stream, int64_t number, NoteAnswers note_answers);
 
   // What the request asks for. Errors: why it asks for nothing; then it is to be ended with that.
   absl::Status Plan(inference::ModelInferRequest request);
@@ -105,7 +95,8 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
   void SetPause();
   inference::ModelStreamInferResponse ErrorAnswer(const absl::Status& status) const;
 
-  const std::shared_ptr<Owner> owner_;
+  const std::shared_ptr<Call> stream_;
+  const NoteAnswers note_answers_;
   CallRecord record_;
   std::string id_;
   std::string model_;

@@ -54,25 +54,6 @@ class OneAnswer : public CallWork {
 };
 
 template <typename Request, typename Response, typename Handle>
-Rpc AnswerAtOnce(const CallNames& names, Handle handle) {
-  class Work final : public OneAnswer {
-   public:
-    Work(Call& call, const Handle& handle) : OneAnswer(call), handle_(handle) {}
-
-   private:
-    absl::Status Take(google::protobuf::Message& request) override {
-      const absl::StatusOr<Response> response = handle_(call().record(), static_cast<const Request&>(request));
-      return EndWork(response);
-    }
-
-    const Handle handle_;
-  };
-  return Streaming<Request, Response>(names, RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
-    return std::unique_ptr<CallWork>(std::make_unique<Work>(call, handle));
-  });
-}
-
-template <typename Request, typename Response, typename Handle>
 Rpc AnswerLater(const CallNames& names, Handle handle) {
   class Work final : public OneAnswer {
    public:
@@ -93,6 +74,15 @@ Rpc AnswerLater(const CallNames& names, Handle handle) {
   return Streaming<Request, Response>(names, RpcKind::kUnary, [handle = std::move(handle)](Call& call) {
     return std::unique_ptr<CallWork>(std::make_unique<Work>(call, handle));
   });
+}
+
+template <typename Request, typename Response, typename Handle>
+Rpc AnswerAtOnce(const CallNames& names, Handle handle) {
+  return AnswerLater<Request, Response>(
+      names, [handle = std::move(handle)](CallRecord& record, const Request& request, const auto& answer) {
+        answer(absl::StatusOr<Response>(handle(record, request)));
+        return absl::OkStatus();
+      });
 }
 
 }  // namespace longshort

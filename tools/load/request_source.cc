@@ -127,7 +127,8 @@ v1::ScoreTextRequest RequestSource::Score(int64_t index) const {
 v1::ClassifyImageRequest RequestSource::Classify(int64_t index) const {
   v1::ClassifyImageRequest request;
   request.mutable_model()->set_name(workload_.model);
-  Draws draws = DrawsFor(Purpose::kPixels, seed_, static_cast<uint64_t>(index));
+  const std::string pixels = image_.empty() ? Pixels(index) : "";
+  const size_t bytes = pixels.size() / static_cast<size_t>(workload_.items);
   for (int64_t i = 0; i < workload_.items; ++i) {
     v1::Image& image = *request.add_images();
     if (!image_.empty()) {
@@ -138,9 +139,7 @@ v1::ClassifyImageRequest RequestSource::Classify(int64_t index) const {
     tensor.set_height(static_cast<int32_t>(workload_.image_side));
     tensor.set_width(static_cast<int32_t>(workload_.image_side));
     tensor.set_channels(3);
-    std::string& pixels = *tensor.mutable_uint8_values();
-    pixels.resize(static_cast<size_t>(workload_.image_side * workload_.image_side * 3));
-    for (char& value : pixels) value = static_cast<char>(draws.Next() >> 56);
+    tensor.set_uint8_values(pixels.substr(static_cast<size_t>(i) * bytes, bytes));
   }
   return request;
 }
@@ -158,10 +157,14 @@ inference::ModelInferRequest RequestSource::InferDocuments(int64_t index) const 
 
 inference::ModelInferRequest RequestSource::InferPixels(int64_t index) const {
   const int64_t side = workload_.image_side;
+  return MakeInfer(workload_.model, "image", "UINT8", {workload_.items, side, side, 3}, Pixels(index));
+}
+
+std::string RequestSource::Pixels(int64_t index) const {
   Draws draws = DrawsFor(Purpose::kPixels, seed_, static_cast<uint64_t>(index));
-  std::string raw(static_cast<size_t>(workload_.items * side * side * 3), '\0');
-  for (char& value : raw) value = static_cast<char>(draws.Next() >> 56);
-  return MakeInfer(workload_.model, "image", "UINT8", {workload_.items, side, side, 3}, std::move(raw));
+  std::string pixels(static_cast<size_t>(workload_.items * workload_.image_side * workload_.image_side * 3), '\0');
+  for (char& value : pixels) value = static_cast<char>(draws.Next() >> 56);
+  return pixels;
 }
 
 absl::Duration PoissonArrivals::Next() {

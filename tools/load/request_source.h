@@ -34,6 +34,8 @@ class RequestSource final {
   // The same documents and pixels by the Open Inference Protocol.
   inference::ModelInferRequest InferDocuments(int64_t index) const;
   inference::ModelInferRequest InferPixels(int64_t index) const;
+  // Of all the call's images.
+  std::string Pixels(int64_t index) const;
   // A prompt: the shared tokens of this index's prefix, then tokens drawn by `draw`.
   v1::Input Prompt(int64_t index, uint64_t draw) const;
 
