@@ -104,7 +104,7 @@ class Failures {
   prometheus::Counter& failed_rebuilds_;
 };
 
-// What engines of both kinds tell.
+// What engines of both kinds report.
 template <typename Observer>
 class EngineMetrics : public Observer {
  public:

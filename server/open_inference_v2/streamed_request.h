@@ -55,7 +55,7 @@ class GenerationAnswers final {
 
 class StreamedRequest final : public GenerationSink, public std::enable_shared_from_this<StreamedRequest> {
  public:
-  // Tells the stream, with its mutex held, that the request has something to say, or has ended.
+  // Notifies the stream, with its mutex held, that the request has answers, or has ended.
   using NoteAnswers = std::function<void(const std::shared_ptr<StreamedRequest>& request)>;
 
   // The stream's `number`-th request, of the stream's caller and with its deadline. Holds the stream.
