@@ -2,6 +2,7 @@
 // on memory, because one of them may hold millions.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,8 @@ class Budget final {
   class Share final {
    public:
     Share() = default;
+    // Holds nothing yet.
+    explicit Share(std::shared_ptr<Budget> budget) : budget_(std::move(budget)) {}
     Share(Share&& other) noexcept : budget_(std::move(other.budget_)), amount_(other.amount_) {}
     Share& operator=(Share&& other) noexcept {
       std::swap(budget_, other.budget_);
@@ -42,9 +45,15 @@ class Budget final {
       amount_ = amount;
     }
 
+    // Holds so much more, even if that exceeds the budget.
+    void Add(int64_t amount) { SetAmount(amount_ + amount); }
+
     // Holds so much, which is more than before, if there is room for it or nobody else holds anything.
     // Errors: RESOURCE_EXHAUSTED, as Take; then it holds what it held.
     absl::Status Grow(int64_t amount);
+
+    // REQUIRES: it is not empty.
+    const Budget& budget() const { return *budget_; }
 
    private:
     friend class Budget;
@@ -62,6 +71,9 @@ class Budget final {
   static absl::StatusOr<Share> Take(const std::shared_ptr<Budget>& budget, int64_t amount, int64_t more = 0);
 
   int64_t held() const { return held_; }
+  int64_t capacity() const { return capacity_; }
+  // Of the capacity; 0 if more is held.
+  int64_t left() const { return std::max<int64_t>(0, capacity_ - held_); }
 
  private:
   absl::Status Refuse(int64_t before, int64_t amount) const;

@@ -61,21 +61,22 @@ class EngineMaker {
         metrics_(metrics),
         log_(log),
         prompts_(PromptTokenBudget(PromptTokens(options, machine))),
-        budget_(std::make_shared<CacheBudget>(machine.memory_bytes)) {
-    budget_->SetAside(MessageBufferBytes(options, machine));
-    budget_->SetAside(PromptTokens(options, machine) * kTokenBytes);
-    budget_->SetAside(SessionTransferBytes(options, machine));
+        budget_(MemoryBudget(machine.memory_bytes)),
+        of_server_(budget_) {
+    of_server_.Add(MessageBufferBytes(options, machine) + PromptTokens(options, machine) * kTokenBytes +
+                   SessionTransferBytes(options, machine));
     if (!machine.gpus.has_value()) return;
     for (const int64_t bytes : machine.gpus->memory_bytes) {
-      gpu_budgets_.push_back(std::make_shared<CacheBudget>(bytes - LibraryBytes(bytes)));
+      gpu_budgets_.push_back(MemoryBudget(bytes - LibraryBytes(bytes)));
     }
   }
 
   // Whether weights of so many bytes fit where such workers would have them.
   absl::Status CheckRoom(const std::vector<WorkerDevice>& workers, int64_t host_bytes, int64_t gpu_bytes) const {
-    LS_RETURN_IF_ERROR(budget_->CheckRoom(host_bytes));
+    LS_RETURN_IF_ERROR(CheckWeightsFit(*budget_, host_bytes));
     for (const WorkerDevice& device : DistinctDevices(workers)) {
-      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(gpu_budgets_.at(device.index)->CheckRoom(gpu_bytes));
+      if (device.kind == DeviceKind::kCpu) continue;
+      LS_RETURN_IF_ERROR(CheckWeightsFit(*gpu_budgets_.at(device.index), gpu_bytes));
     }
     return absl::OkStatus();
   }
@@ -97,21 +98,20 @@ class EngineMaker {
     ContinuousBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
     const int64_t weight_bytes = WeightBytes(info.parameters, info.precision);
-    auto shares = std::make_shared<Shares>(SetWeightsAside(engine.workers, weight_bytes, weight_bytes));
-    BudgetShare* const share = shares->front().get();
+    const std::shared_ptr<Memory> memory = TakeForWeights(engine.workers, weight_bytes, weight_bytes);
     engine.queue.limits = serving.limits;
     engine.queue.order = serving.order;
     engine.token_budget = prompts_;
     engine.sessions.time_to_live = serving.session_time_to_live;
     engine.sessions.max_tokens = SessionTokens(options_, machine_);
     engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, engine.sessions.max_tokens);
-    share->SetAside(engine.sessions.max_tokens * kTokenBytes);
+    memory->shares.front().Add(engine.sessions.max_tokens * kTokenBytes);
     engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions,
                                         [&] { return ObserveSessions(metrics_, name); });
     engine.step_loop.max_streams = serving.max_streams;
     engine.step_loop.steps.target_step = serving.step_time;
     engine.step_loop.steps.rounds = serving.order.rounds;
-    LS_RETURN_IF_ERROR(ReserveCaches(name, serving, loaded.weights, *shares, engine));
+    LS_RETURN_IF_ERROR(ReserveCaches(name, serving, loaded.weights, memory->shares, engine));
     LogModel(serving, {{"model", name},
                        {"version", version},
                        {"architecture", std::string("language_model")},
@@ -125,7 +125,7 @@ class EngineMaker {
                        {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), info.page_bytes)},
                        {"fingerprint", info.fingerprint}});
     LogGpuMemory(name, version, engine.workers, {{"weight_bytes", weight_bytes}}, &loaded.weights);
-    ServedLanguageModel served{.memory = std::move(shares),
+    ServedLanguageModel served{.memory = memory,
                                .info = info,
                                .tokenizer = loaded.tokenizer,
                                .engine = nullptr,
@@ -140,17 +140,16 @@ class EngineMaker {
 
   absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedClassifier loaded) {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kClassifier));
-    const ClassifierInfo info = loaded.weights.info();
+    const ClassifierInfo& info = loaded.weights.info();
     DynamicBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
     const int64_t gpu_weight_bytes = WeightBytes(info.parameters, info.precision);
-    auto shares =
-        std::make_shared<Shares>(SetWeightsAside(engine.workers, WeightBytes(info.parameters, /*precision=*/"fp32"),
-                                                 gpu_weight_bytes + info.gpu_workspace_bytes));
-    BudgetShare* const share = shares->front().get();
-    share->SetAside(WaitingBytes(options_, machine_));
-    if (loaded.preprocessor != nullptr) share->Keep(DecodingShare());
-    LS_RETURN_IF_ERROR(budget_->Check(name));
+    const std::shared_ptr<Memory> memory =
+        TakeForWeights(engine.workers, WeightBytes(info.parameters, /*precision=*/"fp32"),
+                       gpu_weight_bytes + info.gpu_workspace_bytes);
+    memory->shares.front().Add(WaitingBytes(options_, machine_));
+    if (loaded.preprocessor != nullptr) memory->decoding = DecodingShare();
+    LS_RETURN_IF_ERROR(CheckModelFits(*budget_, name));
     LS_RETURN_IF_ERROR(CheckGpus(name, engine.workers));
     engine.items.limits = serving.limits;
     engine.items.max_waiting_bytes = WaitingBytes(options_, machine_);
@@ -169,7 +168,7 @@ class EngineMaker {
                        {"fingerprint", info.fingerprint}});
     LogGpuMemory(name, version, engine.workers,
                  {{"weight_bytes", gpu_weight_bytes}, {"workspace_bytes", info.gpu_workspace_bytes}}, nullptr);
-    ServedClassifier served{.memory = std::move(shares),
+    ServedClassifier served{.memory = memory,
                             .info = info,
                             .tokenizer = std::move(loaded.tokenizer),
                             .preprocessor = std::move(loaded.preprocessor),
@@ -186,11 +185,11 @@ class EngineMaker {
 
  private:
   // All models of images share the threads that decode.
-  std::shared_ptr<const BudgetShare> DecodingShare() {
-    std::shared_ptr<BudgetShare> share = decoding_.lock();
+  std::shared_ptr<const Budget::Share> DecodingShare() {
+    std::shared_ptr<Budget::Share> share = decoding_.lock();
     if (share == nullptr) {
-      share = std::make_shared<BudgetShare>(budget_);
-      share->SetAside(DecodingBytes(options_));
+      share = std::make_shared<Budget::Share>(budget_);
+      share->Add(DecodingBytes(options_));
       decoding_ = share;
     }
     return share;
@@ -213,22 +212,24 @@ class EngineMaker {
   }
 
   // What a model takes of the machine's memory, in which all are loaded first, and of that of each of its GPUs.
-  using Shares = std::vector<std::unique_ptr<BudgetShare>>;
-  Shares SetWeightsAside(const std::vector<WorkerDevice>& workers, int64_t host_bytes, int64_t gpu_bytes) const {
-    Shares shares;
-    shares.push_back(std::make_unique<BudgetShare>(budget_));
-    shares.back()->SetAside(host_bytes);
+  struct Memory {
+    std::vector<Budget::Share> shares;                   // of the machine's memory, then of each GPU's
+    std::shared_ptr<const Budget::Share> decoding = {};  // if it decodes; that of all models
+  };
+  std::shared_ptr<Memory> TakeForWeights(const std::vector<WorkerDevice>& workers, int64_t host_bytes,
+                                         int64_t gpu_bytes) const {
+    auto memory = std::make_shared<Memory>();
+    memory->shares.emplace_back(budget_).Add(host_bytes);
     for (const WorkerDevice& device : DistinctDevices(workers)) {
       if (device.kind == DeviceKind::kCpu) continue;
-      shares.push_back(std::make_unique<BudgetShare>(gpu_budgets_.at(device.index)));
-      shares.back()->SetAside(gpu_bytes);
+      memory->shares.emplace_back(gpu_budgets_.at(device.index)).Add(gpu_bytes);
     }
-    return shares;
+    return memory;
   }
 
-  // Reserves the caches of all workers, each where that worker's device has it. `shares` are those of SetWeightsAside.
+  // Reserves the caches of all workers, each where that worker's device has it. `shares` are those of TakeForWeights.
   static absl::Status ReserveCaches(const std::string& name, const ServingOptions& serving,
-                                    const LanguageModelWeights& weights, const Shares& shares,
+                                    const LanguageModelWeights& weights, std::vector<Budget::Share>& shares,
                                     ContinuousBatchingEngine::Options& engine) {
     const int64_t workers = WorkerCount(engine), gpus = static_cast<int64_t>(shares.size()) - 1;
     // For so many of the workers; 0: what is usual.
@@ -239,9 +240,8 @@ class EngineMaker {
       return UsualCacheBytes(weights.info(worker), serving.max_streams);
     };
     if (const int64_t cpu_workers = workers - gpus; cpu_workers > 0) {
-      LS_ASSIGN_OR_RETURN(
-          engine.step_loop.cache_bytes,
-          shares.front()->Reserve(name, wanted(cpu_workers), cpu_workers * usual(engine.workers.front())));
+      LS_ASSIGN_OR_RETURN(engine.step_loop.cache_bytes, TakeForCache(shares.front(), name, wanted(cpu_workers),
+                                                                     cpu_workers * usual(engine.workers.front())));
       if (gpus == 0) return absl::OkStatus();  // an equal part each
       for (int64_t i = 0; i < cpu_workers; ++i) {
         engine.workers[i].memory_bytes = std::max<int64_t>(1, engine.step_loop.cache_bytes / cpu_workers);
@@ -249,8 +249,8 @@ class EngineMaker {
     }
     for (int64_t i = 0; i < gpus; ++i) {
       WorkerDevice& worker = engine.workers[workers - gpus + i];
-      shares[1 + i]->SetAside(weights.info(worker).workspace_bytes);
-      LS_ASSIGN_OR_RETURN(worker.memory_bytes, shares[1 + i]->Reserve(name, wanted(1), usual(worker)));
+      shares[1 + i].Add(weights.info(worker).workspace_bytes);
+      LS_ASSIGN_OR_RETURN(worker.memory_bytes, TakeForCache(shares[1 + i], name, wanted(1), usual(worker)));
       engine.step_loop.cache_bytes += worker.memory_bytes;
     }
     return absl::OkStatus();
@@ -267,7 +267,7 @@ class EngineMaker {
   // Whether what is set aside fits on the workers' GPUs.
   absl::Status CheckGpus(const std::string& name, const std::vector<WorkerDevice>& workers) const {
     for (const WorkerDevice& device : DistinctDevices(workers)) {
-      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(gpu_budgets_.at(device.index)->Check(name));
+      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(CheckModelFits(*gpu_budgets_.at(device.index), name));
     }
     return absl::OkStatus();
   }
@@ -305,11 +305,12 @@ class EngineMaker {
   ServerMetrics& metrics_;
   Logger& log_;
   const std::shared_ptr<Budget> prompts_;
-  const std::shared_ptr<CacheBudget> budget_;
+  const std::shared_ptr<Budget> budget_;
+  Budget::Share of_server_;
   // Of each GPU's memory, all but LibraryBytes.
-  std::vector<std::shared_ptr<CacheBudget>> gpu_budgets_;
+  std::vector<std::shared_ptr<Budget>> gpu_budgets_;
   SessionStores sessions_;
-  std::weak_ptr<BudgetShare> decoding_;
+  std::weak_ptr<Budget::Share> decoding_;
 };
 
 }  // namespace

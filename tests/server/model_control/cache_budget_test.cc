@@ -5,6 +5,17 @@
 
 namespace longshort::cache_budget_test {
 
+// A budget, and the only share of it.
+struct CacheBudget {
+  explicit CacheBudget(int64_t bytes) : memory(MemoryBudget(bytes)), share(memory) {}
+  absl::StatusOr<int64_t> Reserve(const std::string& model, int64_t wanted, int64_t usual) {
+    return TakeForCache(share, model, wanted, usual);
+  }
+
+  const std::shared_ptr<Budget> memory;
+  Budget::Share share;
+};
+
 TEST(CacheBudget, TheDefaultIsTheUsualOrHalfOfWhatIsLeft) {
   EXPECT_EQ(*CacheBudget(1000).Reserve("m", 0, 16), 16);
   EXPECT_EQ(*CacheBudget(1000).Reserve("m", 0, 1600), 500);
@@ -14,7 +25,7 @@ TEST(CacheBudget, TheDefaultLeavesSomethingForEveryFurtherModel) {
   CacheBudget budget(1000);
   EXPECT_EQ(*budget.Reserve("first", 0, 1600), 500);
   EXPECT_EQ(*budget.Reserve("first, its next version", 0, 1600), 250);
-  budget.SetAside(50);
+  budget.share.Add(50);
   EXPECT_EQ(*budget.Reserve("third", 0, 1600), 100);
   EXPECT_EQ(*budget.Reserve("fourth", 100, 1600), 100) << "the other half can be asked for";
 }
@@ -29,12 +40,12 @@ TEST(CacheBudget, WhatWasAskedForMayTakeAllButNotMore) {
 
 TEST(CacheBudget, WeightsThatDoNotFitAreRefusedWithTheBytes) {
   CacheBudget budget(100 << 20);
-  budget.SetAside(60 << 20);
-  EXPECT_TRUE(budget.CheckRoom(40 << 20).ok());
-  const absl::Status refused = budget.CheckRoom((40 << 20) + 1);
+  budget.share.Add(60 << 20);
+  EXPECT_TRUE(CheckWeightsFit(*budget.memory, 40 << 20).ok());
+  const absl::Status refused = CheckWeightsFit(*budget.memory, (40 << 20) + 1);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("weights take 40.0 MiB, and of 100.0 MiB"));
-  EXPECT_TRUE(CacheBudget(0).CheckRoom(int64_t{1} << 60).ok()) << "it is not known how much there is";
+  EXPECT_TRUE(CheckWeightsFit(*MemoryBudget(0), int64_t{1} << 60).ok()) << "it is not known how much there is";
 }
 
 TEST(CacheBudget, ModelsShareTheMemory) {
@@ -47,42 +58,43 @@ TEST(CacheBudget, ModelsShareTheMemory) {
 
 TEST(CacheBudget, WhatIsSetAsideIsNotForCaches) {
   CacheBudget budget(1000);
-  budget.SetAside(400);
+  budget.share.Add(400);
   EXPECT_EQ(*budget.Reserve("m", 0, 800), 300);  // half of 600
   EXPECT_EQ(*budget.Reserve("m", 300, 1), 300);
   EXPECT_EQ(budget.Reserve("m", 1, 1).status().code(), absl::StatusCode::kResourceExhausted);
-  budget.SetAside(5000);
+  budget.share.Add(5000);
   EXPECT_EQ(budget.Reserve("m", 1, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(CacheBudget, WhatIsSetAsideAfterwardsIsSeenToo) {
   CacheBudget budget(1000);
   EXPECT_EQ(*budget.Reserve("text", 700, 1), 700);
-  budget.SetAside(300);
-  EXPECT_TRUE(budget.Check("photos").ok());
-  budget.SetAside(1);
-  const absl::Status refused = budget.Check("drawings");
+  budget.share.Add(300);
+  EXPECT_TRUE(CheckModelFits(*budget.memory, "photos").ok());
+  budget.share.Add(1);
+  const absl::Status refused = CheckModelFits(*budget.memory, "drawings");
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("model drawings does not fit"));
 }
 
 TEST(CacheBudget, UnknownMemoryRefusesNothing) {
   CacheBudget budget(0);
-  budget.SetAside(1000);
-  EXPECT_TRUE(budget.Check("m").ok());
+  budget.share.Add(1000);
+  EXPECT_TRUE(CheckModelFits(*budget.memory, "m").ok());
   EXPECT_EQ(*budget.Reserve("m", int64_t{1} << 50, 1), int64_t{1} << 50);
 }
 
 TEST(CacheBudget, WhatAModelTookIsGivenBackWithIt) {
-  const auto budget = std::make_shared<CacheBudget>(1000);
+  const std::shared_ptr<Budget> memory = MemoryBudget(1000);
+  Budget::Share second(memory);
   {
-    BudgetShare share(budget);
-    share.SetAside(400);
-    EXPECT_EQ(*share.Reserve("first", 600, 1), 600);
-    EXPECT_FALSE(budget->Reserve("second", 1, 1).ok());
-    EXPECT_FALSE(share.Reserve("first", 1, 1).ok());
+    Budget::Share first(memory);
+    first.Add(400);
+    EXPECT_EQ(*TakeForCache(first, "first", 600, 1), 600);
+    EXPECT_FALSE(TakeForCache(second, "second", 1, 1).ok());
+    EXPECT_FALSE(TakeForCache(first, "first", 1, 1).ok());
   }
-  EXPECT_EQ(*budget->Reserve("second", 1000, 1), 1000);
+  EXPECT_EQ(*TakeForCache(second, "second", 1000, 1), 1000);
 }
 
 }  // namespace longshort::cache_budget_test
