@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "core/classification/batch_former.h"
 #include "core/requests/request_context.h"
@@ -41,11 +39,14 @@ void ClassifierReplica::RunBatch(ClassificationJobs batch) {
   const absl::Time begin = clock_.Now();
   BatchReport report;
   report.items = static_cast<int64_t>(batch.size());
+  std::vector<const ClassifierItem*> items;
   for (const std::unique_ptr<ClassificationJob>& job : batch) {
     observer_.OnQueued(job->WaitedAsItem(begin));
     report.tokens += TokensOf(job->item());
+    items.push_back(&job->item());
   }
-  const absl::StatusOr<ClassifierResult> result = Classify(batch);
+  const absl::StatusOr<ClassifierResult> result = health_.RunModel(
+      "the model's batch", report.items * classifier_->info().classes, [&] { return classifier_->Classify(items); });
   const absl::Time end = clock_.Now();
   report.run = end - begin;
   if (result.ok()) report.multiply_adds = result->counts.multiply_adds;
@@ -61,23 +62,6 @@ void ClassifierReplica::RunBatch(ClassificationJobs batch) {
   health_.OnFailure(items_.IsOnProbation(worker_));
   const ClassificationJobs hopeless = items_.SettleFailed(worker_, std::move(batch), report.run, clock_.Now());
   for (const auto& job : hopeless) FailItem(*job, result.status(), observer_);
-}
-
-absl::StatusOr<ClassifierResult> ClassifierReplica::Classify(const ClassificationJobs& batch) {
-  std::vector<const ClassifierItem*> items;
-  for (const std::unique_ptr<ClassificationJob>& job : batch) items.push_back(&job->item());
-  try {
-    absl::StatusOr<ClassifierResult> result = classifier_->Classify(items);
-    if (!result.ok()) return absl::InternalError(absl::StrCat("the model's batch failed: ", result.status().message()));
-    if (static_cast<int64_t>(result->logits.size()) ==
-        static_cast<int64_t>(items.size()) * classifier_->info().classes) {
-      return result;
-    }
-    return absl::InternalError("the model's batch returned logits of another size than was asked for");
-  } catch (const std::exception& error) {
-    health_.OnThrow();
-    return absl::InternalError(absl::StrCat("the model's batch failed: ", error.what()));
-  }
 }
 
 void ClassifierReplica::Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin,

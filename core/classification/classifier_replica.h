@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
@@ -45,8 +44,6 @@ class ClassifierReplica final : public ModelRunner {
  private:
   // Runs a batch that was taken, and settles it.
   void RunBatch(ClassificationJobs batch);
-  // Errors: INTERNAL, whatever went wrong: the items were checked before.
-  absl::StatusOr<ClassifierResult> Classify(const ClassificationJobs& batch);
   // Every job gets its scores; one whose logits are not finite, an error.
   void Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin, absl::Time end);
 

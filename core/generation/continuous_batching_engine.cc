@@ -86,10 +86,8 @@ absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngi
   std::unique_ptr<ContinuousBatchingEngine> engine(new ContinuousBatchingEngine(
       std::move(weights), std::move(caches), std::move(vocabulary), std::move(observer), clock, options));
   for (const LanguageModelReplica::Options& worker : workers) {
-    engine->worker_observers_.push_back(
-        std::make_unique<WorkerObserver>(worker.step_loop.worker, engine->states_, *engine->observer_));
     LS_RETURN_IF_ERROR(engine->workers_.Add(std::make_unique<LanguageModelReplica>(
-        engine->weights_, engine->queue_, *engine->sessions_, clock, *engine->worker_observers_.back(), worker)));
+        engine->weights_, engine->queue_, *engine->sessions_, clock, engine->states_, worker)));
   }
   return engine;
 }

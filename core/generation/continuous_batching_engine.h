@@ -95,7 +95,6 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   const std::shared_ptr<SessionStore> sessions_;  // before all that may hold jobs
   RequestQueue queue_;
   WorkerStates states_;
-  std::vector<std::unique_ptr<WorkerObserver>> worker_observers_;
   ModelWorkers workers_;
   const std::shared_ptr<WorkerPages> pages_;
   SessionMover session_mover_;

@@ -18,7 +18,7 @@ constexpr absl::Duration kLookForEndedSessions = absl::Seconds(10);
 absl::Status LanguageModelReplica::Build() {
   LS_ASSIGN_OR_RETURN(model_, weights_.NewReplica(options_.device));
   absl::StatusOr<std::unique_ptr<StepLoop>> loop =
-      StepLoop::Create(*model_, queue_, clock_, observer_, options_.step_loop);
+      StepLoop::Create(*model_, queue_, clock_, states_, options_.step_loop);
   if (!loop.ok()) {
     model_.reset();
     return loop.status();
@@ -38,7 +38,7 @@ void LanguageModelReplica::FreeModel() {
 }
 
 void LanguageModelReplica::OnNoModel() {
-  observer_.OnState({});
+  states_.Set(options_.step_loop.worker, {});
   queue_.OnWorkerFull(options_.step_loop.worker);
 }
 

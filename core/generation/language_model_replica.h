@@ -10,7 +10,7 @@
 #include "core/cache/paged_cache.h"
 #include "core/generation/request_queue.h"
 #include "core/generation/step_loop.h"
-#include "core/requests/language_model_engine.h"
+#include "core/generation/worker_states.h"
 #include "core/schedule/model_worker.h"
 #include "core/session/session_store.h"
 #include "models/model.h"
@@ -29,8 +29,8 @@ class LanguageModelReplica final : public ModelRunner {
 
   // The arguments must outlive the replica.
   LanguageModelReplica(const LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions,
-                       const Clock& clock, LanguageModelEngineObserver& observer, const Options& options)
-      : weights_(weights), queue_(queue), sessions_(sessions), clock_(clock), observer_(observer), options_(options) {}
+                       const Clock& clock, WorkerStates& states, const Options& options)
+      : weights_(weights), queue_(queue), sessions_(sessions), clock_(clock), states_(states), options_(options) {}
 
   // Errors: those of LanguageModelWeights::NewReplica and StepLoop::Create.
   absl::Status Build() override;
@@ -39,7 +39,7 @@ class LanguageModelReplica final : public ModelRunner {
   void FreeModel() override;
   void Rest() override { model_->Rest(); }
   void OnNoModel() override;
-  void OnRebuilt(const absl::Status& status) override { observer_.OnWorkerRebuilt(status); }
+  void OnRebuilt(const absl::Status& status) override { states_.observer().OnWorkerRebuilt(status); }
   void EndAbandoned(bool end_now) override;
   absl::Time Tidy() override;
 
@@ -53,7 +53,7 @@ class LanguageModelReplica final : public ModelRunner {
   RequestQueue& queue_;
   SessionStore& sessions_;
   const Clock& clock_;
-  LanguageModelEngineObserver& observer_;
+  WorkerStates& states_;
   const Options options_;
 
   std::unique_ptr<LanguageModel> model_;

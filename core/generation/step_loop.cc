@@ -1,7 +1,6 @@
 #include "core/generation/step_loop.h"
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 #include <utility>
 
@@ -28,26 +27,27 @@ absl::StatusOr<CachePages> StepLoop::CacheFor(const LanguageModelInfo& model, co
 }
 
 absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(LanguageModel& model, RequestQueue& queue,
-                                                           const Clock& clock, LanguageModelEngineObserver& observer,
+                                                           const Clock& clock, WorkerStates& states,
                                                            const Options& options) {
   LS_RETURN_IF_ERROR(CheckOptions(options));
   LS_ASSIGN_OR_RETURN(const CachePages capacity, CacheFor(model.info(), options));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<PagedCache> cache, PagedCache::Create(model, capacity));
-  return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, observer, options, capacity, std::move(cache)));
+  return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, states, options, capacity, std::move(cache)));
 }
 
-StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, LanguageModelEngineObserver& observer,
+StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, WorkerStates& states,
                    const Options& options, const CachePages& capacity, std::unique_ptr<PagedCache> cache)
     : model_(model),
       queue_(queue),
       clock_(clock),
-      observer_(observer),
+      states_(states),
+      observer_(states.observer()),
       options_(options),
       most_long_prompts_(PromptsAhead::MostLong(std::min(options.max_streams, StreamsThatFit(model.info(), capacity)))),
       cache_(std::move(cache)),
       planner_(options.steps, model.info().chunk_size) {
   running_.reserve(options.max_streams);
-  observer_.OnState(state());
+  states_.Set(options_.worker, state());
 }
 
 bool StepLoop::RunOnce() {
@@ -55,9 +55,9 @@ bool StepLoop::RunOnce() {
   SetAsidePaused();
   const size_t before = running_.size();
   Admit();
-  if (running_.size() > before) observer_.OnState(state());  // the step may not come back
+  if (running_.size() > before) states_.Set(options_.worker, state());  // the step may not come back
   if (!running_.empty()) Step();
-  observer_.OnState(state());
+  states_.Set(options_.worker, state());
   TellEnded();
   return !broken() && (!running_.empty() || queue_.HasJobFor(Taker()));
 }
@@ -65,7 +65,7 @@ bool StepLoop::RunOnce() {
 void StepLoop::EndAll(const absl::Status& status) {
   EndRunning(status);
   for (std::unique_ptr<Job>& job : queue_.TakeAll()) ended_.push_back({std::move(job), status});
-  observer_.OnState(state());
+  states_.Set(options_.worker, state());
   TellEnded();
 }
 
@@ -235,7 +235,7 @@ void StepLoop::Step() {
   if (running_.empty()) return;
   PlanPieces();
   slices_.clear();
-  int64_t rows = 0;
+  int64_t rows = 0, logit_rows = 0;
   for (size_t k = 0; k < planned_.size(); ++k) {
     if (pieces_[k] == 0) continue;
     Sequence& sequence = *running_[planned_[k]];
@@ -245,30 +245,16 @@ void StepLoop::Step() {
     if (!slice.ok()) return EndRunning(slice.status());
     slices_.push_back(*slice);
     rows += pieces_[k];
+    logit_rows += slice->logit_rows;
   }
   step_begun_ = clock_.Now();
-  const absl::StatusOr<StepResult> result = RunModel();
+  const absl::StatusOr<StepResult> result = health_.RunModel(
+      "the model's step", logit_rows * model_.info().vocabulary_size, [this] { return model_.Step(slices_); });
   const absl::Duration step = clock_.Now() - step_begun_;
   observer_.OnStep(step, rows);
   Account(step, !result.ok());
   if (!result.ok()) return Recover(result.status());
   Deliver(result->logits);
-}
-
-absl::StatusOr<StepResult> StepLoop::RunModel() {
-  int64_t logit_rows = 0;
-  for (const Slice& slice : slices_) logit_rows += slice.logit_rows;
-  try {
-    absl::StatusOr<StepResult> result = model_.Step(slices_);
-    if (!result.ok()) {
-      return absl::InternalError(absl::StrCat("the model's step failed: ", result.status().message()));
-    }
-    if (static_cast<int64_t>(result->logits.size()) == logit_rows * model_.info().vocabulary_size) return result;
-    return absl::InternalError("the model's step returned logits of another size than was asked for");
-  } catch (const std::exception& error) {
-    health_.OnThrow();
-    return absl::InternalError(absl::StrCat("the model's step failed: ", error.what()));
-  }
 }
 
 void StepLoop::Account(absl::Duration step, bool failed) {

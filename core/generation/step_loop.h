@@ -11,6 +11,7 @@
 #include "core/cache/paged_cache.h"
 #include "core/generation/request_queue.h"
 #include "core/generation/sequence.h"
+#include "core/generation/worker_states.h"
 #include "core/requests/language_model_engine.h"
 #include "core/schedule/prompts_ahead.h"
 #include "core/schedule/step_planner.h"
@@ -62,11 +63,10 @@ class StepLoop {
   // The cache that a model gets by these options. Errors: INVALID_ARGUMENT if it is too small for a sequence.
   static absl::StatusOr<CachePages> CacheFor(const LanguageModelInfo& model, const Options& options);
 
-  // Gives the model its cache. All arguments must outlive the loop.
+  // Gives the model its cache. `states`, and their observer, hear what it does. All arguments must outlive the loop.
   // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if there is no memory for the cache.
   static absl::StatusOr<std::unique_ptr<StepLoop>> Create(LanguageModel& model, RequestQueue& queue, const Clock& clock,
-                                                          LanguageModelEngineObserver& observer,
-                                                          const Options& options);
+                                                          WorkerStates& states, const Options& options);
 
   // Ends what nobody waits for any more, admits what can be, and runs one step of all there is.
   // Returns whether there is more to do now. REQUIRES: not broken().
@@ -94,8 +94,8 @@ class StepLoop {
     absl::Status status;
   };
 
-  StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, LanguageModelEngineObserver& observer,
-           const Options& options, const CachePages& capacity, std::unique_ptr<PagedCache> cache);
+  StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, WorkerStates& states, const Options& options,
+           const CachePages& capacity, std::unique_ptr<PagedCache> cache);
 
   void EndAbandoned();
   void Admit();
@@ -119,8 +119,6 @@ class StepLoop {
   // Decides how many tokens each sequence reads in this step.
   void PlanPieces();
   void Step();
-  // Runs slices_. Errors: INTERNAL, whatever went wrong: the slices are right. Tells health_ if the model threw.
-  absl::StatusOr<StepResult> RunModel();
   // Says what the step took, to those who plan and predict, and to the jobs that were in it.
   void Account(absl::Duration step, bool failed);
   // The step failed: its jobs enter the cache again, or go back to the queue, or are ended.
@@ -141,6 +139,7 @@ class StepLoop {
   LanguageModel& model_;
   RequestQueue& queue_;
   const Clock& clock_;
+  WorkerStates& states_;
   LanguageModelEngineObserver& observer_;
   const Options options_;
   const int64_t most_long_prompts_;  // of a priority and those above it, that are read at once

@@ -9,8 +9,7 @@
 // The worker (WorkerProbation):
 // - It is on probation from then on, until its model has passed a run, unless all workers of the engine would be.
 // - While it is on probation, it runs one piece of work at a time, and none whose next failure would be its last. Else
-// a
-//   worker that fails fast would be free before all others, and have every try of a piece of work.
+//   a worker that fails fast would be free before all others, and have every try of a piece of work.
 // - If the model of a worker on probation fails, it is given up at once, and the next one comes kTryAgainAfter later.
 //
 // The work (WorkFailures):
@@ -20,8 +19,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace longshort {
@@ -33,7 +36,20 @@ inline constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
 // Whether one model is still to be used. Thread: its worker's.
 class ModelHealth final {
  public:
-  void OnThrow() { broken_ = true; }
+  // What a run returns that is to give so many logits. Errors: INTERNAL, whatever went wrong; its message begins with
+  // `name`. A model that throws is given up.
+  template <typename Run>
+  auto RunModel(absl::string_view name, int64_t logits, const Run& run) -> decltype(run()) {
+    try {
+      decltype(run()) result = run();
+      if (!result.ok()) return absl::InternalError(absl::StrCat(name, " failed: ", result.status().message()));
+      if (static_cast<int64_t>(result->logits.size()) == logits) return result;
+      return absl::InternalError(absl::StrCat(name, " returned logits of another size than was asked for"));
+    } catch (const std::exception& error) {
+      broken_ = true;
+      return absl::InternalError(absl::StrCat(name, " failed: ", error.what()));
+    }
+  }
   void OnFailure(bool on_probation) { broken_ |= ++failures_in_a_row_ == kMostFailuresInARow || on_probation; }
   // A run passed. One that only repeats what had passed before does not count.
   void OnSuccess() { failures_in_a_row_ = 0; }

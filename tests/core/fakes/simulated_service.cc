@@ -57,9 +57,7 @@ struct SimulatedService::SimulatedEngine {
         states(options.workers, queue, observer) {
     StepLoop::Options step_loop = options.step_loop;
     for (step_loop.worker = 0; step_loop.worker < options.workers; ++step_loop.worker) {
-      observers.push_back(std::make_unique<WorkerObserver>(step_loop.worker, states, observer));
-      workers.push_back(
-          std::make_unique<SimulatedWorker>(weights, queue, sessions, clock, *observers.back(), step_loop));
+      workers.push_back(std::make_unique<SimulatedWorker>(weights, queue, sessions, clock, states, step_loop));
     }
   }
   ~SimulatedEngine() {
@@ -87,7 +85,6 @@ struct SimulatedService::SimulatedEngine {
   const LanguageModelWeights weights;
   RequestQueue queue;
   WorkerStates states;
-  std::vector<std::unique_ptr<WorkerObserver>> observers;
   std::vector<std::unique_ptr<SimulatedWorker>> workers;
   absl::Time deadline = absl::InfiniteFuture();
   bool ends_now = false;

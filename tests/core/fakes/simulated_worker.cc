@@ -15,12 +15,11 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
 }  // namespace
 
 SimulatedWorker::SimulatedWorker(const LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions,
-                                 const Clock& clock, LanguageModelEngineObserver& observer,
-                                 const StepLoop::Options& options)
+                                 const Clock& clock, WorkerStates& states, const StepLoop::Options& options)
     : queue_(queue),
       clock_(clock),
       number_(options.worker),
-      replica_(new LanguageModelReplica(weights, queue, sessions, clock, observer, {.step_loop = options})),
+      replica_(new LanguageModelReplica(weights, queue, sessions, clock, states, {.step_loop = options})),
       worker_(number_, std::unique_ptr<ModelRunner>(replica_), queue, clock),
       coroutine_([this] { Work(); }) {
   const absl::Status built = worker_.Build();

@@ -10,7 +10,7 @@
 #include "core/cache/paged_cache.h"
 #include "core/generation/language_model_replica.h"
 #include "core/generation/request_queue.h"
-#include "core/requests/language_model_engine.h"
+#include "core/generation/worker_states.h"
 #include "core/schedule/model_worker.h"
 #include "core/session/session_store.h"
 #include "models/model.h"
@@ -23,7 +23,7 @@ class SimulatedWorker final {
  public:
   // The arguments must outlive the worker. Its model's steps must call StayInStep.
   SimulatedWorker(const LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
-                  LanguageModelEngineObserver& observer, const StepLoop::Options& options);
+                  WorkerStates& states, const StepLoop::Options& options);
   // When it goes on at the latest, if nothing changes: its step ends, or it looks again.
   absl::Time next() const { return next_; }
   // Whether it has something to do by now.

@@ -31,7 +31,8 @@ class StepLoopHarness {
       : model(info),
         vocabulary(*Vocabulary::Make(model.info().vocabulary_size, std::make_shared<FakeTokenizer>(SmallPieces()))),
         queue(queue_options, CpuWorkers(workers)),
-        loop(*StepLoop::Create(model, queue, clock, observer, options)),
+        states(workers, queue, observer),
+        loop(*StepLoop::Create(model, queue, clock, states, options)),
         options_(options) {}
 
   // Null if the queue refused it because it cannot make its deadline.
@@ -54,7 +55,7 @@ class StepLoopHarness {
     const bool more = loop->RunOnce();
     if (!loop->broken()) return more;
     loop.reset();
-    loop = *StepLoop::Create(model, queue, clock, observer, options_);
+    loop = *StepLoop::Create(model, queue, clock, states, options_);
     ++rebuilt;
     return true;
   }
@@ -87,6 +88,7 @@ class StepLoopHarness {
   Vocabulary vocabulary;
   SessionStore sessions{clock, {}};
   RequestQueue queue;
+  WorkerStates states;
   std::unique_ptr<StepLoop> loop;
   int rebuilt = 0;
 

@@ -50,7 +50,7 @@ class WorkerReplicaTest : public testing::Test {
   bool has_replicas_ = true;
   ModelWorker worker_{kReplica,
                       std::make_unique<LanguageModelReplica>(
-                          weights_, harness_.queue, harness_.sessions, harness_.clock, harness_.observer,
+                          weights_, harness_.queue, harness_.sessions, harness_.clock, harness_.states,
                           LanguageModelReplica::Options{.step_loop = {.worker = kReplica}}),
                       harness_.queue, harness_.clock};
 };

@@ -254,7 +254,8 @@ TEST(StepLoopCache, ABudgetTooSmallForABlockIsRefused) {
   RequestQueue queue({.limits = {.max_queued = 1}});
   FakeClock clock;
   RecordingObserver observer;
-  const auto loop = StepLoop::Create(model, queue, clock, observer, {.steps = {.max_rows = 100}, .cache_bytes = 900});
+  WorkerStates states(1, queue, observer);
+  const auto loop = StepLoop::Create(model, queue, clock, states, {.steps = {.max_rows = 100}, .cache_bytes = 900});
   EXPECT_EQ(loop.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(loop.status().message()),
               HasSubstr("a cache of 900 bytes is too small: 64 tokens need 1610"));

@@ -115,7 +115,7 @@ class StepLoopPauseOfTwoWorkers : public StepLoopPause {
   StepLoopHarness harness_{{}, {}, SmallModelInfo(), 2};
   FakeLanguageModel other_model_;
   const std::unique_ptr<StepLoop> other_ =
-      *StepLoop::Create(other_model_, harness_.queue, harness_.clock, harness_.observer, {.worker = 1});
+      *StepLoop::Create(other_model_, harness_.queue, harness_.clock, harness_.states, {.worker = 1});
   const std::shared_ptr<PagesOfTwoWorkers> pages_ = std::make_shared<PagesOfTwoWorkers>();
   const GenerationRequest slow_ = SomeGeneration(70, 30);
   const std::shared_ptr<RecordingGenerationListener> listener_ = std::make_shared<RecordingGenerationListener>();

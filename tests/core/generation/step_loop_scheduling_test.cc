@@ -27,9 +27,10 @@ TEST(StepLoopOptions, OutOfRangeAreRefusedByName) {
   RequestQueue queue({.limits = {.max_queued = 1}});
   FakeClock clock;
   RecordingObserver observer;
-  const auto no_streams = StepLoop::Create(model, queue, clock, observer, {.max_streams = 0, .steps = {.max_rows = 1}});
+  WorkerStates states(1, queue, observer);
+  const auto no_streams = StepLoop::Create(model, queue, clock, states, {.max_streams = 0, .steps = {.max_rows = 1}});
   EXPECT_EQ(no_streams.status().message(), "max_streams is 0, must be at least 1");
-  const auto no_rows = StepLoop::Create(model, queue, clock, observer, {.steps = {.max_rows = 0}});
+  const auto no_rows = StepLoop::Create(model, queue, clock, states, {.steps = {.max_rows = 0}});
   EXPECT_EQ(no_rows.status().message(), "max_rows is 0, must be at least 1");
 }
 

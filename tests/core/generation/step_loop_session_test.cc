@@ -258,7 +258,7 @@ TEST_F(StepLoopSessionTest, WhatIsReadAgainSaysNothingOfWhatOthersWillTake) {
     ASSERT_TRUE(listener->status.ok()) << listener->status;
     request.prompt = SomeTokens(10, call);
     harness.loop.reset();
-    harness.loop = *StepLoop::Create(harness.model, harness.queue, harness.clock, harness.observer, {.max_streams = 1});
+    harness.loop = *StepLoop::Create(harness.model, harness.queue, harness.clock, harness.states, {.max_streams = 1});
   }
   harness.Score(SomeScoring(101, 99));
   EXPECT_LT(harness.queue.load().waiting_cost, absl::Milliseconds(300)) << "it takes 100 ms";

@@ -1,5 +1,9 @@
 #include "core/schedule/failure_policy.h"
 
+#include <stdexcept>
+#include <vector>
+
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
 namespace longshort::failure_policy_test {
@@ -68,7 +72,11 @@ TEST(WorkFailures, AnItemIsTriedThreeTimesWhoeverWasInItsFirstBatch) {
 TEST(ModelHealth, AModelThatThrowsIsGivenUp) {
   ModelHealth health;
   EXPECT_FALSE(health.broken());
-  health.OnThrow();
+  struct Result {
+    std::vector<float> logits;
+  };
+  const auto throws = []() -> absl::StatusOr<Result> { throw std::runtime_error("no memory"); };
+  EXPECT_EQ(health.RunModel("a step", 1, throws).status().message(), "a step failed: no memory");
   EXPECT_TRUE(health.broken());
 }
 
