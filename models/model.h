@@ -16,30 +16,21 @@
 
 namespace longshort {
 
+enum class PageKind { kWindow, kSegment, kOpenChunk };
+
 // How many pages of each kind a cache has, or a sequence needs.
 struct CachePages {
   int64_t window = 0;      // normalised keys and values of P tokens, all layers
   int64_t segment = 0;     // compressed keys and values of finished chunks, P vectors, all layers
   int64_t open_chunk = 0;  // raw rows of the chunk that is not full yet, all layers
+
+  int64_t Of(PageKind kind) const {
+    return kind == PageKind::kWindow ? window : kind == PageKind::kSegment ? segment : open_chunk;
+  }
 };
 
-// What a language model is. Names follow the paper; lengths are in tokens.
-struct LanguageModelInfo {
-  int64_t layers = 0;
-  int64_t model_width = 0;         // d
-  int64_t heads = 0;               // H
-  int64_t feed_forward_width = 0;  // d_inner
-  int64_t chunk_size = 0;          // C
-  int64_t chunk_rank = 0;          // R
-  int64_t window_length = 0;       // W: a query sees itself and the W-1 tokens before it
-  int64_t memory_length = 0;       // M: tokens before the current segment that a query sees in compressed form
-  int64_t segment_length = 0;      // L
-  int64_t vocabulary_size = 0;     // V
-  int64_t parameters = 0;          // tied embedding counted once
-  std::string precision;           // "fp32" or "bf16"
-  std::string fingerprint;         // hex SHA-256 of config.json, vocabulary.txt and model.safetensors
-
-  // The rest is the device's.
+// How a device keeps the pages of a model.
+struct PageFormat {
   int64_t rows_per_page = 0;    // P: tokens in a window page, and compressed vectors in a segment page
   CachePages page_bytes = {};   // of one page of each kind
   int64_t workspace_bytes = 0;  // of the device's memory, what each worker takes beside weights and pages
@@ -48,7 +39,29 @@ struct LanguageModelInfo {
   std::string cache_layout = {};
 };
 
-enum class PageKind { kWindow, kSegment, kOpenChunk };
+// The paper's hyperparameters. Lengths are in tokens. The defaults are the enwik8 base model's.
+struct LanguageModelShape {
+  int64_t layers = 12;
+  int64_t model_width = 512;          // d: even, a multiple of heads
+  int64_t heads = 8;                  // H
+  int64_t feed_forward_width = 2048;  // d_inner
+  int64_t chunk_size = 16;            // C
+  int64_t chunk_rank = 1;             // R: compressed vectors per chunk and head
+  int64_t window_length = 512;        // W: a query sees itself and the W-1 tokens before it
+  // M, a multiple of C, at least W: tokens before the current segment that a query sees in compressed form.
+  int64_t memory_length = 8192;
+  int64_t segment_length = 256;   // L: a multiple of C
+  int64_t vocabulary_size = 208;  // V
+
+  friend bool operator==(const LanguageModelShape&, const LanguageModelShape&) = default;
+};
+
+// What a language model is, and how its device keeps its pages.
+struct LanguageModelInfo : LanguageModelShape, PageFormat {
+  int64_t parameters = 0;        // tied embedding counted once
+  std::string precision = {};    // "fp32" or "bf16"
+  std::string fingerprint = {};  // hex SHA-256 of config.json, vocabulary.txt and model.safetensors
+};
 
 // Rows first .. end-1 of a page (of an open chunk: of its C rows).
 struct PageRows {

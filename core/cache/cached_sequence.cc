@@ -71,7 +71,7 @@ absl::Status CachedSequence::StartFrom(const ParkedPages& pages, const CachePage
       PageTable& table = state_.tables[moving.strip];
       page = table.ids[moving.page - table.first] = *taken;
     }
-    const int64_t bytes = BytesOfPage(moving.kind, page_bytes);
+    const int64_t bytes = page_bytes.Of(moving.kind);
     LS_RETURN_IF_ERROR(store_.model.WritePage(moving.kind, page, contents.substr(0, bytes)));
     contents.remove_prefix(bytes);
   }

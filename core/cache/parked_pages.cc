@@ -21,21 +21,9 @@ std::vector<MovingPage> PagesThatMove(const CacheGrid& grid, int64_t begin, int6
   return pages;
 }
 
-int64_t BytesOfPage(PageKind kind, const CachePages& page_bytes) {
-  switch (kind) {
-    case PageKind::kWindow:
-      return page_bytes.window;
-    case PageKind::kSegment:
-      return page_bytes.segment;
-    case PageKind::kOpenChunk:
-      break;
-  }
-  return page_bytes.open_chunk;
-}
-
 int64_t BytesThatMove(const CacheGrid& grid, const CachePages& page_bytes, int64_t begin, int64_t position) {
   int64_t bytes = 0;
-  for (const MovingPage& page : PagesThatMove(grid, begin, position)) bytes += BytesOfPage(page.kind, page_bytes);
+  for (const MovingPage& page : PagesThatMove(grid, begin, position)) bytes += page_bytes.Of(page.kind);
   return bytes;
 }
 

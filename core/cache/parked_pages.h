@@ -46,8 +46,7 @@ struct MovingPage {
 // of the segment, and that of the open chunk if it has rows.
 std::vector<MovingPage> PagesThatMove(const CacheGrid& grid, int64_t begin, int64_t position);
 
-// Bytes of one page of this kind, and of all the pages that move.
-int64_t BytesOfPage(PageKind kind, const CachePages& page_bytes);
+// Bytes of all the pages that move.
 int64_t BytesThatMove(const CacheGrid& grid, const CachePages& page_bytes, int64_t begin, int64_t position);
 
 // Whether `pages` can be a sequence that read at most the first `tokens` - 1 tokens of a session: all but the last.

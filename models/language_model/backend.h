@@ -94,12 +94,7 @@ class LanguageModelBackend {
 };
 
 // A device that a decoder has been prepared for: what the decoder needs there, which all workers' backends share.
-struct PreparedDevice {
-  // As LanguageModelInfo says.
-  int64_t rows_per_page = 0;
-  CachePages page_bytes = {};
-  int64_t workspace_bytes = 0;
-  std::string cache_layout;
+struct PreparedDevice : PageFormat {
   // One without pages, for a worker on this device. Thread-safe.
   // Errors: RESOURCE_EXHAUSTED if the device has no memory for it, INTERNAL if it fails; those of GpuDevice.
   std::function<absl::StatusOr<std::unique_ptr<LanguageModelBackend>>(const WorkerDevice& worker)> new_backend;

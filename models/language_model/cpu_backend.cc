@@ -366,12 +366,14 @@ absl::Span<const float> CpuBackend<Element>::EndStep(const at::Tensor& logits) {
 template <typename Element>
 PreparedDevice DeviceOf(const Decoder& decoder) {
   const auto tables = std::make_shared<const SharedTables<Element>>(decoder);
-  return {.rows_per_page = cpu::kPageRows,
-          .page_bytes = tables->PageBytes(),
-          .cache_layout = absl::StrCat("cpu-3/", 8 * sizeof(Element), "/", tables->pages.padded_width()),
-          .new_backend = [tables](const WorkerDevice& worker) {
-            return std::make_unique<CpuBackend<Element>>(tables, worker.threads);
-          }};
+  PreparedDevice prepared;
+  prepared.rows_per_page = cpu::kPageRows;
+  prepared.page_bytes = tables->PageBytes();
+  prepared.cache_layout = absl::StrCat("cpu-3/", 8 * sizeof(Element), "/", tables->pages.padded_width());
+  prepared.new_backend = [tables](const WorkerDevice& worker) {
+    return std::make_unique<CpuBackend<Element>>(tables, worker.threads);
+  };
+  return prepared;
 }
 
 }  // namespace

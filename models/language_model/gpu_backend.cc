@@ -421,14 +421,18 @@ absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder& decoder, ModelGpu gpu, con
   for (DecoderLayer& layer : decoder.layers) layer.window_positions = layer.chunk_positions = {};
   const int64_t page_bytes = tables->PageLayout().page_bytes();
   const GraphMemoryBytes& graphs = tables->graph_memory_bytes;
-  return PreparedDevice{
-      .rows_per_page = cuda::kPageRows,
-      .page_bytes = {.window = page_bytes, .segment = page_bytes, .open_chunk = tables->OpenChunkLayout().page_bytes()},
-      // Zero memory is a page of either kind.
-      .workspace_bytes = graphs.numbers + graphs.partial_results + graphs.logits + 2 * page_bytes,
-      .cache_layout = absl::StrCat("gpu-1/", 8 * cuda::ElementBytes(tables->kernel_element()), "/",
-                                   cuda::PaddedHeadWidth(head_width)),
-      .new_backend = [tables, gpu = std::move(gpu)](const WorkerDevice&) { return GpuBackend::Create(tables, gpu); }};
+  PreparedDevice prepared;
+  prepared.rows_per_page = cuda::kPageRows;
+  prepared.page_bytes = {
+      .window = page_bytes, .segment = page_bytes, .open_chunk = tables->OpenChunkLayout().page_bytes()};
+  // Zero memory is a page of either kind.
+  prepared.workspace_bytes = graphs.numbers + graphs.partial_results + graphs.logits + 2 * page_bytes;
+  prepared.cache_layout =
+      absl::StrCat("gpu-1/", 8 * cuda::ElementBytes(tables->kernel_element()), "/", cuda::PaddedHeadWidth(head_width));
+  prepared.new_backend = [tables, gpu = std::move(gpu)](const WorkerDevice&) {
+    return GpuBackend::Create(tables, gpu);
+  };
+  return prepared;
 }
 
 }  // namespace longshort

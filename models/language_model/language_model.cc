@@ -18,19 +18,11 @@ namespace {
 
 LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirectory& directory,
                            const std::string& precision) {
-  return {.layers = config.layers,
-          .model_width = config.model_width,
-          .heads = config.heads,
-          .feed_forward_width = config.feed_forward_width,
-          .chunk_size = config.chunk_size,
-          .chunk_rank = config.chunk_rank,
-          .window_length = config.window_length,
-          .memory_length = config.memory_length,
-          .segment_length = config.segment_length,
-          .vocabulary_size = config.vocabulary_size,
-          .parameters = CountParameters(LanguageModelTensors(config)),
-          .precision = precision,
-          .fingerprint = directory.fingerprint};
+  LanguageModelInfo info = {config, {}};
+  info.parameters = CountParameters(LanguageModelTensors(config));
+  info.precision = precision;
+  info.fingerprint = directory.fingerprint;
+  return info;
 }
 
 }  // namespace

@@ -25,19 +25,6 @@ const char* NameOf(PageKind kind) {
   return "open chunk";
 }
 
-// The number of this kind.
-int64_t NumberOf(PageKind kind, const CachePages& numbers) {
-  switch (kind) {
-    case PageKind::kWindow:
-      return numbers.window;
-    case PageKind::kSegment:
-      return numbers.segment;
-    case PageKind::kOpenChunk:
-      break;
-  }
-  return numbers.open_chunk;
-}
-
 }  // namespace
 
 TransformerLs::TransformerLs(Decoder decoder, LanguageModelInfo info, std::unique_ptr<LanguageModelBackend> backend)
@@ -117,7 +104,7 @@ at::Tensor TransformerLs::RunLayer(int64_t layer, const StepPlan& plan, const at
 }
 
 absl::Status TransformerLs::CheckPage(PageKind kind, PageId page) const {
-  const int64_t pages = NumberOf(kind, pages_);
+  const int64_t pages = pages_.Of(kind);
   if (page >= 0 && page < pages) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(NameOf(kind), " page ", page, " does not exist; the cache has ", pages));
@@ -142,7 +129,7 @@ absl::StatusOr<std::string> TransformerLs::ReadPage(PageKind kind, PageId page, 
 
 absl::Status TransformerLs::WritePage(PageKind kind, PageId page, std::string_view bytes) {
   LS_RETURN_IF_ERROR(CheckPage(kind, page));
-  const int64_t page_bytes = NumberOf(kind, info_.page_bytes);
+  const int64_t page_bytes = info_.page_bytes.Of(kind);
   if (static_cast<int64_t>(bytes.size()) != page_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("a page has ", page_bytes, " bytes, not ", bytes.size()));
   }
@@ -158,10 +145,7 @@ absl::StatusOr<PreparedDevice> PrepareDecoder(Decoder& decoder, const WorkerDevi
 
 LanguageModelWeights::Place PlaceOf(Decoder decoder, LanguageModelInfo info, const WorkerDevice& device,
                                     PreparedDevice prepared) {
-  info.rows_per_page = prepared.rows_per_page;
-  info.page_bytes = prepared.page_bytes;
-  info.workspace_bytes = prepared.workspace_bytes;
-  info.cache_layout = std::move(prepared.cache_layout);
+  static_cast<PageFormat&>(info) = prepared;
   return {.device = device,
           .info = info,
           .new_replica = [decoder = std::move(decoder), info, new_backend = std::move(prepared.new_backend)](

@@ -58,12 +58,12 @@ void AddBfloat16Products(OptionTable& table, bool& bfloat16_products) {
 // What two cores train in hours.
 LanguageModelTrainerOptions DefaultLanguageModelOptions() {
   LanguageModelTrainerOptions options;
-  options.config = {.layers = 5,
-                    .model_width = 192,
-                    .heads = 6,
-                    .feed_forward_width = 768,
-                    .window_length = 128,
-                    .memory_length = 1024};
+  options.config.layers = 5;
+  options.config.model_width = 192;
+  options.config.heads = 6;
+  options.config.feed_forward_width = 768;
+  options.config.window_length = 128;
+  options.config.memory_length = 1024;
   options.shards = 2;
   return options;
 }

@@ -2,7 +2,8 @@
 //
 //   {"architecture": "language_model", "layers": 12, "model_width": 512, ..., "tokenizer": "fairseq_bytes"}
 //
-// Every field is required, none but these is allowed; each stands under the name that it has below.
+// Every field is required, none but these is allowed; each stands under the name that it has here and in
+// LanguageModelShape.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/model.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/tensors.h"
 
@@ -24,19 +26,7 @@ enum class TokenizerKind {
   kFairseqCharacters
 };  // "none": ids only; "fairseq_bytes"; "fairseq_characters"
 
-// Lengths are in tokens. The defaults are the enwik8 base model's.
-struct LanguageModelConfig {
-  int64_t layers = 12;
-  int64_t model_width = 512;          // d: even, a multiple of heads
-  int64_t heads = 8;                  // H
-  int64_t feed_forward_width = 2048;  // d_inner
-  int64_t chunk_size = 16;            // C
-  int64_t chunk_rank = 1;             // R: compressed vectors per chunk and head
-  int64_t window_length = 512;        // W: a query sees itself and the W-1 tokens before it
-  int64_t memory_length = 8192;       // M: a multiple of C, at least W
-  int64_t segment_length = 256;       // L: a multiple of C
-  int64_t vocabulary_size = 208;      // V
-
+struct LanguageModelConfig : LanguageModelShape {
   // Distances above the clamp share the position of the clamp: tokens in the window, vectors among the compressed. 0:
   // no clamp (config.json may also say -1, as the official configurations do).
   int64_t window_position_clamp = 0;

@@ -25,20 +25,7 @@ Decoder RandomDecoder(const LanguageModelConfig& config, uint64_t seed, at::Scal
   return MakeDecoder(config, product_type, [&](const std::string& name) { return tensors.at(name); });
 }
 
-LanguageModelInfo InfoOf(const LanguageModelConfig& config) {
-  LanguageModelInfo info;
-  info.layers = config.layers;
-  info.model_width = config.model_width;
-  info.heads = config.heads;
-  info.feed_forward_width = config.feed_forward_width;
-  info.chunk_size = config.chunk_size;
-  info.chunk_rank = config.chunk_rank;
-  info.window_length = config.window_length;
-  info.memory_length = config.memory_length;
-  info.segment_length = config.segment_length;
-  info.vocabulary_size = config.vocabulary_size;
-  return info;
-}
+LanguageModelInfo InfoOf(const LanguageModelConfig& config) { return {config, {}}; }
 
 LanguageModelConfig SmallConfig() {
   LanguageModelConfig config;
