@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +16,6 @@
 #include "models/gpu/cls_attention.h"
 #include "models/gpu/document_attention.h"
 #include "models/gpu/document_tiles.h"
-#include "models/gpu/gpu_memory.h"
 #include "models/gpu/gpu_upload.h"
 #include "models/gpu/landmarks.h"
 #include "models/gpu/mean_of_rows.h"
@@ -76,8 +74,7 @@ class KernelAttention final : public GpuItemAttention {
   KernelAttention(const ModelGpu& gpu, std::unique_ptr<GpuDevice> device)
       : tensors_(gpu.tensors),
         limits_(gpu.graphs),
-        loss_(gpu.loss),
-        device_(std::move(device)),
+        device_(gpu, std::move(device)),
         upload_(*device_),
         document_graphs_(*device_),
         image_graphs_(*device_) {}
@@ -108,38 +105,16 @@ class KernelAttention final : public GpuItemAttention {
     cuda::ItemRanges ranges;
   };
 
-  // The status, after a device that is lost has been told of.
-  absl::Status Noted(const absl::Status& status) const {
-    if (!status.ok() && device_->has_failed()) {
-      loss_->Tell(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
-    }
-    return status;
-  }
-  void ThrowUnlessOk(const absl::Status& status) const {
-    if (Noted(status).ok()) return;
-    // What is queued reads tensors that go with the batch. It has to run before they do, where LibTorch's calls do not
-    // wait for it.
-    device_->BeforeLibraryCalls().IgnoreError();
-    const std::string message(status.message());
-    TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status), message);
-    throw std::runtime_error(message);
-  }
-  void Launch(const KernelCall& call) { ThrowUnlessOk(device_->Launch(call)); }
   // Host memory to write a batch's beginning to.
   char* BeginUpload(size_t bytes) {
     const absl::StatusOr<char*> memory = upload_.Begin(bytes);
-    ThrowUnlessOk(memory.status());
+    device_.ThrowUnlessOk(memory.status());
     return *memory;
   }
   void Upload() {
-    ThrowUnlessOk(upload_.Queue());
-    ThrowUnlessOk(device_->BeforeLibraryCalls());
+    device_.ThrowUnlessOk(upload_.Queue());
+    device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   }
-  // Pinned memory for so many logits.
-  float* LogitsOnHost(int64_t count);
-  // The end of a batch that runs call by call.
-  absl::Span<const float> BringBack(const at::Tensor& logits);
-
   Items ItemsOf(const at::Tensor& rows) const {
     if (rows.dim() == 2) {
       return {.count = static_cast<int>(documents_.shape.documents),
@@ -151,19 +126,15 @@ class KernelAttention final : public GpuItemAttention {
             .ranges = {.each = nullptr, .step = ImageRows(rows), .rows = rows.size(1)}};
   }
   // For partial results.
-  at::Tensor Workspace(at::IntArrayRef shape) const {
-    return at::empty(shape, at::TensorOptions(at::kFloat).device(tensors_));
-  }
+  at::Tensor Workspace(at::IntArrayRef shape) const { return at::empty(shape, device_.Options(at::kFloat)); }
 
   const at::Device tensors_;
   const GraphLimits limits_;
-  const std::shared_ptr<GpuLoss> loss_;
-  const std::unique_ptr<GpuDevice> device_;
+  WorkerGpu device_;
   GpuUpload upload_;
   DocumentsOnDevice documents_;  // of the batch that layers are asked for
   GraphCache<DocumentShape> document_graphs_;
   GraphCache<ImageBatchShape> image_graphs_;
-  GpuMemory logits_;  // pinned; until the next batch ends
 };
 
 absl::Span<const float> KernelAttention::RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) {
@@ -172,15 +143,15 @@ absl::Span<const float> KernelAttention::RunDocuments(const PackedDocuments& pac
   if (auto* const graph = document_graphs_.Find(shape)) {
     const int64_t item_documents = graph->bucket.documents / graph->batch.items();
     const int64_t items = shape.documents / item_documents, count = items * graph->batch.classes();
-    float* const logits = LogitsOnHost(count);
-    ThrowUnlessOk(document_graphs_.Run(
+    float* const logits = device_.HostLogits(count);
+    device_.ThrowUnlessOk(document_graphs_.Run(
         *graph, graph->bucket.bytes(), [&](char* to) { documents.Write(graph->bucket, to); }, items, logits));
     return {logits, static_cast<size_t>(count)};
   }
   documents.Write(shape, BeginUpload(shape.bytes()));
   Upload();
   documents_ = DocumentsIn(upload_.as<char>(), shape);
-  return BringBack(layers(TokensOf(documents_, tensors_)));
+  return device_.BringBack(layers(TokensOf(documents_, tensors_)));
 }
 
 absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) {
@@ -193,7 +164,7 @@ absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const Doc
       return layers(tokens);
     };
   };
-  return Noted(document_graphs_.Capture(DocumentBuckets(limits_, item_documents), write, bind));
+  return device_.Noted(document_graphs_.Capture(DocumentBuckets(limits_, item_documents), write, bind));
 }
 
 absl::Span<const float> KernelAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
@@ -203,14 +174,14 @@ absl::Span<const float> KernelAttention::RunImages(absl::Span<const ImageItem* c
                                  .images = static_cast<int64_t>(images.size())};
   if (auto* const graph = image_graphs_.Find(shape)) {
     const int64_t count = shape.images * graph->batch.classes();
-    float* const logits = LogitsOnHost(count);
-    ThrowUnlessOk(image_graphs_.Run(
+    float* const logits = device_.HostLogits(count);
+    device_.ThrowUnlessOk(image_graphs_.Run(
         *graph, shape.bytes(), [&](char* to) { StageImages(images, to); }, shape.images, logits));
     return {logits, static_cast<size_t>(count)};
   }
   StageImages(images, BeginUpload(shape.bytes()));
   Upload();
-  return BringBack(layers(ImagesIn(upload_.as<char>(), shape, tensors_)));
+  return device_.BringBack(layers(ImagesIn(upload_.as<char>(), shape, tensors_)));
 }
 
 absl::Status KernelAttention::PrepareImages(const ImageShape& shape, const ImageLayers& layers) {
@@ -218,33 +189,16 @@ absl::Status KernelAttention::PrepareImages(const ImageShape& shape, const Image
   const auto bind = [&](const ImageBatchShape& bucket, char* memory) {
     return [layers, images = ImagesIn(memory, bucket, tensors_)] { return layers(images); };
   };
-  return Noted(image_graphs_.Capture(ImageBuckets(limits_, shape), write, bind));
-}
-
-float* KernelAttention::LogitsOnHost(int64_t count) {
-  const size_t bytes = count * sizeof(float);
-  if (logits_.bytes() < bytes) {
-    absl::StatusOr<GpuMemory> larger = GpuMemory::Pinned(*device_, std::max(bytes, 2 * logits_.bytes()));
-    ThrowUnlessOk(larger.status());
-    logits_ = *std::move(larger);
-  }
-  return logits_.as<float>();
-}
-
-absl::Span<const float> KernelAttention::BringBack(const at::Tensor& logits) {
-  float* const on_host = LogitsOnHost(logits.numel());
-  at::from_blob(on_host, logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
-  ThrowUnlessOk(device_->Synchronize());
-  return {on_host, static_cast<size_t>(logits.numel())};
+  return device_.Noted(image_graphs_.Capture(ImageBuckets(limits_, shape), write, bind));
 }
 
 at::Tensor KernelAttention::AttendInDocuments(const RowsToAttend& rows) {
   const at::Tensor attended = at::empty(rows.queries.sizes(), rows.queries.options());
-  Launch(cuda::DocumentAttentionCall({.attention = RowAttentionOf(rows, attended),
-                                      .tiles = documents_.tiles,
-                                      .tile_count = static_cast<int>(documents_.shape.tiles),
-                                      .windows = documents_.windows}));
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.Launch(cuda::DocumentAttentionCall({.attention = RowAttentionOf(rows, attended),
+                                              .tiles = documents_.tiles,
+                                              .tile_count = static_cast<int>(documents_.shape.tiles),
+                                              .windows = documents_.windows}));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return attended;
 }
 
@@ -255,7 +209,7 @@ at::Tensor KernelAttention::AttendInGrids(const RowsToAttend& rows, const TokenG
   const at::Tensor attended = all.narrow(1, others, tokens);
   for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values, attended}) CheckImageRows(part, image_rows);
   const auto side = static_cast<int>(window.side), heads = static_cast<int>(rows.heads);
-  Launch(cuda::WindowAttention2dCall(
+  device_.Launch(cuda::WindowAttention2dCall(
       {.attention = RowAttentionOf(rows, attended),
        .images = static_cast<int>(images),
        .image_rows = image_rows,
@@ -263,7 +217,7 @@ at::Tensor KernelAttention::AttendInGrids(const RowsToAttend& rows, const TokenG
        .width = static_cast<int>(grid.width),
        .side = side,
        .bias = cuda::WindowBias(bias.table.defined() ? bias.table.const_data_ptr<float>() : nullptr, heads, side)}));
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return all;
 }
 
@@ -298,9 +252,9 @@ RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, int64_t othe
                                      .first_vector = static_cast<int>(others),
                                      .partial_outputs = outputs.mutable_data_ptr<float>(),
                                      .partial_sums = sums.mutable_data_ptr<float>()};
-  Launch(cuda::MixSplitsCall(landmarks));
-  Launch(cuda::MergeSplitsCall(landmarks));
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.Launch(cuda::MixSplitsCall(landmarks));
+  device_.Launch(cuda::MergeSplitsCall(landmarks));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return {.keys = keys, .values = values};
 }
 
@@ -324,26 +278,26 @@ void KernelAttention::AttendToRows(const OwnRowsToAttend& rows) {
                                         .output = RowsOf(rows.attended),
                                         .partial_outputs = outputs.mutable_data_ptr<float>(),
                                         .partial_sums = sums.mutable_data_ptr<float>()};
-  Launch(cuda::AttendToRowsCall(attention));
-  Launch(cuda::MergeRowsCall(attention));
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.Launch(cuda::AttendToRowsCall(attention));
+  device_.Launch(cuda::MergeRowsCall(attention));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
 }
 
 void KernelAttention::ConvolveValues(const RowsToConvolve& rows) {
   TORCH_CHECK(rows.taps.is_contiguous() && rows.taps.scalar_type() == rows.values.scalar_type(), "taps are ",
               rows.taps.scalar_type(), " and values ", rows.values.scalar_type(), ", or taps are not contiguous");
-  Launch(cuda::ValueConvolutionCall({.element = ElementOf(rows.values),
-                                     .heads = static_cast<int>(rows.heads),
-                                     .head_width = HeadWidth(rows.values, rows.heads),
-                                     .kernel = static_cast<int>(rows.taps.size(1)),
-                                     .taps = rows.taps.const_data_ptr(),
-                                     .positions = documents_.positions,
-                                     .documents = documents_.ranges.each,
-                                     .tiles = documents_.tiles,
-                                     .tile_count = static_cast<int>(documents_.shape.tiles),
-                                     .values = RowsOf(rows.values),
-                                     .sums = RowsOf(rows.sums)}));
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.Launch(cuda::ValueConvolutionCall({.element = ElementOf(rows.values),
+                                             .heads = static_cast<int>(rows.heads),
+                                             .head_width = HeadWidth(rows.values, rows.heads),
+                                             .kernel = static_cast<int>(rows.taps.size(1)),
+                                             .taps = rows.taps.const_data_ptr(),
+                                             .positions = documents_.positions,
+                                             .documents = documents_.ranges.each,
+                                             .tiles = documents_.tiles,
+                                             .tile_count = static_cast<int>(documents_.shape.tiles),
+                                             .values = RowsOf(rows.values),
+                                             .sums = RowsOf(rows.sums)}));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
 }
 
 at::Tensor KernelAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
@@ -360,19 +314,16 @@ at::Tensor KernelAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
                                  .rows = RowsOf(rows),
                                  .output = RowsOf(means),
                                  .partial_sums = sums.mutable_data_ptr<float>()};
-  Launch(cuda::SumSplitsCall(mean));
-  Launch(cuda::MergeSumsCall(mean));
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.Launch(cuda::SumSplitsCall(mean));
+  device_.Launch(cuda::MergeSumsCall(mean));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return means;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeGpuItemAttention(const ModelGpu& gpu, int64_t head_width) {
-  if (head_width > cuda::kMostHeadWidth) {
-    return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
-                                                 cuda::kMostHeadWidth, " at the most; run it on the CPU"));
-  }
+  LS_RETURN_IF_ERROR(CheckHeadWidth(head_width));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
   return std::make_unique<KernelAttention>(gpu, std::move(device));
 }

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,10 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
-#include "c10/util/Exception.h"
 #include "models/gpu/cache_rows.h"
 #include "models/gpu/causal_attention.h"
-#include "models/gpu/gpu_memory.h"
 #include "models/gpu/pages.h"
 #include "models/language_model/backends.h"
 #include "models/language_model/gpu_pages.h"
@@ -31,10 +28,10 @@ cuda::Rows RowsOf(const at::Tensor& rows) {
 class GpuBackend final : public LanguageModelBackend {
  public:
   static absl::StatusOr<std::unique_ptr<LanguageModelBackend>> Create(std::shared_ptr<const SharedTables> tables,
-                                                                      ModelGpu gpu) {
+                                                                      const ModelGpu& gpu) {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
-    std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(tables), std::move(gpu), std::move(device)));
-    LS_RETURN_IF_ERROR(backend->Noted(backend->AllocateZeroPages()));
+    std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(tables), gpu, std::move(device)));
+    LS_RETURN_IF_ERROR(backend->device_.Noted(backend->AllocateZeroPages()));
     return backend;
   }
   ~GpuBackend() override {
@@ -43,21 +40,23 @@ class GpuBackend final : public LanguageModelBackend {
   }
 
   absl::Status Allocate(const CachePages& pages) override {
-    LS_RETURN_IF_ERROR(Noted(DropGraphs()));  // they are of the pages that there were
-    LS_RETURN_IF_ERROR(Noted(window_pages_.Allocate(pages.window)));
-    LS_RETURN_IF_ERROR(Noted(segment_pages_.Allocate(pages.segment)));
-    return Noted(open_chunks_.Allocate(pages.open_chunk));
+    LS_RETURN_IF_ERROR(device_.Noted(DropGraphs()));  // they are of the pages that there were
+    LS_RETURN_IF_ERROR(device_.Noted(window_pages_.Allocate(pages.window)));
+    LS_RETURN_IF_ERROR(device_.Noted(segment_pages_.Allocate(pages.segment)));
+    return device_.Noted(open_chunks_.Allocate(pages.open_chunk));
   }
   void WriteZeroRows(int64_t layer, const at::Tensor& in_window, const at::Tensor& in_segment) override;
 
-  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override { return Noted(PagesOf(kind).Copy(from, to)); }
+  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override {
+    return device_.Noted(PagesOf(kind).Copy(from, to));
+  }
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override {
     absl::StatusOr<std::string> bytes = PagesOf(kind).Read(page, rows);
-    Noted(bytes.status()).IgnoreError();
+    device_.Noted(bytes.status()).IgnoreError();
     return bytes;
   }
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override {
-    return Noted(PagesOf(kind).Write(page, bytes));
+    return device_.Noted(PagesOf(kind).Write(page, bytes));
   }
 
   at::Tensor BeginStep(const StepPlan& plan) override;
@@ -69,10 +68,9 @@ class GpuBackend final : public LanguageModelBackend {
   absl::Status PrepareSteps(const StepLayers& layers) override;
 
  private:
-  GpuBackend(std::shared_ptr<const SharedTables> tables, ModelGpu gpu, std::unique_ptr<GpuDevice> device)
+  GpuBackend(std::shared_ptr<const SharedTables> tables, const ModelGpu& gpu, std::unique_ptr<GpuDevice> device)
       : tables_(std::move(tables)),
-        gpu_(std::move(gpu)),
-        device_(std::move(device)),
+        device_(gpu, std::move(device)),
         window_pages_(*device_, tables_->PageLayout()),
         segment_pages_(*device_, tables_->PageLayout()),
         open_chunks_(*device_, tables_->OpenChunkLayout()),
@@ -90,33 +88,13 @@ class GpuBackend final : public LanguageModelBackend {
   }
   GpuPages& PagesOf(PageKind kind) { return const_cast<GpuPages&>(std::as_const(*this).PagesOf(kind)); }
 
-  // The status; if it is the GPU's loss, that is told.
-  absl::Status Noted(absl::Status status) const {
-    if (!status.ok() && device_->has_failed()) {
-      gpu_.loss->Tell(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
-    }
-    return status;
-  }
-  // Of the verbs that return no status: LanguageModelBackend says that they throw.
-  void ThrowUnlessOk(const absl::Status& status) const {
-    if (Noted(status).ok()) return;
-    // What is queued reads tensors that go with the step. It has to run before they do, where LibTorch's calls do not
-    // wait for it.
-    device_->BeforeLibraryCalls().IgnoreError();
-    const std::string message(status.message());
-    TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status), message);
-    throw std::runtime_error(message);
-  }
-
   absl::Status AllocateZeroPages();
-  void Launch(const KernelCall& call) { ThrowUnlessOk(device_->Launch(call)); }
   // Writes `rows` [n, 2, d] where `slots` says, [n] on the device: to a layer's part of pages that begin at `pages`.
   void Append(int64_t layer, const cuda::Rows& rows, const int64_t* slots, int64_t count, char* pages);
   cuda::ChunkRows ChunkRowsOf(int64_t layer, const LayerRows& rows) const;
   cuda::KeyPages KeyPagesOf(const StepPlan::PageTables& pages, int64_t layer, const char* first,
                             const char* zero) const;
   void AttendSingleRows(const cuda::CausalAttention& attention);
-  absl::Status GrowLogits(size_t bytes);
 
   // What is queued from now on is the step's, whose numbers lie in `memory`.
   void Use(const GpuStep& step, StepMemory& memory) {
@@ -124,9 +102,8 @@ class GpuBackend final : public LanguageModelBackend {
     memory_ = &memory;
   }
   at::Tensor NumbersIn(const StepMemory& memory, size_t count) const {
-    return at::from_blob(memory.numbers(), {static_cast<int64_t>(count)}, Options(at::kLong));
+    return at::from_blob(memory.numbers(), {static_cast<int64_t>(count)}, device_.Options(at::kLong));
   }
-  at::TensorOptions Options(at::ScalarType type) const { return at::TensorOptions().device(gpu_.tensors).dtype(type); }
   absl::Status ReserveMemoryOfGraphs();
   absl::Status CaptureGraph(const StepShape& shape, const StepLayers& layers);
   absl::Status DropGraphs();
@@ -138,13 +115,11 @@ class GpuBackend final : public LanguageModelBackend {
   const StepPlan& plan() const { return step_->plan; }
 
   const std::shared_ptr<const SharedTables> tables_;
-  const ModelGpu gpu_;
-  const std::unique_ptr<GpuDevice> device_;
+  WorkerGpu device_;
   GpuPages window_pages_, segment_pages_, open_chunks_;
   GpuMemory zero_window_page_, zero_segment_page_;
   StepMemory eager_memory_, graph_memory_;
   GpuMemory graph_logits_;  // [most rows of a graph, V]
-  GpuMemory logits_;        // pinned; until the next step
   GpuStep eager_step_;
   // What is being queued.
   const GpuStep* step_ = nullptr;
@@ -167,28 +142,28 @@ void GpuBackend::WriteZeroRows(int64_t layer, const at::Tensor& in_window, const
   };
   write(in_window, zero_window_page_);
   write(in_segment, zero_segment_page_);
-  ThrowUnlessOk(device_->Synchronize());  // the tensors go
+  device_.ThrowUnlessOk(device_->Synchronize());  // the tensors go
 }
 
 void GpuBackend::Append(int64_t layer, const cuda::Rows& rows, const int64_t* slots, int64_t count, char* pages) {
-  Launch(cuda::AppendRowsCall({.row = cuda::ElementType::kFloat,
-                               .element = tables_->kernel_element(),
-                               .keys_values = rows,
-                               .slots = slots,
-                               .gain = nullptr,
-                               .bias = nullptr,
-                               .epsilon = 0,
-                               .count = count,
-                               .heads = heads(),
-                               .head_width = static_cast<int>(tables_->head_width()),
-                               .pages = pages + layer * LayerBytes(),
-                               .page_elements = PageElements()}));
+  device_.Launch(cuda::AppendRowsCall({.row = cuda::ElementType::kFloat,
+                                       .element = tables_->kernel_element(),
+                                       .keys_values = rows,
+                                       .slots = slots,
+                                       .gain = nullptr,
+                                       .bias = nullptr,
+                                       .epsilon = 0,
+                                       .count = count,
+                                       .heads = heads(),
+                                       .head_width = static_cast<int>(tables_->head_width()),
+                                       .pages = pages + layer * LayerBytes(),
+                                       .page_elements = PageElements()}));
 }
 
 at::Tensor GpuBackend::BeginStep(const StepPlan& plan) {
   eager_step_ = MakeGpuStep(plan);
-  ThrowUnlessOk(eager_memory_.Queue(eager_step_));
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.ThrowUnlessOk(eager_memory_.Queue(eager_step_));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   Use(eager_step_, eager_memory_);
   return NumbersIn(eager_memory_, plan.numbers.size());
 }
@@ -211,14 +186,14 @@ MixedChunks GpuBackend::MixChunks(int64_t layer, const LayerRows& rows) {
   const int64_t vectors = plan().full_chunks() * config().chunk_rank, width = config().model_width;
   const MixedChunks mixed = {.inputs = at::empty({vectors, width}, rows.input.options()),
                              .keys_values = at::empty({vectors, 2, width}, rows.input.options())};
-  Launch(cuda::MixChunksCall({.rows = ChunkRowsOf(layer, rows),
-                              .chunk_ends = Of(plan().chunk_ends),
-                              .chunk_kept = Of(plan().chunk_kept),
-                              .chunk_pages = Of(plan().chunk_pages),
-                              .count = plan().full_chunks(),
-                              .mixed_inputs = RowsOf(mixed.inputs),
-                              .mixed_keys_values = RowsOf(mixed.keys_values)}));
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.Launch(cuda::MixChunksCall({.rows = ChunkRowsOf(layer, rows),
+                                      .chunk_ends = Of(plan().chunk_ends),
+                                      .chunk_kept = Of(plan().chunk_kept),
+                                      .chunk_pages = Of(plan().chunk_pages),
+                                      .count = plan().full_chunks(),
+                                      .mixed_inputs = RowsOf(mixed.inputs),
+                                      .mixed_keys_values = RowsOf(mixed.keys_values)}));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return mixed;
 }
 
@@ -229,11 +204,11 @@ void GpuBackend::WriteRows(int64_t layer, const LayerRows& rows) {
     Append(layer, RowsOf(rows.memory), Of(plan().memory_slots), vectors, segment_pages_.data());
     Append(layer, RowsOf(rows.segment), Of(plan().segment_slots), vectors, segment_pages_.data());
   }
-  Launch(cuda::KeepRowsCall({.rows = ChunkRowsOf(layer, rows),
-                             .kept_rows = Of(plan().kept_rows),
-                             .kept_slots = Of(plan().kept_slots),
-                             .count = plan().kept_rows.size}));
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.Launch(cuda::KeepRowsCall({.rows = ChunkRowsOf(layer, rows),
+                                     .kept_rows = Of(plan().kept_rows),
+                                     .kept_slots = Of(plan().kept_slots),
+                                     .count = plan().kept_rows.size}));
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
 }
 
 cuda::KeyPages GpuBackend::KeyPagesOf(const StepPlan::PageTables& pages, int64_t layer, const char* first,
@@ -273,11 +248,11 @@ at::Tensor GpuBackend::Attend(int64_t layer, const at::Tensor& queries) {
       .output_stride = attended.stride(0),
   };
   if (step_->tile_count() > 0) {
-    Launch(cuda::PromptAttentionCall(
+    device_.Launch(cuda::PromptAttentionCall(
         {.attention = attention, .tiles = Of(step_->tiles), .tile_count = static_cast<int>(step_->tile_count())}));
   }
   if (step_->single_count() > 0) AttendSingleRows(attention);
-  ThrowUnlessOk(device_->BeforeLibraryCalls());
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return attended;
 }
 
@@ -288,10 +263,10 @@ void GpuBackend::AttendSingleRows(const cuda::CausalAttention& attention) {
   GpuMemory& partial_results = memory_->partial_results;
   const auto bytes = static_cast<size_t>(tables_->PartialResultBytes(step_->single_count()));
   if (partial_results.bytes() < bytes) {
-    ThrowUnlessOk(device_->Synchronize());
+    device_.ThrowUnlessOk(device_->Synchronize());
     partial_results = {};
     absl::StatusOr<GpuMemory> larger = GpuMemory::OnDevice(*device_, bytes, GpuMemoryUse::kKernels);
-    ThrowUnlessOk(larger.status());
+    device_.ThrowUnlessOk(larger.status());
     partial_results = *std::move(larger);
   }
   const cuda::DecodeAttention single = {.attention = attention,
@@ -300,31 +275,21 @@ void GpuBackend::AttendSingleRows(const cuda::CausalAttention& attention) {
                                         .most_blocks = static_cast<int>(blocks),
                                         .partial_outputs = partial_results.as<float>(),
                                         .partial_sums = partial_results.as<float>() + results * padded};
-  Launch(cuda::AttendToBlocksCall(single));
-  Launch(cuda::MergeBlocksCall(single));
-}
-
-absl::Status GpuBackend::GrowLogits(size_t bytes) {
-  if (logits_.bytes() >= bytes) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(device_->Synchronize());
-  LS_ASSIGN_OR_RETURN(logits_, GpuMemory::Pinned(*device_, bytes));
-  return absl::OkStatus();
+  device_.Launch(cuda::AttendToBlocksCall(single));
+  device_.Launch(cuda::MergeBlocksCall(single));
 }
 
 absl::Span<const float> GpuBackend::EndStep(const at::Tensor& logits) {
   step_ = nullptr;
   if (!logits.defined()) return {};
-  ThrowUnlessOk(GrowLogits(logits.numel() * sizeof(float)));
-  at::from_blob(logits_.data(), logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
-  ThrowUnlessOk(device_->Synchronize());
-  return {logits_.as<float>(), static_cast<size_t>(logits.numel())};
+  return device_.BringBack(logits);
 }
 
 // --- graphs ---
 
 absl::Status GpuBackend::PrepareSteps(const StepLayers& layers) {
   if (tables_->shapes.empty()) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(Noted(DropGraphs()));
+  LS_RETURN_IF_ERROR(device_.Noted(DropGraphs()));
   const auto capture_all = [&]() -> absl::Status {
     LS_RETURN_IF_ERROR(ReserveMemoryOfGraphs());
     // The largest comes first: what LibTorch reserves for it is enough for the others, which have it in turn.
@@ -336,7 +301,7 @@ absl::Status GpuBackend::PrepareSteps(const StepLayers& layers) {
   const absl::Status status = capture_all();
   if (!status.ok()) DropGraphs().IgnoreError();
   std::reverse(graphs_.begin(), graphs_.end());
-  return Noted(status);
+  return device_.Noted(status);
 }
 
 // What is queued may be of theirs.
@@ -363,7 +328,8 @@ absl::Status GpuBackend::CaptureGraph(const StepShape& shape, const StepLayers& 
   graph->shape = shape;
   graph->step = Pad({}, StepTiles({}), shape);
   graph->numbers = NumbersIn(graph_memory_, graph->step.plan.numbers.size());
-  graph->logits = at::from_blob(graph_logits_.data(), {shape.rows, config().vocabulary_size}, Options(at::kFloat));
+  graph->logits =
+      at::from_blob(graph_logits_.data(), {shape.rows, config().vocabulary_size}, device_.Options(at::kFloat));
   const auto body = [this, &graph = *graph, &layers]() -> absl::Status {
     try {
       QueueLayers(graph, layers);
@@ -397,24 +363,21 @@ StepOutput GpuBackend::RunStep(const StepPlan& plan, const StepLayers& layers) {
 }
 
 absl::Span<const float> GpuBackend::Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles) {
-  ThrowUnlessOk(graph_memory_.Queue(Pad(plan, tiles, graph.shape)));
-  ThrowUnlessOk(device_->Replay(*graph.graph));
+  device_.ThrowUnlessOk(graph_memory_.Queue(Pad(plan, tiles, graph.shape)));
+  device_.ThrowUnlessOk(device_->Replay(*graph.graph));
   const int64_t floats = plan.logit_rows.size * config().vocabulary_size;
   if (floats == 0) return {};
-  ThrowUnlessOk(GrowLogits(floats * sizeof(float)));
-  ThrowUnlessOk(device_->Copy(logits_.data(), graph_logits_.data(), floats * sizeof(float)));
-  ThrowUnlessOk(device_->Synchronize());
-  return {logits_.as<float>(), static_cast<size_t>(floats)};
+  float* const logits = device_.HostLogits(floats);
+  device_.ThrowUnlessOk(device_->Copy(logits, graph_logits_.data(), floats * sizeof(float)));
+  device_.ThrowUnlessOk(device_->Synchronize());
+  return {logits, static_cast<size_t>(floats)};
 }
 
 }  // namespace
 
 absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder& decoder, ModelGpu gpu, const std::function<void()>& between) {
   const int64_t head_width = decoder.config.model_width / decoder.config.heads;
-  if (head_width > cuda::kMostHeadWidth) {
-    return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
-                                                 cuda::kMostHeadWidth, " at the most; run it on the CPU"));
-  }
+  LS_RETURN_IF_ERROR(CheckHeadWidth(head_width));
   decoder.Move(gpu.tensors, between);
   const auto tables =
       std::make_shared<const SharedTables>(decoder, decoder.output.weight.scalar_type(), gpu.graphs.rows);
