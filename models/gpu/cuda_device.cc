@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -59,7 +58,6 @@ class CudaGraph final : public GpuGraph {
 
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
-  std::vector<cudaGraphNode_t> launches;
 };
 
 class CudaDevice final : public GpuDevice {
@@ -131,7 +129,6 @@ class CudaDevice final : public GpuDevice {
   }
 
   absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) override;
-  absl::Status Update(GpuGraph& graph, int64_t launch, const KernelCall& call) override;
   absl::Status Replay(GpuGraph& graph) override {
     LS_RETURN_IF_ERROR(Use());
     return Check(cudaGraphLaunch(static_cast<CudaGraph&>(graph).executable, stream_), "cudaGraphLaunch");
@@ -143,12 +140,10 @@ class CudaDevice final : public GpuDevice {
   // CUDA's calls are for the thread's current device, and threads may take turns.
   absl::Status Use() { return Check(cudaSetDevice(facts_.number), "cudaSetDevice"); }
   absl::Status Check(cudaError_t error, const std::string& what);
-  absl::Status AllowSharedMemory(const KernelCall& call);
 
   const CudaDeviceOptions options_;
   const GpuFacts facts_;
   cudaStream_t stream_ = nullptr;
-  CudaGraph* captured_ = nullptr;
   bool failed_ = false;
 };
 
@@ -162,17 +157,14 @@ absl::Status CudaDevice::Check(cudaError_t error, const std::string& what) {
   return absl::InternalError(message);
 }
 
-absl::Status CudaDevice::AllowSharedMemory(const KernelCall& call) {
-  if (call.shape.shared_bytes <= kSharedBytesOfEveryKernel) return absl::OkStatus();
-  return Check(cudaFuncSetAttribute(call.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(call.shape.shared_bytes)),
-               absl::StrCat("to allow kernel ", call.name, " its shared memory"));
-}
-
 absl::Status CudaDevice::Launch(const KernelCall& call) {
   if (call.empty()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(Use());
-  LS_RETURN_IF_ERROR(AllowSharedMemory(call));
+  if (call.shape.shared_bytes > kSharedBytesOfEveryKernel) {
+    LS_RETURN_IF_ERROR(Check(cudaFuncSetAttribute(call.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(call.shape.shared_bytes)),
+                             absl::StrCat("to allow kernel ", call.name, " its shared memory")));
+  }
   const GridSize& grid = call.shape.grid;
   cudaLaunchConfig_t configuration = {};
   configuration.gridDim = dim3(grid.x, grid.y, grid.z);
@@ -180,18 +172,8 @@ absl::Status CudaDevice::Launch(const KernelCall& call) {
   configuration.dynamicSmemBytes = call.shape.shared_bytes;
   configuration.stream = stream_;
   void* arguments[] = {const_cast<unsigned char*>(call.arguments)};
-  LS_RETURN_IF_ERROR(Check(cudaLaunchKernelExC(&configuration, call.function, arguments),
-                           absl::StrCat("to launch kernel ", call.name)));
-  if (captured_ == nullptr) return absl::OkStatus();
-  // What the stream would wait for next is the node that was just made.
-  cudaStreamCaptureStatus status = {};
-  const cudaGraphNode_t* nodes = nullptr;
-  size_t count = 0;
-  LS_RETURN_IF_ERROR(Check(cudaStreamGetCaptureInfo(stream_, &status, nullptr, nullptr, &nodes, nullptr, &count),
-                           "cudaStreamGetCaptureInfo"));
-  if (count != 1) return absl::InternalError(absl::StrCat("a captured launch has ", count, " nodes"));
-  captured_->launches.push_back(nodes[0]);
-  return absl::OkStatus();
+  return Check(cudaLaunchKernelExC(&configuration, call.function, arguments),
+               absl::StrCat("to launch kernel ", call.name));
 }
 
 absl::StatusOr<std::unique_ptr<GpuGraph>> CudaDevice::Capture(const std::function<absl::Status()>& body) {
@@ -201,35 +183,13 @@ absl::StatusOr<std::unique_ptr<GpuGraph>> CudaDevice::Capture(const std::functio
   absl::Status status =
       Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   if (status.ok()) {
-    captured_ = captured.get();
     status = body();
-    captured_ = nullptr;
     status.Update(Check(cudaStreamEndCapture(stream_, &captured->graph), "cudaStreamEndCapture"));
   }
   options_.after_capture();
   LS_RETURN_IF_ERROR(status);
   LS_RETURN_IF_ERROR(Check(cudaGraphInstantiate(&captured->executable, captured->graph, 0), "cudaGraphInstantiate"));
   return captured;
-}
-
-absl::Status CudaDevice::Update(GpuGraph& graph, int64_t launch, const KernelCall& call) {
-  auto& captured = static_cast<CudaGraph&>(graph);
-  if (launch < 0 || launch >= static_cast<int64_t>(captured.launches.size()) || call.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("launch ", launch, " of a graph of ", captured.launches.size(), ", or an empty grid"));
-  }
-  LS_RETURN_IF_ERROR(Use());
-  LS_RETURN_IF_ERROR(AllowSharedMemory(call));
-  const GridSize& grid = call.shape.grid;
-  void* arguments[] = {const_cast<unsigned char*>(call.arguments)};
-  cudaKernelNodeParams parameters = {};
-  parameters.func = const_cast<void*>(call.function);
-  parameters.gridDim = dim3(grid.x, grid.y, grid.z);
-  parameters.blockDim = dim3(call.shape.threads);
-  parameters.sharedMemBytes = static_cast<unsigned>(call.shape.shared_bytes);
-  parameters.kernelParams = arguments;
-  return Check(cudaGraphExecKernelNodeSetParams(captured.executable, captured.launches[launch], &parameters),
-               absl::StrCat("to update kernel ", call.name, " of a graph"));
 }
 
 }  // namespace

@@ -89,10 +89,6 @@ class GpuDevice {
   // again, with no arguments that differ but those tensors' addresses, and what it refers to must live as long as the
   // graph. Errors: as above, and what `body` returns.
   virtual absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) = 0;
-  // Gives the graph's kernel number `launch` (in the order of their capture, from 0) other arguments and another grid,
-  // from its next Replay on. REQUIRES: it is the same kernel, and the grid is not empty (a launch that was empty when
-  // it was captured has no number).
-  virtual absl::Status Update(GpuGraph& graph, int64_t launch, const KernelCall& call) = 0;
   // Queues a run of the graph.
   virtual absl::Status Replay(GpuGraph& graph) = 0;
 

@@ -21,7 +21,7 @@ struct Work {
   std::string name;
   std::function<absl::Status()> run;
   bool loses_the_device = false;
-  std::optional<KernelCall> captured = std::nullopt;  // of a graph's launch, unless it has been updated
+  std::optional<KernelCall> captured = std::nullopt;  // of a graph's launch
 };
 
 struct Event final : GpuEvent {
@@ -31,8 +31,6 @@ struct Event final : GpuEvent {
 struct Graph final : GpuGraph {
   std::function<absl::Status()> body;
   std::vector<Work> works;
-  std::vector<size_t> launches;   // among the works
-  std::vector<KernelCall> calls;  // of the launches
 };
 
 class Device final : public EmulatedDevice {
@@ -91,7 +89,6 @@ class Device final : public EmulatedDevice {
   absl::Status Synchronize() override;
 
   absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) override;
-  absl::Status Update(GpuGraph& graph, int64_t launch, const KernelCall& call) override;
   absl::Status Replay(GpuGraph& graph) override;
 
  private:
@@ -238,10 +235,6 @@ absl::Status Device::Fill(void* to, uint8_t byte, size_t bytes) {
 absl::Status Device::Launch(const KernelCall& call) {
   LS_RETURN_IF_ERROR(CallThatQueues());
   if (call.empty()) return absl::OkStatus();
-  if (recorded_ != nullptr) {
-    recorded_->launches.push_back(recorded_->works.size());
-    recorded_->calls.push_back(call);
-  }
   LS_RETURN_IF_ERROR(Add({.name = call.name,
                           .run = [this, call] { return RunKernel(call); },
                           .captured = recorded_ == nullptr ? std::nullopt : std::make_optional(call)}));
@@ -252,8 +245,7 @@ absl::Status Device::Launch(const KernelCall& call) {
 // GPU; on the processor its tensors are elsewhere in every run, and what kernels read and write goes with them.
 absl::Status Device::TakeArguments(const KernelCall& call) {
   Work& work = (*running_)[reached_ - 1];
-  if (!work.captured.has_value()) return absl::OkStatus();
-  const KernelCall& captured = *work.captured;
+  const KernelCall& captured = work.captured.value();
   const auto wrong = [&](const std::string& what) {
     return absl::FailedPreconditionError(
         absl::StrCat("the body of a graph launches ", call.name, " with ", what, ", and did not when it was captured"));
@@ -357,25 +349,11 @@ absl::StatusOr<std::unique_ptr<GpuGraph>> Device::Capture(const std::function<ab
   return graph;
 }
 
-absl::Status Device::Update(GpuGraph& graph, int64_t launch, const KernelCall& call) {
-  LS_RETURN_IF_ERROR(CallOutsideOfCaptures("Update"));
-  auto& captured = static_cast<Graph&>(graph);
-  if (launch < 0 || launch >= static_cast<int64_t>(captured.launches.size()) ||
-      captured.calls[launch].function != call.function || call.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("launch ", launch, " of the graph is not kernel ", call.name));
-  }
-  captured.calls[launch] = call;
-  Work& work = captured.works[captured.launches[launch]];
-  work.captured = std::nullopt;
-  work.run = [this, call] { return RunKernel(call); };
-  return absl::OkStatus();
-}
-
 absl::Status Device::Replay(GpuGraph& graph) {
   if (queued_replays_++ == fault_replay_) FailAfter(0, replay_fault_);
   LS_RETURN_IF_ERROR(CallThatQueues());
   if (recorded_ != nullptr || running_ != nullptr) return absl::FailedPreconditionError("Replay within a capture");
-  // A copy of the works: a later update is not for this run.
+  // A copy of the works: a run has arguments of its own.
   auto& captured = static_cast<Graph&>(graph);
   return Add({.name = "Replay", .run = [this, body = captured.body, works = captured.works]() mutable {
                 ++replays_;

@@ -178,26 +178,6 @@ TEST_F(EmulatedDevices, AGraphKeepsArgumentsAndReadsMemoryAnew) {
   EXPECT_EQ(device_->replays(), 2);
 }
 
-TEST_F(EmulatedDevices, AnUpdateIsForTheRunsAfterIt) {
-  float* const numbers = Floats(2);
-  ASSERT_TRUE(device_->Fill(numbers, 0, 8).ok());
-  const auto graph = device_->Capture([&]() -> absl::Status {
-    absl::Status status = device_->Launch(AddCall(numbers, 1, 1));
-    status.Update(device_->Launch(AddCall(numbers + 1, 1, 1)));
-    return status;
-  });
-  ASSERT_TRUE(graph.ok());
-  ASSERT_TRUE(device_->Replay(**graph).ok());
-  ASSERT_TRUE(device_->Update(**graph, 1, AddCall(numbers + 1, 100, 1)).ok());
-  ASSERT_TRUE(device_->Replay(**graph).ok());
-  EXPECT_THAT(Read(numbers, 2), ElementsAre(2, 101));
-  EXPECT_FALSE(device_->Update(**graph, 2, AddCall(numbers, 1)).ok());
-  KernelCall empty = AddCall(numbers, 1);
-  empty.shape.grid.x = 0;
-  EXPECT_FALSE(device_->Update(**graph, 0, empty).ok());
-  EXPECT_FALSE(device_->Update(**graph, 0, cuda::MakeCall<Leave>("Leave", LaunchShape{}, Numbers{})).ok());
-}
-
 // Kernel, library, kernel: as a layer does.
 TEST_F(EmulatedDevices, TheLibrarysCallsAreAmongAGraphsWork) {
   float* const numbers = Floats(1, GpuMemoryUse::kLibraryToo);
