@@ -113,14 +113,7 @@ void MergeRows(LS_ARGUMENTS ClsAttention arguments) {
                           Element(arguments, arguments.keys, item, head, first_channel + c), product);
   }
   float largest = Multiply(WarpSum(product), ScoreScale(arguments)), sum = 1;
-  for (int split = 0; split < splits; ++split) {
-    const Words<2> split_sums = LoadConstant<2>(sums + 2 * split);
-    const Words<kChannels> mixed = LoadConstant<kChannels>(outputs + int64_t{split} * width);
-    const MergeFactors factors = Merge(largest, FloatOf(split_sums.word[0]));
-    sum = Merged(sum, FloatOf(split_sums.word[1]), factors);
-    LS_UNROLL
-    for (int c = 0; c < kChannels; ++c) merged[c] = Merged(merged[c], FloatOf(mixed.word[c]), factors);
-  }
+  MergeParts<width>(merged, largest, sum, splits, outputs, sums);
   const float scale = Reciprocal(sum);
   LS_UNROLL
   for (int c = 0; c < kChannels; ++c) {

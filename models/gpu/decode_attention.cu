@@ -186,14 +186,7 @@ void MergeBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   const float* const sums = arguments.partial_sums + 2 * first;
 
   float merged[kChannels] = {}, largest = kMinusInfinity, sum = 0;
-  for (int block = 0; block < blocks; ++block) {
-    const Words<2> block_sums = LoadConstant<2>(sums + 2 * block);
-    const Words<kChannels> mixed = LoadConstant<kChannels>(outputs + int64_t{block} * width);
-    const MergeFactors factors = Merge(largest, FloatOf(block_sums.word[0]));
-    sum = Merged(sum, FloatOf(block_sums.word[1]), factors);
-    LS_UNROLL
-    for (int c = 0; c < kChannels; ++c) merged[c] = Merged(merged[c], FloatOf(mixed.word[c]), factors);
-  }
+  MergeParts<width>(merged, largest, sum, blocks, outputs, sums);
   const float scale = Reciprocal(sum);
   LS_UNROLL
   for (int c = 0; c < kChannels; ++c) {

@@ -81,6 +81,16 @@ LS_DEVICE void MixBlock(float (&merged)[2][4], const BlockProbabilities<Element>
   }
 }
 
+// Folds a block of scores, and merges what it mixes.
+template <typename Element, int width>
+LS_DEVICE void FoldBlock(float (&scores)[kPageRows / 8][4], const unsigned char* values, FoldedRows& folded,
+                         float (&mixed)[width / 16][2][4]) {
+  BlockProbabilities<Element> block;
+  folded.Fold(scores, block);
+  LS_UNROLL
+  for (int pair = 0; pair < width / 16; ++pair) MixBlock<Element, width>(mixed[pair], block, values, pair);
+}
+
 // Whether heads of these rows are read by pieces of 16 bytes.
 template <typename Element>
 LS_DEVICE bool HasWholePieces(const Rows& rows, int head_width) {

@@ -12,13 +12,13 @@
 // columns are keys, and nothing is moved.
 
 #include "models/gpu/attention_tile.h"
+#include "models/gpu/folded_rows.h"
 #include "models/gpu/kernel_choice.h"
 
 namespace longshort::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kWarpRows = 16;
 // In floats: rows of a fragment's 8-byte loads lie in different banks.
 constexpr int kRelativeStride = kPageRows + 8;
 constexpr int kRelativeBytes = kTileRows * kRelativeStride * 4;
@@ -135,27 +135,11 @@ class PromptTile {
 
   LS_DEVICE void AddBlock(const KeyBlock& block, int stage) {
     float scores[kPageRows / 8][4] = {};
-    AddContent(scores, SharedMemory() + Layout::kKeys + stage * Shape::kBlockBytes);
+    AddProducts<Element, width>(scores, Queries(false), TileRow(0),
+                                SharedMemory() + Layout::kKeys + stage * Shape::kBlockBytes);
     AddDistances(scores, block);
-    float block_largest[2];
-    Softmax(scores, block, block_largest);
-    MixAndMerge(scores, block_largest, SharedMemory() + Layout::kValues + stage * Shape::kBlockBytes);
-  }
-
-  // scores[16][64] += queries . keys
-  LS_DEVICE void AddContent(float (&scores)[kPageRows / 8][4], const unsigned char* keys) const {
-    const unsigned char* const queries = Queries(false);
-    LS_UNROLL
-    for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
-      const int piece = 4 * c + quad_;
-      const Words<4> row = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(0), piece));
-      const Words<4> row_8 = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(1), piece));
-      LS_UNROLL
-      for (int n = 0; n < kPageRows / 8; ++n) {
-        const Words<4> key = Load<4>(keys + PieceOffset<Shape::kPiecesOfRow>(8 * n + group_, piece));
-        MultiplyPiece<Element>(scores[n], row, row_8, key);
-      }
-    }
+    ScaleAndMask(scores, block);
+    FoldBlock<Element, width>(scores, SharedMemory() + Layout::kValues + stage * Shape::kBlockBytes, folded_, mixed_);
   }
 
   // The lane's pieces of the 8 distances newest - 8 * tile - 0..7.
@@ -225,61 +209,17 @@ class PromptTile {
     }
   }
 
-  // Makes probabilities of scores, each row's relative to its largest one.
-  LS_DEVICE void Softmax(float (&scores)[kPageRows / 8][4], const KeyBlock& block, float (&block_largest)[2]) const {
+  LS_DEVICE void ScaleAndMask(float (&scores)[kPageRows / 8][4], const KeyBlock& block) const {
     LS_UNROLL
     for (int half = 0; half < 2; ++half) {
       RowKeys keys = KeysOfRow(block, newest_[half], attention_.window_length);
       if (TileRow(half) >= rows_) keys.end = 0;
-      float largest = kMinusInfinity;
       LS_UNROLL
       for (int n = 0; n < kPageRows / 8; ++n) {
         LS_UNROLL
         for (int i = 0; i < 2; ++i) {
           float& score = scores[n][2 * half + i];
           score = keys.Has(8 * n + 2 * quad_ + i) ? Multiply(score, kLog2E) : kMinusInfinity;
-          largest = Larger(largest, score);
-        }
-      }
-      largest = Larger(largest, ShuffleXor(largest, 1));
-      largest = Larger(largest, ShuffleXor(largest, 2));
-      LS_UNROLL
-      for (int n = 0; n < kPageRows / 8; ++n) {
-        LS_UNROLL
-        for (int i = 0; i < 2; ++i) scores[n][2 * half + i] = Probability(scores[n][2 * half + i], largest);
-      }
-      block_largest[half] = largest;
-    }
-  }
-
-  LS_DEVICE void MixAndMerge(const float (&probabilities)[kPageRows / 8][4], const float (&block_largest)[2],
-                             const unsigned char* values) {
-    constexpr int kSteps = kPageRows / Shape::kKeysOfProduct, kTilesOfStep = Shape::kKeysOfProduct / 8;
-    uint32_t operands[kSteps][4];
-    float block_sums[4] = {};
-    LS_UNROLL
-    for (int step = 0; step < kSteps; ++step) {
-      ProbabilityOperand<Element>(operands[step], probabilities[step * kTilesOfStep],
-                                  probabilities[step * kTilesOfStep + kTilesOfStep - 1]);
-      AddSums<Element>(block_sums, operands[step]);
-    }
-    MergeFactors factors[2];
-    LS_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      factors[half] = Merge(largest_[half], block_largest[half]);
-      sums_[half] = Merged(sums_[half], block_sums[2 * half], factors[half]);
-    }
-    LS_UNROLL
-    for (int pair = 0; pair < width / 16; ++pair) {
-      float mixed[2][4] = {};
-      LS_UNROLL
-      for (int step = 0; step < kSteps; ++step) MixValues<Element, width>(mixed, operands[step], values, step, pair);
-      LS_UNROLL
-      for (int n = 0; n < 2; ++n) {
-        LS_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          float& merged = mixed_[2 * pair + n][i];
-          merged = Merged(merged, mixed[n][i], factors[i / 2]);
         }
       }
     }
@@ -290,7 +230,7 @@ class PromptTile {
     for (int half = 0; half < 2; ++half) {
       const int tile_row = TileRow(half);
       if (tile_row >= rows_) continue;
-      const float scale = Reciprocal(sums_[half]);
+      const float scale = Reciprocal(folded_.sums[half]);
       const int64_t to = (first_row_ + tile_row) * attention_.output_stride + head_ * attention_.head_width;
       LS_UNROLL
       for (int n = 0; n < width / 8; ++n) {
@@ -298,7 +238,8 @@ class PromptTile {
         for (int i = 0; i < 2; ++i) {
           const int channel = 8 * n + 2 * quad_ + i;
           if (channel >= attention_.head_width) continue;
-          SetRowElement(attention_.row, attention_.output, to + channel, Multiply(mixed_[n][2 * half + i], scale));
+          SetRowElement(attention_.row, attention_.output, to + channel,
+                        Multiply(mixed_[n / 2][n % 2][2 * half + i], scale));
         }
       }
     }
@@ -312,9 +253,8 @@ class PromptTile {
   int group_, quad_;
   NewestKeys newest_[2];  // of rows g and g + 8
   // Of all blocks so far, for rows g and g + 8.
-  float mixed_[width / 8][4] = {};
-  float largest_[2] = {kMinusInfinity, kMinusInfinity};
-  float sums_[2] = {};
+  float mixed_[width / 16][2][4] = {};
+  FoldedRows folded_;
 };
 
 template <typename Element, int width>

@@ -138,31 +138,10 @@ class RowTile {
   LS_DEVICE void AddBlock(int index) {
     const int stage = index % Layout::kStages;
     float scores[kPageRows / 8][4] = {};
-    AddProducts(scores, SharedMemory() + Layout::kKeys + stage * Shape::kBlockBytes);
+    AddProducts<Element, width>(scores, SharedMemory() + Layout::kQueries, TileRow(0),
+                                SharedMemory() + Layout::kKeys + stage * Shape::kBlockBytes);
     ScaleAndMask(scores, index);
-    BlockProbabilities<Element> block;
-    folded_.Fold(scores, block);
-    LS_UNROLL
-    for (int pair = 0; pair < width / 16; ++pair) {
-      MixBlock<Element, width>(mixed_[pair], block, SharedMemory() + Layout::kValues + stage * Shape::kBlockBytes,
-                               pair);
-    }
-  }
-
-  // scores[16][64] += queries . keys
-  LS_DEVICE void AddProducts(float (&scores)[kPageRows / 8][4], const unsigned char* keys) const {
-    const unsigned char* const queries = SharedMemory() + Layout::kQueries;
-    LS_UNROLL
-    for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
-      const int piece = 4 * c + quad_;
-      const Words<4> row = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(0), piece));
-      const Words<4> row_8 = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(1), piece));
-      LS_UNROLL
-      for (int n = 0; n < kPageRows / 8; ++n) {
-        const Words<4> key = Load<4>(keys + PieceOffset<Shape::kPiecesOfRow>(8 * n + group_, piece));
-        MultiplyPiece<Element>(scores[n], row, row_8, key);
-      }
-    }
+    FoldBlock<Element, width>(scores, SharedMemory() + Layout::kValues + stage * Shape::kBlockBytes, folded_, mixed_);
   }
 
   LS_DEVICE void ScaleAndMask(float (&scores)[kPageRows / 8][4], int index) const {

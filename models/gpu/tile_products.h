@@ -76,6 +76,24 @@ LS_DEVICE void MultiplyPiece(float (&d)[4], const Words<4>& row, const Words<4>&
   }
 }
 
+// scores[16 rows][64 keys] += queries . keys, both in shared memory: lane (g, q) has rows `row` = g and g+8.
+template <typename Element, int width>
+LS_DEVICE void AddProducts(float (&scores)[kPageRows / 8][4], const unsigned char* queries, int row,
+                           const unsigned char* keys) {
+  using Shape = Tile<Element, width>;
+  LS_UNROLL
+  for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
+    const int piece = 4 * c + Lane() % 4;
+    const Words<4> of_row = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(row, piece));
+    const Words<4> row_8 = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(row + 8, piece));
+    LS_UNROLL
+    for (int n = 0; n < kPageRows / 8; ++n) {
+      const Words<4> key = Load<4>(keys + PieceOffset<Shape::kPiecesOfRow>(8 * n + Lane() / 4, piece));
+      MultiplyPiece<Element>(scores[n], of_row, row_8, key);
+    }
+  }
+}
+
 // Probabilities of rows g (p0, p1) and g+8 (p2, p3) at two keys beside each other, as an operand. Two-byte elements:
 // `next` are those eight keys further.
 template <typename Element>
@@ -146,6 +164,20 @@ LS_DEVICE MergeFactors Merge(float& largest, float block_largest) {
 }
 LS_DEVICE float Merged(float before, float block, const MergeFactors& factors) {
   return MultiplyAdd(before, factors.before, Multiply(block, factors.block));
+}
+// Merges `parts` results, left to right: `outputs` are this lane's channels of the first, [parts, width], and `sums`
+// the largest score and the sum of each, [parts, 2].
+template <int width, int channels>
+LS_DEVICE void MergeParts(float (&merged)[channels], float& largest, float& sum, int parts, const float* outputs,
+                          const float* sums) {
+  for (int part = 0; part < parts; ++part) {
+    const Words<2> part_sums = LoadConstant<2>(sums + 2 * part);
+    const Words<channels> mixed = LoadConstant<channels>(outputs + int64_t{part} * width);
+    const MergeFactors factors = Merge(largest, FloatOf(part_sums.word[0]));
+    sum = Merged(sum, FloatOf(part_sums.word[1]), factors);
+    LS_UNROLL
+    for (int c = 0; c < channels; ++c) merged[c] = Merged(merged[c], FloatOf(mixed.word[c]), factors);
+  }
 }
 
 }  // namespace longshort::cuda
